@@ -1,0 +1,243 @@
+"""From a path to a Report: find the files, read every host, say what holds the run back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from concurrent.futures import Executor
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tpuprof.decode.find import Found, find
+from tpuprof.errors import Code, TpuprofError
+from tpuprof.model.attribution import PARTS
+from tpuprof.model.intervals import Int64
+from tpuprof.model.op_table import OpTotal, annotation_totals, op_totals, scope_label
+from tpuprof.model.run import HostRun, Run, build_run
+from tpuprof.model.verdict import Load, bound_of, sentence
+from tpuprof.report.schema import (
+    AnnotationRow,
+    Cause,
+    CompileRow,
+    OpRow,
+    Part,
+    Report,
+    StepRow,
+    StepSummary,
+    Verdict,
+)
+from tpuprof.units import PS_PER_MS, PS_PER_NS, ps_to_ms
+
+
+def analyse_run(
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], executor: Executor | None = None
+) -> Report:
+    """Analyse a trace file, a run folder or logdir, or one file a host.
+
+    `executor` is any `concurrent.futures.Executor`; each host's file is one task. Raises `TpuprofError`.
+    """
+    return report_of(build_run(_found(paths), executor))
+
+
+def report_of(run: Run) -> Report:
+    """The Report of a run already read. Raises `TpuprofError` (`input-no-activity`) where nothing was recorded."""
+    if not any(len(host.steps) or host.devices for host in run.hosts):
+        files = ", ".join(str(path) for path in run.files.values())
+        raise TpuprofError(
+            Code.NO_ACTIVITY,
+            f"{files}: the profile holds neither training steps nor device activity.",
+            "Capture while training steps are running: `tpuprof capture -- python train.py` waits for them.",
+        )
+    load, hidden = _mean_load(run.hosts)
+    bound = bound_of(load)
+    ops = op_totals([device for host in run.hosts for device in host.devices])
+    return Report(
+        source={
+            "files": [str(path) for path in run.files.values()],
+            "sizes": [host.size for host in run.hosts],
+        },
+        generator={"name": "tpuprof", "version": package_version()},
+        environment=_environment(run),
+        verdict=Verdict(bound.word, round(bound.share, 6), _sentence(run, bound, load, hidden)),
+        steps=_step_summary(run.hosts),
+        breakdown={name: Part(ms, ms / load.wall) for name, ms in load.parts.items()} if load.wall else {},
+        tracing_hidden_ms_per_step=hidden if load.wall else None,
+        compiles=[row for host in run.hosts for row in _compile_rows(host)],
+        ops=[_op_row(op) for op in ops],
+        annotations=_annotation_rows(run.hosts, ops),
+        warnings=_warnings(run),
+        predicted=run.predicted,
+    )
+
+
+def package_version() -> str:
+    """The installed version of tpuprof, `unknown` where it runs from a bare checkout."""
+    try:
+        return version("tpuprof")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _found(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> Found:
+    if isinstance(paths, (str, os.PathLike)):
+        return find(Path(paths))
+    many = [Path(path) for path in paths]
+    if len(many) == 1:
+        return find(many[0])
+    found = [find(path) for path in many]
+    files: dict[str, Path] = {}
+    for each in found:
+        for name, path in each.files.items():
+            files[name if name not in files else str(path)] = path
+    return Found(
+        files, found[0].run_folder if found else None, [note for each in found for note in each.warnings]
+    )
+
+
+def _mean_load(hosts: list[HostRun]) -> tuple[Load, float]:
+    """The mean step of all hosts, and the tracing hidden in it (ms)."""
+    count = sum(len(host.steps) for host in hosts)
+    if not count:
+        return Load(0.0, {}, 0.0, 0.0, 0.0), 0.0
+
+    def mean(columns: Iterable[Int64]) -> float:
+        return sum(int(column.sum()) for column in columns) / count / PS_PER_MS
+
+    names = list(dict.fromkeys([*PARTS, *(name for host in hosts for name in host.breakdown.parts)]))
+    parts = {
+        name: mean(h.breakdown.parts[name] for h in hosts if name in h.breakdown.parts) for name in names
+    }
+    load = Load(
+        wall=mean(host.steps.wall_ps for host in hosts),
+        parts=parts,
+        busy=mean(host.breakdown.busy for host in hosts),
+        host_work=mean(host.breakdown.host_work for host in hosts),
+        reads_share=sum(int((host.breakdown.host_reads > 0).sum()) for host in hosts) / count,
+    )
+    return load, mean(host.breakdown.tracing_hidden for host in hosts)
+
+
+def _sentence(run: Run, bound: Any, load: Load, hidden: float) -> str:
+    if not load.wall:
+        return "Unknown: the trace marks no steps and repeats no program, so there is no step to explain."
+    prefix = "Predicted, not measured: " if run.predicted else ""
+    return prefix + sentence(bound, load, hidden)
+
+
+def _step_summary(hosts: list[HostRun]) -> StepSummary:
+    first = max(hosts, key=lambda host: len(host.steps))
+    walls = np.concatenate([host.steps.wall_ps for host in hosts]) / PS_PER_MS
+    rows = [row for host in hosts for row in _step_rows(host)]
+    return StepSummary(
+        count=len(first.steps),
+        method=first.steps.method,
+        confidence=first.steps.confidence,
+        median_ms=float(np.median(walls)) if len(walls) else None,
+        p95_ms=float(np.percentile(walls, 95)) if len(walls) else None,
+        note=first.steps.note,
+        per_step=rows,
+    )
+
+
+def _step_rows(host: HostRun) -> list[StepRow]:
+    steps, split = host.steps, host.breakdown
+    wall, start = steps.wall_ps.tolist(), (steps.start // PS_PER_NS).tolist()
+    parts = {name: column.tolist() for name, column in split.parts.items() if column.any()}
+    rows = []
+    for row in range(len(steps)):
+        breakdown = {name: ps_to_ms(column[row]) for name, column in parts.items() if column[row]}
+        load = Load(
+            wall=ps_to_ms(wall[row]),
+            parts=breakdown,
+            busy=ps_to_ms(int(split.busy[row])),
+            host_work=ps_to_ms(int(split.host_work[row])),
+            reads_share=1.0 if split.host_reads[row] else 0.0,
+        )
+        rows.append(
+            StepRow(
+                index=int(steps.number[row]),
+                host=host.name,
+                start_ns=start[row],
+                wall_ms=load.wall,
+                breakdown_ms=breakdown,
+                tracing_hidden_ms=ps_to_ms(int(split.tracing_hidden[row])),
+                bound=bound_of(load).word,
+            )
+        )
+    return rows
+
+
+def _compile_rows(host: HostRun) -> list[CompileRow]:
+    return [
+        CompileRow(
+            step=int(host.steps.number[each.step]) if each.step is not None else None,
+            host=host.name,
+            graph_hash=each.graph_hash,
+            start_ns=each.start_ps // PS_PER_NS,
+            duration_ms=ps_to_ms(each.duration_ps),
+            cause=Cause("unknown", "unavailable: the graphs were not compared"),
+        )
+        for each in host.compiles
+    ]
+
+
+def _op_row(op: OpTotal) -> OpRow:
+    return OpRow(
+        name=op.name,
+        category=op.category,
+        kind=op.kind.name.lower(),
+        module=op.module,
+        occurrences=op.occurrences,
+        total_ms=ps_to_ms(op.total_ps),
+        self_ms=ps_to_ms(op.self_ps),
+        flops=op.flops or None,
+        bytes=op.bytes or None,
+        source=op.source,
+        annotation=scope_label(op.scope),
+    )
+
+
+def _annotation_rows(hosts: list[HostRun], ops: list[OpTotal]) -> list[AnnotationRow]:
+    rows = []
+    for host in hosts:
+        for each in annotation_totals(host.activity.annotations, ops):
+            device = ps_to_ms(each.device_ps) if each.device_ps is not None else None
+            rows.append(AnnotationRow(each.name, each.kind, each.occurrences, ps_to_ms(each.host_ps), device))
+    return rows
+
+
+def _environment(run: Run) -> dict[str, Any]:
+    """What is known of versions, devices and flags; tpuprof's run.json first, else what the trace states."""
+    devices = [device for host in run.hosts for device in host.devices]
+    frameworks = {host.framework for host in run.hosts}
+    stated = {
+        "framework": ", ".join(sorted(frameworks)),
+        "device_type": devices[0].type if devices else None,
+        "device_count": sum(device.count for device in devices),
+        "host_count": len(run.hosts),
+        "peak_flops_per_s": devices[0].peak_flops_per_s if devices else None,
+        "peak_hbm_bytes_per_s": devices[0].peak_hbm_bytes_per_s if devices else None,
+    }
+    return {
+        **stated,
+        "torch_xla": None,
+        "libtpu": None,
+        **(run.info.get("versions") or {}),
+        "run": run.info or None,
+    }
+
+
+def _warnings(run: Run) -> list[str]:
+    notes = [*run.warnings]
+    for host in run.hosts:
+        notes += [f"{host.name}: {note}" for note in host.warnings]
+        if not host.devices:
+            notes.append(
+                f"{host.name}: no device activity in the trace, so every moment counts as device-idle"
+            )
+        if host.activity.driver is None:
+            notes.append(f"{host.name}: no training thread was recognised, so idle time cannot be named")
+    return notes

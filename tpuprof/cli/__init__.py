@@ -1,0 +1,1 @@
+"""The `tpuprof` command: one module a subcommand."""

@@ -1,0 +1,60 @@
+"""The `tpuprof` command: registers every subcommand and turns errors into one line and an exit code.
+
+Exit codes: 0 fine, 1 a budget or comparison failed, 2 unusable input or usage.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+from tpuprof.cli.analyze import analyze
+from tpuprof.errors import TpuprofError
+
+EXIT_UNUSABLE = 2
+
+app = typer.Typer(
+    name="tpuprof",
+    help="Say in one sentence what holds a PyTorch/XLA training run on TPU back, with the evidence.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(analyze)
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: bool = typer.Option(False, "--version", help="Print the version and exit."),
+    debug: bool = typer.Option(False, "--debug", help="Show the traceback of an error."),
+) -> None:
+    """Hold what every subcommand shares."""
+    context.obj = {"debug": debug}
+    if version:
+        from tpuprof.analyse import package_version
+
+        typer.echo(package_version())
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run the command line; the console script's entry point."""
+    debug = "--debug" in sys.argv or bool(os.environ.get("TPUPROF_DEBUG"))
+    try:
+        app()
+    except TpuprofError as error:
+        if debug:
+            raise
+        typer.echo(f"tpuprof: {error}", err=True)
+        sys.exit(EXIT_UNUSABLE)
+    except BrokenPipeError:
+        # The reader of our output (head, less) has gone: that is no error of ours.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Readers that turn profiler files into columns: one module a format."""

@@ -1,0 +1,241 @@
+"""What every reader hands over: a trace as columns, never a Python object per event.
+
+All arrays of one line have one row per event, in file order. Times are integers: `timestamp_ns` in
+nanoseconds since the epoch, `offset_ps` and `duration_ps` in picoseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+Int64 = npt.NDArray[np.int64]
+UInt64 = npt.NDArray[np.uint64]
+UInt8 = npt.NDArray[np.uint8]
+
+NO_TEXT = -1
+
+
+class StatKind(IntEnum):
+    """Which field of the stat's oneof holds its value; the numbers are the format's field numbers."""
+
+    NONE = 0
+    DOUBLE = 2
+    UINT64 = 3
+    INT64 = 4
+    STR = 5
+    BYTES = 6
+    REF = 7
+
+
+@dataclass(frozen=True, slots=True)
+class StatTable:
+    """Stats of many events (or of many event metadata) as columns, one row per stat.
+
+    `row` says which event a stat belongs to, `key` its stat-metadata id, `kind` a `StatKind`.
+    `bits` holds the 64-bit value (doubles by their bit pattern); for STR and BYTES it is the position in
+    `heap` and `length` the number of bytes there.
+    """
+
+    row: Int64
+    key: Int64
+    kind: UInt8
+    bits: UInt64
+    length: Int64
+    heap: bytes | memoryview
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def select(self, key: int) -> StatTable:
+        """The rows of one stat-metadata id."""
+        keep = self.key == key
+        return StatTable(
+            self.row[keep], self.key[keep], self.kind[keep], self.bits[keep], self.length[keep], self.heap
+        )
+
+    def raw(self, index: int) -> bytes:
+        """The bytes of a STR or BYTES stat."""
+        start = int(self.bits[index])
+        return bytes(self.heap[start : start + int(self.length[index])])
+
+    def integers(self) -> Int64:
+        """Values of INT64, UINT64 and REF rows as int64; doubles are truncated toward zero."""
+        values = self.bits.view(np.int64).copy()
+        doubles = self.kind == StatKind.DOUBLE
+        if doubles.any():
+            numbers = self.bits[doubles].view(np.float64)
+            usable = np.isfinite(numbers) & (np.abs(numbers) < float(2**63))
+            values[doubles] = np.where(usable, numbers, 0.0).astype(np.int64)
+        return values
+
+    def floats(self) -> npt.NDArray[np.float64]:
+        """Values of numeric rows as float64."""
+        values = self.bits.view(np.int64).astype(np.float64)
+        unsigned = self.kind == StatKind.UINT64
+        values[unsigned] = self.bits[unsigned].astype(np.float64)
+        doubles = self.kind == StatKind.DOUBLE
+        values[doubles] = self.bits[doubles].view(np.float64)
+        return values
+
+
+def empty_stats() -> StatTable:
+    """A stat table without rows."""
+    none = np.empty(0, np.int64)
+    return StatTable(none, none, np.empty(0, np.uint8), np.empty(0, np.uint64), none, b"")
+
+
+StatReader = Callable[[Sequence[int]], StatTable]
+
+
+@dataclass(slots=True)
+class Line:
+    """One line (thread or device queue) of a plane.
+
+    `read_stats(keys)` decodes the stats with those stat-metadata ids, and only those, when asked.
+    """
+
+    id: int
+    name: str
+    timestamp_ns: int
+    metadata_id: Int64
+    offset_ps: Int64
+    duration_ps: Int64
+    read_stats: StatReader = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.metadata_id)
+
+
+@dataclass(frozen=True, slots=True)
+class EventNames:
+    """Event metadata of a plane: ids ascending, names and display names beside them.
+
+    `stats` holds the metadata's own stats; its `row` counts into `ids`.
+    """
+
+    ids: Int64
+    names: list[str]
+    display_names: list[str]
+    stats: StatTable
+
+    def rows(self, metadata_id: Int64) -> Int64:
+        """Row of each metadata id in this table, -1 where an event names metadata that is not there."""
+        if not len(self.ids):
+            return np.full(len(metadata_id), -1, np.int64)
+        found = np.searchsorted(self.ids, metadata_id)
+        found[found == len(self.ids)] = 0
+        return np.where(self.ids[found] == metadata_id, found, -1).astype(np.int64)
+
+
+@dataclass
+class Plane:
+    """One plane: a host, a device, or a bag of metadata."""
+
+    id: int
+    name: str
+    lines: list[Line]
+    events: EventNames
+    stat_names: dict[int, str]
+    stats: StatTable
+
+    @cached_property
+    def stat_ids(self) -> dict[str, int]:
+        """Stat-metadata id by stat name; of two ids under one name the first stays."""
+        ids: dict[str, int] = {}
+        for key, name in self.stat_names.items():
+            ids.setdefault(name, key)
+        return ids
+
+    def stat_keys(self, names: Iterable[str]) -> list[int]:
+        """Ids of those of the given stat names that this plane defines."""
+        return [self.stat_ids[name] for name in names if name in self.stat_ids]
+
+    def text(self, stats: StatTable, index: int) -> str:
+        """A stat's value as text, whatever its kind."""
+        kind = StatKind(int(stats.kind[index])) if stats.kind[index] in _KINDS else StatKind.NONE
+        if kind == StatKind.REF:
+            return self.stat_names.get(int(stats.bits[index]), "")
+        if kind in (StatKind.STR, StatKind.BYTES):
+            return stats.raw(index).decode("utf-8", "replace")
+        if kind == StatKind.DOUBLE:
+            return repr(float(stats.floats()[index]))
+        return "" if kind == StatKind.NONE else str(int(stats.integers()[index]))
+
+    def stat_text(self, stats: StatTable, name: str, rows: int) -> TextColumn:
+        """The text of stat `name` for each of `rows` owners, as codes into a list of distinct strings."""
+        codes = np.full(rows, NO_TEXT, np.int32)
+        key = self.stat_ids.get(name)
+        if key is None or not len(stats):
+            return TextColumn(codes, [])
+        chosen = stats.select(key)
+        strings: dict[str, int] = {}
+        for group in _same_value_groups(chosen):
+            text = self.text(chosen, int(group[0]))
+            codes[chosen.row[group]] = strings.setdefault(text, len(strings))
+        return TextColumn(codes, list(strings))
+
+    def stat_integers(self, stats: StatTable, name: str, rows: int, missing: int = 0) -> Int64:
+        """The integer value of stat `name` for each of `rows` owners, `missing` where it has none."""
+        values = np.full(rows, missing, np.int64)
+        key = self.stat_ids.get(name)
+        if key is not None and len(stats):
+            chosen = stats.select(key)
+            values[chosen.row] = chosen.integers()
+        return values
+
+    def own_stat(self, name: str) -> str | None:
+        """The text of one of the plane's own stats, None where the plane does not state it."""
+        key = self.stat_ids.get(name)
+        found = np.flatnonzero(self.stats.key == key) if key is not None else np.empty(0, np.int64)
+        return self.text(self.stats, int(found[0])) if len(found) else None
+
+
+@dataclass(frozen=True, slots=True)
+class TextColumn:
+    """Text by row: `codes` index `strings`, `NO_TEXT` where a row has none."""
+
+    codes: npt.NDArray[np.int32]
+    strings: list[str]
+
+    def __getitem__(self, row: int) -> str:
+        code = int(self.codes[row])
+        return self.strings[code] if code != NO_TEXT else ""
+
+
+@dataclass
+class Trace:
+    """One decoded file: the planes of one host, with what the profiler said about the capture.
+
+    `source` is the file it came from, `format` the reader's name, `size` the file's size in bytes.
+    """
+
+    source: str
+    format: str
+    size: int
+    planes: list[Plane]
+    hostnames: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def plane(self, name: str) -> Plane | None:
+        """The first plane of that name."""
+        return next((plane for plane in self.planes if plane.name == name), None)
+
+
+_KINDS = frozenset(int(kind) for kind in StatKind)
+
+
+def _same_value_groups(stats: StatTable) -> list[Int64]:
+    """Indices of the table's rows, grouped where kind and 64-bit value (for REF: the reference) agree."""
+    if not len(stats):
+        return []
+    order = np.lexsort((stats.length, stats.bits, stats.kind))
+    kind, bits, length = stats.kind[order], stats.bits[order], stats.length[order]
+    change = (np.diff(kind) != 0) | (np.diff(bits) != 0) | (np.diff(length) != 0)
+    return np.split(order.astype(np.int64), np.flatnonzero(change) + 1)

@@ -1,0 +1,63 @@
+"""Opens one profiler file of any format tpuprof reads."""
+
+from __future__ import annotations
+
+import mmap
+import zlib
+from pathlib import Path
+
+from tpuprof.decode import sniff
+from tpuprof.decode.columns import Trace
+from tpuprof.errors import Code, TpuprofError
+
+
+def load(path: Path) -> Trace:
+    """Decode a file into columns.
+
+    Raises `TpuprofError` with a stable code where it is missing, unreadable, empty, of an unknown format,
+    truncated or damaged.
+    """
+    try:
+        kind = sniff.sniff(path)
+        if kind == sniff.EMPTY:
+            raise TpuprofError(
+                Code.EMPTY_FILE,
+                f"{path}: the file is empty, so the profiler wrote nothing (a profile over 2 GB ends this way).",
+                "Capture fewer steps.",
+            )
+        if kind in (sniff.XPLANE, sniff.XPLANE_GZ):
+            return _xplane(path, compressed=kind == sniff.XPLANE_GZ)
+        if kind in (sniff.CHROME, sniff.CHROME_GZ):
+            return _chrome(path, compressed=kind == sniff.CHROME_GZ)
+    except FileNotFoundError as error:
+        raise TpuprofError(Code.NOT_FOUND, f"{path}: no such file or folder.", "Check the path.") from error
+    except (zlib.error, EOFError) as error:
+        raise TpuprofError(
+            Code.TRUNCATED, f"{path}: the compressed data ends early or is damaged.", "Copy the file again."
+        ) from error
+    except OSError as error:
+        raise TpuprofError(
+            Code.UNREADABLE, f"{path}: cannot be read ({error.strerror or error}).", "Check its permissions."
+        ) from error
+    raise TpuprofError(
+        Code.UNKNOWN_FORMAT,
+        f"{path}: neither an XPlane profile nor a profiler's Chrome-JSON export.",
+        "Give an .xplane.pb, a .trace.json.gz, or the folder they were captured into.",
+    )
+
+
+def _xplane(path: Path, *, compressed: bool) -> Trace:
+    from tpuprof.decode import xplane
+
+    if compressed:
+        return xplane.parse(sniff.gunzip(path.read_bytes()), str(path))
+    with path.open("rb") as file:
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    return xplane.parse(memoryview(mapped), str(path))
+
+
+def _chrome(path: Path, *, compressed: bool) -> Trace:
+    from tpuprof.decode import chrome_trace
+
+    data = path.read_bytes()
+    return chrome_trace.parse(sniff.gunzip(data) if compressed else data, str(path))

@@ -1,0 +1,84 @@
+"""Tells a file's format from its content, never from its name."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from pathlib import Path
+
+XPLANE = "xplane"
+XPLANE_GZ = "xplane-gz"
+CHROME = "chrome-trace"
+CHROME_GZ = "chrome-trace-gz"
+UNKNOWN = "unknown"
+EMPTY = "empty"
+
+# Enough to see past a few metadata events before "traceEvents" (bytes).
+HEAD_BYTES = 65_536
+_GZIP_MAGIC = b"\x1f\x8b"
+_SPACE_FIELDS = range(1, 5)
+_PLANE_FIELDS = range(1, 7)
+_LENGTH_DELIMITED = 2
+
+
+def sniff(path: Path) -> str:
+    """One of the format names above. Raises `OSError` where the file cannot be read."""
+    with path.open("rb") as file:
+        head = file.read(HEAD_BYTES)
+    return sniff_head(head, path.stat().st_size)
+
+
+def sniff_head(head: bytes, size: int) -> str:
+    """The format of a file of `size` bytes that begins with `head`."""
+    if not size:
+        return EMPTY
+    if head.startswith(_GZIP_MAGIC):
+        inner = _gunzip_head(head)
+        if _looks_like_chrome(inner):
+            return CHROME_GZ
+        return XPLANE_GZ if _looks_like_xspace(inner, None) else UNKNOWN
+    if _looks_like_chrome(head):
+        return CHROME
+    return XPLANE if _looks_like_xspace(head, size) else UNKNOWN
+
+
+def _gunzip_head(head: bytes) -> bytes:
+    try:
+        return zlib.decompressobj(wbits=31).decompress(head, HEAD_BYTES)
+    except zlib.error:
+        return b""
+
+
+def _looks_like_chrome(head: bytes) -> bool:
+    text = head.lstrip()
+    return text.startswith((b"{", b"[")) and (b'"traceEvents"' in head or b'"ph"' in head)
+
+
+def _looks_like_xspace(head: bytes, size: int | None) -> bool:
+    """Whether the first field is a field of XSpace that fits the file, and holds a field of its message."""
+    tag = _varint(head, 0)
+    if tag is None or tag[0] & 7 != _LENGTH_DELIMITED or tag[0] >> 3 not in _SPACE_FIELDS:
+        return False
+    length = _varint(head, tag[1])
+    if length is None or (size is not None and not length[0] > 0):
+        return False
+    if tag[0] >> 3 != 1:
+        return size is None or length[1] + length[0] <= size
+    inner = _varint(head, length[1])
+    return inner is not None and inner[0] >> 3 in _PLANE_FIELDS and inner[0] & 7 in (0, _LENGTH_DELIMITED)
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int] | None:
+    value = shift = 0
+    while at < len(data) and shift < 70:
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 0x80:
+            return value, at
+    return None
+
+
+def gunzip(data: bytes) -> bytes:
+    """The decompressed bytes. Raises `OSError`, `EOFError` or `zlib.error` where they are damaged."""
+    return gzip.decompress(data)

@@ -1,0 +1,62 @@
+"""The one exception type tpuprof raises for bad input, with its catalogue of stable codes.
+
+A message says what happened and where; the hint says what to do next; the code in brackets is stable
+across versions, so that scripts and bug tickets can refer to it while wording improves.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Code(StrEnum):
+    """Stable error codes. Values never change meaning; new ones are added at the end of a group."""
+
+    # input files
+    NOT_FOUND = "input-not-found"
+    NO_TRACE = "input-no-trace"
+    EMPTY_FILE = "input-empty"
+    UNKNOWN_FORMAT = "input-unknown-format"
+    TRUNCATED = "input-truncated"
+    CORRUPT = "input-corrupt"
+    TOO_NEW = "input-schema-too-new"
+    NO_STEPS = "input-no-steps"
+    NO_ACTIVITY = "input-no-activity"
+    UNREADABLE = "input-unreadable"
+    # capture
+    CAPTURE_EMPTY = "capture-empty"
+    CAPTURE_NO_STEPS = "capture-no-steps"
+    CAPTURE_NO_DEVICE = "capture-no-device-activity"
+    CAPTURE_DROPPED = "capture-events-dropped"
+    CAPTURE_MISSING_HOST = "capture-missing-host"
+    CAPTURE_TOO_LARGE = "capture-too-large"
+    CAPTURE_NEVER_STEADY = "capture-never-steady"
+    CAPTURE_CONNECT = "capture-cannot-connect"
+    CAPTURE_FAILED = "capture-failed"
+    CAPTURE_OFFLOAD_ON_CPU = "capture-host-offload-on-cpu"
+    # usage and environment
+    USAGE = "usage"
+    MISSING_EXTRA = "missing-extra"
+    OUTPUT_EXISTS = "output-exists"
+
+
+class TpuprofError(Exception):
+    """An error a user can act on; the command line prints it as one line and exits with status 2.
+
+    `message` says what happened and where, `hint` what to do next.
+    """
+
+    def __init__(self, code: Code, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        """One line: message, hint, and the stable code in brackets."""
+        hint = f" {self.hint}" if self.hint else ""
+        return f"{self.message}{hint} [{self.code.value}]"
+
+    def __reduce__(self) -> tuple[type[TpuprofError], tuple[Code, str, str]]:
+        """Pickle by constructor arguments, so that a process pool can hand the error back."""
+        return type(self), (self.code, self.message, self.hint)

@@ -1,0 +1,140 @@
+"""Splits each step's wall time into parts that sum to it exactly.
+
+While a device works, its time is named by what ran on it; while it idles, by what the host was doing. The
+split is a painting: layers in a fixed order, each taking what earlier ones left, so nothing is counted
+twice and nothing is lost. With several devices the parts are their mean, and the rounding of the mean is
+given to the largest part, so the sum stays exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tpuprof.model.device import DeviceActivity
+from tpuprof.model.host_activity import HostActivity
+from tpuprof.model.intervals import EMPTY, Int64, Spans, covered, intersect, merge
+from tpuprof.model.op_kind import OpKind
+from tpuprof.model.steps import Steps
+from tpuprof.model.vocabulary import Activity
+
+COMPUTE = "compute"
+COLLECTIVE = "collective_exposed"
+OFFLOAD = "offload_exposed"
+HOST_IO = "infeed_outfeed"
+OTHER_DEVICE = "other_device"
+TRACING = "tracing"
+COMPILE = "compile"
+INPUT_WAIT = "input_wait"
+HOST_TO_DEVICE = "host_to_device"
+HOST_SYNC = "device_to_host_sync"
+DISPATCH = "dispatch"
+UNKNOWN = "unknown"
+USER_PREFIX = "user:"
+
+DEVICE_PARTS = (COMPUTE, COLLECTIVE, OFFLOAD, HOST_IO, OTHER_DEVICE)
+IDLE_PARTS = (TRACING, COMPILE, INPUT_WAIT, HOST_TO_DEVICE, HOST_SYNC, DISPATCH, UNKNOWN)
+PARTS = DEVICE_PARTS + IDLE_PARTS
+
+# What each host activity is called when the device idles meanwhile. A host that waits for a device which
+# idles is waiting for work that has been handed over and not yet begun.
+_IDLE_NAME = {
+    Activity.TRACING: TRACING,
+    Activity.INPUT_WAIT: INPUT_WAIT,
+    Activity.HOST_TO_DEVICE: HOST_TO_DEVICE,
+    Activity.DEVICE_TO_HOST_SYNC: HOST_SYNC,
+    Activity.DISPATCH: DISPATCH,
+    Activity.DEVICE_WAIT: DISPATCH,
+}
+
+
+@dataclass(frozen=True)
+class Breakdown:
+    """Time of each part by step: `parts[name]` is int64 ps, one row a step; the rows sum to the wall time.
+
+    `tracing_hidden` is tracing behind device work, which costs nothing; it is not part of the sum.
+    `busy` is time in which the device was in a program, `host_work` time in which the training thread
+    worked rather than waited.
+    """
+
+    parts: dict[str, Int64]
+    tracing_hidden: Int64
+    busy: Int64
+    host_work: Int64
+    host_reads: Int64
+
+
+def attribute(steps: Steps, devices: list[DeviceActivity], host: HostActivity) -> Breakdown:
+    """Split the steps of one host over its devices. Without any device, all of a step is idle time."""
+    idle_layers = _idle_layers(host)
+    per_device = [_paint(steps, _device_layers(device) + idle_layers) for device in devices]
+    if not per_device:
+        per_device = [_paint(steps, idle_layers)]
+    parts = _mean_parts(per_device, steps.wall_ps)
+    busy = merge(*(device.busy for device in devices)) if devices else EMPTY
+    tracing = host.spans(Activity.TRACING)
+    working = _working(host)
+    return Breakdown(
+        parts=parts,
+        tracing_hidden=covered(intersect(tracing, busy), steps.start, steps.end),
+        busy=sum((parts.get(name, _zeros(steps)) for name in DEVICE_PARTS), _zeros(steps)),
+        host_work=covered(working, steps.start, steps.end),
+        host_reads=_count_inside(host.spans(Activity.DEVICE_TO_HOST_SYNC), steps),
+    )
+
+
+def _device_layers(device: DeviceActivity) -> list[tuple[str, Spans]]:
+    kinds = device.by_kind
+    return [
+        (COMPUTE, kinds[OpKind.COMPUTE]),
+        (HOST_IO, kinds[OpKind.INFEED_OUTFEED]),
+        (OFFLOAD, kinds[OpKind.OFFLOAD]),
+        (COLLECTIVE, kinds[OpKind.COLLECTIVE]),
+        (OTHER_DEVICE, device.busy),
+    ]
+
+
+def _idle_layers(host: HostActivity) -> list[tuple[str, Spans]]:
+    """Compiles first, whichever thread runs them: the training thread only waits for those."""
+    layers = [(COMPILE, merge(host.compiling, host.spans(Activity.COMPILE)))]
+    layers += [(USER_PREFIX + name, spans) for name, spans in sorted(host.user.items())]
+    layers += [(name, host.spans(activity)) for activity, name in _IDLE_NAME.items()]
+    return [*layers, (DISPATCH, host.dispatching)]
+
+
+def _paint(steps: Steps, layers: list[tuple[str, Spans]]) -> dict[str, Int64]:
+    taken, before = EMPTY, _zeros(steps)
+    parts: dict[str, Int64] = {}
+    for name, spans in layers:
+        if not len(spans.start):
+            continue
+        taken = merge(taken, spans)
+        after = covered(taken, steps.start, steps.end)
+        parts[name] = parts.get(name, _zeros(steps)) + after - before
+        before = after
+    parts[UNKNOWN] = steps.wall_ps - before
+    return parts
+
+
+def _mean_parts(per_device: list[dict[str, Int64]], wall: Int64) -> dict[str, Int64]:
+    names = list(dict.fromkeys([*PARTS, *(name for parts in per_device for name in parts)]))
+    zero = np.zeros(len(wall), np.int64)
+    total = np.stack([sum((parts.get(name, zero) for parts in per_device), zero) for name in names])
+    mean = total // len(per_device)
+    largest = np.argmax(mean, axis=0)
+    mean[largest, np.arange(len(wall))] += wall - mean.sum(axis=0)
+    return dict(zip(names, mean, strict=True))
+
+
+def _working(host: HostActivity) -> Spans:
+    waits = (Activity.DEVICE_WAIT, Activity.DEVICE_TO_HOST_SYNC, Activity.UNKNOWN)
+    return merge(*(spans for activity, spans in host.by_activity.items() if activity not in waits), EMPTY)
+
+
+def _count_inside(spans: Spans, steps: Steps) -> Int64:
+    return np.searchsorted(spans.start, steps.end) - np.searchsorted(spans.start, steps.start)
+
+
+def _zeros(steps: Steps) -> Int64:
+    return np.zeros(len(steps), np.int64)

@@ -1,0 +1,100 @@
+"""A device's work on one clock: which ops ran when, of which kind, and when programs were executing.
+
+Times are ps from the run's origin. TPU devices are read in `device_tpu.py`; `device_cpu.py` reads what
+PJRT_DEVICE=CPU leaves on host threads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof.decode.columns import TextColumn
+from tpuprof.model.intervals import Int64, Spans, merge, union
+from tpuprof.model.op_kind import OpKind
+
+
+@dataclass(frozen=True)
+class OpNames:
+    """What is known of each distinct op of a device: one row a (program, op).
+
+    `flops` and `bytes` are per execution, 0 where the profiler states none. `source` is `file:line`,
+    `scope` the framework's path for the op (`tf_op` or HLO op_name), both empty where unknown.
+    """
+
+    name: list[str]
+    long_name: list[str]
+    category: list[str]
+    kind: Int64
+    module: list[str]
+    source: list[str]
+    scope: list[str]
+    flops: Int64
+    bytes: Int64
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+
+@dataclass(frozen=True)
+class OpEvents:
+    """Executions of ops: `op` is a row of `OpNames`, `start` to `end` the op's work, `self_ps` without children."""
+
+    op: Int64
+    start: Int64
+    end: Int64
+    self_ps: Int64
+
+
+@dataclass(frozen=True)
+class ModuleEvents:
+    """Executions of programs: `module` is a row of `names` (`graph(fingerprint)`)."""
+
+    names: list[str]
+    module: Int64
+    start: Int64
+    end: Int64
+
+
+@dataclass
+class DeviceActivity:
+    """One device, or on CPU all virtual devices together.
+
+    `steps` holds the device's own `Steps` line as (start, end, label code), empty where it has none.
+    `transfers` are executions of asynchronous copies and collectives (start to completion).
+    """
+
+    name: str
+    type: str
+    count: int
+    ops: OpNames
+    op_events: OpEvents
+    modules: ModuleEvents
+    executing: Spans
+    step_start: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
+    step_end: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
+    peak_flops_per_s: float | None = None
+    peak_hbm_bytes_per_s: float | None = None
+
+    @cached_property
+    def by_kind(self) -> dict[OpKind, Spans]:
+        """When ops of each kind were running, each kind's overlaps merged."""
+        kind = self.ops.kind[self.op_events.op] if len(self.ops) else np.empty(0, np.int64)
+        spans: dict[OpKind, Spans] = {}
+        for each in OpKind:
+            chosen: npt.NDArray[np.bool_] = kind == each
+            spans[each] = union(self.op_events.start[chosen], self.op_events.end[chosen])
+        return spans
+
+    @cached_property
+    def busy(self) -> Spans:
+        """When the device worked or waited inside a program: ops and program executions together."""
+        return merge(self.executing, *self.by_kind.values())
+
+
+def text_list(column: TextColumn, rows: int) -> list[str]:
+    """A text column as one string a row, empty where it has none."""
+    return [column[row] for row in range(rows)]

@@ -1,0 +1,134 @@
+"""Reads a TensorCore's plane: `XLA Modules`, `XLA Ops` and `Steps`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tpuprof.decode.columns import Plane
+from tpuprof.model.device import DeviceActivity, ModuleEvents, OpEvents, OpNames, text_list
+from tpuprof.model.intervals import Int64, self_time, union
+from tpuprof.model.op_kind import op_kind
+from tpuprof.model.timeline import Track
+
+MODULES_LINE = "XLA Modules"
+OPS_LINE = "XLA Ops"
+STEPS_LINE = "Steps"
+_GIGA = 1e9
+_TERA = 1e12
+
+
+def read_tpu(plane: Plane, tracks: list[Track]) -> DeviceActivity:
+    """Read the activity of one `/device:TPU:N` plane from its lines."""
+    lines = {track.label: track for track in reversed(tracks)}
+    modules = _modules(lines.get(MODULES_LINE))
+    ops, events = _ops(plane, lines.get(OPS_LINE), modules)
+    steps = lines.get(STEPS_LINE)
+    none = np.empty(0, np.int64)
+    return DeviceActivity(
+        name=plane.name,
+        type=plane.own_stat("device_type_string") or "TPU",
+        count=1,
+        ops=ops,
+        op_events=events,
+        modules=modules,
+        executing=union(modules.start, modules.end),
+        step_start=steps.start if steps else none,
+        step_end=steps.end if steps else none,
+        peak_flops_per_s=_peak(plane, "peak_teraflops_per_second", _TERA),
+        peak_hbm_bytes_per_s=_peak(plane, "peak_hbm_bw_gigabytes_per_second", _GIGA),
+    )
+
+
+def _modules(track: Track | None) -> ModuleEvents:
+    none = np.empty(0, np.int64)
+    if track is None:
+        return ModuleEvents([], none, none, none)
+    used, module = np.unique(track.name, return_inverse=True)
+    names = [track.plane.events.names[row] if row >= 0 else "" for row in used]
+    return ModuleEvents(names, module.astype(np.int64), track.start, track.end)
+
+
+def _ops(plane: Plane, track: Track | None, modules: ModuleEvents) -> tuple[OpNames, OpEvents]:
+    none = np.empty(0, np.int64)
+    if track is None:
+        return _names(plane, none, {}), OpEvents(none, none, none, none)
+    # Names that events refer to without metadata (-1) get a nameless row rather than being lost.
+    used, op = np.unique(track.name, return_inverse=True)
+    program = _program_names(used, op.astype(np.int64), track, modules)
+    names = _names(plane, used, program)
+    if not names.flops.any() and not names.bytes.any():
+        names = _with_event_costs(names, track, op.astype(np.int64))
+    events = OpEvents(
+        op.astype(np.int64), track.start, track.end, self_time(track.start, track.end, track.parent)
+    )
+    return names, events
+
+
+def _names(plane: Plane, used: Int64, program: dict[int, str]) -> OpNames:
+    table = plane.events
+    count = len(table.ids)
+    category = text_list(plane.stat_text(table.stats, "hlo_category", count), count)
+    source = text_list(plane.stat_text(table.stats, "source", count), count)
+    scope = text_list(plane.stat_text(table.stats, "tf_op", count), count)
+    flops = plane.stat_integers(table.stats, "flops", count)
+    size = plane.stat_integers(table.stats, "bytes_accessed", count)
+
+    def pick(values: list[str]) -> list[str]:
+        return [values[row] if row >= 0 else "" for row in used]
+
+    long_name, short_name, categories = pick(table.names), pick(table.display_names), pick(category)
+    kinds = [
+        op_kind(long, short, cat) for long, short, cat in zip(long_name, short_name, categories, strict=True)
+    ]
+    known = used >= 0
+    return OpNames(
+        name=[short or long for long, short in zip(long_name, short_name, strict=True)],
+        long_name=long_name,
+        category=categories,
+        kind=np.array(kinds, np.int64),
+        module=[program.get(int(row), "") for row in used],
+        source=pick(source),
+        scope=pick(scope),
+        flops=np.where(known, flops[used], 0) if count else np.zeros(len(used), np.int64),
+        bytes=np.where(known, size[used], 0) if count else np.zeros(len(used), np.int64),
+    )
+
+
+def _program_names(used: Int64, op: Int64, track: Track, modules: ModuleEvents) -> dict[int, str]:
+    """Name of the program each op belongs to: the module executing when the op first ran."""
+    if not len(modules.start) or not len(op):
+        return {}
+    first = np.full(len(used), -1, np.int64)
+    rows = np.arange(len(op))[::-1]
+    first[op[rows]] = rows
+    order = np.argsort(modules.start, kind="stable")
+    position = np.searchsorted(modules.start[order], track.start[first], "right") - 1
+    names = {}
+    for index, at in enumerate(position):
+        if at >= 0:
+            names[int(used[index])] = modules.names[int(modules.module[order[at]])]
+    return names
+
+
+def _with_event_costs(names: OpNames, track: Track, op: Int64) -> OpNames:
+    """Take flops and bytes from the events: some captures state them there and not on the metadata."""
+    stats = track.stats("flops", "bytes_accessed", "model_flops")
+    if not len(stats):
+        return names
+    plane, rows = track.plane, len(track)
+    flops = plane.stat_integers(stats, "flops", rows)
+    if not flops.any():
+        flops = plane.stat_integers(stats, "model_flops", rows)
+    size = plane.stat_integers(stats, "bytes_accessed", rows)
+    names.flops[op] = flops
+    names.bytes[op] = size
+    return names
+
+
+def _peak(plane: Plane, stat: str, scale: float) -> float | None:
+    """A peak rate the plane states; None where it states none or zero."""
+    value = plane.own_stat(stat)
+    try:
+        return float(value) * scale or None if value else None
+    except ValueError:
+        return None

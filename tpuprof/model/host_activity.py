@@ -1,0 +1,176 @@
+"""What the host was doing at each moment, read from its training thread and the threads that serve it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof.decode.columns import NO_TEXT
+from tpuprof.model.intervals import EMPTY, Int64, Segments, Spans, flatten, inherit, merge, union
+from tpuprof.model.timeline import Host, Track
+from tpuprof.model.vocabulary import Activity, Vocabulary
+
+MARK_STAT = "tpuprof"
+_ANNOTATION_MARKS = ("annotation", "module", "module_backward")
+_AUTOGRAD_THREAD = "pt_autograd"
+_MAIN_THREAD_PREFIXES = ("python", "main")
+
+
+@dataclass(frozen=True)
+class Annotations:
+    """The user's own spans on the training threads: name, mark (annotation, module, module_backward), ps."""
+
+    name: list[str]
+    mark: list[str]
+    start: Int64
+    end: Int64
+
+
+@dataclass(frozen=True)
+class HostActivity:
+    """Host time by activity. `by_activity` spans are of the training thread alone and do not overlap;
+    `compiling` and `dispatching` are of any thread. `user` spans are named and also part of USER.
+    """
+
+    framework: str
+    residual: Activity
+    driver: Track | None
+    by_activity: dict[Activity, Spans]
+    user: dict[str, Spans]
+    compiling: Spans
+    dispatching: Spans
+    annotations: Annotations
+
+    def spans(self, activity: Activity) -> Spans:
+        """When the training thread was at that activity."""
+        return self.by_activity.get(activity, EMPTY)
+
+
+def read_host(host: Host, vocabulary: Vocabulary, traced_scopes: frozenset[str] | None) -> HostActivity:
+    """Classify a host's time.
+
+    `traced_scopes` are the names seen in HLO metadata: an annotation among them built graph, so time in it
+    is tracing; one that is not did something else, and is named. None: the trace holds no such metadata,
+    and every annotation counts as tracing.
+    """
+    driver = find_driver(host, vocabulary)
+    by_activity: dict[Activity, Spans] = {}
+    user: dict[str, Spans] = {}
+    if driver is not None:
+        by_activity, user = _classify(driver, vocabulary, traced_scopes)
+    threads = [driver] if driver is not None else []
+    threads += [track for track in host.threads if track.label.startswith(_AUTOGRAD_THREAD)]
+    return HostActivity(
+        framework=vocabulary.framework,
+        residual=vocabulary.residual,
+        driver=driver,
+        by_activity=by_activity,
+        user=user,
+        compiling=_any_thread(host, vocabulary, Activity.COMPILE),
+        dispatching=_any_thread(host, vocabulary, Activity.DISPATCH),
+        annotations=_annotations(threads),
+    )
+
+
+def find_driver(host: Host, vocabulary: Vocabulary) -> Track | None:
+    """The thread that trains: the one with most step markers or graph cuts, else the main Python thread."""
+    best, most = None, 0
+    for track in host.threads:
+        marks = len(track.line.read_stats(track.plane.stat_keys(("_r",))))
+        cuts = _count(track, vocabulary.driver.rows(track.plane.events.names))
+        # A step marker outweighs any number of cuts: a loader thread may cut graphs, but not mark steps.
+        weight = marks * 1_000_000 + cuts
+        if weight > most:
+            best, most = track, weight
+    if best is None:
+        named = [track for track in host.threads if track.label.startswith(_MAIN_THREAD_PREFIXES)]
+        best = max(named, key=len, default=None)
+    return best
+
+
+def marks(track: Track) -> tuple[list[str], npt.NDArray[np.int32]]:
+    """Values of the `tpuprof` stat and, by event, which of them an event has (-1: none)."""
+    column = track.plane.stat_text(track.stats(MARK_STAT), MARK_STAT, len(track))
+    return column.strings, column.codes
+
+
+def _count(track: Track, name_rows: Int64) -> int:
+    return int(np.isin(track.name, name_rows).sum()) if len(name_rows) else 0
+
+
+def _classify(
+    driver: Track, vocabulary: Vocabulary, traced_scopes: frozenset[str] | None
+) -> tuple[dict[Activity, Spans], dict[str, Spans]]:
+    names = driver.plane.events.names
+    codes = np.append(vocabulary.codes(names), int(Activity.UNKNOWN))
+    activity = codes[driver.name]
+    user_name = _user_names(driver, traced_scopes)
+    activity[user_name >= 0] = Activity.USER
+    activity[activity == Activity.CHECKPOINT] = Activity.USER
+    activity[activity == Activity.GC] = Activity.USER
+    resolved = inherit(activity, driver.parent, int(Activity.UNKNOWN))
+    segments = flatten(driver.start, driver.end, driver.parent)
+    by_activity = {each: _segments_of(segments, resolved, each) for each in Activity}
+    by_activity[vocabulary.residual] = merge(by_activity[vocabulary.residual], by_activity[Activity.UNKNOWN])
+    return by_activity, _user_spans(driver, segments, resolved, activity, user_name)
+
+
+def _segments_of(segments: Segments, resolved: Int64, activity: Activity) -> Spans:
+    chosen = resolved[segments.event] == activity
+    return union(segments.start[chosen], segments.end[chosen])
+
+
+def _user_names(driver: Track, traced_scopes: frozenset[str] | None) -> Int64:
+    """Name row of events that are user annotations holding no graph building, -1 elsewhere."""
+    values, codes = marks(driver)
+    none = np.full(len(driver), -1, np.int64)
+    if traced_scopes is None or "annotation" not in values:
+        return none
+    names = driver.plane.events.names
+    untraced = np.array([name not in traced_scopes for name in names] + [False], np.bool_)
+    chosen = (codes == values.index("annotation")) & untraced[driver.name]
+    return np.where(chosen, driver.name, -1)
+
+
+def _user_spans(
+    driver: Track, segments: Segments, resolved: Int64, activity: Int64, user_name: Int64
+) -> dict[str, Spans]:
+    """Spans of USER time by the name of the event that made it so."""
+    names = driver.plane.events.names
+    source = np.where(activity == Activity.USER, np.maximum(user_name, driver.name), -1)
+    label = inherit(source, driver.parent, -1)
+    in_user = resolved[segments.event] == Activity.USER
+    label = label[segments.event]
+    spans: dict[str, Spans] = {}
+    for row in np.unique(label[in_user]):
+        chosen = in_user & (label == row)
+        if row >= 0:
+            spans[names[row].removeprefix("tpuprof.")] = union(segments.start[chosen], segments.end[chosen])
+    return spans
+
+
+def _any_thread(host: Host, vocabulary: Vocabulary, activity: Activity) -> Spans:
+    parts = []
+    for track in host.threads:
+        codes = np.append(vocabulary.codes(track.plane.events.names), int(Activity.UNKNOWN))
+        chosen = codes[track.name] == activity
+        parts.append(union(track.start[chosen], track.end[chosen]))
+    return merge(*parts) if parts else EMPTY
+
+
+def _annotations(threads: list[Track]) -> Annotations:
+    name: list[str] = []
+    mark: list[str] = []
+    start, end = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for track in threads:
+        values, codes = marks(track)
+        wanted = [value in _ANNOTATION_MARKS for value in values]
+        rows = np.flatnonzero(np.array([*wanted, False], np.bool_)[codes])
+        names = track.plane.events.names
+        name += [names[row] if row >= 0 else "" for row in track.name[rows]]
+        mark += [values[code] if code != NO_TEXT else "" for code in codes[rows]]
+        start.append(track.start[rows])
+        end.append(track.end[rows])
+    return Annotations(name, mark, np.concatenate(start), np.concatenate(end))

@@ -1,0 +1,78 @@
+"""What kind of work an HLO op is, from its category, its opcode and the memory spaces it names."""
+
+from __future__ import annotations
+
+import re
+from enum import IntEnum
+
+# The opcode follows the result shape: `%name = f32[2]{0} opcode(...)`.
+_OPCODE = re.compile(r"[)}\]] ([a-z][a-z0-9\-]*)\(")
+_NUMBER = re.compile(r"\.\d+$|\.clone$|\.remat\d*$")
+# Host memory is memory space 5 in layouts (`S(5)`).
+HOST_MEMORY = "S(5)"
+
+COLLECTIVES = (
+    "all-reduce",
+    "all-gather",
+    "reduce-scatter",
+    "all-to-all",
+    "ragged-all-to-all",
+    "collective-permute",
+    "collective-broadcast",
+    "send",
+    "recv",
+)
+_HOST_IO = ("infeed", "outfeed", "host send", "host recv", "host-send", "host-recv")
+_CONTAINERS = ("while", "call", "conditional", "async-start-call")
+_OFFLOAD_OPCODES = ("copy", "async", "dynamic-slice", "dynamic-update-slice", "slice")
+
+
+class OpKind(IntEnum):
+    """Kinds of device work, in the order in which a moment's work is counted when ops run side by side."""
+
+    COMPUTE = 0
+    INFEED_OUTFEED = 1
+    OFFLOAD = 2
+    COLLECTIVE = 3
+    CONTAINER = 4
+
+
+def opcode(long_name: str, short_name: str) -> str:
+    """The HLO opcode of an op, from its full HLO line, else from its name without number (`dot.12` is `dot`)."""
+    found = _OPCODE.search(long_name) if " = " in long_name else None
+    if found:
+        return found.group(1)
+    name = short_name or long_name
+    shortened = _NUMBER.sub("", name)
+    while shortened != name:
+        name, shortened = shortened, _NUMBER.sub("", shortened)
+    return name.lstrip("%")
+
+
+def collective_kind(name: str) -> str | None:
+    """`all-gather`, `reduce-scatter`, ... if an op of that opcode, name or category is a collective.
+
+    Fused and asynchronous forms count: `all-reduce-start`, `all-gather fusion`, `async-collective-fusion`.
+    """
+    name = name.lower().replace("_", "-")
+    for kind in COLLECTIVES:
+        if name.startswith(kind):
+            return kind
+    if "collective" in name:
+        return "collective fusion"
+    return next((kind for kind in COLLECTIVES[:6] if kind in name), None)
+
+
+def op_kind(long_name: str, short_name: str, category: str) -> OpKind:
+    """The kind of one op; `category` is the profiler's `hlo_category`, empty where it gives none."""
+    code = opcode(long_name, short_name)
+    category = category.lower()
+    if code in _CONTAINERS or category in _CONTAINERS:
+        return OpKind.CONTAINER
+    if category.startswith(_HOST_IO) or code in ("infeed", "outfeed"):
+        return OpKind.INFEED_OUTFEED
+    if collective_kind(code) or collective_kind(category) or collective_kind(short_name):
+        return OpKind.COLLECTIVE
+    if HOST_MEMORY in long_name and code.startswith(_OFFLOAD_OPCODES):
+        return OpKind.OFFLOAD
+    return OpKind.COMPUTE

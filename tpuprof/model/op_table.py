@@ -1,0 +1,97 @@
+"""Sums device time by op, and by the user's annotations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tpuprof.model.device import DeviceActivity
+from tpuprof.model.hlo_metadata import scope_names
+from tpuprof.model.host_activity import Annotations
+from tpuprof.model.op_kind import OpKind
+
+
+@dataclass
+class OpTotal:
+    """One op of one program over all its executions on all devices; times in ps."""
+
+    name: str
+    category: str
+    kind: OpKind
+    module: str
+    source: str
+    scope: str
+    flops: int
+    bytes: int
+    occurrences: int = 0
+    total_ps: int = 0
+    self_ps: int = 0
+
+
+@dataclass
+class AnnotationTotal:
+    """Host time inside an annotation and device self time of ops traced under it (None: not told), in ps."""
+
+    name: str
+    kind: str
+    occurrences: int
+    host_ps: int
+    device_ps: int | None
+
+
+def op_totals(devices: list[DeviceActivity]) -> list[OpTotal]:
+    """Every op, the one with most self time first."""
+    totals: dict[tuple[str, str], OpTotal] = {}
+    for device in devices:
+        _add_device(device, totals)
+    return sorted(totals.values(), key=lambda op: (-op.self_ps, op.name))
+
+
+def _add_device(device: DeviceActivity, totals: dict[tuple[str, str], OpTotal]) -> None:
+    ops, events = device.ops, device.op_events
+    count = np.bincount(events.op, minlength=len(ops))
+    total = np.zeros(len(ops), np.int64)
+    own = np.zeros(len(ops), np.int64)
+    np.add.at(total, events.op, events.end - events.start)
+    np.add.at(own, events.op, events.self_ps)
+    for row in np.flatnonzero(count):
+        key = (ops.module[row], ops.name[row])
+        if key not in totals:
+            totals[key] = OpTotal(
+                name=ops.name[row],
+                category=ops.category[row],
+                kind=OpKind(int(ops.kind[row])),
+                module=ops.module[row],
+                source=ops.source[row],
+                scope=ops.scope[row],
+                flops=int(ops.flops[row]),
+                bytes=int(ops.bytes[row]),
+            )
+        each = totals[key]
+        each.occurrences += int(count[row])
+        each.total_ps += int(total[row])
+        each.self_ps += int(own[row])
+
+
+def annotation_totals(annotations: Annotations, ops: list[OpTotal]) -> list[AnnotationTotal]:
+    """Time by annotation name: on the host from its spans, on the device from ops traced under that scope.
+
+    An op under nested annotations counts for each of them, as host time does.
+    """
+    device: dict[str, int] = {}
+    for op in ops:
+        for name in dict.fromkeys(scope_names(op.scope)):
+            device[name] = device.get(name, 0) + op.self_ps
+    totals: dict[tuple[str, str], AnnotationTotal] = {}
+    durations = annotations.end - annotations.start
+    for name, mark, duration in zip(annotations.name, annotations.mark, durations.tolist(), strict=True):
+        each = totals.setdefault((name, mark), AnnotationTotal(name, mark, 0, 0, device.get(name)))
+        each.occurrences += 1
+        each.host_ps += duration
+    return sorted(totals.values(), key=lambda each: (-(each.device_ps or 0), -each.host_ps, each.name))
+
+
+def scope_label(scope: str) -> str:
+    """The annotations around an op, outermost first, as one readable path; empty where it has none."""
+    return "/".join(scope_names(scope))

@@ -1,0 +1,128 @@
+"""A run: every host's trace, its steps, and where their time went."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tpuprof.decode.find import RUN_INFO, Found
+from tpuprof.decode.load import load
+from tpuprof.model import vocabulary as vocabularies
+from tpuprof.model.attribution import Breakdown, attribute
+from tpuprof.model.compiles import Compile, find_compiles
+from tpuprof.model.device import DeviceActivity
+from tpuprof.model.device_cpu import read_cpu
+from tpuprof.model.device_tpu import read_tpu
+from tpuprof.model.hlo_metadata import HloMetadata, read_hlo_metadata
+from tpuprof.model.host_activity import HostActivity, read_host
+from tpuprof.model.steps import Steps, find_steps
+from tpuprof.model.timeline import Host, build_host
+
+
+@dataclass
+class HostRun:
+    """One host of a run, analysed on its own clock."""
+
+    name: str
+    size: int
+    origin_ns: int
+    framework: str
+    devices: list[DeviceActivity]
+    activity: HostActivity
+    steps: Steps
+    breakdown: Breakdown
+    compiles: list[Compile]
+    hlo: HloMetadata
+    warnings: list[str]
+
+
+@dataclass
+class Run:
+    """All hosts of a run. `info` is tpuprof's own run.json, empty where the trace came from elsewhere."""
+
+    files: dict[str, Path]
+    hosts: list[HostRun]
+    info: dict[str, Any] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def predicted(self) -> bool:
+        """Whether the device times are a compiler's estimate, not a measurement."""
+        return bool(self.info.get("predicted"))
+
+
+def build_run(found: Found, executor: Executor | None = None) -> Run:
+    """Read every host's file, each on its own, through `executor` where one is given.
+
+    Raises `TpuprofError` where a file cannot be read.
+    """
+    info, notes = read_run_info(found.run_folder)
+    devices = _virtual_devices(info)
+    jobs = [(name, path, devices) for name, path in found.files.items()]
+    hosts = list(executor.map(_read_job, jobs)) if executor else [_read_job(job) for job in jobs]
+    return Run(found.files, hosts, info, [*found.warnings, *notes])
+
+
+def read_run_info(folder: Path | None) -> tuple[dict[str, Any], list[str]]:
+    """Tpuprof's run.json and what is wrong with it, if anything."""
+    if folder is None:
+        return {}, []
+    try:
+        info = json.loads((folder / RUN_INFO).read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        return {}, [f"{folder / RUN_INFO} cannot be read ({error}), so the environment is unknown"]
+    return (info, []) if isinstance(info, dict) else ({}, [f"{folder / RUN_INFO} is not a JSON object"])
+
+
+def _read_job(job: tuple[str, Path, int | None]) -> HostRun:
+    return read_host_run(*job)
+
+
+def read_host_run(name: str, path: Path, virtual_devices: int | None = None) -> HostRun:
+    """Decode and analyse one host's file. `virtual_devices` is the number of CPU devices, where known."""
+    trace = load(path)
+    host = build_host(trace, name)
+    words = vocabularies.detect(_host_names(host))
+    hlo = read_hlo_metadata(trace)
+    devices = _devices(host, hlo, virtual_devices)
+    activity = read_host(host, words, hlo.scopes)
+    steps = find_steps(activity.driver, devices, words)
+    return HostRun(
+        name=name,
+        size=trace.size,
+        origin_ns=host.origin_ns,
+        framework=words.framework,
+        devices=devices,
+        activity=activity,
+        steps=steps,
+        breakdown=attribute(steps, devices, activity),
+        compiles=find_compiles(host, words, steps),
+        hlo=hlo,
+        warnings=[*trace.errors, *trace.warnings, *host.warnings],
+    )
+
+
+def _host_names(host: Host) -> list[str]:
+    return [
+        name for plane in {id(t.plane): t.plane for t in host.threads}.values() for name in plane.events.names
+    ]
+
+
+def _devices(host: Host, hlo: HloMetadata, virtual_devices: int | None) -> list[DeviceActivity]:
+    found = [
+        read_tpu(host.device_planes[index], tracks)
+        for index, tracks in sorted(host.devices.items())
+        if tracks
+    ]
+    if found:
+        return found
+    cpu = read_cpu(host.threads, virtual_devices or 1, hlo.describe)
+    return [cpu] if cpu else []
+
+
+def _virtual_devices(info: dict[str, Any]) -> int | None:
+    count = info.get("device", {}).get("global_count") if isinstance(info.get("device"), dict) else None
+    return count if isinstance(count, int) and count > 0 else None

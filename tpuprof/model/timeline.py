@@ -1,0 +1,94 @@
+"""A trace on one clock: every line's events as absolute picoseconds from the run's origin."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tpuprof.decode.columns import Line, Plane, StatTable, Trace
+from tpuprof.errors import Code, TpuprofError
+from tpuprof.model.intervals import Int64, nesting
+from tpuprof.units import PS_PER_NS
+
+TPU_PLANE = re.compile(r"/device:TPU:(\d+)$")
+HOST_PLANE = "/host:CPU"
+METADATA_PLANE = "/host:metadata"
+# Ten days: past it a time is damage, not a capture, and picoseconds would no longer fit 63 bits beside it.
+MAX_CAPTURE_NS = 10 * 86_400 * 1_000_000_000
+
+
+@dataclass
+class Track:
+    """One thread or device queue. `start`, `end` (ps from origin) and `name` (row in the plane's names) by event."""
+
+    plane: Plane
+    line: Line
+    start: Int64
+    end: Int64
+    name: Int64
+    _parent: Int64 | None = field(default=None, repr=False)
+
+    @property
+    def label(self) -> str:
+        """The thread's or queue's name as the profiler wrote it."""
+        return self.line.name
+
+    @property
+    def parent(self) -> Int64:
+        """Row of the event around each event, -1 for outermost ones; computed once."""
+        if self._parent is None:
+            self._parent = nesting(self.start, self.end)
+        return self._parent
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def stats(self, *names: str) -> StatTable:
+        """The events' stats of those names."""
+        return self.line.read_stats(self.plane.stat_keys(names))
+
+
+@dataclass
+class Host:
+    """One host's file on one clock. `origin_ns` is the time (ns since the epoch where known) of picosecond 0."""
+
+    name: str
+    trace: Trace
+    origin_ns: int
+    threads: list[Track]
+    devices: dict[int, list[Track]]
+    device_planes: dict[int, Plane]
+    warnings: list[str] = field(default_factory=list)
+
+
+def build_host(trace: Trace, name: str) -> Host:
+    """Put all lines of a trace on one clock and tell host threads from TensorCore queues.
+
+    Raises `TpuprofError` (`input-corrupt`) where the lines' clocks are further apart than a capture can be.
+    """
+    lines = [line for plane in trace.planes for line in plane.lines if len(line)]
+    origin = min((line.timestamp_ns for line in lines), default=0)
+    if max((line.timestamp_ns for line in lines), default=0) - origin > MAX_CAPTURE_NS:
+        raise TpuprofError(
+            Code.CORRUPT,
+            f"{trace.source}: its lines lie more than ten days apart, so their clocks cannot be right.",
+            "Capture again; if it persists, report the file.",
+        )
+    host = Host(name, trace, origin, [], {}, {})
+    for plane in trace.planes:
+        device = TPU_PLANE.match(plane.name)
+        tracks = [_track(plane, line, origin) for line in plane.lines if len(line)]
+        if device:
+            host.devices[int(device.group(1))] = tracks
+            host.device_planes[int(device.group(1))] = plane
+        elif plane.name.startswith(HOST_PLANE):
+            host.threads.extend(tracks)
+    return host
+
+
+def _track(plane: Plane, line: Line, origin_ns: int) -> Track:
+    start = line.offset_ps + (line.timestamp_ns - origin_ns) * PS_PER_NS
+    end = start + np.maximum(line.duration_ps, 0)
+    return Track(plane, line, start, end, plane.events.rows(line.metadata_id))

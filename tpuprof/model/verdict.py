@@ -1,0 +1,132 @@
+"""What holds a step, and a run, back.
+
+A part of the step is worth naming when it takes at least a tenth of it; a device that works nine tenths of
+the time leaves less than that to name, and the run is device-bound. Of the parts that are not the device's
+own computing, the largest decides: computing is what the step is for, so it only decides when nothing else
+reaches the threshold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tpuprof.model import attribution as part
+from tpuprof.units import format_ms, format_share
+
+# Share of a step from which a part is worth naming; below it, removing the part whole gains less than the
+# run-to-run noise usually seen (a tenth, as the warning threshold of a tracing time near the step time asks).
+NAMED_FROM_SHARE = 0.10
+# Share of device-busy time from which a run is device-bound: the complement of the above.
+DEVICE_BOUND_FROM_SHARE = 0.90
+# Device time over host work (ratio) from which a read that lets them take turns is the thing to fix: below
+# it the host is the slower of the two by far, and would hold the step back without the read as well.
+BALANCE_FOR_SYNC = 0.8
+# Share of steps that must hold a blocking read for reads to be the run's rhythm and not an accident.
+READS_IN_STEPS_SHARE = 0.5
+
+_BOUND_OF_PART = {
+    part.COMPUTE: "device",
+    part.OTHER_DEVICE: "device",
+    part.COLLECTIVE: "collective",
+    part.OFFLOAD: "offload",
+    part.HOST_IO: "input",
+    part.TRACING: "tracing",
+    part.COMPILE: "compile",
+    part.INPUT_WAIT: "input",
+    part.HOST_TO_DEVICE: "input",
+    part.HOST_SYNC: "sync",
+    part.DISPATCH: "dispatch",
+    part.UNKNOWN: "unknown",
+}
+
+
+@dataclass(frozen=True)
+class Load:
+    """What a verdict looks at: mean or single-step times in ms.
+
+    `host_work` is time the training thread worked rather than waited, `busy` time the device was in a
+    program; `reads_share` the share of steps that hold a blocking device-to-host read.
+    """
+
+    wall: float
+    parts: Mapping[str, float]
+    busy: float
+    host_work: float
+    reads_share: float
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The verdict's word, the share of step time at stake, and the milliseconds a step that is."""
+
+    word: str
+    share: float
+    ms: float
+    name: str = ""
+
+
+def bound_of(load: Load) -> Bound:
+    """Name what holds back a step (or the mean step)."""
+    if load.wall <= 0:
+        return Bound("unknown", 0.0, 0.0)
+    groups: dict[str, float] = {}
+    for name, ms in load.parts.items():
+        word = _BOUND_OF_PART.get(name, name)
+        groups[word] = groups.get(word, 0.0) + ms
+    device = groups.pop("device", 0.0)
+    word = max(groups, key=lambda each: groups[each], default="unknown")
+    ms = groups.get(word, 0.0)
+    turns = _taking_turns(load)
+    if turns / load.wall >= NAMED_FROM_SHARE and word in ("tracing", "sync", "dispatch"):
+        return Bound("sync", turns / load.wall, turns)
+    if ms / load.wall < NAMED_FROM_SHARE:
+        return Bound("device", load.busy / load.wall, device)
+    if word.startswith(part.USER_PREFIX):
+        return Bound("unknown", ms / load.wall, ms, word.removeprefix(part.USER_PREFIX))
+    return Bound(word, ms / load.wall, ms)
+
+
+def sentence(bound: Bound, load: Load, tracing_hidden: float) -> str:
+    """The verdict for people: one sentence with its figures."""
+    share, time, wall = format_share(bound.share), format_ms(bound.ms), format_ms(load.wall)
+    of_step = f"{share} of each step ({time} of {wall})"
+    if bound.name:
+        return f"Held back by {bound.name!r}: the device idles for {of_step} while the host is in that annotation."
+    if bound.word == "device":
+        return _device_sentence(load, share, wall)
+    text = _SENTENCES[bound.word].format(of_step=of_step)
+    if bound.word == "tracing" and tracing_hidden >= NAMED_FROM_SHARE * load.wall:
+        text += f" Another {format_ms(tracing_hidden)} of tracing a step is hidden behind device work."
+    return text
+
+
+_SENTENCES = {
+    "tracing": "Tracing-bound: the device idles for {of_step} while the host traces the next graph.",
+    "compile": "Compile-bound: the device idles for {of_step} while XLA compiles.",
+    "input": "Input-bound: the device idles for {of_step} waiting for data.",
+    "sync": "Sync-bound: a device-to-host read in the step makes host and device take turns, which costs {of_step}.",
+    "offload": "Offload-bound: the device waits for {of_step} on copies to and from host memory.",
+    "collective": "Collective-bound: the device waits for {of_step} on communication that nothing hides.",
+    "dispatch": "Dispatch-bound: the device idles for {of_step} while the host hands over programs already built.",
+    "unknown": "No known cause: the device idles for {of_step} while the host does something the trace does not name.",
+}
+
+
+def _device_sentence(load: Load, share: str, wall: str) -> str:
+    if load.busy / load.wall >= DEVICE_BOUND_FROM_SHARE:
+        return f"Device-bound: the device is busy for {share} of each step ({wall}); the host keeps up."
+    return (
+        f"Mostly device-bound: the device is busy for {share} of each step ({wall}), and no single cause of its "
+        f"idling reaches {format_share(NAMED_FROM_SHARE)}."
+    )
+
+
+def _taking_turns(load: Load) -> float:
+    """Time a step loses because a blocking read keeps host and device from overlapping (ms).
+
+    Without the read they could run side by side, and the step would take as long as the slower of the two.
+    """
+    if load.reads_share < READS_IN_STEPS_SHARE or load.busy < BALANCE_FOR_SYNC * load.host_work:
+        return 0.0
+    return max(load.wall - max(load.busy, load.host_work), 0.0)

@@ -1,0 +1,140 @@
+"""What a host event's name says the host was doing, read from the TOML files in `tpuprof/vocabulary`.
+
+Names are data because frameworks change them: a new framework is a new file there, no code.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from functools import cache
+from importlib import resources
+
+import numpy as np
+
+from tpuprof.model.intervals import Int64
+
+
+class Activity(IntEnum):
+    """What the host does during an event. UNKNOWN events take the activity of the event around them."""
+
+    UNKNOWN = -1
+    TRACING = 0
+    COMPILE = 1
+    INPUT_WAIT = 2
+    HOST_TO_DEVICE = 3
+    DEVICE_TO_HOST_SYNC = 4
+    DISPATCH = 5
+    DEVICE_WAIT = 6
+    CHECKPOINT = 7
+    GC = 8
+    USER = 9
+
+
+@dataclass(frozen=True)
+class NameSet:
+    """Names and prefixes to match an event name against."""
+
+    exact: frozenset[str]
+    prefixes: tuple[str, ...]
+
+    @staticmethod
+    def of(patterns: Iterable[str]) -> NameSet:
+        """Build from patterns; one that ends in `*` matches by prefix."""
+        patterns = list(patterns)
+        return NameSet(
+            frozenset(p for p in patterns if not p.endswith("*")),
+            tuple(p[:-1] for p in patterns if p.endswith("*")),
+        )
+
+    def matches(self, name: str) -> bool:
+        """Whether a name is in the set."""
+        return name in self.exact or name.startswith(self.prefixes)
+
+    def rows(self, names: Sequence[str]) -> Int64:
+        """Indices of the names that match."""
+        return np.array([i for i, name in enumerate(names) if self.matches(name)], np.int64)
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The host events of one framework. `residual` is the activity of unexplained training-thread time."""
+
+    framework: str
+    detect: NameSet
+    driver: NameSet
+    step_boundary: NameSet
+    graph_cut: NameSet
+    residual: Activity
+    activities: tuple[tuple[Activity, NameSet], ...]
+    compile_events: tuple[str, ...]
+    compile_hash_stat: str
+    _exact: dict[str, Activity] = field(repr=False, default_factory=dict)
+
+    def activity(self, name: str) -> Activity:
+        """What an event of that name stands for; UNKNOWN where the vocabulary does not list it."""
+        found = self._exact.get(name)
+        if found is not None:
+            return found
+        for activity, names in self.activities:
+            if name.startswith(names.prefixes):
+                return activity
+        return Activity.UNKNOWN
+
+    def codes(self, names: Sequence[str]) -> Int64:
+        """`Activity` of each name, as int64."""
+        return np.array([self.activity(name) for name in names], np.int64)
+
+
+NONE = Vocabulary(
+    framework="unknown",
+    detect=NameSet.of(()),
+    driver=NameSet.of(()),
+    step_boundary=NameSet.of(()),
+    graph_cut=NameSet.of(()),
+    residual=Activity.UNKNOWN,
+    activities=(),
+    compile_events=(),
+    compile_hash_stat="",
+)
+
+
+@cache
+def vocabularies() -> tuple[Vocabulary, ...]:
+    """Every vocabulary that ships with tpuprof, in the order in which a trace is tried against them."""
+    folder = resources.files("tpuprof.vocabulary")
+    loaded = {name: _load((folder / f"{name}.toml").read_text("utf-8")) for name in _ORDER}
+    return tuple(loaded.values())
+
+
+def detect(names: Sequence[str]) -> Vocabulary:
+    """The vocabulary whose telltale names the host plane holds, else one that knows nothing.
+
+    TorchTPU and PyTorch/XLA run on the runtime JAX uses, so JAX is tried last.
+    """
+    for vocabulary in vocabularies():
+        if len(vocabulary.detect.rows(names)):
+            return vocabulary
+    return NONE
+
+
+_ORDER = ("torch_xla", "torch_tpu", "jax")
+
+
+def _load(text: str) -> Vocabulary:
+    table = tomllib.loads(text)
+    activities = tuple((Activity[key.upper()], NameSet.of(names)) for key, names in table["activity"].items())
+    return Vocabulary(
+        framework=table["framework"],
+        detect=NameSet.of(table["detect"]),
+        driver=NameSet.of(table["driver"]),
+        step_boundary=NameSet.of(table["step_boundary"]),
+        graph_cut=NameSet.of(table["graph_cut"]),
+        residual=Activity[table["residual"].upper()],
+        activities=activities,
+        compile_events=tuple(table["compile"]["events"]),
+        compile_hash_stat=table["compile"]["hash_stat"],
+        _exact={name: activity for activity, names in activities for name in names.exact},
+    )

@@ -1,0 +1,1 @@
+"""Renderers of a Report and the schema they share."""

@@ -1,0 +1,130 @@
+"""The Report: everything a renderer may show, as plain data. Schema `tpuprof.report/1`.
+
+Times are milliseconds unless a name says otherwise; shares lie between 0 and 1. A value that the trace
+cannot give is None beside a warning or an `unavailable` reason, never zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+SCHEMA = "tpuprof.report/1"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What holds the run back. `share` is the part of step time at stake; `sentence` says it to people."""
+
+    bound: str
+    share: float
+    sentence: str
+
+
+@dataclass(frozen=True)
+class StepRow:
+    """One step: `index` as the program numbered it, start in ns from the run's origin, its split in ms."""
+
+    index: int
+    host: str
+    start_ns: int
+    wall_ms: float
+    breakdown_ms: dict[str, float]
+    tracing_hidden_ms: float
+    bound: str
+
+
+@dataclass(frozen=True)
+class StepSummary:
+    """All steps. `method` names where step boundaries came from, `confidence` is high, medium or low."""
+
+    count: int
+    method: str
+    confidence: str
+    median_ms: float | None
+    p95_ms: float | None
+    note: str
+    per_step: list[StepRow]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of the breakdown: mean per step in ms and its share of all step time."""
+
+    ms_per_step: float
+    share: float
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Why a compile happened; kind is first, shape, dtype, constant, sharding, graph or unknown."""
+
+    kind: str
+    detail: str
+    source_file: str | None = None
+    source_line: int | None = None
+
+
+@dataclass(frozen=True)
+class CompileRow:
+    """One compile: the step's index (None outside any step), the graph's hash, duration and cause."""
+
+    step: int | None
+    host: str
+    graph_hash: str
+    start_ns: int
+    duration_ms: float
+    cause: Cause
+    frames: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class OpRow:
+    """One op of one program, summed over its executions on all devices. `flops`, `bytes` are per execution."""
+
+    name: str
+    category: str
+    kind: str
+    module: str
+    occurrences: int
+    total_ms: float
+    self_ms: float
+    flops: int | None
+    bytes: int | None
+    source: str
+    annotation: str
+
+
+@dataclass(frozen=True)
+class AnnotationRow:
+    """One annotation: host time inside it and device self time of the ops traced under it, in ms over the run."""
+
+    name: str
+    kind: str
+    occurrences: int
+    host_ms: float
+    device_ms: float | None
+
+
+@dataclass(frozen=True)
+class Report:
+    """What tpuprof says of a run; see the module's docstring for units."""
+
+    source: dict[str, Any]
+    generator: dict[str, str]
+    environment: dict[str, Any]
+    verdict: Verdict
+    steps: StepSummary
+    breakdown: dict[str, Part]
+    tracing_hidden_ms_per_step: float | None
+    compiles: list[CompileRow]
+    ops: list[OpRow]
+    annotations: list[AnnotationRow]
+    warnings: list[str]
+    predicted: bool = False
+    schema: str = SCHEMA
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as JSON-ready dictionaries, `schema` first."""
+        plain = asdict(self)
+        return {"schema": plain.pop("schema"), **plain}

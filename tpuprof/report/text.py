@@ -1,0 +1,182 @@
+"""A Report for people at a terminal: verdict, breakdown, slowest steps, compiles, ops, annotations."""
+
+from __future__ import annotations
+
+from rich.console import Console, Group, RenderableType
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from tpuprof.report.schema import Report, StepRow
+from tpuprof.units import format_bytes, format_ms, format_share
+
+# Rows shown of each table; the JSON has all (rows).
+ROWS_SHOWN = 8
+BAR_CELLS = 48
+_NAME_CELLS = 44
+# Parts below this share are left out of the bar and listed as "below" (share of step time).
+BAR_FROM_SHARE = 0.005
+
+_COLOURS = {
+    "compute": "green",
+    "other_device": "bright_green",
+    "collective_exposed": "magenta",
+    "offload_exposed": "bright_magenta",
+    "infeed_outfeed": "bright_cyan",
+    "tracing": "yellow",
+    "compile": "red",
+    "input_wait": "cyan",
+    "host_to_device": "bright_blue",
+    "device_to_host_sync": "bright_red",
+    "dispatch": "blue",
+    "unknown": "bright_black",
+}
+_GLYPHS = "█▓▒░▚▞▦▩▤▥▧▨"
+
+
+def render(report: Report, console: Console) -> None:
+    """Print a report to a rich console. Names from the trace are escaped."""
+    console.print(Group(*_sections(report)))
+
+
+def _sections(report: Report) -> list[RenderableType]:
+    sections: list[RenderableType] = []
+    if report.predicted:
+        sections.append(
+            Text("PREDICTED: device times are the compiler's estimate, not a measurement.", style="bold red")
+        )
+    sections += [Text(report.verdict.sentence, style="bold"), Text(_headline(report), style="dim"), Text()]
+    if report.breakdown:
+        sections += [*_breakdown(report), Text()]
+    if report.steps.per_step:
+        sections.append(_slowest_steps(report))
+    if report.compiles:
+        sections.append(_compiles(report))
+    if report.ops:
+        sections.append(_ops(report))
+    if report.annotations:
+        sections.append(_annotations(report))
+    sections += [Text(f"! {warning}", style="yellow") for warning in report.warnings]
+    return sections
+
+
+def _headline(report: Report) -> str:
+    steps, environment = report.steps, report.environment
+    devices = f"{environment['device_count']} x {environment['device_type'] or 'unknown device'}"
+    if steps.median_ms is None or steps.p95_ms is None:
+        return f"{devices}, {environment['framework']}; {steps.note}"
+    return (
+        f"{steps.count} steps, median {format_ms(steps.median_ms)}, p95 {format_ms(steps.p95_ms)}; {devices}, "
+        f"{environment['framework']}; steps from {steps.method} ({steps.confidence} confidence)"
+    )
+
+
+def _breakdown(report: Report) -> list[RenderableType]:
+    parts = sorted(report.breakdown.items(), key=lambda item: -item[1].share)
+    shown = [(name, part) for name, part in parts if part.share >= BAR_FROM_SHARE]
+    bar, legend = Text(), Table.grid(padding=(0, 2))
+    for index, (name, part) in enumerate(shown):
+        glyph, style = _GLYPHS[index % len(_GLYPHS)], _COLOURS.get(name, "white")
+        bar.append(glyph * round(part.share * BAR_CELLS), style=style)
+        share, time = format_share(part.share), format_ms(part.ms_per_step)
+        legend.add_row(Text(glyph, style=style), escape(name), Text(share, justify="right"), f"{time} a step")
+    hidden = report.tracing_hidden_ms_per_step
+    if hidden:
+        legend.add_row(
+            "", "tracing_hidden", "", f"{format_ms(hidden)} a step, behind device work: costs nothing"
+        )
+    return [Text("Where a step's time goes", style="bold"), bar, legend]
+
+
+def _slowest_steps(report: Report) -> RenderableType:
+    table = _table("Slowest steps", "step", "wall", "vs median", "bound by", "largest parts")
+    slowest = sorted(report.steps.per_step, key=lambda step: -step.wall_ms)[:ROWS_SHOWN]
+    many_hosts = len({step.host for step in report.steps.per_step}) > 1
+    for step in slowest:
+        ratio = f"{step.wall_ms / report.steps.median_ms:.2f}x" if report.steps.median_ms else ""
+        name = f"{step.index} on {escape(step.host)}" if many_hosts else str(step.index)
+        table.add_row(name, format_ms(step.wall_ms), ratio, escape(step.bound), escape(_largest_parts(step)))
+    return table
+
+
+def _largest_parts(step: StepRow) -> str:
+    parts = sorted(step.breakdown_ms.items(), key=lambda item: -item[1])[:3]
+    return ", ".join(f"{name} {format_ms(ms)}" for name, ms in parts)
+
+
+def _compiles(report: Report) -> RenderableType:
+    table = _table(f"Compiles ({len(report.compiles)})", "step", "duration", "graph hash", "cause")
+    for each in report.compiles[:ROWS_SHOWN]:
+        step = str(each.step) if each.step is not None else "outside"
+        table.add_row(
+            step,
+            format_ms(each.duration_ms),
+            escape(each.graph_hash or "not told"),
+            escape(each.cause.detail),
+        )
+    return _and_more(table, len(report.compiles))
+
+
+def _ops(report: Report) -> RenderableType:
+    table = _table("Ops by device self time", "op", "self", "share", "times", "bytes", "annotation", "source")
+    total = sum(op.self_ms for op in report.ops) or 1.0
+    for op in report.ops[:ROWS_SHOWN]:
+        size = format_bytes(op.bytes) if op.bytes else ""
+        table.add_row(
+            escape(_short(op.name)),
+            format_ms(op.self_ms),
+            format_share(op.self_ms / total),
+            str(op.occurrences),
+            size,
+            escape(_short(op.annotation)),
+            escape(_short(op.source, keep_end=True)),
+        )
+    return _and_more(table, len(report.ops))
+
+
+def _annotations(report: Report) -> RenderableType:
+    table = _table("Annotations", "name", "kind", "times", "host", "device")
+    for each in report.annotations[:ROWS_SHOWN]:
+        device = format_ms(each.device_ms) if each.device_ms is not None else "not told"
+        table.add_row(
+            escape(_short(each.name)), each.kind, str(each.occurrences), format_ms(each.host_ms), device
+        )
+    return _and_more(table, len(report.annotations))
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(
+        title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0)
+    )
+    for position, column in enumerate(columns):
+        right = column in (
+            "wall",
+            "vs median",
+            "duration",
+            "self",
+            "share",
+            "times",
+            "bytes",
+            "host",
+            "device",
+        )
+        table.add_column(
+            column,
+            justify="right" if right else "left",
+            no_wrap=position == 0,
+            style="" if position else "cyan",
+        )
+    return table
+
+
+def _and_more(table: Table, count: int) -> Table:
+    if count > ROWS_SHOWN:
+        table.caption = f"and {count - ROWS_SHOWN} more (--json has all)"
+        table.caption_justify = "left"
+    return table
+
+
+def _short(text: str, *, keep_end: bool = False) -> str:
+    if len(text) <= _NAME_CELLS:
+        return text
+    return "…" + text[1 - _NAME_CELLS :] if keep_end else text[: _NAME_CELLS - 1] + "…"

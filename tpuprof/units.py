@@ -1,0 +1,56 @@
+"""Numbers as people read them; the only place that rounds for display.
+
+Times inside tpuprof are integers: picoseconds (`ps`) in traces and columns, nanoseconds (`ns`) where a
+wall clock gave them. Reports carry milliseconds as floats.
+"""
+
+from __future__ import annotations
+
+PS_PER_NS = 1_000
+PS_PER_US = 1_000_000
+PS_PER_MS = 1_000_000_000
+PS_PER_S = 1_000_000_000_000
+
+_TIME_UNITS = ((1e3, "s", 1e-3), (1.0, "ms", 1.0), (1e-3, "µs", 1e3), (0.0, "ns", 1e6))
+_BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+def ps_to_ms(ps: int) -> float:
+    """Milliseconds of a count of picoseconds, exact to the float's precision."""
+    return ps / PS_PER_MS
+
+
+def format_ms(ms: float) -> str:
+    """A duration in milliseconds with three significant digits and a fitting unit: `784 ms`, `1.42 s`."""
+    if ms == 0:
+        return "0 ms"
+    for floor, unit, factor in _TIME_UNITS:
+        if abs(ms) >= floor:
+            return f"{_three_digits(ms * factor)} {unit}"
+    raise AssertionError("unreachable: the last floor is zero")
+
+
+def format_share(share: float) -> str:
+    """A share between 0 and 1 as a percentage; below one percent with one decimal, never `0 %` for a trace."""
+    percent = share * 100
+    if percent == 0:
+        return "0 %"
+    if percent < 0.1:
+        return "<0.1 %"
+    return f"{percent:.1f} %" if percent < 10 and round(percent) != round(percent, 1) else f"{percent:.0f} %"
+
+
+def format_bytes(count: float) -> str:
+    """A byte count in binary units with three significant digits: `5.00 GiB`."""
+    value = float(count)
+    for unit in _BYTE_UNITS:
+        if abs(value) < 1024 or unit == _BYTE_UNITS[-1]:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{_three_digits(value)} {unit}"
+        value /= 1024
+    raise AssertionError("unreachable: the last unit always returns")
+
+
+def _three_digits(value: float) -> str:
+    if abs(value) >= 100:
+        return f"{value:.0f}"
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"

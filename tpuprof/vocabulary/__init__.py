@@ -1,0 +1,1 @@
+"""What host event names mean, as data: one TOML file per framework."""
