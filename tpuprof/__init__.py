@@ -1,1 +1,40 @@
-"""tpuprof: says what holds a PyTorch/XLA training run on TPU back, with the evidence."""
+"""tpuprof: says what holds a PyTorch/XLA training run on TPU back, with the evidence.
+
+Training code uses `annotate`, `annotate_modules`, `step`, `profile` and `start_server`; notebooks and
+scripts that look at a capture use `analyse_run`. Names are imported when first used, so that importing
+tpuprof costs next to nothing and never imports torch.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tpuprof.analyse import analyse_run
+    from tpuprof.capture.profile import profile
+    from tpuprof.errors import TpuprofError
+    from tpuprof.instrument.annotate import annotate
+    from tpuprof.instrument.modules import annotate_modules
+    from tpuprof.instrument.server import start_server
+    from tpuprof.instrument.step import step
+
+__all__ = ["TpuprofError", "analyse_run", "annotate", "annotate_modules", "profile", "start_server", "step"]
+
+_HOMES = {
+    "TpuprofError": "tpuprof.errors",
+    "analyse_run": "tpuprof.analyse",
+    "annotate": "tpuprof.instrument.annotate",
+    "annotate_modules": "tpuprof.instrument.modules",
+    "profile": "tpuprof.capture.profile",
+    "start_server": "tpuprof.instrument.server",
+    "step": "tpuprof.instrument.step",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'tpuprof' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value

@@ -15,7 +15,7 @@ from tpuprof.decode.find import Found, find
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.model.attribution import PARTS
 from tpuprof.model.intervals import Int64
-from tpuprof.model.op_table import OpTotal, annotation_totals, op_totals, scope_label
+from tpuprof.model.op_table import OpTotal, annotation_totals, op_totals, scope_label, source_totals
 from tpuprof.model.run import HostRun, Run, build_run
 from tpuprof.model.verdict import Load, bound_of, sentence
 from tpuprof.report.schema import (
@@ -25,6 +25,7 @@ from tpuprof.report.schema import (
     OpRow,
     Part,
     Report,
+    SourceRow,
     StepRow,
     StepSummary,
     Verdict,
@@ -68,6 +69,7 @@ def report_of(run: Run) -> Report:
         compiles=[row for host in run.hosts for row in _compile_rows(host)],
         ops=[_op_row(op) for op in ops],
         annotations=_annotation_rows(run.hosts, ops),
+        sources=[SourceRow(source, count, ps_to_ms(ps)) for source, count, ps in source_totals(ops)],
         warnings=_warnings(run),
         predicted=run.predicted,
     )

@@ -24,21 +24,59 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18tpuprof/decode/hlo.proto\x12\x0etpuprof.decode\">\n\x08HloProto\x12\x32\n\nhlo_module\x18\x01 \x01(\x0b\x32\x1e.tpuprof.decode.HloModuleProto\"\xa3\x01\n\x0eHloModuleProto\x12\x0c\n\x04name\x18\x01 \x01(\x0c\x12\x1e\n\x16\x65ntry_computation_name\x18\x02 \x01(\x0c\x12\x39\n\x0c\x63omputations\x18\x03 \x03(\x0b\x32#.tpuprof.decode.HloComputationProto\x12\n\n\x02id\x18\x05 \x01(\x03\x12\x1c\n\x14\x65ntry_computation_id\x18\x06 \x01(\x03\"{\n\x13HloComputationProto\x12\x0c\n\x04name\x18\x01 \x01(\x0c\x12\x39\n\x0cinstructions\x18\x02 \x03(\x0b\x32#.tpuprof.decode.HloInstructionProto\x12\n\n\x02id\x18\x05 \x01(\x03\x12\x0f\n\x07root_id\x18\x06 \x01(\x03\"a\n\x13HloInstructionProto\x12\x0c\n\x04name\x18\x01 \x01(\x0c\x12\x0e\n\x06opcode\x18\x02 \x01(\x0c\x12,\n\x08metadata\x18\x07 \x01(\x0b\x32\x1a.tpuprof.decode.OpMetadata\"X\n\nOpMetadata\x12\x0f\n\x07op_type\x18\x01 \x01(\x0c\x12\x0f\n\x07op_name\x18\x02 \x01(\x0c\x12\x13\n\x0bsource_file\x18\x03 \x01(\x0c\x12\x13\n\x0bsource_line\x18\x04 \x01(\x05\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18tpuprof/decode/hlo.proto\x12\x0etpuprof.decode\">\n\x08HloProto\x12\x32\n\nhlo_module\x18\x01 \x01(\x0b\x32\x1e.tpuprof.decode.HloModuleProto\"\x99\x03\n\x0eHloModuleProto\x12\x0c\n\x04name\x18\x01 \x01(\x0c\x12\x1e\n\x16\x65ntry_computation_name\x18\x02 \x01(\x0c\x12\x39\n\x0c\x63omputations\x18\x03 \x03(\x0b\x32#.tpuprof.decode.HloComputationProto\x12\n\n\x02id\x18\x05 \x01(\x03\x12\x1c\n\x14\x65ntry_computation_id\x18\x06 \x01(\x03\x12\x32\n\x08schedule\x18\x07 \x01(\x0b\x32 .tpuprof.decode.HloScheduleProto\x12\x44\n\x12input_output_alias\x18\x08 \x01(\x0b\x32(.tpuprof.decode.HloInputOutputAliasProto\x12?\n\x11stack_frame_index\x18\x11 \x01(\x0b\x32$.tpuprof.decode.StackFrameIndexProto\x12\x39\n\x0c\x62uffer_donor\x18\x12 \x01(\x0b\x32#.tpuprof.decode.HloBufferDonorProto\"{\n\x13HloComputationProto\x12\x0c\n\x04name\x18\x01 \x01(\x0c\x12\x39\n\x0cinstructions\x18\x02 \x03(\x0b\x32#.tpuprof.decode.HloInstructionProto\x12\n\n\x02id\x18\x05 \x01(\x03\x12\x0f\n\x07root_id\x18\x06 \x01(\x03\"\xac\x04\n\x13HloInstructionProto\x12\x0c\n\x04name\x18\x01 \x01(\x0c\x12\x0e\n\x06opcode\x18\x02 \x01(\x0c\x12)\n\x05shape\x18\x03 \x01(\x0b\x32\x1a.tpuprof.decode.ShapeProto\x12,\n\x08metadata\x18\x07 \x01(\x0b\x32\x1a.tpuprof.decode.OpMetadata\x12-\n\x07literal\x18\x08 \x01(\x0b\x32\x1c.tpuprof.decode.LiteralProto\x12\x18\n\x10parameter_number\x18\t \x01(\x03\x12\x13\n\x0btuple_index\x18\r \x01(\x03\x12\x1a\n\x12\x63ustom_call_target\x18\x1c \x01(\x0c\x12\n\n\x02id\x18# \x01(\x03\x12\x13\n\x0boperand_ids\x18$ \x03(\x03\x12\x1e\n\x16\x63\x61lled_computation_ids\x18& \x03(\x03\x12,\n\x08sharding\x18( \x01(\x0b\x32\x1a.tpuprof.decode.OpSharding\x12\x16\n\x0e\x62\x61\x63kend_config\x18+ \x01(\x0c\x12\x34\n\x0ereplica_groups\x18\x31 \x03(\x0b\x32\x1c.tpuprof.decode.ReplicaGroup\x12\x1c\n\x14\x63omparison_direction\x18? \x01(\x0c\x12I\n\x16\x63ollective_device_list\x18W \x01(\x0b\x32).tpuprof.decode.CollectiveDeviceListProto\"\xee\x01\n\x10HloScheduleProto\x12\x42\n\tsequences\x18\x01 \x03(\x0b\x32/.tpuprof.decode.HloScheduleProto.SequencesEntry\x1a.\n\x13InstructionSequence\x12\x17\n\x0finstruction_ids\x18\x01 \x03(\x03\x1a\x66\n\x0eSequencesEntry\x12\x0b\n\x03key\x18\x01 \x01(\x03\x12\x43\n\x05value\x18\x02 \x01(\x0b\x32\x34.tpuprof.decode.HloScheduleProto.InstructionSequence:\x02\x38\x01\"\xcd\x01\n\x18HloInputOutputAliasProto\x12I\n\x07\x65ntries\x18\x01 \x03(\x0b\x32\x38.tpuprof.decode.HloInputOutputAliasProto.AliasEntryProto\x1a\x66\n\x0f\x41liasEntryProto\x12\x1a\n\x12output_shape_index\x18\x01 \x03(\x03\x12\x18\n\x10parameter_number\x18\x02 \x01(\x03\x12\x1d\n\x15parameter_shape_index\x18\x03 \x03(\x03\"\xb3\x01\n\x13HloBufferDonorProto\x12J\n\x07\x65ntries\x18\x01 \x03(\x0b\x32\x39.tpuprof.decode.HloBufferDonorProto.BufferDonorEntryProto\x1aP\n\x15\x42ufferDonorEntryProto\x12\x18\n\x10parameter_number\x18\x01 \x01(\x03\x12\x1d\n\x15parameter_shape_index\x18\x02 \x03(\x03\"\xe3\x02\n\x14StackFrameIndexProto\x12\x12\n\nfile_names\x18\x01 \x03(\x0c\x12\x16\n\x0e\x66unction_names\x18\x02 \x03(\x0c\x12I\n\x0e\x66ile_locations\x18\x03 \x03(\x0b\x32\x31.tpuprof.decode.StackFrameIndexProto.FileLocation\x12\x45\n\x0cstack_frames\x18\x04 \x03(\x0b\x32/.tpuprof.decode.StackFrameIndexProto.StackFrame\x1aL\n\x0c\x46ileLocation\x12\x14\n\x0c\x66ile_name_id\x18\x01 \x01(\x05\x12\x18\n\x10\x66unction_name_id\x18\x02 \x01(\x05\x12\x0c\n\x04line\x18\x03 \x01(\x05\x1a?\n\nStackFrame\x12\x18\n\x10\x66ile_location_id\x18\x01 \x01(\x05\x12\x17\n\x0fparent_frame_id\x18\x02 \x01(\x05\"\x1f\n\tTileProto\x12\x12\n\ndimensions\x18\x01 \x03(\x03\"\x83\x01\n\x0bLayoutProto\x12\x16\n\x0eminor_to_major\x18\x01 \x03(\x03\x12(\n\x05tiles\x18\x06 \x03(\x0b\x32\x19.tpuprof.decode.TileProto\x12\x1c\n\x14\x65lement_size_in_bits\x18\x07 \x01(\x03\x12\x14\n\x0cmemory_space\x18\x08 \x01(\x03\"\x95\x01\n\nShapeProto\x12\x14\n\x0c\x65lement_type\x18\x02 \x01(\x05\x12\x12\n\ndimensions\x18\x03 \x03(\x03\x12\x30\n\x0ctuple_shapes\x18\x04 \x03(\x0b\x32\x1a.tpuprof.decode.ShapeProto\x12+\n\x06layout\x18\x05 \x01(\x0b\x32\x1b.tpuprof.decode.LayoutProto\"8\n\x0cLiteralProto\x12\x0c\n\x04s32s\x18\x04 \x03(\x05\x12\x0c\n\x04s64s\x18\x05 \x03(\x03\x12\x0c\n\x04u32s\x18\x06 \x03(\r\"\xf0\x01\n\nOpSharding\x12\x0c\n\x04type\x18\x01 \x01(\x05\x12\"\n\x1atile_assignment_dimensions\x18\x03 \x03(\x03\x12\x1f\n\x17tile_assignment_devices\x18\x04 \x03(\x03\x12\x33\n\x0ftuple_shardings\x18\x05 \x03(\x0b\x32\x1a.tpuprof.decode.OpSharding\x12\"\n\x1areplicate_on_last_tile_dim\x18\x06 \x01(\x08\x12\x19\n\x11iota_reshape_dims\x18\t \x03(\x03\x12\x1b\n\x13iota_transpose_perm\x18\n \x03(\x05\"#\n\x0cReplicaGroup\x12\x13\n\x0breplica_ids\x18\x01 \x03(\x03\"V\n\x19IotaReplicaGroupListProto\x12\x1a\n\x12num_replica_groups\x18\x01 \x01(\x03\x12\x1d\n\x15num_devices_per_group\x18\x02 \x01(\x03\"\x9d\x01\n\x19\x43ollectiveDeviceListProto\x12\x34\n\x0ereplica_groups\x18\x01 \x03(\x0b\x32\x1c.tpuprof.decode.ReplicaGroup\x12J\n\x17iota_replica_group_list\x18\x02 \x01(\x0b\x32).tpuprof.decode.IotaReplicaGroupListProto\"p\n\nOpMetadata\x12\x0f\n\x07op_type\x18\x01 \x01(\x0c\x12\x0f\n\x07op_name\x18\x02 \x01(\x0c\x12\x13\n\x0bsource_file\x18\x03 \x01(\x0c\x12\x13\n\x0bsource_line\x18\x04 \x01(\x05\x12\x16\n\x0estack_frame_id\x18\x0f \x01(\x05\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'tpuprof.decode.hlo_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_HLOSCHEDULEPROTO_SEQUENCESENTRY']._loaded_options = None
+  _globals['_HLOSCHEDULEPROTO_SEQUENCESENTRY']._serialized_options = b'8\001'
   _globals['_HLOPROTO']._serialized_start=44
   _globals['_HLOPROTO']._serialized_end=106
   _globals['_HLOMODULEPROTO']._serialized_start=109
-  _globals['_HLOMODULEPROTO']._serialized_end=272
-  _globals['_HLOCOMPUTATIONPROTO']._serialized_start=274
-  _globals['_HLOCOMPUTATIONPROTO']._serialized_end=397
-  _globals['_HLOINSTRUCTIONPROTO']._serialized_start=399
-  _globals['_HLOINSTRUCTIONPROTO']._serialized_end=496
-  _globals['_OPMETADATA']._serialized_start=498
-  _globals['_OPMETADATA']._serialized_end=586
+  _globals['_HLOMODULEPROTO']._serialized_end=518
+  _globals['_HLOCOMPUTATIONPROTO']._serialized_start=520
+  _globals['_HLOCOMPUTATIONPROTO']._serialized_end=643
+  _globals['_HLOINSTRUCTIONPROTO']._serialized_start=646
+  _globals['_HLOINSTRUCTIONPROTO']._serialized_end=1202
+  _globals['_HLOSCHEDULEPROTO']._serialized_start=1205
+  _globals['_HLOSCHEDULEPROTO']._serialized_end=1443
+  _globals['_HLOSCHEDULEPROTO_INSTRUCTIONSEQUENCE']._serialized_start=1293
+  _globals['_HLOSCHEDULEPROTO_INSTRUCTIONSEQUENCE']._serialized_end=1339
+  _globals['_HLOSCHEDULEPROTO_SEQUENCESENTRY']._serialized_start=1341
+  _globals['_HLOSCHEDULEPROTO_SEQUENCESENTRY']._serialized_end=1443
+  _globals['_HLOINPUTOUTPUTALIASPROTO']._serialized_start=1446
+  _globals['_HLOINPUTOUTPUTALIASPROTO']._serialized_end=1651
+  _globals['_HLOINPUTOUTPUTALIASPROTO_ALIASENTRYPROTO']._serialized_start=1549
+  _globals['_HLOINPUTOUTPUTALIASPROTO_ALIASENTRYPROTO']._serialized_end=1651
+  _globals['_HLOBUFFERDONORPROTO']._serialized_start=1654
+  _globals['_HLOBUFFERDONORPROTO']._serialized_end=1833
+  _globals['_HLOBUFFERDONORPROTO_BUFFERDONORENTRYPROTO']._serialized_start=1753
+  _globals['_HLOBUFFERDONORPROTO_BUFFERDONORENTRYPROTO']._serialized_end=1833
+  _globals['_STACKFRAMEINDEXPROTO']._serialized_start=1836
+  _globals['_STACKFRAMEINDEXPROTO']._serialized_end=2191
+  _globals['_STACKFRAMEINDEXPROTO_FILELOCATION']._serialized_start=2050
+  _globals['_STACKFRAMEINDEXPROTO_FILELOCATION']._serialized_end=2126
+  _globals['_STACKFRAMEINDEXPROTO_STACKFRAME']._serialized_start=2128
+  _globals['_STACKFRAMEINDEXPROTO_STACKFRAME']._serialized_end=2191
+  _globals['_TILEPROTO']._serialized_start=2193
+  _globals['_TILEPROTO']._serialized_end=2224
+  _globals['_LAYOUTPROTO']._serialized_start=2227
+  _globals['_LAYOUTPROTO']._serialized_end=2358
+  _globals['_SHAPEPROTO']._serialized_start=2361
+  _globals['_SHAPEPROTO']._serialized_end=2510
+  _globals['_LITERALPROTO']._serialized_start=2512
+  _globals['_LITERALPROTO']._serialized_end=2568
+  _globals['_OPSHARDING']._serialized_start=2571
+  _globals['_OPSHARDING']._serialized_end=2811
+  _globals['_REPLICAGROUP']._serialized_start=2813
+  _globals['_REPLICAGROUP']._serialized_end=2848
+  _globals['_IOTAREPLICAGROUPLISTPROTO']._serialized_start=2850
+  _globals['_IOTAREPLICAGROUPLISTPROTO']._serialized_end=2936
+  _globals['_COLLECTIVEDEVICELISTPROTO']._serialized_start=2939
+  _globals['_COLLECTIVEDEVICELISTPROTO']._serialized_end=3096
+  _globals['_OPMETADATA']._serialized_start=3098
+  _globals['_OPMETADATA']._serialized_end=3210
 # @@protoc_insertion_point(module_scope)

@@ -22,10 +22,9 @@ _WRAPPERS = re.compile(
 
 @dataclass(frozen=True)
 class HloMetadata:
-    """Scope and source by (program, op). `scopes` are all scope names seen, None where programs carry none."""
+    """Scope and source line by (program, op), for ops whose program states either."""
 
     by_op: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
-    scopes: frozenset[str] | None = None
 
     def describe(self, module: str, op: str) -> tuple[str, str]:
         """(scope path, `file:line`) of an op, empty strings where unknown."""
@@ -37,8 +36,7 @@ def read_hlo_metadata(trace: Trace) -> HloMetadata:
     by_op: dict[tuple[str, str], tuple[str, str]] = {}
     for label, data in hlo_protos(trace):
         by_op.update(_instructions(label, data))
-    scopes = {name for scope, _ in by_op.values() for name in scope_names(scope)}
-    return HloMetadata(by_op, frozenset(scopes) if scopes else None)
+    return HloMetadata(by_op)
 
 
 def hlo_protos(trace: Trace) -> list[tuple[str, bytes]]:

@@ -11,8 +11,15 @@ from tpuprof.decode.columns import NO_TEXT
 from tpuprof.model.intervals import EMPTY, Int64, Segments, Spans, flatten, inherit, merge, union
 from tpuprof.model.timeline import Host, Track
 from tpuprof.model.vocabulary import Activity, Vocabulary
+from tpuprof.units import PS_PER_MS
 
 MARK_STAT = "tpuprof"
+# Number of ops the framework traced inside an annotation; tpuprof.annotate writes it when it leaves.
+TRACED_OPS_STAT = "traced_ops"
+# Ops per millisecond below which an annotation did something else than trace. Building a graph traces tens
+# of ops a millisecond (measured: a decoder's forward pass, PJRT_DEVICE=CPU); loading a batch and moving it
+# to the device traces a few in all.
+TRACING_FROM_OPS_PER_MS = 0.2
 _ANNOTATION_MARKS = ("annotation", "module", "module_backward")
 _AUTOGRAD_THREAD = "pt_autograd"
 _MAIN_THREAD_PREFIXES = ("python", "main")
@@ -48,18 +55,17 @@ class HostActivity:
         return self.by_activity.get(activity, EMPTY)
 
 
-def read_host(host: Host, vocabulary: Vocabulary, traced_scopes: frozenset[str] | None) -> HostActivity:
-    """Classify a host's time.
+def read_host(host: Host, vocabulary: Vocabulary) -> HostActivity:
+    """Classify a host's time by its training thread.
 
-    `traced_scopes` are the names seen in HLO metadata: an annotation among them built graph, so time in it
-    is tracing; one that is not did something else, and is named. None: the trace holds no such metadata,
-    and every annotation counts as tracing.
+    Time in an annotation is tracing, as all unexplained time of that thread is, unless the annotation tells
+    that next to no op was traced in it: then it did something else, and goes by its own name.
     """
     driver = find_driver(host, vocabulary)
     by_activity: dict[Activity, Spans] = {}
     user: dict[str, Spans] = {}
     if driver is not None:
-        by_activity, user = _classify(driver, vocabulary, traced_scopes)
+        by_activity, user = _classify(driver, vocabulary)
     threads = [driver] if driver is not None else []
     threads += [track for track in host.threads if track.label.startswith(_AUTOGRAD_THREAD)]
     return HostActivity(
@@ -100,13 +106,11 @@ def _count(track: Track, name_rows: Int64) -> int:
     return int(np.isin(track.name, name_rows).sum()) if len(name_rows) else 0
 
 
-def _classify(
-    driver: Track, vocabulary: Vocabulary, traced_scopes: frozenset[str] | None
-) -> tuple[dict[Activity, Spans], dict[str, Spans]]:
+def _classify(driver: Track, vocabulary: Vocabulary) -> tuple[dict[Activity, Spans], dict[str, Spans]]:
     names = driver.plane.events.names
     codes = np.append(vocabulary.codes(names), int(Activity.UNKNOWN))
     activity = codes[driver.name]
-    user_name = _user_names(driver, traced_scopes)
+    user_name = _user_names(driver, activity)
     activity[user_name >= 0] = Activity.USER
     activity[activity == Activity.CHECKPOINT] = Activity.USER
     activity[activity == Activity.GC] = Activity.USER
@@ -122,16 +126,18 @@ def _segments_of(segments: Segments, resolved: Int64, activity: Activity) -> Spa
     return union(segments.start[chosen], segments.end[chosen])
 
 
-def _user_names(driver: Track, traced_scopes: frozenset[str] | None) -> Int64:
-    """Name row of events that are user annotations holding no graph building, -1 elsewhere."""
-    values, codes = marks(driver)
-    none = np.full(len(driver), -1, np.int64)
-    if traced_scopes is None or "annotation" not in values:
-        return none
-    names = driver.plane.events.names
-    untraced = np.array([name not in traced_scopes for name in names] + [False], np.bool_)
-    chosen = (codes == values.index("annotation")) & untraced[driver.name]
-    return np.where(chosen, driver.name, -1)
+def _user_names(driver: Track, activity: Int64) -> Int64:
+    """Name row of annotations that did something else than trace, -1 for all other events."""
+    stats = driver.stats(TRACED_OPS_STAT)
+    ops = driver.plane.stat_integers(stats, TRACED_OPS_STAT, len(driver), missing=-1)
+    rows = np.flatnonzero(ops >= 0)
+    tracing = np.sort(driver.start[activity == Activity.TRACING])
+    inside = np.searchsorted(tracing, driver.end[rows]) - np.searchsorted(tracing, driver.start[rows])
+    per_ms = ops[rows] / np.maximum((driver.end - driver.start)[rows] / PS_PER_MS, 1e-9)
+    chosen = rows[(per_ms < TRACING_FROM_OPS_PER_MS) & (inside == 0)]
+    names = np.full(len(driver), -1, np.int64)
+    names[chosen] = driver.name[chosen]
+    return names
 
 
 def _user_spans(

@@ -92,6 +92,17 @@ def annotation_totals(annotations: Annotations, ops: list[OpTotal]) -> list[Anno
     return sorted(totals.values(), key=lambda each: (-(each.device_ps or 0), -each.host_ps, each.name))
 
 
+def source_totals(ops: list[OpTotal]) -> list[tuple[str, int, int]]:
+    """(source line, number of ops, device self time in ps), the most time first; ops without a line are left out."""
+    totals: dict[str, tuple[int, int]] = {}
+    for op in ops:
+        if op.source:
+            count, self_ps = totals.get(op.source, (0, 0))
+            totals[op.source] = (count + 1, self_ps + op.self_ps)
+    rows = [(source, count, self_ps) for source, (count, self_ps) in totals.items()]
+    return sorted(rows, key=lambda row: (-row[2], row[0]))
+
+
 def scope_label(scope: str) -> str:
     """The annotations around an op, outermost first, as one readable path; empty where it has none."""
     return "/".join(scope_names(scope))

@@ -88,7 +88,7 @@ def read_host_run(name: str, path: Path, virtual_devices: int | None = None) -> 
     words = vocabularies.detect(_host_names(host))
     hlo = read_hlo_metadata(trace)
     devices = _devices(host, hlo, virtual_devices)
-    activity = read_host(host, words, hlo.scopes)
+    activity = read_host(host, words)
     steps = find_steps(activity.driver, devices, words)
     return HostRun(
         name=name,

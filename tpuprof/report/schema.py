@@ -107,6 +107,15 @@ class AnnotationRow:
 
 
 @dataclass(frozen=True)
+class SourceRow:
+    """One source line: device self time of the ops traced from it, in ms over the run on all devices."""
+
+    source: str
+    ops: int
+    device_ms: float
+
+
+@dataclass(frozen=True)
 class Report:
     """What tpuprof says of a run; see the module's docstring for units."""
 
@@ -120,6 +129,7 @@ class Report:
     compiles: list[CompileRow]
     ops: list[OpRow]
     annotations: list[AnnotationRow]
+    sources: list[SourceRow]
     warnings: list[str]
     predicted: bool = False
     schema: str = SCHEMA

@@ -1,0 +1,53 @@
+"""Captures the sample traces anew: runs each script on the CPU device and keeps its run folder.
+
+    python sample_traces/make.py [NAME ...]
+
+Needs the `xla` extra. A capture differs a little each time; what must hold of it is in its EXPECTED.toml,
+which says how the script was built and is never made from our own output.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+# Name of the sample: its script and the script's further arguments.
+SAMPLES = {
+    "decoder_loop": ("decoder_loop.py",),
+    "decoder_scan": ("decoder_scan.py",),
+    "decoder_fsdpv2": ("decoder_fsdpv2.py",),
+    "decoder_fsdpv2_scan": ("decoder_fsdpv2.py", "scan"),
+    "recompile_shapes": ("recompile_shapes.py",),
+    "device_to_host_sync": ("device_to_host_sync.py",),
+    "input_starved": ("input_starved.py",),
+}
+MAX_BYTES = 1_500_000
+
+
+def main(names: list[str]) -> None:
+    """Make the named samples, or all."""
+    for name in names or SAMPLES:
+        make(name)
+
+
+def make(name: str) -> None:
+    """Record one sample and put it in the place of the old one. Raises where it is too large to keep."""
+    script, *arguments = SAMPLES[name]
+    with tempfile.TemporaryDirectory() as scratch:
+        run = Path(scratch) / name
+        subprocess.run([sys.executable, HERE / "scripts" / script, run, *arguments], check=True, timeout=600)
+        size = sum(path.stat().st_size for path in run.rglob("*") if path.is_file())
+        if size > MAX_BYTES:
+            raise SystemExit(f"{name}: {size:,} bytes, more than the {MAX_BYTES:,} a sample may have")
+        for part in ("plugins", "tpuprof"):
+            shutil.rmtree(HERE / name / part, ignore_errors=True)
+            shutil.copytree(run / part, HERE / name / part)
+    print(f"{name}: {size:,} bytes")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

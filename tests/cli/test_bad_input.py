@@ -1,0 +1,73 @@
+"""Bad input gets one line, a stable code and exit status 2."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+
+def tpuprof(*args):
+    return subprocess.run(
+        [sys.executable, "-m", "tpuprof", *map(str, args)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+CASES = {
+    "empty.xplane.pb": (b"", "input-empty"),
+    "notes.txt": (b"just some text\nover lines\n", "input-unknown-format"),
+    "random.xplane.pb": (bytes(range(7, 256)) * 40, "input-unknown-format"),
+    "cut.trace.json": (b'{"traceEvents": [{"ph": "X", "ts": 1', "input-truncated"),
+    "cut.trace.json.gz": (b"\x1f\x8b\x08\x00garbage", "input-unknown-format"),
+    "truncated.xplane.pb": (b"\x0a\x64\x12\x05/host", "input-truncated"),
+    "no_planes.xplane.pb": (b"\x22\x03abc", "input-no-activity"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_bad_file(tmp_path, name):
+    data, code = CASES[name]
+    (tmp_path / name).write_bytes(data)
+    done = tpuprof("analyze", tmp_path / name)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    lines = done.stderr.strip().splitlines()
+    assert len(lines) == 1
+    assert lines[0].endswith(f"[{code}]")
+    assert name in lines[0]
+
+
+def test_missing_path(tmp_path):
+    done = tpuprof("analyze", tmp_path / "nowhere")
+    assert (done.returncode, done.stderr.strip()[-17:]) == (2, "[input-not-found]")
+
+
+def test_folder_without_a_trace(tmp_path):
+    (tmp_path / "readme.md").write_text("nothing here")
+    done = tpuprof("analyze", tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.strip().endswith("[input-no-trace]")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read anything")
+def test_unreadable_file(tmp_path):
+    path = tmp_path / "secret.xplane.pb"
+    path.write_bytes(b"\x0a\x02\x08\x01")
+    path.chmod(0)
+    done = tpuprof("analyze", path)
+    assert done.returncode == 2
+    assert done.stderr.strip().endswith("[input-unreadable]")
+
+
+def test_usage_error_is_exit_2():
+    assert tpuprof("analyze").returncode == 2
+
+
+def test_debug_shows_the_traceback(tmp_path):
+    done = tpuprof("--debug", "analyze", tmp_path / "nowhere")
+    assert done.returncode != 0
+    assert "Traceback" in done.stderr

@@ -1,0 +1,22 @@
+"""Fixtures every test may use."""
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SHARED_TRACES = ROOT.parent / "shared" / "traces"
+
+
+@pytest.fixture(scope="session")
+def shared_traces() -> Path:
+    """The folder of real TPU traces that are kept outside the repository; the test is skipped without it."""
+    if not SHARED_TRACES.is_dir():
+        pytest.skip("the real TPU traces are not on this machine (../shared/traces)")
+    return SHARED_TRACES
+
+
+@pytest.fixture(scope="session")
+def samples() -> Path:
+    """The folder of the project's own sample traces."""
+    return ROOT / "sample_traces"

@@ -1,0 +1,116 @@
+"""Interval arithmetic agrees with counting single picoseconds one by one."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tpuprof.model import intervals as iv
+
+LIMIT = 40
+pairs = st.lists(st.tuples(st.integers(0, LIMIT), st.integers(0, LIMIT)), max_size=12)
+
+
+def arrays(spans):
+    return np.array([s for s, _ in spans], np.int64), np.array([e for _, e in spans], np.int64)
+
+
+def ticks(spans):
+    return {t for start, end in spans for t in range(start, end)}
+
+
+def as_set(spans):
+    return ticks(zip(spans.start.tolist(), spans.end.tolist(), strict=True))
+
+
+@given(pairs)
+def test_union_covers_the_same_ticks_and_is_disjoint(spans):
+    merged = iv.union(*arrays(spans))
+    assert as_set(merged) == ticks(spans)
+    assert (merged.start[1:] > merged.end[:-1]).all()
+    assert merged.total == len(ticks(spans))
+
+
+@given(pairs, pairs)
+def test_subtract_intersect_and_merge(one, other):
+    a, b = iv.union(*arrays(one)), iv.union(*arrays(other))
+    assert as_set(iv.subtract(a, b)) == ticks(one) - ticks(other)
+    assert as_set(iv.intersect(a, b)) == ticks(one) & ticks(other)
+    assert as_set(iv.merge(a, b)) == ticks(one) | ticks(other)
+
+
+@given(pairs, pairs)
+def test_covered_counts_ticks_in_each_window(spans, windows):
+    windows = [(min(w), max(w)) for w in windows]
+    start, end = arrays(windows)
+    found = iv.covered(iv.union(*arrays(spans)), start, end)
+    assert found.tolist() == [len(ticks(spans) & ticks([window])) for window in windows]
+
+
+@st.composite
+def nested(draw, start=0, end=LIMIT, depth=0):
+    """Properly nested intervals, each with the row of the interval around it."""
+    spans = []
+    at = start
+    while at < end and draw(st.booleans()):
+        left = draw(st.integers(at, end - 1))
+        right = draw(st.integers(left + 1, end))
+        children = draw(nested(left, right, depth + 1)) if depth < 3 and right - left > 1 else []
+        children = [(s, e, p) for s, e, p in children if (s, e) != (left, right)]
+        spans.append((left, right, -1))
+        spans += [(s, e, p) for s, e, p in children]
+        at = right
+    return spans
+
+
+def innermost(spans, tick):
+    around = [row for row, (s, e) in enumerate(spans) if s <= tick < e]
+    return min(around, key=lambda row: (spans[row][1] - spans[row][0], -row)) if around else None
+
+
+@given(nested())
+def test_flatten_labels_each_tick_with_the_innermost_event(tree):
+    spans = list(dict.fromkeys((s, e) for s, e, _ in tree))
+    start, end = arrays(spans)
+    parent = iv.nesting(start, end)
+    segments = iv.flatten(start, end, parent)
+    labels = {}
+    for s, e, event in zip(*(column.tolist() for column in segments), strict=True):
+        for tick in range(s, e):
+            assert tick not in labels
+            labels[tick] = event
+    assert labels == {t: innermost(spans, t) for t in range(LIMIT) if innermost(spans, t) is not None}
+    own = iv.self_time(start, end, parent)
+    assert own.tolist() == [sum(1 for event in labels.values() if event == row) for row in range(len(spans))]
+
+
+def test_nesting_names_the_direct_parent():
+    start = np.array([0, 1, 2, 6, 20], np.int64)
+    end = np.array([10, 5, 3, 9, 21], np.int64)
+    assert iv.nesting(start, end).tolist() == [-1, 0, 1, 0, -1]
+
+
+def test_a_child_that_outlasts_its_parent_by_rounding_stays_a_child():
+    start, end = np.array([0, 5], np.int64), np.array([10, 11], np.int64)
+    parent = iv.nesting(start, end)
+    assert parent.tolist() == [-1, 0]
+    assert (iv.self_time(start, end, parent) >= 0).all()
+
+
+def test_events_without_duration_enclose_nothing():
+    start, end = np.array([3, 3, 0], np.int64), np.array([3, 3, 9], np.int64)
+    assert iv.nesting(start, end).tolist() == [-1, -1, -1]
+
+
+@pytest.mark.parametrize("function", [iv.union])
+def test_no_intervals_at_all(function):
+    none = np.empty(0, np.int64)
+    assert function(none, none).total == 0
+    assert iv.covered(iv.EMPTY, np.array([0]), np.array([5])).tolist() == [0]
+    assert len(iv.flatten(none, none, none).start) == 0
+
+
+def test_inherit_takes_the_nearest_labelled_ancestor():
+    parent = np.array([-1, 0, 1, 1, -1], np.int64)
+    label = np.array([7, -1, -1, 3, -1], np.int64)
+    assert iv.inherit(label, parent).tolist() == [7, 7, 7, 3, -1]

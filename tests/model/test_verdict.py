@@ -1,0 +1,101 @@
+"""The verdict on both sides of each threshold."""
+
+import pytest
+
+from tpuprof.model.verdict import (
+    BALANCE_FOR_SYNC,
+    DEVICE_BOUND_FROM_SHARE,
+    NAMED_FROM_SHARE,
+    READS_IN_STEPS_SHARE,
+    Load,
+    bound_of,
+    sentence,
+)
+
+
+def load(parts, *, wall=100.0, host_work=0.0, reads=0.0):
+    rest = wall - sum(parts.values())
+    parts = {"compute": 0.0, **parts}
+    parts["compute"] += rest
+    busy = sum(
+        ms for name, ms in parts.items() if name in ("compute", "offload_exposed", "collective_exposed")
+    )
+    return Load(wall, parts, busy, host_work, reads)
+
+
+@pytest.mark.parametrize(
+    ("part", "word"),
+    [
+        ("tracing", "tracing"),
+        ("compile", "compile"),
+        ("input_wait", "input"),
+        ("host_to_device", "input"),
+        ("infeed_outfeed", "input"),
+        ("device_to_host_sync", "sync"),
+        ("offload_exposed", "offload"),
+        ("collective_exposed", "collective"),
+        ("dispatch", "dispatch"),
+        ("unknown", "unknown"),
+    ],
+)
+def test_each_part_has_its_word_from_the_threshold_on(part, word):
+    at = NAMED_FROM_SHARE * 100
+    assert bound_of(load({part: at})).word == word
+    assert bound_of(load({part: at - 0.1})).word == "device"
+
+
+def test_the_largest_part_decides():
+    assert bound_of(load({"tracing": 20, "input_wait": 30})).word == "input"
+    assert bound_of(load({"tracing": 30, "input_wait": 20})).word == "tracing"
+
+
+def test_parts_of_one_cause_count_together():
+    assert bound_of(load({"tracing": 12, "input_wait": 7, "host_to_device": 7})).word == "input"
+
+
+def test_device_bound_says_how_busy():
+    busy = bound_of(load({"tracing": 5}))
+    assert (busy.word, busy.share) == ("device", 0.95)
+    assert "Device-bound" in sentence(busy, load({"tracing": 5}), 0.0)
+    split = {"tracing": 9, "input_wait": 9, "dispatch": 9}
+    assert 1 - 0.27 < DEVICE_BOUND_FROM_SHARE
+    assert "Mostly device-bound" in sentence(bound_of(load(split)), load(split), 0.0)
+
+
+def test_a_read_that_makes_host_and_device_take_turns():
+    """Device 55 ms, host 45 ms, one after the other: side by side the step would take 55 ms."""
+    turns = load({"tracing": 45}, host_work=45, reads=1.0)
+    bound = bound_of(turns)
+    assert bound.word == "sync"
+    assert bound.ms == pytest.approx(45)
+    assert bound_of(load({"tracing": 45}, host_work=45, reads=0.0)).word == "tracing"
+
+
+def test_a_read_matters_only_if_the_device_is_not_far_the_faster():
+    host = 50.0
+    slow = load({"tracing": 100 - BALANCE_FOR_SYNC * host}, host_work=host, reads=1.0)
+    fast = load({"tracing": 101 - BALANCE_FOR_SYNC * host}, host_work=host, reads=1.0)
+    assert bound_of(slow).word == "sync"
+    assert bound_of(fast).word == "tracing"
+
+
+def test_a_read_now_and_then_is_no_rhythm():
+    assert bound_of(load({"tracing": 45}, host_work=45, reads=READS_IN_STEPS_SHARE)).word == "sync"
+    assert bound_of(load({"tracing": 45}, host_work=45, reads=READS_IN_STEPS_SHARE - 0.01)).word == "tracing"
+
+
+def test_a_users_annotation_is_named():
+    eating = load({"user:[red]checkpoint": 40})
+    bound = bound_of(eating)
+    assert (bound.word, bound.name) == ("unknown", "[red]checkpoint")
+    assert "[red]checkpoint" in sentence(bound, eating, 0.0)
+
+
+def test_no_steps_at_all():
+    assert bound_of(Load(0.0, {}, 0.0, 0.0, 0.0)).word == "unknown"
+
+
+def test_hidden_tracing_is_mentioned_when_it_is_large():
+    tracing = load({"tracing": 60})
+    assert "hidden" in sentence(bound_of(tracing), tracing, 10.0)
+    assert "hidden" not in sentence(bound_of(tracing), tracing, 9.9)

@@ -1,0 +1,1 @@
+"""Records a few steady steps of a training run into a run folder."""

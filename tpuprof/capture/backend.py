@@ -1,0 +1,113 @@
+"""Starts and stops torch_xla's profiler in this process, and finds the file it wrote."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Protocol
+
+from tpuprof.errors import Code, TpuprofError
+
+
+class Backend(Protocol):
+    """A way to record this process."""
+
+    def start(self) -> None:
+        """Begin recording."""
+
+    def stop(self) -> Path | None:
+        """End recording; the profile's file, None where none was written."""
+
+    def clean_up(self) -> None:
+        """Remove scratch files."""
+
+
+class InProcess:
+    """`xp.start_trace` and `xp.stop_trace`, which torch_xla has from 2.7 on."""
+
+    def __init__(self) -> None:
+        self._scratch: Path | None = None
+
+    def start(self) -> None:
+        """Begin recording into a scratch folder."""
+        import torch_xla.debug.profiler as xp
+
+        self._scratch = Path(tempfile.mkdtemp(prefix="tpuprof-"))
+        xp.start_trace(str(self._scratch))
+
+    def stop(self) -> Path | None:
+        """End recording."""
+        import torch_xla.debug.profiler as xp
+
+        xp.stop_trace()
+        return newest_profile(self._scratch)
+
+    def clean_up(self) -> None:
+        """Remove the scratch folder."""
+        if self._scratch is not None:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+
+
+class OverServer:
+    """The profiler server of torch_xla, asked from a thread of this process: for torch_xla before 2.7.
+
+    The server records for a time that must be said beforehand, so `seconds` bounds the capture.
+    """
+
+    def __init__(self, seconds: float = 5.0) -> None:
+        self.seconds = seconds
+        self._scratch: Path | None = None
+        self._request: object | None = None
+
+    def start(self) -> None:
+        """Start a server on a free port and ask it to record."""
+        import threading
+
+        from tpuprof.capture.ports import free_port
+        from tpuprof.capture.remote import profile_host
+        from tpuprof.instrument.server import start_server
+
+        port = free_port()
+        start_server(port)
+        self._scratch = Path(tempfile.mkdtemp(prefix="tpuprof-"))
+        target = self._scratch / "host.xplane.pb"
+
+        def ask() -> None:
+            target.write_bytes(profile_host(f"localhost:{port}", self.seconds).xspace)
+
+        thread = threading.Thread(target=ask, name="tpuprof-request", daemon=True)
+        thread.start()
+        self._request = thread
+
+    def stop(self) -> Path | None:
+        """Wait for the answer."""
+        import threading
+
+        if isinstance(self._request, threading.Thread):
+            self._request.join(self.seconds + 60)
+        return newest_profile(self._scratch)
+
+    def clean_up(self) -> None:
+        """Remove the scratch folder."""
+        if self._scratch is not None:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+
+
+def choose_backend() -> Backend:
+    """The best back end of the installed torch_xla. Raises `TpuprofError` (`missing-extra`) without torch_xla."""
+    try:
+        import torch_xla.debug.profiler as xp
+    except ImportError as error:
+        raise TpuprofError(
+            Code.MISSING_EXTRA,
+            "Capturing in this process needs torch_xla, which is not installed.",
+            'Install it with: pip install "tpuprof[xla]".',
+        ) from error
+    return InProcess() if hasattr(xp, "start_trace") else OverServer()
+
+
+def newest_profile(folder: Path | None) -> Path | None:
+    """The newest `.xplane.pb` below a folder, None where there is none."""
+    found = sorted(folder.rglob("*.xplane.pb"), key=lambda path: path.stat().st_mtime) if folder else []
+    return found[-1] if found else None

@@ -1,0 +1,91 @@
+"""What a capture says of where it ran: versions, devices, flags, command line, features of the model in use."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+SCHEMA = "tpuprof.run/1"
+PACKAGES = ("torch", "torch_xla", "libtpu", "jax", "jaxlib", "torchax", "tpuprof")
+_PREFIXES = ("XLA_", "PT_XLA_", "PJRT_", "TPU_", "LIBTPU_", "CPU_NUM_DEVICES", "XRT_", "USE_TORCH_XLA", "TORCH_TPU_")
+# Modules whose presence shows that a feature is in use, by feature.
+_FEATURES = {
+    "scan": ("torch_xla.experimental.scan", "torch_xla.experimental.scan_layers"),
+    "host_offload": ("torch_xla.experimental.stablehlo_custom_call",),
+    "fsdpv2": ("torch_xla.experimental.spmd_fully_sharded_data_parallel",),
+    "pallas": ("torch_xla.experimental.custom_kernel",),
+    "dynamo": ("torch_xla._dynamo.dynamo_bridge",),
+    "assume_pure": ("torch_xla.experimental.assume_pure",),
+}
+
+
+def describe(host: str, rank: int, processes: int) -> dict[str, Any]:
+    """The part of run.json that does not depend on the capture."""
+    return {
+        "schema": SCHEMA,
+        "versions": {name: _version(name) for name in PACKAGES},
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "device": _device(),
+        "host": host,
+        "rank": rank,
+        "process_count": processes,
+        "spmd": _spmd(),
+        "cxx11_abi": _cxx11_abi(),
+        "command_line": sys.argv,
+        "environment": {name: value for name, value in sorted(os.environ.items()) if name.startswith(_PREFIXES)},
+        "features_loaded": [name for name, modules in _FEATURES.items() if any(each in sys.modules for each in modules)],
+    }
+
+
+def process_place() -> tuple[int, int]:
+    """(rank of this process, number of processes) of the run, (0, 1) where that cannot be told."""
+    try:
+        import torch_xla.runtime as xr
+
+        return int(xr.process_index()), int(xr.process_count())
+    except Exception:  # an uninitialised runtime raises what it likes
+        return 0, 1
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _device() -> dict[str, Any] | None:
+    try:
+        import torch_xla.runtime as xr
+
+        return {
+            "type": xr.device_type(),
+            "global_count": xr.global_runtime_device_count(),
+            "local_count": xr.addressable_runtime_device_count(),
+        }
+    except Exception:  # see process_place
+        return None
+
+
+def _spmd() -> dict[str, Any] | None:
+    """Whether SPMD is on and the global mesh, None where torch_xla does not say."""
+    try:
+        import torch_xla.runtime as xr
+
+        found: dict[str, Any] = {"on": bool(xr.is_spmd())}
+        sharding = sys.modules.get("torch_xla.distributed.spmd.xla_sharding")
+        mesh = sharding.get_global_mesh() if sharding is not None else None
+        if mesh is not None:
+            found["mesh"] = {"shape": list(mesh.mesh_shape), "axes": list(mesh.axis_names or ())}
+    except Exception:  # see process_place
+        return None
+    return found
+
+
+def _cxx11_abi() -> bool | None:
+    torch = sys.modules.get("torch")
+    return bool(torch._C._GLIBCXX_USE_CXX11_ABI) if torch is not None else None

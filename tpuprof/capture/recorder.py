@@ -1,0 +1,196 @@
+"""Records one process: arms the instrumentation, follows its steps, captures, writes the run folder."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tpuprof.capture import environment, run_folder
+from tpuprof.capture.backend import Backend
+from tpuprof.capture.controller import Controller, Phase, Plan
+from tpuprof.capture.ir_debug import IrDebug
+from tpuprof.capture.telemetry import Telemetry
+from tpuprof.instrument import host_events, sync_guard
+from tpuprof.instrument.spans import Span, close_span, open_span
+from tpuprof.instrument.state import STATE, note_failure
+
+# XProf takes a root event for a training step if its name begins with "train".
+STEP_EVENT = "train_step"
+
+
+class Recorder:
+    """Follows the steps of this process and records some. Every entry point swallows its own errors.
+
+    Boundaries reach it from `tpuprof.step`, from `profile().step()`, or, with `steps_from_cuts`, from graph
+    cuts that ran a graph; the first two take over as soon as the program uses them.
+    """
+
+    def __init__(
+        self, run: Path, plan: Plan, backend: Backend, extension: Any, *, name: str | None, steps_from_cuts: bool,
+        hlo_debug: bool = True, report: Callable[[str], None] | None = None,
+    ) -> None:
+        self.run = run
+        self.name = name
+        self.controller = Controller(plan, self._start, self._stop)
+        self.telemetry = Telemetry(extension)
+        self.profile: Path | None = None
+        self.notes: list[str] = []
+        self.overhead_ns = {"waiting": 0, "capturing": 0, "done": 0}
+        self._backend = backend
+        self._report = report or (lambda _: None)
+        self._ir_debug = IrDebug(extension) if hlo_debug else None
+        self._from_cuts = steps_from_cuts
+        self._graphs_run = 0
+        self._span: Span | None = None
+        self._number = 0
+        self._began = (time.time_ns(), time.perf_counter_ns())
+        self._compiles = self.telemetry.compiles_so_far()
+        self._written = False
+
+    def open(self) -> None:
+        """Arm the instrumentation and listen for steps."""
+        STATE.armed = True
+        STATE.listeners.append(self.marked_step)
+        sync_guard.install()
+        sync_guard.observe(self.telemetry.before_cut, self._after_cut)
+        if self._ir_debug:
+            self.notes += self._ir_debug.on()
+        self._graphs_run = self.telemetry.graphs_run_so_far()
+        self.controller.begin()
+        if self.controller.phase is Phase.CAPTURING:
+            self._open_step()
+
+    def close(self) -> None:
+        """Stop recording if it runs, disarm, and write the run folder. Doing it twice is harmless."""
+        if self._written:
+            return
+        self._written = True
+        try:
+            self._close_step_event()
+            self.controller.finish()
+            self._disarm()
+            self._write()
+        except Exception as error:
+            note_failure("writing the capture", error)
+
+    def marked_step(self, number: int | None) -> None:
+        """A step the program marked itself begins."""
+        if self._from_cuts:
+            # The program marks its own steps: from here on those count, and graph cuts do not.
+            self._from_cuts = False
+        self.boundary(number)
+
+    def boundary(self, number: int | None = None) -> None:
+        """One step ends and the next, `number`, begins."""
+        if self.controller.phase is Phase.DONE:
+            return
+        entered = time.perf_counter_ns()
+        phase = self.controller.phase.value
+        try:
+            self._turn(number)
+        except Exception as error:
+            note_failure("following the steps", error)
+            self.controller.phase = Phase.DONE
+        self.overhead_ns[phase] += time.perf_counter_ns() - entered
+
+    def _turn(self, number: int | None) -> None:
+        capturing = self.controller.phase is Phase.CAPTURING
+        self._close_step_event()
+        own = open_span("tpuprof.overhead", "overhead", scoped=False) if capturing else None
+        now = (time.time_ns(), time.perf_counter_ns())
+        self.telemetry.end_step(self._number, self._began[0], now[1] - self._began[1], captured=capturing)
+        compiles = self.telemetry.compiles_so_far()
+        close_span(own)
+        self.controller.step_ended(compiles - self._compiles)
+        self._compiles = compiles
+        self._number = number if number is not None else self._number + 1
+        self._began = (time.time_ns(), time.perf_counter_ns())
+        if self.controller.phase is Phase.CAPTURING:
+            self._open_step()
+
+    def _after_cut(self) -> None:
+        self.telemetry.after_cut()
+        if not self._from_cuts:
+            return
+        graphs = self.telemetry.graphs_run_so_far()
+        if graphs != self._graphs_run:
+            self._graphs_run = graphs
+            self.boundary()
+
+    def _open_step(self) -> None:
+        self.telemetry.begin_captured_step()
+        self._span = open_span(STEP_EVENT, "step", scoped=False, _r=1, step_num=self._number)
+
+    def _close_step_event(self) -> None:
+        close_span(self._span)
+        self._span = None
+
+    def _start(self) -> None:
+        if self.controller.reason:
+            self.notes.append(self.controller.reason)
+        if self._ir_debug:
+            self._ir_debug.off()
+        self.notes += host_events.install()
+        self._report(f"training is steady after {self.controller.seen} steps; capturing {self.controller.plan.steps}")
+        self._backend.start()
+
+    def _stop(self) -> None:
+        try:
+            self.profile = self._backend.stop()
+        finally:
+            host_events.remove()
+        self._report(f"captured {self.controller.captured} steps")
+        self.controller.phase = Phase.DONE
+        self._disarm()
+        self._write()
+        self._written = True
+
+    def _disarm(self) -> None:
+        STATE.armed = False
+        if self.marked_step in STATE.listeners:
+            STATE.listeners.remove(self.marked_step)
+        sync_guard.forget_observers()
+        sync_guard.remove()
+        if self._ir_debug:
+            self._ir_debug.restore()
+
+    def _write(self) -> None:
+        host = socket.gethostname() or "localhost"
+        rank, processes = environment.process_place()
+        name = self.name or run_folder.session_name()
+        info = environment.describe(host, rank, processes)
+        if self.profile is not None:
+            label = run_folder.host_label(host, rank, processes)
+            placed = run_folder.place_profile(self.run, name, label, self.profile)
+            info["profile"] = str(placed.relative_to(self.run))
+            info["graphs"] = self._graphs(placed)
+        run_folder.write_telemetry(self.run, host, rank, self.telemetry.records)
+        info["capture"] = self._capture_facts(name)
+        info["warnings"] = [*self.notes, *STATE.notes]
+        run_folder.write_run_info(self.run, info)
+        self._backend.clean_up()
+
+    def _graphs(self, profile: Path) -> dict[str, str]:
+        from tpuprof.capture.graphs import write_graphs
+
+        try:
+            return write_graphs(self.run, profile)
+        except Exception as error:
+            self.notes.append(f"the compiled graphs could not be kept: {error}")
+            return {}
+
+    def _capture_facts(self, name: str) -> dict[str, Any]:
+        plan, controller = self.controller.plan, self.controller
+        return {
+            "name": name,
+            "warmup": plan.warmup,
+            "steps_wanted": plan.steps,
+            "steps_captured": controller.captured,
+            "steps_before": controller.seen,
+            "backend": type(self._backend).__name__,
+            "hlo_debug": self._ir_debug is not None,
+            "overhead_seconds": {phase: ns / 1e9 for phase, ns in self.overhead_ns.items()},
+        }

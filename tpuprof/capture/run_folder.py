@@ -1,0 +1,68 @@
+"""Writes a run folder: the profile where XProf and TensorBoard look for it, and tpuprof's own notes beside it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+from tpuprof.capture.telemetry import StepRecord
+from tpuprof.errors import Code, TpuprofError
+
+PROFILES = Path("plugins") / "profile"
+OWN = Path("tpuprof")
+
+
+def session_name() -> str:
+    """A name for a capture that was given none: the time, as the profiler itself writes it."""
+    return time.strftime("%Y_%m_%d_%H_%M_%S")
+
+
+def refuse_overwrite(run: Path, name: str | None, *, force: bool) -> None:
+    """Raise `TpuprofError` (`output-exists`) where a capture of that name is there already; `force` removes it."""
+    if name is None:
+        return
+    folder = run / PROFILES / name
+    if not folder.exists():
+        return
+    if not force:
+        raise TpuprofError(
+            Code.OUTPUT_EXISTS, f"{folder}: there is a capture of that name.", "Choose another --name, or pass --force."
+        )
+    shutil.rmtree(folder)
+
+
+def host_label(host: str, rank: int, processes: int) -> str:
+    """The profile's file name without suffix: XProf takes it for the host, so each process needs its own."""
+    return host if processes <= 1 else f"{host}-p{rank}"
+
+
+def place_profile(run: Path, name: str, label: str, profile: Path) -> Path:
+    """Move a profile into the run folder; returns where it is now."""
+    target = run / PROFILES / name / f"{label}.xplane.pb"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.move(profile, target)
+    return target
+
+
+def write_telemetry(run: Path, host: str, rank: int, records: list[StepRecord]) -> Path:
+    """One JSON object a step, in order."""
+    path = run / OWN / f"telemetry.{host}.{rank}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(record.to_dict()) + "\n" for record in records), "utf-8")
+    return path
+
+
+def write_run_info(run: Path, info: dict[str, Any]) -> Path:
+    """Write run.json. Of several processes the first writes it, the others `run.<host>.<rank>.json` beside it."""
+    rank = info.get("rank", 0)
+    name = "run.json" if not rank else f"run.{info.get('host')}.{rank}.json"
+    path = run / OWN / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = path.with_suffix(f".{os.getpid()}.tmp")
+    scratch.write_text(json.dumps(info, indent=1, default=str), "utf-8")
+    scratch.replace(path)
+    return path

@@ -1,0 +1,167 @@
+"""What each step did by torch_xla's own counters and metrics, and which graphs it compiled.
+
+Counters cost a fraction of a microsecond and are read at every step; metrics copy up to a thousand samples
+and are read around captured steps only.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import traceback
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from tpuprof.instrument.state import counter
+
+COUNTERS = (
+    "UncachedCompile",
+    "CachedCompile",
+    "PersistentCacheHit",
+    "PersistentCacheMiss",
+    "PersistentCacheLoad",
+    "PersistentCacheDeserializeFailure",
+    "CompileWithAutoSharding",
+    "ExecuteComputation",
+    "ExecuteReplicated",
+    "MarkStep",
+    "CreateXlaTensor",
+    "DeviceDataCacheMiss",
+    "EarlySyncLiveTensorsCount",
+    "InputOutputAliasCount",
+    "UncachedOutputSharding",
+    "ReshardParameters",
+    "VirtualDeviceUsage",
+)
+METRICS = (
+    "CompileTime",
+    "ExecuteTime",
+    "ExecuteReplicatedTime",
+    "EagerOpCompileTime",
+    "EagerOpExecuteTime",
+    "DeviceLockWait",
+    "LazyTracing",
+    "TensorsGraphSize",
+    "TransferToDeviceTime",
+    "TransferFromDeviceTime",
+    "InboundData",
+    "OutboundData",
+    "ReshardData",
+)
+FALLBACK_PREFIX = "aten::"
+MAX_FRAMES = 8
+_OWN = ("/tpuprof/instrument/", "/tpuprof/capture/", "tpuprof_capture_hook")
+_LIBRARY = ("/torch/", "/torch_xla/")
+
+
+@dataclass
+class CompileRecord:
+    """One or more graphs compiled at a graph cut: how many, how long the cut took, Python frames user first."""
+
+    graphs: int
+    seconds: float
+    frames: list[str]
+
+
+@dataclass
+class StepRecord:
+    """One line of telemetry; `start_ns` is since the epoch. Deltas of zero are left out."""
+
+    step: int
+    start_ns: int
+    wall_ns: int
+    captured: bool
+    counters: dict[str, int]
+    metrics: dict[str, list[float]]
+    compiles: list[CompileRecord] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The record as one JSON object."""
+        return asdict(self)
+
+
+class Telemetry:
+    """Takes differences of counters and metrics from step to step."""
+
+    def __init__(self, extension: Any) -> None:
+        self._extension = extension
+        self._counters = self._read_counters()
+        self._metrics: dict[str, tuple[int, float]] | None = None
+        self._compiles: list[CompileRecord] = []
+        self._before_cut = (self.compiles_so_far(), time.perf_counter())
+        self.records: list[StepRecord] = []
+
+    def compiles_so_far(self) -> int:
+        """Graphs compiled since the process began."""
+        return counter(self._extension, "UncachedCompile")
+
+    def graphs_run_so_far(self) -> int:
+        """Graphs handed to the runtime since the process began, compiled anew or not."""
+        return self.compiles_so_far() + counter(self._extension, "CachedCompile")
+
+    def before_cut(self) -> None:
+        """Remember where the counters stand before a graph cut."""
+        self._before_cut = (self.compiles_so_far(), time.perf_counter())
+
+    def after_cut(self) -> None:
+        """Keep a record, with the Python frames, if the cut compiled."""
+        compiles, began = self._before_cut
+        graphs = self.compiles_so_far() - compiles
+        if graphs:
+            self._compiles.append(CompileRecord(graphs, time.perf_counter() - began, user_frames()))
+
+    def end_step(self, step: int, start_ns: int, wall_ns: int, *, captured: bool) -> StepRecord:
+        """Close a step's record."""
+        counters = self._read_counters()
+        metrics = self._read_metrics() if captured else None
+        record = StepRecord(
+            step,
+            start_ns,
+            wall_ns,
+            captured,
+            {name: value - self._counters.get(name, 0) for name, value in counters.items()},
+            _metric_deltas(self._metrics, metrics),
+            self._compiles,
+        )
+        record.counters = {name: delta for name, delta in record.counters.items() if delta}
+        self._counters, self._metrics, self._compiles = counters, metrics, []
+        self.records.append(record)
+        return record
+
+    def begin_captured_step(self) -> None:
+        """Read the metrics a captured step starts from."""
+        self._metrics = self._read_metrics()
+
+    def _read_counters(self) -> dict[str, int]:
+        fallbacks = [name for name in self._extension._xla_counter_names() if name.startswith(FALLBACK_PREFIX)]
+        return {name: counter(self._extension, name) for name in (*COUNTERS, *fallbacks)}
+
+    def _read_metrics(self) -> dict[str, tuple[int, float]]:
+        data = {name: self._extension._xla_metric_data(name) for name in METRICS}
+        return {name: (values[0], values[1]) for name, values in data.items() if values}
+
+
+def _metric_deltas(
+    before: dict[str, tuple[int, float]] | None, after: dict[str, tuple[int, float]] | None
+) -> dict[str, list[float]]:
+    if before is None or after is None:
+        return {}
+    deltas = {}
+    for name, (count, total) in after.items():
+        old_count, old_total = before.get(name, (0, 0.0))
+        if count != old_count:
+            deltas[name] = [count - old_count, total - old_total]
+    return deltas
+
+
+def user_frames() -> list[str]:
+    """The Python frames that led here, `function (file:line)`, innermost first, the user's before libraries'."""
+    frames = [
+        frame
+        for frame in traceback.extract_stack(sys._getframe(1))
+        if not any(part in frame.filename for part in _OWN)
+    ]
+    frames.reverse()
+    users = [frame for frame in frames if not any(part in frame.filename for part in _LIBRARY)]
+    libraries = [frame for frame in frames if frame not in users]
+    return [f"{frame.name} ({frame.filename}:{frame.lineno})" for frame in (users + libraries)[:MAX_FRAMES]]

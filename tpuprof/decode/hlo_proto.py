@@ -1,0 +1,150 @@
+"""Reads serialized HLO modules into the same objects as the text parser."""
+
+from __future__ import annotations
+
+from google.protobuf.message import DecodeError
+
+from tpuprof.decode import hlo_pb2
+from tpuprof.decode.hlo import Computation, HloModule, Instruction
+from tpuprof.decode.hlo_shape import ELEMENT_TYPES, Shape
+from tpuprof.errors import Code, TpuprofError
+
+_BODY_CONDITION = ("body", "condition")
+
+
+def read_hlo_proto(data: bytes) -> HloModule:
+    """Read a serialized HloModuleProto, or an HloProto that wraps one.
+
+    Raises `TpuprofError` (CORRUPT) where the bytes are neither.
+    """
+    return from_proto(parse_module_proto(data))
+
+
+def parse_module_proto(data: bytes) -> hlo_pb2.HloModuleProto:
+    """The protobuf message of a serialized HloModuleProto or HloProto."""
+    try:
+        module = hlo_pb2.HloModuleProto.FromString(data)
+        if not module.computations:
+            module = hlo_pb2.HloProto.FromString(data).hlo_module
+    except DecodeError as error:
+        raise TpuprofError(Code.CORRUPT, f"This is not a serialized HLO module ({error}).") from error
+    if not module.computations:
+        raise TpuprofError(Code.CORRUPT, "This serialized HLO module holds no computation.")
+    return module
+
+
+def from_proto(proto: hlo_pb2.HloModuleProto) -> HloModule:
+    """Turn a parsed module into objects; instructions in schedule order where it has a schedule."""
+    names = {each.id: _text(each.name) for each in proto.computations}
+    module = HloModule(_text(proto.name), names.get(proto.entry_computation_id, ""), {})
+    module.entry_name = module.entry_name or _text(proto.entry_computation_name)
+    module.is_scheduled = bool(proto.schedule.sequences)
+    for entry in proto.input_output_alias.entries:
+        module.aliases[entry.parameter_number] = entry.output_shape_index[0] if entry.output_shape_index else 0
+    for each in proto.computations:
+        computation = _computation(each, names, _scheduled(proto, each), proto.stack_frame_index)
+        module.computations[computation.name] = computation
+    return module
+
+
+def source_location(frames: hlo_pb2.StackFrameIndexProto, frame_id: int) -> tuple[str, int]:
+    """File and line of a stack frame (ids count from 1), ("", 0) where the table has none."""
+    if not 0 < frame_id <= len(frames.stack_frames):
+        return "", 0
+    place = frames.stack_frames[frame_id - 1].file_location_id
+    if not 0 < place <= len(frames.file_locations):
+        return "", 0
+    location = frames.file_locations[place - 1]
+    if not 0 < location.file_name_id <= len(frames.file_names):
+        return "", location.line
+    return _text(frames.file_names[location.file_name_id - 1]), location.line
+
+
+def _scheduled(
+    proto: hlo_pb2.HloModuleProto, computation: hlo_pb2.HloComputationProto
+) -> list[hlo_pb2.HloInstructionProto]:
+    order = list(computation.instructions)
+    if computation.id in proto.schedule.sequences:
+        by_id = {each.id: each for each in order}
+        sequence = proto.schedule.sequences[computation.id].instruction_ids
+        order = [by_id[key] for key in sequence if key in by_id]
+    return order
+
+
+def _computation(
+    proto: hlo_pb2.HloComputationProto,
+    names: dict[int, str],
+    order: list[hlo_pb2.HloInstructionProto],
+    frames: hlo_pb2.StackFrameIndexProto,
+) -> Computation:
+    by_id = {each.id: _text(each.name) for each in proto.instructions}
+    computation = Computation(_text(proto.name))
+    for each in order:
+        instruction = _instruction(each, by_id, names, frames)
+        instruction.is_root = each.id == proto.root_id
+        computation.instructions[instruction.name] = instruction
+    return computation
+
+
+def _instruction(
+    proto: hlo_pb2.HloInstructionProto,
+    by_id: dict[int, str],
+    names: dict[int, str],
+    frames: hlo_pb2.StackFrameIndexProto,
+) -> Instruction:
+    result = Instruction(_text(proto.name), _text(proto.opcode), shape_of(proto.shape))
+    result.operands = [by_id.get(key, "") for key in proto.operand_ids]
+    called = [names.get(key, "") for key in proto.called_computation_ids]
+    if called:
+        result.called = _called(result.opcode, called)
+    result.op_name = _text(proto.metadata.op_name)
+    result.source_file, result.source_line = _text(proto.metadata.source_file), proto.metadata.source_line
+    if proto.metadata.stack_frame_id and not result.source_file:
+        result.source_file, result.source_line = source_location(frames, proto.metadata.stack_frame_id)
+    result.backend_config = _text(proto.backend_config)
+    if result.opcode == "parameter":
+        result.parameter_number = proto.parameter_number
+    if result.opcode == "constant":
+        values = [*proto.literal.s32s, *proto.literal.s64s, *proto.literal.u32s]
+        result.literal = str(values[0]) if len(values) == 1 else None
+    result.attributes = _proto_attributes(proto)
+    return result
+
+
+def _called(opcode: str, called: list[str]) -> dict[str, list[str]]:
+    if opcode == "while" and len(called) == 2:
+        return {key: [name] for key, name in zip(_BODY_CONDITION, called, strict=True)}
+    if opcode == "conditional":
+        return {"branch_computations": called}
+    return {"calls" if opcode in ("fusion", "async-start") else "to_apply": called}
+
+
+def _proto_attributes(proto: hlo_pb2.HloInstructionProto) -> dict[str, str]:
+    found: dict[str, str] = {}
+    if proto.custom_call_target:
+        found["custom_call_target"] = _text(proto.custom_call_target)
+    if proto.comparison_direction:
+        found["direction"] = _text(proto.comparison_direction)
+    if proto.opcode == b"get-tuple-element":
+        found["index"] = str(proto.tuple_index)
+    groups = proto.collective_device_list.replica_groups or proto.replica_groups
+    iota = proto.collective_device_list.iota_replica_group_list
+    if groups:
+        found["replica_groups"] = "{" + ",".join("{" + ",".join(map(str, g.replica_ids)) + "}" for g in groups) + "}"
+    elif iota.num_replica_groups:
+        found["replica_groups"] = f"[{iota.num_replica_groups},{iota.num_devices_per_group}]"
+    return found
+
+
+def shape_of(proto: hlo_pb2.ShapeProto) -> Shape:
+    """A shape from its proto; element types this module does not know read as `opaque`."""
+    element = ELEMENT_TYPES.get(proto.element_type, "opaque")
+    if element == "tuple":
+        return Shape("tuple", elements=tuple(shape_of(each) for each in proto.tuple_shapes))
+    layout = proto.layout
+    tiles = tuple(tuple(max(size, 1) for size in tile.dimensions) for tile in layout.tiles)
+    return Shape(element, tuple(proto.dimensions), tuple(layout.minor_to_major), tiles, layout.memory_space)
+
+
+def _text(value: bytes) -> str:
+    return value.decode("utf-8", "replace")

@@ -1,0 +1,1 @@
+"""A small decoder-only model and a training run with a planted fault, for `tpuprof demo` and the samples."""

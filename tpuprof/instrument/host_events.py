@@ -1,0 +1,122 @@
+"""Puts on the host timeline what torch_xla does not: data loading, device-to-host reads, checkpoints, GC.
+
+Functions of torch and torch_xla are wrapped while a capture runs, and put back afterwards. A wrapper only
+adds an event around the call; what cannot be wrapped is noted and left out.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from tpuprof.instrument.spans import Span, close_span, open_span
+from tpuprof.instrument.state import STATE
+
+# Where frames of libraries are told from the user's own, for the source line of a read.
+_LIBRARIES = ("/torch/", "/torch_xla/", "/tpuprof/instrument/", "/tpuprof/capture/", "/contextlib.py")
+_READS = ("item", "tolist", "numpy", "cpu", "__bool__", "__int__", "__float__", "__index__", "__format__", "__repr__")
+_SAVES = (("torch", "save"), ("torch_xla.core.xla_model", "save"))
+_LOADERS = (
+    ("torch.utils.data.dataloader", "_BaseDataLoaderIter", "__next__"),
+    ("torch_xla.distributed.parallel_loader", "PerDeviceLoader", "next"),
+)
+
+_undo: list[Callable[[], None]] = []
+_gc_span: list[Span | None] = []
+
+
+def install() -> list[str]:
+    """Wrap what can be wrapped; returns a note for each thing that could not."""
+    notes: list[str] = []
+    for module, owner, name in _LOADERS:
+        _try(notes, functools.partial(_wrap_method, module, owner, name, "tpuprof.dataloader.next", "input"))
+    for module, name in _SAVES:
+        _try(notes, functools.partial(_wrap_function, module, name, "tpuprof.checkpoint", "checkpoint"))
+    for name in _READS:
+        _try(notes, functools.partial(_wrap_read, name))
+    gc.callbacks.append(_on_gc)
+    _undo.append(lambda: gc.callbacks.remove(_on_gc))
+    return notes
+
+
+def remove() -> None:
+    """Put everything back, last first."""
+    while _undo:
+        _undo.pop()()
+    _gc_span.clear()
+
+
+def _try(notes: list[str], wrap: Callable[[], None]) -> None:
+    try:
+        wrap()
+    except (AttributeError, TypeError) as error:
+        notes.append(f"a host event is missing from the timeline: {error}")
+
+
+def _wrap_method(module: str, owner: str, name: str, event: str, mark: str) -> None:
+    if module in sys.modules:
+        _replace(getattr(sys.modules[module], owner), name, event, mark)
+
+
+def _wrap_function(module: str, name: str, event: str, mark: str) -> None:
+    if module in sys.modules:
+        _replace(sys.modules[module], name, event, mark)
+
+
+def _replace(owner: Any, name: str, event: str, mark: str) -> None:
+    original = getattr(owner, name)
+
+    @functools.wraps(original)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        span = open_span(event, mark, scoped=False)
+        try:
+            return original(*args, **kwargs)
+        finally:
+            close_span(span)
+
+    setattr(owner, name, wrapped)
+    _undo.append(lambda: setattr(owner, name, original))
+
+
+def _wrap_read(name: str) -> None:
+    """Wrap a method of Tensor that may read a value back. Other devices' tensors pass straight through."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return
+    owner = torch.Tensor
+    own = owner.__dict__.get(name)
+    original = getattr(owner, name)
+
+    @functools.wraps(original)
+    def wrapped(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        if not STATE.armed or tensor.device.type != "xla":
+            return original(tensor, *args, **kwargs)
+        span = open_span("tpuprof.host_read", "host_read", scoped=False, call=name, source=_user_line())
+        try:
+            return original(tensor, *args, **kwargs)
+        finally:
+            close_span(span)
+
+    setattr(owner, name, wrapped)
+    _undo.append(lambda: setattr(owner, name, own) if own is not None else delattr(owner, name))
+
+
+def _user_line() -> str:
+    """`file:line` of the innermost frame that is not a library's, empty where there is none."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        path = frame.f_code.co_filename
+        if path != __file__ and not any(part in path for part in _LIBRARIES):
+            return f"{path}:{frame.f_lineno}"
+        frame = frame.f_back  # type: ignore[assignment]  # the last frame has none
+    return ""
+
+
+def _on_gc(phase: str, info: dict[str, int]) -> None:
+    if phase == "start":
+        _gc_span.append(open_span("tpuprof.gc", "gc", scoped=False, generation=info.get("generation", -1)))
+    elif _gc_span:
+        close_span(_gc_span.pop())

@@ -1,0 +1,101 @@
+"""Open spans of each thread: an event on the host timeline and a scope in the ops traced meanwhile.
+
+torch_xla insists that no scope is open when a graph is cut ("Expecting scope to be empty"). So the guard in
+`sync_guard.py` closes this thread's scopes before a cut and opens them again after it, in order; the host
+events stay open all the while.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from tpuprof.instrument.state import STATE, counter, note_failure, xlac
+
+# Counts one for each tensor an op makes: tells how many ops a span traced.
+_OPS_COUNTER = "CreateXlaTensor"
+MARK = "tpuprof"
+
+
+class _Threads(threading.local):
+    def __init__(self) -> None:
+        self.stack: list[Span] = []
+
+
+_threads = _Threads()
+
+
+class Span:
+    """One open annotation: its host event, its scope while one is pushed, and the op count when it began."""
+
+    __slots__ = ("event", "name", "ops", "scope", "scoped")
+
+    def __init__(self, name: str, event: Any, scoped: bool, ops: int | None) -> None:
+        self.name = name
+        self.event = event
+        self.scoped = scoped
+        self.scope: Any = None
+        self.ops = ops
+
+
+def open_span(name: str, mark: str, *, scoped: bool = True, count_ops: bool = False, **stats: int | str) -> Span | None:
+    """Open a span in this thread; None where torch_xla is not loaded or something fails."""
+    extension = xlac()
+    if extension is None:
+        return None
+    try:
+        event = extension.profiler.TraceMe(name, **{MARK: mark}, **stats)
+        event.__enter__()
+        span = Span(name, event, scoped, counter(extension, _OPS_COUNTER) if count_ops else None)
+        if scoped:
+            span.scope = extension.profiler.scope_pusher(name)
+        _threads.stack.append(span)
+    except Exception as error:
+        note_failure(f"opening {name!r}", error)
+        return None
+    return span
+
+
+def close_span(span: Span | None) -> None:
+    """Close a span and those left open inside it. One that this thread does not hold is left alone."""
+    stack = _threads.stack
+    if span is None or span not in stack:
+        return
+    try:
+        while stack:
+            last = stack.pop()
+            _finish(last)
+            if last is span:
+                return
+    except Exception as error:
+        note_failure(f"closing {span.name!r}", error)
+
+
+def close_all() -> None:
+    """Close every span of this thread, innermost first."""
+    if _threads.stack:
+        close_span(_threads.stack[0])
+
+
+def suspend_scopes() -> None:
+    """Pop this thread's scopes, innermost first, so that a graph can be cut."""
+    for span in reversed(_threads.stack):
+        span.scope = None
+
+
+def resume_scopes() -> None:
+    """Push this thread's scopes again, outermost first."""
+    extension = xlac()
+    if extension is None or not STATE.armed:
+        return
+    for span in _threads.stack:
+        if span.scoped:
+            span.scope = extension.profiler.scope_pusher(span.name)
+
+
+def _finish(span: Span) -> None:
+    span.scope = None
+    extension = xlac()
+    if span.ops is not None and extension is not None:
+        span.event.set_metadata(traced_ops=counter(extension, _OPS_COUNTER) - span.ops)
+    span.event.__exit__(None, None, None)

@@ -1,0 +1,74 @@
+"""Stands around torch_xla's graph cut: lifts open scopes over it and tells who listens that it happened.
+
+`torch_xla.sync()`, `xm.mark_step()`, `torch_xla.step()` and MpDeviceLoader all end in one function of the
+extension, looked up by name at each call; so one replacement covers them, and is put back afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tpuprof.instrument.spans import resume_scopes, suspend_scopes
+from tpuprof.instrument.state import note_failure, xlac
+
+_CUT = "_xla_step_marker"
+
+Observer = Callable[[], None]
+_before: list[Observer] = []
+_after: list[Observer] = []
+_original: Callable[..., Any] | None = None
+
+
+def install() -> bool:
+    """Put the guard in place; False where torch_xla is not loaded. Doing it twice is harmless."""
+    global _original  # noqa: PLW0603  # one extension module, one guard
+    extension = xlac()
+    if extension is None:
+        return False
+    if _original is None:
+        _original = getattr(extension, _CUT)
+        setattr(extension, _CUT, _guarded)
+    return True
+
+
+def remove() -> None:
+    """Put torch_xla's own function back."""
+    global _original  # noqa: PLW0603
+    extension = xlac()
+    if extension is not None and _original is not None:
+        setattr(extension, _CUT, _original)
+    _original = None
+
+
+def observe(before: Observer | None = None, after: Observer | None = None) -> None:
+    """Have `before` and `after` called around each graph cut, in the thread that makes it."""
+    if before:
+        _before.append(before)
+    if after:
+        _after.append(after)
+
+
+def forget_observers() -> None:
+    """Call none of the observers any more."""
+    _before.clear()
+    _after.clear()
+
+
+def _guarded(*args: Any, **kwargs: Any) -> Any:
+    _quietly(suspend_scopes)
+    for observer in tuple(_before):
+        _quietly(observer)
+    try:
+        return _original(*args, **kwargs) if _original else None
+    finally:
+        _quietly(resume_scopes)
+        for observer in tuple(_after):
+            _quietly(observer)
+
+
+def _quietly(action: Observer) -> None:
+    try:
+        action()
+    except Exception as error:
+        note_failure("the graph-cut guard", error)

@@ -1,0 +1,258 @@
+"""Takes each graph a training script is about to run, in place of running it. Runs inside the script's process.
+
+`_xla_step_marker` and its kin are wrapped. The pending tensors are lowered to HLO with their SPMD shardings,
+then turned into inputs without memory (torch_xla's own `_clear_pending_irs`), so that the next step traces as
+it would have, and nothing is executed.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import re
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch_xla
+
+from tpuprof.preflight.dry_tensors import DryTensors, placeholder
+
+MANIFEST = "manifest.json"
+# A step graph is taken as the steady one when it comes this many times in a row; optimizers make their state
+# in the first step, so that the first graph is often not the second.
+STEADY_REPEATS = 2
+_REPORTED_ID = re.compile(r"^Tensor: id=(\d+)|^id=(\d+)", re.MULTILINE)
+_ALIAS_ID = re.compile(r"AliasID: (\d+)")
+
+
+class PreflightDone(SystemExit):
+    """Ends the script once its graphs are taken: not an Exception, so that scripts do not swallow it."""
+
+
+class Recorder:
+    """Takes graphs and writes them to a folder, with a manifest that is whole after each of them."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = Path(folder)
+        self.max_steps = int(os.environ.get("TPUPROF_PREFLIGHT_STEPS", "6"))
+        self.graphs: dict[str, dict[str, Any]] = {}
+        self.sequence: list[str] = []
+        self.warnings: list[str] = []
+        self.names: dict[int, str] = {}
+        self.lock = threading.RLock()
+        self.dry = DryTensors(self._on_read, os.environ.get("TPUPROF_PREFLIGHT_LAZY", "1") == "1")
+        self.core = torch_xla._XLAC
+        self.step_marker = self.core._xla_step_marker
+        self.mark_sharding = self.core._xla_mark_sharding
+        self.done = False
+
+    def on_step(self, device: str = "", devices: Any = (), wait: bool = True, reset_scope: bool = True) -> None:
+        """Stand in for `_xla_step_marker`: take the graph of all pending tensors, then forget it."""
+        with self.lock:
+            if self.done:
+                raise PreflightDone(0)
+            pending = self._pending()
+            if pending:
+                key = self._take(pending, "step")
+                self.core._clear_pending_irs(device or self.core._xla_get_default_device())
+                self.dry.lazy = False
+                self.sequence.append(key)
+        self.step_marker(device, list(devices), wait=wait, reset_scope=reset_scope)
+        if pending:
+            self._stop_when_steady()
+
+    def on_sync_live(self, device: str = "", devices: Any = (), wait: bool = True) -> None:
+        """Stand in for `_xla_sync_live_tensors`."""
+        self.on_step(device, devices, wait)
+
+    def on_sync_multi(
+        self, tensors: Any, devices: Any = (), wait: bool = True, sync_xla_data: bool = True
+    ) -> None:
+        """Stand in for `_xla_sync_multi`: take the graph of these tensors alone."""
+        with self.lock:
+            pending = self._unmade(list(tensors))
+            if pending:
+                self._take(pending, "sync of named tensors")
+                self.core._clear_pending_irs(self.core._xla_get_default_device())
+
+    def on_cpu_tensors(self, tensors: Any) -> list[torch.Tensor]:
+        """Stand in for `_xla_get_cpu_tensors`: made-up values of the right shapes (checkpoints)."""
+        with self.lock:
+            self._on_read(*tensors)
+        return [torch.empty(each.shape, dtype=each.dtype) for each in tensors]
+
+    def on_mark_sharding(self, tensor: torch.Tensor, sharding: Any) -> Any:
+        """Stand in for `_xla_mark_sharding`: a weight that was never made cannot be fetched to be sharded.
+
+        Until the first step it is then a constant with that sharding; every later graph has it as an input.
+        """
+        if self.core._is_placecholder(tensor) and not self.core._get_xla_sharding_spec(tensor):
+            stand_in = torch.zeros(tensor.shape, dtype=tensor.dtype, device=tensor.device)
+            self.core._replace_xla_tensor(tensor, stand_in)
+        elif self.core._is_placecholder(tensor):
+            return None
+        return self.mark_sharding(tensor, sharding)
+
+    def _on_read(self, *tensors: torch.Tensor) -> None:
+        pending = self._unmade([each for each in tensors if each.device.type == "xla"])
+        if pending:
+            self._take(pending, "read")
+
+    def _pending(self) -> list[torch.Tensor]:
+        live: dict[int, torch.Tensor] = {}
+        for each in gc.get_objects():
+            if issubclass(type(each), torch.Tensor) and each.device.type == "xla":
+                live.setdefault(self.core._xla_get_tensor_id(each), each)
+                if each.is_leaf and each.grad is not None:
+                    live.setdefault(self.core._xla_get_tensor_id(each.grad), each.grad)
+        pending = self._unmade([live[key] for key in sorted(live)])
+        if not self.graphs:
+            self._check_complete(live)
+        return pending
+
+    def _check_complete(self, live: dict[int, torch.Tensor]) -> None:
+        report = self.core._xla_tensors_report(1, self.core._xla_get_default_device())
+        missing = {int(a or b) for a, b in _REPORTED_ID.findall(report)} - set(live)
+        if missing:
+            self.warnings.append(
+                f"{len(missing)} tensors of the step are out of Python's sight, so that the graph lacks them "
+                "as outputs: real memory use is a little higher"
+            )
+
+    def _unmade(self, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+        for each in tensors:
+            # Reading the spec pushes the tensor's sharding to its graph node, as a real sync does.
+            self.core._get_xla_sharding_spec(each)
+        needed = self.core._check_tensor_need_materialization(tensors)
+        return [each for each, wanted in zip(tensors, needed, strict=True) if wanted]
+
+    def _take(self, pending: list[torch.Tensor], kind: str) -> str:
+        key = self.core._get_graph_hash(pending).hex()
+        if key in self.graphs:
+            self.graphs[key]["count"] += 1
+        else:
+            started = time.perf_counter()
+            number = len(self.graphs)
+            name = f"graph-{number}.hlo.pb"
+            (self.folder / name).write_bytes(self.core._get_xla_tensors_hlo_proto(pending))
+            self.graphs[key] = {
+                "number": number, "hash": key, "kind": kind, "file": name, "count": 1, "outputs": len(pending),
+                "frames": _user_frames(), **self._inputs(pending), "seconds": time.perf_counter() - started,
+            }  # fmt: skip
+            print(f"tpuprof-preflight: graph {number} ({kind}, {len(pending)} outputs)", file=sys.stderr, flush=True)
+        self._write()
+        return key
+
+    def _inputs(self, pending: list[torch.Tensor]) -> dict[str, Any]:
+        ids, values = self.core._get_tensors_xla_device_data_node(pending)
+        names = tensor_names(self.core)
+        aliases = {}
+        for each in pending:
+            alias = self._alias_id(each)
+            # A weight updated in place is a new tensor that takes the old one's buffer, and its name.
+            aliases[alias] = names.get(self.core._xla_get_tensor_id(each), "") or aliases.get(alias, "")
+        parameters = [
+            {
+                "name": names.get(key) or aliases.get(key, ""), "shape": list(value.shape), "dtype": str(value.dtype).split(".")[-1],
+                "made": not self.core._is_placecholder(value),
+            }
+            for key, value in zip(ids, values, strict=True)
+        ]  # fmt: skip
+        outputs = [names.get(self.core._xla_get_tensor_id(each), "") for each in pending]
+        return {
+            "parameters": parameters,
+            "donors": [index for index, key in enumerate(ids) if key in aliases],
+            "output_names": outputs,
+        }
+
+    def _alias_id(self, tensor: torch.Tensor) -> int:
+        found = _ALIAS_ID.search(self.core._get_xla_tensor_debug_info(tensor))
+        return int(found.group(1)) if found else self.core._xla_get_tensor_id(tensor)
+
+    def _stop_when_steady(self) -> None:
+        last = self.sequence[-STEADY_REPEATS:]
+        if (len(last) == STEADY_REPEATS and len(set(last)) == 1) or len(self.sequence) >= self.max_steps:
+            self.done = True
+            self._write()
+            raise PreflightDone(0)
+
+    def _write(self) -> None:
+        manifest = {
+            "graphs": list(self.graphs.values()), "sequence": self.sequence, "warnings": self.warnings,
+            "done": self.done, "spmd": _spmd_on(), "unmade_bytes": self.dry.unmade_bytes, "reads": self.dry.reads,
+            "devices": self.core._xla_num_global_devices() if not _spmd_on() else _spmd_devices(self.core),
+            "versions": {"torch": torch.__version__, "torch_xla": torch_xla.__version__},
+        }  # fmt: skip
+        path = self.folder / MANIFEST
+        path.with_suffix(".new").write_text(json.dumps(manifest), "utf-8")
+        path.with_suffix(".new").replace(path)
+
+
+def install(folder: str) -> None:
+    """Wrap torch_xla's ways of running a graph; only the first local process of a script records."""
+    if os.environ.get("PJRT_LOCAL_PROCESS_RANK", "0") != "0":
+        return
+    recorder = Recorder(folder)
+    core = torch_xla._XLAC
+    core._xla_step_marker = recorder.on_step
+    core._xla_sync_live_tensors = recorder.on_sync_live
+    core._xla_sync_multi = recorder.on_sync_multi
+    core._xla_get_cpu_tensors = recorder.on_cpu_tensors
+    core._xla_mark_sharding = recorder.on_mark_sharding
+    recorder.dry.__enter__()
+
+
+def tensor_names(core: Any) -> dict[int, str]:
+    """Names of the model's weights, buffers, gradients and optimizer state by XLA tensor id."""
+    modules = [each for each in gc.get_objects() if issubclass(type(each), torch.nn.Module)]
+    inner = {id(child) for module in modules for child in module.children()}
+    names: dict[int, str] = {}
+    weights: dict[int, str] = {}
+    for root in (module for module in modules if id(module) not in inner):
+        for name, value in [*root.named_parameters(), *root.named_buffers()]:
+            clean = name.replace("_orig_module.", "")
+            weights.setdefault(id(value), clean)
+            _name(core, names, value, clean)
+            if value.is_leaf and value.grad is not None:
+                _name(core, names, value.grad, f"gradient of {clean}")
+    for optimizer in (each for each in gc.get_objects() if issubclass(type(each), torch.optim.Optimizer)):
+        for weight, state in optimizer.state.items():
+            for key, value in state.items():
+                if isinstance(value, torch.Tensor):
+                    _name(core, names, value, f"{key} of {weights.get(id(weight), 'a parameter')}")
+    return names
+
+
+def _name(core: Any, names: dict[int, str], tensor: torch.Tensor, name: str) -> None:
+    if tensor.device.type == "xla":
+        names.setdefault(core._xla_get_tensor_id(tensor), name)
+
+
+def _user_frames(limit: int = 8) -> list[str]:
+    """Python frames of the script, innermost first, without those of libraries and of tpuprof."""
+    frames, frame = [], sys._getframe(1)
+    skipped = (f"{os.sep}site-packages{os.sep}", f"{os.sep}tpuprof{os.sep}", f"{os.sep}lib{os.sep}python", "<frozen")
+    while frame is not None and len(frames) < limit:
+        name = frame.f_code.co_filename
+        if not any(part in name for part in skipped):
+            frames.append(f"{name}:{frame.f_lineno} {frame.f_code.co_name}")
+        frame = frame.f_back  # type: ignore[assignment]
+    return frames
+
+
+def _spmd_on() -> bool:
+    import torch_xla.runtime as xr
+
+    return bool(xr.is_spmd())
+
+
+def _spmd_devices(core: Any) -> int:
+    return len(core._xla_get_all_runtime_devices()) if hasattr(core, "_xla_get_all_runtime_devices") else 1
+
+
+__all__ = ["MANIFEST", "PreflightDone", "Recorder", "install", "placeholder", "tensor_names"]
