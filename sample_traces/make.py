@@ -8,6 +8,7 @@ which says how the script was built and is never made from our own output.
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
 # Name of the sample: its script and the script's further arguments.
 SAMPLES = {
     "decoder_loop": ("decoder_loop.py",),
@@ -26,6 +28,8 @@ SAMPLES = {
     "input_starved": ("input_starved.py",),
 }
 MAX_BYTES = 1_500_000
+# Source paths end up in the compiled programs: through this link they say nothing of the machine that captured.
+NEUTRAL = Path(tempfile.gettempdir()) / "tpuprof-samples"
 
 
 def main(names: list[str]) -> None:
@@ -34,12 +38,23 @@ def main(names: list[str]) -> None:
         make(name)
 
 
+def _neutral(path: Path) -> Path:
+    """The same file by way of the link, if it lies in the project."""
+    if not NEUTRAL.exists():
+        NEUTRAL.symlink_to(ROOT)
+    return NEUTRAL / path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
+
+
 def make(name: str) -> None:
     """Record one sample and put it in the place of the old one. Raises where it is too large to keep."""
     script, *arguments = SAMPLES[name]
     with tempfile.TemporaryDirectory() as scratch:
         run = Path(scratch) / name
-        subprocess.run([sys.executable, HERE / "scripts" / script, run, *arguments], check=True, timeout=600)
+        command = [_neutral(Path(sys.executable)), _neutral(HERE / "scripts" / script), run, *arguments]
+        # Python puts a script's real folder on its path, link or not, unless told to leave that out.
+        path = os.pathsep.join(str(each) for each in (NEUTRAL, NEUTRAL / "sample_traces" / "scripts"))
+        environment = {**os.environ, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
+        subprocess.run(command, check=True, timeout=600, env=environment, cwd=NEUTRAL)
         size = sum(path.stat().st_size for path in run.rglob("*") if path.is_file())
         if size > MAX_BYTES:
             raise SystemExit(f"{name}: {size:,} bytes, more than the {MAX_BYTES:,} a sample may have")

@@ -178,6 +178,7 @@ def _compile_rows(host: HostRun) -> list[CompileRow]:
             step=int(host.steps.number[each.step]) if each.step is not None else None,
             host=host.name,
             graph_hash=each.graph_hash,
+            program=each.program,
             start_ns=each.start_ps // PS_PER_NS,
             duration_ms=ps_to_ms(each.duration_ps),
             cause=Cause("unknown", "unavailable: the graphs were not compared"),

@@ -14,6 +14,9 @@ from torch_xla.experimental.spmd_fully_sharded_data_parallel import SpmdFullySha
 
 from tpuprof.demo.decoder import Block, Shape
 
+# Few, so that the sample stays small: four devices leave four times the ops in the trace.
+LAYERS, STEPS = 1, 4
+
 xr.use_spmd()
 mesh = xs.Mesh(np.arange(4), (4, 1), ("fsdp", "model"))
 xs.set_global_mesh(mesh)
@@ -23,7 +26,7 @@ def shard_output(output, mesh) -> None:
     xs.mark_sharding(output, mesh, ("fsdp", None, None))
 
 
-model = decoder(Shape(layers=2, width=64), run_layers=scan_layers if "scan" in sys.argv[2:] else None)
+model = decoder(Shape(layers=LAYERS, width=64), run_layers=scan_layers if "scan" in sys.argv[2:] else None)
 if "scan" not in sys.argv[2:]:
     for index, layer in enumerate(model.layers):
         model.layers[index] = FSDPv2(layer, mesh=mesh, shard_output=shard_output)
@@ -37,4 +40,4 @@ def step(_: int) -> None:
     train(tokens)
 
 
-record(step)
+record(step, STEPS)

@@ -14,6 +14,8 @@ BATCH = 4
 
 
 class SlowDataset(Dataset):
+    """Batches that each take 100 ms to make."""
+
     def __len__(self) -> int:
         return BATCH * (WARMUP + STEPS + 4)
 

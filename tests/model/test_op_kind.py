@@ -4,7 +4,10 @@ import pytest
 
 from tpuprof.model.op_kind import OpKind, collective_kind, op_kind, opcode
 
-TO_DEVICE = "%copy-done.2 = f32[8]{0:T(8,128)} copy-done((f32[8]{0:T(8,128)}, f32[8]{0:T(8,128)S(5)}, u32[]{:S(2)}) %copy-start.2)"
+TO_DEVICE = (
+    "%copy-done.2 = f32[8]{0:T(8,128)} copy-done((f32[8]{0:T(8,128)}, f32[8]{0:T(8,128)S(5)}, "
+    "u32[]{:S(2)}) %copy-start.2)"
+)
 WITHIN_HBM = "%copy-done = f32[8]{0:T(8,128)S(1)} copy-done((f32[8]{0}, f32[8]{0}, u32[]{:S(2)}) %copy-start)"
 
 

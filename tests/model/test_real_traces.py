@@ -39,7 +39,7 @@ def test_v6e_peaks_are_those_the_plane_states(v6e):
 def test_v6e_self_time_of_ops_on_one_core(shared_traces):
     run = build_run(find(shared_traces / "tpu_v6e_host_offload"))
     core = run.hosts[0].devices[0]
-    own = {name: 0 for name in core.ops.name}
+    own = dict.fromkeys(core.ops.name, 0)
     for op, ps in zip(core.op_events.op.tolist(), core.op_events.self_ps.tolist(), strict=True):
         own[core.ops.name[op]] += ps
     expected = {"copy-done.2": 22_029, "copy-done": 18_908, "copy-done.5": 17_637, "copy-done.4": 17_475}

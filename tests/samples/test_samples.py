@@ -71,7 +71,7 @@ def test_annotations_reach_host_and_device(sample):
     for name in expected["annotations"]["host"]:
         row = found[name, "annotation"]
         assert row.occurrences == report.steps.count
-        assert 0 < row.host_ms
+        assert row.host_ms > 0
     for name in expected["annotations"]["modules"]:
         assert found[name, "module"].host_ms > 0
     for name in expected["annotations"]["device"]:

@@ -65,16 +65,16 @@ class OverServer:
         import threading
 
         from tpuprof.capture.ports import free_port
-        from tpuprof.capture.remote import profile_host
+        from tpuprof.capture.remote import Target, profile_host
         from tpuprof.instrument.server import start_server
 
         port = free_port()
         start_server(port)
         self._scratch = Path(tempfile.mkdtemp(prefix="tpuprof-"))
-        target = self._scratch / "host.xplane.pb"
+        target = Target(self._scratch, "session", "host")
 
         def ask() -> None:
-            target.write_bytes(profile_host(f"localhost:{port}", self.seconds).xspace)
+            profile_host(f"localhost:{port}", self.seconds, target)
 
         thread = threading.Thread(target=ask, name="tpuprof-request", daemon=True)
         thread.start()

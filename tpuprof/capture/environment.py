@@ -10,7 +10,17 @@ from typing import Any
 
 SCHEMA = "tpuprof.run/1"
 PACKAGES = ("torch", "torch_xla", "libtpu", "jax", "jaxlib", "torchax", "tpuprof")
-_PREFIXES = ("XLA_", "PT_XLA_", "PJRT_", "TPU_", "LIBTPU_", "CPU_NUM_DEVICES", "XRT_", "USE_TORCH_XLA", "TORCH_TPU_")
+_PREFIXES = (
+    "XLA_",
+    "PT_XLA_",
+    "PJRT_",
+    "TPU_",
+    "LIBTPU_",
+    "CPU_NUM_DEVICES",
+    "XRT_",
+    "USE_TORCH_XLA",
+    "TORCH_TPU_",
+)
 # Modules whose presence shows that a feature is in use, by feature.
 _FEATURES = {
     "scan": ("torch_xla.experimental.scan", "torch_xla.experimental.scan_layers"),
@@ -36,8 +46,12 @@ def describe(host: str, rank: int, processes: int) -> dict[str, Any]:
         "spmd": _spmd(),
         "cxx11_abi": _cxx11_abi(),
         "command_line": sys.argv,
-        "environment": {name: value for name, value in sorted(os.environ.items()) if name.startswith(_PREFIXES)},
-        "features_loaded": [name for name, modules in _FEATURES.items() if any(each in sys.modules for each in modules)],
+        "environment": {
+            name: value for name, value in sorted(os.environ.items()) if name.startswith(_PREFIXES)
+        },
+        "features_loaded": [
+            name for name, modules in _FEATURES.items() if any(each in sys.modules for each in modules)
+        ],
     }
 
 

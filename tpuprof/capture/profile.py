@@ -51,7 +51,9 @@ class profile:  # noqa: N801  # used like a function
         hlo_debug: bool = True,
     ) -> None:
         if steps < 1 or min(warmup, steady, patience) < 0:
-            raise TpuprofError(Code.USAGE, "profile() needs steps >= 1 and no negative number.", "Correct the call.")
+            raise TpuprofError(
+                Code.USAGE, "profile() needs steps >= 1 and no negative number.", "Correct the call."
+            )
         self._run = Path(run_dir)
         self._plan = Plan(warmup, steps, steady, patience)
         self._name = name

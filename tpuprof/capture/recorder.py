@@ -29,8 +29,16 @@ class Recorder:
     """
 
     def __init__(
-        self, run: Path, plan: Plan, backend: Backend, extension: Any, *, name: str | None, steps_from_cuts: bool,
-        hlo_debug: bool = True, report: Callable[[str], None] | None = None,
+        self,
+        run: Path,
+        plan: Plan,
+        backend: Backend,
+        extension: Any,
+        *,
+        name: str | None,
+        steps_from_cuts: bool,
+        hlo_debug: bool = True,
+        report: Callable[[str], None] | None = None,
     ) -> None:
         self.run = run
         self.name = name
@@ -99,7 +107,7 @@ class Recorder:
     def _turn(self, number: int | None) -> None:
         capturing = self.controller.phase is Phase.CAPTURING
         self._close_step_event()
-        own = open_span("tpuprof.overhead", "overhead", scoped=False) if capturing else None
+        own = open_span("tpuprof.overhead", "overhead") if capturing else None
         now = (time.time_ns(), time.perf_counter_ns())
         self.telemetry.end_step(self._number, self._began[0], now[1] - self._began[1], captured=capturing)
         compiles = self.telemetry.compiles_so_far()
@@ -122,7 +130,7 @@ class Recorder:
 
     def _open_step(self) -> None:
         self.telemetry.begin_captured_step()
-        self._span = open_span(STEP_EVENT, "step", scoped=False, _r=1, step_num=self._number)
+        self._span = open_span(STEP_EVENT, "step", _r=1, step_num=self._number)
 
     def _close_step_event(self) -> None:
         close_span(self._span)
@@ -134,7 +142,9 @@ class Recorder:
         if self._ir_debug:
             self._ir_debug.off()
         self.notes += host_events.install()
-        self._report(f"training is steady after {self.controller.seen} steps; capturing {self.controller.plan.steps}")
+        self._report(
+            f"training is steady after {self.controller.seen} steps; capturing {self.controller.plan.steps}"
+        )
         self._backend.start()
 
     def _stop(self) -> None:

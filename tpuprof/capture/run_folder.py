@@ -30,7 +30,9 @@ def refuse_overwrite(run: Path, name: str | None, *, force: bool) -> None:
         return
     if not force:
         raise TpuprofError(
-            Code.OUTPUT_EXISTS, f"{folder}: there is a capture of that name.", "Choose another --name, or pass --force."
+            Code.OUTPUT_EXISTS,
+            f"{folder}: there is a capture of that name.",
+            "Choose another --name, or pass --force.",
         )
     shutil.rmtree(folder)
 

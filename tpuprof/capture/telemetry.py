@@ -133,7 +133,9 @@ class Telemetry:
         self._metrics = self._read_metrics()
 
     def _read_counters(self) -> dict[str, int]:
-        fallbacks = [name for name in self._extension._xla_counter_names() if name.startswith(FALLBACK_PREFIX)]
+        fallbacks = [
+            name for name in self._extension._xla_counter_names() if name.startswith(FALLBACK_PREFIX)
+        ]
         return {name: counter(self._extension, name) for name in (*COUNTERS, *fallbacks)}
 
     def _read_metrics(self) -> dict[str, tuple[int, float]]:

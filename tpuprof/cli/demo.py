@@ -26,7 +26,10 @@ def demo(
     if importlib.util.find_spec("torch_xla") is None:
         _read_sample()
         return
-    typer.echo("Training a small decoder on the CPU device; every third late batch is longer than all before.", err=True)
+    typer.echo(
+        "Training a small decoder on the CPU device; every third late batch is longer than all before.",
+        err=True,
+    )
     status = _capture(out)
     if status:
         raise typer.Exit(status)
@@ -41,7 +44,19 @@ def demo(
 
 def _capture(out: Path) -> int:
     # The fault comes back every third step, so training is never without compiles: do not wait for that.
-    command = [sys.executable, "-m", "tpuprof", "capture", "--force", "--warmup", "10", "--steps", "8", "-o", str(out)]
+    command = [
+        sys.executable,
+        "-m",
+        "tpuprof",
+        "capture",
+        "--force",
+        "--warmup",
+        "10",
+        "--steps",
+        "8",
+        "-o",
+        str(out),
+    ]
     command += ["--", sys.executable, "-m", "tpuprof.demo.train"]
     flags = f"{os.environ.get('XLA_FLAGS', '')} {_ONE_THREAD}".strip()
     environment = {**os.environ, "PJRT_DEVICE": "CPU", "XLA_FLAGS": flags}
@@ -50,7 +65,9 @@ def _capture(out: Path) -> int:
 
 def _read_sample() -> None:
     folder = sample_folder(SAMPLE)
-    typer.echo(f"torch_xla is not installed: this reads the sample trace {SAMPLE!r}, captured earlier on a CPU device.")
+    typer.echo(
+        f"torch_xla is not installed: this reads the sample trace {SAMPLE!r}, captured earlier on a CPU device."
+    )
     typer.echo('Install "tpuprof[xla]" to train and capture the demo itself.\n')
     _show(folder)
 

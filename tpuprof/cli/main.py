@@ -11,6 +11,8 @@ import sys
 import typer
 
 from tpuprof.cli.analyze import analyze
+from tpuprof.cli.capture import capture
+from tpuprof.cli.demo import demo
 from tpuprof.errors import TpuprofError
 
 EXIT_UNUSABLE = 2
@@ -24,6 +26,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(analyze)
+app.command()(capture)
+app.command()(demo)
 
 
 @app.callback(invoke_without_command=True)

@@ -33,7 +33,8 @@ class annotate:  # noqa: N801  # used like a function, as contextlib's context m
         if STATE.armed:
             if self._span is not None:  # the same object entered again, inside itself
                 self._outer = [*(self._outer or ()), self._span]
-            self._span = open_span(str(self.name), "annotation", count_ops=True)
+            name = str(self.name)
+            self._span = open_span(name, "annotation", scope=name, count_ops=True)
         return self
 
     def __exit__(

@@ -17,7 +17,18 @@ from tpuprof.instrument.state import STATE
 
 # Where frames of libraries are told from the user's own, for the source line of a read.
 _LIBRARIES = ("/torch/", "/torch_xla/", "/tpuprof/instrument/", "/tpuprof/capture/", "/contextlib.py")
-_READS = ("item", "tolist", "numpy", "cpu", "__bool__", "__int__", "__float__", "__index__", "__format__", "__repr__")
+_READS = (
+    "item",
+    "tolist",
+    "numpy",
+    "cpu",
+    "__bool__",
+    "__int__",
+    "__float__",
+    "__index__",
+    "__format__",
+    "__repr__",
+)
 _SAVES = (("torch", "save"), ("torch_xla.core.xla_model", "save"))
 _LOADERS = (
     ("torch.utils.data.dataloader", "_BaseDataLoaderIter", "__next__"),
@@ -71,7 +82,7 @@ def _replace(owner: Any, name: str, event: str, mark: str) -> None:
 
     @functools.wraps(original)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        span = open_span(event, mark, scoped=False)
+        span = open_span(event, mark)
         try:
             return original(*args, **kwargs)
         finally:
@@ -94,7 +105,7 @@ def _wrap_read(name: str) -> None:
     def wrapped(tensor: Any, *args: Any, **kwargs: Any) -> Any:
         if not STATE.armed or tensor.device.type != "xla":
             return original(tensor, *args, **kwargs)
-        span = open_span("tpuprof.host_read", "host_read", scoped=False, call=name, source=_user_line())
+        span = open_span("tpuprof.host_read", "host_read", call=name, source=_user_line())
         try:
             return original(tensor, *args, **kwargs)
         finally:
@@ -117,6 +128,6 @@ def _user_line() -> str:
 
 def _on_gc(phase: str, info: dict[str, int]) -> None:
     if phase == "start":
-        _gc_span.append(open_span("tpuprof.gc", "gc", scoped=False, generation=info.get("generation", -1)))
+        _gc_span.append(open_span("tpuprof.gc", "gc", generation=info.get("generation", -1)))
     elif _gc_span:
         close_span(_gc_span.pop())

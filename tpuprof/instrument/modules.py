@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from torch import nn
 
 
+# Ends the scope of ops traced in a module's backward, so that device time can be told from its forward's.
+BACKWARD = "@backward"
 _MARKS = "_tpuprof_marks"
 
 
@@ -62,7 +64,7 @@ def annotate_modules(model: nn.Module) -> ModuleAnnotations:
 def _before_forward(name: str) -> Callable[..., None]:
     def hook(module: nn.Module, _inputs: Any) -> None:
         if STATE.armed:
-            _open.forward.append((id(module), open_span(name, "module")))
+            _open.forward.append((id(module), open_span(name, "module", scope=name)))
 
     return hook
 
@@ -126,20 +128,20 @@ def _marks_of(tensor: Any) -> _TensorMarks:
 
 def _tensors(values: Any) -> list[Any]:
     """Tensors that take part in autograd, from a module's inputs or outputs, nested one level at most."""
-    found = []
-    for value in values if isinstance(values, (tuple, list)) else (values,):
-        for each in value if isinstance(value, (tuple, list)) else (value,):
-            # A leaf outlives the step, and its hooks with it: they would pile up.
-            if getattr(each, "requires_grad", False) and not each.is_leaf:
-                found.append(each)
-    return found
+    flat = [
+        each
+        for value in (values if isinstance(values, (tuple, list)) else (values,))
+        for each in (value if isinstance(value, (tuple, list)) else (value,))
+    ]
+    # A leaf outlives the step, and its hooks with it: they would pile up.
+    return [each for each in flat if getattr(each, "requires_grad", False) and not each.is_leaf]
 
 
 def _begin_backward(name: str) -> None:
     if STATE.armed and not any(entry == name for entry, _ in _open.backward):
         if not _open.backward:
             _close_when_backward_ends()
-        _open.backward.append((name, open_span(name, "module_backward")))
+        _open.backward.append((name, open_span(name, "module_backward", scope=name + BACKWARD)))
 
 
 def _end_backward(name: str) -> None:

@@ -28,27 +28,32 @@ _threads = _Threads()
 class Span:
     """One open annotation: its host event, its scope while one is pushed, and the op count when it began."""
 
-    __slots__ = ("event", "name", "ops", "scope", "scoped")
+    __slots__ = ("event", "name", "ops", "scope", "scope_name")
 
-    def __init__(self, name: str, event: Any, scoped: bool, ops: int | None) -> None:
+    def __init__(self, name: str, event: Any, scope_name: str, ops: int | None) -> None:
         self.name = name
         self.event = event
-        self.scoped = scoped
+        self.scope_name = scope_name
         self.scope: Any = None
         self.ops = ops
 
 
-def open_span(name: str, mark: str, *, scoped: bool = True, count_ops: bool = False, **stats: int | str) -> Span | None:
-    """Open a span in this thread; None where torch_xla is not loaded or something fails."""
+def open_span(
+    name: str, mark: str, *, scope: str = "", count_ops: bool = False, **stats: int | str
+) -> Span | None:
+    """Open a span in this thread; None where torch_xla is not loaded or something fails.
+
+    `scope` is the scope that ops traced meanwhile get, none by default. `stats` go onto the host event.
+    """
     extension = xlac()
     if extension is None:
         return None
     try:
         event = extension.profiler.TraceMe(name, **{MARK: mark}, **stats)
         event.__enter__()
-        span = Span(name, event, scoped, counter(extension, _OPS_COUNTER) if count_ops else None)
-        if scoped:
-            span.scope = extension.profiler.scope_pusher(name)
+        span = Span(name, event, scope, counter(extension, _OPS_COUNTER) if count_ops else None)
+        if scope:
+            span.scope = extension.profiler.scope_pusher(scope)
         _threads.stack.append(span)
     except Exception as error:
         note_failure(f"opening {name!r}", error)
@@ -89,8 +94,8 @@ def resume_scopes() -> None:
     if extension is None or not STATE.armed:
         return
     for span in _threads.stack:
-        if span.scoped:
-            span.scope = extension.profiler.scope_pusher(span.name)
+        if span.scope_name:
+            span.scope = extension.profiler.scope_pusher(span.scope_name)
 
 
 def _finish(span: Span) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tpuprof.model.device import DeviceActivity
 from tpuprof.model.steps import Steps
 from tpuprof.model.timeline import Host, Track
 from tpuprof.model.vocabulary import Vocabulary
@@ -13,21 +14,56 @@ from tpuprof.model.vocabulary import Vocabulary
 
 @dataclass(frozen=True)
 class Compile:
-    """One compile. `step` is the row of the step it ran in, None outside any; `graph_hash` empty if not told."""
+    """One compile. `step` is the row of the step it ran in, None outside any; `graph_hash` empty if not told.
+
+    `program` is what it made, `graph(fingerprint)`: the program that first ran after it; empty if none did.
+    """
 
     step: int | None
     graph_hash: str
+    program: str
     start_ps: int
     duration_ps: int
 
 
-def find_compiles(host: Host, vocabulary: Vocabulary, steps: Steps) -> list[Compile]:
+def find_compiles(
+    host: Host, vocabulary: Vocabulary, steps: Steps, devices: list[DeviceActivity]
+) -> list[Compile]:
     """Compiles of one host in time order, from the first of the vocabulary's compile events that occurs."""
     for event in vocabulary.compile_events:
         found = [each for track in host.threads for each in _on_thread(track, event, vocabulary, steps)]
         if found:
-            return sorted(found, key=lambda compile_: compile_.start_ps)
+            return _with_programs(sorted(found, key=lambda each: each.start_ps), devices)
     return []
+
+
+def first_runs(devices: list[DeviceActivity]) -> dict[str, int]:
+    """When each program first ran in the trace (ps), by `graph(fingerprint)`."""
+    first: dict[str, int] = {}
+    for device in devices:
+        events = device.op_events
+        start = np.full(len(device.ops), np.iinfo(np.int64).max, np.int64)
+        np.minimum.at(start, events.op, events.start)
+        for module, when in zip(device.ops.module, start.tolist(), strict=True):
+            if module:
+                first[module] = min(first.get(module, when), when)
+    return first
+
+
+def _with_programs(compiles: list[Compile], devices: list[DeviceActivity]) -> list[Compile]:
+    """Name what each compile made: of programs that had not run before it ended, the first to run next."""
+    waiting = sorted((when, program) for program, when in first_runs(devices).items())
+    named = []
+    for index, each in enumerate(compiles):
+        end = each.start_ps + each.duration_ps
+        until = compiles[index + 1].start_ps if index + 1 < len(compiles) else None
+        fresh = [
+            (when, program) for when, program in waiting if when >= end and (until is None or when < until)
+        ]
+        program = fresh[0][1] if fresh else ""
+        waiting = [(when, other) for when, other in waiting if other != program]
+        named.append(replace(each, program=program))
+    return named
 
 
 def _on_thread(track: Track, event: str, vocabulary: Vocabulary, steps: Steps) -> list[Compile]:
@@ -43,6 +79,7 @@ def _on_thread(track: Track, event: str, vocabulary: Vocabulary, steps: Steps) -
         Compile(
             step=_step_at(steps, int(track.start[row])),
             graph_hash=hashes[int(row)],
+            program="",
             start_ps=int(track.start[row]),
             duration_ps=int(track.end[row] - track.start[row]),
         )

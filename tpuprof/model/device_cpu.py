@@ -29,7 +29,7 @@ Describe = Callable[[str, str], tuple[str, str]]
 
 @dataclass
 class _Part:
-    """Op events of one thread: keys into the shared op table, spans, and the ids that pair them with twins."""
+    """Op events of one thread: rows of the shared op table, spans, and the ids that pair them with twins."""
 
     op: Int64
     start: Int64
@@ -43,8 +43,7 @@ def read_cpu(threads: list[Track], count: int, describe: Describe) -> DeviceActi
     executing = merge(*(_named_spans(track, (EXECUTE, WAIT)) for track in threads))
     parts, twins = [], []
     for track in threads:
-        stats = track.stats("hlo_op", "hlo_module", "_p", "_c")
-        if not len(stats):
+        if not len(track.stats("hlo_op")):
             continue
         parts.append(_op_part(track, table))
         twins.append(_twins(track))
@@ -76,15 +75,17 @@ def _rows_named(track: Track, wanted: Callable[[str], bool]) -> Int64:
 
 def _op_part(track: Track, table: dict[tuple[str, str], int]) -> _Part:
     """The op launches of one thread, their (module, op) entered into the shared table."""
-    stats, plane, rows = track.stats("hlo_op", "hlo_module", "_p"), track.plane, len(track)
+    stats, plane, rows = track.stats("hlo_op", "hlo_module", "program_id", "_p"), track.plane, len(track)
     op = plane.stat_text(stats, "hlo_op", rows)
     module = plane.stat_text(stats, "hlo_module", rows)
+    program = plane.stat_integers(stats, "program_id", rows)
     chosen = np.flatnonzero(op.codes != NO_TEXT)
-    pairs = np.stack((module.codes[chosen], op.codes[chosen]), axis=1)
-    distinct, which = np.unique(pairs, axis=0, return_inverse=True)
+    triples = np.stack((module.codes[chosen], program[chosen], op.codes[chosen]), axis=1)
+    distinct, which = np.unique(triples, axis=0, return_inverse=True)
     ids = np.empty(len(distinct), np.int64)
-    for row, (module_code, op_code) in enumerate(distinct):
-        key = (module.strings[module_code] if module_code != NO_TEXT else "", op.strings[op_code])
+    for row, (module_code, program_id, op_code) in enumerate(distinct.tolist()):
+        name = module.strings[module_code] if module_code != NO_TEXT else ""
+        key = (f"{name}({program_id})", op.strings[op_code])
         ids[row] = table.setdefault(key, len(table))
     producer = plane.stat_integers(stats, "_p", rows)[chosen]
     return _Part(ids[which.reshape(-1)], track.start[chosen], track.end[chosen], producer)

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from tpuprof.decode.columns import StatKind, Trace
 from tpuprof.model.timeline import METADATA_PLANE
 
-_PROGRAM_ID = re.compile(r"\(-?\d+\)$")
 # torch_xla numbers each entry into a scope: `attention.3` is the third time the scope `attention` was entered.
 _ENTRY_NUMBER = re.compile(r"\.\d+$")
 _WRAPPERS = re.compile(
@@ -22,7 +21,10 @@ _WRAPPERS = re.compile(
 
 @dataclass(frozen=True)
 class HloMetadata:
-    """Scope and source line by (program, op), for ops whose program states either."""
+    """Scope and source line by (program, op), for ops whose program states either.
+
+    A program goes by `graph(program_id)`: several graphs share a name.
+    """
 
     by_op: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
 
@@ -72,14 +74,13 @@ def _instructions(label: str, data: bytes) -> dict[tuple[str, str], tuple[str, s
         proto.ParseFromString(data)
     except DecodeError:
         return {}
-    module = _PROGRAM_ID.sub("", label) or proto.hlo_module.name.decode("utf-8", "replace")
     found = {}
     for computation in proto.hlo_module.computations:
         for instruction in computation.instructions:
             meta = instruction.metadata
             if meta.op_name or meta.source_file:
                 source = f"{_text(meta.source_file)}:{meta.source_line}" if meta.source_file else ""
-                found[module, _text(instruction.name)] = (_text(meta.op_name), source)
+                found[label, _text(instruction.name)] = (_text(meta.op_name), source)
     return found
 
 

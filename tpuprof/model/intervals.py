@@ -174,7 +174,8 @@ def _covered_until(spans: Spans, time: Int64) -> Int64:
     row = np.searchsorted(spans.start, time, "right")
     last = np.maximum(row - 1, 0)
     inside = np.minimum(time, spans.end[last]) - spans.start[last]
-    return np.where(row > 0, before[last] + inside, np.int64(0))
+    until: Int64 = (before[last] + inside) * (row > 0)
+    return until
 
 
 def _cut(one: Spans, other: Spans, *, inside: bool) -> Spans:

@@ -11,6 +11,9 @@ from tpuprof.model.hlo_metadata import scope_names
 from tpuprof.model.host_activity import Annotations
 from tpuprof.model.op_kind import OpKind
 
+# Ends the scope of ops traced in a module's backward pass; tpuprof.annotate_modules writes it.
+_BACKWARD = "@backward"
+
 
 @dataclass
 class OpTotal:
@@ -86,10 +89,17 @@ def annotation_totals(annotations: Annotations, ops: list[OpTotal]) -> list[Anno
     totals: dict[tuple[str, str], AnnotationTotal] = {}
     durations = annotations.end - annotations.start
     for name, mark, duration in zip(annotations.name, annotations.mark, durations.tolist(), strict=True):
-        each = totals.setdefault((name, mark), AnnotationTotal(name, mark, 0, 0, device.get(name)))
+        each = totals.setdefault(
+            (name, mark), AnnotationTotal(name, mark, 0, 0, device.get(_scope_of(name, mark)))
+        )
         each.occurrences += 1
         each.host_ps += duration
     return sorted(totals.values(), key=lambda each: (-(each.device_ps or 0), -each.host_ps, each.name))
+
+
+def _scope_of(name: str, mark: str) -> str:
+    """The scope that ops traced inside an annotation carry."""
+    return name + _BACKWARD if mark == "module_backward" else name
 
 
 def source_totals(ops: list[OpTotal]) -> list[tuple[str, int, int]]:

@@ -99,7 +99,7 @@ def read_host_run(name: str, path: Path, virtual_devices: int | None = None) -> 
         activity=activity,
         steps=steps,
         breakdown=attribute(steps, devices, activity),
-        compiles=find_compiles(host, words, steps),
+        compiles=find_compiles(host, words, steps, devices),
         hlo=hlo,
         warnings=[*trace.errors, *trace.warnings, *host.warnings],
     )

@@ -67,11 +67,15 @@ class Cause:
 
 @dataclass(frozen=True)
 class CompileRow:
-    """One compile: the step's index (None outside any step), the graph's hash, duration and cause."""
+    """One compile: the step's index (None outside any step), the graph's hash, duration and cause.
+
+    `program` is what it made, `graph(fingerprint)`, empty where that did not run in the trace.
+    """
 
     step: int | None
     host: str
     graph_hash: str
+    program: str
     start_ns: int
     duration_ms: float
     cause: Cause

@@ -1,0 +1,113 @@
+"""Looks at a capture right after it was made, so that it cannot fail silently."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tpuprof.capture.run_folder import OWN, PROFILES
+from tpuprof.errors import Code, TpuprofError
+
+# XSpace is a protobuf message, and protobuf writers give up at 2 GiB: what lies near it lost something.
+TOO_LARGE_BYTES = 2_000_000_000
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing wrong with a capture. A fatal one leaves nothing to analyse."""
+
+    error: TpuprofError
+    fatal: bool
+
+
+def validate(run: Path, name: str) -> list[Finding]:
+    """What is wrong with the capture `name` in a run folder, the fatal first; empty if all is well."""
+    info = _read_info(run)
+    folder = run / PROFILES / name
+    files = sorted(folder.glob("*.xplane.pb")) if folder.is_dir() else []
+    if not files:
+        return [Finding(_nothing_captured(run, info), fatal=True)]
+    findings = [finding for path in files for finding in _check_file(path)]
+    findings += _missing_processes(files, info)
+    return sorted(findings, key=lambda finding: not finding.fatal)
+
+
+def _read_info(run: Path) -> dict[str, Any]:
+    try:
+        info = json.loads((run / OWN / "run.json").read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return info if isinstance(info, dict) else {}
+
+
+def _nothing_captured(run: Path, info: dict[str, Any]) -> TpuprofError:
+    capture = info.get("capture") or {}
+    if not info:
+        return TpuprofError(
+            Code.CAPTURE_EMPTY,
+            f"{run}: nothing was captured, because the program never imported torch_xla.",
+            "Check that it trains on an XLA device, and that it runs the Python that tpuprof is installed in.",
+        )
+    if not capture.get("steps_before"):
+        return TpuprofError(
+            Code.CAPTURE_NO_STEPS,
+            f"{run}: nothing was captured, because the program ended without a training step.",
+            "A step is a graph cut (torch_xla.sync) or a tpuprof.step(i): check that the loop has one.",
+        )
+    return TpuprofError(
+        Code.CAPTURE_NEVER_STEADY,
+        f"{run}: nothing was captured: the program ended after {capture['steps_before']} steps, none of them steady.",
+        "Train for more steps, or wait for fewer with --warmup.",
+    )
+
+
+def _check_file(path: Path) -> list[Finding]:
+    size = path.stat().st_size
+    if size >= TOO_LARGE_BYTES:
+        text = f"{path}: the profile has {size / 1e9:.1f} GB, and the profiler loses data near 2 GB."
+        return [
+            Finding(
+                TpuprofError(Code.CAPTURE_TOO_LARGE, text, "Capture fewer steps with --steps."), fatal=False
+            )
+        ]
+    from tpuprof.model.run import read_host_run
+
+    try:
+        host = read_host_run(path.name.removesuffix(".xplane.pb"), path)
+    except TpuprofError as error:
+        return [Finding(error, fatal=True)]
+    findings = []
+    if not len(host.steps):
+        text = f"{path}: no training step is in the profile."
+        hint = "Capture longer, or mark steps with tpuprof.step(i)."
+        findings.append(Finding(TpuprofError(Code.CAPTURE_NO_STEPS, text, hint), fatal=False))
+    if not host.devices:
+        text = f"{path}: no device activity is in the profile."
+        hint = "Check that the steps ran on the device meanwhile, and that no other process profiles it."
+        findings.append(Finding(TpuprofError(Code.CAPTURE_NO_DEVICE, text, hint), fatal=False))
+    dropped = [note for note in host.warnings if "drop" in note.lower()]
+    hint = "Capture fewer steps with --steps."
+    findings += [
+        Finding(TpuprofError(Code.CAPTURE_DROPPED, f"{path}: {note}.", hint), fatal=False) for note in dropped
+    ]
+    return findings
+
+
+def _missing_processes(files: list[Path], info: dict[str, Any]) -> list[Finding]:
+    expected = info.get("process_count")
+    if not isinstance(expected, int) or len(files) >= expected:
+        return []
+    text = f"{files[0].parent}: {len(files)} of {expected} processes wrote a profile."
+    hint = "Look for their errors above; each process must reach the captured steps."
+    return [Finding(TpuprofError(Code.CAPTURE_MISSING_HOST, text, hint), fatal=False)]
+
+
+def offload_on_cpu() -> TpuprofError:
+    """The error for a program that offloads to host memory on the CPU device."""
+    return TpuprofError(
+        Code.CAPTURE_OFFLOAD_ON_CPU,
+        "The program moves tensors to host memory (place_to_host), which torch_xla cannot run on PJRT_DEVICE=CPU.",
+        "Capture it on a TPU, or leave offloading out on the CPU.",
+    )

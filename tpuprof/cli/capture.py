@@ -1,0 +1,122 @@
+"""`tpuprof capture`: records a few steady steps of a training program, or of running ones over the network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from tpuprof.errors import TpuprofError
+
+
+def capture(
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(help="The training command, after `--`: python train.py ARGS", show_default=False),
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Run folder to capture into.")] = Path(
+        "runs/capture"
+    ),
+    name: Annotated[
+        str | None, typer.Option(help="Name of this capture in the run folder.", show_default="the time")
+    ] = None,
+    warmup: Annotated[int, typer.Option(min=0, help="Steps to let pass at least.")] = 3,
+    steps: Annotated[int, typer.Option(min=1, help="Steps to capture.")] = 8,
+    patience: Annotated[
+        int, typer.Option(min=1, help="Steps to wait for steady training before capturing all the same.")
+    ] = 100,
+    addr: Annotated[
+        str | None, typer.Option(help="Attach to running profiler servers: HOST:PORT[,HOST:PORT...]")
+    ] = None,
+    duration: Annotated[str, typer.Option(help="With --addr: how long to record, as 5s or 500ms.")] = "5s",
+    force: Annotated[bool, typer.Option("--force", help="Replace a capture of the same name.")] = False,
+    no_hlo_debug: Annotated[
+        bool, typer.Option("--no-hlo-debug", help="Leave scopes and source lines out of compiled programs.")
+    ] = False,
+) -> None:
+    """Record a few steady steps: `tpuprof capture -o RUN -- python train.py`, or attach with --addr.
+
+    The program runs unchanged and to its end; its exit status is passed through.
+    """
+    from tpuprof.capture.run_folder import refuse_overwrite, session_name
+    from tpuprof.errors import Code, TpuprofError
+
+    if bool(command) == bool(addr):
+        raise TpuprofError(
+            Code.USAGE,
+            "capture needs either a command or --addr.",
+            "Write `tpuprof capture -- python train.py`, or `tpuprof capture --addr HOST:PORT`.",
+        )
+    refuse_overwrite(out, name, force=force)
+    session = name or session_name()
+    if addr:
+        _attach(out, session, addr, duration)
+        return
+    from tpuprof.capture.child import Orders
+
+    orders = Orders(str(out.absolute()), session, warmup, steps, patience, not no_hlo_debug)
+    _launch(list(command or ()), orders)
+
+
+def _launch(command: list[str], orders: object) -> None:
+    from tpuprof.capture.child import Orders
+    from tpuprof.capture.launch import OFFLOAD_ON_CPU, run
+    from tpuprof.capture.validate import offload_on_cpu
+
+    assert isinstance(orders, Orders)
+    ended = run(command, orders)
+    if OFFLOAD_ON_CPU in ended.stderr_tail:
+        _say(offload_on_cpu())
+    usable = _report(Path(orders.run), orders.name)
+    if ended.status or not usable:
+        raise typer.Exit(ended.status or 2)
+
+
+def _attach(out: Path, session: str, addr: str, duration: str) -> None:
+    from tpuprof.capture.remote import profile_hosts
+    from tpuprof.capture.run_folder import PROFILES
+
+    addresses = [each.strip() for each in addr.split(",") if each.strip()]
+    seconds = parse_duration(duration)
+    typer.echo(f"tpuprof: recording {len(addresses)} process(es) for {seconds:g} s", err=True)
+    files, errors = profile_hosts(addresses, seconds, out / PROFILES, session)
+    for error in errors:
+        _say(error)
+    if not files or not _report(out, session):
+        raise typer.Exit(2)
+
+
+def _report(run: Path, session: str) -> bool:
+    """Say what was captured and what is wrong with it; whether anything can be analysed."""
+    from tpuprof.capture.validate import validate
+
+    findings = validate(run, session)
+    for finding in findings:
+        _say(finding.error)
+    if any(finding.fatal for finding in findings):
+        return False
+    typer.echo(f"tpuprof: captured into {run}; next: tpuprof analyze {run}", err=True)
+    return True
+
+
+def _say(error: TpuprofError) -> None:
+    typer.echo(f"tpuprof: {error}", err=True)
+
+
+def parse_duration(text: str) -> float:
+    """Seconds of `5s`, `500ms`, `1m` or a bare number of seconds. Raises `TpuprofError` (`usage`)."""
+    from tpuprof.errors import Code, TpuprofError
+
+    for unit, factor in (("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("", 1.0)):
+        if text.endswith(unit):
+            try:
+                seconds = float(text.removesuffix(unit)) * factor
+            except ValueError:
+                continue
+            if 0 < seconds < 3600:
+                return seconds
+    raise TpuprofError(
+        Code.USAGE, f"--duration {text!r} is no duration below an hour.", "Write it as 5s or 500ms."
+    )
