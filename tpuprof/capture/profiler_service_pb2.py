@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&tpuprof/capture/profiler_service.proto\x12\ntensorflow\"\x8f\x01\n\x0eProfileRequest\x12\x13\n\x0b\x64uration_ms\x18\x01 \x01(\x04\x12(\n\x04opts\x18\x04 \x01(\x0b\x32\x1a.tensorflow.ProfileOptions\x12\x17\n\x0frepository_root\x18\x05 \x01(\t\x12\x12\n\nsession_id\x18\x06 \x01(\t\x12\x11\n\thost_name\x18\x07 \x01(\t\"\x90\x01\n\x0eProfileOptions\x12\x0f\n\x07version\x18\x05 \x01(\r\x12\x19\n\x11host_tracer_level\x18\x02 \x01(\r\x12\x1b\n\x13\x64\x65vice_tracer_level\x18\x03 \x01(\r\x12\x1b\n\x13python_tracer_level\x18\x04 \x01(\r\x12\x18\n\x10\x65nable_hlo_proto\x18\x07 \x01(\x08\"&\n\x0fProfileResponse\x12\x13\n\x0b\x65mpty_trace\x18\x07 \x01(\x08\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&tpuprof/capture/profiler_service.proto\x12\ntensorflow\"\x8f\x01\n\x0eProfileRequest\x12\x13\n\x0b\x64uration_ms\x18\x01 \x01(\x04\x12(\n\x04opts\x18\x04 \x01(\x0b\x32\x1a.tensorflow.ProfileOptions\x12\x17\n\x0frepository_root\x18\x05 \x01(\t\x12\x12\n\nsession_id\x18\x06 \x01(\t\x12\x11\n\thost_name\x18\x07 \x01(\t\"\xa5\x01\n\x0eProfileOptions\x12\x0f\n\x07version\x18\x05 \x01(\r\x12\x19\n\x11host_tracer_level\x18\x02 \x01(\r\x12\x1b\n\x13\x64\x65vice_tracer_level\x18\x03 \x01(\r\x12\x1b\n\x13python_tracer_level\x18\x04 \x01(\r\x12\x18\n\x10\x65nable_hlo_proto\x18\x07 \x01(\x08\x12\x13\n\x0b\x64uration_ms\x18\t \x01(\x04\"&\n\x0fProfileResponse\x12\x13\n\x0b\x65mpty_trace\x18\x07 \x01(\x08\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,7 +34,7 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PROFILEREQUEST']._serialized_start=55
   _globals['_PROFILEREQUEST']._serialized_end=198
   _globals['_PROFILEOPTIONS']._serialized_start=201
-  _globals['_PROFILEOPTIONS']._serialized_end=345
-  _globals['_PROFILERESPONSE']._serialized_start=347
-  _globals['_PROFILERESPONSE']._serialized_end=385
+  _globals['_PROFILEOPTIONS']._serialized_end=366
+  _globals['_PROFILERESPONSE']._serialized_start=368
+  _globals['_PROFILERESPONSE']._serialized_end=406
 # @@protoc_insertion_point(module_scope)

@@ -20,18 +20,20 @@ class ProfileRequest(_message.Message):
     def __init__(self, duration_ms: _Optional[int] = ..., opts: _Optional[_Union[ProfileOptions, _Mapping]] = ..., repository_root: _Optional[str] = ..., session_id: _Optional[str] = ..., host_name: _Optional[str] = ...) -> None: ...
 
 class ProfileOptions(_message.Message):
-    __slots__ = ("version", "host_tracer_level", "device_tracer_level", "python_tracer_level", "enable_hlo_proto")
+    __slots__ = ("version", "host_tracer_level", "device_tracer_level", "python_tracer_level", "enable_hlo_proto", "duration_ms")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     HOST_TRACER_LEVEL_FIELD_NUMBER: _ClassVar[int]
     DEVICE_TRACER_LEVEL_FIELD_NUMBER: _ClassVar[int]
     PYTHON_TRACER_LEVEL_FIELD_NUMBER: _ClassVar[int]
     ENABLE_HLO_PROTO_FIELD_NUMBER: _ClassVar[int]
+    DURATION_MS_FIELD_NUMBER: _ClassVar[int]
     version: int
     host_tracer_level: int
     device_tracer_level: int
     python_tracer_level: int
     enable_hlo_proto: bool
-    def __init__(self, version: _Optional[int] = ..., host_tracer_level: _Optional[int] = ..., device_tracer_level: _Optional[int] = ..., python_tracer_level: _Optional[int] = ..., enable_hlo_proto: bool = ...) -> None: ...
+    duration_ms: int
+    def __init__(self, version: _Optional[int] = ..., host_tracer_level: _Optional[int] = ..., device_tracer_level: _Optional[int] = ..., python_tracer_level: _Optional[int] = ..., enable_hlo_proto: bool = ..., duration_ms: _Optional[int] = ...) -> None: ...
 
 class ProfileResponse(_message.Message):
     __slots__ = ("empty_trace",)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -52,11 +53,14 @@ class Recorder:
         self._ir_debug = IrDebug(extension) if hlo_debug else None
         self._from_cuts = steps_from_cuts
         self._graphs_run = 0
+        # Of several training threads in one process, the one that cuts a graph first is followed.
+        self._thread: int | None = None
         self._span: Span | None = None
         self._number = 0
         self._began = (time.time_ns(), time.perf_counter_ns())
         self._compiles = self.telemetry.compiles_so_far()
-        self._written = False
+        self._closed = False
+        self._placed = False
 
     def open(self) -> None:
         """Arm the instrumentation and listen for steps."""
@@ -73,14 +77,16 @@ class Recorder:
 
     def close(self) -> None:
         """Stop recording if it runs, disarm, and write the run folder. Doing it twice is harmless."""
-        if self._written:
+        if self._closed:
             return
-        self._written = True
+        self._closed = True
         try:
-            self._close_step_event()
+            # The step that is open has not ended: recording stops first, so that it is no step of the capture.
             self.controller.finish()
-            self._disarm()
-            self._write()
+            self._close_step_event()
+            if not self._placed:
+                self._disarm()
+                self._write()
         except Exception as error:
             note_failure("writing the capture", error)
 
@@ -120,6 +126,9 @@ class Recorder:
             self._open_step()
 
     def _after_cut(self) -> None:
+        self._thread = self._thread or threading.get_ident()
+        if threading.get_ident() != self._thread:
+            return
         self.telemetry.after_cut()
         if not self._from_cuts:
             return
@@ -156,7 +165,6 @@ class Recorder:
         self.controller.phase = Phase.DONE
         self._disarm()
         self._write()
-        self._written = True
 
     def _disarm(self) -> None:
         STATE.armed = False
@@ -168,16 +176,22 @@ class Recorder:
             self._ir_debug.restore()
 
     def _write(self) -> None:
+        self._placed = True
         host = socket.gethostname() or "localhost"
         rank, processes = environment.process_place()
         name = self.name or run_folder.session_name()
+        if self.profile is None and run_folder.has_run_info(self.run, name):
+            # A process that trained nothing (one that only started others) says nothing over those that did.
+            self._backend.clean_up()
+            return
         info = environment.describe(host, rank, processes)
+        label = run_folder.host_label(host, rank, processes)
         if self.profile is not None:
-            label = run_folder.host_label(host, rank, processes)
             placed = run_folder.place_profile(self.run, name, label, self.profile)
             info["profile"] = str(placed.relative_to(self.run))
             info["graphs"] = self._graphs(placed)
-        run_folder.write_telemetry(self.run, host, rank, self.telemetry.records)
+            label = placed.name.removesuffix(".xplane.pb")
+        run_folder.write_telemetry(self.run, label, rank, self.telemetry.records)
         info["capture"] = self._capture_facts(name)
         info["warnings"] = [*self.notes, *STATE.notes]
         run_folder.write_run_info(self.run, info)

@@ -104,8 +104,10 @@ def _connect(grpc: Any, channel: Any, address: str) -> None:
 
 
 def _request(messages: Any, seconds: float, target: Target) -> Any:
+    # Servers differ in which of the two durations they go by.
+    duration_ms = max(round(seconds * 1000), 1)
     return messages.ProfileRequest(
-        duration_ms=max(round(seconds * 1000), 1),
+        duration_ms=duration_ms,
         repository_root=str(target.root.absolute()),
         session_id=target.session,
         host_name=target.host,
@@ -114,6 +116,7 @@ def _request(messages: Any, seconds: float, target: Target) -> Any:
             host_tracer_level=_HOST_LEVEL,
             device_tracer_level=_DEVICE_LEVEL,
             enable_hlo_proto=True,
+            duration_ms=duration_ms,
         ),
     )
 

@@ -45,23 +45,35 @@ def host_label(host: str, rank: int, processes: int) -> str:
 def place_profile(run: Path, name: str, label: str, profile: Path) -> Path:
     """Move a profile into the run folder; returns where it is now."""
     target = run / PROFILES / name / f"{label}.xplane.pb"
+    if target.exists():
+        # Processes that know nothing of each other, each taking itself for the only one of its host.
+        target = target.with_name(f"{label}-{os.getpid()}.xplane.pb")
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.move(profile, target)
     return target
 
 
-def write_telemetry(run: Path, host: str, rank: int, records: list[StepRecord]) -> Path:
-    """One JSON object a step, in order."""
-    path = run / OWN / f"telemetry.{host}.{rank}.jsonl"
+def write_telemetry(run: Path, label: str, rank: int, records: list[StepRecord]) -> Path:
+    """One JSON object a step, in order. `label` is the profile's file name without suffix."""
+    path = run / OWN / f"telemetry.{label}.{rank}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(record.to_dict()) + "\n" for record in records), "utf-8")
     return path
 
 
+def has_run_info(run: Path, name: str) -> bool:
+    """Whether a process has already described the capture of that name."""
+    try:
+        info = json.loads((run / OWN / "run.json").read_text("utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(info, dict) and (info.get("capture") or {}).get("name") == name
+
+
 def write_run_info(run: Path, info: dict[str, Any]) -> Path:
-    """Write run.json. Of several processes the first writes it, the others `run.<host>.<rank>.json` beside it."""
-    rank = info.get("rank", 0)
-    name = "run.json" if not rank else f"run.{info.get('host')}.{rank}.json"
+    """Write run.json; of several processes one does, the others write `run.<host>.<process id>.json` beside it."""
+    taken = has_run_info(run, str((info.get("capture") or {}).get("name")))
+    name = f"run.{info.get('host')}.{os.getpid()}.json" if info.get("rank") or taken else "run.json"
     path = run / OWN / name
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = path.with_suffix(f".{os.getpid()}.tmp")

@@ -1,0 +1,182 @@
+"""`tpuprof capture -- COMMAND` on real scripts that know nothing of tpuprof."""
+
+import json
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tests import scripts
+from tpuprof.analyse import analyse_run
+
+pytest.importorskip("torch_xla")
+pytestmark = pytest.mark.torch_xla
+
+LOOP = """
+for index in range(int(sys.argv[1])):
+    train(); torch_xla.sync()
+"""
+
+
+def launch(folder, code, *args, options=(), prelude=True, **env):
+    script = scripts.write(folder / "train.py", code, prelude=prelude)
+    command = [sys.executable, "-m", "tpuprof", "capture", "-o", str(folder / "run"), *options, "--", sys.executable]
+    return subprocess.run(
+        [*command, str(script), *map(str, args)],
+        env=scripts.environment(**env),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def run_info(folder):
+    return json.loads((folder / "run" / "tpuprof" / "run.json").read_text())
+
+
+def test_an_unchanged_script_is_captured(tmp_path):
+    done = launch(tmp_path, LOOP + "print('the end')", 16, options=["--steps", "5", "--name", "mine"])
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip().endswith("the end")
+    assert "capturing 5" in done.stderr
+    assert list((tmp_path / "run" / "plugins" / "profile").iterdir())[0].name == "mine"
+    report = analyse_run(tmp_path / "run")
+    assert report.steps.count == 5
+    assert report.compiles == []
+    info = run_info(tmp_path)
+    assert info["capture"]["steps_captured"] == 5
+    assert info["capture"]["overhead_seconds"]["waiting"] > 0
+    telemetry = [json.loads(line) for line in next((tmp_path / "run" / "tpuprof").glob("telemetry.*")).open()]
+    assert [row["captured"] for row in telemetry].count(True) == 5
+    compiling = [row for row in telemetry if row["compiles"]]
+    assert compiling
+    assert any("train.py" in frame for frame in compiling[0]["compiles"][0]["frames"])
+    captured = [row for row in telemetry if row["captured"]]
+    assert all(row["counters"]["CreateXlaTensor"] > 0 and row["metrics"]["LazyTracing"][0] > 0 for row in captured)
+    # The ops' scopes and lines are there although tracing ran without debugging while steps were captured.
+    assert any("train.py" in row.source for row in report.sources)
+    again = launch(tmp_path, LOOP, 16, options=["--name", "mine"])
+    assert again.returncode == 2
+    assert "[output-exists]" in again.stderr
+
+
+def test_exit_status_and_output_pass_through(tmp_path):
+    code = LOOP + "print('out'); print('err', file=sys.stderr); sys.exit(7)"
+    done = launch(tmp_path, code, 14)
+    assert done.returncode == 7
+    assert done.stdout.endswith("out\n")
+    assert "err\n" in done.stderr
+    assert analyse_run(tmp_path / "run").steps.count == 8
+
+
+def test_death_by_signal_is_told_as_a_shell_does(tmp_path):
+    done = launch(tmp_path, "import os; os.kill(os.getpid(), 9)", prelude=False)
+    assert done.returncode == 128 + signal.SIGKILL
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_what_was_captured_is_kept_when_told_to_stop(tmp_path, number):
+    code = "index = 0\nwhile True:\n    train(); torch_xla.sync(); index += 1\n    print(index, flush=True)\n"
+    script = scripts.write(tmp_path / "train.py", code)
+    command = [sys.executable, "-m", "tpuprof", "capture", "-o", str(tmp_path / "run"), "--steps", "1000000", "--"]
+    process = subprocess.Popen(
+        [*command, sys.executable, str(script)],
+        env=scripts.environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    for line in process.stdout:
+        if int(line) == 40:
+            break
+    process.send_signal(number)
+    _, stderr = process.communicate(timeout=120)
+    assert process.returncode in (128 + number, 1, 130), stderr
+    assert analyse_run(tmp_path / "run").steps.count >= 20
+
+
+@pytest.mark.parametrize(
+    ("code", "prelude", "steps", "expected"),
+    [
+        ("print('no xla here')", False, 0, "[capture-empty]"),
+        ("torch_xla.sync()", True, 0, "[capture-no-steps]"),
+        (LOOP, True, 2, "[capture-never-steady]"),
+    ],
+)
+def test_nothing_captured_says_why_and_what_to_do(tmp_path, code, prelude, steps, expected):
+    done = launch(tmp_path, code, steps, prelude=prelude)
+    assert done.returncode == 2
+    assert expected in done.stderr
+
+
+def test_a_program_that_never_gets_steady_is_captured_with_a_warning(tmp_path):
+    code = "for index in range(12):\n    train(index + 1); torch_xla.sync()\n"
+    done = launch(tmp_path, code, options=["--patience", "5", "--steps", "3"])
+    assert done.returncode == 0
+    report = analyse_run(tmp_path / "run")
+    assert [row.step for row in report.compiles] == [step.index for step in report.steps.per_step]
+    assert {step.bound for step in report.steps.per_step} == {"compile"}
+    assert len({row.graph_hash for row in report.compiles}) == 3
+    graphs = {path.name for path in (tmp_path / "run" / "tpuprof" / "graphs").iterdir()}
+    # The last step's program may run only after the capture has ended: then nothing tells which it was.
+    told = {f"{row.graph_hash}.hlo.pb" for row in report.compiles if row.program}
+    assert len(told) >= 2
+    assert told <= graphs
+    assert any("never became steady" in note for note in report.warnings)
+
+
+def test_tpuprof_step_in_the_program_takes_precedence_over_graph_cuts(tmp_path):
+    code = """
+for index in range(14):
+    tpuprof.step(100 + index)
+    train(); torch_xla.sync()
+    train(); torch_xla.sync()
+"""
+    done = launch(tmp_path, code, options=["--steps", "4"])
+    assert done.returncode == 0, done.stderr
+    report = analyse_run(tmp_path / "run")
+    assert report.steps.count == 4
+    assert all(step.index > 100 for step in report.steps.per_step)
+
+
+def test_the_users_own_sitecustomize_still_runs(tmp_path):
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "sitecustomize.py").write_text("import os; os.environ['OWN_RAN'] = 'yes'")
+    code = "import os; print(os.environ.get('OWN_RAN'))"
+    done = launch(tmp_path, code, prelude=False, PYTHONPATH=f"{own}:{scripts.ROOT}")
+    assert done.stdout.strip() == "yes"
+
+
+def test_host_offload_on_the_cpu_device_is_explained(tmp_path):
+    code = """
+from torch_xla.experimental.stablehlo_custom_call import place_to_host, place_to_device
+for index in range(3):
+    x = torch.ones(64, 64, device=device) * index
+    y = place_to_device(place_to_host(x)) + 1
+    torch_xla.sync()
+    print(y.sum().item())
+"""
+    done = launch(tmp_path, code)
+    assert done.returncode != 0
+    assert "Unknown custom-call API version" in done.stderr
+    assert "[capture-host-offload-on-cpu]" in done.stderr
+
+
+def test_a_command_that_does_not_exist(tmp_path):
+    command = [sys.executable, "-m", "tpuprof", "capture", "-o", str(tmp_path), "--", "no-such-program"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 2
+    assert "no-such-program" in done.stderr
+
+
+def test_usage(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "tpuprof", "capture", "-o", str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr.strip()[-7:]) == (2, "[usage]")
+
+

@@ -1,0 +1,71 @@
+"""Several processes or threads that train under one capture."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests import scripts
+from tpuprof.analyse import analyse_run
+
+pytest.importorskip("torch_xla")
+pytestmark = pytest.mark.torch_xla
+
+WORK = """
+import sys, time
+import torch, torch_xla
+
+def work(index):
+    device = torch_xla.device()
+    x = torch.ones(256, 256, device=device)
+    for step in range(14):
+        for _ in range(20):
+            x = (x @ x).tanh()
+        torch_xla.sync()
+    torch_xla.sync(wait=True)
+    print("worker", index, flush=True)
+"""
+
+# On the CPU device torch_xla.launch starts one process with a thread a device.
+LAUNCH = WORK + """
+if __name__ == "__main__":
+    torch_xla.launch(work)
+"""
+
+SPAWN = WORK + """
+import torch.multiprocessing as mp
+if __name__ == "__main__":
+    mp.start_processes(work, nprocs=2, start_method="spawn")
+"""
+
+
+def launch(folder, code, **env):
+    script = scripts.write(folder / "train.py", code, prelude=False)
+    command = [sys.executable, "-m", "tpuprof", "capture", "-o", str(folder / "run"), "--steps", "3", "--name", "one"]
+    done = subprocess.run(
+        [*command, "--", sys.executable, str(script)],
+        env=scripts.environment(**env),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("worker") == 2
+    return analyse_run(folder / "run"), done.stderr
+
+
+def test_torch_xla_launch(tmp_path):
+    report, stderr = launch(tmp_path, LAUNCH, CPU_NUM_DEVICES="2")
+    assert report.environment["host_count"] == 1
+    assert report.steps.count == 3, stderr
+    assert report.environment["device_count"] == 2
+    assert report.environment["run"]["capture"]["steps_captured"] == 3
+
+
+def test_spawned_processes_write_a_profile_each(tmp_path):
+    report, stderr = launch(tmp_path, SPAWN)
+    assert report.environment["host_count"] == 2, stderr
+    assert report.steps.count == 3
+    assert len(report.steps.per_step) == 6
+    assert len(list((tmp_path / "run" / "tpuprof").glob("telemetry.*"))) == 2
