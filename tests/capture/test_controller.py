@@ -8,7 +8,9 @@ from tpuprof.capture.controller import Controller, Phase, Plan
 class Tape:
     def __init__(self, **plan):
         self.events = []
-        self.controller = Controller(Plan(**plan), lambda: self.events.append("start"), lambda: self.events.append("stop"))
+        self.controller = Controller(
+            Plan(**plan), lambda: self.events.append("start"), lambda: self.events.append("stop")
+        )
 
     def steps(self, *compiles):
         for each in compiles:

@@ -21,7 +21,17 @@ for index in range(int(sys.argv[1])):
 
 def launch(folder, code, *args, options=(), prelude=True, **env):
     script = scripts.write(folder / "train.py", code, prelude=prelude)
-    command = [sys.executable, "-m", "tpuprof", "capture", "-o", str(folder / "run"), *options, "--", sys.executable]
+    command = [
+        sys.executable,
+        "-m",
+        "tpuprof",
+        "capture",
+        "-o",
+        str(folder / "run"),
+        *options,
+        "--",
+        sys.executable,
+    ]
     return subprocess.run(
         [*command, str(script), *map(str, args)],
         env=scripts.environment(**env),
@@ -54,7 +64,9 @@ def test_an_unchanged_script_is_captured(tmp_path):
     assert compiling
     assert any("train.py" in frame for frame in compiling[0]["compiles"][0]["frames"])
     captured = [row for row in telemetry if row["captured"]]
-    assert all(row["counters"]["CreateXlaTensor"] > 0 and row["metrics"]["LazyTracing"][0] > 0 for row in captured)
+    assert all(
+        row["counters"]["CreateXlaTensor"] > 0 and row["metrics"]["LazyTracing"][0] > 0 for row in captured
+    )
     # The ops' scopes and lines are there although tracing ran without debugging while steps were captured.
     assert any("train.py" in row.source for row in report.sources)
     again = launch(tmp_path, LOOP, 16, options=["--name", "mine"])
@@ -80,7 +92,17 @@ def test_death_by_signal_is_told_as_a_shell_does(tmp_path):
 def test_what_was_captured_is_kept_when_told_to_stop(tmp_path, number):
     code = "index = 0\nwhile True:\n    train(); torch_xla.sync(); index += 1\n    print(index, flush=True)\n"
     script = scripts.write(tmp_path / "train.py", code)
-    command = [sys.executable, "-m", "tpuprof", "capture", "-o", str(tmp_path / "run"), "--steps", "1000000", "--"]
+    command = [
+        sys.executable,
+        "-m",
+        "tpuprof",
+        "capture",
+        "-o",
+        str(tmp_path / "run"),
+        "--steps",
+        "1000000",
+        "--",
+    ]
     process = subprocess.Popen(
         [*command, sys.executable, str(script)],
         env=scripts.environment(),
@@ -175,8 +197,9 @@ def test_a_command_that_does_not_exist(tmp_path):
 
 def test_usage(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-m", "tpuprof", "capture", "-o", str(tmp_path)], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "tpuprof", "capture", "-o", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert (done.returncode, done.stderr.strip()[-7:]) == (2, "[usage]")
-
-

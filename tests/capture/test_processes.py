@@ -27,21 +27,38 @@ def work(index):
 """
 
 # On the CPU device torch_xla.launch starts one process with a thread a device.
-LAUNCH = WORK + """
+LAUNCH = (
+    WORK
+    + """
 if __name__ == "__main__":
     torch_xla.launch(work)
 """
+)
 
-SPAWN = WORK + """
+SPAWN = (
+    WORK
+    + """
 import torch.multiprocessing as mp
 if __name__ == "__main__":
     mp.start_processes(work, nprocs=2, start_method="spawn")
 """
+)
 
 
 def launch(folder, code, **env):
     script = scripts.write(folder / "train.py", code, prelude=False)
-    command = [sys.executable, "-m", "tpuprof", "capture", "-o", str(folder / "run"), "--steps", "3", "--name", "one"]
+    command = [
+        sys.executable,
+        "-m",
+        "tpuprof",
+        "capture",
+        "-o",
+        str(folder / "run"),
+        "--steps",
+        "3",
+        "--name",
+        "one",
+    ]
     done = subprocess.run(
         [*command, "--", sys.executable, str(script)],
         env=scripts.environment(**env),

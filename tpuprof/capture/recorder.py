@@ -112,12 +112,13 @@ class Recorder:
 
     def _turn(self, number: int | None) -> None:
         capturing = self.controller.phase is Phase.CAPTURING
-        self._close_step_event()
+        # Our own work counts into the step that ends, under its own name, so that steps lie end to end.
         own = open_span("tpuprof.overhead", "overhead") if capturing else None
-        now = (time.time_ns(), time.perf_counter_ns())
-        self.telemetry.end_step(self._number, self._began[0], now[1] - self._began[1], captured=capturing)
+        wall_ns = time.perf_counter_ns() - self._began[1]
+        self.telemetry.end_step(self._number, self._began[0], wall_ns, captured=capturing)
         compiles = self.telemetry.compiles_so_far()
         close_span(own)
+        self._close_step_event()
         self.controller.step_ended(compiles - self._compiles)
         self._compiles = compiles
         self._number = number if number is not None else self._number + 1

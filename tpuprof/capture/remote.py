@@ -122,6 +122,12 @@ def _request(messages: Any, seconds: float, target: Target) -> Any:
 
 
 def _failed(address: str, error: Any) -> TpuprofError:
+    if error.code().name == "DEADLINE_EXCEEDED":
+        return TpuprofError(
+            Code.CAPTURE_FAILED,
+            f"{address}: the profiler server did not finish within {COLLECT_SECONDS:.0f} s of the recording's end.",
+            "Record for a shorter --duration; for a JAX program without tensorflow see docs/capture.md.",
+        )
     return TpuprofError(
         Code.CAPTURE_FAILED,
         f"{address}: the profiler server refused or broke off ({error.code().name}: {error.details()}).",

@@ -129,8 +129,9 @@ class Telemetry:
         return record
 
     def begin_captured_step(self) -> None:
-        """Read the metrics a captured step starts from."""
-        self._metrics = self._read_metrics()
+        """Read the metrics a captured step starts from, unless the step before it has just ended on them."""
+        if self._metrics is None:
+            self._metrics = self._read_metrics()
 
     def _read_counters(self) -> dict[str, int]:
         fallbacks = [

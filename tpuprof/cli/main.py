@@ -13,6 +13,8 @@ import typer
 from tpuprof.cli.analyze import analyze
 from tpuprof.cli.capture import capture
 from tpuprof.cli.demo import demo
+from tpuprof.cli.doctor import doctor
+from tpuprof.cli.tensorboard import tensorboard
 from tpuprof.errors import TpuprofError
 
 EXIT_UNUSABLE = 2
@@ -27,6 +29,8 @@ app = typer.Typer(
 )
 app.command()(analyze)
 app.command()(capture)
+app.command()(tensorboard)
+app.command()(doctor)
 app.command()(demo)
 
 

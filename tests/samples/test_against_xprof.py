@@ -1,0 +1,26 @@
+"""Where XProf states a step's time, ours is the same."""
+
+from pathlib import Path
+
+import pytest
+
+from tests import xprof_steps
+from tpuprof.analyse import analyse_run
+
+SAMPLES = sorted(
+    path.parent.parent.parent.parent
+    for path in Path(__file__).parents[2].glob("sample_traces/*/plugins/profile/*/*.xplane.pb")
+)
+# XProf 2.24 ends a step at its marker's end, tpuprof where the next begins: a few microseconds lie between.
+TOLERANCE = 0.01
+
+
+@pytest.mark.parametrize("folder", SAMPLES, ids=lambda path: path.name)
+def test_step_times(folder):
+    pytest.importorskip("xprof")
+    theirs = xprof_steps.step_times(next(folder.rglob("*.xplane.pb")))
+    ours = {step.index: step.wall_ms for step in analyse_run(folder).steps.per_step}
+    # XProf leaves out the first and last step of more than five.
+    assert len(theirs) >= len(ours) - 2
+    for number, ms in theirs.items():
+        assert ours[number] == pytest.approx(ms, rel=TOLERANCE), number

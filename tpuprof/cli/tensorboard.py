@@ -1,0 +1,40 @@
+"""`tpuprof tensorboard`: opens a run in TensorBoard, with tpuprof's verdict and step times beside the profile."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def tensorboard(
+    run: Annotated[Path, typer.Argument(help="A run folder or logdir.", show_default=False)],
+    port: Annotated[int, typer.Option(help="Port to serve on; 0 lets TensorBoard choose.")] = 6006,
+    write_only: Annotated[
+        bool, typer.Option("--write-only", help="Write the event file and start no server.")
+    ] = False,
+) -> None:
+    """Open a run in TensorBoard: its profile in XProf's plugin, verdict, step times and breakdown beside it."""
+    from tpuprof.analyse import analyse_run
+    from tpuprof.errors import Code, TpuprofError
+    from tpuprof.export.tensorboard_events import write_events
+
+    if not run.is_dir():
+        raise TpuprofError(
+            Code.USAGE, f"{run}: TensorBoard reads folders.", "Give the folder the profile lies in."
+        )
+    report = analyse_run(run)
+    written = write_events(report, run)
+    typer.echo(f"tpuprof: wrote {written}", err=True)
+    if write_only:
+        return
+    command = [sys.executable, "-m", "tensorboard.main", "--logdir", str(run), "--port", str(port)]
+    try:
+        status = subprocess.run(command, check=False).returncode
+    except KeyboardInterrupt:
+        return
+    if status:
+        raise typer.Exit(2)

@@ -1,0 +1,1 @@
+"""Writes what tpuprof found in the formats of other tools: one module a format."""
