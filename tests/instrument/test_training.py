@@ -82,7 +82,7 @@ def test_annotations_may_span_every_kind_of_graph_cut(told):
 
 
 def test_the_users_own_exception_passes(told):
-    assert told["own_error"] == "\"the user's own\""
+    assert told["own_error"] == '"the user\'s own"'
 
 
 def test_a_failure_of_ours_switches_us_off_and_training_goes_on(told):
@@ -183,6 +183,9 @@ def test_every_way_to_write_a_step_is_one_step(styles, style):
     report = analyse_run(styles / style)
     assert report.steps.count == 3
     assert report.steps.method == "step markers"
-    assert report.environment["run"]["warnings"] == [] or "before the capture" in report.environment["run"]["warnings"][0]
+    assert (
+        report.environment["run"]["warnings"] == []
+        or "before the capture" in report.environment["run"]["warnings"][0]
+    )
     graphs = [row for row in report.ops if row.occurrences >= 3]
     assert graphs

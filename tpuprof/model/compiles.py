@@ -44,9 +44,12 @@ def first_runs(devices: list[DeviceActivity]) -> dict[str, int]:
         events = device.op_events
         start = np.full(len(device.ops), np.iinfo(np.int64).max, np.int64)
         np.minimum.at(start, events.op, events.start)
-        for module, when in zip(device.ops.module, start.tolist(), strict=True):
-            if module:
-                first[module] = min(first.get(module, when), when)
+        seen = [*zip(device.ops.module, start.tolist(), strict=True)]
+        modules = device.modules
+        seen += zip([modules.names[row] for row in modules.module], modules.start.tolist(), strict=True)
+        for program, when in seen:
+            if program:
+                first[program] = min(first.get(program, when), when)
     return first
 
 

@@ -41,12 +41,8 @@ def read_cpu(threads: list[Track], count: int, describe: Describe) -> DeviceActi
     """All virtual CPU devices of a process as one activity; None where no XLA program ran."""
     table: dict[tuple[str, str], int] = {}
     executing = merge(*(_named_spans(track, (EXECUTE, WAIT)) for track in threads))
-    parts, twins = [], []
-    for track in threads:
-        if not len(track.stats("hlo_op")):
-            continue
-        parts.append(_op_part(track, table))
-        twins.append(_twins(track))
+    parts = [_op_part(track, table) for track in threads if len(track.stats("hlo_op"))]
+    twins = [_twins(track) for track in threads] if parts else []
     if not len(executing.start) and not table:
         return None
     events = _paired(parts, twins)

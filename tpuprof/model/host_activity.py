@@ -37,13 +37,13 @@ class Annotations:
 
 @dataclass(frozen=True)
 class HostActivity:
-    """Host time by activity. `by_activity` spans are of the training thread alone and do not overlap;
+    """Host time by activity. `driver` names the training thread, None where none was found. `by_activity` spans are of the training thread alone and do not overlap;
     `compiling` and `dispatching` are of any thread. `user` spans are named and also part of USER.
     """
 
     framework: str
     residual: Activity
-    driver: Track | None
+    driver: str | None
     by_activity: dict[Activity, Spans]
     user: dict[str, Spans]
     compiling: Spans
@@ -55,13 +55,12 @@ class HostActivity:
         return self.by_activity.get(activity, EMPTY)
 
 
-def read_host(host: Host, vocabulary: Vocabulary) -> HostActivity:
-    """Classify a host's time by its training thread.
+def read_host(host: Host, vocabulary: Vocabulary, driver: Track | None) -> HostActivity:
+    """Classify a host's time by its training thread, `driver`.
 
     Time in an annotation is tracing, as all unexplained time of that thread is, unless the annotation tells
     that next to no op was traced in it: then it did something else, and goes by its own name.
     """
-    driver = find_driver(host, vocabulary)
     by_activity: dict[Activity, Spans] = {}
     user: dict[str, Spans] = {}
     if driver is not None:
@@ -71,7 +70,7 @@ def read_host(host: Host, vocabulary: Vocabulary) -> HostActivity:
     return HostActivity(
         framework=vocabulary.framework,
         residual=vocabulary.residual,
-        driver=driver,
+        driver=driver.label if driver is not None else None,
         by_activity=by_activity,
         user=user,
         compiling=_any_thread(host, vocabulary, Activity.COMPILE),

@@ -17,7 +17,7 @@ from tpuprof.model.device import DeviceActivity
 from tpuprof.model.device_cpu import read_cpu
 from tpuprof.model.device_tpu import read_tpu
 from tpuprof.model.hlo_metadata import HloMetadata, read_hlo_metadata
-from tpuprof.model.host_activity import HostActivity, read_host
+from tpuprof.model.host_activity import HostActivity, find_driver, read_host
 from tpuprof.model.steps import Steps, find_steps
 from tpuprof.model.timeline import Host, build_host
 
@@ -88,8 +88,9 @@ def read_host_run(name: str, path: Path, virtual_devices: int | None = None) -> 
     words = vocabularies.detect(_host_names(host))
     hlo = read_hlo_metadata(trace)
     devices = _devices(host, hlo, virtual_devices)
-    activity = read_host(host, words)
-    steps = find_steps(activity.driver, devices, words)
+    driver = find_driver(host, words)
+    activity = read_host(host, words, driver)
+    steps = find_steps(driver, devices, words)
     return HostRun(
         name=name,
         size=trace.size,

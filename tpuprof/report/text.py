@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rich.console import Console, Group, RenderableType
-from rich.markup import escape
+from rich.markup import escape as escape_markup
 from rich.table import Table
 from rich.text import Text
 
@@ -45,7 +45,11 @@ def _sections(report: Report) -> list[RenderableType]:
         sections.append(
             Text("PREDICTED: device times are the compiler's estimate, not a measurement.", style="bold red")
         )
-    sections += [Text(report.verdict.sentence, style="bold"), Text(_headline(report), style="dim"), Text()]
+    sections += [
+        Text(printable(report.verdict.sentence), style="bold"),
+        Text(_headline(report), style="dim"),
+        Text(),
+    ]
     if report.breakdown:
         sections += [*_breakdown(report), Text()]
     if report.steps.per_step:
@@ -56,7 +60,7 @@ def _sections(report: Report) -> list[RenderableType]:
         sections.append(_ops(report))
     if report.annotations:
         sections.append(_annotations(report))
-    sections += [Text(f"! {warning}", style="yellow") for warning in report.warnings]
+    sections += [Text(f"! {printable(warning)}", style="yellow") for warning in report.warnings]
     return sections
 
 
@@ -174,6 +178,16 @@ def _and_more(table: Table, count: int) -> Table:
         table.caption = f"and {count - ROWS_SHOWN} more (--json has all)"
         table.caption_justify = "left"
     return table
+
+
+def escape(text: str) -> str:
+    """Text from a trace, made harmless: no markup, and no control character that a terminal would obey."""
+    return escape_markup(printable(text))
+
+
+def printable(text: str) -> str:
+    """Text without control characters: each is shown as a replacement character."""
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
 
 
 def _short(text: str, *, keep_end: bool = False) -> str:
