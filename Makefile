@@ -5,17 +5,20 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.tpuprof-ready
 
-.PHONY: help setup demo test check lint format types layers tests proto bench clean
+.PHONY: help setup demo test check lint format types layers tests docs samples bench proto clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
 
 setup: $(READY)  ## make the virtual environment with everything (torch and torch_xla included: about 7 GB)
 
-$(READY): pyproject.toml
+$(READY): pyproject.toml setup.py
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 	$(BIN)/python -m pip install --quiet --group dev -e ".[all]"
+	@# Browser tests use Debian's Chromium; where it cannot be installed they are skipped and say so.
+	command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null \
+		&& apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } || true
 	touch $(READY)
 
 demo: $(READY)  ## train a small model with a planted fault, capture it, print what is wrong
@@ -30,6 +33,7 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/codespell
+	$(BIN)/python docs/generate.py --check
 
 format: $(READY)  ## put all code into the one format
 	$(BIN)/ruff check --fix .
@@ -42,6 +46,15 @@ layers: $(READY)
 	$(BIN)/lint-imports
 
 tests: test
+
+docs: $(READY)  ## regenerate the pages that are made from code
+	$(BIN)/python docs/generate.py
+
+samples: $(READY)  ## capture the sample traces anew
+	$(BIN)/python sample_traces/make.py
+
+bench: $(READY)  ## measure what instrumentation costs
+	$(BIN)/python benchmarks/instrumentation_overhead.py
 
 # Generated code must load under protobuf 6.30 and later, so it is made by the compiler of that version.
 proto:  ## regenerate protobuf code from our .proto files

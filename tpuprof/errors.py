@@ -34,6 +34,11 @@ class Code(StrEnum):
     CAPTURE_CONNECT = "capture-cannot-connect"
     CAPTURE_FAILED = "capture-failed"
     CAPTURE_OFFLOAD_ON_CPU = "capture-host-offload-on-cpu"
+    # preflight
+    UNKNOWN_TARGET = "preflight-unknown-target"
+    PREFLIGHT_SCRIPT = "preflight-script-failed"
+    PREFLIGHT_NO_GRAPH = "preflight-no-graph"
+    PREFLIGHT_COMPILE = "preflight-compile-failed"
     # usage and environment
     USAGE = "usage"
     MISSING_EXTRA = "missing-extra"

@@ -51,7 +51,7 @@ def test_an_unchanged_script_is_captured(tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip().endswith("the end")
     assert "capturing 5" in done.stderr
-    assert list((tmp_path / "run" / "plugins" / "profile").iterdir())[0].name == "mine"
+    assert next(iter((tmp_path / "run" / "plugins" / "profile").iterdir())).name == "mine"
     report = analyse_run(tmp_path / "run")
     assert report.steps.count == 5
     assert report.compiles == []

@@ -12,6 +12,7 @@ import typer
 
 from tpuprof.cli.analyze import analyze
 from tpuprof.cli.capture import capture
+from tpuprof.cli.dashboard import dashboard
 from tpuprof.cli.demo import demo
 from tpuprof.cli.doctor import doctor
 from tpuprof.cli.tensorboard import tensorboard
@@ -24,11 +25,13 @@ app = typer.Typer(
     help="Say in one sentence what holds a PyTorch/XLA training run on TPU back, with the evidence.",
     no_args_is_help=True,
     add_completion=False,
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(analyze)
 app.command()(capture)
+app.command()(dashboard)
 app.command()(tensorboard)
 app.command()(doctor)
 app.command()(demo)

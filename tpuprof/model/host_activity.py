@@ -37,8 +37,11 @@ class Annotations:
 
 @dataclass(frozen=True)
 class HostActivity:
-    """Host time by activity. `driver` names the training thread, None where none was found. `by_activity` spans are of the training thread alone and do not overlap;
-    `compiling` and `dispatching` are of any thread. `user` spans are named and also part of USER.
+    """Host time by activity.
+
+    `driver` names the training thread, None where none was found. `by_activity` spans are of that thread alone
+    and do not overlap; `compiling` and `dispatching` are of any thread. `user` spans are named and also part of
+    USER.
     """
 
     framework: str

@@ -143,7 +143,8 @@ def self_time(start: Int64, end: Int64, parent: Int64) -> Int64:
     spent = np.zeros(len(start), np.int64)
     child = np.flatnonzero(parent >= 0)
     np.add.at(spent, parent[child], duration[child])
-    return np.maximum(duration - spent, 0)
+    own: Int64 = np.maximum(duration - spent, 0)
+    return own
 
 
 def inherit(label: Int64, parent: Int64, none: int = -1) -> Int64:

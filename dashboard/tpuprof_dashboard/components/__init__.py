@@ -1,0 +1,1 @@
+"""Parts of a page: pure functions from a Report to Dash components."""

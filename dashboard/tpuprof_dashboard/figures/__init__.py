@@ -1,0 +1,1 @@
+"""Charts: pure functions from a Report to a plotly figure; nothing here imports dash."""
