@@ -173,17 +173,19 @@ def _step_rows(host: HostRun) -> list[StepRow]:
 
 
 def _compile_rows(host: HostRun) -> list[CompileRow]:
+    numbers = [int(host.steps.number[each.step]) if each.step is not None else None for each in host.compiles]
     return [
         CompileRow(
-            step=int(host.steps.number[each.step]) if each.step is not None else None,
+            step=number,
             host=host.name,
             graph_hash=each.graph_hash,
             program=each.program,
             start_ns=each.start_ps // PS_PER_NS,
             duration_ms=ps_to_ms(each.duration_ps),
             cause=Cause("unknown", "unavailable: the graphs were not compared"),
+            frames=host.compile_frames.get(number, []) if number is not None else [],
         )
-        for each in host.compiles
+        for each, number in zip(host.compiles, numbers, strict=True)
     ]
 
 

@@ -19,8 +19,8 @@ class Code(StrEnum):
     UNKNOWN_FORMAT = "input-unknown-format"
     TRUNCATED = "input-truncated"
     CORRUPT = "input-corrupt"
+    TOO_LARGE = "input-too-large"
     TOO_NEW = "input-schema-too-new"
-    NO_STEPS = "input-no-steps"
     NO_ACTIVITY = "input-no-activity"
     UNREADABLE = "input-unreadable"
     # capture

@@ -148,6 +148,10 @@ def test_a_program_that_never_gets_steady_is_captured_with_a_warning(tmp_path):
     assert len(told) >= 2
     assert told <= graphs
     assert any("never became steady" in note for note in report.warnings)
+    telemetry = [json.loads(line) for line in next((tmp_path / "run" / "tpuprof").glob("telemetry.*")).open()]
+    hashes = [row["compiles"][0]["graph_hashes"] for row in telemetry if row["captured"]]
+    assert hashes == [[row.graph_hash] for row in report.compiles]
+    assert all("train.py" in row.frames[0] for row in report.compiles)
 
 
 def test_tpuprof_step_in_the_program_takes_precedence_over_graph_cuts(tmp_path):

@@ -71,3 +71,15 @@ def test_debug_shows_the_traceback(tmp_path):
     done = tpuprof("--debug", "analyze", tmp_path / "nowhere")
     assert done.returncode != 0
     assert "Traceback" in done.stderr
+
+
+def test_a_file_of_three_gigabytes(tmp_path, monkeypatch):
+    """Too large for the protobuf reader: said at once, without reading it."""
+    path = tmp_path / "large.xplane.pb"
+    with path.open("wb") as file:
+        file.write(b"\x0a\xff\xff\xff\xff\x0b\x12\x05/host")
+        file.truncate(3_000_000_000)
+    monkeypatch.setenv("TPUPROF_READER", "protobuf")
+    done = tpuprof("analyze", path)
+    assert done.returncode == 2
+    assert done.stderr.strip().endswith("[input-too-large]")

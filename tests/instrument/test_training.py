@@ -187,5 +187,25 @@ def test_every_way_to_write_a_step_is_one_step(styles, style):
         report.environment["run"]["warnings"] == []
         or "before the capture" in report.environment["run"]["warnings"][0]
     )
-    graphs = [row for row in report.ops if row.occurrences >= 3]
-    assert graphs
+    assert report.ops
+
+
+SERVER = """
+import tpuprof.capture.profile
+from tpuprof.capture.backend import OverServer
+sys.modules["tpuprof.capture.profile"].choose_backend = lambda: OverServer(seconds=1.0)
+with tpuprof.profile(sys.argv[1], warmup=2, steps=5, name="one") as capture:
+    import time
+    for index in range(12):
+        train(); torch_xla.sync()
+        time.sleep(0.1)
+        capture.step()
+"""
+
+
+def test_the_way_over_the_server_of_older_torch_xla(tmp_path):
+    scripts.run(scripts.write(tmp_path / "train.py", SERVER), tmp_path / "run")
+    report = analyse_run(tmp_path / "run")
+    assert report.steps.method == "step markers"
+    assert report.steps.count >= 3
+    assert report.environment["run"]["capture"]["backend"] == "OverServer"

@@ -128,3 +128,34 @@ def test_flops_stated_on_events_instead_of_metadata(analyse):
     row = analyse(trace).ops[0]
     assert (row.flops, row.bytes, row.occurrences) == (12_000, 34, 3)
     assert row.module == "f(1)"
+
+
+def run_folder(tmp_path, info, telemetry=""):
+    one_host(compiles=[(2100, 300, "abc123")]).write(tmp_path / "plugins" / "profile" / "x" / "vm.xplane.pb")
+    (tmp_path / "tpuprof").mkdir()
+    (tmp_path / "tpuprof" / "run.json").write_text(info if isinstance(info, str) else json.dumps(info))
+    (tmp_path / "tpuprof" / "telemetry.vm.0.jsonl").write_text(telemetry)
+    return analyse_run(tmp_path)
+
+
+def test_frames_of_a_compile_come_from_telemetry(tmp_path):
+    line = {"step": 2, "compiles": [{"graphs": 1, "frames": ["train (train.py:9)", "main (train.py:20)"]}]}
+    report = run_folder(tmp_path, {"schema": "tpuprof.run/1"}, json.dumps(line) + "\n{damaged")
+    assert report.compiles[0].frames == ["train (train.py:9)", "main (train.py:20)"]
+    assert report.warnings == []
+
+
+def test_a_newer_run_json_is_left_out_with_a_code(tmp_path):
+    report = run_folder(tmp_path, {"schema": "tpuprof.run/2", "versions": {"torch_xla": "9"}})
+    assert report.environment["torch_xla"] is None
+    assert "[input-schema-too-new]" in report.warnings[0]
+
+
+@pytest.mark.parametrize("text", ["{", "[]"])
+def test_a_damaged_run_json_is_said(tmp_path, text):
+    assert "run.json" in run_folder(tmp_path, text).warnings[0]
+
+
+def test_a_missing_process_is_said(tmp_path):
+    report = run_folder(tmp_path, {"schema": "tpuprof.run/1", "process_count": 4})
+    assert "4 processes, and 1" in report.warnings[0]

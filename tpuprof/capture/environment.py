@@ -8,7 +8,6 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-SCHEMA = "tpuprof.run/1"
 PACKAGES = ("torch", "torch_xla", "libtpu", "jax", "jaxlib", "torchax", "tpuprof")
 _PREFIXES = (
     "XLA_",
@@ -34,8 +33,10 @@ _FEATURES = {
 
 def describe(host: str, rank: int, processes: int) -> dict[str, Any]:
     """The part of run.json that does not depend on the capture."""
+    from tpuprof.model.run import RUN_SCHEMA
+
     return {
-        "schema": SCHEMA,
+        "schema": RUN_SCHEMA,
         "versions": {name: _version(name) for name in PACKAGES},
         "python": platform.python_version(),
         "platform": platform.platform(),

@@ -8,24 +8,27 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tpuprof.capture.run_folder import OWN
+
+if TYPE_CHECKING:
+    from tpuprof.model.compiles import Compile
+    from tpuprof.model.run import HostRun
 
 GRAPHS = OWN / "graphs"
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.\-]")
 
 
-def write_graphs(run: Path, profile: Path) -> dict[str, str]:
+def write_graphs(run: Path, profile: Path, compiles: list[Compile]) -> dict[str, str]:
     """Write each program of a profile to `tpuprof/graphs`; returns file name by program name.
 
-    A file is named by the graph's hash where the capture tells it, else by the program: graphs compiled
-    before the capture left no hash in it.
+    A file is named by the graph's hash where the capture's compiles tell it, else by the program: graphs
+    compiled before the capture left no hash in it.
     """
     from tpuprof.decode.load import load
     from tpuprof.model.hlo_metadata import hlo_protos
-    from tpuprof.model.run import read_host_run
 
-    compiles = read_host_run("", profile).compiles
     hashes = {each.program: each.graph_hash for each in compiles if each.program and each.graph_hash}
     folder = run / GRAPHS
     files = {}
@@ -35,3 +38,12 @@ def write_graphs(run: Path, profile: Path) -> dict[str, str]:
         (folder / file).write_bytes(data)
         files[program] = file
     return files
+
+
+def hashes_by_step(host: HostRun) -> dict[int, list[str]]:
+    """Hashes of the graphs each step compiled, in order, by step number."""
+    found: dict[int, list[str]] = {}
+    for each in host.compiles:
+        if each.step is not None:
+            found.setdefault(int(host.steps.number[each.step]), []).append(each.graph_hash)
+    return found

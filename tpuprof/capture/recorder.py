@@ -199,10 +199,13 @@ class Recorder:
         self._backend.clean_up()
 
     def _graphs(self, profile: Path) -> dict[str, str]:
-        from tpuprof.capture.graphs import write_graphs
+        from tpuprof.capture.graphs import hashes_by_step, write_graphs
+        from tpuprof.model.run import read_host_run
 
         try:
-            return write_graphs(self.run, profile)
+            host = read_host_run("", profile)
+            self.telemetry.name_graphs(hashes_by_step(host))
+            return write_graphs(self.run, profile, host.compiles)
         except Exception as error:
             self.notes.append(f"the compiled graphs could not be kept: {error}")
             return {}

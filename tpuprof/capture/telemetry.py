@@ -56,11 +56,15 @@ _LIBRARY = ("/torch/", "/torch_xla/")
 
 @dataclass
 class CompileRecord:
-    """One or more graphs compiled at a graph cut: how many, how long the cut took, Python frames user first."""
+    """One or more graphs compiled at a graph cut: how many, how long the cut took, Python frames user first.
+
+    `graph_hashes` are known of compiles inside the captured steps only: torch_xla tells them in the profile alone.
+    """
 
     graphs: int
     seconds: float
     frames: list[str]
+    graph_hashes: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -127,6 +131,14 @@ class Telemetry:
         self._counters, self._metrics, self._compiles = counters, metrics, []
         self.records.append(record)
         return record
+
+    def name_graphs(self, hashes: dict[int, list[str]]) -> None:
+        """Enter the hashes of graphs compiled in captured steps, by step number."""
+        for record in self.records:
+            found = hashes.get(record.step, [])
+            if record.captured and len(found) == sum(each.graphs for each in record.compiles):
+                for each in record.compiles:
+                    each.graph_hashes, found = found[: each.graphs], found[each.graphs :]
 
     def begin_captured_step(self) -> None:
         """Read the metrics a captured step starts from, unless the step before it has just ended on them."""

@@ -28,17 +28,26 @@ _KIND_BY_FIELD = {
     "ref_value": StatKind.REF,
 }
 _UINT64 = 2**64
+# Protobuf's own parser takes no message of 2 GiB or more (bytes).
+MAX_BYTES = 2**31 - 1
 
 
 def parse(data: bytes | memoryview, source: str) -> Trace:
     """Decode the bytes of one `.xplane.pb`.
 
-    Raises `TpuprofError` (`input-truncated`) where the bytes end early or are not a protobuf message.
+    Raises `TpuprofError`: `input-truncated` where the bytes end early or are not a protobuf message,
+    `input-too-large` from 2 GiB on.
     """
     from google.protobuf.message import DecodeError
 
     from tpuprof.decode import xplane_pb2
 
+    if len(data) > MAX_BYTES:
+        raise TpuprofError(
+            Code.TOO_LARGE,
+            f"{source}: {len(data) / 1e9:.1f} GB, and no more than 2 GB can be read here.",
+            "Capture fewer steps.",
+        )
     space = xplane_pb2.XSpace()
     try:
         space.ParseFromString(cast(bytes, data))  # the parser takes any buffer; its stub says bytes

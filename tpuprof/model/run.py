@@ -10,6 +10,7 @@ from typing import Any
 
 from tpuprof.decode.find import RUN_INFO, Found
 from tpuprof.decode.load import load
+from tpuprof.errors import Code
 from tpuprof.model import vocabulary as vocabularies
 from tpuprof.model.attribution import Breakdown, attribute
 from tpuprof.model.compiles import Compile, find_compiles
@@ -19,7 +20,10 @@ from tpuprof.model.device_tpu import read_tpu
 from tpuprof.model.hlo_metadata import HloMetadata, read_hlo_metadata
 from tpuprof.model.host_activity import HostActivity, find_driver, read_host
 from tpuprof.model.steps import Steps, find_steps
+from tpuprof.model.telemetry import compile_frames
 from tpuprof.model.timeline import Host, build_host
+
+RUN_SCHEMA = "tpuprof.run/1"
 
 
 @dataclass
@@ -37,6 +41,8 @@ class HostRun:
     compiles: list[Compile]
     hlo: HloMetadata
     warnings: list[str]
+    # Python frames of the compile in each step, by step number, where the run folder has them.
+    compile_frames: dict[int, list[str]] = field(default_factory=dict)
 
 
 @dataclass
@@ -63,7 +69,11 @@ def build_run(found: Found, executor: Executor | None = None) -> Run:
     devices = _virtual_devices(info)
     jobs = [(name, path, devices) for name, path in found.files.items()]
     hosts = list(executor.map(_read_job, jobs)) if executor else [_read_job(job) for job in jobs]
-    return Run(found.files, hosts, info, [*found.warnings, *notes])
+    for host in hosts:
+        host.compile_frames = compile_frames(found.run_folder, host.name)
+    return Run(
+        found.files, hosts, info, [*found.warnings, *notes, *_noted(info), *_missing_hosts(info, hosts)]
+    )
 
 
 def read_run_info(folder: Path | None) -> tuple[dict[str, Any], list[str]]:
@@ -74,7 +84,28 @@ def read_run_info(folder: Path | None) -> tuple[dict[str, Any], list[str]]:
         info = json.loads((folder / RUN_INFO).read_text("utf-8"))
     except (OSError, ValueError) as error:
         return {}, [f"{folder / RUN_INFO} cannot be read ({error}), so the environment is unknown"]
-    return (info, []) if isinstance(info, dict) else ({}, [f"{folder / RUN_INFO} is not a JSON object"])
+    if not isinstance(info, dict):
+        return {}, [f"{folder / RUN_INFO} is not a JSON object"]
+    schema = info.get("schema")
+    if schema != RUN_SCHEMA:
+        return {}, [
+            f"{folder / RUN_INFO} has schema {schema!r}, and this tpuprof reads {RUN_SCHEMA!r}: what it says is left "
+            f"out. Upgrade tpuprof. [{Code.TOO_NEW.value}]"
+        ]
+    return info, []
+
+
+def _noted(info: dict[str, Any]) -> list[str]:
+    """What the capture itself noted as missing or doubtful."""
+    notes = info.get("warnings")
+    return [str(note) for note in notes] if isinstance(notes, list) else []
+
+
+def _missing_hosts(info: dict[str, Any], hosts: list[HostRun]) -> list[str]:
+    expected = info.get("process_count")
+    if not isinstance(expected, int) or len(hosts) >= expected:
+        return []
+    return [f"the run had {expected} processes, and {len(hosts)} left a profile here: the others are missing"]
 
 
 def _read_job(job: tuple[str, Path, int | None]) -> HostRun:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
+
 from rich.console import Console, Group, RenderableType
 from rich.markup import escape as escape_markup
 from rich.table import Table
 from rich.text import Text
 
-from tpuprof.report.schema import Report, StepRow
+from tpuprof.report.schema import CompileRow, Report, StepRow
 from tpuprof.units import format_bytes, format_ms, format_share
 
 # Rows shown of each table; the JSON has all (rows).
 ROWS_SHOWN = 8
 BAR_CELLS = 48
+# A frame's path without all but its last two parts: `train (demo/train.py:33)`.
+_LEADING_FOLDERS = re.compile(r"\((?:.*/)?(?=[^/]+/[^/]+$)")
 _NAME_CELLS = 44
 # Parts below this share are left out of the bar and listed as "below" (share of step time).
 BAR_FROM_SHARE = 0.005
@@ -109,16 +113,24 @@ def _largest_parts(step: StepRow) -> str:
 
 
 def _compiles(report: Report) -> RenderableType:
-    table = _table(f"Compiles ({len(report.compiles)})", "step", "duration", "graph hash", "cause")
+    table = _table(
+        f"Compiles ({len(report.compiles)})", "step", "duration", "graph hash", "where the graph was cut"
+    )
     for each in report.compiles[:ROWS_SHOWN]:
         step = str(each.step) if each.step is not None else "outside"
         table.add_row(
             step,
             format_ms(each.duration_ms),
             escape(each.graph_hash or "not told"),
-            escape(each.cause.detail),
+            escape(_cut_at(each)),
         )
     return _and_more(table, len(report.compiles))
+
+
+def _cut_at(row: CompileRow) -> str:
+    if not row.frames:
+        return "unavailable: the run folder has no Python frames of it"
+    return _LEADING_FOLDERS.sub("(", row.frames[0])
 
 
 def _ops(report: Report) -> RenderableType:
