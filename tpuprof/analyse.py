@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -14,9 +14,12 @@ import numpy as np
 from tpuprof.decode.find import Found, find
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.model.attribution import PARTS
+from tpuprof.model.device import DeviceActivity
 from tpuprof.model.intervals import Int64
 from tpuprof.model.op_table import OpTotal, annotation_totals, op_totals, scope_label, source_totals
 from tpuprof.model.run import HostRun, Run, build_run
+from tpuprof.model.steps import Steps
+from tpuprof.model.transfers import Transfer, collective_transfers, offload_transfers
 from tpuprof.model.verdict import Load, bound_of, sentence
 from tpuprof.report.schema import (
     AnnotationRow,
@@ -28,6 +31,7 @@ from tpuprof.report.schema import (
     SourceRow,
     StepRow,
     StepSummary,
+    TransferRow,
     Verdict,
 )
 from tpuprof.units import PS_PER_MS, PS_PER_NS, ps_to_ms
@@ -68,6 +72,8 @@ def report_of(run: Run) -> Report:
         tracing_hidden_ms_per_step=hidden if load.wall else None,
         compiles=[row for host in run.hosts for row in _compile_rows(host)],
         ops=[_op_row(op) for op in ops],
+        collectives=_transfer_rows(run.hosts, collective_transfers),
+        offload=_transfer_rows(run.hosts, offload_transfers),
         annotations=_annotation_rows(run.hosts, ops),
         sources=[SourceRow(source, count, ps_to_ms(ps)) for source, count, ps in source_totals(ops)],
         warnings=_warnings(run),
@@ -202,6 +208,39 @@ def _op_row(op: OpTotal) -> OpRow:
         bytes=op.bytes or None,
         source=op.source,
         annotation=scope_label(op.scope),
+    )
+
+
+def _transfer_rows(
+    hosts: list[HostRun], find_on: Callable[[DeviceActivity, Steps], list[Transfer]]
+) -> list[TransferRow]:
+    """Rows of the device that has most of these transfers' own spans: devices of one program do the same."""
+    best: tuple[int, HostRun, list[Transfer]] | None = None
+    for host in hosts:
+        for device in host.devices:
+            found = find_on(device, host.steps)
+            told = sum(1 for each in found if each.hidden_ps is not None)
+            if found and (best is None or told > best[0]):
+                best = (told, host, found)
+    if best is None:
+        return []
+    _, host, transfers = best
+    return [_transfer_row(each, len(host.steps)) for each in transfers]
+
+
+def _transfer_row(each: Transfer, steps: int) -> TransferRow:
+    return TransferRow(
+        name=each.name,
+        kind=each.kind,
+        bytes=each.bytes or None,
+        occurrences=each.occurrences,
+        gb_per_s=each.rate / 1e9 if each.rate is not None else None,
+        gb_per_s_alone=each.rate_alone / 1e9 if each.rate_alone is not None else None,
+        exposed_ms_per_step=ps_to_ms(each.exposed_ps) / steps,
+        hidden_ms_per_step=ps_to_ms(each.hidden_ps) / steps if each.hidden_ps is not None else None,
+        tensor=each.tensor,
+        source=each.source,
+        annotation=scope_label(each.scope),
     )
 
 

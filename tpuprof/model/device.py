@@ -63,8 +63,8 @@ class ModuleEvents:
 class DeviceActivity:
     """One device, or on CPU all virtual devices together.
 
-    `steps` holds the device's own `Steps` line as (start, end, label code), empty where it has none.
-    `transfers` are executions of asynchronous copies and collectives (start to completion).
+    `async_ops` and `async_events` are asynchronous copies and collectives, from start to completion, as far as
+    the capture has them. `step_start` and `step_end` are the device's own `Steps` line, empty where it has none.
     """
 
     name: str
@@ -72,6 +72,8 @@ class DeviceActivity:
     count: int
     ops: OpNames
     op_events: OpEvents
+    async_ops: OpNames
+    async_events: OpEvents
     modules: ModuleEvents
     executing: Spans
     step_start: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
@@ -93,6 +95,12 @@ class DeviceActivity:
     def busy(self) -> Spans:
         """When the device worked or waited inside a program: ops and program executions together."""
         return merge(self.executing, *self.by_kind.values())
+
+
+def no_ops() -> tuple[OpNames, OpEvents]:
+    """Tables without rows."""
+    none = np.empty(0, np.int64)
+    return OpNames([], [], [], none, [], [], [], none, none), OpEvents(none, none, none, none)
 
 
 def text_list(column: TextColumn, rows: int) -> list[str]:

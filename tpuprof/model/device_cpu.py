@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof.decode.columns import NO_TEXT
-from tpuprof.model.device import DeviceActivity, ModuleEvents, OpEvents, OpNames
+from tpuprof.model.device import DeviceActivity, ModuleEvents, OpEvents, OpNames, no_ops
 from tpuprof.model.intervals import Int64, Spans, covered, merge, union
 from tpuprof.model.op_kind import OpKind, op_kind
 from tpuprof.model.timeline import Track
@@ -48,12 +48,15 @@ def read_cpu(threads: list[Track], count: int, describe: Describe) -> DeviceActi
     events = _paired(parts, twins)
     names = _op_names(list(table), describe)
     events = _with_self_time(events, names)
+    async_ops, async_events = no_ops()
     return DeviceActivity(
         name="/host:CPU",
         type="CPU",
         count=count,
         ops=names,
         op_events=events,
+        async_ops=async_ops,
+        async_events=async_events,
         modules=_modules(threads),
         executing=executing,
     )

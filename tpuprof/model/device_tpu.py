@@ -12,6 +12,7 @@ from tpuprof.model.timeline import Track
 
 MODULES_LINE = "XLA Modules"
 OPS_LINE = "XLA Ops"
+ASYNC_LINE = "Async XLA Ops"
 STEPS_LINE = "Steps"
 _GIGA = 1e9
 _TERA = 1e12
@@ -22,6 +23,7 @@ def read_tpu(plane: Plane, tracks: list[Track]) -> DeviceActivity:
     lines = {track.label: track for track in reversed(tracks)}
     modules = _modules(lines.get(MODULES_LINE))
     ops, events = _ops(plane, lines.get(OPS_LINE), modules)
+    async_ops, async_events = _ops(plane, lines.get(ASYNC_LINE), modules)
     steps = lines.get(STEPS_LINE)
     none = np.empty(0, np.int64)
     return DeviceActivity(
@@ -30,6 +32,8 @@ def read_tpu(plane: Plane, tracks: list[Track]) -> DeviceActivity:
         count=1,
         ops=ops,
         op_events=events,
+        async_ops=async_ops,
+        async_events=async_events,
         modules=modules,
         executing=union(modules.start, modules.end),
         step_start=steps.start if steps else none,

@@ -100,6 +100,28 @@ class OpRow:
 
 
 @dataclass(frozen=True)
+class TransferRow:
+    """One host-offload copy or one collective, on the first device that tells most of it.
+
+    `kind` is the direction or the kind of collective, `bytes` of one execution, `gb_per_s` over all executions
+    and `gb_per_s_alone` while no other had the link (10^9 bytes/s); None is unavailable: the capture has no
+    `Async XLA Ops` line for it.
+    """
+
+    name: str
+    kind: str
+    bytes: int | None
+    occurrences: int
+    gb_per_s: float | None
+    gb_per_s_alone: float | None
+    exposed_ms_per_step: float
+    hidden_ms_per_step: float | None
+    tensor: str
+    source: str
+    annotation: str
+
+
+@dataclass(frozen=True)
 class AnnotationRow:
     """One annotation: host time inside it and device self time of the ops traced under it, in ms over the run."""
 
@@ -132,6 +154,8 @@ class Report:
     tracing_hidden_ms_per_step: float | None
     compiles: list[CompileRow]
     ops: list[OpRow]
+    collectives: list[TransferRow]
+    offload: list[TransferRow]
     annotations: list[AnnotationRow]
     sources: list[SourceRow]
     warnings: list[str]
@@ -141,4 +165,6 @@ class Report:
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON-ready dictionaries, `schema` first."""
         plain = asdict(self)
+        for row in plain["offload"]:
+            row["direction"] = row.pop("kind")
         return {"schema": plain.pop("schema"), **plain}

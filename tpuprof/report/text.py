@@ -9,7 +9,7 @@ from rich.markup import escape as escape_markup
 from rich.table import Table
 from rich.text import Text
 
-from tpuprof.report.schema import CompileRow, Report, StepRow
+from tpuprof.report.schema import CompileRow, Report, StepRow, TransferRow
 from tpuprof.units import format_bytes, format_ms, format_share
 
 # Rows shown of each table; the JSON has all (rows).
@@ -35,6 +35,11 @@ _COLOURS = {
     "dispatch": "blue",
     "unknown": "bright_black",
 }
+# Columns that hold numbers.
+_RIGHT = frozenset(
+    ("wall", "vs median", "duration", "self", "share", "times", "bytes", "host", "device")
+    + ("GB/s", "exposed a step", "hidden a step")
+)
 _GLYPHS = "█▓▒░▚▞▦▩▤▥▧▨"
 
 
@@ -62,6 +67,10 @@ def _sections(report: Report) -> list[RenderableType]:
         sections.append(_compiles(report))
     if report.ops:
         sections.append(_ops(report))
+    if report.offload:
+        sections.append(_transfers("Host offload", "direction", report.offload))
+    if report.collectives:
+        sections.append(_transfers("Collectives", "kind", report.collectives))
     if report.annotations:
         sections.append(_annotations(report))
     sections += [Text(f"! {printable(warning)}", style="yellow") for warning in report.warnings]
@@ -150,6 +159,22 @@ def _ops(report: Report) -> RenderableType:
     return _and_more(table, len(report.ops))
 
 
+def _transfers(title: str, kind: str, rows: list[TransferRow]) -> RenderableType:
+    table = _table(title, "op", kind, "times", "bytes", "GB/s", "exposed a step", "hidden a step", "tensor")
+    for each in rows[:ROWS_SHOWN]:
+        table.add_row(
+            escape(_short(each.name)),
+            each.kind,
+            str(each.occurrences),
+            format_bytes(each.bytes) if each.bytes else "not told",
+            f"{each.gb_per_s:.1f}" if each.gb_per_s is not None else "not told",
+            format_ms(each.exposed_ms_per_step),
+            format_ms(each.hidden_ms_per_step) if each.hidden_ms_per_step is not None else "not told",
+            escape(_short(each.tensor)),
+        )
+    return _and_more(table, len(rows))
+
+
 def _annotations(report: Report) -> RenderableType:
     table = _table("Annotations", "name", "kind", "times", "host", "device")
     for each in report.annotations[:ROWS_SHOWN]:
@@ -165,17 +190,7 @@ def _table(title: str, *columns: str) -> Table:
         title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0)
     )
     for position, column in enumerate(columns):
-        right = column in (
-            "wall",
-            "vs median",
-            "duration",
-            "self",
-            "share",
-            "times",
-            "bytes",
-            "host",
-            "device",
-        )
+        right = column in _RIGHT
         table.add_column(
             column,
             justify="right" if right else "left",

@@ -1,0 +1,99 @@
+"""Copies to host memory and collectives: direction, bytes, rates, exposed and hidden time."""
+
+import pytest
+
+from tests.builders import TraceBuilder
+
+MB = 1_000_000
+TO_HOST = "%copy-start.1 = (f32[8]{0:S(5)}, f32[8]{0}, u32[]{:S(2)}) copy-start(f32[8]{0} %grad.7)"
+TO_HOST_DONE = (
+    "%copy-done.1 = f32[8]{0:S(5)} copy-done((f32[8]{0:S(5)}, f32[8]{0}, u32[]{:S(2)}) %copy-start.1)"
+)
+FROM_HOST = "%copy-start.2 = (f32[8]{0}, f32[8]{0:S(5)}, u32[]{:S(2)}) copy-start(f32[8]{0:S(5)} %param.3)"
+FROM_HOST_DONE = "%copy-done.2 = f32[8]{0} copy-done((f32[8]{0}, f32[8]{0:S(5)}, u32[]{:S(2)}) %copy-start.2)"
+GATHER = "%all-gather-start.4 = (bf16[8]{0}, bf16[32]{0}) all-gather-start(bf16[8]{0} %w.1), dimensions={0}"
+GATHER_DONE = (
+    "%all-gather-done.4 = bf16[32]{0} all-gather-done((bf16[8]{0}, bf16[32]{0}) %all-gather-start.4)"
+)
+
+
+def steps(trace, count=3):
+    trace.host().line("python").repeat("train", [1000 * i for i in range(count)], 1000, _r=1)
+    trace.tpu(0).line("XLA Modules").repeat("f(1)", [1000 * i for i in range(count)], 1000)
+
+
+def work(trace, name, starts, duration, *, line="XLA Ops", size=30 * MB):
+    short = name.partition(" = ")[0].lstrip("%")
+    facts = {"hlo_category": short.rpartition(".")[0], "bytes_accessed": size}
+    trace.tpu(0).line(line).repeat(name, starts, duration, display=short, facts=facts)
+
+
+def test_direction_bytes_rate_exposed_and_hidden(analyse):
+    trace = TraceBuilder()
+    steps(trace)
+    begins = [0, 1000, 2000]
+    work(trace, TO_HOST, begins, 1)
+    work(trace, TO_HOST_DONE, [b + 300 for b in begins], 99)
+    work(trace, TO_HOST, begins, 400, line="Async XLA Ops")
+    work(trace, FROM_HOST, [b + 500 for b in begins], 1)
+    work(trace, FROM_HOST_DONE, [b + 700 for b in begins], 149)
+    work(trace, FROM_HOST, [b + 500 for b in begins], 300, line="Async XLA Ops")
+    report = analyse(trace)
+    back, out = report.offload
+    assert (out.kind, out.tensor, out.bytes, out.occurrences) == ("device_to_host", "grad.7", 30 * MB, 3)
+    assert (back.kind, back.tensor) == ("host_to_device", "param.3")
+    assert out.exposed_ms_per_step == pytest.approx(0.100)
+    assert out.hidden_ms_per_step == pytest.approx(0.300)
+    assert out.gb_per_s == pytest.approx(30e6 / 400e-6 / 1e9)
+    assert out.gb_per_s_alone == pytest.approx(out.gb_per_s)
+    assert back.exposed_ms_per_step == pytest.approx(0.150)
+    assert report.to_dict()["offload"][0]["direction"] == "host_to_device"
+
+
+def test_sharing_the_link_is_told_from_having_it_alone(analyse):
+    trace = TraceBuilder()
+    steps(trace)
+    for name, done, start in ((TO_HOST, TO_HOST_DONE, 0), (FROM_HOST, FROM_HOST_DONE, 200)):
+        starts = [start + 1000 * i for i in range(3)]
+        work(trace, name, starts, 1)
+        work(trace, done, [s + 500 for s in starts], 10)
+        # In the last step both have the link for themselves, one after the other.
+        work(trace, name, starts[:2], 400, line="Async XLA Ops")
+        work(trace, name, [2000 + 2 * start], 200, line="Async XLA Ops")
+    for row in analyse(trace).offload:
+        assert row.gb_per_s == pytest.approx(3 * 30e6 / 1000e-6 / 1e9)
+        assert row.gb_per_s_alone == pytest.approx(30e6 / 200e-6 / 1e9)
+
+
+def test_without_an_async_line_only_the_exposed_part_is_told(analyse):
+    trace = TraceBuilder()
+    steps(trace)
+    work(trace, GATHER, [0, 1000, 2000], 2)
+    work(trace, GATHER_DONE, [100, 1100, 2100], 50)
+    row = analyse(trace).collectives[0]
+    assert (row.kind, row.occurrences, row.tensor) == ("all-gather", 3, "w.1")
+    assert row.exposed_ms_per_step == pytest.approx(0.052)
+    assert (row.gb_per_s, row.hidden_ms_per_step) == (None, None)
+
+
+def test_what_lies_outside_steps_does_not_count(analyse):
+    trace = TraceBuilder()
+    steps(trace)
+    work(trace, GATHER, [0, 1000, 2000, 5000], 2)
+    assert analyse(trace).collectives[0].occurrences == 3
+    assert analyse(trace).offload == []
+
+
+@pytest.mark.shared_traces
+def test_v6e_transfers(shared_traces):
+    from tpuprof.analyse import analyse_run
+
+    rows = {row.name: row for row in analyse_run(shared_traces / "tpu_v6e_host_offload").offload}
+    assert len(rows) == 6
+    assert {row.bytes for row in rows.values()} == {5_368_709_120}
+    assert {row.occurrences for row in rows.values()} == {100}
+    assert rows["copy-start"].gb_per_s == pytest.approx(28.4, rel=0.005)
+    # By the layouts: three parameters come from host memory, three results go there.
+    assert sorted(row.kind for row in rows.values()) == ["device_to_host"] * 3 + ["host_to_device"] * 3
+    assert rows["copy-start.5"].tensor == "broadcast_add_fusion"
+    assert sum(row.exposed_ms_per_step for row in rows.values()) == pytest.approx(760, abs=2)
