@@ -14,6 +14,7 @@ import numpy as np
 from tpuprof.decode.find import Found, find
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.model.attribution import PARTS
+from tpuprof.model.compiles import Compile
 from tpuprof.model.device import DeviceActivity
 from tpuprof.model.intervals import Int64
 from tpuprof.model.op_table import OpTotal, annotation_totals, op_totals, scope_label, source_totals
@@ -35,6 +36,9 @@ from tpuprof.report.schema import (
     Verdict,
 )
 from tpuprof.units import PS_PER_MS, PS_PER_NS, ps_to_ms
+
+# Part of the path of every installed library.
+_LIBRARIES = "/site-packages/"
 
 
 def analyse_run(
@@ -179,6 +183,7 @@ def _step_rows(host: HostRun) -> list[StepRow]:
 
 
 def _compile_rows(host: HostRun) -> list[CompileRow]:
+    frames: dict[int | None, list[str]] = dict(host.compile_frames.items())
     numbers = [int(host.steps.number[each.step]) if each.step is not None else None for each in host.compiles]
     return [
         CompileRow(
@@ -188,11 +193,25 @@ def _compile_rows(host: HostRun) -> list[CompileRow]:
             program=each.program,
             start_ns=each.start_ps // PS_PER_NS,
             duration_ms=ps_to_ms(each.duration_ps),
-            cause=Cause("unknown", "unavailable: the graphs were not compared"),
-            frames=host.compile_frames.get(number, []) if number is not None else [],
+            cause=_cause(each, frames.get(number, [])),
+            frames=frames.get(number, []),
         )
         for each, number in zip(host.compiles, numbers, strict=True)
     ]
+
+
+def _cause(each: Compile, frames: list[str]) -> Cause:
+    """The cause with a source line: of the op that changed, or where the user's code cut the graph.
+
+    Ops inside libraries say less of what to change than the user's own frame does.
+    """
+    place = each.cause.source
+    if (not place or _LIBRARIES in place) and frames:
+        place = frames[0].rpartition(" (")[2].rstrip(")")
+    file, _, line = place.rpartition(":")
+    if not line.isdigit():
+        return Cause(each.cause.kind, each.cause.detail)
+    return Cause(each.cause.kind, each.cause.detail, file, int(line))
 
 
 def _op_row(op: OpTotal) -> OpRow:

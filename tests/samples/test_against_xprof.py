@@ -9,7 +9,7 @@ from tpuprof.analyse import analyse_run
 
 SAMPLES = sorted(
     path.parent.parent.parent.parent
-    for path in Path(__file__).parents[2].glob("sample_traces/*/plugins/profile/*/*.xplane.pb")
+    for path in Path(__file__).parents[2].glob("sample_traces/[!p]*/plugins/profile/*/*.xplane.pb")
 )
 # XProf 2.24 ends a step at its marker's end, tpuprof where the next begins: a few microseconds lie between.
 TOLERANCE = 0.01

@@ -17,7 +17,9 @@ from tpuprof.decode.hlo_shape import Shape
 # The value is written as a string in backend_config; the compiler gives none where it has no estimate.
 _ESTIMATED_CYCLES = re.compile(r'"estimated_cycles":\s*"?(\d+)')
 _TRIP_COUNT = re.compile(r'"known_trip_count":\s*\{\s*"n":\s*"?(\d+)')
-_MEMORY_PASS_THROUGH = frozenset({"copy", "bitcast", "copy-done", "copy-start", "optimization-barrier", "convert"})
+_MEMORY_PASS_THROUGH = frozenset(
+    {"copy", "bitcast", "copy-done", "copy-start", "optimization-barrier", "convert"}
+)
 
 
 @dataclass(slots=True)
@@ -28,7 +30,8 @@ class Instruction:
     that refers to them (`calls`, `to_apply`, `body`, `condition`, ...). `attributes` holds the remaining
     attributes as text. `op_name` is the framework's path for the op, `source_file` and `source_line` where the
     program says it came from (empty and 0 where it does not). `backend_config` is raw text. `text` is the
-    instruction's line without metadata and backend_config, empty for programs read from a proto.
+    instruction's line without metadata and backend_config, `shape_text` its shape as written, layout included;
+    both are empty for programs read from a proto.
     """
 
     name: str
@@ -45,6 +48,7 @@ class Instruction:
     parameter_number: int | None = None
     literal: str | None = None
     text: str = ""
+    shape_text: str = ""
 
     @property
     def estimated_cycles(self) -> int | None:
@@ -123,9 +127,8 @@ class HloModule:
         """Names of computations that are fused into, or applied by, an instruction, and so never run on their own."""
         names: set[str] = set()
         for each in self.instructions():
-            if each.opcode == "fusion" or "to_apply" in each.called:
-                if each.opcode != "call":
-                    names.update(each.called_names())
+            if (each.opcode == "fusion" or "to_apply" in each.called) and each.opcode != "call":
+                names.update(each.called_names())
         return frozenset(names)
 
     def trip_count(self, loop: Instruction, within: Computation) -> int | None:

@@ -9,17 +9,21 @@ _DOWN = frozenset({"GT", "GE", "NE"})
 
 
 def counted_trips(module: HloModule, loop: Instruction, within: Computation) -> int | None:
-    """Number of times the body of `loop` (an instruction of `within`) runs; None where it is no counted loop."""
+    """Number of times the body of `loop` (an instruction of `within`) runs; None where it is no counted loop.
+
+    Of several comparisons that must all hold, the one that ends the loop first counts.
+    """
     condition, body = module.called(loop, "condition"), module.called(loop, "body")
-    compared = _comparison(module, condition) if condition else None
-    if compared is None or body is None or not loop.operands:
+    if condition is None or body is None or not loop.operands:
         return None
-    index, direction, limit = compared
-    start = _tuple_constant(within, loop.operands[0], index)
-    step = _step(module, body, index)
-    if start is None or step is None:
-        return None
-    return _count(start, limit, step, direction)
+    counts = []
+    for index, direction, limit in _comparisons(module, condition):
+        start = _tuple_constant(within, loop.operands[0], index)
+        step = _step(module, body, index)
+        trips = _count(start, limit, step, direction) if start is not None and step is not None else None
+        if trips is not None:
+            counts.append(trips)
+    return min(counts, default=None)
 
 
 def _count(start: int, limit: int, step: int, direction: str) -> int | None:
@@ -30,21 +34,28 @@ def _count(start: int, limit: int, step: int, direction: str) -> int | None:
     return max(trips, 0)
 
 
-def _comparison(module: HloModule, condition: Computation) -> tuple[int, str, int] | None:
-    """(tuple index of the counter, direction, limit) of `counter < constant` and its kin."""
-    root = condition.root
-    if root is None:
-        return None
-    inner, compare = condition, root
-    if root.opcode in ("fusion", "call"):
-        inner = module.called(root, "calls") or module.called(root, "to_apply") or condition
-        compare = inner.root or root
-    if compare.opcode != "compare" or len(compare.operands) != 2:
-        return None
+def _comparisons(module: HloModule, condition: Computation) -> list[tuple[int, str, int]]:
+    """(tuple index of the counter, direction, limit) of each `counter < constant` and its kin in a condition."""
+    found = []
+    for each in condition:
+        inner, compares = condition, [each]
+        if each.opcode in ("fusion", "call"):
+            inner = module.called(each, "calls") or module.called(each, "to_apply") or condition
+            compares = list(inner)
+        for compare in compares:
+            if compare.opcode == "compare" and len(compare.operands) == 2:
+                read = _comparison(condition, inner, each, compare)
+                if read is not None:
+                    found.append(read)
+    return found
+
+
+def _comparison(
+    condition: Computation, inner: Computation, caller: Instruction, compare: Instruction
+) -> tuple[int, str, int] | None:
     direction = compare.attributes.get("direction", "")
-    sides = [_resolve(condition, inner, root, name) for name in compare.operands]
-    left, right = sides
-    if isinstance(left, int) and right and not isinstance(right, int):
+    left, right = (_resolve(condition, inner, caller, name) for name in compare.operands)
+    if isinstance(left, int) and isinstance(right, Instruction):
         left, right, direction = right, left, _FLIPPED.get(direction, "")
     if isinstance(left, Instruction) and isinstance(right, int) and left.opcode == "get-tuple-element":
         return int(left.attributes.get("index", -1)), direction, right
@@ -54,7 +65,9 @@ def _comparison(module: HloModule, condition: Computation) -> tuple[int, str, in
 _FLIPPED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "NE": "NE", "EQ": "EQ"}
 
 
-def _resolve(outer: Computation, inner: Computation, caller: Instruction, name: str) -> Instruction | int | None:
+def _resolve(
+    outer: Computation, inner: Computation, caller: Instruction, name: str
+) -> Instruction | int | None:
     """A constant's value, or the instruction of `outer` that gives the value `name` has inside `inner`."""
     found = through_copies(inner, name)
     if found is not None and inner is not outer and found.opcode == "parameter":

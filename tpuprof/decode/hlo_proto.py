@@ -40,7 +40,9 @@ def from_proto(proto: hlo_pb2.HloModuleProto) -> HloModule:
     module.entry_name = module.entry_name or _text(proto.entry_computation_name)
     module.is_scheduled = bool(proto.schedule.sequences)
     for entry in proto.input_output_alias.entries:
-        module.aliases[entry.parameter_number] = entry.output_shape_index[0] if entry.output_shape_index else 0
+        module.aliases[entry.parameter_number] = (
+            entry.output_shape_index[0] if entry.output_shape_index else 0
+        )
     for each in proto.computations:
         computation = _computation(each, names, _scheduled(proto, each), proto.stack_frame_index)
         module.computations[computation.name] = computation
@@ -127,10 +129,15 @@ def _proto_attributes(proto: hlo_pb2.HloInstructionProto) -> dict[str, str]:
         found["direction"] = _text(proto.comparison_direction)
     if proto.opcode == b"get-tuple-element":
         found["index"] = str(proto.tuple_index)
+    if proto.opcode == b"dot":
+        axes = proto.dot_dimension_numbers.lhs_contracting_dimensions
+        found["lhs_contracting_dims"] = "{" + ",".join(map(str, axes)) + "}"
     groups = proto.collective_device_list.replica_groups or proto.replica_groups
     iota = proto.collective_device_list.iota_replica_group_list
     if groups:
-        found["replica_groups"] = "{" + ",".join("{" + ",".join(map(str, g.replica_ids)) + "}" for g in groups) + "}"
+        found["replica_groups"] = (
+            "{" + ",".join("{" + ",".join(map(str, g.replica_ids)) + "}" for g in groups) + "}"
+        )
     elif iota.num_replica_groups:
         found["replica_groups"] = f"[{iota.num_replica_groups},{iota.num_devices_per_group}]"
     return found

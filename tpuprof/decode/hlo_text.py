@@ -65,7 +65,9 @@ def _parse_body(module: HloModule, lines: list[str]) -> None:
             if line in _TABLES:
                 table = line
             elif table and (row := _TABLE_ROW.match(line)):
-                tables.rows[table][int(row.group(1))] = row.group(2) if row.group(2) is not None else row.group(3)
+                tables.rows[table][int(row.group(1))] = (
+                    row.group(2) if row.group(2) is not None else row.group(3)
+                )
             elif found := _COMPUTATION.match(line):
                 current = Computation(found.group(2) or found.group(4))
                 module.computations[current.name] = current
@@ -106,6 +108,7 @@ def _parse_instruction(line: str, tables: _Tables) -> Instruction | None:
     result.is_root = found.group(1) is not None
     result.backend_config = config
     result.text = f"%{result.name} = {body}"
+    result.shape_text = body[:end]
     _fill_operands(result, inside)
     _fill_attributes(result, rest)
     if meta:

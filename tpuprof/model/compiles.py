@@ -6,10 +6,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tpuprof.model.compile_cause import CompileCause, explain
 from tpuprof.model.device import DeviceActivity
+from tpuprof.model.hlo_metadata import hlo_protos
 from tpuprof.model.steps import Steps
 from tpuprof.model.timeline import Host, Track
 from tpuprof.model.vocabulary import Vocabulary
+
+NOT_COMPARED = CompileCause("unknown", "unavailable: the graphs were not compared")
 
 
 @dataclass(frozen=True)
@@ -24,17 +28,40 @@ class Compile:
     program: str
     start_ps: int
     duration_ps: int
+    cause: CompileCause = NOT_COMPARED
 
 
 def find_compiles(
     host: Host, vocabulary: Vocabulary, steps: Steps, devices: list[DeviceActivity]
 ) -> list[Compile]:
-    """Compiles of one host in time order, from the first of the vocabulary's compile events that occurs."""
+    """Compiles of one host in time order, from the first of the vocabulary's compile events that occurs.
+
+    Each is told apart from the nearest graph that ran or was compiled before it.
+    """
     for event in vocabulary.compile_events:
         found = [each for track in host.threads for each in _on_thread(track, event, vocabulary, steps)]
         if found:
-            return _with_programs(sorted(found, key=lambda each: each.start_ps), devices)
+            named = _with_programs(sorted(found, key=lambda each: each.start_ps), devices)
+            return _with_causes(named, devices, dict(hlo_protos(host.trace)))
     return []
+
+
+def _with_causes(
+    compiles: list[Compile], devices: list[DeviceActivity], protos: dict[str, bytes]
+) -> list[Compile]:
+    """Compare each compile's program with those there were before it; without HLO, all stays as it is."""
+    if not protos:
+        return compiles
+    made = {each.program: each.start_ps for each in compiles if each.program}
+    ran = first_runs(devices)
+    explained = []
+    for each in compiles:
+        # A program that no compile of the capture made was there before it, whether it ran or not.
+        earlier = [
+            name for name in {**ran, **protos} if made.get(name, -1) < each.start_ps and name != each.program
+        ]
+        explained.append(replace(each, cause=explain(each.program, sorted(earlier), protos)))
+    return explained
 
 
 def first_runs(devices: list[DeviceActivity]) -> dict[str, int]:

@@ -36,10 +36,18 @@ _COLOURS = {
     "unknown": "bright_black",
 }
 # Columns that hold numbers.
-_RIGHT = frozenset(
-    ("wall", "vs median", "duration", "self", "share", "times", "bytes", "host", "device")
-    + ("GB/s", "exposed a step", "hidden a step")
+_TIMES = (
+    "wall",
+    "vs median",
+    "duration",
+    "self",
+    "share",
+    "host",
+    "device",
+    "exposed a step",
+    "hidden a step",
 )
+_RIGHT = frozenset((*_TIMES, "times", "bytes", "GB/s"))
 _GLYPHS = "█▓▒░▚▞▦▩▤▥▧▨"
 
 
@@ -122,15 +130,14 @@ def _largest_parts(step: StepRow) -> str:
 
 
 def _compiles(report: Report) -> RenderableType:
-    table = _table(
-        f"Compiles ({len(report.compiles)})", "step", "duration", "graph hash", "where the graph was cut"
-    )
+    table = _table(f"Compiles ({len(report.compiles)})", "step", "duration", "graph hash", "cause", "cut at")
     for each in report.compiles[:ROWS_SHOWN]:
         step = str(each.step) if each.step is not None else "outside"
         table.add_row(
             step,
             format_ms(each.duration_ms),
             escape(each.graph_hash or "not told"),
+            escape(f"{each.cause.kind}: {each.cause.detail}"),
             escape(_cut_at(each)),
         )
     return _and_more(table, len(report.compiles))
@@ -138,7 +145,7 @@ def _compiles(report: Report) -> RenderableType:
 
 def _cut_at(row: CompileRow) -> str:
     if not row.frames:
-        return "unavailable: the run folder has no Python frames of it"
+        return "not told"
     return _LEADING_FOLDERS.sub("(", row.frames[0])
 
 

@@ -1,0 +1,74 @@
+"""What changed between two programs, on programs written out."""
+
+import pytest
+
+from tpuprof.decode.hlo_text import parse_hlo_text
+from tpuprof.model.compile_cause import compare, explain
+
+
+def program(
+    x="f32[4,8]",
+    rate="0.1",
+    extra="",
+    sharding="",
+    parameters="",
+    metadata='metadata={op_name="a" source_file="m.py" source_line=7}',
+):
+    sharding = f", sharding={{{sharding}}}" if sharding else ""
+    return parse_hlo_text(
+        f"""HloModule step.1
+
+ENTRY %main (x: {x}) -> {x} {{
+  %x = {x}{{1,0}} parameter(0){sharding}
+{parameters}  %rate = f32[] constant({rate})
+  %scaled = {x}{{1,0}} multiply(%x, %rate), {metadata}
+{extra}  ROOT %out = {x}{{1,0}} add(%scaled, %x)
+}}
+"""
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "detail"),
+    [
+        ({"x": "f32[4,9]"}, "shape", "f32[4,8] became f32[4,9]"),
+        ({"x": "bf16[4,8]"}, "dtype", "f32[4,8] became bf16[4,8]"),
+        ({"rate": "0.2"}, "constant", "0.1 became 0.2"),
+        ({"sharding": "replicated"}, "sharding", "became {replicated}"),
+        ({"extra": "  %e = f32[4,8]{1,0} exponential(%x)\n"}, "graph", "1 more exponential"),
+        (
+            {"parameters": "  %y = f32[4,8]{1,0} parameter(1)\n"},
+            "graph",
+            "takes 2 inputs, the graph before it 1",
+        ),
+        ({}, "unknown", "same inputs"),
+    ],
+)
+def test_what_changed(change, kind, detail):
+    cause = compare(program(**change), program())
+    assert cause.kind == kind
+    assert detail in cause.detail
+
+
+def test_an_op_removed():
+    assert (
+        "1 fewer exponential"
+        in compare(program(), program(extra="  %e = f32[4,8]{1,0} exponential(%x)\n")).detail
+    )
+
+
+def test_the_line_is_of_an_op_that_uses_what_changed():
+    assert compare(program(x="f32[4,9]"), program()).source == "m.py:7"
+    assert compare(program(x="f32[4,9]"), program(metadata="")).source == ""
+
+
+def test_a_shape_change_outweighs_what_follows_from_it():
+    cause = compare(program(x="f32[4,9]", rate="0.3"), program())
+    assert cause.kind == "shape"
+
+
+def test_what_cannot_be_told_says_why():
+    assert "did not run" in explain("", [], {}).detail
+    assert "holds no HLO" in explain("g(1)", [], {}).detail
+    assert explain("g(1)", [], {"g(1)": b""}).kind == "first"
+    assert "damaged" in explain("g(1)", ["g(0)"], {"g(1)": b"\xff", "g(0)": b"\xff"}).detail
