@@ -39,12 +39,10 @@ app.command()(demo)
 
 @app.callback(invoke_without_command=True)
 def _root(
-    context: typer.Context,
     version: bool = typer.Option(False, "--version", help="Print the version and exit."),
-    debug: bool = typer.Option(False, "--debug", help="Show the traceback of an error."),
+    _debug: bool = typer.Option(False, "--debug", help="Show the traceback of an error."),
 ) -> None:
     """Hold what every subcommand shares."""
-    context.obj = {"debug": debug}
     if version:
         from tpuprof.analyse import package_version
 

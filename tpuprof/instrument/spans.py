@@ -76,12 +76,6 @@ def close_span(span: Span | None) -> None:
         note_failure(f"closing {span.name!r}", error)
 
 
-def close_all() -> None:
-    """Close every span of this thread, innermost first."""
-    if _threads.stack:
-        close_span(_threads.stack[0])
-
-
 def suspend_scopes() -> None:
     """Pop this thread's scopes, innermost first, so that a graph can be cut."""
     for span in reversed(_threads.stack):

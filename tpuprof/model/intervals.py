@@ -69,18 +69,14 @@ def merge(*parts: Spans) -> Spans:
     return union(np.concatenate([p.start for p in filled]), np.concatenate([p.end for p in filled]))
 
 
-def subtract(whole: Spans, part: Spans) -> Spans:
-    """What of `whole` lies outside `part`."""
-    if not len(whole.start) or not len(part.start):
-        return whole
-    return _cut(whole, part, inside=False)
-
-
 def intersect(one: Spans, other: Spans) -> Spans:
     """What lies in both."""
     if not len(one.start) or not len(other.start):
         return EMPTY
-    return _cut(one, other, inside=True)
+    points = np.unique(np.concatenate((*one, *other)))
+    begin = points[:-1]
+    both = contains(one, begin) & contains(other, begin)
+    return union(begin[both], points[1:][both])
 
 
 def covered(spans: Spans, start: Int64, end: Int64) -> Int64:
@@ -177,11 +173,3 @@ def _covered_until(spans: Spans, time: Int64) -> Int64:
     inside = np.minimum(time, spans.end[last]) - spans.start[last]
     until: Int64 = (before[last] + inside) * (row > 0)
     return until
-
-
-def _cut(one: Spans, other: Spans, *, inside: bool) -> Spans:
-    """The stretches of `one` that lie inside (or outside) `other`."""
-    points = np.unique(np.concatenate((*one, *other)))
-    begin = points[:-1]
-    chosen = contains(one, begin) & (contains(other, begin) == inside)
-    return union(begin[chosen], points[1:][chosen])

@@ -40,7 +40,6 @@ class Steps:
     number: Int64
     start: Int64
     end: Int64
-    marked_end: Int64
     note: str = ""
 
     def __len__(self) -> int:
@@ -64,9 +63,7 @@ def find_steps(driver: Track | None, devices: list[DeviceActivity], vocabulary: 
 def no_steps() -> Steps:
     """The result where nothing tells steps apart."""
     none = np.empty(0, np.int64)
-    return Steps(
-        "none", "low", none, none, none, none, "no step marker, graph cut or repeating program was found"
-    )
+    return Steps("none", "low", none, none, none, "no step marker, graph cut or repeating program was found")
 
 
 def _marked(driver: Track) -> Steps | None:
@@ -142,7 +139,6 @@ def _graph_cuts(driver: Track, vocabulary: Vocabulary) -> Steps | None:
         np.arange(len(ends) - 1),
         ends[:-1],
         ends[1:],
-        ends[1:],
         "one graph cut (torch_xla.sync) counts as one step; mark steps with tpuprof.step if yours holds several",
     )
 
@@ -207,4 +203,4 @@ def _same_blocks(sequence: Int64, first: Int64) -> bool:
 def _tiled(method: str, confidence: str, number: Int64, start: Int64, end: Int64, note: str = "") -> Steps:
     """Let each step last until the next starts, so that nothing between markers is lost."""
     until = np.append(start[1:], end[-1])
-    return Steps(method, confidence, number.astype(np.int64), start, np.maximum(until, start), end, note)
+    return Steps(method, confidence, number.astype(np.int64), start, np.maximum(until, start), note)
