@@ -26,6 +26,7 @@ from tpuprof.report.schema import (
     AnnotationRow,
     Cause,
     CompileRow,
+    HostReadRow,
     OpRow,
     Part,
     Report,
@@ -76,6 +77,7 @@ def report_of(run: Run) -> Report:
         tracing_hidden_ms_per_step=hidden if load.wall else None,
         compiles=[row for host in run.hosts for row in _compile_rows(host)],
         ops=[_op_row(op) for op in ops],
+        host_reads=_host_read_rows(run.hosts),
         collectives=_transfer_rows(run.hosts, collective_transfers),
         offload=_transfer_rows(run.hosts, offload_transfers),
         annotations=_annotation_rows(run.hosts, ops),
@@ -135,8 +137,11 @@ def _mean_load(hosts: list[HostRun]) -> tuple[Load, float]:
 def _sentence(run: Run, bound: Any, load: Load, hidden: float) -> str:
     if not load.wall:
         return "Unknown: the trace marks no steps and repeats no program, so there is no step to explain."
-    prefix = "Predicted, not measured: " if run.predicted else ""
-    return prefix + sentence(bound, load, hidden)
+    text = sentence(bound, load, hidden)
+    reads = _host_read_rows(run.hosts)
+    if bound.word == "sync" and reads and reads[0].source:
+        text += f" It is {reads[0].call} at {reads[0].source}."
+    return f"Predicted, not measured: {text}" if run.predicted else text
 
 
 def _step_summary(hosts: list[HostRun]) -> StepSummary:
@@ -228,6 +233,16 @@ def _op_row(op: OpTotal) -> OpRow:
         source=op.source,
         annotation=scope_label(op.scope),
     )
+
+
+def _host_read_rows(hosts: list[HostRun]) -> list[HostReadRow]:
+    totals: dict[tuple[str, str], tuple[int, int]] = {}
+    steps = sum(len(host.steps) for host in hosts)
+    for each in (read for host in hosts for read in host.host_reads):
+        count, blocked = totals.get((each.call, each.source), (0, 0))
+        totals[each.call, each.source] = (count + each.occurrences, blocked + each.blocked_ps)
+    rows = [HostReadRow(*key, count, ps_to_ms(blocked) / steps) for key, (count, blocked) in totals.items()]
+    return sorted(rows, key=lambda row: -row.blocked_ms_per_step)
 
 
 def _transfer_rows(

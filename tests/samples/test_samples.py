@@ -72,6 +72,18 @@ def test_compiles(sample):
         assert any(wanted["source"] in frame for frame in row.frames)
 
 
+def test_host_reads(sample):
+    _, expected, report = sample
+    wanted = expected.get("host_reads")
+    if wanted is None:
+        assert not report.host_reads
+        return
+    (row,) = report.host_reads
+    assert (row.call, row.occurrences) == (wanted["call"], wanted["occurrences"])
+    assert f"{wanted['source']}:" in row.source
+    assert wanted["source"] in report.verdict.sentence
+
+
 def test_annotations_reach_host_and_device(sample):
     _, expected, report = sample
     found = {(row.name, row.kind): row for row in report.annotations}

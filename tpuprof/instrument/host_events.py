@@ -17,6 +17,7 @@ from tpuprof.instrument.state import STATE
 
 # Where frames of libraries are told from the user's own, for the source line of a read.
 _LIBRARIES = ("/torch/", "/torch_xla/", "/tpuprof/instrument/", "/tpuprof/capture/", "/contextlib.py")
+_FAKE_TENSORS = "torch._subclasses"
 _READS = (
     "item",
     "tolist",
@@ -103,7 +104,7 @@ def _wrap_read(name: str) -> None:
 
     @functools.wraps(original)
     def wrapped(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-        if not STATE.armed or tensor.device.type != "xla":
+        if not STATE.armed or not _holds_device_value(tensor):
             return original(tensor, *args, **kwargs)
         span = open_span("tpuprof.host_read", "host_read", call=name, source=_user_line())
         try:
@@ -115,12 +116,18 @@ def _wrap_read(name: str) -> None:
     _undo.append(lambda: setattr(owner, name, own) if own is not None else delattr(owner, name))
 
 
+def _holds_device_value(tensor: Any) -> bool:
+    """Whether reading this tensor reads the device: fake tensors of a retracing scan say they are there, too."""
+    return tensor.device.type == "xla" and not type(tensor).__module__.startswith(_FAKE_TENSORS)
+
+
 def _user_line() -> str:
     """`file:line` of the innermost frame that is not a library's, empty where there is none."""
     frame = sys._getframe(1)
     while frame is not None:
         path = frame.f_code.co_filename
-        if path != __file__ and not any(part in path for part in _LIBRARIES):
+        generated = path.startswith("<")
+        if path != __file__ and not generated and not any(part in path for part in _LIBRARIES):
             return f"{path}:{frame.f_lineno}"
         frame = frame.f_back  # type: ignore[assignment]  # the last frame has none
     return ""

@@ -19,6 +19,7 @@ from tpuprof.model.device_cpu import read_cpu
 from tpuprof.model.device_tpu import read_tpu
 from tpuprof.model.hlo_metadata import HloMetadata, read_hlo_metadata
 from tpuprof.model.host_activity import HostActivity, find_driver, read_host
+from tpuprof.model.host_reads import HostRead, host_reads
 from tpuprof.model.steps import Steps, find_steps
 from tpuprof.model.telemetry import compile_frames
 from tpuprof.model.timeline import Host, build_host
@@ -39,6 +40,7 @@ class HostRun:
     steps: Steps
     breakdown: Breakdown
     compiles: list[Compile]
+    host_reads: list[HostRead]
     hlo: HloMetadata
     warnings: list[str]
     # Python frames of the compile in each step, by step number, where the run folder has them.
@@ -132,6 +134,7 @@ def read_host_run(name: str, path: Path, virtual_devices: int | None = None) -> 
         steps=steps,
         breakdown=attribute(steps, devices, activity),
         compiles=find_compiles(host, words, steps, devices),
+        host_reads=host_reads(driver, words, steps),
         hlo=hlo,
         warnings=[*trace.errors, *trace.warnings, *host.warnings],
     )

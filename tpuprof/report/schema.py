@@ -122,6 +122,19 @@ class TransferRow:
 
 
 @dataclass(frozen=True)
+class HostReadRow:
+    """Device-to-host reads of one kind from one source line (empty: not told), inside steps of all hosts.
+
+    `blocked_ms_per_step` is what the training thread spent in them, waiting for the device included.
+    """
+
+    call: str
+    source: str
+    occurrences: int
+    blocked_ms_per_step: float
+
+
+@dataclass(frozen=True)
 class AnnotationRow:
     """One annotation: host time inside it and device self time of the ops traced under it, in ms over the run."""
 
@@ -154,6 +167,7 @@ class Report:
     tracing_hidden_ms_per_step: float | None
     compiles: list[CompileRow]
     ops: list[OpRow]
+    host_reads: list[HostReadRow]
     collectives: list[TransferRow]
     offload: list[TransferRow]
     annotations: list[AnnotationRow]

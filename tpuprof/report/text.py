@@ -47,7 +47,7 @@ _TIMES = (
     "exposed a step",
     "hidden a step",
 )
-_RIGHT = frozenset((*_TIMES, "times", "bytes", "GB/s"))
+_RIGHT = frozenset((*_TIMES, "blocked a step", "times", "bytes", "GB/s"))
 _GLYPHS = "█▓▒░▚▞▦▩▤▥▧▨"
 
 
@@ -75,6 +75,8 @@ def _sections(report: Report) -> list[RenderableType]:
         sections.append(_compiles(report))
     if report.ops:
         sections.append(_ops(report))
+    if report.host_reads:
+        sections.append(_host_reads(report))
     if report.offload:
         sections.append(_transfers("Host offload", "direction", report.offload))
     if report.collectives:
@@ -164,6 +166,16 @@ def _ops(report: Report) -> RenderableType:
             escape(_short(op.source, keep_end=True)),
         )
     return _and_more(table, len(report.ops))
+
+
+def _host_reads(report: Report) -> RenderableType:
+    table = _table("Device-to-host reads", "call", "times", "blocked a step", "source")
+    for each in report.host_reads[:ROWS_SHOWN]:
+        source = escape(_short(each.source, keep_end=True)) or "not told"
+        table.add_row(
+            escape(_short(each.call)), str(each.occurrences), format_ms(each.blocked_ms_per_step), source
+        )
+    return _and_more(table, len(report.host_reads))
 
 
 def _transfers(title: str, kind: str, rows: list[TransferRow]) -> RenderableType:

@@ -1,0 +1,67 @@
+"""Device-to-host reads inside steps, by the line of code that makes them.
+
+tpuprof's capture puts each Python-level read (`.item()`, `.cpu()`, `print`, ...) on the timeline with its
+source line. Other captures show only the runtime's transfers, without one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tpuprof.model.intervals import Int64, union
+from tpuprof.model.steps import Steps
+from tpuprof.model.timeline import Track
+from tpuprof.model.vocabulary import Activity, Vocabulary
+
+READ_EVENT = "tpuprof.host_read"
+
+
+@dataclass(frozen=True)
+class HostRead:
+    """Reads of one kind from one line: `call` is the method, `source` `file:line` (empty where not told).
+
+    `blocked_ps` is the time the training thread spent in them inside steps, waiting for the device included.
+    """
+
+    call: str
+    source: str
+    occurrences: int
+    blocked_ps: int
+
+
+def host_reads(driver: Track | None, vocabulary: Vocabulary, steps: Steps) -> list[HostRead]:
+    """Reads of the training thread inside steps, those that block longest first."""
+    if driver is None or not len(steps):
+        return []
+    names = driver.plane.events.names
+    wanted = [row for row, name in enumerate(names) if name == READ_EVENT]
+    if not np.isin(driver.name, wanted).any():
+        wanted = [
+            row for row, name in enumerate(names) if vocabulary.activity(name) == Activity.DEVICE_TO_HOST_SYNC
+        ]
+    rows = np.flatnonzero(np.isin(driver.name, np.array(wanted, np.int64)))
+    step = np.searchsorted(steps.start, driver.start[rows], "right") - 1
+    rows = rows[(step >= 0) & (driver.start[rows] < steps.end[np.maximum(step, 0)])]
+    rows = rows[_outermost(driver, rows)]
+    stats = driver.stats("call", "source")
+    calls = driver.plane.stat_text(stats, "call", len(driver))
+    sources = driver.plane.stat_text(stats, "source", len(driver))
+    groups: dict[tuple[str, str], list[int]] = {}
+    for row in rows.tolist():
+        label = calls[row] or names[int(driver.name[row])]
+        groups.setdefault((label, sources[row]), []).append(row)
+    found = [_read(driver, key, np.array(members, np.int64)) for key, members in groups.items()]
+    return sorted(found, key=lambda each: -each.blocked_ps)
+
+
+def _read(driver: Track, key: tuple[str, str], rows: Int64) -> HostRead:
+    blocked = union(driver.start[rows], driver.end[rows]).total
+    return HostRead(key[0], key[1], len(rows), blocked)
+
+
+def _outermost(driver: Track, rows: Int64) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    """Which reads are not part of another: `print` reads through `item`, and is the one to name."""
+    inside = np.isin(driver.parent[rows], rows)
+    return ~inside
