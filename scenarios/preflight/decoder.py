@@ -1,7 +1,8 @@
 """A decoder-only transformer training loop in the variants preflight compares.
 
 --variant loop: layers in a Python loop, one chip. scan: the same layers through scan_layers. fsdp: FSDPv2 over
-all chips. fsdp_scan: both. offload: loop with the layers' inputs kept in host memory between forward and backward.
+all chips. fsdp_scan: both. remat: loop whose backward computes each layer again from its input. offload: the same with
+the inputs kept in host memory in between.
 """
 
 import argparse
@@ -27,9 +28,11 @@ class Block(nn.Module):
         self.down = nn.Linear(4 * dim, dim, bias=False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Attend, then mix, each added to what came in."""
         batch, length, dim = x.shape
         q, k, v = (
-            part.view(batch, length, self.heads, -1).transpose(1, 2) for part in self.qkv(self.norm1(x)).chunk(3, -1)
+            part.view(batch, length, self.heads, -1).transpose(1, 2)
+            for part in self.qkv(self.norm1(x)).chunk(3, -1)
         )
         scores = torch.matmul(q, k.transpose(-1, -2)) * (dim // self.heads) ** -0.5
         mixed = torch.matmul(torch.softmax(scores, -1), v).transpose(1, 2).reshape(batch, length, dim)
@@ -48,45 +51,50 @@ class Decoder(nn.Module):
         self.head = nn.Linear(dim, vocab, bias=False)
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Logits of the next token at each position."""
         return self.head(self.run_layers(self.embed(tokens)))
 
     def run_layers(self, x: torch.Tensor) -> torch.Tensor:
+        """All blocks, in the way the variant says."""
         if self.variant in ("scan", "fsdp_scan"):
             from torch_xla.experimental.scan_layers import scan_layers
 
             return scan_layers(self.layers, x)
         for layer in self.layers:
-            x = offloaded(layer, x) if self.variant == "offload" else layer(x)
+            if self.variant in ("remat", "offload"):
+                x = RecomputedLayer.apply(layer, self.variant == "offload", x, *layer.parameters())
+            else:
+                x = layer(x)
         return x
 
 
-def offloaded(layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
-    """Run a layer with its input saved in host memory; the backward fetches it and computes the layer again."""
-    return OffloadedLayer.apply(layer, x, *layer.parameters())
-
-
-class OffloadedLayer(torch.autograd.Function):
-    """Recomputes a layer in the backward from an input that waited in host memory."""
+class RecomputedLayer(torch.autograd.Function):
+    """Computes a layer again in the backward, from its input kept on the device or, if asked, in host memory."""
 
     @staticmethod
-    def forward(ctx, layer, x, *weights):
+    def forward(ctx, layer, on_host, x, *weights):  # noqa: ARG004
+        """Run the layer and keep its input; `weights` are there to get gradients."""
         from torch_xla.experimental.stablehlo_custom_call import place_to_host
 
-        ctx.layer = layer
-        ctx.save_for_backward(place_to_host(x))
+        ctx.layer, ctx.on_host = layer, on_host
+        ctx.save_for_backward(place_to_host(x) if on_host else x)
         with torch.no_grad():
             return layer(x)
 
     @staticmethod
     def backward(ctx, grad):
+        """Fetch the input and compute the layer again, not before its turn in the backward has come."""
+        import torch_xla.core.xla_model as xm
         from torch_xla.experimental.stablehlo_custom_call import place_to_device
 
-        x = place_to_device(ctx.saved_tensors[0]).detach().requires_grad_()
+        x = place_to_device(ctx.saved_tensors[0]) if ctx.on_host else ctx.saved_tensors[0].clone()
+        x, grad = x.detach(), grad.clone()
+        xm.optimization_barrier_([x, grad])
+        x.requires_grad_()
         with torch.enable_grad():
             y = ctx.layer(x)
         weights = list(ctx.layer.parameters())
-        grads = torch.autograd.grad(y, [x, *weights], grad)
-        return None, *grads
+        return None, None, *torch.autograd.grad(y, [x, *weights], grad)
 
 
 def shard(model: nn.Module) -> nn.Module:
@@ -104,10 +112,10 @@ def shard(model: nn.Module) -> nn.Module:
 
     if model.variant == "fsdp":
         for index, layer in enumerate(model.layers):
-            model.layers[index] = SpmdFullyShardedDataParallel(layer, mesh, shard_output=output)
+            model.layers[index] = SpmdFullyShardedDataParallel(layer, mesh=mesh, shard_output=output)
     else:
         shard_weights(model, mesh)
-    return SpmdFullyShardedDataParallel(model, mesh, shard_output=output)
+    return SpmdFullyShardedDataParallel(model, mesh=mesh, shard_output=output)
 
 
 def shard_weights(model: nn.Module, mesh) -> None:
@@ -123,8 +131,17 @@ def shard_weights(model: nn.Module, mesh) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--variant", default="loop", choices=["loop", "scan", "fsdp", "fsdp_scan", "offload"])
-    for name, value in {"layers": 4, "dim": 512, "vocab": 8192, "batch": 8, "length": 512, "steps": 5}.items():
+    parser.add_argument(
+        "--variant", default="loop", choices=["loop", "scan", "fsdp", "fsdp_scan", "remat", "offload"]
+    )
+    for name, value in {
+        "layers": 4,
+        "dim": 512,
+        "vocab": 8192,
+        "batch": 8,
+        "length": 512,
+        "steps": 5,
+    }.items():
         parser.add_argument(f"--{name}", type=int, default=value)
     args = parser.parse_args()
     sharded = args.variant.startswith("fsdp")

@@ -15,6 +15,7 @@ from tpuprof.cli.capture import capture
 from tpuprof.cli.dashboard import dashboard
 from tpuprof.cli.demo import demo
 from tpuprof.cli.doctor import doctor
+from tpuprof.cli.preflight import preflight
 from tpuprof.cli.tensorboard import tensorboard
 from tpuprof.errors import TpuprofError
 
@@ -33,6 +34,7 @@ app.command()(analyze)
 app.command()(capture)
 app.command()(dashboard)
 app.command()(tensorboard)
+app.command()(preflight)
 app.command()(doctor)
 app.command()(demo)
 

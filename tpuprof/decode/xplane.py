@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from tpuprof.errors import Code, TpuprofError
@@ -9,21 +11,41 @@ from tpuprof.errors import Code, TpuprofError
 if TYPE_CHECKING:
     from tpuprof.decode.columns import Trace
 
+NATIVE = "native"
+PROTOBUF = "protobuf"
+# Names one of the two readers, for tests and bug tickets.
+READER_VARIABLE = "TPUPROF_READER"
+
 
 def reader_name() -> str:
-    """`native` where the compiled reader is importable, else `protobuf`."""
-    return "protobuf"
+    """`native` where the compiled reader is there, else `protobuf`; TPUPROF_READER names one of them outright.
+
+    Raises `TpuprofError` (`usage`) where that variable names neither, or the native reader where it is not built.
+    """
+    built = find_spec("tpuprof.decode._xspace") is not None
+    wanted = os.environ.get(READER_VARIABLE, "")
+    if wanted not in ("", NATIVE, PROTOBUF):
+        raise TpuprofError(
+            Code.USAGE,
+            f"{READER_VARIABLE}={wanted} names no reader.",
+            f"Set it to {NATIVE} or {PROTOBUF}, or leave it unset.",
+        )
+    if wanted == NATIVE and not built:
+        raise TpuprofError(
+            Code.USAGE,
+            f"{READER_VARIABLE}={NATIVE}, but the native reader is not built.",
+            "Install tpuprof again where a C compiler is at hand, or leave the variable unset.",
+        )
+    return wanted or (NATIVE if built else PROTOBUF)
 
 
 def parse(data: bytes | memoryview, source: str) -> Trace:
     """Decode the bytes of one `.xplane.pb` into columns.
 
     Raises `TpuprofError`: `input-truncated` or `input-corrupt` for damaged bytes, `input-no-activity` for a
-    well-formed space without any plane.
+    well-formed space without any plane, `input-too-large` from 2 GiB on without the native reader.
     """
-    from tpuprof.decode import xplane_protobuf
-
-    trace = xplane_protobuf.parse(data, source)
+    trace = _parse(data, source)
     if not trace.planes:
         raise TpuprofError(
             Code.NO_ACTIVITY,
@@ -31,3 +53,13 @@ def parse(data: bytes | memoryview, source: str) -> Trace:
             "Start the capture while training steps are running, and let at least one whole step pass.",
         )
     return trace
+
+
+def _parse(data: bytes | memoryview, source: str) -> Trace:
+    if reader_name() == NATIVE:
+        from tpuprof.decode import xplane_native
+
+        return xplane_native.parse(data, source)
+    from tpuprof.decode import xplane_protobuf
+
+    return xplane_protobuf.parse(data, source)

@@ -60,7 +60,7 @@ class DryTensors(TorchDispatchMode):
         kwargs = kwargs or {}
         tensors = [each for each in tree_flatten((args, kwargs))[0] if isinstance(each, torch.Tensor)]
         if any(each.device.type == "xla" for each in tensors):
-            return self._with_xla(func, args, kwargs, tensors)
+            return self._with_xla(func, args, kwargs)
         if any(each.device.type == "meta" for each in tensors):
             return self._with_meta(func, args, kwargs)
         if self.lazy and func in _FACTORIES and _on_cpu(kwargs.get("device")):
@@ -71,7 +71,7 @@ class DryTensors(TorchDispatchMode):
         with functionalizing():
             return func(*args, **kwargs)
 
-    def _with_xla(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tensors: list[torch.Tensor]) -> Any:
+    def _with_xla(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if func is _ATEN._local_scalar_dense.default:
             self._read(args[0])
             return _scalar(args[0].dtype)

@@ -27,6 +27,7 @@ MANIFEST = "manifest.json"
 # in the first step, so that the first graph is often not the second.
 STEADY_REPEATS = 2
 _REPORTED_ID = re.compile(r"^Tensor: id=(\d+)|^id=(\d+)", re.MULTILINE)
+_REAL = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 _ALIAS_ID = re.compile(r"AliasID: (\d+)")
 
 
@@ -43,15 +44,18 @@ class Recorder:
         self.graphs: dict[str, dict[str, Any]] = {}
         self.sequence: list[str] = []
         self.warnings: list[str] = []
-        self.names: dict[int, str] = {}
+        # The report this check reads takes minutes for a large model: tests turn it on.
+        self.check = os.environ.get("TPUPROF_PREFLIGHT_CHECK") == "1"
         self.lock = threading.RLock()
-        self.dry = DryTensors(self._on_read, os.environ.get("TPUPROF_PREFLIGHT_LAZY", "1") == "1")
+        self.dry = DryTensors(self.on_read, os.environ.get("TPUPROF_PREFLIGHT_LAZY", "1") == "1")
         self.core = torch_xla._XLAC
         self.step_marker = self.core._xla_step_marker
         self.mark_sharding = self.core._xla_mark_sharding
         self.done = False
 
-    def on_step(self, device: str = "", devices: Any = (), wait: bool = True, reset_scope: bool = True) -> None:
+    def on_step(
+        self, device: str = "", devices: Any = (), wait: bool = True, reset_scope: bool = True
+    ) -> None:
         """Stand in for `_xla_step_marker`: take the graph of all pending tensors, then forget it."""
         with self.lock:
             if self.done:
@@ -59,9 +63,12 @@ class Recorder:
             pending = self._pending()
             if pending:
                 key = self._take(pending, "step")
+                if _spmd_on():
+                    self._shard_like_weights()
                 self.core._clear_pending_irs(device or self.core._xla_get_default_device())
                 self.dry.lazy = False
                 self.sequence.append(key)
+                self._write()
         self.step_marker(device, list(devices), wait=wait, reset_scope=reset_scope)
         if pending:
             self._stop_when_steady()
@@ -70,20 +77,19 @@ class Recorder:
         """Stand in for `_xla_sync_live_tensors`."""
         self.on_step(device, devices, wait)
 
-    def on_sync_multi(
-        self, tensors: Any, devices: Any = (), wait: bool = True, sync_xla_data: bool = True
-    ) -> None:
+    def on_sync_multi(self, tensors: Any, *_args: Any, **_options: Any) -> None:
         """Stand in for `_xla_sync_multi`: take the graph of these tensors alone."""
         with self.lock:
             pending = self._unmade(list(tensors))
             if pending:
                 self._take(pending, "sync of named tensors")
-                self.core._clear_pending_irs(self.core._xla_get_default_device())
+            for each in pending:
+                self.core._replace_xla_tensor(each, placeholder(each.shape, each.dtype))
 
     def on_cpu_tensors(self, tensors: Any) -> list[torch.Tensor]:
         """Stand in for `_xla_get_cpu_tensors`: made-up values of the right shapes (checkpoints)."""
         with self.lock:
-            self._on_read(*tensors)
+            self.on_read(*tensors)
         return [torch.empty(each.shape, dtype=each.dtype) for each in tensors]
 
     def on_mark_sharding(self, tensor: torch.Tensor, sharding: Any) -> Any:
@@ -98,20 +104,21 @@ class Recorder:
             return None
         return self.mark_sharding(tensor, sharding)
 
-    def _on_read(self, *tensors: torch.Tensor) -> None:
-        pending = self._unmade([each for each in tensors if each.device.type == "xla"])
+    def on_read(self, *tensors: torch.Tensor) -> None:
+        """Take the graph of tensors whose values the script asks for."""
+        pending = self._unmade([each for each in tensors if _on_xla(each)])
         if pending:
             self._take(pending, "read")
 
     def _pending(self) -> list[torch.Tensor]:
         live: dict[int, torch.Tensor] = {}
         for each in gc.get_objects():
-            if issubclass(type(each), torch.Tensor) and each.device.type == "xla":
+            if _on_xla(each):
                 live.setdefault(self.core._xla_get_tensor_id(each), each)
                 if each.is_leaf and each.grad is not None:
                     live.setdefault(self.core._xla_get_tensor_id(each.grad), each.grad)
         pending = self._unmade([live[key] for key in sorted(live)])
-        if not self.graphs:
+        if self.check:
             self._check_complete(live)
         return pending
 
@@ -124,6 +131,19 @@ class Recorder:
                 "as outputs: real memory use is a little higher"
             )
 
+    def _shard_like_weights(self) -> None:
+        """Give gradients and optimizer state their weight's sharding, as running the step would.
+
+        There the compiler's choice for each output comes back with the data; for state of the weight's own shape
+        that choice is the weight's sharding.
+        """
+        for weight, held in weight_state():
+            sharding = self.core._get_xla_op_sharding(weight)
+            if sharding is None or held.shape != weight.shape:
+                continue
+            if self.core._get_xla_op_sharding(held) is None and self._unmade([held]):
+                self.core._xla_annotate_custom_sharding(held, sharding)
+
     def _unmade(self, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
         for each in tensors:
             # Reading the spec pushes the tensor's sharding to its graph node, as a real sync does.
@@ -132,7 +152,7 @@ class Recorder:
         return [each for each, wanted in zip(tensors, needed, strict=True) if wanted]
 
     def _take(self, pending: list[torch.Tensor], kind: str) -> str:
-        key = self.core._get_graph_hash(pending).hex()
+        key = str(self.core._get_graph_hash(pending).hex())
         if key in self.graphs:
             self.graphs[key]["count"] += 1
         else:
@@ -144,22 +164,26 @@ class Recorder:
                 "number": number, "hash": key, "kind": kind, "file": name, "count": 1, "outputs": len(pending),
                 "frames": _user_frames(), **self._inputs(pending), "seconds": time.perf_counter() - started,
             }  # fmt: skip
-            print(f"tpuprof-preflight: graph {number} ({kind}, {len(pending)} outputs)", file=sys.stderr, flush=True)
+            print(
+                f"tpuprof-preflight: graph {number} ({kind}, {len(pending)} outputs)",
+                file=sys.stderr,
+                flush=True,
+            )
         self._write()
         return key
 
     def _inputs(self, pending: list[torch.Tensor]) -> dict[str, Any]:
         ids, values = self.core._get_tensors_xla_device_data_node(pending)
         names = tensor_names(self.core)
-        aliases = {}
+        aliases: dict[int, str] = {}
         for each in pending:
             alias = self._alias_id(each)
             # A weight updated in place is a new tensor that takes the old one's buffer, and its name.
             aliases[alias] = names.get(self.core._xla_get_tensor_id(each), "") or aliases.get(alias, "")
         parameters = [
             {
-                "name": names.get(key) or aliases.get(key, ""), "shape": list(value.shape), "dtype": str(value.dtype).split(".")[-1],
-                "made": not self.core._is_placecholder(value),
+                "name": names.get(key) or aliases.get(key, ""), "shape": list(value.shape),
+                "dtype": str(value.dtype).split(".")[-1], "made": not self.core._is_placecholder(value),
             }
             for key, value in zip(ids, values, strict=True)
         ]  # fmt: skip
@@ -193,6 +217,18 @@ class Recorder:
         path.with_suffix(".new").replace(path)
 
 
+def _on_xla(value: Any) -> bool:
+    """Whether a value is a tensor on the XLA device.
+
+    Fake tensors of a tracer inside the step name the device without being on it, and a tensor that another
+    thread is only just making has no device yet.
+    """
+    try:
+        return type(value) in _REAL and bool(value.device.type == "xla")
+    except RuntimeError:
+        return False
+
+
 def install(folder: str) -> None:
     """Wrap torch_xla's ways of running a graph; only the first local process of a script records."""
     if os.environ.get("PJRT_LOCAL_PROCESS_RANK", "0") != "0":
@@ -204,7 +240,61 @@ def install(folder: str) -> None:
     core._xla_sync_multi = recorder.on_sync_multi
     core._xla_get_cpu_tensors = recorder.on_cpu_tensors
     core._xla_mark_sharding = recorder.on_mark_sharding
+    core._run_cached_graph = _refuse_dynamo
+    _print_without_reading(recorder)
+    _stay_in_one_process()
     recorder.dry.__enter__()
+
+
+def _refuse_dynamo(*_args: Any, **_options: Any) -> Any:
+    raise RuntimeError(
+        "tpuprof preflight cannot trace torch.compile(backend='openxla'), which runs its graphs itself; "
+        "leave torch.compile out for it"
+    )
+
+
+def _print_without_reading(recorder: Recorder) -> None:
+    """Let a script print a tensor whose values do not exist: printing turns dispatch modes off."""
+    import torch._tensor_str
+
+    plain = torch._tensor_str._str
+
+    def text(self: torch.Tensor, **options: Any) -> str:
+        if not _on_xla(self):
+            return str(plain(self, **options))
+        recorder.on_read(self)
+        return f"tensor(..., device='xla', size={tuple(self.shape)}, dtype={self.dtype})"
+
+    torch._tensor_str._str = text
+
+
+def _stay_in_one_process() -> None:
+    """Run the function given to `torch_xla.launch` or `xmp.spawn` here, once, as the first of all replicas."""
+    import torch_xla.core.xla_model as xm
+    import torch_xla.distributed.xla_multiprocessing as xmp
+
+    def spawn(fn: Any, args: tuple[Any, ...] = (), **_options: Any) -> None:
+        if not _spmd_on():
+            # So the script counts all devices as its world, and reduces gradients over them.
+            xm.set_replication(torch_xla.device(), xm.get_xla_supported_devices())
+        fn(0, *args)
+
+    xmp.spawn = spawn
+
+
+def weight_state() -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """(weight, tensor) for each gradient and each tensor of optimizer state, on the XLA device."""
+    found = []
+    for optimizer in (each for each in gc.get_objects() if issubclass(type(each), torch.optim.Optimizer)):
+        for group in optimizer.param_groups:
+            for weight in group["params"]:
+                held = [weight.grad, *optimizer.state.get(weight, {}).values()]
+                found += [
+                    (weight, each)
+                    for each in held
+                    if isinstance(each, torch.Tensor) and each.device.type == "xla"
+                ]
+    return found
 
 
 def tensor_names(core: Any) -> dict[int, str]:
@@ -235,8 +325,14 @@ def _name(core: Any, names: dict[int, str], tensor: torch.Tensor, name: str) -> 
 
 def _user_frames(limit: int = 8) -> list[str]:
     """Python frames of the script, innermost first, without those of libraries and of tpuprof."""
-    frames, frame = [], sys._getframe(1)
-    skipped = (f"{os.sep}site-packages{os.sep}", f"{os.sep}tpuprof{os.sep}", f"{os.sep}lib{os.sep}python", "<frozen")
+    frames: list[str] = []
+    frame = sys._getframe(1)
+    skipped = (
+        f"{os.sep}site-packages{os.sep}",
+        f"{os.sep}tpuprof{os.sep}",
+        f"{os.sep}lib{os.sep}python",
+        "<frozen",
+    )
     while frame is not None and len(frames) < limit:
         name = frame.f_code.co_filename
         if not any(part in name for part in skipped):

@@ -9,6 +9,7 @@ import importlib.machinery
 import importlib.util
 import os
 import sys
+import types
 
 
 def _chain() -> None:
@@ -23,13 +24,13 @@ def _chain() -> None:
 class _Loader(importlib.abc.Loader):
     """Runs torch_xla's own loader, then installs the interception."""
 
-    def __init__(self, inner):
+    def __init__(self, inner: importlib.abc.Loader) -> None:
         self._inner = inner
 
-    def create_module(self, spec):
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType | None:
         return self._inner.create_module(spec)
 
-    def exec_module(self, module):
+    def exec_module(self, module: types.ModuleType) -> None:
         # A script that sets PJRT_DEVICE=TPU for itself would wait for a TPU that is not there.
         os.environ["PJRT_DEVICE"] = "CPU"
         self._inner.exec_module(module)
@@ -41,7 +42,12 @@ class _Loader(importlib.abc.Loader):
 class _Finder(importlib.abc.MetaPathFinder):
     """Finds torch_xla once, through the other finders, and wraps its loader."""
 
-    def find_spec(self, fullname, path=None, target=None):
+    def find_spec(
+        self,
+        fullname: str,
+        path: object = None,  # noqa: ARG002
+        target: object = None,  # noqa: ARG002
+    ) -> importlib.machinery.ModuleSpec | None:
         if fullname != "torch_xla":
             return None
         sys.meta_path.remove(self)

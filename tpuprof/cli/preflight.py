@@ -1,0 +1,184 @@
+"""`tpuprof preflight`: the real TPU compiler's word on a training script, before the TPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from tpuprof.preflight.run import Outcome, Variant
+
+_GIB = 1 << 30
+
+
+def preflight(
+    script: Annotated[
+        str, typer.Argument(help="The training script; its arguments follow `--`.", show_default=False)
+    ],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(help="Arguments of the script.", show_default=False)
+    ] = None,
+    tpu: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--tpu", help="Slice to compile for, as v5e-4; repeatable.", show_default="v5e-4, v5p-8, v6e-4"
+        ),
+    ] = None,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Folder for the predicted runs, one a target.")
+    ] = Path("runs/preflight"),
+    env: Annotated[
+        list[str] | None,
+        typer.Option("--env", help="NAME=VALUE for the script and the compiler; repeatable."),
+    ] = None,
+    compare: Annotated[str | None, typer.Option(help="A second script to compare with.")] = None,
+    compare_args: Annotated[
+        str | None, typer.Option(help="Arguments of the second variant, in one quoted text.")
+    ] = None,
+    compare_env: Annotated[
+        list[str] | None, typer.Option(help="NAME=VALUE of the second variant; repeatable.")
+    ] = None,
+    sweep: Annotated[
+        str | None, typer.Option(help="NAME=VALUE,VALUE...: find the largest value that fits.")
+    ] = None,
+    all_graphs: Annotated[
+        bool, typer.Option("--all-graphs", help="Compile every graph, not the steady step alone.")
+    ] = False,
+    real_weights: Annotated[
+        bool, typer.Option("--real-weights", help="Make the model's weights for real while tracing.")
+    ] = False,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Compiles at once; each uses all cores for part of its time.")
+    ] = 1,
+    time_limit: Annotated[float, typer.Option(help="Seconds a compile may take.")] = 1800.0,
+    script_time_limit: Annotated[
+        float, typer.Option(help="Seconds the script may take to reach its steps.")
+    ] = 900.0,
+    memory_limit: Annotated[float, typer.Option(help="GiB of memory a compile may take.")] = 16.0,
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Compile again what was compiled before.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+) -> None:
+    """Compile a script's step for TPU slices without a TPU: does it fit, how long does it take, what does it send.
+
+    The script is traced on the CPU and not run: `tpuprof preflight train.py --tpu v5e-4 -- --batch 8`.
+    """
+    from tpuprof.preflight.compiler import CompileOptions, default_cache
+    from tpuprof.preflight.run import Variant, parse_targets
+    from tpuprof.preflight.run import preflight as run_preflight
+    from tpuprof.preflight.run import sweep as run_sweep
+    from tpuprof.preflight.script import ScriptRun
+    from tpuprof.preflight.targets import DEFAULT_TARGETS
+
+    options = CompileOptions(
+        time_limit_s=time_limit, memory_limit=int(memory_limit * _GIB), workers=workers,
+        cache=None if no_cache else default_cache(),
+    )  # fmt: skip
+    base = Variant(
+        Path(script).name,
+        ScriptRun(
+            script, list(arguments or ()), _pairs(env), lazy=not real_weights, time_limit_s=script_time_limit
+        ),
+    )
+    targets = parse_targets(list(tpu or DEFAULT_TARGETS), options)
+    if sweep:
+        outcomes = run_sweep(base, sweep, targets, options, _say)
+    else:
+        variants = [base]
+        if compare or compare_args is not None or compare_env:
+            variants.append(_second(base, compare, compare_args, _pairs(compare_env)))
+        outcomes = [run_preflight(each, targets, options, all_graphs, _say) for each in variants]
+    folders = _write_runs(outcomes, out)
+    _print(outcomes, folders, as_json, sweep is not None)
+
+
+def _second(base: Variant, script: str | None, arguments: str | None, env: dict[str, str]) -> Variant:
+    import shlex
+    from dataclasses import replace
+
+    from tpuprof.preflight.run import Variant
+
+    run = replace(base.run, environment={**base.run.environment, **env})
+    if script:
+        run = replace(run, script=script)
+    if arguments is not None:
+        run = replace(run, arguments=shlex.split(arguments))
+    changed = [
+        Path(script).name if script else "",
+        arguments or "",
+        *(f"{key}={value}" for key, value in env.items()),
+    ]
+    return Variant(" ".join(each for each in changed if each) or "without arguments", run)
+
+
+def _pairs(items: list[str] | None) -> dict[str, str]:
+    from tpuprof.errors import Code, TpuprofError
+
+    pairs = {}
+    for item in items or ():
+        name, mark, value = item.partition("=")
+        if not mark or not name:
+            raise TpuprofError(
+                Code.USAGE, f"{item!r} is not NAME=VALUE.", "For example --env XLA_FLAGS=--xla_..."
+            )
+        pairs[name] = value
+    return pairs
+
+
+def _write_runs(outcomes: list[Outcome], out: Path) -> list[str]:
+    """Write a run folder for each steady prediction with a program.
+
+    OUT/TARGET, or OUT/VARIANT/TARGET where there are several variants.
+    """
+    import re
+
+    from tpuprof.preflight.run_folder import write_run
+
+    written = []
+    for outcome in outcomes:
+        folder = out if len(outcomes) == 1 else out / re.sub(r"[^\w.=+-]+", "_", outcome.variant.label)
+        for found in outcome.steady():
+            if found.schedule is not None:
+                run = outcome.variant.run
+                command = [run.script, *run.arguments]
+                name = found.compiled.target.name.replace(":", "-")
+                written.append(str(write_run(folder / name, found, outcome.trace_of(found), command)))
+    return written
+
+
+def _print(outcomes: list[Outcome], folders: list[str], as_json: bool, swept: bool) -> None:
+    from tpuprof.preflight.render import largest_fitting, render, render_comparison, render_sweep
+    from tpuprof.preflight.run import SCHEMA, outcome_dict
+
+    if as_json:
+        import json
+
+        report: dict[str, object] = {
+            "schema": SCHEMA,
+            "variants": [outcome_dict(each) for each in outcomes],
+            "runs": folders,
+        }
+        if swept:
+            report["largest_fitting"] = largest_fitting(outcomes)
+        typer.echo(json.dumps(report, indent=1, allow_nan=False))
+        return
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if swept:
+        render_sweep(outcomes, console)
+    else:
+        for outcome in outcomes:
+            render(outcome, console)
+        if len(outcomes) > 1:
+            console.print()
+            render_comparison(outcomes, console)
+    for folder in folders:
+        _say(f"predicted run written to {folder}")
+
+
+def _say(text: str) -> None:
+    typer.echo(f"tpuprof: {text}", err=True)

@@ -1,0 +1,254 @@
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""Hands the walks of `_xspace.h` to Python: bytes in, numpy arrays out, without the GIL while walking.
+
+Ranges are `start`, `end` in bytes of `data`; every range is checked before it is walked. Damaged bytes raise
+`Damaged(position, ended)`: about where, and whether the range ended too early.
+"""
+
+import numpy as np
+
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.string cimport memset
+
+cdef extern from "_xspace.h" nogil:
+    enum:
+        XS_ENDED
+        XS_SEEN
+    ctypedef struct xs_cursor:
+        const uint8_t *at
+        const uint8_t *end
+        int depth
+    ctypedef struct xs_text:
+        const uint8_t *start
+        const uint8_t *end
+    ctypedef struct xs_line:
+        int64_t id
+        int64_t timestamp_ns
+        xs_text name
+        xs_text display_name
+        int64_t events
+    ctypedef struct xs_entry:
+        int64_t key
+        xs_text name
+        xs_text display_name
+    ctypedef struct xs_sink:
+        int64_t *row
+        int64_t *key
+        uint8_t *kind
+        uint64_t *bits
+        int64_t *length
+        int64_t count
+        const uint8_t *base
+    int xs_list_fields(xs_cursor *c, const uint8_t *base, int64_t *rows, int64_t room, int64_t *count)
+    int xs_read_line(xs_cursor *c, xs_line *line, int64_t stride, const uint8_t **marks, int64_t room)
+    int xs_read_events(xs_cursor *c, int64_t count, int64_t *metadata_id, int64_t *offset, int64_t *duration,
+                       uint8_t *seen)
+    void xs_want(xs_sink *sink, const int64_t *keys, int64_t count)
+    int xs_stat_alone(xs_cursor *c, int64_t row, xs_sink *sink)
+    int xs_stats_of_line(xs_cursor *c, xs_sink *sink)
+    int xs_stats_of_entry(xs_cursor *c, int64_t row, xs_sink *sink)
+    int xs_read_entry(xs_cursor *c, int is_event, xs_entry *entry)
+
+ctypedef const uint8_t[::1] Bytes
+
+# How many messages surround the one that is walked: protobuf limits nesting counted from the space.
+cdef enum:
+    IN_SPACE = 1
+    IN_PLANE = 2
+
+SEEN_KEYS = XS_SEEN
+"""Length of the table of low bits of stat keys that `events` fills."""
+
+
+class Damaged(Exception):
+    """The bytes are no message: `args` are the position and whether the range ended too early."""
+
+
+cdef int _open(Bytes data, Py_ssize_t start, Py_ssize_t end, int depth, xs_cursor *cursor) except -1:
+    if not 0 <= start <= end <= data.shape[0]:
+        raise ValueError("a range outside the data")
+    cursor.at = _base(data) + start
+    cursor.end = _base(data) + end
+    cursor.depth = depth
+    return 0
+
+
+cdef uint8_t _NOTHING = 0
+
+
+cdef inline const uint8_t *_base(Bytes data) noexcept nogil:
+    if data.shape[0]:
+        return &data[0]
+    return &_NOTHING
+
+
+cdef int _check(int wrong, Bytes data, const xs_cursor *cursor) except -1:
+    if wrong:
+        raise Damaged(cursor.at - _base(data), wrong == XS_ENDED)
+    return 0
+
+
+cdef tuple _span(const xs_text *text, const uint8_t *base):
+    if text.start == NULL:
+        return 0, 0
+    return text.start - base, text.end - base
+
+
+def fields(Bytes data, Py_ssize_t start, Py_ssize_t end, int depth):
+    """The fields of the message in a range, as rows of (number, wire type, value or start, end)."""
+    cdef xs_cursor cursor
+    cdef int64_t count = 0, room = 64
+    cdef int wrong
+    cdef int64_t[:, ::1] rows
+    while True:
+        rows = np.empty((room, 4), np.int64)
+        _open(data, start, end, depth, &cursor)
+        with nogil:
+            wrong = xs_list_fields(&cursor, _base(data), &rows[0, 0], room, &count)
+        _check(wrong, data, &cursor)
+        if count <= room:
+            return np.asarray(rows)[:count]
+        room = count
+
+
+def line(Bytes data, Py_ssize_t start, Py_ssize_t end, int64_t stride):
+    """A line's (id, timestamp, span of name, span of display name, number of events, marks).
+
+    `marks` holds the position of every `stride`-th event.
+    """
+    cdef xs_cursor cursor
+    cdef xs_line found
+    cdef int wrong
+    if stride < 1:
+        raise ValueError("a stride below one event")
+    # An event takes two bytes at least; one mark more keeps the array from being empty.
+    cdef int64_t room = (end - start) // 2 // stride + 1
+    cdef int64_t[::1] marks = np.empty(room, np.int64)
+    _open(data, start, end, IN_PLANE, &cursor)
+    with nogil:
+        wrong = xs_read_line(&cursor, &found, stride, <const uint8_t **>&marks[0], room)
+    _check(wrong, data, &cursor)
+    positions = np.asarray(marks)[:-(-found.events // stride)] - <int64_t>_base(data)
+    return (
+        found.id,
+        found.timestamp_ns,
+        _span(&found.name, _base(data)),
+        _span(&found.display_name, _base(data)),
+        found.events,
+        positions,
+    )
+
+
+def events(Bytes data, Py_ssize_t start, Py_ssize_t end, int64_t[::1] metadata_id, int64_t[::1] offset,
+           int64_t[::1] duration, uint8_t[::1] seen):
+    """Fills the columns with the events from `start` on; sets `seen` at the low bits of their stats' keys."""
+    cdef xs_cursor cursor
+    cdef int wrong
+    cdef int64_t count = metadata_id.shape[0]
+    if offset.shape[0] != count or duration.shape[0] != count or seen.shape[0] != XS_SEEN:
+        raise ValueError("columns of unequal length")
+    if not count:
+        return
+    _open(data, start, end, IN_PLANE, &cursor)
+    with nogil:
+        wrong = xs_read_events(&cursor, count, &metadata_id[0], &offset[0], &duration[0], &seen[0])
+    _check(wrong, data, &cursor)
+
+
+cdef class _Stats:
+    """Columns of stats: counted on a first walk, filled on a second."""
+
+    cdef xs_sink sink
+    cdef readonly object columns
+
+    def __cinit__(self):
+        memset(&self.sink, 0, sizeof(self.sink))
+
+    cdef int make_room(self) except -1:
+        cdef int64_t[::1] row, key, length
+        cdef uint64_t[::1] bits
+        cdef uint8_t[::1] kind
+        count = self.sink.count
+        self.columns = (
+            np.empty(count, np.int64),
+            np.empty(count, np.int64),
+            np.empty(count, np.uint8),
+            np.empty(count, np.uint64),
+            np.empty(count, np.int64),
+        )
+        self.sink.count = 0
+        if not count:
+            return 0
+        row, key, kind, bits, length = self.columns
+        self.sink.row, self.sink.key, self.sink.kind = &row[0], &key[0], &kind[0]
+        self.sink.bits, self.sink.length = &bits[0], &length[0]
+        return 1
+
+
+def line_stats(Bytes data, Py_ssize_t start, Py_ssize_t end, int64_t[::1] keys):
+    """Columns (row, key, kind, bits, length) of the stats of a line's events that have one of the keys.
+
+    Bits of text are its position in `data`.
+    """
+    cdef xs_cursor cursor
+    cdef int wrong
+    cdef _Stats stats = _Stats()
+    stats.sink.base = _base(data)
+    cdef int64_t nothing = 0
+    xs_want(&stats.sink, &keys[0] if keys.shape[0] else &nothing, keys.shape[0])
+    for _ in range(2):
+        _open(data, start, end, IN_PLANE, &cursor)
+        with nogil:
+            wrong = xs_stats_of_line(&cursor, &stats.sink)
+        _check(wrong, data, &cursor)
+        if stats.columns is not None or not stats.make_room():
+            break
+    return stats.columns
+
+
+def entry_stats(Bytes data, const int64_t[::1] starts, const int64_t[::1] ends):
+    """Columns, as of `line_stats`, of all stats of entries of event_metadata; rows count the entries."""
+    return _stats_of(data, starts, ends, True)
+
+
+def own_stats(Bytes data, const int64_t[::1] starts, const int64_t[::1] ends):
+    """Columns, as of `line_stats`, of the stats in these ranges; all belong to row 0."""
+    return _stats_of(data, starts, ends, False)
+
+
+cdef _stats_of(Bytes data, const int64_t[::1] starts, const int64_t[::1] ends, bint of_entries):
+    cdef xs_cursor cursor
+    cdef int wrong
+    cdef Py_ssize_t at
+    cdef _Stats stats = _Stats()
+    stats.sink.base = _base(data)
+    for _ in range(2):
+        for at in range(starts.shape[0]):
+            _open(data, starts[at], ends[at], IN_PLANE, &cursor)
+            if of_entries:
+                wrong = xs_stats_of_entry(&cursor, at, &stats.sink)
+            else:
+                wrong = xs_stat_alone(&cursor, 0, &stats.sink)
+            _check(wrong, data, &cursor)
+        if stats.columns is not None or not stats.make_room():
+            break
+    return stats.columns
+
+
+def entries(Bytes data, const int64_t[::1] starts, const int64_t[::1] ends, bint of_events):
+    """Entries of a plane's map of event (or stat) metadata: rows of key, and spans of name and display name."""
+    cdef xs_cursor cursor
+    cdef xs_entry entry
+    cdef Py_ssize_t at
+    cdef const uint8_t *base = _base(data)
+    table = np.zeros((starts.shape[0], 5), np.int64)
+    cdef int64_t[:, ::1] rows = table
+    for at in range(starts.shape[0]):
+        _open(data, starts[at], ends[at], IN_PLANE, &cursor)
+        _check(xs_read_entry(&cursor, of_events, &entry), data, &cursor)
+        rows[at, 0] = entry.key
+        if entry.name.start != NULL:
+            rows[at, 1], rows[at, 2] = entry.name.start - base, entry.name.end - base
+        if entry.display_name.start != NULL:
+            rows[at, 3], rows[at, 4] = entry.display_name.start - base, entry.display_name.end - base
+    return table

@@ -1,0 +1,219 @@
+"""Reads an XSpace by walking its bytes into columns, natively and on several cores.
+
+Nothing is copied but the columns: texts are looked up in the (mapped) file, stats are decoded when asked for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from tpuprof.decode import _xspace
+from tpuprof.decode.columns import EventNames, Int64, Line, Plane, StatTable, Trace, UInt8, empty_stats
+from tpuprof.errors import Code, TpuprofError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+Data = bytes | memoryview
+_T = TypeVar("_T")
+_R = TypeVar("_R")
+_BYTES = 2
+_VARINT = 0
+# How many messages surround a space and a plane.
+_SPACE_DEPTH = 0
+_PLANE_DEPTH = 1
+# Events decoded as one task: some milliseconds of work, far above what handing out a task costs.
+EVENTS_PER_TASK = 65_536
+# Below this size starting threads takes longer than they save (bytes).
+THREADS_FROM = 4_000_000
+# More threads than this wait for memory, not for a core.
+MAX_THREADS = 8
+
+
+@dataclass(slots=True)
+class _LineSpan:
+    """A line before its events are decoded, with the columns they go to."""
+
+    start: int
+    end: int
+    line: Line
+    seen: UInt8
+    marks: Int64
+
+
+def parse(data: Data, source: str) -> Trace:
+    """Decode the bytes of one `.xplane.pb`.
+
+    Raises `TpuprofError`: `input-truncated` where the bytes end early, `input-corrupt` where they are damaged.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    try:
+        threads = min(_cores(), MAX_THREADS)
+        if len(data) < THREADS_FROM or threads == 1:
+            return _space(data, source, None)
+        with ThreadPoolExecutor(threads) as pool:
+            return _space(data, source, pool)
+    except _xspace.Damaged as damage:
+        raise _error(damage, data, source) from None
+
+
+def _error(damage: _xspace.Damaged, data: Data, source: str) -> TpuprofError:
+    position, ended = damage.args
+    # Only the space's own fields can run past the end of the file; within it, damage is what is left.
+    if ended and _runs_out(data):
+        return TpuprofError(
+            Code.TRUNCATED,
+            f"{source}: the file ends early ({len(data):,} bytes are there, more were announced).",
+            "Copy it again from the training host, or capture again with fewer steps.",
+        )
+    return TpuprofError(
+        Code.CORRUPT,
+        f"{source}: the file is damaged near byte {position:,} of {len(data):,}.",
+        "Copy it again from the training host, or capture again.",
+    )
+
+
+def _runs_out(data: Data) -> bool:
+    try:
+        _xspace.fields(data, 0, len(data), _SPACE_DEPTH)
+    except _xspace.Damaged as damage:
+        return bool(damage.args[1])
+    return False
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _space(data: Data, source: str, pool: Executor | None) -> Trace:
+    rows = _xspace.fields(data, 0, len(data), _SPACE_DEPTH)
+    planes: list[Plane] = []
+    spans: list[_LineSpan] = []
+    for start, end in _ranges(rows, 1).tolist():
+        plane, lines = _plane(data, start, end, pool)
+        planes.append(plane)
+        spans += lines
+    _decode_events(data, spans, pool)
+    return Trace(
+        source=source,
+        format="xplane",
+        size=len(data),
+        planes=planes,
+        hostnames=_texts(data, _ranges(rows, 4)),
+        errors=_texts(data, _ranges(rows, 2)),
+        warnings=_texts(data, _ranges(rows, 3)),
+    )
+
+
+def _plane(data: Data, start: int, end: int, pool: Executor | None) -> tuple[Plane, list[_LineSpan]]:
+    rows = _xspace.fields(data, start, end, _PLANE_DEPTH)
+    ids = rows[(rows[:, 0] == 1) & (rows[:, 1] == _VARINT), 2]
+    own = _ranges(rows, 6)
+    lines = _map(pool, lambda span: _line(data, span[0], span[1]), _ranges(rows, 3).tolist())
+    plane = Plane(
+        id=int(ids[-1]) if len(ids) else 0,
+        name=_last_text(data, _ranges(rows, 2)),
+        lines=[each.line for each in lines],
+        events=_event_names(data, _ranges(rows, 4)),
+        stat_names=_stat_names(data, _ranges(rows, 5)),
+        stats=_table(_xspace.own_stats(data, *_columns(own)), data),
+    )
+    return plane, lines
+
+
+def _line(data: Data, start: int, end: int) -> _LineSpan:
+    number, timestamp, name, display, count, marks = _xspace.line(data, start, end, EVENTS_PER_TASK)
+    seen = np.zeros(_xspace.SEEN_KEYS, np.uint8)
+
+    def read_stats(keys: Sequence[int]) -> StatTable:
+        wanted = np.array(sorted(set(keys)), np.int64)
+        if not seen[wanted % _xspace.SEEN_KEYS].any():
+            return empty_stats()
+        return _table(_xspace.line_stats(data, start, end, wanted), data)
+
+    line = Line(
+        id=number,
+        name=_text(data, *display) or _text(data, *name),
+        timestamp_ns=timestamp,
+        metadata_id=np.empty(count, np.int64),
+        offset_ps=np.empty(count, np.int64),
+        duration_ps=np.empty(count, np.int64),
+        read_stats=read_stats,
+    )
+    return _LineSpan(start, end, line, seen, marks)
+
+
+def _decode_events(data: Data, spans: Iterable[_LineSpan], pool: Executor | None) -> None:
+    tasks = [
+        (span, index, position) for span in spans for index, position in enumerate(span.marks.tolist())
+    ]
+
+    def decode(task: tuple[_LineSpan, int, int]) -> UInt8:
+        span, index, position = task
+        part = slice(index * EVENTS_PER_TASK, (index + 1) * EVENTS_PER_TASK)
+        line, seen = span.line, np.zeros(_xspace.SEEN_KEYS, np.uint8)
+        columns = line.metadata_id[part], line.offset_ps[part], line.duration_ps[part]
+        _xspace.events(data, position, span.end, *columns, seen)
+        return seen
+
+    for (span, _, _), seen in zip(tasks, _map(pool, decode, tasks), strict=True):
+        span.seen[:] |= seen
+
+
+def _map(pool: Executor | None, work: Callable[[_T], _R], tasks: Sequence[_T]) -> list[_R]:
+    if pool is None or len(tasks) < 2:
+        return [work(task) for task in tasks]
+    return list(pool.map(work, tasks))
+
+
+def _event_names(data: Data, ranges: Int64) -> EventNames:
+    table = _xspace.entries(data, *_columns(ranges), True)
+    # Of several entries under one key the last stays, as in a protobuf map.
+    order = np.argsort(table[:, 0], kind="stable")
+    keys = table[order, 0]
+    order = order[np.append(keys[1:] != keys[:-1], True)] if len(keys) else order
+    kept = table[order]
+    return EventNames(
+        ids=np.ascontiguousarray(kept[:, 0]),
+        names=_texts(data, kept[:, 1:3]),
+        display_names=_texts(data, kept[:, 3:5]),
+        stats=_table(_xspace.entry_stats(data, *_columns(ranges[order])), data),
+    )
+
+
+def _stat_names(data: Data, ranges: Int64) -> dict[int, str]:
+    table = _xspace.entries(data, *_columns(ranges), False)
+    return dict(zip(table[:, 0].tolist(), _texts(data, table[:, 1:3]), strict=True))
+
+
+def _table(columns: tuple[Int64, Int64, UInt8, np.ndarray, Int64], data: Data) -> StatTable:
+    return StatTable(*columns, heap=data)
+
+
+def _ranges(rows: Int64, number: int) -> Int64:
+    """Start and end of each field of that number that holds bytes or a message."""
+    return rows[(rows[:, 0] == number) & (rows[:, 1] == _BYTES), 2:4]
+
+
+def _columns(ranges: Int64) -> tuple[Int64, Int64]:
+    return np.ascontiguousarray(ranges[:, 0]), np.ascontiguousarray(ranges[:, 1])
+
+
+def _last_text(data: Data, ranges: Int64) -> str:
+    return _text(data, *ranges[-1].tolist()) if len(ranges) else ""
+
+
+def _texts(data: Data, ranges: Int64) -> list[str]:
+    return [_text(data, start, end) for start, end in ranges.tolist()]
+
+
+def _text(data: Data, start: int, end: int) -> str:
+    return str(data[start:end], "utf-8", "replace") if end > start else ""

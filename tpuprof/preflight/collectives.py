@@ -1,0 +1,145 @@
+"""The collectives of a compiled program: which instruction is one, of what kind, how many bytes it moves."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tpuprof.decode.hlo import Computation, HloModule, Instruction
+
+KINDS = (
+    "all-gather", "all-reduce", "reduce-scatter", "all-to-all", "ragged-all-to-all", "collective-permute",
+    "collective-broadcast",
+)  # fmt: skip
+ASYNC_START = "AsyncCollectiveStart"
+ASYNC_DONE = "AsyncCollectiveDone"
+_GROUPS_LISTED = re.compile(r"^\{\{([\d,]*)\}")
+_GROUPS_IOTA = re.compile(r"^\[(\d+),(\d+)\]")
+_THROUGH = frozenset({"copy", "bitcast", "copy-start", "copy-done", "convert", "reshape", "get-tuple-element", "slice",
+                      "slice-start", "slice-done", "transpose", "dynamic-slice", "all-gather", "fusion", "async-start",
+                      "custom-call"})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """One collective as the program performs it.
+
+    `bytes` is the size of the whole value on one device: what an all-gather gives, what a reduce-scatter,
+    all-reduce, all-to-all or permute takes. `group` is how many devices take part. `channel` tells the parts of
+    one asynchronous collective from another's.
+    """
+
+    kind: str
+    bytes: int
+    group: int
+    channel: str
+    role: str
+    source: str
+    op_name: str
+
+
+class Collectives:
+    """Finds the collectives of one module; `devices` is the size of a group that the program does not state."""
+
+    def __init__(self, module: HloModule, devices: int) -> None:
+        self._module = module
+        self._devices = devices
+        self._asynchronous = {
+            each.attributes["channel_id"]
+            for computation in module.computations.values()
+            if any(part.custom_call_target == ASYNC_START for part in computation)
+            for each in computation
+            if _plain_kind(each.opcode) and "channel_id" in each.attributes
+        }
+
+    def of(self, instruction: Instruction) -> Collective | None:
+        """The collective an instruction is, starts, continues or ends; None for anything else.
+
+        `role` is `sync`, `start`, `done` or `part` (a fusion that goes on with computing while the collective
+        that another instruction started is under way).
+        """
+        kind = _plain_kind(instruction.opcode)
+        if kind:
+            return _read(instruction, instruction, kind, _role(instruction.opcode), self._devices)
+        if instruction.opcode in ("fusion", "async-start", "call"):
+            return self._inside(instruction)
+        return None
+
+    def _inside(self, instruction: Instruction) -> Collective | None:
+        for name in instruction.called_names():
+            inner = self._module.computations.get(name)
+            found = next((each for each in inner if _plain_kind(each.opcode)), None) if inner else None
+            if inner is None or found is None:
+                continue
+            kind = _plain_kind(found.opcode)
+            if kind == "all-reduce" and any(each.opcode == "dynamic-slice" for each in inner):
+                # The TPU compiler writes a reduce-scatter as an all-reduce of which each device keeps its slice.
+                kind = "reduce-scatter"
+            return _read(instruction, found, kind, self._fused_role(instruction, inner, found), self._devices)
+        return None
+
+    def _fused_role(self, instruction: Instruction, inner: Computation, found: Instruction) -> str:
+        targets = {each.custom_call_target for each in inner if each.opcode == "custom-call"}
+        if instruction.opcode == "async-start" or ASYNC_START in targets:
+            return "start"
+        if ASYNC_DONE in targets:
+            return "done"
+        asynchronous = found.attributes.get("channel_id", "") in self._asynchronous
+        return "part" if instruction.opcode == "fusion" and asynchronous else "sync"
+
+
+def _read(outer: Instruction, found: Instruction, kind: str, role: str, devices: int) -> Collective:
+    size = _group_size(found.attributes.get("replica_groups", ""), devices)
+    shape = found.shape
+    if found.opcode.endswith("-start") and shape.is_tuple and len(shape.elements) > 1:
+        shape = shape.elements[1]
+    result = shape.bytes
+    whole = result * size if found.opcode.startswith("reduce-scatter") else result
+    return Collective(
+        kind, whole, size, found.attributes.get("channel_id", outer.name), role,
+        found.source or outer.source, found.op_name or outer.op_name,
+    )  # fmt: skip
+
+
+def gathered_weight(entry: Computation, instruction: Instruction, names: list[str]) -> str:
+    """The name of the parameter a collective's value comes from, empty where it is no parameter's.
+
+    Follows first operands through what only moves or views data.
+    """
+    seen: set[str] = set()
+    name = instruction.operands[0] if instruction.operands else ""
+    while name in entry.instructions and name not in seen:
+        seen.add(name)
+        each = entry.instructions[name]
+        if each.opcode == "parameter":
+            number = each.parameter_number or 0
+            return names[number] if number < len(names) else ""
+        if (
+            each.opcode not in _THROUGH
+            or not each.operands
+            or (each.opcode == "fusion" and len(each.operands) > 1)
+        ):
+            return ""
+        name = each.operands[0]
+    return ""
+
+
+def _plain_kind(opcode: str) -> str:
+    base = opcode.removesuffix("-start").removesuffix("-done")
+    return base if base in KINDS else ""
+
+
+def _role(opcode: str) -> str:
+    if opcode.endswith("-start"):
+        return "start"
+    return "done" if opcode.endswith("-done") else "sync"
+
+
+def _group_size(text: str, devices: int) -> int:
+    iota = _GROUPS_IOTA.match(text)
+    if iota:
+        return int(iota.group(2))
+    listed = _GROUPS_LISTED.match(text)
+    if listed and listed.group(1):
+        return listed.group(1).count(",") + 1
+    return devices

@@ -1,0 +1,257 @@
+"""Compiles graphs for targets in worker processes, with limits on time and memory, a cache, and progress."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tpuprof.errors import Code, TpuprofError
+from tpuprof.preflight import adapter
+from tpuprof.preflight.graphs import Graph
+from tpuprof.preflight.targets import Target
+
+CACHE_VERSION = 1
+# A step of a 48-layer loop takes a minute; half an hour is beyond what a compile of one chip's program has taken.
+TIME_LIMIT_S = 1800.0
+# Resident memory at which a compile is ended (bytes): the compiler of a large program takes a few GiB.
+MEMORY_LIMIT = 16 << 30
+_POLL_S = 0.2
+_FLAG_VARIABLES = ("LIBTPU_INIT_ARGS", "XLA_FLAGS")
+Progress = Callable[[str], None]
+
+
+@dataclass
+class Compiled:
+    """What came of one compile. `status` is compiled, out-of-memory, refused, unknown-target, time-limit,
+    memory-limit or crashed; `hlo_text` and `hlo_proto` are the optimized program, empty unless compiled.
+    """
+
+    graph: Graph
+    target: Target
+    status: str
+    seconds: float
+    memory: dict[str, int] = field(default_factory=dict)
+    cost: dict[str, float] = field(default_factory=dict)
+    error: str = ""
+    versions: dict[str, str] = field(default_factory=dict)
+    cached: bool = False
+    hlo_text: str = ""
+    hlo_proto: bytes = b""
+
+
+@dataclass
+class CompileOptions:
+    """How to compile: extra environment (flags), limits, workers at once, cache folder (None: no cache)."""
+
+    environment: dict[str, str] = field(default_factory=dict)
+    time_limit_s: float = TIME_LIMIT_S
+    memory_limit: int = MEMORY_LIMIT
+    workers: int = 1
+    cache: Path | None = None
+    python: str = sys.executable
+
+    def variables(self) -> dict[str, str]:
+        """The worker's whole environment."""
+        env = {**os.environ, **self.environment, **adapter.worker_environment()}
+        # The worker must import this very tpuprof, also when another Python runs it.
+        root = str(Path(__file__).resolve().parents[2])
+        env["PYTHONPATH"] = os.pathsep.join(part for part in (root, env.get("PYTHONPATH", "")) if part)
+        return env
+
+    def flags(self) -> dict[str, str]:
+        """The flags the compiler reads."""
+        env = self.variables()
+        return {name: env[name] for name in _FLAG_VARIABLES if env.get(name)}
+
+
+def default_cache() -> Path:
+    """The user's cache folder for compiled results."""
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("tpuprof")) / "preflight"
+
+
+def compile_all(
+    jobs: list[tuple[Graph, Target]], options: CompileOptions, progress: Progress
+) -> list[Compiled]:
+    """Compile each graph for its target, several at once where `options.workers` says so, in the jobs' order."""
+    versions = worker_versions(options)
+    if not versions["libtpu"] or not versions["jax"]:
+        raise TpuprofError(
+            Code.MISSING_EXTRA,
+            "Preflight needs jax and libtpu, which are not installed.",
+            "pip install 'tpuprof[xla]'.",
+        )
+    started, spent = time.monotonic(), []
+
+    def one(job: tuple[Graph, Target]) -> Compiled:
+        result = _compile_one(job[0], job[1], options, versions)
+        if not result.cached:
+            spent.append(result.seconds)
+        done = len(spent)
+        left = len(jobs) - done
+        estimate = (
+            f", about {left * sum(spent) / done / options.workers:.0f} s left" if spent and left > 0 else ""
+        )
+        how = "from cache" if result.cached else f"{result.seconds:.1f} s"
+        progress(
+            f"{job[1].name}: graph {job[0].number} {result.status} ({how}; "
+            f"{time.monotonic() - started:.0f} s so far{estimate})"
+        )
+        return result
+
+    with ThreadPoolExecutor(max(1, options.workers)) as pool:
+        return list(pool.map(one, jobs))
+
+
+def known_targets(targets: list[Target], options: CompileOptions) -> list[bool]:
+    """Which of these slices the installed libtpu describes."""
+    names = json.dumps([(each.topology, each.options) for each in targets])
+    command = [options.python, "-m", "tpuprof.preflight.worker", "--probe", names]
+    done = subprocess.run(
+        command, env=options.variables(), capture_output=True, text=True, timeout=300, check=False
+    )
+    try:
+        return [bool(each) for each in json.loads(done.stdout.strip().splitlines()[-1])]
+    except (ValueError, IndexError) as error:
+        raise TpuprofError(
+            Code.PREFLIGHT_COMPILE, f"libtpu's compiler does not start: {done.stderr.strip()[-300:]}",
+            "Check `tpuprof doctor`.",
+        ) from error  # fmt: skip
+
+
+def worker_versions(options: CompileOptions) -> dict[str, str]:
+    """Versions of the compiler's packages in the Python that runs the workers."""
+    if options.python == sys.executable:
+        return adapter.versions()
+    code = "from tpuprof.preflight import adapter; import json; print(json.dumps(adapter.versions()))"
+    done = subprocess.run(
+        [options.python, "-c", code], env=options.variables(), capture_output=True, text=True, check=False
+    )
+    return dict(json.loads(done.stdout or '{"jax": "", "jaxlib": "", "libtpu": ""}'))
+
+
+def cache_key(graph: Graph, target: Target, options: CompileOptions, versions: dict[str, str]) -> str:
+    """Name of a compile's result: graph, slice, flags, versions, and the format of this cache."""
+    parts = {
+        "graph": graph.fingerprint, "topology": target.topology, "options": target.options, "version": CACHE_VERSION,
+        "devices": target.devices, "flags": options.flags(), "versions": versions,
+    }  # fmt: skip
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:40]
+
+
+def _compile_one(graph: Graph, target: Target, options: CompileOptions, versions: dict[str, str]) -> Compiled:
+    entry = options.cache / cache_key(graph, target, options, versions) if options.cache else None
+    if entry is not None and (entry / "result.json").is_file():
+        try:
+            return _load(entry, graph, target, cached=True)
+        except (OSError, ValueError, KeyError):
+            shutil.rmtree(entry, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="tpuprof-preflight-") as name:
+        folder = Path(name)
+        result = _run_worker(folder, graph, target, options)
+        if result is not None:
+            return result
+        found = _load(folder, graph, target, cached=False)
+        if entry is not None and found.status in ("compiled", "out-of-memory"):
+            _store(folder, entry)
+        return found
+
+
+def _run_worker(folder: Path, graph: Graph, target: Target, options: CompileOptions) -> Compiled | None:
+    """Run one worker to its end; a result only where it was stopped or crashed."""
+    (folder / "graph.hlo.pb").write_bytes(graph.proto)
+    job = {
+        "folder": str(folder), "hlo": str(folder / "graph.hlo.pb"), "topology": target.topology,
+        "topology_options": target.options, "devices": graph.devices(target.devices), "spmd": graph.spmd,
+        "propagate": graph.propagate, "donors": graph.donors,
+    }  # fmt: skip
+    (folder / "job.json").write_text(json.dumps(job), "utf-8")
+    command = [options.python, "-m", "tpuprof.preflight.worker", str(folder / "job.json")]
+    started = time.monotonic()
+    with (folder / "log.txt").open("wb") as log:
+        worker = subprocess.Popen(command, env=options.variables(), stdout=log, stderr=log)
+        try:
+            stopped = _watch(worker, started, options)
+        finally:
+            if worker.poll() is None:
+                worker.kill()
+                worker.wait()
+    seconds = time.monotonic() - started
+    if stopped:
+        return Compiled(graph, target, stopped, seconds, error=_limit_text(stopped, options))
+    if not (folder / "result.json").is_file():
+        text = (folder / "log.txt").read_text("utf-8", "replace")
+        return Compiled(
+            graph, target, "crashed", seconds, error=f"exit {worker.returncode}: {text.strip()[-2000:]}"
+        )
+    return None
+
+
+def _watch(worker: subprocess.Popen[bytes], started: float, options: CompileOptions) -> str:
+    """Wait for a worker; the limit it broke, empty where it ended by itself."""
+    while True:
+        try:
+            worker.wait(_POLL_S)
+        except subprocess.TimeoutExpired:
+            if time.monotonic() - started > options.time_limit_s:
+                return "time-limit"
+            if _resident(worker.pid) > options.memory_limit:
+                return "memory-limit"
+        else:
+            return ""
+
+
+def _limit_text(stopped: str, options: CompileOptions) -> str:
+    if stopped == "time-limit":
+        return f"the compiler was stopped after {options.time_limit_s:.0f} s (--time-limit)"
+    return (
+        f"the compiler was stopped at {options.memory_limit / (1 << 30):.1f} GiB of memory (--memory-limit)"
+    )
+
+
+def _resident(pid: int) -> int:
+    """Resident bytes of a process, 0 where the system does not tell."""
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text("ascii").split()[1])
+    except (OSError, ValueError, IndexError):
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def _load(folder: Path, graph: Graph, target: Target, cached: bool) -> Compiled:
+    result: dict[str, Any] = json.loads((folder / "result.json").read_text("utf-8"))
+    found = Compiled(graph, target, result["status"], result.get("compile_seconds", 0.0), cached=cached)
+    found.memory, found.cost = result.get("memory", {}), result.get("cost", {})
+    found.error, found.versions = result.get("error", ""), result.get("versions", {})
+    if found.status == "compiled":
+        found.hlo_text = gzip.decompress((folder / "optimized.hlo.txt.gz").read_bytes()).decode(
+            "utf-8", "replace"
+        )
+        found.hlo_proto = gzip.decompress((folder / "optimized.hlo.pb.gz").read_bytes())
+    return found
+
+
+def _store(folder: Path, entry: Path) -> None:
+    """Put a result into the cache in one move, so that another process never sees half of it."""
+    entry.parent.mkdir(parents=True, exist_ok=True)
+    staging = Path(tempfile.mkdtemp(dir=entry.parent, prefix=".new-"))
+    for name in ("result.json", "optimized.hlo.txt.gz", "optimized.hlo.pb.gz"):
+        if (folder / name).is_file():
+            shutil.copy(folder / name, staging / name)
+    try:
+        staging.rename(entry)
+    except OSError:
+        shutil.rmtree(staging, ignore_errors=True)

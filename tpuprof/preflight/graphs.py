@@ -1,0 +1,158 @@
+"""A traced graph made ready for the compiler: donated buffers, sharding freedom, the user's source lines."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tpuprof.decode import hlo_pb2
+from tpuprof.decode.hlo_proto import parse_module_proto
+from tpuprof.preflight.collectives import KINDS
+
+_LIBRARY_PARTS = tuple(
+    f"{os.sep}{part}" for part in (f"site-packages{os.sep}", f"dist-packages{os.sep}", f"lib{os.sep}python3.")
+)
+# Frames that are there only because the script runs under preflight's dispatch mode.
+_TRACER_PARTS = (
+    f"{os.sep}tpuprof{os.sep}preflight{os.sep}",
+    f"torch{os.sep}_ops.py",
+    "_python_dispatch.py",
+    "<frozen",
+)
+# What of a library's path depends on where it is installed.
+_ENVIRONMENT = re.compile(
+    rb"^.*[/\\](?:site-packages|dist-packages|lib[/\\]python3\.\d+)[/\\]|^.*[/\\](?=tpuprof[/\\]preflight[/\\])"
+)
+
+
+@dataclass
+class Graph:
+    """One distinct graph of a script, as `intercept` wrote it.
+
+    `kind` is `step` for a whole step, else what made torch_xla run it. `parameter_names` has one entry an HLO
+    parameter, empty where no module or optimizer knows the tensor. `propagate` says for which parameters the
+    compiler may choose the sharding, `donors` numbers those whose buffers outputs may take.
+    With `spmd` one program is spread over the devices, `replicated` ones exchange values as copies of each other;
+    any other runs on one device.
+    """
+
+    number: int
+    key: str
+    kind: str
+    count: int
+    proto: bytes
+    parameter_names: list[str] = field(default_factory=list)
+    output_names: list[str] = field(default_factory=list)
+    propagate: list[bool] = field(default_factory=list)
+    donors: list[int] = field(default_factory=list)
+    frames: list[str] = field(default_factory=list)
+    spmd: bool = False
+    replicated: bool = False
+    warnings: list[str] = field(default_factory=list)
+
+    def devices(self, available: int) -> int:
+        """How many of a slice's devices the program runs on."""
+        return available if self.spmd or self.replicated else 1
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of what is compiled: the program with its donations and sharding freedom."""
+        digest = hashlib.sha256(self.proto)
+        digest.update(bytes(self.propagate))
+        digest.update(repr(self.donors).encode())
+        digest.update(b"spmd" if self.spmd else b"")
+        return digest.hexdigest()
+
+
+def load_graph(folder: Path, entry: dict[str, Any], spmd: bool) -> Graph:
+    """Read a graph of the manifest and make it ready for the compiler."""
+    module = parse_module_proto((folder / entry["file"]).read_bytes())
+    graph = Graph(entry["number"], entry["hash"], entry["kind"], entry["count"], b"", spmd=spmd)
+    graph.frames = entry["frames"]
+    graph.replicated = not spmd and any(
+        each.opcode.decode() in KINDS
+        for computation in module.computations
+        for each in computation.instructions
+    )
+    graph.output_names = entry["output_names"]
+    parameters = _parameters(module)
+    known = entry["parameters"]
+    if _shapes_agree(parameters, known):
+        graph.parameter_names = [each["name"] for each in known]
+        graph.donors = list(entry["donors"])
+        graph.propagate = [
+            spmd and not each.HasField("sharding") and not info["made"]
+            for each, info in zip(parameters, known, strict=True)
+        ]
+    else:
+        graph.parameter_names = [""] * len(parameters)
+        graph.propagate = [False] * len(parameters)
+        graph.warnings.append(
+            "Parameters could not be matched with tensors, so no buffer is donated: memory is too high"
+        )
+    use_script_lines(module)
+    module.name = module.name.replace(b"IrToHlo", b"SyncTensorsGraph")
+    graph.proto = module.SerializeToString(deterministic=True)
+    return graph
+
+
+def use_script_lines(module: hlo_pb2.HloModuleProto) -> None:
+    """Give each instruction the innermost source line that is not a library's.
+
+    Ops of the backward have no Python stack of the script: they keep a library's line, or none where all
+    that is left is the tracer itself.
+    """
+    frames = module.stack_frame_index
+    chosen = {index + 1: _script_frame(frames, index + 1) for index in range(len(frames.stack_frames))}
+    for computation in module.computations:
+        for instruction in computation.instructions:
+            metadata = instruction.metadata
+            place = chosen.get(metadata.stack_frame_id)
+            if place is not None:
+                metadata.source_file, metadata.source_line = place
+                metadata.stack_frame_id = 0
+            if metadata.source_file:
+                metadata.source_file = _portable(metadata.source_file)
+    for index, name in enumerate(frames.file_names):
+        frames.file_names[index] = _portable(name)
+
+
+def _portable(name: bytes) -> bytes:
+    """`torch/nn/functional.py` of a library's file and `train.py` of one below the working directory.
+
+    So a graph is the same wherever environment and project lie; other names stay as they are.
+    """
+    inside = _ENVIRONMENT.sub(b"", name)
+    return inside if inside != name else name.removeprefix(os.fsencode(os.getcwd() + os.sep))
+
+
+def _script_frame(frames: hlo_pb2.StackFrameIndexProto, frame_id: int) -> tuple[bytes, int]:
+    library: tuple[bytes, int] = (b"", 0)
+    seen = 0
+    while 0 < frame_id <= len(frames.stack_frames) and seen < len(frames.stack_frames):
+        frame = frames.stack_frames[frame_id - 1]
+        location = frames.file_locations[frame.file_location_id - 1]
+        name = bytes(frames.file_names[location.file_name_id - 1])
+        text = name.decode("utf-8", "replace")
+        if not any(part in text for part in (*_LIBRARY_PARTS, *_TRACER_PARTS)):
+            return name, location.line
+        if not library[0] and not any(part in text for part in _TRACER_PARTS):
+            library = name, location.line
+        frame_id, seen = frame.parent_frame_id, seen + 1
+    return library
+
+
+def _parameters(module: hlo_pb2.HloModuleProto) -> list[hlo_pb2.HloInstructionProto]:
+    entry = next(each for each in module.computations if each.id == module.entry_computation_id)
+    found = [each for each in entry.instructions if each.opcode == b"parameter"]
+    return sorted(found, key=lambda each: each.parameter_number)
+
+
+def _shapes_agree(parameters: list[hlo_pb2.HloInstructionProto], known: list[dict[str, Any]]) -> bool:
+    return len(parameters) == len(known) and all(
+        list(each.shape.dimensions) == info["shape"] for each, info in zip(parameters, known, strict=True)
+    )

@@ -1,0 +1,203 @@
+"""What preflight says of one graph on one target: memory, predicted step time and its parts, collectives."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from tpuprof.decode.hlo import HloModule
+from tpuprof.decode.hlo_text import parse_hlo_text
+from tpuprof.preflight.collectives import Collective, gathered_weight
+from tpuprof.preflight.compiler import Compiled
+from tpuprof.preflight.flops import computation_flops
+from tpuprof.preflight.memory import Memory, memory_dict, read_memory, read_refusal
+from tpuprof.preflight.schedule import Schedule, Work, play
+from tpuprof.units import ps_to_ms
+
+_LAYER = re.compile(r"^(.*?\b(?:layers?|blocks?|h)\.\d+)\b")
+# Share of a step from which on it is said that the compiler did not price it; below it no verdict turns on that.
+GUESSED_SHARE = 0.1
+TRUST = (
+    "Predicted, not measured: each op's time is the compiler's own cycle estimate over the chip's clock, within 1.5x "
+    "of FLOPs over peak for large matmuls; collectives and host copies are bytes over stated link speeds, alone on "
+    "the link; what the host does between steps is not in it. Trust differences between two predictions more than "
+    "either one."
+)
+
+
+@dataclass
+class CollectiveRow:
+    """Collectives of one kind that move the same weight or stem from the same line. Bytes and time a step."""
+
+    kind: str
+    count: int
+    bytes: int
+    group: int
+    asynchronous: bool
+    layer: str
+    weight: str
+    source: str
+    op: str
+
+
+@dataclass
+class Prediction:
+    """One graph on one target. `schedule` and `module` are None where the compiler gave no program."""
+
+    compiled: Compiled
+    memory: Memory | None
+    module: HloModule | None = None
+    schedule: Schedule | None = None
+    flops: int | None = None
+    collectives: list[CollectiveRow] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def step_ms(self) -> float | None:
+        """Predicted device time of one step, None where there is no program."""
+        return ps_to_ms(self.schedule.duration) if self.schedule else None
+
+    @property
+    def mfu_bound(self) -> float | None:
+        """FLOPs over what the chip could do in the predicted step: the host can only lower it."""
+        if self.schedule is None or not self.schedule.duration or self.flops is None:
+            return None
+        peak = self.compiled.target.chip.peak_flops_per_s
+        return self.flops / (self.schedule.duration / 1e12) / peak
+
+
+def predict(compiled: Compiled) -> Prediction:
+    """Read a compile's result."""
+    graph, target = compiled.graph, compiled.target
+    if compiled.status == "out-of-memory":
+        return Prediction(compiled, read_refusal(compiled.error, graph, target))
+    if compiled.status != "compiled":
+        return Prediction(compiled, None)
+    module = parse_hlo_text(compiled.hlo_text)
+    schedule = play(module, target)
+    found = Prediction(compiled, read_memory(compiled.memory, module, graph, target), module, schedule)
+    found.flops = computation_flops(module, module.entry)
+    found.collectives = _collective_rows(schedule, module, graph.parameter_names)
+    found.warnings = _warnings(schedule)
+    return found
+
+
+def prediction_dict(found: Prediction) -> dict[str, Any]:
+    """Plain values for JSON; what is unavailable is None with a `why` beside it."""
+    compiled = found.compiled
+    chip = compiled.target.chip
+    return {
+        "target": compiled.target.name,
+        "topology": compiled.target.topology,
+        "devices": compiled.graph.devices(compiled.target.devices),
+        "chips": compiled.target.chips,
+        "graph": {"number": compiled.graph.number, "hash": compiled.graph.key, "spmd": compiled.graph.spmd},
+        "status": compiled.status,
+        "why": compiled.error if compiled.status not in ("compiled", "out-of-memory") else "",
+        "compile_seconds": round(compiled.seconds, 3),
+        "cached": compiled.cached,
+        "versions": compiled.versions,
+        "memory": memory_dict(found.memory) if found.memory else None,
+        "predicted": _time_dict(found),
+        "flops_per_device": found.flops,
+        "mfu_bound": found.mfu_bound,
+        "collectives": [_row_dict(row) for row in found.collectives],
+        "offload_bytes": dict(found.schedule.offload) if found.schedule else {},
+        "assumptions": {
+            "clock_hz": chip.clock_hz, "clock_source": chip.clock_source, "peak_flops_per_s": chip.peak_flops_per_s,
+            "hbm_bytes_per_s": chip.hbm_bytes_per_s, "ici_bytes_per_s_per_link": chip.ici_bytes_per_s,
+            "ici_links": compiled.target.links, "host_bytes_per_s": chip.host_bytes_per_s,
+            "host_source": chip.host_source,
+        },
+        "trust": TRUST,
+        "warnings": found.warnings,
+    }  # fmt: skip
+
+
+def split_ms(schedule: Schedule) -> dict[str, float]:
+    """A predicted step's time by part, in ms; the parts sum to the step.
+
+    `idle` is the core waiting for its own prefetches from HBM; idleness between steps is the host's and unknown.
+    """
+    return {
+        "compute": ps_to_ms(schedule.totals[Work.COMPUTE]),
+        "collective_exposed": ps_to_ms(schedule.totals[Work.COLLECTIVE]),
+        "offload_exposed": ps_to_ms(schedule.totals[Work.OFFLOAD]),
+        "idle": ps_to_ms(schedule.totals[Work.PREFETCH]),
+    }
+
+
+def _time_dict(found: Prediction) -> dict[str, Any] | None:
+    schedule = found.schedule
+    if schedule is None:
+        return None
+    return {
+        "step_ms": found.step_ms,
+        "split_ms": split_ms(schedule),
+        "hidden_ms": {
+            "collective": ps_to_ms(schedule.hidden[Work.COLLECTIVE]),
+            "offload": ps_to_ms(schedule.hidden[Work.OFFLOAD]),
+        },
+        "priced_without_compiler": {"ms": ps_to_ms(schedule.guessed_ps), "times_by_op": schedule.guessed},
+    }
+
+
+def _row_dict(row: CollectiveRow) -> dict[str, Any]:
+    return {
+        "kind": row.kind, "count": row.count, "bytes": row.bytes, "devices": row.group, "async": row.asynchronous,
+        "layer": row.layer, "weight": row.weight, "source": row.source, "op": row.op,
+    }  # fmt: skip
+
+
+def _collective_rows(schedule: Schedule, module: HloModule, names: list[str]) -> list[CollectiveRow]:
+    rows: dict[tuple[str, ...], CollectiveRow] = {}
+    for collective, count in schedule.collectives.items():
+        computation, instruction = schedule.collective_at[collective]
+        weight = gathered_weight(module.computations[computation], instruction, names)
+        row = _row(collective, count, weight)
+        key = (row.kind, row.weight, row.source, row.op, str(row.group), str(row.asynchronous))
+        if key in rows:
+            rows[key].count += row.count
+            rows[key].bytes += row.bytes
+        else:
+            rows[key] = row
+    return sorted(rows.values(), key=lambda row: -row.bytes)
+
+
+def _row(collective: Collective, count: int, weight: str) -> CollectiveRow:
+    layer = _LAYER.match(weight)
+    return CollectiveRow(
+        collective.kind, count, collective.bytes * count, collective.group, collective.role == "start",
+        layer.group(1) if layer else "", weight, collective.source, collective.op_name,
+    )  # fmt: skip
+
+
+def collectives_by_kind(rows: list[CollectiveRow]) -> dict[str, tuple[int, int]]:
+    """(count, bytes) a step by kind, most bytes first."""
+    counts: Counter[str] = Counter()
+    sizes: Counter[str] = Counter()
+    for row in rows:
+        counts[row.kind] += row.count
+        sizes[row.kind] += row.bytes
+    return {kind: (counts[kind], size) for kind, size in sizes.most_common()}
+
+
+def _warnings(schedule: Schedule) -> list[str]:
+    found = []
+    if schedule.unknown_loops:
+        names = ", ".join(schedule.unknown_loops[:3])
+        found.append(
+            f"{len(schedule.unknown_loops)} loops have no known trip count and are counted once: {names}"
+        )
+    if schedule.guessed_ps > GUESSED_SHARE * schedule.duration:
+        share = schedule.guessed_ps / schedule.duration
+        found.append(f"{share:.0%} of the step is ops without a compiler estimate, priced by bytes and FLOPs")
+    custom = [name for name in schedule.guessed if name == "tpu_custom_call"]
+    if custom:
+        found.append(
+            f"{schedule.guessed['tpu_custom_call']} Pallas kernels have no estimate: they are priced by the bytes "
+            "they write"
+        )
+    return found

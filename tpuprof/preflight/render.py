@@ -1,0 +1,185 @@
+"""Preflight's results as text for a terminal. Every number comes from the predictions."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from tpuprof.preflight.prediction import TRUST, Prediction, collectives_by_kind, split_ms
+from tpuprof.preflight.run import Outcome
+from tpuprof.units import format_bytes, format_ms, format_share
+
+ROWS = 8
+_PARTS = {"compute": "compute", "collective_exposed": "exposed collectives", "offload_exposed": "exposed host copies",
+          "idle": "waiting for HBM prefetch"}  # fmt: skip
+
+
+def render(outcome: Outcome, console: Console) -> None:
+    """One block a target, with the script's graphs above."""
+    for devices, trace in outcome.traces.items():
+        kinds = "repeats" if trace.is_steady else "never repeated"
+        how = "SPMD over" if trace.spmd else "one program a device of"
+        console.print(
+            f"[bold]{escape(outcome.variant.label)}[/]: {len(trace.graphs)} distinct graph(s), the step {kinds}; "
+            f"{how} {devices} device(s)"
+        )
+        for warning in trace.warnings:
+            console.print(f"! {escape(warning)}", soft_wrap=True)
+    for found in outcome.predictions:
+        console.print()
+        render_prediction(found, console)
+    if any(found.schedule for found in outcome.predictions):
+        console.print(f"\n{TRUST}")
+
+
+def render_prediction(found: Prediction, console: Console) -> None:
+    """One target: verdict, memory, time, collectives."""
+    compiled = found.compiled
+    used = compiled.graph.devices(compiled.target.devices)
+    console.print(
+        f"[bold]{escape(compiled.target.name)}[/] ({compiled.target.topology}, {used} of {compiled.target.devices} "
+        f"device(s)), graph {compiled.graph.number}: {verdict(found)}",
+        soft_wrap=True,
+    )
+    if compiled.status not in ("compiled", "out-of-memory"):
+        console.print(f"  {escape(compiled.error[:600])}", soft_wrap=True)
+        return
+    cached = " (from cache)" if compiled.cached else ""
+    console.print(f"  compile {compiled.seconds:.1f} s{cached}")
+    _memory(found, console)
+    _time(found, console)
+    _collectives(found, console)
+    for warning in found.warnings:
+        console.print(f"  ! {escape(warning)}", soft_wrap=True)
+
+
+def verdict(found: Prediction) -> str:
+    """Fits or not and by how much; the status where the compiler gave no answer."""
+    if found.memory is None:
+        return found.compiled.status
+    if found.memory.fits:
+        spare = found.memory.capacity - (found.memory.total or 0)
+        return f"fits, {format_bytes(spare)} of {format_bytes(found.memory.capacity)} HBM to spare"
+    short, capacity = format_bytes(found.memory.shortfall), format_bytes(found.memory.capacity)
+    return f"does not fit: {short} too much for {capacity} HBM"
+
+
+def _memory(found: Prediction, console: Console) -> None:
+    memory = found.memory
+    if memory is None:
+        return
+    parts = ", ".join(
+        f"{kind} {format_bytes(size)}" for kind, size in memory.kinds.items() if size or kind != "host"
+    )
+    total = format_bytes(memory.total) if memory.total is not None else "unavailable"
+    console.print(f"  HBM {total} a device: {parts}", soft_wrap=True)
+    table = Table(box=None, padding=(0, 2), title=None)
+    for column in ("largest buffers", "kind", "bytes", "shape", "made at"):
+        table.add_column(column, justify="right" if column == "bytes" else "left", overflow="fold")
+    for each in memory.buffers[:ROWS]:
+        table.add_row(
+            escape(each.name), each.kind, format_bytes(each.bytes), escape(each.shape.split("{")[0]),
+            escape(short_source(each.source) or each.op_name),
+        )  # fmt: skip
+    console.print(table)
+
+
+def short_source(source: str) -> str:
+    """`folder/file:line` of a source path: enough to find it, short enough for a table."""
+    return "/".join(source.replace("\\", "/").split("/")[-2:])
+
+
+def _time(found: Prediction, console: Console) -> None:
+    if found.schedule is None or found.step_ms is None:
+        return
+    parts = [
+        f"{_PARTS[key]} {format_ms(value)}"
+        for key, value in split_ms(found.schedule).items()
+        if value or key == "compute"
+    ]
+    bound = f", at most {format_share(found.mfu_bound)} MFU" if found.mfu_bound is not None else ""
+    console.print(f"  predicted step {format_ms(found.step_ms)}: {', '.join(parts)}{bound}", soft_wrap=True)
+    if found.flops is not None:
+        console.print(f"  {found.flops / 1e12:.3g} TFLOP a device and step in matrix products")
+    for direction, size in sorted(found.schedule.offload.items()):
+        console.print(f"  host offload: {format_bytes(size)} a step {direction.replace('_', ' ')}")
+
+
+def _collectives(found: Prediction, console: Console) -> None:
+    if not found.collectives:
+        return
+    kinds = "; ".join(
+        f"{count} {kind} of {format_bytes(size)}"
+        for kind, (count, size) in collectives_by_kind(found.collectives).items()
+    )
+    console.print(f"  collectives a step: {kinds}", soft_wrap=True)
+    table = Table(box=None, padding=(0, 2))
+    for column in ("largest collectives", "times", "bytes", "what", "from"):
+        table.add_column(column, justify="right" if column in ("times", "bytes") else "left", overflow="fold")
+    for row in found.collectives[:ROWS]:
+        label = f"{row.kind} (async)" if row.asynchronous else row.kind
+        table.add_row(
+            label,
+            str(row.count),
+            format_bytes(row.bytes),
+            escape(row.weight or row.op),
+            escape(short_source(row.source)),
+        )
+    console.print(table)
+
+
+def render_comparison(outcomes: list[Outcome], console: Console) -> None:
+    """Steady steps of several variants side by side, one row a target and variant."""
+    table = Table(box=None, padding=(0, 2))
+    for column in ("target", "variant", "compile", "code", "HBM", "verdict", "step", "exposed", "MFU <="):
+        table.add_column(column, overflow="fold")
+    names = [found.compiled.target.name for found in outcomes[0].predictions]
+    for name in dict.fromkeys(names):
+        for outcome in outcomes:
+            for found in outcome.steady():
+                if found.compiled.target.name == name:
+                    table.add_row(*_comparison_row(outcome, found))
+    console.print(table)
+
+
+def render_sweep(outcomes: list[Outcome], console: Console) -> None:
+    """The comparison table of all values, and the largest that fits on each target."""
+    render_comparison(outcomes, console)
+    for name, label in largest_fitting(outcomes).items():
+        console.print(
+            f"{escape(name)}: " + (f"{escape(label)} is the largest that fits" if label else "none fits")
+        )
+
+
+def largest_fitting(outcomes: list[Outcome]) -> dict[str, str]:
+    """The last value that fits, by target; empty text where none does."""
+    best: dict[str, str] = {}
+    for outcome in outcomes:
+        for found in outcome.steady():
+            name = found.compiled.target.name
+            best.setdefault(name, "")
+            if found.memory is not None and found.memory.fits:
+                best[name] = outcome.variant.label
+    return best
+
+
+def _comparison_row(outcome: Outcome, found: Prediction) -> list[str]:
+    memory, schedule = found.memory, found.schedule
+    code = memory.kinds.get("code") if memory else None
+    exposed = (
+        sum(value for key, value in split_ms(schedule).items() if key.endswith("_exposed"))
+        if schedule
+        else None
+    )
+    return [
+        escape(found.compiled.target.name),
+        escape(outcome.variant.label),
+        f"{found.compiled.seconds:.1f} s",
+        format_bytes(code) if code is not None else "-",
+        format_bytes(memory.total) if memory and memory.total is not None else "-",
+        verdict(found).split(",")[0].split(":")[0],
+        format_ms(found.step_ms) if found.step_ms is not None else "-",
+        format_ms(exposed) if exposed is not None else "-",
+        format_share(found.mfu_bound) if found.mfu_bound is not None else "-",
+    ]

@@ -1,0 +1,171 @@
+"""Preflight as a whole: trace the script, compile its graphs for each target, predict."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from tpuprof.errors import Code, TpuprofError
+from tpuprof.preflight.compiler import CompileOptions, compile_all, known_targets
+from tpuprof.preflight.graphs import Graph
+from tpuprof.preflight.prediction import Prediction, predict, prediction_dict
+from tpuprof.preflight.script import ScriptRun, Trace, trace_script
+from tpuprof.preflight.targets import Target, known_names, parse_target
+
+SCHEMA = "tpuprof.preflight/1"
+_SWEEP = re.compile(r"^([A-Za-z_][\w-]*)=(.+)$")
+Progress = Callable[[str], None]
+
+
+@dataclass
+class Variant:
+    """One thing to preflight: a script with its settings, under a label."""
+
+    label: str
+    run: ScriptRun
+
+
+@dataclass
+class Outcome:
+    """A variant's traces by number of devices, and its predictions: one a target and graph, targets in order."""
+
+    variant: Variant
+    traces: dict[int, Trace] = field(default_factory=dict)
+    predictions: list[Prediction] = field(default_factory=list)
+
+    def trace_of(self, found: Prediction) -> Trace:
+        """The trace a prediction's graph comes from."""
+        return next(each for each in self.traces.values() if found.compiled.graph in each.graphs)
+
+    def steady(self) -> list[Prediction]:
+        """The predictions of the steady step, one a target."""
+        return [each for each in self.predictions if each.compiled.graph is self.trace_of(each).steady]
+
+
+def parse_targets(names: list[str], options: CompileOptions) -> list[Target]:
+    """Targets by name; raises `TpuprofError` where a name is unknown, to us or to the installed libtpu."""
+    targets = [parse_target(name) for name in names]
+    for target, known in zip(targets, known_targets(targets, options), strict=True):
+        if not known:
+            candidates = [parse_target(name) for name in known_names()]
+            answers = known_targets(candidates, options)
+            listed = ", ".join(each.name for each, yes in zip(candidates, answers, strict=True) if yes)
+            raise TpuprofError(
+                Code.UNKNOWN_TARGET,
+                f"The installed libtpu cannot compile for {target.name}.",
+                f"It knows {listed}.",
+            )
+    return targets
+
+
+def preflight(
+    variant: Variant, targets: list[Target], options: CompileOptions, all_graphs: bool, progress: Progress
+) -> Outcome:
+    """Trace a variant once for each number of devices and compile its steady step (or every graph)."""
+    outcome = Outcome(variant)
+    jobs: list[tuple[Graph, Target]] = []
+    options = replace(options, environment={**options.environment, **variant.run.environment})
+    for target in targets:
+        if target.devices not in outcome.traces:
+            outcome.traces[target.devices] = _trace(variant, target.devices, progress)
+        trace = outcome.traces[target.devices]
+        graphs = trace.graphs if all_graphs else [trace.steady]
+        jobs += [(graph, target) for graph in graphs]
+    progress(f"{variant.label}: compiling {len(jobs)} program(s)")
+    outcome.predictions = [predict(each) for each in compile_all(jobs, options, progress)]
+    return outcome
+
+
+def sweep_values(text: str) -> tuple[str, list[str]]:
+    """`batch=8,16,32` as a name and its values, numbers in rising order; raises `TpuprofError` (USAGE)."""
+    found = _SWEEP.match(text)
+    values = [each.strip() for each in found.group(2).split(",") if each.strip()] if found else []
+    if found is None or not values:
+        message = f"--sweep {text!r} is not NAME=VALUE,VALUE..."
+        raise TpuprofError(Code.USAGE, message, "For example --sweep batch=8,16,32.")
+    try:
+        values.sort(key=float)
+    except ValueError as error:
+        raise TpuprofError(Code.USAGE, f"--sweep {text!r} has a value that is no number.") from error
+    return found.group(1), values
+
+
+def with_setting(run: ScriptRun, name: str, value: str) -> ScriptRun:
+    """A script run with one setting changed.
+
+    `{name}` in an argument is replaced; else a name in capitals is an environment variable; else it is the
+    script's option `--name`, replaced where it is given and appended where it is not.
+    """
+    mark = "{" + name + "}"
+    if any(mark in each for each in run.arguments):
+        return replace(run, arguments=[each.replace(mark, value) for each in run.arguments])
+    if name.isupper():
+        return replace(run, environment={**run.environment, name: value})
+    option, arguments = f"--{name}", list(run.arguments)
+    for index, each in enumerate(arguments):
+        if each == option and index + 1 < len(arguments):
+            arguments[index + 1] = value
+            return replace(run, arguments=arguments)
+        if each.startswith(f"{option}="):
+            arguments[index] = f"{option}={value}"
+            return replace(run, arguments=arguments)
+    return replace(run, arguments=[*arguments, option, value])
+
+
+def sweep(
+    base: Variant, setting: str, targets: list[Target], options: CompileOptions, progress: Progress
+) -> list[Outcome]:
+    """Preflight rising values of a setting; a target drops out at its first value that does not fit."""
+    name, values = sweep_values(setting)
+    outcomes, left = [], list(targets)
+    for value in values:
+        if not left:
+            break
+        variant = Variant(f"{name}={value}", with_setting(base.run, name, value))
+        outcome = preflight(variant, left, options, False, progress)
+        outcomes.append(outcome)
+        fitting = [found for found in outcome.predictions if found.memory is not None and found.memory.fits]
+        left = [found.compiled.target for found in fitting]
+    return outcomes
+
+
+def outcome_dict(outcome: Outcome) -> dict[str, Any]:
+    """Plain values for JSON."""
+    run = outcome.variant.run
+    return {
+        "label": outcome.variant.label,
+        "script": run.script,
+        "arguments": run.arguments,
+        "environment": run.environment,
+        "traces": [_trace_dict(devices, trace) for devices, trace in outcome.traces.items()],
+        "targets": [prediction_dict(found) for found in outcome.predictions],
+    }
+
+
+def _trace(variant: Variant, devices: int, progress: Progress) -> Trace:
+    progress(f"{variant.label}: tracing {variant.run.script} for {devices} device(s), without running it")
+    with tempfile.TemporaryDirectory(prefix="tpuprof-trace-") as folder:
+        trace = trace_script(replace(variant.run, devices=devices), Path(folder))
+    progress(f"{variant.label}: {len(trace.graphs)} distinct graph(s) in {trace.seconds:.1f} s")
+    return trace
+
+
+def _trace_dict(devices: int, trace: Trace) -> dict[str, Any]:
+    return {
+        "devices": devices,
+        "spmd": trace.spmd,
+        "distinct_graphs": len(trace.graphs),
+        "steady": trace.is_steady,
+        "trace_seconds": round(trace.seconds, 3),
+        "values_read_back": trace.reads,
+        "weights_never_made_bytes": trace.unmade_bytes,
+        "graphs": [
+            {"number": g.number, "hash": g.key, "kind": g.kind, "count": g.count, "where": g.frames[:1]}
+            for g in trace.graphs
+        ],
+        "warnings": trace.warnings,
+    }

@@ -1,0 +1,82 @@
+"""Writes a prediction as a run folder, which everything that reads captures reads too."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tpuprof.errors import Code, TpuprofError
+from tpuprof.preflight.predicted_trace import predicted_xspace
+from tpuprof.preflight.prediction import Prediction, prediction_dict
+from tpuprof.preflight.script import Trace
+
+HOST = "predicted"
+SCHEMA = "tpuprof.run/1"
+
+
+def write_run(folder: Path, found: Prediction, trace: Trace, command: list[str]) -> Path:
+    """Write one prediction with a program into `folder` and return it; an older prediction there is replaced.
+
+    Raises `TpuprofError` (OUTPUT_EXISTS) where the folder holds anything else.
+    """
+    _clear(folder)
+    now = datetime.now(UTC)
+    session = folder / "plugins" / "profile" / now.strftime("%Y_%m_%d_%H_%M_%S")
+    session.mkdir(parents=True)
+    (session / f"{HOST}.xplane.pb").write_bytes(predicted_xspace(found, HOST, int(now.timestamp() * 1e9)))
+    ours = folder / "tpuprof"
+    (ours / "graphs").mkdir(parents=True)
+    graph = found.compiled.graph
+    (ours / "graphs" / f"{graph.key}.hlo.pb").write_bytes(graph.proto)
+    info = run_info(found, trace, command)
+    (ours / "run.json").write_text(json.dumps(info, indent=1), "utf-8")
+    return folder
+
+
+def run_info(found: Prediction, trace: Trace, command: list[str]) -> dict[str, Any]:
+    """What run.json says of a predicted run."""
+    target = found.compiled.target
+    devices = found.compiled.graph.devices(target.devices)
+    return {
+        "schema": SCHEMA,
+        "predicted": True,
+        "note": "Times are a prediction of tpuprof preflight from the TPU compiler's schedule, not a measurement.",
+        "versions": {**trace.versions, **found.compiled.versions},
+        "device": {
+            "type": "TPU",
+            "kind": target.chip.device_type,
+            "global_count": devices,
+            "local_count": devices,
+        },
+        "topology": target.topology,
+        "host": HOST,
+        "command": command,
+        "model": {"spmd": trace.spmd},
+        "graphs": len(trace.graphs),
+        "warnings": [*trace.warnings, *found.warnings],
+        "preflight": prediction_dict(found),
+    }
+
+
+def _clear(folder: Path) -> None:
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise TpuprofError(Code.OUTPUT_EXISTS, f"{folder} is a file.", "Choose another folder with -o.")
+    if not any(folder.iterdir()):
+        return
+    try:
+        info = json.loads((folder / "tpuprof" / "run.json").read_text("utf-8"))
+    except (OSError, ValueError):
+        info = {}
+    if not (isinstance(info, dict) and info.get("predicted")):
+        raise TpuprofError(
+            Code.OUTPUT_EXISTS,
+            f"{folder} exists and holds no earlier prediction.",
+            "Choose another folder with -o.",
+        )
+    shutil.rmtree(folder / "plugins", ignore_errors=True)
+    shutil.rmtree(folder / "tpuprof", ignore_errors=True)

@@ -1,0 +1,177 @@
+"""Runs a training script on the CPU with as many virtual devices as the target has, and takes its graphs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tpuprof.errors import Code, TpuprofError
+from tpuprof.preflight.graphs import Graph, load_graph
+
+HOOK = Path(__file__).parent / "hook"
+MANIFEST = "manifest.json"
+# Graphs of whole steps after which the script is stopped even if they differ each time.
+MAX_STEPS = 6
+TIME_LIMIT_S = 900.0
+_TAIL = 2000
+
+
+@dataclass
+class Trace:
+    """The graphs a script would have run. `steady` is the one that repeats step after step.
+
+    `sequence` lists the step graphs' keys in order; `reads` counts values the script read back (made up here).
+    """
+
+    graphs: list[Graph]
+    sequence: list[str]
+    spmd: bool
+    devices: int
+    reads: int
+    unmade_bytes: int
+    versions: dict[str, str]
+    seconds: float
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def steady(self) -> Graph:
+        """The step graph seen most often, the last of them where several were."""
+        steps = [each for each in self.graphs if each.key in self.sequence] or self.graphs
+        return max(steps, key=lambda each: (each.count, each.number))
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether the last two steps ran the same graph."""
+        return len(self.sequence) > 1 and self.sequence[-1] == self.sequence[-2]
+
+
+@dataclass
+class ScriptRun:
+    """What to run: a script with arguments, extra environment, devices, whether big weights stay unmade."""
+
+    script: str
+    arguments: list[str] = field(default_factory=list)
+    environment: dict[str, str] = field(default_factory=dict)
+    devices: int = 1
+    lazy: bool = True
+    steps: int = MAX_STEPS
+    time_limit_s: float = TIME_LIMIT_S
+    python: str = sys.executable
+
+
+def trace_script(run: ScriptRun, folder: Path) -> Trace:
+    """Run the script until its step repeats and read its graphs from `folder`, which it fills.
+
+    What the script prints goes to stderr. Raises `TpuprofError` where it fails or runs no graph.
+    """
+    if not Path(run.script).is_file():
+        raise TpuprofError(
+            Code.NOT_FOUND, f"There is no script {run.script!r}.", "Give the path of a Python file."
+        )
+    started = time.monotonic()
+    log = folder / "script.log"
+    code, timed_out = _execute(run, folder, log)
+    manifest = folder / MANIFEST
+    tail = log.read_text("utf-8", "replace")[-_TAIL:]
+    if not manifest.is_file():
+        raise _no_graph(run, code, timed_out, tail)
+    read = json.loads(manifest.read_text("utf-8"))
+    trace = _read(folder, read, time.monotonic() - started)
+    if code and not read["done"]:
+        if not trace.sequence:
+            raise _no_graph(run, code, timed_out, tail)
+        trace.warnings.append(f"the script ended early ({_last_line(tail)}); the graphs up to there are used")
+    if not trace.is_steady:
+        trace.warnings.append(
+            f"no step graph came twice in a row among {len(trace.sequence)} steps: the script recompiles"
+        )
+    return trace
+
+
+def script_environment(run: ScriptRun, folder: Path) -> dict[str, str]:
+    """The script's whole environment: CPU devices, HLO metadata, and the hook first on PYTHONPATH."""
+    env = {**os.environ, **run.environment}
+    # The script's working directory need not be tpuprof's: the hook imports tpuprof by this path.
+    root = str(Path(__file__).resolve().parents[2])
+    path = [str(HOOK), env.get("PYTHONPATH", ""), root]
+    env.update(
+        PJRT_DEVICE="CPU",
+        CPU_NUM_DEVICES=str(run.devices),
+        XLA_IR_DEBUG="1",
+        XLA_HLO_DEBUG="1",
+        PYTHONPATH=os.pathsep.join(part for part in path if part),
+        TPUPROF_PREFLIGHT=str(folder),
+        TPUPROF_PREFLIGHT_STEPS=str(run.steps),
+        TPUPROF_PREFLIGHT_LAZY="1" if run.lazy else "0",
+    )
+    # jax, which scan and Pallas kernels use while tracing, must not look for a TPU either.
+    env.setdefault("JAX_PLATFORMS", "cpu")
+    env.pop("LIBTPU_INIT_ARGS", None)
+    return env
+
+
+def _execute(run: ScriptRun, folder: Path, log: Path) -> tuple[int, bool]:
+    command = [run.python, run.script, *run.arguments]
+    with log.open("wb") as out:
+        child = subprocess.Popen(
+            command, env=script_environment(run, folder), stdout=out, stderr=out, start_new_session=True
+        )
+        try:
+            return child.wait(run.time_limit_s), False
+        except subprocess.TimeoutExpired:
+            return -1, True
+        finally:
+            _end(child)
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """End the script's own session, its data loader workers included."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+
+
+def _read(folder: Path, manifest: dict[str, Any], seconds: float) -> Trace:
+    graphs = [load_graph(folder, entry, manifest["spmd"]) for entry in manifest["graphs"]]
+    warnings = [*manifest["warnings"], *(text for graph in graphs for text in graph.warnings)]
+    return Trace(
+        graphs, manifest["sequence"], manifest["spmd"], manifest["devices"], manifest["reads"],
+        manifest["unmade_bytes"], manifest["versions"], seconds, warnings,
+    )  # fmt: skip
+
+
+def _no_graph(run: ScriptRun, code: int, timed_out: bool, tail: str) -> TpuprofError:
+    if timed_out:
+        return TpuprofError(
+            Code.PREFLIGHT_SCRIPT,
+            f"{run.script} was stopped after {run.time_limit_s:.0f} s without having run a step.",
+            "Shorten what it does before its first step, or raise --script-time-limit.",
+        )
+    if code:
+        unmade = "meta" in tail or "placeholder" in tail
+        hint = (
+            "It read data that was never made: try --real-weights."
+            if unmade
+            else "Run it once by itself to see."
+        )
+        message = f"{run.script} failed before its first step: {_last_line(tail)}."
+        return TpuprofError(Code.PREFLIGHT_SCRIPT, message, hint)
+    return TpuprofError(
+        Code.PREFLIGHT_NO_GRAPH,
+        f"{run.script} ended without running anything on an XLA device.",
+        "Preflight sees torch_xla.sync(), xm.mark_step(), torch_xla.step() and torch_xla.compile(); give the script "
+        "that calls them.",
+    )
+
+
+def _last_line(text: str) -> str:
+    lines = [line for line in text.strip().splitlines() if line.strip()]
+    return lines[-1].strip()[:300] if lines else "no output"

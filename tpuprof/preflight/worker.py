@@ -1,0 +1,79 @@
+"""Compiles one graph for one slice: `python -m tpuprof.preflight.worker JOB.json`, a process for each compile.
+
+Reads a job, writes `result.json`, `optimized.hlo.txt.gz` and `optimized.hlo.pb.gz` into the job's folder. A
+compiler error is a result too; only a crash leaves none.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+from tpuprof.preflight import adapter
+
+RESULT = "result.json"
+HLO_TEXT = "optimized.hlo.txt.gz"
+HLO_PROTO = "optimized.hlo.pb.gz"
+
+
+def run(job: dict[str, Any]) -> dict[str, Any]:
+    """Compile as the job says; returns the result without raising for what the compiler refuses."""
+    folder = Path(job["folder"])
+    try:
+        devices = adapter.describe_topology(job["topology"], job["topology_options"])[: job["devices"]]
+    except Exception as error:
+        return {"status": "unknown-target" if adapter.is_unknown(error) else "crashed", "error": str(error)}
+    proto = Path(job["hlo"]).read_bytes()
+    started = time.perf_counter()
+    try:
+        executable = adapter.compile_hlo(proto, devices, job["spmd"], job["propagate"], job["donors"])
+    except Exception as error:
+        seconds = time.perf_counter() - started
+        text = str(error)
+        status = "out-of-memory" if "RESOURCE_EXHAUSTED" in text else "refused"
+        return {
+            "status": status,
+            "error": text,
+            "compile_seconds": seconds,
+            "trace": traceback.format_exc()[-4000:],
+        }
+    seconds = time.perf_counter() - started
+    text, optimized = adapter.optimized_hlo(executable)
+    (folder / HLO_TEXT).write_bytes(gzip.compress(text.encode(), 4))
+    (folder / HLO_PROTO).write_bytes(gzip.compress(optimized, 4))
+    return {
+        "status": "compiled",
+        "compile_seconds": seconds,
+        "device_kind": devices[0].device_kind,
+        "memory": adapter.memory_stats(executable),
+        "cost": adapter.cost_analysis(executable),
+    }
+
+
+def probe(names: list[tuple[str, dict[str, Any]]]) -> list[bool]:
+    """Which slices the installed libtpu describes."""
+    return [adapter.topology_known(name, options) for name, options in names]
+
+
+def main(arguments: list[str]) -> int:
+    """Run one job file, or with `--probe` answer on stdout which topologies are known."""
+    os.environ.update(adapter.worker_environment())
+    if arguments[0] == "--probe":
+        print(json.dumps(probe(json.loads(arguments[1]))))
+        return 0
+    job = json.loads(Path(arguments[0]).read_text("utf-8"))
+    result = {**run(job), "versions": adapter.versions()}
+    path = Path(job["folder"]) / RESULT
+    path.with_suffix(".new").write_text(json.dumps(result), "utf-8")
+    path.with_suffix(".new").replace(path)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
