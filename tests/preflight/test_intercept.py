@@ -197,4 +197,6 @@ if __name__ == "__main__":
     assert trace.is_steady
     assert trace.steady.replicated
     assert trace.steady.devices(4) == 4
-    assert [each.opcode for each in read_hlo_proto(trace.steady.proto).instructions()].count("all-reduce") == 1
+    assert [each.opcode for each in read_hlo_proto(trace.steady.proto).instructions()].count(
+        "all-reduce"
+    ) == 1

@@ -59,6 +59,7 @@ typedef struct {
 
 typedef struct {
     int64_t key;
+    int is_known;
     xs_text name;
     xs_text display_name;
 } xs_entry;
@@ -151,7 +152,7 @@ static int xs_pass_group(xs_cursor *c, uint32_t tag) {
     if (room < 1) return XS_MALFORMED;
     open[depth++] = tag >> 3;
     while (depth) {
-        xs_field f;
+        xs_field f = {0};
         int wrong = xs_tag(c, &f.tag);
         if (wrong) return wrong;
         switch (f.tag & 7) {
@@ -189,7 +190,7 @@ static inline int xs_failed(xs_cursor *c, const xs_cursor *inner, int wrong) {
 }
 
 static inline int xs_read_stat(xs_cursor *c, xs_stat *stat) {
-    xs_field f;
+    xs_field f = {0};
     stat->key = 0;
     stat->kind = 0;
     stat->value = 0;
@@ -224,7 +225,7 @@ static inline int xs_read_stat(xs_cursor *c, xs_stat *stat) {
 /* Reads one event; marks in `seen` the keys of its stats. */
 static inline int xs_read_event(xs_cursor *c, int64_t *metadata_id, int64_t *offset, int64_t *duration,
                                 uint8_t *seen) {
-    xs_field f;
+    xs_field f = {0};
     int64_t id = 0, at = 0, lasts = 0;
     while (c->at < c->end) {
         int wrong = xs_next(c, &f);
@@ -262,7 +263,7 @@ static inline int xs_read_event(xs_cursor *c, int64_t *metadata_id, int64_t *off
 /* Reads a line's own fields and counts its events without looking into them. The place of every `stride`-th
    event goes to `marks` while there is room. */
 static int xs_read_line(xs_cursor *c, xs_line *line, int64_t stride, const uint8_t **marks, int64_t room) {
-    xs_field f;
+    xs_field f = {0};
     memset(line, 0, sizeof *line);
     while (c->at < c->end) {
         const uint8_t *before = c->at;
@@ -297,7 +298,7 @@ static int xs_read_line(xs_cursor *c, xs_line *line, int64_t stride, const uint8
 /* Reads `count` events from here on into the three columns. */
 static int xs_read_events(xs_cursor *c, int64_t count, int64_t *metadata_id, int64_t *offset, int64_t *duration,
                           uint8_t *seen) {
-    xs_field f;
+    xs_field f = {0};
     for (int64_t row = 0; row < count && c->at < c->end;) {
         int wrong = xs_next(c, &f);
         if (wrong) return wrong;
@@ -346,7 +347,7 @@ static int xs_stat_alone(xs_cursor *c, int64_t row, xs_sink *sink) {
 
 /* Hands every wanted stat of a message to the sink; stats are its fields of number `field`. */
 static int xs_stats_of_message(xs_cursor *c, uint32_t field, int64_t row, xs_sink *sink) {
-    xs_field f;
+    xs_field f = {0};
     while (c->at < c->end) {
         int wrong = xs_next(c, &f);
         if (wrong) return wrong;
@@ -360,7 +361,7 @@ static int xs_stats_of_message(xs_cursor *c, uint32_t field, int64_t row, xs_sin
 }
 
 static int xs_stats_of_line(xs_cursor *c, xs_sink *sink) {
-    xs_field f;
+    xs_field f = {0};
     int64_t row = 0;
     while (c->at < c->end) {
         int wrong = xs_next(c, &f);
@@ -374,7 +375,7 @@ static int xs_stats_of_line(xs_cursor *c, xs_sink *sink) {
 
 /* Stats of an entry of event_metadata; a value given in parts is one message. */
 static int xs_stats_of_entry(xs_cursor *c, int64_t row, xs_sink *sink) {
-    xs_field f;
+    xs_field f = {0};
     while (c->at < c->end) {
         int wrong = xs_next(c, &f);
         if (wrong) return wrong;
@@ -394,9 +395,9 @@ static int xs_check_varints(xs_cursor *c) {
     return XS_OK;
 }
 
-/* Names of an event's metadata (`is_event`) or a stat's. */
+/* Names of an event's metadata (`is_event`) or a stat's; its stats are checked, not kept. */
 static int xs_read_metadata(xs_cursor *c, int is_event, xs_entry *entry) {
-    xs_field f;
+    xs_field f = {0};
     while (c->at < c->end) {
         int wrong = xs_next(c, &f);
         if (wrong) return wrong;
@@ -406,6 +407,10 @@ static int xs_read_metadata(xs_cursor *c, int is_event, xs_entry *entry) {
         } else if (is_event && f.tag == XS_TAG(4, XS_BYTES)) {
             entry->display_name.start = f.start;
             entry->display_name.end = f.end;
+        } else if (is_event && f.tag == XS_TAG(5, XS_BYTES)) {
+            xs_cursor inner = xs_inside(c, &f);
+            xs_stat stat;
+            if ((wrong = xs_read_stat(&inner, &stat))) return xs_failed(c, &inner, wrong);
         } else if (is_event && f.tag == XS_TAG(6, XS_BYTES)) { /* child ids, packed */
             xs_cursor inner = xs_inside(c, &f);
             if ((wrong = xs_check_varints(&inner))) return xs_failed(c, &inner, wrong);
@@ -414,10 +419,12 @@ static int xs_read_metadata(xs_cursor *c, int is_event, xs_entry *entry) {
     return XS_OK;
 }
 
-/* An entry of one of a plane's two maps. */
+/* An entry of one of a plane's two maps. As in the protobuf library, one with a field that is neither key nor
+   value is checked and then counts as unknown: `is_known` says so. */
 static int xs_read_entry(xs_cursor *c, int is_event, xs_entry *entry) {
-    xs_field f;
+    xs_field f = {0};
     memset(entry, 0, sizeof *entry);
+    entry->is_known = 1;
     while (c->at < c->end) {
         int wrong = xs_next(c, &f);
         if (wrong) return wrong;
@@ -426,6 +433,8 @@ static int xs_read_entry(xs_cursor *c, int is_event, xs_entry *entry) {
         } else if (f.tag == XS_TAG(2, XS_BYTES)) {
             xs_cursor inner = xs_inside(c, &f);
             if ((wrong = xs_read_metadata(&inner, is_event, entry))) return xs_failed(c, &inner, wrong);
+        } else {
+            entry->is_known = 0;
         }
     }
     return XS_OK;
@@ -434,7 +443,7 @@ static int xs_read_entry(xs_cursor *c, int is_event, xs_entry *entry) {
 /* Lists a message's fields as rows of (field, wire type, value or start, end), at most `room` of them;
    `base` is where starts and ends count from. Gives the number of fields in `count`. */
 static int xs_list_fields(xs_cursor *c, const uint8_t *base, int64_t *rows, int64_t room, int64_t *count) {
-    xs_field f;
+    xs_field f = {0};
     *count = 0;
     while (c->at < c->end) {
         int wrong = xs_next(c, &f);

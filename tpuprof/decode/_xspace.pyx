@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """Hands the walks of `_xspace.h` to Python: bytes in, numpy arrays out, without the GIL while walking.
 
-Ranges are `start`, `end` in bytes of `data`; every range is checked before it is walked. Damaged bytes raise
-`Damaged(position, ended)`: about where, and whether the range ended too early.
+Ranges are `start`, `end` in bytes of `data`; every range is checked before it is walked. DamagedError bytes raise
+`DamagedError(position, ended)`: about where, and whether the range ended too early.
 """
 
 import numpy as np
@@ -29,6 +29,7 @@ cdef extern from "_xspace.h" nogil:
         int64_t events
     ctypedef struct xs_entry:
         int64_t key
+        bint is_known
         xs_text name
         xs_text display_name
     ctypedef struct xs_sink:
@@ -60,7 +61,7 @@ SEEN_KEYS = XS_SEEN
 """Length of the table of low bits of stat keys that `events` fills."""
 
 
-class Damaged(Exception):
+class DamagedError(Exception):
     """The bytes are no message: `args` are the position and whether the range ended too early."""
 
 
@@ -84,7 +85,7 @@ cdef inline const uint8_t *_base(Bytes data) noexcept nogil:
 
 cdef int _check(int wrong, Bytes data, const xs_cursor *cursor) except -1:
     if wrong:
-        raise Damaged(cursor.at - _base(data), wrong == XS_ENDED)
+        raise DamagedError(cursor.at - _base(data), wrong == XS_ENDED)
     return 0
 
 
@@ -96,7 +97,7 @@ cdef tuple _span(const xs_text *text, const uint8_t *base):
 
 def fields(Bytes data, Py_ssize_t start, Py_ssize_t end, int depth):
     """The fields of the message in a range, as rows of (number, wire type, value or start, end)."""
-    cdef xs_cursor cursor
+    cdef xs_cursor cursor = xs_cursor(NULL, NULL, 0)
     cdef int64_t count = 0, room = 64
     cdef int wrong
     cdef int64_t[:, ::1] rows
@@ -116,7 +117,7 @@ def line(Bytes data, Py_ssize_t start, Py_ssize_t end, int64_t stride):
 
     `marks` holds the position of every `stride`-th event.
     """
-    cdef xs_cursor cursor
+    cdef xs_cursor cursor = xs_cursor(NULL, NULL, 0)
     cdef xs_line found
     cdef int wrong
     if stride < 1:
@@ -142,7 +143,7 @@ def line(Bytes data, Py_ssize_t start, Py_ssize_t end, int64_t stride):
 def events(Bytes data, Py_ssize_t start, Py_ssize_t end, int64_t[::1] metadata_id, int64_t[::1] offset,
            int64_t[::1] duration, uint8_t[::1] seen):
     """Fills the columns with the events from `start` on; sets `seen` at the low bits of their stats' keys."""
-    cdef xs_cursor cursor
+    cdef xs_cursor cursor = xs_cursor(NULL, NULL, 0)
     cdef int wrong
     cdef int64_t count = metadata_id.shape[0]
     if offset.shape[0] != count or duration.shape[0] != count or seen.shape[0] != XS_SEEN:
@@ -190,7 +191,7 @@ def line_stats(Bytes data, Py_ssize_t start, Py_ssize_t end, int64_t[::1] keys):
 
     Bits of text are its position in `data`.
     """
-    cdef xs_cursor cursor
+    cdef xs_cursor cursor = xs_cursor(NULL, NULL, 0)
     cdef int wrong
     cdef _Stats stats = _Stats()
     stats.sink.base = _base(data)
@@ -217,7 +218,7 @@ def own_stats(Bytes data, const int64_t[::1] starts, const int64_t[::1] ends):
 
 
 cdef _stats_of(Bytes data, const int64_t[::1] starts, const int64_t[::1] ends, bint of_entries):
-    cdef xs_cursor cursor
+    cdef xs_cursor cursor = xs_cursor(NULL, NULL, 0)
     cdef int wrong
     cdef Py_ssize_t at
     cdef _Stats stats = _Stats()
@@ -236,17 +237,18 @@ cdef _stats_of(Bytes data, const int64_t[::1] starts, const int64_t[::1] ends, b
 
 
 def entries(Bytes data, const int64_t[::1] starts, const int64_t[::1] ends, bint of_events):
-    """Entries of a plane's map of event (or stat) metadata: rows of key, and spans of name and display name."""
-    cdef xs_cursor cursor
+    """Entries of a plane's map of event (or stat) metadata: rows of key, spans of name and display name, and
+    whether the entry counts."""
+    cdef xs_cursor cursor = xs_cursor(NULL, NULL, 0)
     cdef xs_entry entry
     cdef Py_ssize_t at
     cdef const uint8_t *base = _base(data)
-    table = np.zeros((starts.shape[0], 5), np.int64)
+    table = np.zeros((starts.shape[0], 6), np.int64)
     cdef int64_t[:, ::1] rows = table
     for at in range(starts.shape[0]):
         _open(data, starts[at], ends[at], IN_PLANE, &cursor)
         _check(xs_read_entry(&cursor, of_events, &entry), data, &cursor)
-        rows[at, 0] = entry.key
+        rows[at, 0], rows[at, 5] = entry.key, entry.is_known
         if entry.name.start != NULL:
             rows[at, 1], rows[at, 2] = entry.name.start - base, entry.name.end - base
         if entry.display_name.start != NULL:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from tpuprof.errors import Code, TpuprofError
@@ -22,7 +21,7 @@ def reader_name() -> str:
 
     Raises `TpuprofError` (`usage`) where that variable names neither, or the native reader where it is not built.
     """
-    built = find_spec("tpuprof.decode._xspace") is not None
+    built = _native_loads()
     wanted = os.environ.get(READER_VARIABLE, "")
     if wanted not in ("", NATIVE, PROTOBUF):
         raise TpuprofError(
@@ -53,6 +52,14 @@ def parse(data: bytes | memoryview, source: str) -> Trace:
             "Start the capture while training steps are running, and let at least one whole step pass.",
         )
     return trace
+
+
+def _native_loads() -> bool:
+    try:
+        from tpuprof.decode import _xspace  # noqa: F401  (a build for another Python or machine does not load)
+    except ImportError:
+        return False
+    return True
 
 
 def _parse(data: bytes | memoryview, source: str) -> Trace:

@@ -6,7 +6,7 @@ Nothing is copied but the columns: texts are looked up in the (mapped) file, sta
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -24,6 +24,8 @@ _T = TypeVar("_T")
 _R = TypeVar("_R")
 _BYTES = 2
 _VARINT = 0
+# Column of `_xspace.entries`.
+_IS_KNOWN = 5
 # How many messages surround a space and a plane.
 _SPACE_DEPTH = 0
 _PLANE_DEPTH = 1
@@ -59,11 +61,11 @@ def parse(data: Data, source: str) -> Trace:
             return _space(data, source, None)
         with ThreadPoolExecutor(threads) as pool:
             return _space(data, source, pool)
-    except _xspace.Damaged as damage:
+    except _xspace.DamagedError as damage:
         raise _error(damage, data, source) from None
 
 
-def _error(damage: _xspace.Damaged, data: Data, source: str) -> TpuprofError:
+def _error(damage: _xspace.DamagedError, data: Data, source: str) -> TpuprofError:
     position, ended = damage.args
     # Only the space's own fields can run past the end of the file; within it, damage is what is left.
     if ended and _runs_out(data):
@@ -82,7 +84,7 @@ def _error(damage: _xspace.Damaged, data: Data, source: str) -> TpuprofError:
 def _runs_out(data: Data) -> bool:
     try:
         _xspace.fields(data, 0, len(data), _SPACE_DEPTH)
-    except _xspace.Damaged as damage:
+    except _xspace.DamagedError as damage:
         return bool(damage.args[1])
     return False
 
@@ -151,10 +153,8 @@ def _line(data: Data, start: int, end: int) -> _LineSpan:
     return _LineSpan(start, end, line, seen, marks)
 
 
-def _decode_events(data: Data, spans: Iterable[_LineSpan], pool: Executor | None) -> None:
-    tasks = [
-        (span, index, position) for span in spans for index, position in enumerate(span.marks.tolist())
-    ]
+def _decode_events(data: Data, spans: list[_LineSpan], pool: Executor | None) -> None:
+    tasks = [(span, index, position) for span in spans for index, position in enumerate(span.marks.tolist())]
 
     def decode(task: tuple[_LineSpan, int, int]) -> UInt8:
         span, index, position = task
@@ -178,6 +178,7 @@ def _event_names(data: Data, ranges: Int64) -> EventNames:
     table = _xspace.entries(data, *_columns(ranges), True)
     # Of several entries under one key the last stays, as in a protobuf map.
     order = np.argsort(table[:, 0], kind="stable")
+    order = order[table[order, _IS_KNOWN] != 0]
     keys = table[order, 0]
     order = order[np.append(keys[1:] != keys[:-1], True)] if len(keys) else order
     kept = table[order]
@@ -191,6 +192,7 @@ def _event_names(data: Data, ranges: Int64) -> EventNames:
 
 def _stat_names(data: Data, ranges: Int64) -> dict[int, str]:
     table = _xspace.entries(data, *_columns(ranges), False)
+    table = table[table[:, _IS_KNOWN] != 0]
     return dict(zip(table[:, 0].tolist(), _texts(data, table[:, 1:3]), strict=True))
 
 

@@ -22,17 +22,19 @@ def write_run(folder: Path, found: Prediction, trace: Trace, command: list[str])
 
     Raises `TpuprofError` (OUTPUT_EXISTS) where the folder holds anything else.
     """
-    _clear(folder)
     now = datetime.now(UTC)
-    session = folder / "plugins" / "profile" / now.strftime("%Y_%m_%d_%H_%M_%S")
-    session.mkdir(parents=True)
-    (session / f"{HOST}.xplane.pb").write_bytes(predicted_xspace(found, HOST, int(now.timestamp() * 1e9)))
+    space = predicted_xspace(found, HOST, int(now.timestamp() * 1e9))
+    info = json.dumps(run_info(found, trace, command), indent=1)
+    _clear(folder)
     ours = folder / "tpuprof"
     (ours / "graphs").mkdir(parents=True)
+    # First, so that a run cut short here can be replaced by the next.
+    (ours / "run.json").write_text(info, "utf-8")
     graph = found.compiled.graph
     (ours / "graphs" / f"{graph.key}.hlo.pb").write_bytes(graph.proto)
-    info = run_info(found, trace, command)
-    (ours / "run.json").write_text(json.dumps(info, indent=1), "utf-8")
+    session = folder / "plugins" / "profile" / now.strftime("%Y_%m_%d_%H_%M_%S")
+    session.mkdir(parents=True)
+    (session / f"{HOST}.xplane.pb").write_bytes(space)
     return folder
 
 
