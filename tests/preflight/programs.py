@@ -100,6 +100,35 @@ def looped(trips: int) -> HloModule:
     )
 
 
+LOOPED_GATHER = """HloModule step.1, is_scheduled=true
+
+%body (arg: (s32[], bf16[512,1024])) -> (s32[], bf16[512,1024]) {
+  %arg = (s32[], bf16[512,1024]{1,0}) parameter(0)
+  %one = s32[] constant(1)
+  %i = s32[] get-tuple-element(%arg), index=0
+  %x = bf16[512,1024]{1,0} get-tuple-element(%arg), index=1
+  %next = s32[] add(%i, %one)
+  %g = bf16[2048,1024]{1,0} all-gather(%x), channel_id=5, replica_groups={{0,1,2,3}}, dimensions={0}
+  ROOT %out = (s32[], bf16[512,1024]{1,0}) tuple(%next, %x)
+}
+
+%condition (arg: (s32[], bf16[512,1024])) -> pred[] {
+  %arg = (s32[], bf16[512,1024]{1,0}) parameter(0)
+  %i = s32[] get-tuple-element(%arg), index=0
+  %limit = s32[] constant(3)
+  ROOT %c = pred[] compare(%i, %limit), direction=LT
+}
+
+ENTRY %main (w: bf16[512,1024]) -> bf16[512,1024] {
+  %w = bf16[512,1024]{1,0} parameter(0)
+  %start = s32[] constant(0)
+  %tuple = (s32[], bf16[512,1024]{1,0}) tuple(%start, %w)
+  %while.1 = (s32[], bf16[512,1024]{1,0}) while(%tuple), condition=%condition, body=%body
+  ROOT %y = bf16[512,1024]{1,0} get-tuple-element(%while.1), index=1
+}
+"""
+
+
 def graph(**changes: object) -> Graph:
     """A traced graph with one parameter, `layers.3.up.weight`."""
     proto = hlo_pb2.HloModuleProto(name=b"SyncTensorsGraph.1", entry_computation_id=1)

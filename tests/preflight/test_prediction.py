@@ -43,6 +43,14 @@ def test_collectives_are_named_by_weight_and_layer():
     }
 
 
+def test_a_gather_inside_a_loop_is_no_one_weights():
+    text = programs.LOOPED_GATHER
+    found = predict(compiled(text))
+    assert [(each.kind, each.count, each.bytes, each.weight) for each in found.collectives] == [
+        ("all-gather", 3, 3 * (4 << 20), "")
+    ]
+
+
 def test_mfu_is_flops_over_peak_in_the_predicted_step():
     found = predict(compiled(GATHER))
     found.flops = 197_000_000

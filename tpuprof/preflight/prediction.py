@@ -155,7 +155,8 @@ def _collective_rows(schedule: Schedule, module: HloModule, names: list[str]) ->
     rows: dict[tuple[str, ...], CollectiveRow] = {}
     for collective, count in schedule.collectives.items():
         computation, instruction = schedule.collective_at[collective]
-        weight = gathered_weight(module.computations[computation], instruction, names)
+        # Inside a loop a value comes from the loop's own state, not from one parameter of the program.
+        weight = gathered_weight(module.entry, instruction, names) if computation == module.entry_name else ""
         row = _row(collective, count, weight)
         key = (row.kind, row.weight, row.source, row.op, str(row.group), str(row.asynchronous))
         if key in rows:
