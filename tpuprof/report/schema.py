@@ -155,6 +155,109 @@ class SourceRow:
 
 
 @dataclass(frozen=True)
+class Evidence:
+    """One fact a finding rests on: what it is, its value with unit, and where in the run it can be seen.
+
+    `host` and `start_ns` with `duration_ms` point into the timeline, `source` is `file:line`; what is not told
+    is empty or None.
+    """
+
+    text: str
+    value: float | None = None
+    unit: str = ""
+    host: str = ""
+    step: int | None = None
+    start_ns: int | None = None
+    duration_ms: float | None = None
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Savings:
+    """What a fix would save of each step, from `low` to `high` ms, by `method` measured, counterfactual or bound."""
+
+    low: float
+    high: float
+    method: str
+
+
+@dataclass(frozen=True)
+class Fix:
+    """What to do, with code before and after (may be empty) and the rule's page under docs/."""
+
+    text: str
+    before: str = ""
+    after: str = ""
+    doc: str = ""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one rule says. `status` is failed, passed, not_applicable, unavailable or error.
+
+    `reason` says why for the last three. `severity` is the share of step time at stake, 0 to 1; `savings` is None
+    where the rule cannot price (and `reason` says why). `confidence` is high, medium or low.
+    """
+
+    rule: str
+    category: str
+    status: str
+    title: str
+    why: str
+    severity: float = 0.0
+    savings: Savings | None = None
+    confidence: str = "medium"
+    evidence: list[Evidence] = field(default_factory=list)
+    fix: Fix | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class LoopRow:
+    """One `while` of a program (a scan, mostly), or a block repeated without a loop (`kind` unrolled).
+
+    Times in ms on one device. `iteration_ms` lists each iteration's mean over all executions, in order, None
+    where the trace does not tell iterations apart; `outliers` are the iterations that stand out.
+    """
+
+    name: str
+    kind: str
+    module: str
+    direction: str
+    trip_count: int | None
+    occurrences: int
+    total_ms_per_step: float | None
+    iteration_ms: list[float] | None
+    outliers: list[int]
+    source: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class BufferRow:
+    """One of the largest buffers at the peak: size in bytes, the op that defines it, its shape and source."""
+
+    name: str
+    bytes: int
+    shape: str
+    kind: str
+    source: str
+    annotation: str
+
+
+@dataclass(frozen=True)
+class Memory:
+    """HBM of one device, in bytes. None is unavailable, for the reason in `unavailable`."""
+
+    peak_bytes: int | None
+    capacity_bytes: int | None
+    method: str
+    unavailable: str
+    by_kind: dict[str, int] = field(default_factory=dict)
+    buffers: list[BufferRow] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
 class Report:
     """What tpuprof says of a run; see the module's docstring for units."""
 
@@ -173,6 +276,9 @@ class Report:
     annotations: list[AnnotationRow]
     sources: list[SourceRow]
     warnings: list[str]
+    findings: list[Finding] = field(default_factory=list)
+    scan: list[LoopRow] = field(default_factory=list)
+    memory: Memory = field(default_factory=lambda: Memory(None, None, "", "not looked at"))
     predicted: bool = False
     schema: str = SCHEMA
 
