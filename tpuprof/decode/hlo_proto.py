@@ -22,10 +22,15 @@ def read_hlo_proto(data: bytes) -> HloModule:
 
 def parse_module_proto(data: bytes) -> hlo_pb2.HloModuleProto:
     """The protobuf message of a serialized HloModuleProto or HloProto."""
+    # Both are tried: a wrapped module also parses as a bare one, with its buffer assignment as computations.
+    try:
+        module = hlo_pb2.HloProto.FromString(data).hlo_module
+        if module.computations:
+            return module
+    except DecodeError:
+        pass
     try:
         module = hlo_pb2.HloModuleProto.FromString(data)
-        if not module.computations:
-            module = hlo_pb2.HloProto.FromString(data).hlo_module
     except DecodeError as error:
         raise TpuprofError(Code.CORRUPT, f"This is not a serialized HLO module ({error}).") from error
     if not module.computations:

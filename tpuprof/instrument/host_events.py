@@ -1,4 +1,4 @@
-"""Puts on the host timeline what torch_xla does not: data loading, device-to-host reads, checkpoints, GC.
+"""Puts on the host timeline what torch_xla does not: data loading, device-to-host reads, checkpoints, scans, GC.
 
 Functions of torch and torch_xla are wrapped while a capture runs, and put back afterwards. A wrapper only
 adds an event around the call; what cannot be wrapped is noted and left out.
@@ -35,6 +35,8 @@ _LOADERS = (
     ("torch.utils.data.dataloader", "_BaseDataLoaderIter", "__next__"),
     ("torch_xla.distributed.parallel_loader", "PerDeviceLoader", "next"),
 )
+# Builds a scan's loop: traces its body forward and backward, unless the scan's cache has it.
+_SCANS = (("torch_xla.experimental.scan", "value_and_grad_partitioned"),)
 
 _undo: list[Callable[[], None]] = []
 _gc_span: list[Span | None] = []
@@ -47,6 +49,8 @@ def install() -> list[str]:
         _try(notes, functools.partial(_wrap_method, module, owner, name, "tpuprof.dataloader.next", "input"))
     for module, name in _SAVES:
         _try(notes, functools.partial(_wrap_function, module, name, "tpuprof.checkpoint", "checkpoint"))
+    for module, name in _SCANS:
+        _try(notes, functools.partial(_wrap_function, module, name, "tpuprof.scan_trace", "tracing"))
     for name in _READS:
         _try(notes, functools.partial(_wrap_read, name))
     gc.callbacks.append(_on_gc)

@@ -60,7 +60,7 @@ def _ops(plane: Plane, track: Track | None, modules: ModuleEvents) -> tuple[OpNa
     used, op = np.unique(track.name, return_inverse=True)
     program = _program_names(used, op.astype(np.int64), track, modules)
     names = _names(plane, used, program)
-    if not names.flops.any() and not names.bytes.any():
+    if not names.flops.any() or not names.bytes.any():
         names = _with_event_costs(names, track, op.astype(np.int64))
     events = OpEvents(
         op.astype(np.int64), track.start, track.end, self_time(track.start, track.end, track.parent)
@@ -124,8 +124,10 @@ def _with_event_costs(names: OpNames, track: Track, op: Int64) -> OpNames:
     if not flops.any():
         flops = plane.stat_integers(stats, "model_flops", rows)
     size = plane.stat_integers(stats, "bytes_accessed", rows)
-    names.flops[op] = flops
-    names.bytes[op] = size
+    if not names.flops.any():
+        names.flops[op] = flops
+    if not names.bytes.any():
+        names.bytes[op] = size
     return names
 
 

@@ -79,6 +79,16 @@ def intersect(one: Spans, other: Spans) -> Spans:
     return union(begin[both], points[1:][both])
 
 
+def subtract(spans: Spans, other: Spans) -> Spans:
+    """What lies in `spans` and not in `other`."""
+    if not len(spans.start) or not len(other.start):
+        return spans
+    points = np.unique(np.concatenate((*spans, *other)))
+    begin = points[:-1]
+    kept = contains(spans, begin) & ~contains(other, begin)
+    return union(begin[kept], points[1:][kept])
+
+
 def covered(spans: Spans, start: Int64, end: Int64) -> Int64:
     """How many ps of each window [start, end) the spans cover; one int64 a window."""
     if not len(spans.start):

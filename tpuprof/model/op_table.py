@@ -20,6 +20,7 @@ class OpTotal:
     """One op of one program over all its executions on all devices; times in ps."""
 
     name: str
+    long_name: str
     category: str
     kind: OpKind
     module: str
@@ -63,6 +64,7 @@ def _add_device(device: DeviceActivity, totals: dict[tuple[str, str], OpTotal]) 
         if key not in totals:
             totals[key] = OpTotal(
                 name=ops.name[row],
+                long_name=ops.long_name[row],
                 category=ops.category[row],
                 kind=OpKind(int(ops.kind[row])),
                 module=ops.module[row],

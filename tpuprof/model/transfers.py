@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpuprof.model.device import DeviceActivity
-from tpuprof.model.intervals import Int64, Spans, covered, merge, union
+from tpuprof.model.intervals import Bool, Int64, Spans, covered, merge, union
 from tpuprof.model.op_kind import HOST_MEMORY, OpKind, collective_kind, opcode
 from tpuprof.model.steps import Steps
 
@@ -47,6 +47,8 @@ class Transfer:
     tensor: str
     source: str
     scope: str
+    # How long after its start was issued the device came to wait for it, on average; None where it has no start.
+    ahead_ps: float | None = None
 
 
 def offload_transfers(device: DeviceActivity, steps: Steps) -> list[Transfer]:
@@ -114,7 +116,22 @@ def _transfer(
         tensor=_tensor(long_name),
         source=next((ops.source[row] for row in rows if ops.source[row]), ""),
         scope=next((ops.scope[row] for row in rows if ops.scope[row]), ""),
+        ahead_ps=_ahead(device, rows, in_step),
     )
+
+
+def _ahead(device: DeviceActivity, rows: list[int], in_step: Bool) -> float | None:
+    """Mean time from the end of a `-start` op to the beginning of its `-done`, execution by execution."""
+    events = device.op_events
+    phases = [
+        np.array([row for row in rows if mark in device.ops.name[row]], np.int64)
+        for mark in ("-start", "-done")
+    ]
+    issued, waited = (np.flatnonzero(np.isin(events.op, phase) & in_step) for phase in phases)
+    if not len(issued) or len(issued) != len(waited):
+        return None
+    begun, awaited = np.sort(events.end[issued]), np.sort(events.start[waited])
+    return float((awaited - begun).mean()) if (awaited >= begun).all() else None
 
 
 def _motion(
@@ -163,12 +180,10 @@ def _short(long_name: str) -> str:
     return long_name.partition(" = ")[0].lstrip("%") if " = " in long_name else ""
 
 
-def _inside(steps: Steps, start: Int64) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+def _inside(steps: Steps, start: Int64) -> Bool:
     """Whether each time lies in a step."""
     if not len(steps):
         return np.zeros(len(start), np.bool_)
     row = np.searchsorted(steps.start, start, "right") - 1
-    inside: np.ndarray[tuple[int, ...], np.dtype[np.bool_]] = (row >= 0) & (
-        start < steps.end[np.maximum(row, 0)]
-    )
+    inside: Bool = (row >= 0) & (start < steps.end[np.maximum(row, 0)])
     return inside

@@ -71,6 +71,8 @@ class Vocabulary:
     activities: tuple[tuple[Activity, NameSet], ...]
     compile_events: tuple[str, ...]
     compile_hash_stat: str
+    tracing_phases: tuple[tuple[str, NameSet], ...] = ()
+    scan_retraced: NameSet = field(default_factory=lambda: NameSet.of(()))
     _exact: dict[str, Activity] = field(repr=False, default_factory=dict)
 
     def activity(self, name: str) -> Activity:
@@ -136,5 +138,9 @@ def _load(text: str) -> Vocabulary:
         activities=activities,
         compile_events=tuple(table["compile"]["events"]),
         compile_hash_stat=table["compile"]["hash_stat"],
+        tracing_phases=tuple(
+            (name, NameSet.of(names)) for name, names in table.get("tracing_phases", {}).items()
+        ),
+        scan_retraced=NameSet.of(table.get("scan", {}).get("retraced", ())),
         _exact={name: activity for activity, names in activities for name in names.exact},
     )

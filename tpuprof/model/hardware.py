@@ -72,3 +72,9 @@ CHIPS = {
         host_bytes_per_s=15e9, host_source=_PCIE_BOOK, torus_axes=3, devices_per_chip=2,
     ),
 }  # fmt: skip
+
+
+def chip_of(device_type: str) -> Chip | None:
+    """The generation a device plane or a JAX device names (`TPU v6 Lite`), None where it is not known."""
+    wanted = device_type.lower()
+    return next((chip for chip in CHIPS.values() if chip.device_type.lower() == wanted), None)
