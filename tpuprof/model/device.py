@@ -12,7 +12,6 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof.decode.columns import TextColumn
 from tpuprof.model.intervals import Int64, Spans, merge, union
 from tpuprof.model.op_kind import OpKind
 
@@ -101,8 +100,3 @@ def no_ops() -> tuple[OpNames, OpEvents]:
     """Tables without rows."""
     none = np.empty(0, np.int64)
     return OpNames([], [], [], none, [], [], [], none, none), OpEvents(none, none, none, none)
-
-
-def text_list(column: TextColumn, rows: int) -> list[str]:
-    """A text column as one string a row, empty where it has none."""
-    return [column[row] for row in range(rows)]

@@ -48,8 +48,9 @@ def union(start: Int64, end: Int64) -> Spans:
         start, end = start[keep], end[keep]
     if not len(start):
         return EMPTY
-    order = np.argsort(start, kind="stable")
-    start, end = start[order], end[order]
+    if not _ascending(start):
+        order = np.argsort(start, kind="stable")
+        start, end = start[order], end[order]
     reach = np.maximum.accumulate(end)
     opens = np.empty(len(start), np.bool_)
     opens[0] = True
@@ -101,17 +102,40 @@ def nesting(start: Int64, end: Int64) -> Int64:
     counts as its child. Events without duration enclose nothing and get -1.
     """
     parent = np.full(len(start), -1, np.int64)
-    rows = np.flatnonzero(end > start)
-    if not len(rows):
+    order = _outer_first(start, end)
+    start, end = start[order], end[order]
+    if (end[:-1] <= start[1:]).all():
         return parent
-    rows = rows[np.lexsort((-end[rows], start[rows]))]
-    depth = np.arange(len(rows)) - np.searchsorted(np.sort(end[rows]), start[rows], "right")
-    outer = np.flatnonzero(depth == 0)
-    for level in range(1, int(depth.max()) + 1):
-        inner = np.flatnonzero(depth == level)
-        parent[rows[inner]] = rows[outer[np.searchsorted(outer, inner) - 1]]
-        outer = inner
+    # Ends are all but sorted already, which is what a stable sort is quick at.
+    ends = np.sort(end, kind="stable")
+    rows = np.arange(len(order))
+    # An event lies deeper than a level when, of those before it, more than that many have not ended yet.
+    for level in range(len(order)):
+        is_deeper = ends[rows - 1 - level] > start[rows]
+        is_deeper[: np.searchsorted(rows, level, "right")] = False
+        outer, rows = rows[~is_deeper], rows[is_deeper]
+        if not len(rows):
+            break
+        children = np.diff(np.searchsorted(rows, outer), append=len(rows))
+        parent[order[rows]] = np.repeat(order[outer], children)
     return parent
+
+
+def _outer_first(start: Int64, end: Int64) -> Int64:
+    """Rows of the events that last, by start; of those that start together, the longest first."""
+    rows = np.flatnonzero(end > start)
+    begin = start[rows]
+    if not _ascending(begin):
+        rows = rows[np.argsort(begin, kind="stable")]
+        begin = start[rows]
+    tied = np.flatnonzero(begin[1:] == begin[:-1])
+    if (end[rows[tied + 1]] > end[rows[tied]]).any():
+        rows = rows[np.lexsort((-end[rows], begin))]
+    return rows
+
+
+def _ascending(times: Int64) -> bool:
+    return bool((times[1:] >= times[:-1]).all())
 
 
 def flatten(start: Int64, end: Int64, parent: Int64) -> Segments:
