@@ -136,6 +136,10 @@ class EventNames:
         found[found == len(self.ids)] = 0
         return np.where(self.ids[found] == metadata_id, found, -1).astype(np.int64)
 
+    def named(self, name: str) -> Int64:
+        """Rows of the entries of that name."""
+        return np.array([row for row, each in enumerate(self.names) if each == name], np.int64)
+
     def _rows_of_dense_ids(self, metadata_id: Int64) -> Int64:
         # The last place takes all ids that are not in the table, negative ones too: those count from the end.
         row = np.full(int(self.ids[-1]) + 2, -1, np.int64)
@@ -178,6 +182,13 @@ class Plane:
             return repr(float(stats.floats()[index]))
         return "" if kind == StatKind.NONE else str(int(stats.integers()[index]))
 
+    def _texts(self, stats: StatTable, rows: Int64) -> list[str]:
+        if not (stats.kind[rows] == StatKind.STR).all():
+            return [self.text(stats, row) for row in rows.tolist()]
+        start = stats.bits[rows].astype(np.int64)
+        places = zip(start.tolist(), (start + stats.length[rows]).tolist(), strict=True)
+        return [str(stats.heap[begin:end], "utf-8", "replace") for begin, end in places]
+
     def stat_text(self, stats: StatTable, name: str, rows: int) -> TextColumn:
         """The text of stat `name` for each of `rows` owners, as codes into a list of distinct strings."""
         codes = np.full(rows, NO_TEXT, np.int32)
@@ -187,7 +198,7 @@ class Plane:
         chosen = stats.select(key)
         first, value = _distinct_values(chosen)
         strings: dict[str, int] = {}
-        code = [strings.setdefault(self.text(chosen, row), len(strings)) for row in first.tolist()]
+        code = [strings.setdefault(text, len(strings)) for text in self._texts(chosen, first)]
         codes[chosen.row] = np.array(code, np.int32)[value]
         return TextColumn(codes, list(strings))
 

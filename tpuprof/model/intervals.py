@@ -74,7 +74,7 @@ def intersect(one: Spans, other: Spans) -> Spans:
     """What lies in both."""
     if not len(one.start) or not len(other.start):
         return EMPTY
-    points = np.unique(np.concatenate((*one, *other)))
+    points = np.sort(np.concatenate((*one, *other)), kind="stable")
     begin = points[:-1]
     both = contains(one, begin) & contains(other, begin)
     return union(begin[both], points[1:][both])

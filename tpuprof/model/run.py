@@ -23,6 +23,7 @@ from tpuprof.model.host_reads import HostRead, host_reads
 from tpuprof.model.steps import Steps, find_steps
 from tpuprof.model.telemetry import compile_frames
 from tpuprof.model.timeline import Host, build_host
+from tpuprof.parallel import in_threads
 
 RUN_SCHEMA = "tpuprof.run/1"
 
@@ -147,13 +148,9 @@ def _host_names(host: Host) -> list[str]:
 
 
 def _devices(host: Host, hlo: HloMetadata, virtual_devices: int | None) -> list[DeviceActivity]:
-    found = [
-        read_tpu(host.device_planes[index], tracks)
-        for index, tracks in sorted(host.devices.items())
-        if tracks
-    ]
-    if found:
-        return found
+    planes = [(host.device_planes[index], tracks) for index, tracks in sorted(host.devices.items()) if tracks]
+    if planes:
+        return in_threads(lambda plane: read_tpu(*plane), planes)
     cpu = read_cpu(host.threads, virtual_devices or 1, hlo.describe)
     return [cpu] if cpu else []
 
