@@ -19,9 +19,9 @@ def analyze(
 
     report = analyse_run(path)
     if as_json:
-        import json
+        from tpuprof.report.as_json import to_json
 
-        typer.echo(json.dumps(report.to_dict(), indent=1, allow_nan=False))
+        typer.echo(to_json(report), nl=False)
         return
     from rich.console import Console
 

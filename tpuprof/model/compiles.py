@@ -9,8 +9,9 @@ import numpy as np
 from tpuprof.model.compile_cause import CompileCause, explain
 from tpuprof.model.device import DeviceActivity
 from tpuprof.model.hlo_metadata import hlo_protos
+from tpuprof.model.intervals import Int64
 from tpuprof.model.steps import Steps
-from tpuprof.model.timeline import Host, Track
+from tpuprof.model.timeline import Host, Track, by_plane
 from tpuprof.model.vocabulary import Vocabulary
 
 NOT_COMPARED = CompileCause("unknown", "unavailable: the graphs were not compared")
@@ -39,7 +40,7 @@ def find_compiles(
     Each is told apart from the nearest graph that ran or was compiled before it.
     """
     for event in vocabulary.compile_events:
-        found = [each for track in host.threads for each in _on_thread(track, event, vocabulary, steps)]
+        found = _on_all_threads(host, event, vocabulary, steps)
         if found:
             named = _with_programs(sorted(found, key=lambda each: each.start_ps), devices)
             return _with_causes(named, devices, dict(hlo_protos(host.trace)))
@@ -96,10 +97,15 @@ def _with_programs(compiles: list[Compile], devices: list[DeviceActivity]) -> li
     return named
 
 
-def _on_thread(track: Track, event: str, vocabulary: Vocabulary, steps: Steps) -> list[Compile]:
-    names = track.plane.events.names
-    wanted = np.array([row for row, name in enumerate(names) if name == event], np.int64)
-    rows = np.flatnonzero(np.isin(track.name, wanted))
+def _on_all_threads(host: Host, event: str, vocabulary: Vocabulary, steps: Steps) -> list[Compile]:
+    rows = by_plane(host.threads, lambda plane: plane.events.named(event))
+    return [
+        each for track in host.threads for each in _on_thread(track, rows[id(track.plane)], vocabulary, steps)
+    ]
+
+
+def _on_thread(track: Track, names: Int64, vocabulary: Vocabulary, steps: Steps) -> list[Compile]:
+    rows = np.flatnonzero(np.isin(track.name, names)) if len(names) else names
     if not len(rows):
         return []
     hashes = track.plane.stat_text(

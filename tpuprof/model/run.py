@@ -29,6 +29,7 @@ from tpuprof.model.telemetry import StepTelemetry, compile_frames, read_telemetr
 from tpuprof.model.timeline import Host, build_host
 from tpuprof.model.tracing import Tracing, split_tracing
 from tpuprof.model.unrolled import Repetition, find_repetition
+from tpuprof.parallel import in_threads
 
 RUN_SCHEMA = "tpuprof.run/1"
 
@@ -174,13 +175,9 @@ def _host_names(host: Host) -> list[str]:
 
 
 def _devices(host: Host, hlo: HloMetadata, virtual_devices: int | None) -> list[DeviceActivity]:
-    found = [
-        read_tpu(host.device_planes[index], tracks)
-        for index, tracks in sorted(host.devices.items())
-        if tracks
-    ]
-    if found:
-        return found
+    planes = [(host.device_planes[index], tracks) for index, tracks in sorted(host.devices.items()) if tracks]
+    if planes:
+        return in_threads(lambda plane: read_tpu(*plane), planes)
     cpu = read_cpu(host.threads, virtual_devices or 1, hlo.describe)
     return [cpu] if cpu else []
 

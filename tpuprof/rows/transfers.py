@@ -22,6 +22,8 @@ def transfer_rows(
     best: tuple[int, HostRun, list[Transfer]] | None = None
     for host in hosts:
         for device in host.devices:
+            if best is not None and not len(device.async_events.op):
+                continue
             found = find_on(device, host.steps)
             told = sum(1 for each in found if each.hidden_ps is not None)
             if found and (best is None or told > best[0]):
