@@ -21,7 +21,9 @@ from tpuprof.model.hlo_metadata import HloMetadata, read_hlo_metadata
 from tpuprof.model.host_activity import HostActivity, find_driver, read_host
 from tpuprof.model.host_reads import HostRead, host_reads
 from tpuprof.model.steps import Steps, find_steps
-from tpuprof.model.telemetry import compile_frames
+from tpuprof.model.marks import find_marks
+from tpuprof.model.intervals import Spans
+from tpuprof.model.telemetry import StepRecord, compile_frames, step_records
 from tpuprof.model.timeline import Host, build_host
 
 RUN_SCHEMA = "tpuprof.run/1"
@@ -45,6 +47,10 @@ class HostRun:
     warnings: list[str]
     # Python frames of the compile in each step, by step number, where the run folder has them.
     compile_frames: dict[int, list[str]] = field(default_factory=dict)
+    # When the training threads were in events that rules ask for by name (`marks` of the vocabulary).
+    marks: dict[str, Spans] = field(default_factory=dict)
+    # What the process noted of each step, captured or not, where the run folder has it.
+    records: list[StepRecord] = field(default_factory=list)
 
 
 @dataclass
@@ -73,6 +79,7 @@ def build_run(found: Found, executor: Executor | None = None) -> Run:
     hosts = list(executor.map(_read_job, jobs)) if executor else [_read_job(job) for job in jobs]
     for host in hosts:
         host.compile_frames = compile_frames(found.run_folder, host.name)
+        host.records = step_records(found.run_folder, host.name)
     return Run(
         found.files, hosts, info, [*found.warnings, *notes, *_noted(info), *_missing_hosts(info, hosts)]
     )
@@ -136,6 +143,7 @@ def read_host_run(name: str, path: Path, virtual_devices: int | None = None) -> 
         compiles=find_compiles(host, words, steps, devices),
         host_reads=host_reads(driver, words, steps),
         hlo=hlo,
+        marks=find_marks(host, words, driver),
         warnings=[*trace.errors, *trace.warnings, *host.warnings],
     )
 

@@ -60,7 +60,10 @@ class NameSet:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The host events of one framework. `residual` is the activity of unexplained training-thread time."""
+    """The host events of one framework. `residual` is the activity of unexplained training-thread time.
+
+    `marks` are events that rules ask for by what they mean, whatever activity they belong to.
+    """
 
     framework: str
     detect: NameSet
@@ -71,6 +74,7 @@ class Vocabulary:
     activities: tuple[tuple[Activity, NameSet], ...]
     compile_events: tuple[str, ...]
     compile_hash_stat: str
+    marks: tuple[tuple[str, NameSet], ...] = ()
     _exact: dict[str, Activity] = field(repr=False, default_factory=dict)
 
     def activity(self, name: str) -> Activity:
@@ -136,5 +140,6 @@ def _load(text: str) -> Vocabulary:
         activities=activities,
         compile_events=tuple(table["compile"]["events"]),
         compile_hash_stat=table["compile"]["hash_stat"],
+        marks=tuple((key, NameSet.of(names)) for key, names in table.get("marks", {}).items()),
         _exact={name: activity for activity, names in activities for name in names.exact},
     )
