@@ -4,6 +4,8 @@ The host works through its stretches in order. Where it launched a piece of devi
 the device and begins when the device is free. A stretch of waiting ends when the piece does whose end lay in it
 in the trace; one in which no piece ended takes as long as it did. The window of the trace is replayed several
 times in a row, and the step time is that of the later rounds, so that its edges do not count.
+
+Where only the device's programs mark the steps, its work and its idle time are replayed one after the other.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from dataclasses import dataclass
 
 from tpuprof.model import attribution as part
 from tpuprof.simulate.change import Change
-from tpuprof.simulate.timeline import GRAPH_CUT, WAITS, Stretch, Timeline, Work
+from tpuprof.simulate.timeline import BLOCKING, GRAPH_CUT, WAITS, Stretch, Timeline, Work
 from tpuprof.units import PS_PER_MS
 
 # A simulation that misses the measured step time by more than this share is not used for prices.
@@ -47,7 +49,7 @@ class Simulator:
 
 
 def fit(timeline: Timeline) -> Simulator:
-    """Replay a timeline as it was. Whether that is near enough is told by `Simulator.error`."""
+    """Replay a timeline, which has at least one step, as it was; `Simulator.error` tells how near that comes."""
     in_flight = max(IN_FLIGHT, _most_in_flight(timeline.work))
     measured = timeline.wall_ps / timeline.steps / PS_PER_MS
     return Simulator(timeline, _step_ms(timeline, NOTHING, in_flight), measured, in_flight)
@@ -65,9 +67,21 @@ def _most_in_flight(work: list[Work]) -> int:
 
 def _step_ms(timeline: Timeline, change: Change, in_flight: int) -> float:
     wanted = change.steps if change.steps is not None else range(timeline.steps)
+    if not timeline.host_paced:
+        return _in_a_row_ms(timeline, change)
     clock = _Clock(timeline, change, in_flight)
     marks = [clock.play() for _ in range(ROUNDS)]
     return (marks[-1] - marks[0]) / (ROUNDS - 1) / max(len(wanted), 1) / PS_PER_MS
+
+
+def _in_a_row_ms(timeline: Timeline, change: Change) -> float:
+    """The step time of a device whose work and idle time follow one another (ms)."""
+    idle = sum((each.end - each.start) * _factor(each, change, frozenset()) for each in timeline.stretches)
+    return (idle + sum(_length(each, change) for each in timeline.work)) / timeline.steps / PS_PER_MS
+
+
+def _length(work: Work, change: Change) -> float:
+    return sum(ps * change.device.get(name, 1.0) for name, ps in work.parts.items())
 
 
 class _Clock:
@@ -79,7 +93,6 @@ class _Clock:
         self.host = 0.0
         self.free = 0.0
         self.ends: list[float] = []
-        self.paced = timeline.host_paced
         self.work = timeline.work
         self.kept = [
             (each, _factor(each, change, longest))
@@ -87,23 +100,22 @@ class _Clock:
             for each in timeline.stretches
             if change.steps is None or each.step in change.steps
         ]
-        self.end = timeline.stretches[-1].end if timeline.stretches else 0
 
     def play(self) -> float:
-        """Replay the window once more; returns the time at its end, by what paces the steps (ps)."""
+        """Replay the window once more; returns the host's time at its end (ps)."""
         base, launched = len(self.ends), 0
         for stretch, factor in self.kept:
             while launched < len(self.work) and self.work[launched].launch < stretch.start:
-                launched = self._skip_or_launch(launched, stretch, base)
+                launched = self._skip_or_launch(launched)
             while launched < len(self.work) and self.work[launched].launch == stretch.start:
                 self._launch(self.work[launched])
                 launched += 1
             self._spend(stretch, factor, base)
         for each in self.work[launched:]:
             self._launch(each)
-        return self.host if self.paced else max(self.host, self.free)
+        return self.host
 
-    def _skip_or_launch(self, row: int, stretch: Stretch, base: int) -> int:
+    def _skip_or_launch(self, row: int) -> int:
         """Work launched in a step that is left out is left out too; what was launched before the window is not."""
         if self.change.steps is not None and self.work[row].launch >= self.kept[0][0].start:
             self.ends.append(self.free)
@@ -117,14 +129,12 @@ class _Clock:
         queued = self.ends and work.start - work.launch > 0 and self.free > self.host
         latency = 0 if queued else work.start - work.launch
         begun = max(self.host + latency, self.free)
-        factors = self.change.device
-        length = sum(ps * factors.get(name, 1.0) for name, ps in work.parts.items())
-        self.free = begun + length
+        self.free = begun + _length(work, self.change)
         self.ends.append(self.free)
 
     def _spend(self, stretch: Stretch, factor: float, base: int) -> None:
         length = stretch.end - stretch.start
-        if stretch.kind not in WAITS:
+        if stretch.kind not in BLOCKING:
             self.host += length * factor
             return
         if factor == 0.0:

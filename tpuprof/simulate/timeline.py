@@ -20,8 +20,11 @@ from tpuprof.model.vocabulary import Activity
 DEVICE_WAIT = "device_wait"
 # Host time that no event explains and that is not tracing either.
 OTHER = "other"
-# Kinds of host time in which the host waits for device work rather than works.
-WAITS = (DEVICE_WAIT, part.HOST_SYNC)
+# Kinds of host time in which the host waits for device work rather than works. Time of JAX's host that nothing
+# explains is counted here: its waits leave no event, and it is replayed as a fixed time where no work ended in it.
+WAITS = (DEVICE_WAIT, part.HOST_SYNC, OTHER)
+# Kinds that end with a piece of work where one ended in them: handing over a program waits while the queue is full.
+BLOCKING = (*WAITS, part.DISPATCH)
 GRAPH_CUT = "graph_cut"
 
 _KIND = {
@@ -61,7 +64,11 @@ class Work:
 
 @dataclass(frozen=True)
 class Timeline:
-    """What is replayed: the host's stretches end to end over all steps, and the device's work in order."""
+    """What is replayed: the host's stretches end to end over all steps, and the device's work in order.
+
+    Where only the device's programs mark the steps (`host_paced` is false), nothing tells which program the host
+    waits for; the stretches are then those in which the device idles.
+    """
 
     stretches: list[Stretch]
     work: list[Work]
@@ -77,21 +84,23 @@ def read_timeline(
     device = max(devices, key=lambda each: each.busy.total) if devices else None
     work = _work(device, host.dispatching, int(steps.start[0]), int(steps.end[-1])) if device else []
     launches = np.array([each.launch for each in work], np.int64)
+    host_paced = host.driver is not None and "XLA Modules" not in steps.method
+    busy = EMPTY if host_paced or device is None else device.busy
     return Timeline(
-        stretches=_stretches(steps, host, marks, launches),
+        stretches=_stretches(steps, host, marks, launches, busy),
         work=work,
         steps=len(steps),
         wall_ps=int(steps.wall_ps.sum()),
-        host_paced=host.driver is not None and "XLA Modules" not in steps.method,
+        host_paced=host_paced,
     )
 
 
 def _stretches(
-    steps: Steps, host: HostActivity, marks: dict[str, Spans], launches: Int64
+    steps: Steps, host: HostActivity, marks: dict[str, Spans], launches: Int64, without: Spans
 ) -> list[Stretch]:
     layers = _layers(host)
     begin, end = int(steps.start[0]), int(steps.end[-1])
-    spans = [span for _, span in layers] + list(marks.values())
+    spans = [*(span for _, span in layers), *marks.values(), without]
     points = np.concatenate(
         [np.concatenate(span) for span in spans] + [launches, steps.start, steps.end]
     )
@@ -101,7 +110,8 @@ def _stretches(
     inside = {name: contains(span, start) for name, span in marks.items()}
     cut = _span_row(marks.get(GRAPH_CUT, EMPTY), start)
     step = np.searchsorted(steps.start, start, "right") - 1
-    keep = _changes(kind, step, cut, np.isin(start, launches), *inside.values())
+    hidden = contains(without, start)
+    keep = _changes(kind, step, cut, np.isin(start, launches), hidden, *inside.values())
     first = np.flatnonzero(keep)
     bounds = [*start[first].tolist(), end]
     names = [*(name for name, _ in layers), OTHER]
@@ -115,6 +125,7 @@ def _stretches(
             cut=int(cut[row]),
         )
         for position, row in enumerate(first.tolist())
+        if not hidden[row]
     ]
 
 
