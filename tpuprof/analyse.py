@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,9 @@ from tpuprof.report.schema import (
     TransferRow,
     Verdict,
 )
+from tpuprof.rules.registry import all_rules
+from tpuprof.rules.runner import run_rules
+from tpuprof.signals import Signals
 from tpuprof.units import PS_PER_MS, PS_PER_NS, ps_to_ms
 
 # Part of the path of every installed library.
@@ -64,7 +68,7 @@ def report_of(run: Run) -> Report:
     load, hidden = _mean_load(run.hosts)
     bound = bound_of(load)
     ops = op_totals([device for host in run.hosts for device in host.devices])
-    return Report(
+    report = Report(
         source={
             "files": [str(path) for path in run.files.values()],
             "sizes": [host.size for host in run.hosts],
@@ -85,6 +89,7 @@ def report_of(run: Run) -> Report:
         warnings=_warnings(run),
         predicted=run.predicted,
     )
+    return replace(report, findings=run_rules(Signals(report, run), all_rules()))
 
 
 def package_version() -> str:

@@ -30,6 +30,8 @@ _READS = (
     "__format__",
     "__repr__",
 )
+# Where scan traces its body: at every call, unless its function is known to be pure.
+_SCAN = ("torch_xla.experimental.scan", "value_and_grad_partitioned")
 _SAVES = (("torch", "save"), ("torch_xla.core.xla_model", "save"))
 _LOADERS = (
     ("torch.utils.data.dataloader", "_BaseDataLoaderIter", "__next__"),
@@ -47,6 +49,7 @@ def install() -> list[str]:
         _try(notes, functools.partial(_wrap_method, module, owner, name, "tpuprof.dataloader.next", "input"))
     for module, name in _SAVES:
         _try(notes, functools.partial(_wrap_function, module, name, "tpuprof.checkpoint", "checkpoint"))
+    _try(notes, functools.partial(_wrap_function, *_SCAN, "tpuprof.scan_trace", "scan"))
     for name in _READS:
         _try(notes, functools.partial(_wrap_read, name))
     gc.callbacks.append(_on_gc)

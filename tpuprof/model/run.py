@@ -20,9 +20,9 @@ from tpuprof.model.device_tpu import read_tpu
 from tpuprof.model.hlo_metadata import HloMetadata, read_hlo_metadata
 from tpuprof.model.host_activity import HostActivity, find_driver, read_host
 from tpuprof.model.host_reads import HostRead, host_reads
-from tpuprof.model.steps import Steps, find_steps
-from tpuprof.model.marks import find_marks
 from tpuprof.model.intervals import Spans
+from tpuprof.model.marks import find_marks
+from tpuprof.model.steps import Steps, find_steps
 from tpuprof.model.telemetry import StepRecord, compile_frames, step_records
 from tpuprof.model.timeline import Host, build_host
 

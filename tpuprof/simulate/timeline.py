@@ -101,9 +101,7 @@ def _stretches(
     layers = _layers(host)
     begin, end = int(steps.start[0]), int(steps.end[-1])
     spans = [*(span for _, span in layers), *marks.values(), without]
-    points = np.concatenate(
-        [np.concatenate(span) for span in spans] + [launches, steps.start, steps.end]
-    )
+    points = np.concatenate([np.concatenate(span) for span in spans] + [launches, steps.start, steps.end])
     points = np.unique(points[(points >= begin) & (points <= end)])
     start = points[:-1]
     kind = _first_layer(start, [span for _, span in layers])
@@ -171,7 +169,9 @@ def _work(device: DeviceActivity, dispatching: Spans, begin: int, end: int) -> l
     parts = _device_parts(device, start, stop)
     launch = _launches(dispatching, start)
     return [
-        Work(launched, begun, ended, {name: int(column[row]) for name, column in parts.items() if column[row]})
+        Work(
+            launched, begun, ended, {name: int(column[row]) for name, column in parts.items() if column[row]}
+        )
         for row, (launched, begun, ended) in enumerate(
             zip(launch.tolist(), start.tolist(), stop.tolist(), strict=True)
         )
