@@ -280,6 +280,8 @@ class Report:
     scan: list[LoopRow] = field(default_factory=list)
     memory: Memory = field(default_factory=lambda: Memory(None, None, "", "not looked at"))
     predicted: bool = False
+    # How often values of each kind were replaced before this report was handed on; None: nothing was replaced.
+    redactions: dict[str, int] | None = None
     schema: str = SCHEMA
 
     def to_dict(self) -> dict[str, Any]:
