@@ -13,7 +13,10 @@ EXIT_UNFAIR = 2
 
 def diff(
     base: Annotated[
-        Path, typer.Argument(help="The run to compare with: a run, a saved report or a bundle.", show_default=False)
+        Path,
+        typer.Argument(
+            help="The run to compare with: a run, a saved report or a bundle.", show_default=False
+        ),
     ],
     candidate: Annotated[Path, typer.Argument(help="The run to judge.", show_default=False)],
     as_json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,

@@ -12,6 +12,7 @@ import typer
 
 from tpuprof.cli.analyze import analyze
 from tpuprof.cli.capture import capture
+from tpuprof.cli.check import check
 from tpuprof.cli.dashboard import dashboard
 from tpuprof.cli.demo import demo
 from tpuprof.cli.diff import diff
@@ -35,6 +36,7 @@ app = typer.Typer(
 app.command()(analyze)
 app.command()(report)
 app.command()(diff)
+app.command()(check)
 app.command()(capture)
 app.command()(dashboard)
 app.command()(tensorboard)

@@ -28,14 +28,17 @@ def report(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", help="File to write; its suffix says what: .html, .md, .json, or .zip for a ticket."
+            "--out",
+            "-o",
+            help="File to write; its suffix says what: .html, .md, .json, or .zip for a ticket.",
         ),
     ] = None,
     no_redact: Annotated[
         bool, typer.Option("--no-redact", help="Keep names, paths, addresses and keys as they are.")
     ] = False,
     show_redactions: Annotated[
-        bool, typer.Option("--show-redactions", help="List what is replaced by what, to review before sending.")
+        bool,
+        typer.Option("--show-redactions", help="List what is replaced by what, to review before sending."),
     ] = False,
 ) -> None:
     """Write a report to send. What is private in it is replaced by pseudonyms, unless told otherwise."""
@@ -61,7 +64,9 @@ def _check_usage(out: Path | None, no_redact: bool, show_redactions: bool) -> No
     if out is None and not show_redactions:
         raise TpuprofError(Code.USAGE, "tpuprof report: where to?", "Add -o report.html (.md, .json, .zip).")
     if no_redact and show_redactions:
-        raise TpuprofError(Code.USAGE, "--no-redact replaces nothing, so there is nothing to show.", "Drop one.")
+        raise TpuprofError(
+            Code.USAGE, "--no-redact replaces nothing, so there is nothing to show.", "Drop one."
+        )
     if out is not None and out.suffix not in FORMATS:
         raise TpuprofError(
             Code.USAGE, f"{out}: the suffix says no format.", f"Use one of {', '.join(FORMATS)}."

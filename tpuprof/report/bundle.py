@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 from tpuprof.decode import sniff
 from tpuprof.decode.find import RUN_INFO, host_name
 from tpuprof.report import content
+from tpuprof.report.as_json import to_json
 from tpuprof.report.html import render_html
 from tpuprof.report.load import REPORT_IN_BUNDLE
 from tpuprof.report.markdown import render_markdown
 from tpuprof.report.redact_proto import blot, redact_hlo, redact_xspace
 from tpuprof.report.trim import embedded_programs, representative, trim
-from tpuprof.report.as_json import to_json
 
 if TYPE_CHECKING:
     from tpuprof.report.redact import Redactor
@@ -81,6 +81,10 @@ def _same(text: str) -> str:
     return text
 
 
+def _same_value(value: Any) -> Any:
+    return value
+
+
 def _hosts(report: Report) -> list[str]:
     """The host of each file, as the report's steps call it."""
     known = list(dict.fromkeys(step.host for step in report.steps.per_step))
@@ -108,7 +112,7 @@ def _add_run_notes(
     if run_folder is None:
         bundle.notes.append("not captured by tpuprof: there is no run.json and no telemetry")
         return
-    value = redactor.value if redactor is not None else lambda each: each
+    value: Callable[[Any], Any] = redactor.value if redactor is not None else _same_value
     text = redactor.text if redactor is not None else _same
     for path in sorted((run_folder / RUN_INFO.parent).glob("run*.json")):
         try:
@@ -124,9 +128,7 @@ def _add_run_notes(
         bundle.members[str(RUN / "tpuprof" / text(name))] = lines.encode()
 
 
-def _add_profile(
-    bundle: Bundle, path: Path, host: str, report: Report, text: Any, redacting: bool
-) -> None:
+def _add_profile(bundle: Bundle, path: Path, host: str, report: Report, text: Any, redacting: bool) -> None:
     from google.protobuf.message import DecodeError
 
     from tpuprof.decode import xplane_pb2
@@ -159,7 +161,9 @@ def _add_profile(
     bundle.members[member] = redact_xspace(out, text) if redacting else out
     for program in sorted(kept) if changed else []:
         file = "".join(char if char.isalnum() or char in "._-" else "_" for char in text(program))
-        bundle.members[f"graphs/{file}.hlo.pb"] = redact_hlo(graphs[program], text) if redacting else graphs[program]
+        bundle.members[f"graphs/{file}.hlo.pb"] = (
+            redact_hlo(graphs[program], text) if redacting else graphs[program]
+        )
 
 
 def _changed_programs(report: Report, host: str, embedded: set[str]) -> set[str]:

@@ -108,7 +108,11 @@ def _bars(report: Report) -> list[Bar]:
 
 def _x_title(report: Report, bars: int) -> str:
     count = len(report.steps.per_step)
-    return "step" if count == bars else f"step (each bar is the mean of about {count / bars:.0f} of {count} steps)"
+    return (
+        "step"
+        if count == bars
+        else f"step (each bar is the mean of about {count / bars:.0f} of {count} steps)"
+    )
 
 
 def _axis_top(walls: Sequence[float]) -> float:
@@ -128,7 +132,9 @@ def _axis(top: float, plot_height: float) -> list[str]:
 
 def _stack(bar: Bar, x: float, width: float, top: float, plot_height: float) -> list[str]:
     body, done = [], 0.0
-    detail = ", ".join(f"{name} {format_ms(ms)}" for name, ms in sorted(bar.parts, key=lambda p: -p[1])[:4] if ms)
+    detail = ", ".join(
+        f"{name} {format_ms(ms)}" for name, ms in sorted(bar.parts, key=lambda p: -p[1])[:4] if ms
+    )
     title = f"step {bar.label}: {format_ms(bar.wall_ms)} ({detail})"
     for name, ms in bar.parts:
         low, high = min(done, top), min(done + ms, top)

@@ -166,9 +166,7 @@ def measured_how(report: Report) -> list[tuple[str, str]]:
         facts.append(("capture", "not by tpuprof: environment, telemetry and Python frames are unavailable"))
     sizes = report.source.get("sizes") or []
     files = report.source.get("files") or []
-    facts += [
-        ("file", f"{path} ({format_bytes(size)})") for path, size in zip(files, sizes, strict=False)
-    ]
+    facts += [("file", f"{path} ({format_bytes(size)})") for path, size in zip(files, sizes, strict=False)]
     return [(name, printable(value)) for name, value in facts]
 
 

@@ -123,7 +123,9 @@ def diff(base: Report, candidate: Report) -> Comparison:
     differences = unlike(base, candidate)
     stop = [each for each in differences if each.weight is Weight.STOP]
     if stop:
-        reasons = "; ".join(f"{each.what} {each.base} against {each.candidate}: {each.detail}" for each in stop)
+        reasons = "; ".join(
+            f"{each.what} {each.base} against {each.candidate}: {each.detail}" for each in stop
+        )
         return Comparison(Outcome.UNFAIR, f"Not comparable: {reasons}.", differences)
     threshold = MIN_CHANGE_CPU if "CPU" in _devices(base, candidate) else MIN_CHANGE
     median, mean, p95 = (
@@ -211,7 +213,9 @@ def _sentence(
             f"Compiles: {compiles.base} in {compiles.base_steps} steps, now {compiles.candidate} "
             f"in {compiles.candidate_steps}."
         )
-    parts += [f"{each.what.capitalize()}: {each.title}." for each in findings if each.what in ("fixed", "new")]
+    parts += [
+        f"{each.what.capitalize()}: {each.title}." for each in findings if each.what in ("fixed", "new")
+    ]
     care = [each.what for each in differences if each.weight is Weight.CARE]
     if care:
         parts.append(f"Mind what else differs: {', '.join(care)}.")
@@ -243,7 +247,9 @@ def _parts(base: Report, candidate: Report) -> list[PartChange]:
     rows = []
     for name in names:
         change = compare(_part(base, name), _part(candidate, name), means)
-        rows.append(PartChange(name, change, change.beyond_noise and abs(change.delta) >= MIN_PART_CHANGE * usual))
+        rows.append(
+            PartChange(name, change, change.beyond_noise and abs(change.delta) >= MIN_PART_CHANGE * usual)
+        )
     shown = [row for row in rows if row.change.base or row.change.candidate]
     return sorted(shown, key=lambda row: -abs(row.change.delta))
 
@@ -272,7 +278,10 @@ def _op_times(report: Report) -> dict[tuple[str, str], float]:
     line within a source file, which any edit above it moves.
     """
     devices = max(int(report.environment.get("device_count") or 1), 1)
-    share = 1 / (max(len(report.steps.per_step), 1) * (devices if report.environment.get("device_type") != "CPU" else 1))
+    share = 1 / (
+        max(len(report.steps.per_step), 1)
+        * (devices if report.environment.get("device_type") != "CPU" else 1)
+    )
     times: dict[tuple[str, str], float] = defaultdict(float)
     for op in report.ops:
         times[_op_key(op)] += op.self_ms * share

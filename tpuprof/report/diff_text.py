@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.table import Table
 from rich.text import Text
 
-from tpuprof.report.diff import Change, Comparison, OpChange, PartChange, signed_ms, signed_share
+from tpuprof.report.diff import Comparison, OpChange, PartChange, signed_ms, signed_share
 from tpuprof.report.markdown import code, plain
 from tpuprof.report.markdown import table as markdown_table
+from tpuprof.report.noise import Change
 from tpuprof.report.text import escape, printable
 from tpuprof.units import format_bytes, format_ms, format_share
 
@@ -51,7 +53,7 @@ def render_markdown(comparison: Comparison) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-_Table = tuple[str, tuple[str, ...], list[tuple[str, ...]]]
+_Table = tuple[str, tuple[str, ...], Sequence[tuple[str, ...]]]
 
 
 def _tables(comparison: Comparison) -> list[_Table]:
@@ -79,7 +81,9 @@ def _tables(comparison: Comparison) -> list[_Table]:
         found.append(("Parts of the mean step", ("part", *columns, ""), parts))
     ops = [_op(row) for row in comparison.ops[:ROWS_SHOWN]]
     if ops:
-        found.append(("Ops, device self time a step (one capture each: no bounds)", ("op", "where", *columns[:3]), ops))
+        found.append(
+            ("Ops, device self time a step (one capture each: no bounds)", ("op", "where", *columns[:3]), ops)
+        )
     return found
 
 
@@ -91,7 +95,9 @@ def _findings(comparison: Comparison) -> _Table:
             row.title,
             format_share(row.base_severity),
             format_share(row.candidate_severity),
-            f"{format_ms(row.predicted_ms[0])} to {format_ms(row.predicted_ms[1])}" if row.predicted_ms else "",
+            f"{format_ms(row.predicted_ms[0])} to {format_ms(row.predicted_ms[1])}"
+            if row.predicted_ms
+            else "",
         )
         for row in comparison.findings
     ]

@@ -52,14 +52,14 @@ def _cannot(base: Report, candidate: Report) -> list[Unlike]:
     found = []
     if not (base.steps.per_step and candidate.steps.per_step):
         found.append(
-            Unlike("steps", _count(base), _count(candidate), Weight.STOP, "a run without steps has no step time")
+            Unlike(
+                "steps", _count(base), _count(candidate), Weight.STOP, "a run without steps has no step time"
+            )
         )
     if base.predicted != candidate.predicted:
         names = {True: "predicted", False: "measured"}
         detail = "a compiler's estimate is no measurement"
-        found.append(
-            Unlike("kind", names[base.predicted], names[candidate.predicted], Weight.STOP, detail)
-        )
+        found.append(Unlike("kind", names[base.predicted], names[candidate.predicted], Weight.STOP, detail))
     return found
 
 
@@ -68,7 +68,9 @@ def _hardware(base: Report, candidate: Report) -> list[Unlike]:
     pairs = [(name, base.environment.get(name), candidate.environment.get(name)) for name in names]
     pairs.append(("topology", _run(base).get("spmd"), _run(candidate).get("spmd")))
     return [
-        Unlike(name.replace("_", " "), str(old), str(new), Weight.CARE) for name, old, new in pairs if old != new
+        Unlike(name.replace("_", " "), str(old), str(new), Weight.CARE)
+        for name, old, new in pairs
+        if old != new
     ]
 
 

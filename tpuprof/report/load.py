@@ -41,7 +41,9 @@ def read_report(path: Path) -> Report:
         raise TpuprofError(Code.NOT_FOUND, f"{path}: no such file.", "Check the path.") from error
     except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
         raise TpuprofError(
-            Code.CORRUPT, f"{path}: holds no readable report ({error}).", "Write it anew with `tpuprof report`."
+            Code.CORRUPT,
+            f"{path}: holds no readable report ({error}).",
+            "Write it anew with `tpuprof report`.",
         ) from error
     schema = plain.get("schema") if isinstance(plain, dict) else None
     if schema != SCHEMA:

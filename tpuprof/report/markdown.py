@@ -42,7 +42,9 @@ def render_markdown(report: Report) -> str:
 def plain(text: object, limit: int = 300) -> str:
     """A text from the trace as Markdown that says just that: no markup, mention, link or HTML."""
     shown = _LINKED.sub(rf"\1{_ZERO_WIDTH_SPACE}", _short(printable(str(text)).strip(), limit))
-    return _SPECIAL.sub(lambda match: f"{match.group(2)}\\" if match.group(2) else f"\\{match.group(1) or ''}", shown)
+    return _SPECIAL.sub(
+        lambda match: f"{match.group(2)}\\" if match.group(2) else f"\\{match.group(1) or ''}", shown
+    )
 
 
 def code(text: object, limit: int = 160) -> str:
@@ -223,7 +225,9 @@ def _transfers(title: str, found: list[TransferRow], rows: int, limit: int) -> l
 
 
 def _environment(report: Report, rows: int, limit: int) -> list[str]:
-    facts = [(plain(name, limit), code(value, 8 * limit)) for name, value in content.environment_facts(report)]
+    facts = [
+        (plain(name, limit), code(value, 8 * limit)) for name, value in content.environment_facts(report)
+    ]
     shown = facts if rows >= 5 else facts[:30]
     return ["<details><summary>Environment</summary>", table(("", ""), shown), "</details>"]
 

@@ -83,7 +83,7 @@ def percentiles_95(samples: Floats) -> Floats:
 
 def block_length(steps: int) -> int:
     """Steps drawn together."""
-    return max(1, round(steps ** (1 / 3)))
+    return max(1, round(float(np.cbrt(steps))))
 
 
 def _draws(steps: int, generator: np.random.Generator) -> npt.NDArray[np.int64]:
@@ -96,7 +96,18 @@ def _draws(steps: int, generator: np.random.Generator) -> npt.NDArray[np.int64]:
 
 
 # Student's t against the normal, both at 97.5 %, by degrees of freedom (any table of t; 1.960 is the normal).
-_T_975 = {3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262, 14: 2.145, 19: 2.093, 29: 2.045}
+_T_975 = {
+    3: 3.182,
+    4: 2.776,
+    5: 2.571,
+    6: 2.447,
+    7: 2.365,
+    8: 2.306,
+    9: 2.262,
+    14: 2.145,
+    19: 2.093,
+    29: 2.045,
+}
 
 
 def _small_sample_factor(steps: int) -> float:

@@ -89,9 +89,7 @@ class Redactor:
         elif isinstance(found, list | tuple):
             found = type(found)(self.value(each) for each in found)
         elif dataclasses.is_dataclass(found) and not isinstance(found, type):
-            changes = {
-                each.name: self.value(getattr(found, each.name)) for each in dataclasses.fields(found)
-            }
+            changes = {each.name: self.value(getattr(found, each.name)) for each in dataclasses.fields(found)}
             found = dataclasses.replace(found, **changes)
         return found  # type: ignore[no-any-return]
 
@@ -134,12 +132,19 @@ class Redactor:
 
     def _add(self, kind: Kind, value: str) -> None:
         value = value.strip().strip("\"'")
-        generic = {Kind.USER: sensitive.GENERIC_USERS, Kind.HOST: sensitive.GENERIC_HOSTS}.get(kind, frozenset())
+        generic = {Kind.USER: sensitive.GENERIC_USERS, Kind.HOST: sensitive.GENERIC_HOSTS}.get(
+            kind, frozenset()
+        )
         if kind is Kind.HOST:
             value = _PROCESS.sub("", value)
             if sensitive.public_host(value) or sensitive.private_ip(value):
                 return
-        if len(value) < 2 or value.lower() in generic or _TRIVIAL.match(value) or sensitive.PSEUDONYM.fullmatch(value):
+        if (
+            len(value) < 2
+            or value.lower() in generic
+            or _TRIVIAL.match(value)
+            or sensitive.PSEUDONYM.fullmatch(value)
+        ):
             return
         if value not in self._known[kind]:
             self._known[kind].add(value)
@@ -159,7 +164,7 @@ class Redactor:
         elif sensitive.USER_NAMED.search(name):
             self._add(Kind.USER, value)
         elif sensitive.BUCKET_NAMED.search(name):
-            self._add(Kind.BUCKET, value.split("//")[-1].split("/")[0])
+            self._add(Kind.BUCKET, value.rsplit("//", maxsplit=1)[-1].split("/", maxsplit=1)[0])
 
     def _learn_text(self, text: str) -> None:
         for match in sensitive.SECRET.finditer(text):
@@ -245,7 +250,7 @@ class Redactor:
         return re.compile("|".join(forms) if forms else r"(?!)")
 
     def _assigned(self, match: re.Match[str]) -> str:
-        name, between, value = (match.group(i) or match.group(i + 3) for i in (1, 2, 3))
+        value = match.group(3) or match.group(6)
         if _TRIVIAL.match(value) or sensitive.PSEUDONYM.fullmatch(value):
             return match.group()
         start = match.start(3) if match.group(3) else match.start(6)
@@ -262,7 +267,11 @@ class Redactor:
         folder, slash, base = rest.rpartition("/")
         name = self._hit(Kind.BUCKET, bucket)
         if not folder:
-            kept = base if sensitive.FILE_NAME.match(base) or not base else self._hit(Kind.PATH, f"{bucket}{rest}")
+            kept = (
+                base
+                if sensitive.FILE_NAME.match(base) or not base
+                else self._hit(Kind.PATH, f"{bucket}{rest}")
+            )
             return f"{name}{slash}{kept}"
         return f"{name}/{self._folder(f'{bucket}{folder}', base)}"
 

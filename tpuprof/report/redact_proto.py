@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from google.protobuf.descriptor import Descriptor, FieldDescriptor
+    from google.protobuf.descriptor import FieldDescriptor
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 # Field numbers beyond this do not occur in the formats we see; text read as a message gives such at once.
@@ -49,7 +49,7 @@ def blot(data: bytes, literals: Iterable[str]) -> tuple[bytes, int]:
     return data, count
 
 
-def _message(data: bytes, descriptor: Descriptor | None, text: Text) -> bytes:
+def _message(data: bytes, descriptor: Any, text: Text) -> bytes:
     fields = _fields(data)
     if fields is None:
         return _opaque(data, text)

@@ -60,7 +60,9 @@ BUCKET = re.compile(
     r"|(?<=storage\.cloud\.google\.com/)|(?<=/gcs/)|(?<=abfs://)|(?<=abfss://)|(?<=hdfs://)|(?<=az://))"
     r"([A-Za-z0-9][\w.@-]*)((?:/[^\s\"'`,;<>|()\[\]{}]*)?)"
 )
-BUCKET_HOST = re.compile(r"([A-Za-z0-9][A-Za-z0-9.-]+)(?=\.s3[.-][\w.-]*amazonaws\.com|\.storage\.googleapis\.com)")
+BUCKET_HOST = re.compile(
+    r"([A-Za-z0-9][A-Za-z0-9.-]+)(?=\.s3[.-][\w.-]*amazonaws\.com|\.storage\.googleapis\.com)"
+)
 # A folder name in a path; the stops are what stands between paths, or around them, in code and in flags.
 _PART = r"[^\s/:;,\"'`<>|()\[\]{}=\\&?*#!$^@\x00-\x1f]+"
 HOME = re.compile(rf"/(?:home|Users)/({_PART})((?:/{_PART})*)(/?)")
@@ -84,7 +86,9 @@ HOST = re.compile(
     r"(?<![\w.-])(?:t1v-n-[0-9a-f]{8}-w-\d+(?!\.[\w.-]*internal)"
     r"|(?:[A-Za-z0-9-]+\.)+(?:internal|local|localdomain|lan|corp|intranet)(?![\w-]))"
 )
-URL_HOST = re.compile(r"(?i)(?:https?|grpc|tcp|ssh|dns|unix|ws)://(?:[^/\s@\"']+@)?([A-Za-z0-9][A-Za-z0-9.-]*)")
+URL_HOST = re.compile(
+    r"(?i)(?:https?|grpc|tcp|ssh|dns|unix|ws)://(?:[^/\s@\"']+@)?([A-Za-z0-9][A-Za-z0-9.-]*)"
+)
 PUBLIC_HOSTS = (
     "github.com",
     "pytorch.org",
@@ -107,21 +111,27 @@ PROJECT_NAMED = re.compile(r"(?i)(?:^|_)(?:project|project_?id|project_?name|acc
 USER_NAMED = re.compile(r"(?i)^(?:user|user_?name|logname|sudo_user|owner|author)$")
 BUCKET_NAMED = re.compile(r"(?i)(?:^|_)bucket(?:_?name)?$")
 
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 # Names that thousands of machines share, so they say nothing.
-GENERIC_USERS = frozenset(
-    "root user users ubuntu debian admin runner jovyan nobody ec2-user vscode app daemon docker shared public "
-    "home work data node train trainer guest test default none python".split()
-)
-GENERIC_HOSTS = frozenset(
-    "localhost host hosts worker node main master train trace predicted capture tpu cpu gpu unknown none all "
-    "xplane profile python any local metadata".split()
-)
+GENERIC_USERS = _words("""
+    root user users ubuntu debian admin runner jovyan nobody ec2-user vscode app daemon docker shared
+    public home work data node train trainer guest test default none python
+""")
+GENERIC_HOSTS = _words("""
+    localhost host hosts worker node main master train trace predicted capture tpu cpu gpu unknown
+    none all xplane profile python any local metadata
+""")
 # User names that are also ops or everyday words of a trace: replaced inside paths alone.
-WORDS_OF_TRACES = frozenset(
-    "abs add all and any atan call ceil clamp compare constant convert copy cos div dot down exp fft floor forward "
-    "fusion gather head iota log map max mean min mul neg not or out pad pow rank real reduce rem rng rsqrt scan "
-    "scatter select send recv sign sin slice sort sqrt step sub sum tan tanh tuple up while xor norm layer model".split()
-)
+WORDS_OF_TRACES = _words("""
+    abs add all and any atan call ceil clamp compare constant convert copy cos div dot down exp fft
+    floor forward fusion gather head iota log map max mean min mul neg not or out pad pow rank real
+    reduce rem rng rsqrt scan scatter select send recv sign sin slice sort sqrt step sub sum tan tanh
+    tuple up while xor norm layer model
+""")
 PSEUDONYM = re.compile(rf"(?:{'|'.join(kind.value for kind in Kind)})-\d+")
 
 

@@ -55,7 +55,9 @@ def trim(space: xplane_pb2.XSpace, window: Window | None, programs: set[str]) ->
     Of the programs embedded in the profile, those that ran inside the window and `programs` stay. Without a
     window all events stay.
     """
-    origin = min((line.timestamp_ns for plane in space.planes for line in plane.lines if line.events), default=0)
+    origin = min(
+        (line.timestamp_ns for plane in space.planes for line in plane.lines if line.events), default=0
+    )
     for plane in space.planes:
         if window is not None:
             for line in plane.lines:
@@ -87,7 +89,11 @@ def _off(rows: list[StepRow], median: float) -> float:
 def _trim_line(line: xplane_pb2.XLine, window: Window, origin_ns: int) -> None:
     low = (window.start_ns - (line.timestamp_ns - origin_ns)) * PS_PER_NS
     high = (window.end_ns - (line.timestamp_ns - origin_ns)) * PS_PER_NS
-    kept = [each for each in line.events if each.offset_ps < high and _end(each) > low and _inside(each, low, high)]
+    kept = [
+        each
+        for each in line.events
+        if each.offset_ps < high and _end(each) > low and _inside(each, low, high)
+    ]
     if len(kept) != len(line.events):
         # A copy first: the messages belong to the list that is emptied.
         copies = [type(each).FromString(each.SerializeToString()) for each in kept]
@@ -111,7 +117,9 @@ def _programs_run(space: xplane_pb2.XSpace) -> set[str]:
     found: set[str] = set()
     for plane in space.planes:
         names = {key: each.name.decode("utf-8", "replace") for key, each in plane.event_metadata.items()}
-        module_keys = {key for key, each in plane.stat_metadata.items() if each.name in (b"hlo_module", b"program_id")}
+        module_keys = {
+            key for key, each in plane.stat_metadata.items() if each.name in (b"hlo_module", b"program_id")
+        }
         for line in plane.lines:
             if line.name == b"XLA Modules":
                 found |= {names.get(event.metadata_id, "") for event in line.events}
