@@ -189,7 +189,8 @@ def _check_baseline(
     limit = old.value * factor
     kept = reading.value <= limit if signal.lower_is_better else reading.value >= limit
     sign = "≤" if signal.lower_is_better else "≥"
-    expected = f"{sign} {show(limit, signal.unit)} (baseline {show(old.value, signal.unit)}, {_within(assertion, signal)})"
+    known = f"baseline {show(old.value, signal.unit)}, {_within(assertion, signal)}"
+    expected = f"{sign} {show(limit, signal.unit)} ({known})"
     return _result(assertion, signal, reading, kept, expected, None)
 
 

@@ -148,8 +148,18 @@ class Redactor:
             return
         if value not in self._known[kind]:
             self._known[kind].add(value)
+            if kind is Kind.HOST:
+                self._add_parts_of_host(value)
             self._passes = []
             self._cache.clear()
+
+    def _add_parts_of_host(self, host: str) -> None:
+        """A machine also goes by its first label; Google's internal names hold the project (`host.c.PROJECT.internal`)."""
+        labels = host.split(".")
+        if len(labels) > 1 and len(labels[0]) >= MIN_HOST:
+            self._add(Kind.HOST, labels[0])
+        if len(labels) >= 4 and labels[-1] == "internal" and labels[-3] == "c":
+            self._add(Kind.PROJECT, labels[-2])
 
     def _learn_named(self, name: str, value: str) -> None:
         if not name or not value:
@@ -169,6 +179,10 @@ class Redactor:
     def _learn_text(self, text: str) -> None:
         for match in sensitive.SECRET.finditer(text):
             self._add(Kind.SECRET, match.group())
+            # A key of many lines may be cut apart elsewhere.
+            for line in match.group().splitlines()[1:]:
+                if not line.startswith("-----"):
+                    self._add(Kind.SECRET, line)
         for match in sensitive.BEARER.finditer(text):
             self._add(Kind.SECRET, match.group(2))
         for match in sensitive.ASSIGNED.finditer(text):
@@ -206,6 +220,8 @@ class Redactor:
         return self._names[key]
 
     def _hit(self, kind: Kind, value: str) -> str:
+        if sensitive.PSEUDONYM.fullmatch(value):
+            return value
         self._hits.append((kind, value))
         return self._pseudonym(kind, value)
 
@@ -224,7 +240,7 @@ class Redactor:
             (sensitive.ASSIGNED, self._assigned),
             (sensitive.RANDOM, self._random),
             (self._literals(Kind.SECRET), lambda m: self._hit(Kind.SECRET, m.group())),
-            (sensitive.EMAIL, lambda m: self._hit(Kind.EMAIL, m.group())),
+            (sensitive.EMAIL, self._email),
             (sensitive.BUCKET, self._bucket),
             (sensitive.BUCKET_HOST, lambda m: self._hit(Kind.BUCKET, m.group())),
             (sensitive.WINDOWS_PATH, self._windows_path),
@@ -259,6 +275,11 @@ class Redactor:
     def _random(self, match: re.Match[str]) -> str:
         found = match.group()
         return self._hit(Kind.SECRET, found) if sensitive.looks_random(found) else found
+
+    def _email(self, match: re.Match[str]) -> str:
+        """An address; what is left of a login in front of a host is none."""
+        found = match.group()
+        return found if sensitive.PSEUDONYM.fullmatch(found.partition("@")[0]) else self._hit(Kind.EMAIL, found)
 
     def _bucket(self, match: re.Match[str]) -> str:
         bucket, rest = match.groups()

@@ -121,7 +121,7 @@ def _as_text(value: bytes, text: Text) -> bytes:
 
 
 # Runs of bytes that could be a text within an opaque value.
-_RUN = re.compile(rb"[\x20-\x7e\x80-\xff]{4,}")
+_RUN = re.compile(rb"[\t\n\r\x20-\x7e\x80-\xff]{4,}")
 
 
 def _opaque(value: bytes, text: Text) -> bytes:
