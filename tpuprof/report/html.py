@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.report import charts, content
-from tpuprof.report.text import printable
+from tpuprof.report.text import printable, printable_lines
 from tpuprof.units import format_bytes, format_ms, format_share
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def render_html(report: Report) -> str:
         share=format_share,
         size=lambda value: "not told" if value is None else format_bytes(value),
         plain=_plain,
+        lines=printable_lines,
     )
     return environment.get_template("report.html.jinja").render(
         report=report,

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from tpuprof.report import content
-from tpuprof.report.text import printable
+from tpuprof.report.text import printable, printable_lines
 from tpuprof.units import format_bytes, format_ms, format_share
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def _finding(finding: Finding, rows: int, limit: int) -> list[str]:
             + [f"+ {line}" for line in finding.fix.after.splitlines()]
         )
         if change:
-            parts.append(fenced(change[:2000], "diff"))
+            parts.append(fenced(printable_lines(change[:2000]), "diff"))
     return parts
 
 
