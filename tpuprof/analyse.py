@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from concurrent.futures import Executor
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,9 @@ from tpuprof.rows.scan import loop_rows
 from tpuprof.rows.steadiness import steadiness_section
 from tpuprof.rows.tracing import input_rows, tracing_section
 from tpuprof.rows.transfers import layer_rows, transfer_rows
+from tpuprof.rules.registry import all_rules
+from tpuprof.rules.runner import run_rules
+from tpuprof.signals import Signals
 from tpuprof.units import PS_PER_MS, PS_PER_NS, ps_to_ms
 
 # Part of the path of every installed library.
@@ -70,7 +74,7 @@ def report_of(run: Run) -> Report:
     ops = op_totals([device for host in run.hosts for device in host.devices])
     op_rows, compute = compute_section(run.hosts, ops)
     collectives = transfer_rows(run.hosts, collective_transfers)
-    return Report(
+    report = Report(
         source={
             "files": [str(path) for path in run.files.values()],
             "sizes": [host.size for host in run.hosts],
@@ -101,6 +105,7 @@ def report_of(run: Run) -> Report:
         compilation_cache=cache_section(run),
         predicted=run.predicted,
     )
+    return replace(report, findings=run_rules(Signals(report, run), all_rules()))
 
 
 def package_version() -> str:

@@ -219,5 +219,6 @@ class Recorder:
             "steps_before": controller.seen,
             "backend": type(self._backend).__name__,
             "hlo_debug": self._ir_debug is not None,
+            "ir_debug_by_user": self._ir_debug.was_on if self._ir_debug else None,
             "overhead_seconds": {phase: ns / 1e9 for phase, ns in self.overhead_ns.items()},
         }

@@ -31,6 +31,8 @@ class OpNames:
     scope: list[str]
     flops: Int64
     bytes: Int64
+    # Sum of the durations that the device states by its own clock (ps), -1 where it states none.
+    clock_ps: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
 
     def __len__(self) -> int:
         return len(self.name)

@@ -21,7 +21,7 @@ TRACED_OPS_STAT = "traced_ops"
 # to the device traces a few in all.
 TRACING_FROM_OPS_PER_MS = 0.2
 _ANNOTATION_MARKS = ("annotation", "module", "module_backward")
-_AUTOGRAD_THREAD = "pt_autograd"
+AUTOGRAD_THREAD = "pt_autograd"
 _MAIN_THREAD_PREFIXES = ("python", "main")
 
 
@@ -69,7 +69,7 @@ def read_host(host: Host, vocabulary: Vocabulary, driver: Track | None) -> HostA
     if driver is not None:
         by_activity, user = _classify(driver, vocabulary)
     threads = [driver] if driver is not None else []
-    threads += [track for track in host.threads if track.label.startswith(_AUTOGRAD_THREAD)]
+    threads += [track for track in host.threads if track.label.startswith(AUTOGRAD_THREAD)]
     codes = by_plane(host.threads, lambda plane: _codes(plane, vocabulary))
     return HostActivity(
         framework=vocabulary.framework,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -13,6 +13,16 @@ from tpuprof.model.op_kind import OpKind
 
 # Ends the scope of ops traced in a module's backward pass; tpuprof.annotate_modules writes it.
 _BACKWARD = "@backward"
+
+
+@dataclass(frozen=True)
+class CoreTotal:
+    """One op on one device: `clock_ps` is by the device's own clock, None where it states none."""
+
+    device: str
+    occurrences: int
+    total_ps: int
+    clock_ps: int | None
 
 
 @dataclass
@@ -31,6 +41,7 @@ class OpTotal:
     occurrences: int = 0
     total_ps: int = 0
     self_ps: int = 0
+    cores: list[CoreTotal] = field(default_factory=list)
 
 
 @dataclass
@@ -60,6 +71,7 @@ def _add_device(device: DeviceActivity, totals: dict[tuple[str, str], OpTotal]) 
     np.add.at(total, events.op, events.end - events.start)
     np.add.at(own, events.op, events.self_ps)
     kind, flops, size = ops.kind.tolist(), ops.flops.tolist(), ops.bytes.tolist()
+    clock = ops.clock_ps.tolist() or [-1] * len(ops)
     for row, (count, total_ps, self_ps) in enumerate(
         zip(executions.tolist(), total.tolist(), own.tolist(), strict=True)
     ):
@@ -81,6 +93,7 @@ def _add_device(device: DeviceActivity, totals: dict[tuple[str, str], OpTotal]) 
         each = totals[key]
         each.occurrences += count
         each.total_ps += total_ps
+        each.cores.append(CoreTotal(device.name, count, total_ps, clock[row] if clock[row] >= 0 else None))
         each.self_ps += self_ps
 
 

@@ -22,10 +22,12 @@ from tpuprof.model.hlo_metadata import HloMetadata, hlo_protos, read_hlo_metadat
 from tpuprof.model.host_activity import HostActivity, find_driver, read_host
 from tpuprof.model.host_reads import HostRead, host_reads
 from tpuprof.model.input_pipeline import InputPipeline, read_input
+from tpuprof.model.intervals import Spans
 from tpuprof.model.loops import Loop, find_loops
+from tpuprof.model.marks import find_marks
 from tpuprof.model.memory import DeviceMemory, device_memory
 from tpuprof.model.steps import Steps, find_steps
-from tpuprof.model.telemetry import StepTelemetry, compile_frames, read_telemetry
+from tpuprof.model.telemetry import StepRecord, compile_frames, step_records
 from tpuprof.model.timeline import Host, build_host
 from tpuprof.model.tracing import Tracing, split_tracing
 from tpuprof.model.unrolled import Repetition, find_repetition
@@ -58,7 +60,10 @@ class HostRun:
     collective_roles: dict[tuple[str, str], Role]
     # Python frames of the compile in each step, by step number, where the run folder has them.
     compile_frames: dict[int, list[str]] = field(default_factory=dict)
-    telemetry: list[StepTelemetry] = field(default_factory=list)
+    # When the training threads were in events that rules ask for by name (`marks` of the vocabulary).
+    marks: dict[str, Spans] = field(default_factory=dict)
+    # What the process noted of each step, captured or not, where the run folder has it.
+    records: list[StepRecord] = field(default_factory=list)
 
 
 @dataclass
@@ -86,8 +91,8 @@ def build_run(found: Found, executor: Executor | None = None) -> Run:
     jobs = [(name, path, devices, names) for name, path in found.files.items()]
     hosts = list(executor.map(_read_job, jobs)) if executor else [_read_job(job) for job in jobs]
     for host in hosts:
-        host.telemetry = read_telemetry(found.run_folder, host.name)
-        host.compile_frames = compile_frames(host.telemetry)
+        host.records = step_records(found.run_folder, host.name)
+        host.compile_frames = compile_frames(host.records)
     return Run(
         found.files, hosts, info, [*found.warnings, *notes, *_noted(info), *_missing_hosts(info, hosts)]
     )
@@ -158,6 +163,7 @@ def read_host_run(
         compiles=find_compiles(host, words, steps, devices),
         host_reads=host_reads(driver, words, steps),
         hlo=hlo,
+        marks=find_marks(host, words, driver),
         warnings=[*trace.errors, *trace.warnings, *host.warnings],
         tracing=split_tracing(host, driver, words, activity, steps, devices),
         input=read_input(host, driver, words, activity, steps, devices),

@@ -14,9 +14,10 @@ VALUE_READ = "aten::_local_scalar_dense"
 
 
 @dataclass(frozen=True)
-class StepTelemetry:
-    """One step as its process saw it: wall time in ns, changes of torch_xla's counters, compiles with frames.
+class StepRecord:
+    """What the process noted of one step: wall time in ns, counters' increases, and what its compiles took (s).
 
+    `captured` tells whether the profiler recorded it, `frames` which Python frames led to its first compile.
     `fallbacks` are the lines that called ops which ran on the CPU, by op, where the capture looked for them.
     """
 
@@ -25,12 +26,13 @@ class StepTelemetry:
     captured: bool
     counters: dict[str, int] = field(default_factory=dict)
     compiles: int = 0
+    compile_seconds: float = 0.0
     frames: list[str] = field(default_factory=list)
     fallbacks: dict[str, str] = field(default_factory=dict)
 
 
-def read_telemetry(run_folder: Path | None, host: str) -> list[StepTelemetry]:
-    """Every step noted by a host's processes, in the order of their files; empty where there is no run folder.
+def step_records(run_folder: Path | None, host: str) -> list[StepRecord]:
+    """Every step the run folder has notes of, captured or not, in order.
 
     Lines that are damaged (a process killed while writing) are passed over.
     """
@@ -38,34 +40,35 @@ def read_telemetry(run_folder: Path | None, host: str) -> list[StepTelemetry]:
         return []
     paths = sorted((run_folder / FOLDER).glob(f"telemetry.{host}.*.jsonl"))
     lines = [line for path in paths for line in path.read_text("utf-8", "replace").splitlines()]
-    return [step for line in lines if (step := _step_of(line)) is not None]
+    return [record for line in lines if (record := _record_of(line)) is not None]
 
 
-def compile_frames(steps: list[StepTelemetry]) -> dict[int, list[str]]:
+def compile_frames(records: list[StepRecord]) -> dict[int, list[str]]:
     """Python frames that led to a compile, by step number."""
-    return {each.step: each.frames for each in reversed(steps) if each.frames}
+    return {each.step: each.frames for each in reversed(records) if each.frames}
 
 
-def fallback_counts(steps: list[StepTelemetry]) -> dict[str, int]:
+def fallback_counts(records: list[StepRecord]) -> dict[str, int]:
     """How often each op ran on the CPU in captured steps; value reads are told elsewhere."""
     totals: dict[str, int] = {}
-    for each in steps:
+    for each in records:
         for name, count in each.counters.items():
             if each.captured and name.startswith(FALLBACK_PREFIX) and name != VALUE_READ:
                 totals[name] = totals.get(name, 0) + count
     return totals
 
 
-def _step_of(line: str) -> StepTelemetry | None:
+def _record_of(line: str) -> StepRecord | None:
     try:
         row: dict[str, Any] = json.loads(line)
         compiles = row["compiles"]
-        return StepTelemetry(
+        return StepRecord(
             step=int(row["step"]),
             wall_ns=int(row.get("wall_ns", 0)),
             captured=bool(row.get("captured")),
             counters={str(name): int(value) for name, value in row.get("counters", {}).items()},
             compiles=sum(int(each.get("graphs", 1)) for each in compiles),
+            compile_seconds=sum(float(each.get("seconds", 0.0)) for each in compiles),
             frames=[str(frame) for frame in compiles[0]["frames"]] if compiles else [],
             fallbacks={str(op): str(source) for op, source in row.get("fallbacks", {}).items()},
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tpuprof.model.device import DeviceActivity
-from tpuprof.model.host_activity import HostActivity
+from tpuprof.model.host_activity import AUTOGRAD_THREAD, HostActivity
 from tpuprof.model.intervals import EMPTY, Int64, Spans, covered, intersect, merge, subtract, union
 from tpuprof.model.steps import Steps
 from tpuprof.model.timeline import Host, Track
@@ -15,7 +15,6 @@ from tpuprof.model.vocabulary import Activity, NameSet, Vocabulary
 
 AUTOGRAD = "autograd"
 PYTHON = "python_and_dispatch"
-_AUTOGRAD_THREAD = "pt_autograd"
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ def split_tracing(
     inside = union(steps.start, steps.end)
     tracing = subtract(intersect(activity.spans(Activity.TRACING), inside), activity.compiling)
     exposed = subtract(tracing, busy)
-    autograd = [track for track in host.threads if track.label.startswith(_AUTOGRAD_THREAD)]
+    autograd = [track for track in host.threads if track.label.startswith(AUTOGRAD_THREAD)]
     return Tracing(
         phases=_phases([driver, *autograd], autograd, vocabulary, tracing, exposed),
         annotations=_by_annotation(activity, tracing, exposed),

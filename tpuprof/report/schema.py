@@ -94,6 +94,19 @@ class CompileRow:
 
 
 @dataclass(frozen=True)
+class CoreRow:
+    """One op on one device: `total_ms` as it lies on the timeline, `clock_ms` by the device's own clock.
+
+    `clock_ms` is what XProf's op tables show; None where the capture states no device times.
+    """
+
+    device: str
+    occurrences: int
+    total_ms: float
+    clock_ms: float | None
+
+
+@dataclass(frozen=True)
 class OpRow:
     """One op of one program, summed over its executions on all devices. `flops`, `bytes` are per execution.
 
@@ -121,6 +134,7 @@ class OpRow:
     matmul_type: str = ""
     kernel: str = ""
     layout_copy: bool = False
+    cores: list[CoreRow] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

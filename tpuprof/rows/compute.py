@@ -5,7 +5,7 @@ from __future__ import annotations
 from tpuprof.model.compute import OpCost, flops_in_steps, op_cost, summarise
 from tpuprof.model.op_table import OpTotal, scope_label
 from tpuprof.model.run import HostRun
-from tpuprof.report.schema import OpRow
+from tpuprof.report.schema import CoreRow, OpRow
 from tpuprof.report.sections import CategoryRow, Compute
 from tpuprof.units import ps_to_ms
 
@@ -64,4 +64,13 @@ def _op_row(op: OpTotal, cost: OpCost) -> OpRow:
         matmul_type=cost.matmul_type,
         kernel=cost.kernel,
         layout_copy=cost.layout_copy,
+        cores=[
+            CoreRow(
+                each.device,
+                each.occurrences,
+                ps_to_ms(each.total_ps),
+                ps_to_ms(each.clock_ps) if each.clock_ps is not None else None,
+            )
+            for each in op.cores
+        ],
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tpuprof.model.run import Run
-from tpuprof.model.telemetry import StepTelemetry, fallback_counts
+from tpuprof.model.telemetry import StepRecord, fallback_counts
 from tpuprof.report.sections import CompilationCache, FallbackRow
 
 _PATH = "XLA_PERSISTENT_CACHE_PATH"
@@ -11,7 +11,7 @@ _PATH = "XLA_PERSISTENT_CACHE_PATH"
 
 def fallback_rows(run: Run) -> list[FallbackRow]:
     """Ops that ran on the CPU in captured steps, most often first."""
-    telemetry = [each for host in run.hosts for each in host.telemetry]
+    telemetry = [each for host in run.hosts for each in host.records]
     captured = sum(each.captured for each in telemetry)
     lines: dict[str, str] = {}
     for each in telemetry:
@@ -28,7 +28,7 @@ def cache_section(run: Run) -> CompilationCache:
     environment = run.info.get("environment")
     if not path and isinstance(environment, dict):
         path = str(environment.get(_PATH) or "")
-    telemetry = [each for host in run.hosts for each in host.telemetry]
+    telemetry = [each for host in run.hosts for each in host.records]
     if not telemetry:
         return CompilationCache(
             "unknown", path, detail="unavailable: no run folder with torch_xla's counters"
@@ -59,5 +59,5 @@ def _status(on: bool, hits: int, misses: int, loads: int, failures: int) -> str:
     return "cold" if misses else "unknown"
 
 
-def _total(telemetry: list[StepTelemetry], name: str) -> int:
+def _total(telemetry: list[StepRecord], name: str) -> int:
     return sum(each.counters.get(name, 0) for each in telemetry)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tpuprof.model.run import HostRun
 from tpuprof.model.steadiness import find_drift, find_outliers, profiler_effect
-from tpuprof.model.telemetry import StepTelemetry
+from tpuprof.model.telemetry import StepRecord
 from tpuprof.report.sections import OutlierRow, Steadiness
 from tpuprof.units import PS_PER_NS, ps_to_ms
 
@@ -14,7 +14,7 @@ def steadiness_section(hosts: list[HostRun]) -> Steadiness:
     outliers = [row for host in hosts for row in _outliers(host)]
     first = max(hosts, key=lambda host: len(host.steps))
     drift = find_drift(first.steps.wall_ps)
-    captured, free = _steady_walls(first.telemetry)
+    captured, free = _steady_walls(first.records)
     return Steadiness(
         outliers=sorted(outliers, key=lambda row: -row.excess_ms),
         drift_ms=ps_to_ms(drift.change_ps) if drift else None,
@@ -38,7 +38,7 @@ def _outliers(host: HostRun) -> list[OutlierRow]:
     ]
 
 
-def _steady_walls(telemetry: list[StepTelemetry]) -> tuple[list[int], list[int]]:
+def _steady_walls(telemetry: list[StepRecord]) -> tuple[list[int], list[int]]:
     """Wall times in ns of captured steps, and of steps before them that compiled nothing."""
     steady = [each for each in telemetry if not each.compiles]
     return (
