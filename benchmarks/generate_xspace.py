@@ -2,10 +2,11 @@
 
     python benchmarks/generate_xspace.py out.xplane.pb --events 3000000
 
-Four TPU devices run the same program step by step: `XLA Modules`, `XLA Ops` (a `while` around most of them),
-`Async XLA Ops`, with the stats a v6e capture has. A host plane holds the training thread with step markers
-and torch_xla's events, dispatch threads and thread pools; a metadata plane the program. The file is written
-as it is made, so memory does not grow with it.
+Lines, stats and bytes an event follow a real capture of a v6e host with four chips: the devices run the same
+program step by step (`XLA Modules`, `XLA Ops` with a `while` around most of them, `XLA TraceMe`; `Async XLA Ops`
+on the first device alone), a host plane holds the training thread with step markers and torch_xla's events,
+dispatch threads and thread pools, and a metadata plane the HLO of a program compiled for TPU (a sample's). The
+file is written as it is made, so memory does not grow with it.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ POOL_EVENTS = 40  # events a pool thread and step
 TRACED = 260  # events of the training thread a step
 STEP_PS = 250_000_000_000
 STEPS_A_CHUNK = 16
-HLO_BYTES = 400_000
+SAMPLE = Path(__file__).resolve().parent.parent / "sample_traces" / "predicted_decoder_fsdpv2"
 PROGRAM = "SyncTensorsGraph.66628(14940262714490726846)"
-PER_STEP = DEVICES * (2 + OPS + TRANSFERS) + TRACED + POOL_THREADS * POOL_EVENTS
+PER_STEP = DEVICES * (3 + OPS) + TRANSFERS + TRACED + POOL_THREADS * POOL_EVENTS
 # A length of five bytes is written first and filled in when the plane is complete.
 _LENGTH_BYTES = 5
 
@@ -39,6 +40,7 @@ STATS = [
     "run_id", "replica_id", "queue_id", "core_type", "_ct", "_c", "_pt", "_p", "device_offset_ps",
     "device_duration_ps", "hlo_op", "_a", "flow", "id", "size", "_r", "step_num", "hlo_category", "program_id",
     "symbol_id", "flops", "model_flops", "bytes_accessed", "source", "tf_op", "shape_with_layout", "Hlo Proto",
+    "raw_bytes_accessed", "memory_access_breakdown", "source_stack",
     "device_type_string", "peak_teraflops_per_second", "peak_hbm_bw_gigabytes_per_second", "device_ordinal",
 ]  # fmt: skip
 KEY = {name: number for number, name in enumerate(STATS, 1)}
@@ -184,9 +186,13 @@ def _device_lines(plane: _Patched, index: int, steps: int) -> None:
     def marks(step: np.ndarray) -> bytes:
         return _events(np.full(len(step), OPS + 2), begin(step), np.full(len(step), busy))
 
-    for number, (name, make) in enumerate(
-        {"Steps": marks, "XLA Modules": whole, "XLA Ops": ops, "Async XLA Ops": transfers}.items(), 1
-    ):
+    def notes(step: np.ndarray) -> bytes:
+        return _events(np.full(len(step), OPS + 3), begin(step), np.full(len(step), slot))
+
+    lines = {"Steps": marks, "XLA Modules": whole, "XLA Ops": ops, "XLA TraceMe": notes}
+    if index == 0:
+        lines["Async XLA Ops"] = transfers
+    for number, (name, make) in enumerate(lines.items(), 1):
         _write_line(plane, name, number, steps, make)
 
 
@@ -215,13 +221,16 @@ def _device_head(index: int) -> bytes:
             "flops": 10**9 + row,
             "model_flops": 10**9 + row,
             "bytes_accessed": 10**6 + row,
+            "raw_bytes_accessed": 10**6 + row,
+            "memory_access_breakdown": bytes(range(24)),
+            "source_stack": f"/home/user/train.py:80\n/home/user/model/decoder.py:{row % 300 + 1}",
             "source": f"/home/user/model/decoder.py:{row % 300 + 1}",
             "tf_op": f"layers.{row % 32}/attention/aten__mm.{row}",
             "shape_with_layout": shape,
         }
         for name, value in facts.items():
             _add_stat(meta.stats.add(), name, value)
-    for number, name in ((OPS + 1, PROGRAM), (OPS + 2, "step")):
+    for number, name in ((OPS + 1, PROGRAM), (OPS + 2, "step"), (OPS + 3, "trace_me")):
         plane.event_metadata[number].id, plane.event_metadata[number].name = number, name.encode()
     return plane.SerializeToString()
 
@@ -283,8 +292,15 @@ def _add_program(space: xplane_pb2.XSpace) -> None:
     _add_stat_names(plane)
     meta = plane.event_metadata[1]
     meta.id, meta.name = 1, PROGRAM.encode()
-    # The length of a program's proto, not its content: readers that do not ask for it must not pay for it.
-    _add_stat(meta.stats.add(), "Hlo Proto", bytes(HLO_BYTES))
+    _add_stat(meta.stats.add(), "Hlo Proto", _compiled_program())
+
+
+def _compiled_program() -> bytes:
+    """A serialized HloProto of a real compile for TPU; its ops are others than the trace's, its size is right."""
+    file = next(SAMPLE.glob("plugins/profile/*/*.xplane.pb"))
+    space = xplane_pb2.XSpace.FromString(file.read_bytes())
+    stored = next(plane for plane in space.planes if plane.name == b"/host:metadata")
+    return next(iter(stored.event_metadata.values())).stats[0].bytes_value
 
 
 def _add_stat_names(plane: xplane_pb2.XPlane) -> None:
