@@ -62,8 +62,12 @@ def main() -> None:
     parser.add_argument("--xprof-rs", default=None, help="its command, where it is not found by itself")
     arguments = parser.parse_args()
     tools = commands(arguments.xprof_rs)
-    print(f"{platform.platform()}, {cpu()}, {os.cpu_count()} cores, Python {platform.python_version()}, {versions()}")
-    print("\n| events | MB | tool | s | peak MB | tpuprof's time | tpuprof's memory |\n|---|---|---|---|---|---|---|")
+    print(
+        f"{platform.platform()}, {cpu()}, {os.cpu_count()} cores, Python {platform.python_version()}, {versions()}"
+    )
+    print(
+        "\n| events | MB | tool | s | peak MB | tpuprof's time | tpuprof's memory |\n|---|---|---|---|---|---|---|"
+    )
     small = next(SMALL.glob("plugins/profile/*/*.xplane.pb"))
     for row in rows(small, "sample", tools, arguments.repeats):
         print(row, flush=True)
