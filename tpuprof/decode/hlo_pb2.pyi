@@ -141,7 +141,7 @@ class HloComputationProto(_message.Message):
     def __init__(self, name: _Optional[bytes] = ..., instructions: _Optional[_Iterable[_Union[HloInstructionProto, _Mapping]]] = ..., id: _Optional[int] = ..., root_id: _Optional[int] = ...) -> None: ...
 
 class HloInstructionProto(_message.Message):
-    __slots__ = ("name", "opcode", "shape", "metadata", "literal", "parameter_number", "tuple_index", "custom_call_target", "dot_dimension_numbers", "id", "operand_ids", "called_computation_ids", "sharding", "backend_config", "replica_groups", "comparison_direction", "collective_device_list")
+    __slots__ = ("name", "opcode", "shape", "metadata", "literal", "parameter_number", "tuple_index", "slice_dimensions", "custom_call_target", "dot_dimension_numbers", "id", "operand_ids", "called_computation_ids", "sharding", "backend_config", "replica_groups", "comparison_direction", "collective_device_list")
     NAME_FIELD_NUMBER: _ClassVar[int]
     OPCODE_FIELD_NUMBER: _ClassVar[int]
     SHAPE_FIELD_NUMBER: _ClassVar[int]
@@ -149,6 +149,7 @@ class HloInstructionProto(_message.Message):
     LITERAL_FIELD_NUMBER: _ClassVar[int]
     PARAMETER_NUMBER_FIELD_NUMBER: _ClassVar[int]
     TUPLE_INDEX_FIELD_NUMBER: _ClassVar[int]
+    SLICE_DIMENSIONS_FIELD_NUMBER: _ClassVar[int]
     CUSTOM_CALL_TARGET_FIELD_NUMBER: _ClassVar[int]
     DOT_DIMENSION_NUMBERS_FIELD_NUMBER: _ClassVar[int]
     ID_FIELD_NUMBER: _ClassVar[int]
@@ -166,6 +167,7 @@ class HloInstructionProto(_message.Message):
     literal: LiteralProto
     parameter_number: int
     tuple_index: int
+    slice_dimensions: _containers.RepeatedCompositeFieldContainer[SliceDimensions]
     custom_call_target: bytes
     dot_dimension_numbers: DotDimensionNumbers
     id: int
@@ -176,7 +178,17 @@ class HloInstructionProto(_message.Message):
     replica_groups: _containers.RepeatedCompositeFieldContainer[ReplicaGroup]
     comparison_direction: bytes
     collective_device_list: CollectiveDeviceListProto
-    def __init__(self, name: _Optional[bytes] = ..., opcode: _Optional[bytes] = ..., shape: _Optional[_Union[ShapeProto, _Mapping]] = ..., metadata: _Optional[_Union[OpMetadata, _Mapping]] = ..., literal: _Optional[_Union[LiteralProto, _Mapping]] = ..., parameter_number: _Optional[int] = ..., tuple_index: _Optional[int] = ..., custom_call_target: _Optional[bytes] = ..., dot_dimension_numbers: _Optional[_Union[DotDimensionNumbers, _Mapping]] = ..., id: _Optional[int] = ..., operand_ids: _Optional[_Iterable[int]] = ..., called_computation_ids: _Optional[_Iterable[int]] = ..., sharding: _Optional[_Union[OpSharding, _Mapping]] = ..., backend_config: _Optional[bytes] = ..., replica_groups: _Optional[_Iterable[_Union[ReplicaGroup, _Mapping]]] = ..., comparison_direction: _Optional[bytes] = ..., collective_device_list: _Optional[_Union[CollectiveDeviceListProto, _Mapping]] = ...) -> None: ...
+    def __init__(self, name: _Optional[bytes] = ..., opcode: _Optional[bytes] = ..., shape: _Optional[_Union[ShapeProto, _Mapping]] = ..., metadata: _Optional[_Union[OpMetadata, _Mapping]] = ..., literal: _Optional[_Union[LiteralProto, _Mapping]] = ..., parameter_number: _Optional[int] = ..., tuple_index: _Optional[int] = ..., slice_dimensions: _Optional[_Iterable[_Union[SliceDimensions, _Mapping]]] = ..., custom_call_target: _Optional[bytes] = ..., dot_dimension_numbers: _Optional[_Union[DotDimensionNumbers, _Mapping]] = ..., id: _Optional[int] = ..., operand_ids: _Optional[_Iterable[int]] = ..., called_computation_ids: _Optional[_Iterable[int]] = ..., sharding: _Optional[_Union[OpSharding, _Mapping]] = ..., backend_config: _Optional[bytes] = ..., replica_groups: _Optional[_Iterable[_Union[ReplicaGroup, _Mapping]]] = ..., comparison_direction: _Optional[bytes] = ..., collective_device_list: _Optional[_Union[CollectiveDeviceListProto, _Mapping]] = ...) -> None: ...
+
+class SliceDimensions(_message.Message):
+    __slots__ = ("start", "limit", "stride")
+    START_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    STRIDE_FIELD_NUMBER: _ClassVar[int]
+    start: int
+    limit: int
+    stride: int
+    def __init__(self, start: _Optional[int] = ..., limit: _Optional[int] = ..., stride: _Optional[int] = ...) -> None: ...
 
 class HloScheduleProto(_message.Message):
     __slots__ = ("sequences",)
@@ -283,14 +295,26 @@ class ShapeProto(_message.Message):
     def __init__(self, element_type: _Optional[int] = ..., dimensions: _Optional[_Iterable[int]] = ..., tuple_shapes: _Optional[_Iterable[_Union[ShapeProto, _Mapping]]] = ..., layout: _Optional[_Union[LayoutProto, _Mapping]] = ...) -> None: ...
 
 class LiteralProto(_message.Message):
-    __slots__ = ("s32s", "s64s", "u32s")
+    __slots__ = ("preds", "s32s", "s64s", "u32s", "u64s", "f32s", "f64s", "f16s", "bf16s")
+    PREDS_FIELD_NUMBER: _ClassVar[int]
     S32S_FIELD_NUMBER: _ClassVar[int]
     S64S_FIELD_NUMBER: _ClassVar[int]
     U32S_FIELD_NUMBER: _ClassVar[int]
+    U64S_FIELD_NUMBER: _ClassVar[int]
+    F32S_FIELD_NUMBER: _ClassVar[int]
+    F64S_FIELD_NUMBER: _ClassVar[int]
+    F16S_FIELD_NUMBER: _ClassVar[int]
+    BF16S_FIELD_NUMBER: _ClassVar[int]
+    preds: _containers.RepeatedScalarFieldContainer[bool]
     s32s: _containers.RepeatedScalarFieldContainer[int]
     s64s: _containers.RepeatedScalarFieldContainer[int]
     u32s: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, s32s: _Optional[_Iterable[int]] = ..., s64s: _Optional[_Iterable[int]] = ..., u32s: _Optional[_Iterable[int]] = ...) -> None: ...
+    u64s: _containers.RepeatedScalarFieldContainer[int]
+    f32s: _containers.RepeatedScalarFieldContainer[float]
+    f64s: _containers.RepeatedScalarFieldContainer[float]
+    f16s: bytes
+    bf16s: bytes
+    def __init__(self, preds: _Optional[_Iterable[bool]] = ..., s32s: _Optional[_Iterable[int]] = ..., s64s: _Optional[_Iterable[int]] = ..., u32s: _Optional[_Iterable[int]] = ..., u64s: _Optional[_Iterable[int]] = ..., f32s: _Optional[_Iterable[float]] = ..., f64s: _Optional[_Iterable[float]] = ..., f16s: _Optional[bytes] = ..., bf16s: _Optional[bytes] = ...) -> None: ...
 
 class OpSharding(_message.Message):
     __slots__ = ("type", "tile_assignment_dimensions", "tile_assignment_devices", "tuple_shardings", "replicate_on_last_tile_dim", "iota_reshape_dims", "iota_transpose_perm")
