@@ -184,8 +184,7 @@ class Recorder:
         self._fallbacks.stop()
         if self.marked_step in STATE.listeners:
             STATE.listeners.remove(self.marked_step)
-        sync_guard.forget_observers()
-        sync_guard.remove()
+        sync_guard.stop_observing(self.telemetry.before_cut, self._after_cut)
         if self._ir_debug:
             self._ir_debug.restore()
 

@@ -13,16 +13,17 @@ def analyze(
         Path, typer.Argument(help="A trace file, a run folder, or a TensorBoard logdir.", show_default=False)
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole Report as JSON.")] = False,
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Analyse anew, and keep nothing in the cache.")
+    ] = False,
 ) -> None:
     """Say what holds a captured run back, and where each step's time went."""
-    from tpuprof.analyse import analyse_run
+    from tpuprof.cli.opening import open_json, open_report
 
-    report = analyse_run(path)
     if as_json:
-        from tpuprof.report.as_json import to_json
-
-        typer.echo(to_json(report), nl=False)
+        typer.echo(open_json(path, use_cache=not no_cache), nl=False)
         return
+    report = open_report(path, use_cache=not no_cache)
     from rich.console import Console
 
     from tpuprof.report.text import render

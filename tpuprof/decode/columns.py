@@ -57,6 +57,8 @@ class StatTable:
     def select(self, key: int) -> StatTable:
         """The rows of one stat-metadata id."""
         keep = self.key == key
+        if keep.all():
+            return self
         return StatTable(
             self.row[keep], self.key[keep], self.kind[keep], self.bits[keep], self.length[keep], self.heap
         )
@@ -67,10 +69,11 @@ class StatTable:
         return bytes(self.heap[start : start + int(self.length[index])])
 
     def integers(self) -> Int64:
-        """Values of INT64, UINT64 and REF rows as int64; doubles are truncated toward zero."""
-        values = self.bits.view(np.int64).copy()
+        """Values of INT64, UINT64 and REF rows as int64, not to be written to; doubles are truncated toward zero."""
+        values = self.bits.view(np.int64)
         doubles = self.kind == StatKind.DOUBLE
         if doubles.any():
+            values = values.copy()
             numbers = self.bits[doubles].view(np.float64)
             usable = np.isfinite(numbers) & (np.abs(numbers) < float(2**63))
             values[doubles] = np.where(usable, numbers, 0.0).astype(np.int64)

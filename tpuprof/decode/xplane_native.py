@@ -39,7 +39,7 @@ class _LineSpan:
     start: int
     end: int
     line: Line
-    seen: UInt8
+    seen: Int64
     marks: Int64
 
 
@@ -116,13 +116,12 @@ def _plane(data: Data, start: int, end: int) -> tuple[Plane, list[_LineSpan]]:
 
 def _line(data: Data, start: int, end: int) -> _LineSpan:
     number, timestamp, name, display, count, marks = _xspace.line(data, start, end, EVENTS_PER_TASK)
-    seen = np.zeros(_xspace.SEEN_KEYS, np.uint8)
+    seen = np.zeros(_xspace.SEEN_KEYS, np.int64)
 
     def read_stats(keys: Sequence[int]) -> StatTable:
         wanted = np.array(sorted(set(keys)), np.int64)
-        if not seen[wanted % _xspace.SEEN_KEYS].any():
-            return empty_stats()
-        return _table(_xspace.line_stats(data, start, end, wanted), data)
+        most = int(seen[sorted({key % _xspace.SEEN_KEYS for key in wanted.tolist()})].sum())
+        return _table(_xspace.line_stats(data, start, end, wanted, most), data) if most else empty_stats()
 
     line = Line(
         id=number,
@@ -139,16 +138,16 @@ def _line(data: Data, start: int, end: int) -> _LineSpan:
 def _decode_events(data: Data, spans: list[_LineSpan]) -> None:
     tasks = [(span, index, position) for span in spans for index, position in enumerate(span.marks.tolist())]
 
-    def decode(task: tuple[_LineSpan, int, int]) -> UInt8:
+    def decode(task: tuple[_LineSpan, int, int]) -> Int64:
         span, index, position = task
         part = slice(index * EVENTS_PER_TASK, (index + 1) * EVENTS_PER_TASK)
-        line, seen = span.line, np.zeros(_xspace.SEEN_KEYS, np.uint8)
+        line, seen = span.line, np.zeros(_xspace.SEEN_KEYS, np.int64)
         columns = line.metadata_id[part], line.offset_ps[part], line.duration_ps[part]
         _xspace.events(data, position, span.end, *columns, seen)
         return seen
 
     for (span, _, _), seen in zip(tasks, _map(data, decode, tasks), strict=True):
-        span.seen[:] |= seen
+        span.seen[:] += seen
 
 
 def _map(data: Data, work: Callable[[_T], _R], tasks: Sequence[_T]) -> list[_R]:

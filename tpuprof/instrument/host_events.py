@@ -108,7 +108,7 @@ def _wrap_read(name: str) -> None:
     def wrapped(tensor: Any, *args: Any, **kwargs: Any) -> Any:
         if not STATE.armed or not _holds_device_value(tensor):
             return original(tensor, *args, **kwargs)
-        span = open_span("tpuprof.host_read", "host_read", call=name, source=_user_line())
+        span = open_span("tpuprof.host_read", "host_read", call=name, source=user_line())
         try:
             return original(tensor, *args, **kwargs)
         finally:
@@ -123,7 +123,7 @@ def _holds_device_value(tensor: Any) -> bool:
     return tensor.device.type == "xla" and not type(tensor).__module__.startswith(_FAKE_TENSORS)
 
 
-def _user_line() -> str:
+def user_line() -> str:
     """`file:line` of the innermost frame that is not a library's, empty where there is none."""
     frame = sys._getframe(1)
     while frame is not None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tpuprof.decode.columns import Plane, TextColumn
 from tpuprof.model.device import DeviceActivity, ModuleEvents, OpEvents, OpNames
-from tpuprof.model.intervals import Int64, self_time, union
+from tpuprof.model.intervals import Int64, distinct, self_time, union
 from tpuprof.model.op_kind import op_kind
 from tpuprof.model.timeline import Track
 
@@ -79,7 +79,7 @@ def _modules(track: Track | None) -> ModuleEvents:
     none = np.empty(0, np.int64)
     if track is None:
         return ModuleEvents([], none, none, none)
-    used, module = _used_names(track)
+    used, module = distinct(track.name)
     names = [track.plane.events.names[row] if row >= 0 else "" for row in used]
     return ModuleEvents(names, module, track.start, track.end)
 
@@ -88,7 +88,8 @@ def _ops(facts: _Facts, track: Track | None, modules: ModuleEvents) -> tuple[OpN
     none = np.empty(0, np.int64)
     if track is None:
         return _names(facts, none, {}), OpEvents(none, none, none, none)
-    used, op = _used_names(track)
+    # Names that events refer to without metadata (-1) get a nameless row rather than being lost.
+    used, op = distinct(track.name)
     program = _program_names(used, op, track, modules)
     names = _names(facts, used, program)
     if not names.flops.any() or not names.bytes.any():
@@ -113,17 +114,6 @@ def _clock_totals(track: Track, op: Int64, count: int) -> Int64:
     np.add.at(total, op, clock)
     total[op[clock < 0]] = -1
     return total
-
-
-def _used_names(track: Track) -> tuple[Int64, Int64]:
-    """The names that events have, ascending, and by event which of them.
-
-    Names that events refer to without metadata (-1) are one nameless name rather than being lost.
-    """
-    used = np.flatnonzero(np.bincount(track.name + 1)) - 1
-    place = np.empty(int(used.max(initial=-1)) + 2, np.int64)
-    place[used + 1] = np.arange(len(used))
-    return used.astype(np.int64), place[track.name + 1]
 
 
 def _names(facts: _Facts, used: Int64, program: dict[int, str]) -> OpNames:

@@ -86,7 +86,7 @@ def subtract(spans: Spans, other: Spans) -> Spans:
     """What lies in `spans` and not in `other`."""
     if not len(spans.start) or not len(other.start):
         return spans
-    points = np.unique(np.concatenate((*spans, *other)))
+    points = np.sort(np.concatenate((*spans, *other)), kind="stable")
     begin = points[:-1]
     kept = contains(spans, begin) & ~contains(other, begin)
     return union(begin[kept], points[1:][kept])
@@ -106,6 +106,17 @@ def contains(spans: Spans, times: Int64) -> Bool:
         return np.zeros(len(times), np.bool_)
     row = np.searchsorted(spans.start, times, "right") - 1
     return (row >= 0) & (times < spans.end[np.maximum(row, 0)])
+
+
+def distinct(rows: Int64) -> tuple[Int64, Int64]:
+    """The distinct values, ascending, and by element which of them it is; for row numbers, which are small.
+
+    Counts where `numpy.unique` would sort. Values from -1 on are allowed.
+    """
+    values = np.flatnonzero(np.bincount(rows + 1)) - 1
+    place = np.empty(int(values.max(initial=-1)) + 2, np.int64)
+    place[values + 1] = np.arange(len(values))
+    return values.astype(np.int64), place[rows + 1]
 
 
 def nesting(start: Int64, end: Int64) -> Int64:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpuprof.model.device import DeviceActivity
-from tpuprof.model.intervals import Bool, Int64
+from tpuprof.model.intervals import Bool, Int64, distinct
 from tpuprof.model.op_kind import OpKind, opcode
 from tpuprof.model.steps import Steps
 
@@ -93,7 +93,7 @@ def _loop(device: DeviceActivity, row: int, spans: dict[int, tuple[Int64, Int64]
         detail = "unavailable: several devices run on this line, so their iterations mix"
     else:
         trips, iterations, detail = _iterations(device, inside, execution, start, end)
-    names = np.unique(device.op_events.op[inside]).tolist()
+    names = distinct(device.op_events.op[inside])[0].tolist()
     scopes = [ops.scope[each] for each in names if ops.scope[each]]
     return Loop(
         name=ops.name[row],
@@ -147,9 +147,9 @@ def _iterations(
     if not len(rows):
         return None, None, "unavailable: the trace shows no op inside the loop"
     op = device.op_events.op[rows]
-    names, column = np.unique(op, return_inverse=True)
-    counts = np.zeros((len(start), len(names)), np.int64)
-    np.add.at(counts, (execution, column), 1)
+    names, column = distinct(op)
+    counts = np.bincount(execution * len(names) + column, minlength=len(start) * len(names))
+    counts = counts.reshape(len(start), len(names))
     steady = (counts == counts[0]).all(axis=0)
     if not steady.any():
         return None, None, "unavailable: the number of iterations differs between executions"
@@ -159,8 +159,9 @@ def _iterations(
     for each in np.flatnonzero(steady).tolist():
         weight[int(counts[0, each])] = weight.get(int(counts[0, each]), 0) + int(time[each])
     trips = max(weight, key=lambda count: (weight[count], count))
-    first = np.flatnonzero(steady & (counts[0] == trips))
-    anchor = min(first.tolist(), key=lambda each: int(np.argmax(column == each)))
+    first = np.empty(len(names), np.int64)
+    first[column[::-1]] = np.arange(len(column) - 1, -1, -1)
+    anchor = int(np.argmin(np.where(steady & (counts[0] == trips), first, len(column))))
     begins = device.op_events.start[rows[column == anchor]].reshape(len(start), trips)
     # What precedes the first body op belongs to the first iteration, what follows the last to the last.
     begins[:, 0] = start

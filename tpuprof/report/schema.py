@@ -339,6 +339,8 @@ class Report:
     fallbacks: list[FallbackRow] = field(default_factory=list)
     compilation_cache: CompilationCache = field(default_factory=lambda: CompilationCache("unknown"))
     predicted: bool = False
+    # How often values of each kind were replaced before this report was handed on; None: nothing was replaced.
+    redactions: dict[str, int] | None = None
     schema: str = SCHEMA
 
     def to_dict(self) -> dict[str, Any]:
