@@ -74,12 +74,17 @@ def test_a_planted_recompile_fails_and_its_absence_passes(tmp_path, samples):
 
 
 def test_what_was_not_measured_fails_with_advice(tmp_path):
-    report = dataclasses.replace(reports.report(), environment={**reports.report().environment, "peak_flops_per_s": None})
+    report = dataclasses.replace(
+        reports.report(), environment={**reports.report().environment, "peak_flops_per_s": None}
+    )
     result = one(tmp_path, "[budget]\nmfu = { min = 0.4 }", report)
     assert result.status is Status.UNAVAILABLE
     assert result.fails
     assert "on TPU" in result.advice
-    assert one(tmp_path, "[budget]\nstep_time_median = { max = 1 }", reports.report(())).status is Status.UNAVAILABLE
+    assert (
+        one(tmp_path, "[budget]\nstep_time_median = { max = 1 }", reports.report(())).status
+        is Status.UNAVAILABLE
+    )
 
 
 def test_every_signal_is_told_or_says_why_not():
@@ -138,7 +143,10 @@ tracing_share = { max = 0.0, level = "off" }
 step_time_median = { max = 1 }
 """
     found = results(tmp_path, text, reports.with_findings())
-    assert [(each.assertion.level, each.fails) for each in found] == [(Level.WARN, False), (Level.ERROR, True)]
+    assert [(each.assertion.level, each.fails) for each in found] == [
+        (Level.WARN, False),
+        (Level.ERROR, True),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -189,7 +197,9 @@ def test_goldens(tmp_path):
     render(found, console)
     golden.same("check.txt", "\n".join(line.rstrip() for line in console.export_text().splitlines()) + "\n")
     golden.same("check.junit.xml", junit(found, "run"))
-    golden.same("check.github.txt", "\n".join(github_annotations(found, tmp_path / "tpuprof.toml", tmp_path)) + "\n")
+    golden.same(
+        "check.github.txt", "\n".join(github_annotations(found, tmp_path / "tpuprof.toml", tmp_path)) + "\n"
+    )
 
 
 def test_junit_is_what_ci_servers_read(tmp_path):
@@ -204,8 +214,12 @@ def test_annotations_lead_to_the_source_line_inside_the_checkout(tmp_path):
     (tmp_path / "path-1" / "model.py").write_text("")
     lines = github_annotations(all_kinds(tmp_path), tmp_path / "tpuprof.toml", tmp_path)
     recompile = next(line for line in lines if "recompiles" in line)
-    assert recompile.startswith("::error file=path-1/model.py,line=41,title=tpuprof%3A budget.recompiles max::")
-    assert next(line for line in lines if "step_time_median" in line).startswith("::error file=tpuprof.toml,title=")
+    assert recompile.startswith(
+        "::error file=path-1/model.py,line=41,title=tpuprof%3A budget.recompiles max::"
+    )
+    assert next(line for line in lines if "step_time_median" in line).startswith(
+        "::error file=tpuprof.toml,title="
+    )
     assert next(line for line in lines if "tracing_share" in line).startswith("::warning ")
 
 
@@ -219,7 +233,17 @@ def test_annotations_of_hostile_names_stay_one_line_each(tmp_path):
 def test_the_command_writes_junit_and_annotations(tmp_path):
     (tmp_path / "r.json").write_text(to_json(reports.with_findings()), "utf-8")
     path = budget(tmp_path, BUDGET)
-    arguments = ["check", tmp_path / "r.json", "-b", path, "--baseline", tmp_path / "r.json", "--junit", tmp_path / "j.xml", "--github"]
+    arguments = [
+        "check",
+        tmp_path / "r.json",
+        "-b",
+        path,
+        "--baseline",
+        tmp_path / "r.json",
+        "--junit",
+        tmp_path / "j.xml",
+        "--github",
+    ]
     done = CliRunner().invoke(app, [str(each) for each in arguments])
     assert done.exit_code == 1
     assert "::error" in done.stdout

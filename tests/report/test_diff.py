@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from markdown_it import MarkdownIt
 from rich.console import Console
+from typer.testing import CliRunner
 
 from tests.report import golden, reports
 from tpuprof.analyse import analyse_run
@@ -15,7 +16,6 @@ from tpuprof.cli.main import app
 from tpuprof.report.diff import MIN_CHANGE, MIN_CHANGE_CPU, Outcome, diff
 from tpuprof.report.diff_text import render, render_markdown
 from tpuprof.report.fairness import Weight
-from typer.testing import CliRunner
 
 
 def walls(mean, seed=0, count=12, spread=0.01):
@@ -50,16 +50,17 @@ def test_a_clear_change_is_told_with_bounds(mean, outcome):
 @pytest.mark.parametrize(("device", "threshold"), [("TPU v5p", MIN_CHANGE), ("CPU", MIN_CHANGE_CPU)])
 def test_a_change_too_small_to_trust_is_none(device, threshold):
     def outcome(change):
-        return diff(
-            report(100, 1, device), report(100 * (1 + change), 1, device)
-        ).outcome
+        return diff(report(100, 1, device), report(100 * (1 + change), 1, device)).outcome
 
     assert outcome(threshold * 0.8) is Outcome.SAME
     assert outcome(threshold * 1.2) is Outcome.WORSE
 
 
 def test_a_cured_finding_is_named_with_gain_and_prediction():
-    comparison = diff(report(100, 1, findings=[reports.finding()]), report(60, 2, findings=[reports.finding(status="passed", severity=0.0)]))
+    comparison = diff(
+        report(100, 1, findings=[reports.finding()]),
+        report(60, 2, findings=[reports.finding(status="passed", severity=0.0)]),
+    )
     (row,) = comparison.findings
     assert (row.rule, row.what, row.predicted_ms) == ("recompilation", "fixed", (12.0, 18.5))
     assert "Fixed: Input shapes change" in comparison.sentence
@@ -94,7 +95,11 @@ def test_unlike_runs_are_told_before_any_number():
     weights = {each.what: each.weight for each in diff(base, other).unlike}
     assert weights == {"device type": Weight.CARE, "device count": Weight.CARE}
     assert "Mind what else differs: device type, device count" in diff(base, other).sentence
-    run = {**base.environment["run"], "versions": {"torch_xla": "2.8.0"}, "environment": {"XLA_FLAGS": "--xla_a=c"}}
+    run = {
+        **base.environment["run"],
+        "versions": {"torch_xla": "2.8.0"},
+        "environment": {"XLA_FLAGS": "--xla_a=c"},
+    }
     weights = {each.what: each.weight for each in diff(base, environment(base, run=run)).unlike}
     assert weights == {"torch_xla": Weight.CARE, "XLA_FLAGS": Weight.NOTE, "PJRT_DEVICE": Weight.NOTE}
 
@@ -116,7 +121,9 @@ def test_what_cannot_be_compared_is_not(change):
 def test_ops_are_matched_across_programs_and_numbers():
     base = report(10, 1)
     ops = [
-        dataclasses.replace(op, name=op.name.replace(".1", ".77"), module="graph(9)", source=op.source.replace(":12", ":15"))
+        dataclasses.replace(
+            op, name=op.name.replace(".1", ".77"), module="graph(9)", source=op.source.replace(":12", ":15")
+        )
         for op in base.ops
     ]
     assert diff(base, dataclasses.replace(base, ops=ops)).ops == []

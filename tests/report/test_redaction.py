@@ -15,7 +15,10 @@ from tpuprof.report.redact_proto import blot, redact_hlo, redact_xspace
 
 def report(*args, status=0):
     done = subprocess.run(
-        [sys.executable, "-m", "tpuprof", "report", *map(str, args)], capture_output=True, text=True, timeout=120
+        [sys.executable, "-m", "tpuprof", "report", *map(str, args)],
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     assert done.returncode == status, done.stderr
     return done

@@ -230,7 +230,9 @@ def _memory(report: Report) -> list[str]:
     if memory.peak_bytes is None:
         return []
     capacity = format_bytes(memory.capacity_bytes) if memory.capacity_bytes else "an unknown amount"
-    return [f"HBM at the peak: {format_bytes(memory.peak_bytes)} of {capacity} on one device ({plain(memory.method)})."]
+    return [
+        f"HBM at the peak: {format_bytes(memory.peak_bytes)} of {capacity} on one device ({plain(memory.method)})."
+    ]
 
 
 def _environment(report: Report, rows: int, limit: int) -> list[str]:

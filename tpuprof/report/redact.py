@@ -279,7 +279,9 @@ class Redactor:
     def _email(self, match: re.Match[str]) -> str:
         """An address; what is left of a login in front of a host is none."""
         found = match.group()
-        return found if sensitive.PSEUDONYM.fullmatch(found.partition("@")[0]) else self._hit(Kind.EMAIL, found)
+        return (
+            found if sensitive.PSEUDONYM.fullmatch(found.partition("@")[0]) else self._hit(Kind.EMAIL, found)
+        )
 
     def _bucket(self, match: re.Match[str]) -> str:
         bucket, rest = match.groups()
