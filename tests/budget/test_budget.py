@@ -1,6 +1,7 @@
 """Budgets held against reports, and what is printed of it."""
 
 import dataclasses
+import io
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -193,7 +194,7 @@ def all_kinds(folder):
 
 def test_goldens(tmp_path):
     found = all_kinds(tmp_path)
-    console = Console(width=110, record=True, file=open("/dev/null", "w"), highlight=False)
+    console = Console(width=110, record=True, file=io.StringIO(), highlight=False)
     render(found, console)
     golden.same("check.txt", "\n".join(line.rstrip() for line in console.export_text().splitlines()) + "\n")
     golden.same("check.junit.xml", junit(found, "run"))

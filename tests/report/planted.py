@@ -1,6 +1,7 @@
 """A run folder with a private value planted in every place a run folder has."""
 
 import json
+from base64 import b64encode
 
 from tests.builders import TraceBuilder, op
 from tpuprof.decode import hlo_pb2
@@ -77,6 +78,9 @@ def hlo():
     instruction.metadata.source_file = MODEL.encode()
     instruction.metadata.source_line = 12
     instruction.backend_config = json.dumps({"api_key": PASSWORD, "note": EVERYTHING}).encode()
+    instruction.backend_config += b64encode(
+        b"ML\xefR\x00loc\x00" + EVERYTHING.encode() + b"\x00" + MODEL.encode() + b"\x00" * 40
+    )
     instruction.custom_call_target = f"{USER}_kernel".encode()
     other = computation.instructions.add(name=b"dot.2", opcode=b"dot", id=2)
     other.metadata.op_name = f"Decoder/{HOST}".encode()

@@ -1,6 +1,7 @@
 """Comparisons of reports made by hand and of the samples."""
 
 import dataclasses
+import io
 import json
 import re
 
@@ -138,7 +139,7 @@ def test_goldens():
     candidate = report(80, 2, findings=[reports.finding("device-to-host-sync", title="A value is read back")])
     candidate = environment(candidate, libtpu="0.0.22", device_count=8)
     comparison = diff(base, candidate)
-    console = Console(width=120, record=True, file=open("/dev/null", "w"), highlight=False)
+    console = Console(width=120, record=True, file=io.StringIO(), highlight=False)
     render(comparison, console)
     golden.same("diff.txt", "\n".join(line.rstrip() for line in console.export_text().splitlines()) + "\n")
     golden.same("diff.md", render_markdown(comparison))
@@ -150,7 +151,7 @@ def test_hostile_names_stay_text():
     comparison = diff(base, reports.report(walls(30)))
     text = render_markdown(comparison)
     assert not re.search(r"<img", MarkdownIt().enable("table").render(text))
-    console = Console(width=200, record=True, file=open("/dev/null", "w"))
+    console = Console(width=200, record=True, file=io.StringIO())
     render(comparison, console)
     assert "\x00" not in console.export_text()
 

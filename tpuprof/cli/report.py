@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -48,7 +47,14 @@ def report(
     found = open_report(path)
     redactor = None if no_redact else _redactor(found, path)
     if out is not None:
-        _write(out, found, path, redactor)
+        try:
+            _write(out, found, path, redactor)
+        except OSError as error:
+            raise TpuprofError(
+                Code.UNREADABLE,
+                f"{out}: cannot be written ({error.strerror or error}).",
+                "Choose another place.",
+            ) from error
         if redactor is not None:
             kinds = ", ".join(f"{kind} {count}" for kind, count in redactor.counts_by_kind().items())
             note = f"replaced: {kinds}" if kinds else "nothing private was found to replace"
@@ -94,8 +100,9 @@ def _write(out: Path, found: Report, path: Path, redactor: Redactor | None) -> N
         return
     shown = found
     if redactor is not None:
-        shown = redactor.value(found)
-        shown = replace(shown, redactions=redactor.counts_by_kind())
+        from tpuprof.report.redact import redacted
+
+        shown = redacted(found, redactor)
     out.write_text(_renderer(out.suffix)(shown), "utf-8")
 
 
