@@ -236,3 +236,14 @@ def test_fields_nobody_declares_are_redacted_and_survive():
 
 def test_what_is_left_over_is_blotted_out_without_changing_lengths():
     assert blot(b"\x0a\x07planted", ["planted"]) == (b"\x0a\x07xxxxxxx", 1)
+
+
+@pytest.mark.parametrize("option", ["--md", "--json", None])
+def test_a_comparison_is_redacted_too(run, samples, option):
+    def diff(*more):
+        command = [sys.executable, "-m", "tpuprof", "diff", run, samples / "recompile_shapes", *more]
+        return subprocess.run([str(each) for each in command], capture_output=True, timeout=120, check=False).stdout
+
+    options = [option] if option else []
+    assert leaks(diff(*options)) == []
+    assert planted.PASSWORD.encode() in diff(*options, "--no-redact").replace(b"\n", b"")

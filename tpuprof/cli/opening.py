@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tpuprof.report.redact import Redactor
     from tpuprof.report.schema import Report
 
 
@@ -26,3 +27,18 @@ def run_folder_of(path: Path) -> Path | None:
     from tpuprof.report.load import is_saved_report
 
     return None if is_saved_report(path) else find(path).run_folder
+
+
+def redactor_for(*reports: Report) -> Redactor:
+    """A redactor that has learnt what is private from these reports and from this machine."""
+    from tpuprof.decode.find import host_name
+    from tpuprof.report.redact import Redactor
+
+    redactor = Redactor()
+    redactor.learn_this_machine()
+    for report in reports:
+        redactor.learn(report.to_dict())
+        for file in report.source.get("files", []):
+            redactor.learn(str(Path(file).absolute()))
+            redactor.learn(host_name(Path(file)), "host")
+    return redactor

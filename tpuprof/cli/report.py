@@ -42,10 +42,10 @@ def report(
 ) -> None:
     """Write a report to send. What is private in it is replaced by pseudonyms, unless told otherwise."""
     _check_usage(out, no_redact, show_redactions)
-    from tpuprof.cli.opening import open_report
+    from tpuprof.cli.opening import open_report, redactor_for
 
     found = open_report(path)
-    redactor = None if no_redact else _redactor(found, path)
+    redactor = None if no_redact else redactor_for(found)
     if out is not None:
         try:
             _write(out, found, path, redactor)
@@ -79,19 +79,6 @@ def _check_usage(out: Path | None, no_redact: bool, show_redactions: bool) -> No
         )
     if out is not None and not out.parent.is_dir():
         raise TpuprofError(Code.NOT_FOUND, f"{out.parent}: no such folder to write into.", "Make it first.")
-
-
-def _redactor(found: Report, path: Path) -> Redactor:
-    from tpuprof.decode.find import host_name
-    from tpuprof.report.redact import Redactor
-
-    redactor = Redactor()
-    redactor.learn_this_machine()
-    redactor.learn(found.to_dict())
-    redactor.learn(str(path.absolute()))
-    for file in found.source.get("files", []):
-        redactor.learn(host_name(Path(file)), "host")
-    return redactor
 
 
 def _write(out: Path, found: Report, path: Path, redactor: Redactor | None) -> None:

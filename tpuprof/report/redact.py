@@ -15,6 +15,7 @@ import dataclasses
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -95,6 +96,8 @@ class Redactor:
     def value(self, value: Value) -> Value:
         """A copy of dataclasses, dictionaries, lists and texts in which every text is redacted."""
         found: Any = value
+        if isinstance(found, Enum):
+            return value  # words of our own
         if isinstance(found, str):
             found = self.text(found)
         elif isinstance(found, Mapping):
