@@ -105,13 +105,22 @@ def nesting(start: Int64, end: Int64) -> Int64:
     if not len(rows):
         return parent
     rows = rows[np.lexsort((-end[rows], start[rows]))]
-    depth = np.arange(len(rows)) - np.searchsorted(np.sort(end[rows]), start[rows], "right")
+    depth = open_before(start[rows], end[rows])
     outer = np.flatnonzero(depth == 0)
     for level in range(1, int(depth.max()) + 1):
         inner = np.flatnonzero(depth == level)
         parent[rows[inner]] = rows[outer[np.searchsorted(outer, inner) - 1]]
         outer = inner
     return parent
+
+
+def open_before(start: Int64, end: Int64) -> Int64:
+    """How many earlier events are still open when each starts: its depth where a line's events nest.
+
+    Events are in order of start (longer first), and none is empty.
+    """
+    depth: Int64 = np.arange(len(start)) - np.searchsorted(np.sort(end), start, "right")
+    return depth
 
 
 def flatten(start: Int64, end: Int64, parent: Int64) -> Segments:
