@@ -85,17 +85,20 @@ def _content(page: Page, state: dict[str, str], store: Store) -> tuple[Any, str,
     if not name:
         return shell.nothing_yet(), "waiting", None
     report = store.report(name)
-    details = (
-        store.details(name) if page.needs_details and not isinstance(report, (Failure, Loading)) else None
-    )
-    for each in (report, details):
-        if isinstance(each, Loading):
-            return shell.loading(name), "loading", None
-        if isinstance(each, Failure):
-            return shell.failed(name, each.message), f"failed: {each.message}", None
-    view = View(state, name, report, store, details)  # type: ignore[arg-type]
-    head = [] if page is PAGES[0] else shell.page_head(page)
-    return (lambda: [*head, *page.render(view)]), f"ready {id(report)}", report  # type: ignore[return-value]
+    if isinstance(report, (Failure, Loading)):
+        return _not_ready(name, report)
+    details = store.details(name) if page.needs_details else None
+    if isinstance(details, (Failure, Loading)):
+        return _not_ready(name, details)
+    view = View(state, name, report, store, details)
+    head = [] if page is PAGES[0] else shell.page_head(page, predicted=report.predicted)
+    return (lambda: [*head, *page.render(view)]), f"ready {id(report)}", report
+
+
+def _not_ready(name: str, what: Failure | Loading) -> tuple[Any, str, None]:
+    if isinstance(what, Loading):
+        return shell.loading(name), "loading", None
+    return shell.failed(name, what.message), f"failed: {what.message}", None
 
 
 def _counts(report: Report | None) -> dict[str, int]:

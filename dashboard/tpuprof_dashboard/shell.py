@@ -7,6 +7,7 @@ from typing import Any
 import dash_mantine_components as dmc
 from dash import dcc, html
 
+from tpuprof_dashboard.components.layout import predicted_note
 from tpuprof_dashboard.pages.page import Page
 from tpuprof_dashboard.security import MAX_UPLOAD_BYTES
 from tpuprof_dashboard.state import State, page_search
@@ -103,9 +104,10 @@ def menu(pages: tuple[Page, ...], state: State, counts: dict[str, int]) -> list[
     ]
 
 
-def page_head(page: Page) -> list[Any]:
-    """A page's title and what it answers."""
-    return [dmc.Title(page.title, order=2), dmc.Text(page.question, c="dimmed", mb="sm")]
+def page_head(page: Page, *, predicted: bool) -> list[Any]:
+    """A page's title and what it answers; of a predicted run, that it is one."""
+    head = [dmc.Title(page.title, order=2), dmc.Text(page.question, c="dimmed", mb="sm")]
+    return [*head, predicted_note()] if predicted else head
 
 
 def loading(name: str) -> list[Any]:

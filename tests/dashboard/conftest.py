@@ -92,14 +92,15 @@ def browser():
         pytest.skip("no Chromium on this machine (Debian: apt-get install chromium)")
     with sync_api.sync_playwright() as playwright:
         running = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
-        yield running
+        # One context for all tests: its cache spares loading the page's scripts anew each time.
+        yield running.new_context(viewport={"width": 1280, "height": 1000})
         running.close()
 
 
 @pytest.fixture
 def tab(browser):
     """A page that notes console errors, dialogs and requests to other sites; the test fails if there are any."""
-    page = browser.new_page(viewport={"width": 1280, "height": 1000})
+    page = browser.new_page()
     page.set_default_timeout(20_000)
     problems = []
 

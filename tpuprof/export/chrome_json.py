@@ -48,7 +48,8 @@ def _shortest_kept(durations: list[Any], most: int) -> int:
     every = np.concatenate(durations) if durations else np.empty(0, np.int64)
     if len(every) <= most:
         return 0
-    return int(np.partition(every, len(every) - most)[len(every) - most]) + 1
+    longest_left_out = len(every) - most - 1
+    return int(np.partition(every, longest_left_out)[longest_left_out]) + 1
 
 
 def _names(process: int, title: str, thread: int, label: str) -> list[dict[str, Any]]:

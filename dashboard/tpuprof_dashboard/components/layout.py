@@ -24,6 +24,12 @@ def empty(title: str, reason: str, advice: str = "") -> Any:
     return dmc.Alert(text, title=title, color="gray", variant="light", my="sm")
 
 
+def predicted_note() -> Any:
+    """Says that a run's device times are no measurement."""
+    note = "Device times are the compiler's estimate of a run on TPU, not a measurement."
+    return dmc.Alert(note, title="Predicted", color="red", my="xs")
+
+
 def tile(title: str, value: str, note: str, definition: str = "") -> Any:
     """One figure: its name, its value, and what it is."""
     inside = [

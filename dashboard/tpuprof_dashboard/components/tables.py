@@ -14,7 +14,8 @@ MAX_ROWS = 5_000
 # Rows on one page of a table, and the height of one (screen pixels).
 _PAGE_ROWS = 20
 _ROW_HEIGHT = 34
-_FRAME_HEIGHT = 108
+_FRAME_HEIGHT = 60
+_PAGER_HEIGHT = 48
 # Columns are at most this wide unasked (screen pixels); the mouse can widen them.
 _WIDEST = 460
 # Values longer than this make a column that wide (characters).
@@ -37,7 +38,8 @@ def table(table_id: str, rows: Sequence[Row], *, go_title: str = "show", digits:
     if len(rows) > MAX_ROWS:
         count = f"the first {MAX_ROWS:,} of {len(rows):,} rows; `tpuprof analyze --json` has all"
     head = dmc.Group([dmc.Text(count, size="xs", c="dimmed"), button], justify="space-between", mb=4)
-    lines = min(len(shown), _PAGE_ROWS)
+    height = _FRAME_HEIGHT + _ROW_HEIGHT * max(min(len(shown), _PAGE_ROWS), 2)
+    height += _PAGER_HEIGHT if len(shown) > _PAGE_ROWS else 0
     grid = dag.AgGrid(
         id={"type": "table", "table": table_id},
         rowData=shown,
@@ -59,7 +61,7 @@ def table(table_id: str, rows: Sequence[Row], *, go_title: str = "show", digits:
             "fileName": f"{table_id}.csv",
             "columnKeys": [name for name in names if name != GO],
         },
-        style={"height": f"{_FRAME_HEIGHT + _ROW_HEIGHT * max(lines, 2)}px"},
+        style={"height": f"{height}px"},
     )
     return html.Div([head, grid])
 

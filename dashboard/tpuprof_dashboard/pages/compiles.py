@@ -87,7 +87,7 @@ def _change(view: View, each: CompileRow) -> Any:
         html.Div(f"{_SIGNS[line.kind]} {line.text}", className=line.kind)
         for line in found.lines[:_MAX_DIFF_LINES]
     ]
-    text = f"{found.added:,} lines added, {found.removed:,} removed against the nearest earlier graph, after optimization"
+    text = f"Against the nearest earlier graph, optimized: {found.added:,} lines added, {found.removed:,} removed"
     if found.cut or len(found.lines) > _MAX_DIFF_LINES:
         text += "; only the beginning is shown"
     diff = html.Div(

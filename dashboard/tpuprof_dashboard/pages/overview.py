@@ -10,7 +10,16 @@ from dash import Input, Output, State, html, no_update
 from tpuprof.model.attribution import DEVICE_PARTS
 from tpuprof.units import format_bytes, format_ms, format_share
 from tpuprof_dashboard.components.findings import finding_lines, ranked
-from tpuprof_dashboard.components.layout import chart, empty, facts, link, section, tile, tiles
+from tpuprof_dashboard.components.layout import (
+    chart,
+    empty,
+    facts,
+    link,
+    predicted_note,
+    section,
+    tile,
+    tiles,
+)
 from tpuprof_dashboard.figures.step_stack import step_stack
 from tpuprof_dashboard.pages.page import Page, View
 from tpuprof_dashboard.state import page_search, read_state
@@ -42,8 +51,7 @@ def _head(view: View) -> list[Any]:
     report = view.report
     alerts = [dmc.Alert(note, color="yellow", mt="xs", className="tpu-wrap") for note in report.warnings]
     if report.predicted:
-        note = "Device times are the compiler's estimate of a run on TPU, not a measurement."
-        alerts.insert(0, dmc.Alert(note, title="Predicted", color="red", mt="xs"))
+        alerts.insert(0, predicted_note())
     return [
         dmc.Title(report.verdict.sentence, order=2, id="verdict", className="tpu-wrap"),
         _facts(report),
@@ -76,7 +84,9 @@ def _tiles(report: Report) -> Any:
 
 
 def _busy(report: Report) -> Any:
-    definition = "Share of step time in which the device was in a program, its waits for copies and communication too."
+    definition = (
+        "Share of step time in which the device was in a program, its waits for copies and communication too."
+    )
     if not report.breakdown:
         return tile("Device duty cycle", UNAVAILABLE, "no steps in the trace", definition)
     share = sum(report.breakdown[name].share for name in DEVICE_PARTS if name in report.breakdown)

@@ -34,6 +34,10 @@ class View:
         """The figure template of the theme."""
         return "mantine_dark" if self.state.get("theme") == "dark" else "mantine_light"
 
+    def told(self, name: str) -> Any:
+        """A section of the Report by its name, None where the Report has no such section."""
+        return getattr(self.report, name, None)
+
     def go(self, page: str, **changes: str | None) -> str:
         """The query of another page of this run."""
         return page_search({**self.state, "run": self.name}, page, **changes)
