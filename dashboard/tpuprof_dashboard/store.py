@@ -192,6 +192,9 @@ class Store:
         details = Details(run, {each.name: _host_details(run, each) for each in run.hosts})
         with self._lock:
             self._details.put(source.name, mark, details)
+        # Whoever asked can look already; lanes chosen later are ready by then.
+        for each in (lane for host in details.hosts.values() for lane in host.lanes):
+            _ = each.lane
 
 
 def _read(source: Source) -> Run:

@@ -69,8 +69,8 @@ def empty_trace():
 
 
 @contextmanager
-def served(store, guard=None):
-    """The address of an app over a store."""
+def served(store, guard=None, tab=None):
+    """The address of an app over a store. A tab given leaves the page before the server ends."""
     from tpuprof_dashboard.app import create_app
     from werkzeug.serving import make_server
 
@@ -79,6 +79,8 @@ def served(store, guard=None):
     try:
         yield f"http://127.0.0.1:{server.server_port}/"
     finally:
+        if tab is not None:
+            tab.goto("about:blank")
         server.shutdown()
         store.close()
 
