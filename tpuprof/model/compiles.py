@@ -87,16 +87,22 @@ def _with_causes(
     """Compare each compile's program with those there were before it; without HLO, all stays as it is."""
     if not protos:
         return compiles
+    known = [*{**first_runs(devices), **protos}]
+    return [
+        replace(each, cause=explain(each.program, earlier_programs(each, compiles, known), protos))
+        for each in compiles
+    ]
+
+
+def earlier_programs(compiled: Compile, compiles: list[Compile], known: list[str]) -> list[str]:
+    """Which of the known programs there were before a compile.
+
+    A program that no compile of the capture made was there before it, whether it ran or not.
+    """
     made = {each.program: each.start_ps for each in compiles if each.program}
-    ran = first_runs(devices)
-    explained = []
-    for each in compiles:
-        # A program that no compile of the capture made was there before it, whether it ran or not.
-        earlier = [
-            name for name in {**ran, **protos} if made.get(name, -1) < each.start_ps and name != each.program
-        ]
-        explained.append(replace(each, cause=explain(each.program, sorted(earlier), protos)))
-    return explained
+    return sorted(
+        name for name in known if made.get(name, -1) < compiled.start_ps and name != compiled.program
+    )
 
 
 def first_runs(devices: list[DeviceActivity]) -> dict[str, int]:
