@@ -16,6 +16,7 @@ from tpuprof.cli.dashboard import dashboard
 from tpuprof.cli.demo import demo
 from tpuprof.cli.doctor import doctor
 from tpuprof.cli.preflight import preflight
+from tpuprof.cli.rules import rules
 from tpuprof.cli.tensorboard import tensorboard
 from tpuprof.errors import TpuprofError
 
@@ -35,6 +36,7 @@ app.command()(capture)
 app.command()(dashboard)
 app.command()(tensorboard)
 app.command()(preflight)
+app.command()(rules)
 app.command()(doctor)
 app.command()(demo)
 
