@@ -1,9 +1,9 @@
 """Worker processes fetch the batches ahead."""
 
+import torch_xla
 from common import Shape, Trainer, decoder, run
 from storage import SlowStorage
 from torch.utils.data import DataLoader
-import torch_xla
 
 train = Trainer(decoder(Shape(layers=2, width=128)))
 device = torch_xla.device()

@@ -1,9 +1,9 @@
 """Each batch is fetched from slow storage (30 ms) when the step asks for it."""
 
+import torch_xla
 from common import Shape, Trainer, decoder, run
 from storage import SlowStorage
 from torch.utils.data import DataLoader
-import torch_xla
 
 train = Trainer(decoder(Shape(layers=2, width=128)))
 device = torch_xla.device()

@@ -17,7 +17,8 @@ def step(number: int) -> None:
     loss = next_token_loss(model, batch)
     loss.backward()
     for parameter in model.parameters():
-        parameter.grad = torch.where(parameter.grad.abs() > limit, torch.full_like(parameter.grad, limit), parameter.grad)
+        limits = torch.full_like(parameter.grad, limit)
+        parameter.grad = torch.where(parameter.grad.abs() > limit, limits, parameter.grad)
     optimizer.step()
     torch_xla.sync()
 

@@ -1,9 +1,9 @@
 """The texts are tokenized once, before training."""
 
+import torch_xla
 from common import Shape, Trainer, decoder, run
 from text import Texts, tokenize
 from torch.utils.data import DataLoader
-import torch_xla
 
 ready = Texts(tokenize)
 ready = [ready[index] for index in range(16)] * 100

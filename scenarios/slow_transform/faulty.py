@@ -1,9 +1,9 @@
 """Each batch is tokenized in Python, in the training thread, when the step asks for it."""
 
+import torch_xla
 from common import Shape, Trainer, decoder, run
 from text import Texts, tokenize
 from torch.utils.data import DataLoader
-import torch_xla
 
 train = Trainer(decoder(Shape(layers=2, width=96)))
 device = torch_xla.device()

@@ -164,18 +164,31 @@ def _work(device: DeviceActivity, dispatching: Spans, begin: int, end: int) -> l
         cuts = device.modules.start[contains(busy, device.modules.start)]
         start = np.unique(np.concatenate((busy.start, cuts)))
         stop = np.minimum(np.append(start[1:], np.iinfo(np.int64).max), busy.end[_rows(busy, start)])
-    chosen = (stop > begin) & (start < end)
-    start, stop = np.maximum(start[chosen], begin), np.minimum(stop[chosen], end)
-    parts = _device_parts(device, start, stop)
     launch = _launches(dispatching, start)
+    chosen, start, stop = _in_window(launch, start, stop, begin, end)
+    parts = _device_parts(device, start, stop)
     return [
         Work(
             launched, begun, ended, {name: int(column[row]) for name, column in parts.items() if column[row]}
         )
         for row, (launched, begun, ended) in enumerate(
-            zip(launch.tolist(), start.tolist(), stop.tolist(), strict=True)
+            zip(launch[chosen].tolist(), start.tolist(), stop.tolist(), strict=True)
         )
     ]
+
+
+def _in_window(launch: Int64, start: Int64, stop: Int64, begin: int, end: int) -> tuple[Bool, Int64, Int64]:
+    """The work of the captured steps: what was launched in them, or what ran in them, whichever is more.
+
+    In a steady run both are the same. What runs on after the last step may be missing from the trace, and
+    before the first step there may have been none to run on.
+    """
+    ran = (stop > begin) & (start < end)
+    launched = (launch >= begin) & (launch < end)
+    inside_start, inside_stop = np.maximum(start[ran], begin), np.minimum(stop[ran], end)
+    if (stop - start)[launched].sum() > (inside_stop - inside_start).sum():
+        return launched, start[launched], stop[launched]
+    return ran, inside_start, inside_stop
 
 
 def _rows(spans: Spans, times: Int64) -> Int64:
