@@ -1,25 +1,16 @@
-"""The gradient-clipping limit is a tensor: an input of one graph."""
+"""The window's width is a tensor: an input of one graph."""
 
 import torch
-import torch_xla
-from common import Shape, decoder, run, tokens
+from common import run
+from windowed import LENGTH, batch, train
 
-from tpuprof.demo.decoder import next_token_loss
-
-model = decoder(Shape(layers=2, width=64))
-optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
-batch = tokens(32, 65)
+positions = torch.arange(LENGTH).to(batch.device)
+distance = positions[None, :] - positions[:, None]
 
 
 def step(number: int) -> None:
-    limit = torch.tensor(1.0 / (number + 1)).to(batch.device)
-    optimizer.zero_grad()
-    loss = next_token_loss(model, batch)
-    loss.backward()
-    for parameter in model.parameters():
-        parameter.grad = torch.where(parameter.grad.abs() > limit, limit, parameter.grad)
-    optimizer.step()
-    torch_xla.sync()
+    width = torch.tensor(2 + number).to(batch.device)
+    train((distance >= width).float())
 
 
 run(step, steps=12)

@@ -34,7 +34,7 @@ _DERIVED = {
     "typical_steps", "typical_parts", "typical_ms", "typical_device_idle_ms", "step_ms", "step_compiles",
     "captured_records", "counters", "all_counters", "startup_compile_seconds", "startup_compiles", "fallbacks",
     "graphs_per_step", "falls_back", "python_reads", "variables", "features", "spmd", "torch_xla_version",
-    "hbm_share", "op_ms", "slowest_host_steps", "even_rows", "parameter_gathers",
+    "hbm_share", "op_ms", "slowest_host_steps", "even_rows", "idle_by_step", "parameter_gathers",
 }  # fmt: skip
 
 

@@ -19,7 +19,6 @@ from tests.rules.given import (
 from tpuprof.rules import thresholds
 from tpuprof.rules.registry import all_rules, find_rule
 from tpuprof.rules.runner import outcome_of
-from tpuprof.signals import TYPICAL_UP_TO
 
 TENTH = thresholds.FAILS_FROM_SHARE
 BELOW, ABOVE = TENTH - 0.01, TENTH + 0.01
@@ -333,10 +332,11 @@ CASES = {
         ("no steps", "unavailable", NOTHING),
     ],
     "uneven-steps": [
-        ("one in five", "failed", {"steps": [*steps(4), step(160, 4)]}),
-        ("too little", "passed", {"steps": [*steps(9), step(200, 9)]}),
-        ("within the usual", "passed", {"steps": [*steps(4), step(100 * TYPICAL_UP_TO, 4)]}),
+        ("one in five", "failed", {"steps": [*steps(4), step(160, 4, tracing=60.0)]}),
+        ("too little", "passed", {"steps": [*steps(9), step(200, 9, tracing=100.0)]}),
+        ("within the usual", "passed", {"steps": [*steps(4), step(125, 4)]}),
         ("a compile", "passed", {"steps": [*steps(4), step(1000, 4, compile=900.0)]}),
+        ("waits for the device", "passed", {"steps": [*steps(4), step(1000, 4, compute=900.0)]}),
         ("few steps", "not_applicable", {"steps": steps(thresholds.UNEVEN_MIN_STEPS - 1)}),
         ("no steps", "unavailable", NOTHING),
     ],

@@ -12,10 +12,11 @@ from tpuprof.analyse import analyse_run, what_if_of
 from tpuprof.cli.main import app
 from tpuprof.errors import TpuprofError
 from tpuprof.report.schema import Evidence, Savings
-from tpuprof.rules.base import Price, Rule, failed, not_applicable, passed
+from tpuprof.rules.base import Price, Rule, counterfactual, failed, not_applicable, passed
 from tpuprof.rules.docstring import read_page
 from tpuprof.rules.runner import run_rules
 from tpuprof.signals import Unavailable
+from tpuprof.simulate.change import Change
 
 
 def made(name, check, *, broad=False):
@@ -90,6 +91,23 @@ def test_a_read_that_makes_turns_is_first_with_its_line_and_price(turns):
     assert (finding.savings.low + finding.savings.high) / 2 == pytest.approx(10, rel=0.05)
     assert finding.severity == pytest.approx(0.5, rel=0.05)
     assert finding.fix.after and finding.fix.doc == "docs/rules/device-to-host-sync.md"
+
+
+@pytest.mark.parametrize(("left", "status"), [(0.94, "failed"), (0.96, "passed")])
+def test_a_finding_whose_replay_gains_too_little_is_no_failure(turns, left, status):
+    """Both sides of the share a replay must gain: 6 % and 4 % of host time that is half of the step."""
+    from tpuprof.decode.find import find
+    from tpuprof.model.run import build_run
+    from tpuprof.signals import Signals
+
+    def check(_signals):
+        change = Change(host={"tracing": 2 * left - 1})
+        return failed(0.5, [Evidence("it")], price=counterfactual(change))
+
+    run = build_run(find(turns))
+    finding = run_rules(Signals(analyse_run(turns), run), [made("it", check)])[0]
+    assert finding.status == status
+    assert ("gains only" in finding.reason) == (status == "passed")
 
 
 def test_every_rule_has_a_finding(turns):

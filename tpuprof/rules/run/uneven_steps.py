@@ -2,7 +2,8 @@
 
 ## What it detects
 
-Steps above 1.25 times the median that add at least a tenth to the mean step, compiles left out.
+Steps in which the device idles far longer than in the others (by a quarter of the median step), where that adds at
+least a tenth to the mean step. Compiles are left out: they have rules of their own.
 
 ## Why it costs time
 
@@ -40,7 +41,6 @@ steps sees too many or none. The price assumes the proportion of the capture.
 
 from __future__ import annotations
 
-from tpuprof.model import attribution as part
 from tpuprof.report.schema import Evidence, StepRow
 from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
 from tpuprof.rules.thresholds import UNEVEN_FROM_SHARE, UNEVEN_MIN_STEPS
@@ -59,9 +59,9 @@ def check(signals: Signals) -> Outcome:
     if not slow:
         return passed()
     rows = signals.slowest_host_steps
-    walls = [row.wall_ms - row.breakdown_ms.get(part.COMPILE, 0.0) for row in rows]
-    usual = sum(walls[row] for row in even) / len(even)
-    share = sum(walls[row] - usual for row in slow) / sum(row.wall_ms for row in rows)
+    idle = signals.idle_by_step
+    usual = sum(idle[row] for row in even) / len(even)
+    share = sum(idle[row] - usual for row in slow) / sum(row.wall_ms for row in rows)
     evidence = [_evidence(rows[row]) for row in slow[:SHOWN]]
     if share < UNEVEN_FROM_SHARE:
         return passed(evidence)
