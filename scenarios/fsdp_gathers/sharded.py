@@ -21,13 +21,13 @@ def train_sharded(*, shard_parameters: bool) -> None:
     def shard_output(output: object, mesh: xs.Mesh) -> None:
         xs.mark_sharding(output, mesh, ("fsdp", None, None))
 
-    model = decoder(Shape(layers=2, width=512))
+    model = decoder(Shape(layers=2, width=768))
     if shard_parameters:
         for index, layer in enumerate(model.layers):
             model.layers[index] = FSDPv2(layer, mesh=mesh, shard_output=shard_output)
         model = FSDPv2(model, mesh=mesh, shard_output=shard_output)
     train = Trainer(model)
-    batch = tokens(4, 17)
+    batch = tokens(4, 5)
     xs.mark_sharding(batch, mesh, ("fsdp", None))
     run(lambda _: train(batch))
     torch_xla.sync(wait=True)

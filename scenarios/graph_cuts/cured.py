@@ -1,30 +1,17 @@
-"""The same work cut once, at the end of the step."""
+"""The norms of all gradients are part of the step's one graph."""
 
-import torch
 import torch_xla
-from common import Shape, decoder, run, tokens
+from common import Shape, Trainer, decoder, run, tokens
 
-from tpuprof.demo.decoder import next_token_loss
-
-MICRO = 8
-model = decoder(Shape(layers=2, width=64))
-optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
-batches = [tokens(1, 17) for _ in range(MICRO)]
-outputs = []
+train = Trainer(decoder(Shape(layers=4, width=32, heads=2)))
+batch = tokens(2, 17)
+norms = []
 
 
 def step(_: int) -> None:
-    optimizer.zero_grad()
-    outputs.clear()
-    for batch in batches:
-        with torch.no_grad():
-            hidden = model.embed(batch[:, :-1])
-            for layer in model.layers:
-                hidden = layer(hidden)
-            outputs.append(model.head(model.norm(hidden)))
-    loss = next_token_loss(model, batches[0])
-    loss.backward()
-    optimizer.step()
+    train(batch, cut=False)
+    norms.clear()
+    norms.extend(parameter.grad.norm() for parameter in train.model.parameters())
     torch_xla.sync()
 
 

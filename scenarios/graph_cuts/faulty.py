@@ -1,31 +1,19 @@
-"""Gradient accumulation that cuts the graph after every micro batch."""
+"""The norm of each gradient is computed in a graph of its own."""
 
-import torch
 import torch_xla
-from common import Shape, decoder, run, tokens
+from common import Shape, Trainer, decoder, run, tokens
 
-from tpuprof.demo.decoder import next_token_loss
-
-MICRO = 8
-model = decoder(Shape(layers=2, width=64))
-optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
-batches = [tokens(1, 17) for _ in range(MICRO)]
+train = Trainer(decoder(Shape(layers=4, width=32, heads=2)))
+batch = tokens(2, 17)
+norms = []
 
 
 def step(_: int) -> None:
-    optimizer.zero_grad()
-    for batch in batches:
-        with torch.no_grad():
-            hidden = model.embed(batch[:, :-1])
-            for layer in model.layers:
-                hidden = layer(hidden)
-                torch_xla.sync()
-            model.head(model.norm(hidden))
-            torch_xla.sync()
-    loss = next_token_loss(model, batches[0])
-    loss.backward()
-    optimizer.step()
-    torch_xla.sync()
+    train(batch)
+    norms.clear()
+    for parameter in train.model.parameters():
+        norms.append(parameter.grad.norm())
+        torch_xla.sync()
 
 
 run(step)

@@ -2,6 +2,6 @@
 
 from common import Shape, Trainer, decoder, run, tokens
 
-train = Trainer(decoder(Shape(layers=2, width=128)))
-batch = tokens(32, 65)
+train = Trainer(decoder(Shape(layers=1, width=128)))
+batch = tokens(64, 65)
 run(lambda _: train(batch))

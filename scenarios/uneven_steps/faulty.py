@@ -3,13 +3,13 @@
 from common import Shape, Trainer, decoder, run, tokens
 
 EVERY = 4
-train = Trainer(decoder(Shape(layers=2, width=128)))
-batch = tokens(32, 65)
+train = Trainer(decoder(Shape(layers=1, width=128)))
+batch = tokens(64, 65)
 
 
 def score() -> float:
     total = 0.0
-    for position in range(1_500_000):
+    for position in range(6_000_000):
         total += position % 7
     return total
 

@@ -67,7 +67,9 @@ class Timeline:
     """What is replayed: the host's stretches end to end over all steps, and the device's work in order.
 
     Where only the device's programs mark the steps (`host_paced` is false), nothing tells which program the host
-    waits for; the stretches are then those in which the device idles.
+    waits for; the stretches are then those in which the device idles. `locks` tells that a graph cut waits for all
+    work launched before it: torch_xla holds a lock on the device until a program is handed over, and the CPU client
+    hands it over by running it.
     """
 
     stretches: list[Stretch]
@@ -75,6 +77,7 @@ class Timeline:
     steps: int
     wall_ps: int
     host_paced: bool
+    locks: bool
 
 
 def read_timeline(
@@ -92,6 +95,7 @@ def read_timeline(
         steps=len(steps),
         wall_ps=int(steps.wall_ps.sum()),
         host_paced=host_paced,
+        locks=device is not None and device.type == "CPU",
     )
 
 
