@@ -134,6 +134,20 @@ def test_ops_are_matched_across_programs_and_numbers():
     assert row.candidate_ms == pytest.approx(3 * row.base_ms)
 
 
+def busy(made, share):
+    run = {**made.environment["run"], "capture": {"cpu_wait_share": share}}
+    return environment(made, run=run)
+
+
+@pytest.mark.parametrize(("share", "outcome"), [(0.09, Outcome.WORSE), (0.5, Outcome.SAME)])
+def test_a_busy_machine_explains_what_its_waiting_can_explain(share, outcome):
+    """Half the time waiting for a CPU doubles a step: 50 % more is then no change, 150 % more is."""
+    comparison = diff(report(100, 1), busy(report(150, 2), share))
+    assert comparison.outcome is outcome
+    assert ("busy machine" in comparison.sentence) == (outcome is Outcome.SAME)
+    assert diff(report(100, 1), busy(report(250, 2), share)).outcome is Outcome.WORSE
+
+
 def test_goldens():
     base = report(100, 1, findings=[reports.finding()])
     candidate = report(80, 2, findings=[reports.finding("device-to-host-sync", title="A value is read back")])

@@ -242,7 +242,9 @@ def test_what_is_left_over_is_blotted_out_without_changing_lengths():
 def test_a_comparison_is_redacted_too(run, samples, option):
     def diff(*more):
         command = [sys.executable, "-m", "tpuprof", "diff", run, samples / "recompile_shapes", *more]
-        return subprocess.run([str(each) for each in command], capture_output=True, timeout=120, check=False).stdout
+        return subprocess.run(
+            [str(each) for each in command], capture_output=True, timeout=120, check=False
+        ).stdout
 
     options = [option] if option else []
     assert leaks(diff(*options)) == []

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tpuprof.report.fairness import Unlike, Weight, unlike
+from tpuprof.report.fairness import Unlike, Weight, slowed_down, unlike
 from tpuprof.report.noise import Change, Floats, compare, means, medians, percentiles_95
 from tpuprof.units import format_ms, format_share
 
@@ -127,7 +127,8 @@ def diff(base: Report, candidate: Report) -> Comparison:
             f"{each.what} {each.base} against {each.candidate}: {each.detail}" for each in stop
         )
         return Comparison(Outcome.UNFAIR, f"Not comparable: {reasons}.", differences)
-    threshold = MIN_CHANGE_CPU if "CPU" in _devices(base, candidate) else MIN_CHANGE
+    least = MIN_CHANGE_CPU if "CPU" in _devices(base, candidate) else MIN_CHANGE
+    threshold = max(least, slowed_down(base, candidate))
     median, mean, p95 = (
         compare(_wall(base), _wall(candidate), each) for each in (medians, means, percentiles_95)
     )
@@ -156,7 +157,8 @@ def diff(base: Report, candidate: Report) -> Comparison:
 
 def told(change: Change, threshold: float) -> bool:
     """Whether a change of step time is beyond noise: its bounds exclude zero, and it is not too small to trust."""
-    return change.beyond_noise and change.ratio is not None and abs(change.ratio) >= threshold
+    smaller = min(change.base, change.candidate)
+    return change.beyond_noise and smaller > 0 and abs(change.delta) / smaller >= threshold
 
 
 def _derived(change: Change) -> dict[str, Any]:
