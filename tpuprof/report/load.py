@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import types
 import typing
@@ -16,6 +17,7 @@ from tpuprof.report.schema import SCHEMA, Report
 REPORT_IN_BUNDLE = "report.json"
 # A report of a long run has some tens of MB; more than this is no report (bytes).
 MAX_REPORT_BYTES = 1 << 30
+_AS_THEY_ARE = (Any, str, int, float, bool)
 
 
 def is_saved_report(path: Path) -> bool:
@@ -62,7 +64,8 @@ def read_report(path: Path) -> Report:
 
 def report_from(plain: dict[str, Any]) -> Report:
     """A Report from the dictionaries of `Report.to_dict`; unknown fields (of a newer tpuprof) are left out."""
-    offload = [{**row, "kind": row["direction"]} if "direction" in row else row for row in plain["offload"]]
+    # Of an offload copy the JSON calls the kind its direction.
+    offload = [{**row, "kind": row["direction"], "direction": ""} for row in plain["offload"]]
     return typing.cast(Report, _build(Report, {**plain, "offload": offload}))
 
 
@@ -76,16 +79,22 @@ def _bytes(path: Path) -> bytes:
         return bundle.read(info)
 
 
+@functools.cache
+def _field_types(kind: Any) -> dict[str, Any]:
+    hints = typing.get_type_hints(kind)
+    return {each.name: hints[each.name] for each in dataclasses.fields(kind)}
+
+
 def _build(kind: Any, value: Any) -> Any:
     """A value of a type from plain JSON: dataclasses, lists and dictionaries of them, optional ones."""
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if dataclasses.is_dataclass(kind):
-        hints = typing.get_type_hints(kind)
-        names = {each.name for each in dataclasses.fields(kind)}
-        known = {name: _build(hints[name], each) for name, each in value.items() if name in names}
-        return kind(**known)  # type: ignore[operator]  # a dataclass type is callable
-    if value is None or kind is Any:
+    if value is None or kind in _AS_THEY_ARE:
         return value
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+        types_of = _field_types(kind)
+        return kind(
+            **{name: _build(types_of[name], each) for name, each in value.items() if name in types_of}
+        )
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (types.UnionType, typing.Union):
         return _build(next(each for each in arguments if each is not type(None)), value)
     if origin is list:
