@@ -53,7 +53,7 @@ def finding(rule="recompilation", status="failed", severity=0.31, **more):
             "Pad batches to a few fixed lengths.",
             "x = batch",
             "x = pad(batch, 128)",
-            "rules/recompilation.md",
+            "docs/rules/recompilation.md",
         ),
     }
     return Finding(rule=rule, status=status, severity=severity, **{**values, **more})

@@ -8,7 +8,7 @@ import zipfile
 
 import pytest
 
-from tests import xprof_steps
+from tests import xprof_numbers
 from tests.builders import TraceBuilder
 from tests.report import reports
 from tpuprof.analyse import analyse_run
@@ -60,7 +60,7 @@ def test_xprof_opens_the_cut_profile_and_finds_the_same_steps(samples, tmp_path,
     _, folder, _ = bundle(samples / name, tmp_path)
     (profile,) = (folder / "run").rglob("*.xplane.pb")
     cut = analyse_run(folder / "run")
-    steps = xprof_steps.step_times(profile)
+    steps = xprof_numbers.step_times(profile)
     assert set(steps) == {row.index for row in cut.steps.per_step}
 
 
