@@ -107,8 +107,10 @@ def test_unlike_runs_are_told_before_any_number():
 
 def test_another_batch_size_shows_in_the_work_of_a_step():
     base = report(100, 1)
-    ops = [dataclasses.replace(op, flops=op.flops * 2 if op.flops else None) for op in base.ops]
-    assert [each.what for each in diff(base, dataclasses.replace(base, ops=ops)).unlike] == ["work a step"]
+    twice = dataclasses.replace(base.compute, flops_per_step=2 * base.compute.flops_per_step)
+    assert [each.what for each in diff(base, dataclasses.replace(base, compute=twice)).unlike] == [
+        "work a step"
+    ]
 
 
 @pytest.mark.parametrize("change", [{"predicted": True}, {"steps": reports.report(()).steps}])

@@ -48,8 +48,7 @@ def unlike(base: Report, candidate: Report) -> list[Unlike]:
 
 def flops_per_step(report: Report) -> float | None:
     """FLOPs the profiler states for the device ops of one step, None where it states none."""
-    stated = [op.flops * op.occurrences for op in report.ops if op.flops and op.kind != "container"]
-    return sum(stated) / report.steps.count if stated and report.steps.count else None
+    return report.compute.flops_per_step if report.compute is not None else None
 
 
 def cpu_wait(report: Report) -> float:
