@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 SCHEMA = "tpuprof.diff/1"
 # A change of step time smaller than this is not called a change, whatever its bounds: two processes running the
-# same script differ by that much (memory layout, clock, neighbours), and no bootstrap within one run sees it.
-# Source: benchmarks/same_script_diffs.py, described in docs/diff.md (share of the base).
+# same script differ (memory layout, clock, neighbours), and no bootstrap within one run sees that. A judgement, not
+# yet measured on TPU; benchmarks/same_script_diffs.py measures it (share of the faster run's step).
 MIN_CHANGE = 0.05
-# The same on PJRT_DEVICE=CPU, where the "device" shares its cores with the host and with everything else that
-# runs: there runs of one script differ by more. Source: as above (share of the base).
+# The same on PJRT_DEVICE=CPU, where the "device" shares its cores with the host and all else that runs. A judgement
+# for a machine without rivals; with rivals, their part comes on top, see `slowed_down` and docs/diff.md (share).
 MIN_CHANGE_CPU = 0.15
 # A part of the breakdown is told as changed from this share of the step on (share of the base's mean step).
 MIN_PART_CHANGE = 0.02
