@@ -12,6 +12,7 @@ from typing import Any
 
 from tpuprof.capture import environment, run_folder
 from tpuprof.capture.backend import Backend
+from tpuprof.capture.contention import Contention
 from tpuprof.capture.controller import Controller, Phase, Plan
 from tpuprof.capture.fallbacks import FallbackFinder
 from tpuprof.capture.ir_debug import IrDebug
@@ -52,6 +53,8 @@ class Recorder:
         self.profile: Path | None = None
         self.notes: list[str] = []
         self.overhead_ns = {"waiting": 0, "capturing": 0, "done": 0}
+        self._contention = Contention()
+        self._cpu_wait: float | None = None
         self._backend = backend
         self._report = report or (lambda _: None)
         self._ir_debug = IrDebug(extension) if hlo_debug else None
@@ -168,8 +171,10 @@ class Recorder:
             f"training is steady after {self.controller.seen} steps; capturing {self.controller.plan.steps}"
         )
         self._backend.start()
+        self._contention.start()
 
     def _stop(self) -> None:
+        self._cpu_wait = self._contention.waited_share()
         try:
             self.profile = self._backend.stop()
         finally:
@@ -244,6 +249,7 @@ class Recorder:
             "steps_before": controller.seen,
             "backend": type(self._backend).__name__,
             "hlo_debug": self._ir_debug is not None,
+            "cpu_wait_share": self._cpu_wait,
             "source_lines": self._source_lines,
             "ir_debug_by_user": self._ir_debug.was_on if self._ir_debug else None,
             "overhead_seconds": {phase: ns / 1e9 for phase, ns in self.overhead_ns.items()},

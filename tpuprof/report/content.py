@@ -44,7 +44,9 @@ def headline(report: Report) -> str:
     if steps.median_ms is None or steps.p95_ms is None:
         return printable(f"{devices}; no steps: {steps.note}")
     times = f"{steps.count} steps, median {format_ms(steps.median_ms)}, p95 {format_ms(steps.p95_ms)}"
-    return printable(f"{times}; {devices}")
+    mfu = report.compute.mfu if report.compute is not None else None
+    used = f"; MFU {format_share(mfu)}" if mfu is not None else ""
+    return printable(f"{times}; {devices}{used}")
 
 
 def failed_findings(report: Report) -> list[Finding]:

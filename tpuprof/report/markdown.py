@@ -85,6 +85,7 @@ def _render(report: Report, rows: int) -> str:
     parts += _compiles(report, rows, limit)
     parts += _ops(report, rows, limit)
     parts += _reads(report, rows, limit)
+    parts += _fallbacks(report, rows, limit)
     parts += _transfers("Host offload", report.offload, rows, limit)
     parts += _transfers("Collectives", report.collectives, rows, limit)
     parts += _memory(report)
@@ -205,6 +206,21 @@ def _reads(report: Report, rows: int, limit: int) -> list[str]:
     ]
     columns = ("call", "times:", "blocked a step:", "source")
     return ["#### Device-to-host reads", table(columns, cells), *_more(len(report.host_reads), rows)]
+
+
+def _fallbacks(report: Report, rows: int, limit: int) -> list[str]:
+    if not report.fallbacks:
+        return []
+    cells = [
+        (
+            code(row.op, limit),
+            "not told" if row.per_step is None else f"{row.per_step:.3g}",
+            code(row.source or "not told", limit),
+        )
+        for row in report.fallbacks[:rows]
+    ]
+    heading = "#### Ops that fall back to the CPU"
+    return [heading, table(("op", "a step:", "source"), cells), *_more(len(report.fallbacks), rows)]
 
 
 def _transfers(title: str, found: list[TransferRow], rows: int, limit: int) -> list[str]:
