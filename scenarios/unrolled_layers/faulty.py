@@ -1,7 +1,23 @@
 """A Python loop over many small layers: each is traced in every step."""
 
-from common import Shape, Trainer, decoder, run, tokens
+import torch
+import torch_xla
+from cells import stack
+from common import run
 
-train = Trainer(decoder(Shape(layers=40, width=32, heads=2)))
-batch = tokens(2, 17)
-run(lambda _: train(batch))
+layers = stack(24, 32).to(torch_xla.device())
+optimizer = torch.optim.SGD(layers.parameters(), lr=1e-3)
+batch = torch.randn(16, 32).to(torch_xla.device())
+
+
+def step(_: int) -> None:
+    optimizer.zero_grad()
+    x = batch
+    for layer in layers:
+        x = layer(x)
+    x.square().mean().backward()
+    optimizer.step()
+    torch_xla.sync()
+
+
+run(step)
