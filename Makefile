@@ -56,8 +56,11 @@ samples: $(READY)  ## capture the sample traces anew
 scenarios: $(READY)  ## run faulty and cured scripts: is the fault found, is its price right (ONLY=NAME for one)
 	$(BIN)/python scenarios/run.py $(ONLY)
 
-bench: $(READY)  ## measure what instrumentation costs
+bench: $(READY)  ## measure speed and memory against other readers, and what instrumentation and capturing cost
+	$(BIN)/python -m pip install --quiet xprof-rs
+	$(BIN)/python benchmarks/compare_readers.py
 	$(BIN)/python benchmarks/instrumentation_overhead.py
+	$(BIN)/python benchmarks/capture_overhead.py
 
 # Generated code must load under protobuf 6.30 and later, so it is made by the compiler of that version.
 proto:  ## regenerate protobuf code from our .proto files

@@ -35,8 +35,8 @@ class IrDebug:
         return notes
 
     def off(self) -> None:
-        """Turn it off for the captured steps."""
-        self._extension._set_ir_debug(False)
+        """Turn it off for the captured steps, unless the user trains with it on: then it is what there is to see."""
+        self._extension._set_ir_debug(self.was_on)
 
     def restore(self) -> None:
         """Leave it as the user had it."""

@@ -19,18 +19,28 @@ def analyze(
             help="Print the step time with these rules' causes fixed: RULE[,RULE].", show_default=False
         ),
     ] = "",
+    as_markdown: Annotated[
+        bool,
+        typer.Option("--md", help="Print it as Markdown, nothing redacted; to send, see tpuprof report."),
+    ] = False,
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Analyse anew, and keep nothing in the cache.")
+    ] = False,
 ) -> None:
     """Say what holds a captured run back, and where each step's time went."""
-    from tpuprof.analyse import analyse_run
+    from tpuprof.cli.opening import open_json, open_report
 
     if what_if:
         _what_if(path, what_if)
         return
-    report = analyse_run(path)
     if as_json:
-        import json
+        typer.echo(open_json(path, use_cache=not no_cache), nl=False)
+        return
+    report = open_report(path, use_cache=not no_cache)
+    if as_markdown:
+        from tpuprof.report.markdown import render_markdown
 
-        typer.echo(json.dumps(report.to_dict(), indent=1, allow_nan=False))
+        typer.echo(render_markdown(report), nl=False)
         return
     from rich.console import Console
 

@@ -278,6 +278,11 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
 
 
+def printable_lines(text: str) -> str:
+    """The same for a text of several lines, which stay apart."""
+    return "\n".join(printable(line) for line in text.split("\n"))
+
+
 def _short(text: str, *, keep_end: bool = False) -> str:
     if len(text) <= _NAME_CELLS:
         return text
