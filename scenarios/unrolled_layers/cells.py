@@ -1,7 +1,13 @@
 """Layers that do much with few parameters: each refines its input a few times with the same weights."""
 
+from collections.abc import Callable
+
 import torch
+import torch_xla
+from common import run
 from torch import Tensor, nn
+
+import tpuprof
 
 ROUNDS = 6
 
@@ -21,7 +27,33 @@ class Cell(nn.Module):
         return x
 
 
-def stack(layers: int, width: int) -> nn.ModuleList:
-    """So many layers, always with the same parameters."""
-    torch.manual_seed(0)
-    return nn.ModuleList(Cell(width) for _ in range(layers))
+class Stack(nn.Module):
+    """So many layers, always with the same parameters; `run_layers` applies them to the activations."""
+
+    def __init__(
+        self, layers: int, width: int, run_layers: Callable[[nn.ModuleList, Tensor], Tensor]
+    ) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.layers = nn.ModuleList(Cell(width) for _ in range(layers))
+        self.run_layers = run_layers
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.run_layers(self.layers, x)
+
+
+def train(run_layers: Callable[[nn.ModuleList, Tensor], Tensor]) -> None:
+    """Train a stack of 24 layers."""
+    model = Stack(24, 32, run_layers).to(torch_xla.device())
+    # On the CPU only their names tell the layers of a program apart.
+    tpuprof.annotate_modules(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    batch = torch.randn(16, 32).to(torch_xla.device())
+
+    def step(_: int) -> None:
+        optimizer.zero_grad()
+        model(batch).square().mean().backward()
+        optimizer.step()
+        torch_xla.sync()
+
+    run(step)
