@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
@@ -43,6 +43,7 @@ from tpuprof.rows.tracing import input_rows, tracing_section
 from tpuprof.rows.transfers import layer_rows, transfer_rows
 from tpuprof.rules.registry import all_rules
 from tpuprof.rules.runner import run_rules
+from tpuprof.rules.what_if import WhatIf, what_if
 from tpuprof.signals import Signals
 from tpuprof.units import PS_PER_MS, PS_PER_NS, ps_to_ms
 
@@ -106,6 +107,12 @@ def report_of(run: Run) -> Report:
         predicted=run.predicted,
     )
     return replace(report, findings=run_rules(Signals(report, run), all_rules()))
+
+
+def what_if_of(path: str | os.PathLike[str], rules: Sequence[str]) -> WhatIf:
+    """The step time of a run with the causes of several rules removed at once. Raises `TpuprofError`."""
+    run = build_run(_found(path))
+    return what_if(Signals(report_of(run), run), rules)
 
 
 def package_version() -> str:

@@ -376,13 +376,30 @@ class Signals:
             by_host.setdefault(row.host, []).append(row)
         return max(by_host.values(), key=lambda rows: statistics.fmean(row.wall_ms for row in rows))
 
+    @signal("ms by step row")
+    def idle_by_step(self) -> list[float]:
+        """Time in which the device idles and XLA does not compile, of each step of the slowest host.
+
+        Steps of a host that runs ahead of its device are uneven by nature: it waits in some and not in others. What
+        the host's own work adds to a step shows in the device's idle time.
+        """
+        beside = (*part.DEVICE_PARTS, part.COMPILE)
+        return [
+            row.wall_ms - sum(row.breakdown_ms.get(name, 0.0) for name in beside)
+            for row in self.slowest_host_steps
+        ]
+
     @signal("step rows")
     def even_rows(self) -> tuple[list[int], list[int]]:
-        """Rows of the slowest host's steps that are even, and those above 1.25 times the median, compiles left out."""
-        walls = [row.wall_ms - row.breakdown_ms.get(part.COMPILE, 0.0) for row in self.slowest_host_steps]
-        limit = TYPICAL_UP_TO * statistics.median(walls)
-        even = [row for row, ms in enumerate(walls) if ms <= limit]
-        return even, [row for row in range(len(walls)) if row not in even]
+        """Rows of the slowest host's steps that are even, and of those that idle longer than usual.
+
+        Longer by more than a quarter of the median step, as for typical steps.
+        """
+        idle = self.idle_by_step
+        median = statistics.median(row.wall_ms for row in self.slowest_host_steps)
+        limit = statistics.median(idle) + (TYPICAL_UP_TO - 1) * median
+        even = [row for row, ms in enumerate(idle) if ms <= limit]
+        return even, [row for row in range(len(idle)) if row not in even]
 
     @signal("notes")
     def missing(self) -> list[str]:

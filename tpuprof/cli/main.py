@@ -19,6 +19,7 @@ from tpuprof.cli.diff import diff
 from tpuprof.cli.doctor import doctor
 from tpuprof.cli.preflight import preflight
 from tpuprof.cli.report import report
+from tpuprof.cli.rules import rules
 from tpuprof.cli.tensorboard import tensorboard
 from tpuprof.errors import TpuprofError
 
@@ -41,6 +42,7 @@ app.command()(capture)
 app.command()(dashboard)
 app.command()(tensorboard)
 app.command()(preflight)
+app.command()(rules)
 app.command()(doctor)
 app.command()(demo)
 

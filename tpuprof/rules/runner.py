@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tpuprof.report.schema import Finding, Fix, Savings
-from tpuprof.rules.base import ERROR, FAILED, UNAVAILABLE, Outcome, Price, Rule
-from tpuprof.rules.pricing import Pricing
-from tpuprof.rules.thresholds import BROAD_RANKS_AT
+from tpuprof.rules.base import ERROR, FAILED, PASSED, UNAVAILABLE, Outcome, Price, Rule
+from tpuprof.rules.pricing import COUNTERFACTUAL, MEASURED, Pricing
+from tpuprof.rules.thresholds import BROAD_RANKS_AT, PRICED_FROM_SHARE
 from tpuprof.signals import Signals, Unavailable
+from tpuprof.units import format_ms
 
 _ORDER = {FAILED: 0, ERROR: 1, UNAVAILABLE: 3}
 
@@ -43,6 +44,13 @@ def _finding(rule: Rule, outcome: Outcome, pricing: Pricing) -> Finding:
     if outcome.status == FAILED:
         savings, unpriced = _priced(outcome.price, pricing)
         reason = reason or unpriced
+        if savings is not None and _too_little(savings, pricing):
+            gain = format_ms((savings.low + savings.high) / 2)
+            outcome = Outcome(PASSED, evidence=outcome.evidence)
+            reason, savings = (
+                f"a replay without it gains only {gain} a step: something else holds it up",
+                None,
+            )
     page = rule.page
     return Finding(
         rule=rule.id,
@@ -59,6 +67,12 @@ def _finding(rule: Rule, outcome: Outcome, pricing: Pricing) -> Finding:
     )
 
 
+def _too_little(savings: Savings, pricing: Pricing) -> bool:
+    if savings.method != COUNTERFACTUAL or not pricing.step_ms:
+        return False
+    return (savings.low + savings.high) / 2 < PRICED_FROM_SHARE * pricing.step_ms
+
+
 def _priced(price: Price | None, pricing: Pricing) -> tuple[Savings | None, str]:
     if price is None:
         return None, ""
@@ -71,6 +85,6 @@ def _priced(price: Price | None, pricing: Pricing) -> tuple[Savings | None, str]
 def _severity(outcome: Outcome, savings: Savings | None, pricing: Pricing) -> float:
     if outcome.status != FAILED:
         return 0.0
-    if savings is None or not pricing.step_ms:
+    if savings is None or not pricing.step_ms or savings.method == MEASURED:
         return outcome.share
     return min((savings.low + savings.high) / 2 / pricing.step_ms, 1.0)

@@ -6,6 +6,10 @@ from __future__ import annotations
 # the share from which the verdict names a part (model/verdict.py), so rules and verdict agree.
 FAILS_FROM_SHARE = 0.10
 
+# Share of the mean step that a replay must gain for the finding to stay failed: half of the above, since the share at
+# stake and what a fix gains of it differ where something else then holds the step up.
+PRICED_FROM_SHARE = 0.05
+
 # A broad rule's severity counts this much in the ranking (ratio): a specific rule that explains half of what the
 # broad one does says more of what to do.
 BROAD_RANKS_AT = 0.5

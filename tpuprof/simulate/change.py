@@ -12,8 +12,8 @@ class Change:
 
     `host` is by kind of host time (a part of the breakdown, or `device_wait`), `marks` by mark of the vocabulary,
     `device` by part of the breakdown that the device itself makes up. `unblock` lets the host run past reads and
-    waits. `join_cuts` keeps that share of every graph cut of a step but the longest, and lets the host run
-    past the waits between them. `steps` limits the replay to those rows of the steps table.
+    the waits they bring, but not past the waits of graph cuts. `join_cuts` keeps that share of every graph cut of a
+    step but the longest, and lets the host run past all waits. `steps` limits the replay to those rows of the steps.
     """
 
     host: Mapping[str, float] = field(default_factory=dict)

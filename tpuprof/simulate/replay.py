@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from tpuprof.model import attribution as part
 from tpuprof.simulate.change import Change
-from tpuprof.simulate.timeline import BLOCKING, GRAPH_CUT, WAITS, Stretch, Timeline, Work
+from tpuprof.simulate.timeline import BLOCKING, DEVICE_WAIT, GRAPH_CUT, WAITS, Stretch, Timeline, Work
 from tpuprof.units import PS_PER_MS
 
 # A simulation that misses the measured step time by more than this share is not used for prices.
@@ -94,6 +94,8 @@ class _Clock:
         self.free = 0.0
         self.ends: list[float] = []
         self.work = timeline.work
+        self.locking = _locking_cuts(timeline) if timeline.locks else frozenset()
+        self.cut = -1
         self.kept = [
             (each, _factor(each, change, longest))
             for longest in [_longest_cuts(timeline.stretches)]
@@ -110,10 +112,17 @@ class _Clock:
             while launched < len(self.work) and self.work[launched].launch == stretch.start:
                 self._launch(self.work[launched])
                 launched += 1
+            self._enter(stretch.cut)
             self._spend(stretch, factor, base)
         for each in self.work[launched:]:
             self._launch(each)
         return self.host
+
+    def _enter(self, cut: int) -> None:
+        """At the start of a graph cut, wait for the work launched before it where the device is locked so long."""
+        if cut != self.cut and cut in self.locking:
+            self.host = max(self.host, self.free)
+        self.cut = cut
 
     def _skip_or_launch(self, row: int) -> int:
         """Work launched in a step that is left out is left out too; what was launched before the window is not."""
@@ -160,7 +169,7 @@ class _Clock:
 
 def _factor(stretch: Stretch, change: Change, longest: frozenset[int]) -> float:
     """How much of a stretch's time a replay with this change takes."""
-    if stretch.kind in WAITS and change.unblock:
+    if change.unblock and (stretch.kind == part.HOST_SYNC or (stretch.kind in WAITS and stretch.cut < 0)):
         return 0.0
     factor = change.host.get(stretch.kind, 1.0)
     for mark in stretch.marks:
@@ -171,6 +180,12 @@ def _factor(stretch: Stretch, change: Change, longest: frozenset[int]) -> float:
         if GRAPH_CUT in stretch.marks and stretch.cut not in longest and stretch.kind != part.COMPILE:
             factor = min(factor, change.join_cuts)
     return factor
+
+
+def _locking_cuts(timeline: Timeline) -> frozenset[int]:
+    """Graph cuts that found the device free, so that the trace shows no wait where another replay may need one."""
+    cuts = {each.cut for each in timeline.stretches if each.cut >= 0}
+    return frozenset(cuts - {each.cut for each in timeline.stretches if each.kind == DEVICE_WAIT})
 
 
 def _longest_cuts(stretches: list[Stretch]) -> frozenset[int]:

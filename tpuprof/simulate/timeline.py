@@ -67,7 +67,9 @@ class Timeline:
     """What is replayed: the host's stretches end to end over all steps, and the device's work in order.
 
     Where only the device's programs mark the steps (`host_paced` is false), nothing tells which program the host
-    waits for; the stretches are then those in which the device idles.
+    waits for; the stretches are then those in which the device idles. `locks` tells that a graph cut waits for all
+    work launched before it: torch_xla holds a lock on the device until a program is handed over, and the CPU client
+    hands it over by running it.
     """
 
     stretches: list[Stretch]
@@ -75,6 +77,7 @@ class Timeline:
     steps: int
     wall_ps: int
     host_paced: bool
+    locks: bool
 
 
 def read_timeline(
@@ -92,6 +95,7 @@ def read_timeline(
         steps=len(steps),
         wall_ps=int(steps.wall_ps.sum()),
         host_paced=host_paced,
+        locks=device is not None and device.type == "CPU",
     )
 
 
@@ -164,18 +168,31 @@ def _work(device: DeviceActivity, dispatching: Spans, begin: int, end: int) -> l
         cuts = device.modules.start[contains(busy, device.modules.start)]
         start = np.unique(np.concatenate((busy.start, cuts)))
         stop = np.minimum(np.append(start[1:], np.iinfo(np.int64).max), busy.end[_rows(busy, start)])
-    chosen = (stop > begin) & (start < end)
-    start, stop = np.maximum(start[chosen], begin), np.minimum(stop[chosen], end)
-    parts = _device_parts(device, start, stop)
     launch = _launches(dispatching, start)
+    chosen, start, stop = _in_window(launch, start, stop, begin, end)
+    parts = _device_parts(device, start, stop)
     return [
         Work(
             launched, begun, ended, {name: int(column[row]) for name, column in parts.items() if column[row]}
         )
         for row, (launched, begun, ended) in enumerate(
-            zip(launch.tolist(), start.tolist(), stop.tolist(), strict=True)
+            zip(launch[chosen].tolist(), start.tolist(), stop.tolist(), strict=True)
         )
     ]
+
+
+def _in_window(launch: Int64, start: Int64, stop: Int64, begin: int, end: int) -> tuple[Bool, Int64, Int64]:
+    """The work of the captured steps: what was launched in them, or what ran in them, whichever is more.
+
+    In a steady run both are the same. What runs on after the last step may be missing from the trace, and
+    before the first step there may have been none to run on.
+    """
+    ran = (stop > begin) & (start < end)
+    launched = (launch >= begin) & (launch < end)
+    inside_start, inside_stop = np.maximum(start[ran], begin), np.minimum(stop[ran], end)
+    if (stop - start)[launched].sum() > (inside_stop - inside_start).sum():
+        return launched, start[launched], stop[launched]
+    return ran, inside_start, inside_stop
 
 
 def _rows(spans: Spans, times: Int64) -> Int64:

@@ -2,7 +2,8 @@
 
 ## What it detects
 
-Steps above 1.25 times the median that add at least a tenth to the mean step, compiles left out.
+Steps in which the device idles far longer than in the others (by a quarter of the median step), where that adds at
+least a tenth to the mean step. Compiles are left out: they have rules of their own.
 
 ## Why it costs time
 
@@ -40,8 +41,7 @@ steps sees too many or none. The price assumes the proportion of the capture.
 
 from __future__ import annotations
 
-from tpuprof.model import attribution as part
-from tpuprof.report.schema import Evidence
+from tpuprof.report.schema import Evidence, StepRow
 from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
 from tpuprof.rules.thresholds import UNEVEN_FROM_SHARE, UNEVEN_MIN_STEPS
 from tpuprof.signals import Signals
@@ -58,31 +58,29 @@ def check(signals: Signals) -> Outcome:
     even, slow = signals.even_rows
     if not slow:
         return passed()
-    step_of = signals.slowest_host_steps
-    usual = sum(
-        step_of[row].wall_ms - step_of[row].breakdown_ms.get(part.COMPILE, 0.0) for row in even
-    ) / len(even)
-    excess = sum(
-        step_of[row].wall_ms - step_of[row].breakdown_ms.get(part.COMPILE, 0.0) - usual for row in slow
-    )
-    share = excess / sum(step.wall_ms for step in step_of)
-    evidence = [
-        Evidence(
-            f"step {step_of[row].index}, mostly {max(step_of[row].breakdown_ms.items(), key=lambda item: item[1])[0]}",
-            step_of[row].wall_ms,
-            "ms",
-            host=step_of[row].host,
-            step=step_of[row].index,
-            start_ns=step_of[row].start_ns,
-            duration_ms=step_of[row].wall_ms,
-        )
-        for row in slow[:SHOWN]
-    ]
+    rows = signals.slowest_host_steps
+    idle = signals.idle_by_step
+    usual = sum(idle[row] for row in even) / len(even)
+    share = sum(idle[row] - usual for row in slow) / sum(row.wall_ms for row in rows)
+    evidence = [_evidence(rows[row]) for row in slow[:SHOWN]]
     if share < UNEVEN_FROM_SHARE:
         return passed(evidence)
     return failed(
         share,
         evidence,
-        title=f"{len(slow)} of {len(step_of)} steps take far longer than the others",
+        title=f"{len(slow)} of {len(rows)} steps take far longer than the others",
         price=counterfactual(Change(steps=frozenset(even))),
+    )
+
+
+def _evidence(step: StepRow) -> Evidence:
+    largest = max(step.breakdown_ms, key=lambda name: step.breakdown_ms[name], default="unknown")
+    return Evidence(
+        f"step {step.index}, mostly {largest}",
+        step.wall_ms,
+        "ms",
+        host=step.host,
+        step=step.index,
+        start_ns=step.start_ns,
+        duration_ms=step.wall_ms,
     )
