@@ -6,7 +6,6 @@ All times are int64 ps from the run's origin.
 from __future__ import annotations
 
 from dataclasses import dataclass
-
 from typing import NamedTuple
 
 import numpy as np
