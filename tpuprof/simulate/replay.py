@@ -87,7 +87,7 @@ def _length(work: Work, change: Change) -> float:
 
 @dataclass(slots=True)
 class _Piece:
-    """What the host does until it comes to another: for how long, or (`ended`) until which work is done and `wake` more."""
+    """What the host does next: for how long, or (`ended`) until which work has ended, and `wake` (ps) more."""
 
     start: int
     cut: int
