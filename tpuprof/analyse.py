@@ -15,7 +15,6 @@ import numpy as np
 from tpuprof.decode.find import Found, find
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.model.attribution import PARTS
-from tpuprof.model.compiles import Compile
 from tpuprof.model.intervals import Int64
 from tpuprof.model.op_table import OpTotal, annotation_totals, op_totals, source_totals
 from tpuprof.model.run import HostRun, Run, build_run
@@ -23,8 +22,6 @@ from tpuprof.model.transfers import collective_transfers, offload_transfers
 from tpuprof.model.verdict import Load, bound_of, sentence
 from tpuprof.report.schema import (
     AnnotationRow,
-    Cause,
-    CompileRow,
     HostReadRow,
     Part,
     Report,
@@ -33,6 +30,7 @@ from tpuprof.report.schema import (
     StepSummary,
     Verdict,
 )
+from tpuprof.rows.compiles import compile_rows
 from tpuprof.rows.compute import compute_section
 from tpuprof.rows.hosts import hosts_section
 from tpuprof.rows.memory import memory_section
@@ -46,9 +44,6 @@ from tpuprof.rules.runner import run_rules
 from tpuprof.rules.what_if import WhatIf, what_if
 from tpuprof.signals import Signals
 from tpuprof.units import PS_PER_MS, PS_PER_NS, ps_to_ms
-
-# Part of the path of every installed library.
-_LIBRARIES = "/site-packages/"
 
 
 def analyse_run(
@@ -86,7 +81,7 @@ def report_of(run: Run) -> Report:
         steps=_step_summary(run.hosts),
         breakdown={name: Part(ms, ms / load.wall) for name, ms in load.parts.items()} if load.wall else {},
         tracing_hidden_ms_per_step=hidden if load.wall else None,
-        compiles=[row for host in run.hosts for row in _compile_rows(host)],
+        compiles=[row for host in run.hosts for row in compile_rows(host, run.notes)],
         ops=op_rows,
         host_reads=_host_read_rows(run.hosts),
         collectives=collectives,
@@ -213,38 +208,6 @@ def _step_rows(host: HostRun) -> list[StepRow]:
             )
         )
     return rows
-
-
-def _compile_rows(host: HostRun) -> list[CompileRow]:
-    frames: dict[int | None, list[str]] = dict(host.compile_frames.items())
-    numbers = [int(host.steps.number[each.step]) if each.step is not None else None for each in host.compiles]
-    return [
-        CompileRow(
-            step=number,
-            host=host.name,
-            graph_hash=each.graph_hash,
-            program=each.program,
-            start_ns=each.start_ps // PS_PER_NS,
-            duration_ms=ps_to_ms(each.duration_ps),
-            cause=_cause(each, frames.get(number, [])),
-            frames=frames.get(number, []),
-        )
-        for each, number in zip(host.compiles, numbers, strict=True)
-    ]
-
-
-def _cause(each: Compile, frames: list[str]) -> Cause:
-    """The cause with a source line: of the op that changed, or where the user's code cut the graph.
-
-    Ops inside libraries say less of what to change than the user's own frame does.
-    """
-    place = each.cause.source
-    if (not place or _LIBRARIES in place) and frames:
-        place = frames[0].rpartition(" (")[2].rstrip(")")
-    file, _, line = place.rpartition(":")
-    if not line.isdigit():
-        return Cause(each.cause.kind, each.cause.detail)
-    return Cause(each.cause.kind, each.cause.detail, file, int(line))
 
 
 def _host_read_rows(hosts: list[HostRun]) -> list[HostReadRow]:

@@ -85,7 +85,7 @@ class Signals:
     def typical_parts(self) -> dict[str, float]:
         """Mean of each part of the breakdown over the typical steps."""
         rows = self.typical_steps
-        names = {name for row in rows for name in row.breakdown_ms}
+        names = dict.fromkeys(name for row in rows for name in row.breakdown_ms)
         return {name: sum(row.breakdown_ms.get(name, 0.0) for row in rows) / len(rows) for name in names}
 
     @signal("ms")

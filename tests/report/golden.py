@@ -17,5 +17,7 @@ def same(name, text):
     kept = path.read_text("utf-8") if path.is_file() else ""
     if kept == text:
         return
-    lines = list(difflib.unified_diff(kept.splitlines(), text.splitlines(), "golden", "now", lineterm="", n=1))[:60]
+    lines = list(
+        difflib.unified_diff(kept.splitlines(), text.splitlines(), "golden", "now", lineterm="", n=1)
+    )[:60]
     raise AssertionError("\n".join([f"{name} is not as it was. If that is meant, run:  {COMMAND}", *lines]))

@@ -1,6 +1,7 @@
 """A run folder with a private value planted in every place a run folder has."""
 
 import json
+from base64 import b64encode
 
 from tests.builders import TraceBuilder, op
 from tpuprof.decode import hlo_pb2
@@ -10,7 +11,7 @@ HOST = "trainbox-7"
 FULL_HOST = f"{HOST}.c.acme-research.internal"
 HOME = f"/home/{USER}"
 MODEL = f"{HOME}/secret_project/model.py"
-WORK = "/mnt/disks/nda-client/run 7".split()[0]
+WORK = ["/mnt/disks/nda-client/run", "7"][0]
 TOKEN = "hf_" + "AbCdEfGhIjKlMnOpQrStUvWxYz012345"
 AWS = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
 WANDB = "0123456789abcdef0123456789abcdef01234567"
@@ -77,11 +78,20 @@ def hlo():
     instruction.metadata.source_file = MODEL.encode()
     instruction.metadata.source_line = 12
     instruction.backend_config = json.dumps({"api_key": PASSWORD, "note": EVERYTHING}).encode()
+    instruction.backend_config += b64encode(
+        b"ML\xefR\x00loc\x00" + EVERYTHING.encode() + b"\x00" + MODEL.encode() + b"\x00" * 40
+    )
     instruction.custom_call_target = f"{USER}_kernel".encode()
     other = computation.instructions.add(name=b"dot.2", opcode=b"dot", id=2)
     other.metadata.op_name = f"Decoder/{HOST}".encode()
-    attributes = b"".join(field(1, field(1, b"note") + field(2, each.encode())) for each in (EVERYTHING, USER, MODEL))
-    extra = field(136, attributes) + field(137, f"plain {EVERYTHING}".encode()) + field(138, b"\x01\x02" + EVERYTHING.encode())
+    attributes = b"".join(
+        field(1, field(1, b"note") + field(2, each.encode())) for each in (EVERYTHING, USER, MODEL)
+    )
+    extra = (
+        field(136, attributes)
+        + field(137, f"plain {EVERYTHING}".encode())
+        + field(138, b"\x01\x02" + EVERYTHING.encode())
+    )
     extra += field(150, EVERYTHING.encode())
     raw = other.SerializeToString() + extra
     other.ParseFromString(raw)
@@ -98,9 +108,18 @@ def trace():
     python = host.line("python")
     for number in range(6):
         python.event("train_step", 1000 * number, 950, _r=1, step_num=number)
-        python.event(f"annotated {TOKEN} {MODEL}", 1000 * number + 10, 200, tpuprof="annotation", traced_ops=3)
+        python.event(
+            f"annotated {TOKEN} {MODEL}", 1000 * number + 10, 200, tpuprof="annotation", traced_ops=3
+        )
         python.event(USER, 1000 * number + 250, 50, tpuprof="annotation", traced_ops=0)
-        python.event("tpuprof.host_read", 1000 * number + 400, 90, tpuprof="host_read", call="item", source=f"{MODEL}:33")
+        python.event(
+            "tpuprof.host_read",
+            1000 * number + 400,
+            90,
+            tpuprof="host_read",
+            call="item",
+            source=f"{MODEL}:33",
+        )
         python.event("StepMarker", 1000 * number + 800, 50)
     python.event("XLAGraphExecutor::Compile", 3100, 300, graph_hash="abc123", note=EVERYTHING)
     host.line(f"thread of {USER}").event(EVERYTHING, 0, 5)
@@ -112,8 +131,15 @@ def trace():
     for number in range(6):
         program = "SyncTensorsGraph.7(1)" if number < 3 else "SyncTensorsGraph.8(2)"
         device.line("XLA Modules").event(program, 1000 * number + 500, 300)
-        facts = {**op("dot.1", "dot")["facts"], "source": f"{MODEL}:12", "tf_op": f"Decoder/{USER}/dot", "note": EVERYTHING}
-        device.line("XLA Ops").event(f"%dot.1 = f32[8]{{0}} dot({MODEL})", 1000 * number + 500, 300, display="dot.1", facts=facts)
+        facts = {
+            **op("dot.1", "dot")["facts"],
+            "source": f"{MODEL}:12",
+            "tf_op": f"Decoder/{USER}/dot",
+            "note": EVERYTHING,
+        }
+        device.line("XLA Ops").event(
+            f"%dot.1 = f32[8]{{0}} dot({MODEL})", 1000 * number + 500, 300, display="dot.1", facts=facts
+        )
     metadata = built.plane("/host:metadata")
     for program in ("SyncTensorsGraph.7(1)", "SyncTensorsGraph.8(2)"):
         metadata.name_id(program, "", {"hlo_proto": hlo()})
@@ -135,7 +161,15 @@ def run_folder(folder):
         "versions": {"torch": "2.9.0", "torch_xla": "2.9.0", "libtpu": "0.0.21"},
         "host": FULL_HOST,
         "device": {"type": "TPU", "global_count": 1, "local_count": 1},
-        "command_line": [MODEL, "--hf-token", PASSWORD, f"--wandb_key={WANDB}", "--data", f"{WORK}/data.bin", f"--mail={EMAIL}"],
+        "command_line": [
+            MODEL,
+            "--hf-token",
+            PASSWORD,
+            f"--wandb_key={WANDB}",
+            "--data",
+            f"{WORK}/data.bin",
+            f"--mail={EMAIL}",
+        ],
         "environment": {
             "XLA_FLAGS": f"--xla_dump_to=gs://{BUCKET}/llama-secret-run/dump --xla_log={MODEL}",
             "LIBTPU_INIT_ARGS": f"--log_dir={HOME}/logs --peer={IP4}:8471",

@@ -49,7 +49,12 @@ def finding(rule="recompilation", status="failed", severity=0.31, **more):
             Evidence("compiles inside steps", 3, "compiles", step=2, source="model.py:41"),
             Evidence("time compiling", 412.5, "ms", host="host-a", start_ns=1_500_000, duration_ms=412.5),
         ],
-        "fix": Fix("Pad batches to a few fixed lengths.", "x = batch", "x = pad(batch, 128)", "rules/recompilation.md"),
+        "fix": Fix(
+            "Pad batches to a few fixed lengths.",
+            "x = batch",
+            "x = pad(batch, 128)",
+            "rules/recompilation.md",
+        ),
     }
     return Finding(rule=rule, status=status, severity=severity, **{**values, **more})
 
@@ -84,7 +89,9 @@ def report(walls=(10.0, 11.0, 10.5, 10.2), parts=None, compiles=(), findings=(),
                 },
             },
         },
-        "verdict": Verdict("tracing", 0.3, "Tracing-bound: the device idles for 30 % of each step while Python traces."),
+        "verdict": Verdict(
+            "tracing", 0.3, "Tracing-bound: the device idles for 30 % of each step while Python traces."
+        ),
         "steps": StepSummary(
             len(rows),
             "step markers",
@@ -94,7 +101,9 @@ def report(walls=(10.0, 11.0, 10.5, 10.2), parts=None, compiles=(), findings=(),
             "" if walls else "no step marker was found",
             rows,
         ),
-        "breakdown": {part: Part(ms / max(len(rows), 1), ms / total) for part, ms in sums.items()} if rows else {},
+        "breakdown": {part: Part(ms / max(len(rows), 1), ms / total) for part, ms in sums.items()}
+        if rows
+        else {},
         "tracing_hidden_ms_per_step": 0.4 if rows else None,
         "compiles": [
             CompileRow(
@@ -110,11 +119,39 @@ def report(walls=(10.0, 11.0, 10.5, 10.2), parts=None, compiles=(), findings=(),
             for index, ms in compiles
         ],
         "ops": [
-            OpRow(name, "convolution", "compute", "graph(1)", len(rows) or 1, 30.0, 28.0, 10**9, 10**6, "path-1/model.py:12", "layers.0"),
-            OpRow("all-reduce.3", "all-reduce", "collective", "graph(1)", len(rows) or 1, 5.0, 5.0, None, None, "", ""),
+            OpRow(
+                name,
+                "convolution",
+                "compute",
+                "graph(1)",
+                len(rows) or 1,
+                30.0,
+                28.0,
+                10**9,
+                10**6,
+                "path-1/model.py:12",
+                "layers.0",
+            ),
+            OpRow(
+                "all-reduce.3",
+                "all-reduce",
+                "collective",
+                "graph(1)",
+                len(rows) or 1,
+                5.0,
+                5.0,
+                None,
+                None,
+                "",
+                "",
+            ),
         ],
         "host_reads": [HostReadRow("item", "path-1/train.py:77", 4, 0.9)],
-        "collectives": [TransferRow("all-reduce.3", "all-reduce", 10**7, 4, 81.5, None, 1.2, 0.4, "", "path-1/model.py:9", "")],
+        "collectives": [
+            TransferRow(
+                "all-reduce.3", "all-reduce", 10**7, 4, 81.5, None, 1.2, 0.4, "", "path-1/model.py:9", ""
+            )
+        ],
         "offload": [TransferRow("copy-start.1", "to_host", 10**8, 4, None, None, 0.2, None, "p7", "", "")],
         "annotations": [AnnotationRow("forward", "annotation", 4, 12.0, 20.0)],
         "sources": [],
@@ -133,7 +170,13 @@ def with_findings():
         compiles=((2, 412.5),),
         findings=[
             finding(),
-            finding("device-to-host-sync", severity=0.08, savings=None, reason="no counterfactual", title="A value is read back each step"),
+            finding(
+                "device-to-host-sync",
+                severity=0.08,
+                savings=None,
+                reason="no counterfactual",
+                title="A value is read back each step",
+            ),
             finding("input-starved", "passed", 0.0),
             finding("exposed-collectives", "not_applicable", 0.0, reason="one device"),
             finding("hbm-headroom", "unavailable", 0.0, reason="no memory profile"),
@@ -158,6 +201,10 @@ def hostile():
         verdict=Verdict(HOSTILE, 0.3, HOSTILE),
         warnings=[HOSTILE],
         host_reads=[HostReadRow(HOSTILE, HOSTILE, 1, 1.0)],
-        environment={**report().environment, "device_type": HOSTILE, "run": {"environment": {HOSTILE: HOSTILE}, "command_line": [HOSTILE]}},
+        environment={
+            **report().environment,
+            "device_type": HOSTILE,
+            "run": {"environment": {HOSTILE: HOSTILE}, "command_line": [HOSTILE]},
+        },
         source={"files": [HOSTILE], "sizes": [1]},
     )

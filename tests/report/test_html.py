@@ -9,7 +9,13 @@ from tests.report import golden, reports
 from tpuprof.analyse import analyse_run
 from tpuprof.report.html import render_html
 
-FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"]
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-sync",
+]
 # What a mail server takes without a murmur (bytes).
 MAX_BYTES = 2_000_000
 
@@ -39,7 +45,12 @@ def test_every_sample_is_one_small_file_without_scripts_or_requests(samples):
         assert len(page.encode()) < MAX_BYTES
         found = tags(page)
         assert not [tag for tag, _ in found if tag in ("script", "link", "iframe", "img", "object", "form")]
-        assert not [name for _, attributes in found for name in attributes if name in ("src", "href") or name[:2] == "on"]
+        assert not [
+            name
+            for _, attributes in found
+            for name in attributes
+            if name in ("src", "href") or name[:2] == "on"
+        ]
 
 
 def test_a_long_run_stays_small():
@@ -58,7 +69,13 @@ def test_a_predicted_run_says_so(samples):
 
 def test_findings_show_and_their_section_is_skipped_without_any():
     page = render_html(reports.with_findings())
-    for text in ("Input shapes change", "31 %", "12.0 ms to 18.5 ms a step", "model.py:41", "x = pad(batch, 128)"):
+    for text in (
+        "Input shapes change",
+        "31 %",
+        "12.0 ms to 18.5 ms a step",
+        "model.py:41",
+        "x = pad(batch, 128)",
+    ):
         assert text in page
     assert page.index("Input shapes change") < page.index("A value is read back each step")
     assert "1 unavailable" in page
@@ -95,7 +112,9 @@ def opened(browser, path, **more):
     page.on("console", lambda message: page.problems.append(message.text))
     page.on("pageerror", lambda error: page.problems.append(str(error)))
     page.on("dialog", lambda dialog: page.problems.append("a dialog opened"))
-    page.on("request", lambda request: page.problems.append(request.url) if request.url[:4] != "file" else None)
+    page.on(
+        "request", lambda request: page.problems.append(request.url) if request.url[:4] != "file" else None
+    )
     page.goto(f"file://{path}")
     return page
 
@@ -123,7 +142,9 @@ def test_print_is_white_and_opens_what_is_folded(browser, tmp_path):
     path = tmp_path / "r.html"
     path.write_text(render_html(reports.with_findings()), "utf-8")
     page = opened(browser, path, color_scheme="dark")
-    hidden = page.evaluate("document.querySelector('details ul').checkVisibility({contentVisibilityAuto: true})")
+    hidden = page.evaluate(
+        "document.querySelector('details ul').checkVisibility({contentVisibilityAuto: true})"
+    )
     page.emulate_media(media="print")
     assert ground(page) == 255
     shown = page.evaluate("document.querySelector('details ul').getBoundingClientRect().height")

@@ -8,7 +8,7 @@ from markdown_it import MarkdownIt
 from tests.report import golden, reports
 from tpuprof.analyse import analyse_run
 from tpuprof.report.markdown import GITHUB_LIMIT, code, plain, render_markdown
-from tpuprof.report.schema import CompileRow, Cause
+from tpuprof.report.schema import Cause, CompileRow
 
 
 def html(text):
@@ -19,7 +19,8 @@ def cells(text):
     """Number of cells of each row, by table."""
     tables = re.findall(r"<table>.*?</table>", html(text), re.DOTALL)
     return [
-        {len(re.findall(r"<t[hd]\b", row)) for row in re.findall(r"<tr>.*?</tr>", table, re.DOTALL)} for table in tables
+        {len(re.findall(r"<t[hd]\b", row)) for row in re.findall(r"<tr>.*?</tr>", table, re.DOTALL)}
+        for table in tables
     ]
 
 
@@ -34,7 +35,23 @@ def test_tables_are_tables_and_nothing_else_is_markup(name):
     assert len(cells(text)) >= 6
     rendered = html(text)
     found = set(re.findall(r"<([a-z0-9]+)", rendered))
-    allowed = {"h3", "h4", "p", "table", "thead", "tbody", "tr", "th", "td", "code", "pre", "strong", "em", "ul", "li"}
+    allowed = {
+        "h3",
+        "h4",
+        "p",
+        "table",
+        "thead",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+        "code",
+        "pre",
+        "strong",
+        "em",
+        "ul",
+        "li",
+    }
     assert found <= allowed | {"details", "summary", "blockquote"}
     outside_code = re.sub(r"<(code|pre).*?</\1>", "", rendered, flags=re.DOTALL)
     assert "@octocat" not in outside_code
@@ -52,7 +69,9 @@ def test_a_name_in_a_code_span_comes_out_as_it_is(text):
     assert shown.strip() == text.replace("\n", "\ufffd").strip()
 
 
-@pytest.mark.parametrize("text", ["- a", "1. a", "# a", "> a", "a_b_ *c* [d](e) <f> ~~g~~ `h`", "a | b", "+ a", "=== "])
+@pytest.mark.parametrize(
+    "text", ["- a", "1. a", "# a", "> a", "a_b_ *c* [d](e) <f> ~~g~~ `h`", "a | b", "+ a", "=== "]
+)
 def test_a_sentence_comes_out_as_it_is(text):
     rendered = html(plain(text))
     assert re.sub(r"<.*?>", "", rendered).replace("&lt;", "<").replace("&gt;", ">").strip() == text.strip()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 import time
@@ -204,10 +205,22 @@ class Recorder:
             info["graphs"] = self._graphs(placed)
             label = placed.name.removesuffix(".xplane.pb")
         run_folder.write_telemetry(self.run, label, rank, self.telemetry.records)
+        self._keep_text(f"{label}.{rank}")
         info["capture"] = self._capture_facts(name)
         info["warnings"] = [*self.notes, *STATE.notes]
         run_folder.write_run_info(self.run, info)
         self._backend.clean_up()
+
+    def _keep_text(self, label: str) -> None:
+        """Keep torch_xla's metrics report, and what PT_XLA_DEBUG wrote to its file so far."""
+        try:
+            run_folder.write_text(self.run, f"metrics.{label}.txt", self.telemetry.report())
+            debug = os.environ.get("PT_XLA_DEBUG_FILE")
+            if debug and Path(debug).is_file():
+                text = Path(debug).read_text("utf-8", "replace")
+                run_folder.write_text(self.run, f"pt_xla_debug.{label}.txt", text)
+        except OSError as error:
+            self.notes.append(f"torch_xla's own reports could not be kept: {error}")
 
     def _graphs(self, profile: Path) -> dict[str, str]:
         from tpuprof.capture.graphs import hashes_by_step, write_graphs

@@ -137,6 +137,10 @@ class Telemetry:
         self.records.append(record)
         return record
 
+    def report(self) -> str:
+        """torch_xla's own metrics report of the whole process."""
+        return str(self._extension._xla_metrics_report())
+
     def name_graphs(self, hashes: dict[int, list[str]]) -> None:
         """Enter the hashes of graphs compiled in captured steps, by step number."""
         for record in self.records:

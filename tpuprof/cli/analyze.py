@@ -13,6 +13,10 @@ def analyze(
         Path, typer.Argument(help="A trace file, a run folder, or a TensorBoard logdir.", show_default=False)
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole Report as JSON.")] = False,
+    as_markdown: Annotated[
+        bool,
+        typer.Option("--md", help="Print it as Markdown, nothing redacted; to send, see tpuprof report."),
+    ] = False,
     no_cache: Annotated[
         bool, typer.Option("--no-cache", help="Analyse anew, and keep nothing in the cache.")
     ] = False,
@@ -33,6 +37,11 @@ def analyze(
         typer.echo(open_json(path, use_cache=not no_cache), nl=False)
         return
     report = open_report(path, use_cache=not no_cache)
+    if as_markdown:
+        from tpuprof.report.markdown import render_markdown
+
+        typer.echo(render_markdown(report), nl=False)
+        return
     from rich.console import Console
 
     from tpuprof.report.text import render

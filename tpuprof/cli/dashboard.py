@@ -7,40 +7,29 @@ from typing import Annotated
 
 import typer
 
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
-
 
 def dashboard(
     paths: Annotated[
         list[Path], typer.Argument(help="Trace files, run folders or logdirs.", show_default=False)
     ],
-    host: Annotated[str, typer.Option(help="Loopback address to serve on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to serve on.")] = 8050,
+    host: Annotated[
+        str, typer.Option(help="Address to serve on. Any but a loopback one requires a token, printed once.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to serve on; 0 takes a free one.")] = 8050,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Open no browser.")] = False,
 ) -> None:
-    """Show runs in the browser: verdict, where each step's time goes, steps, compiles, ops, annotations."""
-    from tpuprof.analyse import analyse_run
+    """Show runs in the browser: what is slow, what to try, and the evidence; new runs of a logdir appear."""
     from tpuprof.errors import Code, TpuprofError
 
-    if host not in _LOOPBACK:
-        raise TpuprofError(
-            Code.USAGE,
-            f"--host {host}: the dashboard serves this machine only.",
-            "Reach it from elsewhere through an SSH tunnel: ssh -L 8050:localhost:8050 HOST.",
-        )
+    missing = [path for path in paths if not path.exists()]
+    if missing:
+        raise TpuprofError(Code.NOT_FOUND, f"{missing[0]}: no such file or folder.", "Check the path.")
     try:
-        from tpuprof_dashboard.app import create_app
+        from tpuprof_dashboard.serve import serve
     except ImportError as error:
         raise TpuprofError(
             Code.MISSING_EXTRA,
             "The dashboard is not installed.",
             'Install it with: pip install "tpuprof[dashboard]".',
         ) from error
-    app = create_app({str(path): analyse_run(path) for path in paths})
-    url = f"http://{host}:{port}/"
-    typer.echo(f"tpuprof: dashboard on {url} (Ctrl-C ends it)", err=True)
-    if not no_browser:
-        import webbrowser
-
-        webbrowser.open(url)
-    app.run(host=host, port=str(port), debug=False)
+    serve(paths, host, port, open_browser=not no_browser)

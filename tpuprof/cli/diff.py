@@ -23,13 +23,21 @@ def diff(
     as_markdown: Annotated[
         bool, typer.Option("--md", help="Print it as Markdown, for a pull request.")
     ] = False,
+    no_redact: Annotated[
+        bool, typer.Option("--no-redact", help="Keep names, paths, addresses and keys as they are.")
+    ] = False,
 ) -> None:
     """Say what changed from one run to another beyond noise; status 1 if the candidate is worse."""
     from tpuprof.cli.opening import open_report
     from tpuprof.report.diff import Outcome
     from tpuprof.report.diff import diff as compare
 
-    comparison = compare(open_report(base), open_report(candidate))
+    reports = [open_report(path) for path in (base, candidate)]
+    comparison = compare(*reports)
+    if not no_redact:
+        from tpuprof.cli.opening import redactor_for
+
+        comparison = redactor_for(*reports).value(comparison)
     if as_json:
         import json
 

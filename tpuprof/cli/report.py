@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -43,12 +42,19 @@ def report(
 ) -> None:
     """Write a report to send. What is private in it is replaced by pseudonyms, unless told otherwise."""
     _check_usage(out, no_redact, show_redactions)
-    from tpuprof.cli.opening import open_report
+    from tpuprof.cli.opening import open_report, redactor_for
 
     found = open_report(path)
-    redactor = None if no_redact else _redactor(found, path)
+    redactor = None if no_redact else redactor_for(found)
     if out is not None:
-        _write(out, found, path, redactor)
+        try:
+            _write(out, found, path, redactor)
+        except OSError as error:
+            raise TpuprofError(
+                Code.UNREADABLE,
+                f"{out}: cannot be written ({error.strerror or error}).",
+                "Choose another place.",
+            ) from error
         if redactor is not None:
             kinds = ", ".join(f"{kind} {count}" for kind, count in redactor.counts_by_kind().items())
             note = f"replaced: {kinds}" if kinds else "nothing private was found to replace"
@@ -75,27 +81,15 @@ def _check_usage(out: Path | None, no_redact: bool, show_redactions: bool) -> No
         raise TpuprofError(Code.NOT_FOUND, f"{out.parent}: no such folder to write into.", "Make it first.")
 
 
-def _redactor(found: Report, path: Path) -> Redactor:
-    from tpuprof.decode.find import host_name
-    from tpuprof.report.redact import Redactor
-
-    redactor = Redactor()
-    redactor.learn_this_machine()
-    redactor.learn(found.to_dict())
-    redactor.learn(str(path.absolute()))
-    for file in found.source.get("files", []):
-        redactor.learn(host_name(Path(file)), "host")
-    return redactor
-
-
 def _write(out: Path, found: Report, path: Path, redactor: Redactor | None) -> None:
     if out.suffix == ".zip":
         _write_bundle(out, found, path, redactor)
         return
     shown = found
     if redactor is not None:
-        shown = redactor.value(found)
-        shown = replace(shown, redactions=redactor.counts_by_kind())
+        from tpuprof.report.redact import redacted
+
+        shown = redacted(found, redactor)
     out.write_text(_renderer(out.suffix)(shown), "utf-8")
 
 

@@ -142,6 +142,8 @@ class CallWatch:
 
     def _end_step(self) -> None:
         if self._log.graphs:
+            if self.steps:
+                self.steps[-1].calls = []  # only the step before is ever compared with
             self.steps.append(self._log)
             self._log = StepLog(self._log.number + 1)
 
@@ -213,12 +215,15 @@ def what_changed(before: list[Call], now: list[Call]) -> str:
 
 
 def _function_mode(watch: CallWatch) -> Any:
+    from torch.compiler import is_dynamo_compiling
     from torch.overrides import TorchFunctionMode
 
     class Mode(TorchFunctionMode):  # type: ignore[misc]  # torch is skipped by the checker
         def __torch_function__(
             self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
         ) -> Any:
+            if is_dynamo_compiling():
+                return func(*args, **(kwargs or {}))  # else torch.compile would trace the watch, too
             return watch.call(func, args, kwargs or {})
 
     return Mode()

@@ -85,6 +85,11 @@ def attribute(steps: Steps, devices: list[DeviceActivity], host: HostActivity) -
     )
 
 
+def layers(device: DeviceActivity | None, host: HostActivity) -> list[tuple[str, Spans]]:
+    """What each part is painted from, in the order of painting: earlier layers hide later ones."""
+    return (_device_layers(device) if device else []) + _idle_layers(host)
+
+
 def _device_layers(device: DeviceActivity) -> list[tuple[str, Spans]]:
     kinds = device.by_kind
     return [

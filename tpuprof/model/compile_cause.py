@@ -56,11 +56,23 @@ def explain(program: str, earlier: list[str], protos: Mapping[str, bytes]) -> Co
         return CompileCause(
             "first", "the first graph of the capture: there is none before it to compare with"
         )
-    new = _parse(protos[program])
-    candidates = [module for name in known if (module := _parse(protos[name])) is not None]
-    if new is None or not candidates:
+    pair = with_nearest(program, known, protos)
+    if pair is None:
         return CompileCause("unknown", "unavailable: the HLO in the capture is damaged")
-    return compare(new, min(candidates, key=lambda old: _distance(new, old)))
+    return compare(*pair)
+
+
+def with_nearest(
+    program: str, earlier: list[str], protos: Mapping[str, bytes]
+) -> tuple[HloModule, HloModule] | None:
+    """A program and that of the earlier ones which differs least from it; None where either cannot be read."""
+    new = _parse(protos[program]) if program in protos else None
+    candidates = [
+        module for name in earlier if name in protos and (module := _parse(protos[name])) is not None
+    ]
+    if new is None or not candidates:
+        return None
+    return new, min(candidates, key=lambda old: _distance(new, old))
 
 
 def compare(new: HloModule, old: HloModule) -> CompileCause:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,7 +14,13 @@ from tpuprof.model.intervals import Int64
 from tpuprof.model.steps import Steps
 from tpuprof.model.timeline import Host, Track, by_plane
 from tpuprof.model.vocabulary import Vocabulary
+from tpuprof.units import PS_PER_MS
 
+# `SyncTensorsGraph.66628(14940262714490726846)`: torch_xla numbers its graphs, others do not.
+_BASE = re.compile(r"^(.*?)(?:\.\d+)?\(\d+\)$")
+# A program that first runs after at least this pause of the device was compiled in it (ps). The smallest graphs
+# take tens of milliseconds to compile (a 2-layer decoder on CPU: 800 ms; a single add on a v6e: 80 ms).
+COMPILE_FROM_PS = 20 * PS_PER_MS
 NOT_COMPARED = CompileCause("unknown", "unavailable: the graphs were not compared")
 
 
@@ -44,7 +51,34 @@ def find_compiles(
         if found:
             named = _with_programs(sorted(found, key=lambda each: each.start_ps), devices)
             return _with_causes(named, devices, dict(hlo_protos(host.trace)))
-    return []
+    return _with_causes(_from_fingerprints(steps, devices), devices, dict(hlo_protos(host.trace)))
+
+
+def _from_fingerprints(steps: Steps, devices: list[DeviceActivity]) -> list[Compile]:
+    """Recompiles seen from the device alone: a graph that runs under a new fingerprint once training is under way.
+
+    The host left no compile event then, so what the compile took is the time the device idled before the program
+    first ran: more than that it cannot have cost.
+    """
+    known: set[str] = set()
+    found = []
+    for program, when in sorted(first_runs(devices).items(), key=lambda each: each[1]):
+        graph = _BASE.match(program)
+        name = graph.group(1) if graph else program
+        row = _step_at(steps, when)
+        if name in known and row is not None and row > 0:
+            idle = min(_idle_before(device, when) for device in devices)
+            # Without such a pause the program was there already, from before the capture.
+            if idle >= COMPILE_FROM_PS:
+                found.append(Compile(row, "", program, when - idle, idle, NOT_COMPARED))
+        known.add(name)
+    return found
+
+
+def _idle_before(device: DeviceActivity, when: int) -> int:
+    """How long (ps) a device had done nothing when a program began."""
+    row = int(np.searchsorted(device.busy.end, when, "right")) - 1
+    return max(when - int(device.busy.end[row]), 0) if row >= 0 else 0
 
 
 def _with_causes(
@@ -53,16 +87,22 @@ def _with_causes(
     """Compare each compile's program with those there were before it; without HLO, all stays as it is."""
     if not protos:
         return compiles
+    known = [*{**first_runs(devices), **protos}]
+    return [
+        replace(each, cause=explain(each.program, earlier_programs(each, compiles, known), protos))
+        for each in compiles
+    ]
+
+
+def earlier_programs(compiled: Compile, compiles: list[Compile], known: list[str]) -> list[str]:
+    """Which of the known programs there were before a compile.
+
+    A program that no compile of the capture made was there before it, whether it ran or not.
+    """
     made = {each.program: each.start_ps for each in compiles if each.program}
-    ran = first_runs(devices)
-    explained = []
-    for each in compiles:
-        # A program that no compile of the capture made was there before it, whether it ran or not.
-        earlier = [
-            name for name in {**ran, **protos} if made.get(name, -1) < each.start_ps and name != each.program
-        ]
-        explained.append(replace(each, cause=explain(each.program, sorted(earlier), protos)))
-    return explained
+    return sorted(
+        name for name in known if made.get(name, -1) < compiled.start_ps and name != compiled.program
+    )
 
 
 def first_runs(devices: list[DeviceActivity]) -> dict[str, int]:

@@ -167,6 +167,15 @@ def _ascending(times: Int64) -> bool:
     return bool((times[1:] >= times[:-1]).all())
 
 
+def open_before(start: Int64, end: Int64) -> Int64:
+    """How many earlier events are still open when each starts: its depth where a line's events nest.
+
+    Events are in order of start (longer first), and none is empty.
+    """
+    depth: Int64 = np.arange(len(start)) - np.searchsorted(np.sort(end), start, "right")
+    return depth
+
+
 def flatten(start: Int64, end: Int64, parent: Int64) -> Segments:
     """Cut a line of nested events into stretches labelled with the innermost event.
 

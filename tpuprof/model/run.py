@@ -26,6 +26,7 @@ from tpuprof.model.intervals import Spans
 from tpuprof.model.loops import Loop, find_loops
 from tpuprof.model.marks import find_marks
 from tpuprof.model.memory import DeviceMemory, device_memory
+from tpuprof.model.notes import Notes, read_notes
 from tpuprof.model.steps import Steps, find_steps
 from tpuprof.model.telemetry import StepRecord, compile_frames, step_records
 from tpuprof.model.timeline import Host, build_host
@@ -74,6 +75,7 @@ class Run:
     hosts: list[HostRun]
     info: dict[str, Any] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    notes: Notes = field(default_factory=Notes)
 
     @property
     def predicted(self) -> bool:
@@ -93,14 +95,13 @@ def build_run(found: Found, executor: Executor | None = None) -> Run:
     for host in hosts:
         host.records = step_records(found.run_folder, host.name)
         host.compile_frames = compile_frames(host.records)
-    return Run(
-        found.files, hosts, info, [*found.warnings, *notes, *_noted(info), *_missing_hosts(info, hosts)]
-    )
+    warnings = [*found.warnings, *notes, *_noted(info), *_missing_hosts(info, hosts)]
+    return Run(found.files, hosts, info, warnings, read_notes(found.run_folder))
 
 
 def read_run_info(folder: Path | None) -> tuple[dict[str, Any], list[str]]:
-    """Tpuprof's run.json and what is wrong with it, if anything."""
-    if folder is None:
+    """Tpuprof's run.json and what is wrong with it, if anything; a logdir made by others has none."""
+    if folder is None or not (folder / RUN_INFO).exists():
         return {}, []
     try:
         info = json.loads((folder / RUN_INFO).read_text("utf-8"))

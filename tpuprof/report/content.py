@@ -39,7 +39,8 @@ def headline(report: Report) -> str:
     """Steps and devices in one line."""
     steps, environment = report.steps, report.environment
     device = environment.get("device_type") or "unknown device"
-    devices = f"{environment.get('device_count', 0)} × {device}, {environment.get('host_count', 1)} host(s)"
+    hosts = int(environment.get("host_count") or 1)
+    devices = f"{environment.get('device_count', 0)} × {device}, {hosts} host{'' if hosts == 1 else 's'}"
     if steps.median_ms is None or steps.p95_ms is None:
         return printable(f"{devices}; no steps: {steps.note}")
     times = f"{steps.count} steps, median {format_ms(steps.median_ms)}, p95 {format_ms(steps.p95_ms)}"

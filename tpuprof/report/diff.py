@@ -223,7 +223,7 @@ def _sentence(
 
 
 def _bounds(change: Change) -> str:
-    ratio = f"{change.ratio * 100:+.1f} %" if change.ratio is not None else ""
+    ratio = f"{change.ratio * 100:+.1f} %".replace("-", "−") if change.ratio is not None else ""
     if change.low is None or change.high is None:
         return f" ({ratio}; too few steps for bounds)"
     return f" ({ratio}; 95 % bounds {signed_ms(change.low)} to {signed_ms(change.high)})"

@@ -22,7 +22,7 @@ _ROWS = (20, 10, 5, 2, 1)
 _NAME_LENGTHS = {20: 160, 10: 120, 5: 80, 2: 60, 1: 40}
 _TICKS = re.compile(r"`+")
 # What would be markup, a formula or HTML outside a code span, and at the start of a line a list or a heading.
-_SPECIAL = re.compile(r"([\\`*_\[\]<>|~$&])|^(?=[-+#=])|^(\d+)(?=[.)])")
+_SPECIAL = re.compile(r"([\\`*_\[\]<>|~$&])|^(?=[-+#=])|^(\d+)(?=[.)](?:\s|$))")
 # GitHub links mentions, issues and addresses after it has dealt with backslashes, so those do not stop it; a
 # zero-width space does.
 _LINKED = re.compile(r"(@(?=\w)|#(?=\d)|GH-(?=\d)|:(?=//)|www(?=\.))")
@@ -87,6 +87,7 @@ def _render(report: Report, rows: int) -> str:
     parts += _reads(report, rows, limit)
     parts += _transfers("Host offload", report.offload, rows, limit)
     parts += _transfers("Collectives", report.collectives, rows, limit)
+    parts += _memory(report)
     parts += _environment(report, rows, limit)
     parts += _measured(report, rows, limit)
     return "\n\n".join(parts) + "\n"
@@ -222,6 +223,16 @@ def _transfers(title: str, found: list[TransferRow], rows: int, limit: int) -> l
     ]
     columns = ("op", "kind", "bytes:", "GB/s:", "exposed a step:", "hidden a step:")
     return [f"#### {title}", table(columns, cells), *_more(len(found), rows)]
+
+
+def _memory(report: Report) -> list[str]:
+    memory = report.memory
+    if memory.peak_bytes is None:
+        return []
+    capacity = format_bytes(memory.capacity_bytes) if memory.capacity_bytes else "an unknown amount"
+    return [
+        f"HBM at the peak: {format_bytes(memory.peak_bytes)} of {capacity} on one device ({plain(memory.method)})."
+    ]
 
 
 def _environment(report: Report, rows: int, limit: int) -> list[str]:

@@ -51,7 +51,7 @@ def compare(base: Floats, candidate: Floats, statistic: Callable[[Floats], Float
     `statistic` maps samples [resamples, steps] to one value a row. Steps follow each other and a slow one is
     often followed by another, so whole blocks of neighbours are drawn; blocks of n^(1/3) steps, the rate that is
     best for the variance of a mean (Künsch 1989; Politis and Romano 1992 for the circular form). The bounds are
-    widened by t/z for the few steps a capture has, since percentiles of a small sample lie too close together
+    widened by t/z for the few blocks a capture has, since percentiles of a small sample lie too close together
     (Hesterberg 2015, "What Teachers Should Know About the Bootstrap", section 3.2).
     """
     here, there = (float(statistic(each[None, :])[0]) for each in (base, candidate))
@@ -95,24 +95,16 @@ def _draws(steps: int, generator: np.random.Generator) -> npt.NDArray[np.int64]:
     return np.asarray(rows.reshape(RESAMPLES, -1)[:, :steps], np.int64)
 
 
-# Student's t against the normal, both at 97.5 %, by degrees of freedom (any table of t; 1.960 is the normal).
-_T_975 = {
-    3: 3.182,
-    4: 2.776,
-    5: 2.571,
-    6: 2.447,
-    7: 2.365,
-    8: 2.306,
-    9: 2.262,
-    14: 2.145,
-    19: 2.093,
-    29: 2.045,
-}
+# Student's t at 97.5 % by degrees of freedom, from any table of it; 1.960 is the normal.
+_FREEDOM = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 60, 1000)
+_T_975 = (12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.306, 2.228, 2.131, 2.086, 2.042, 2.000, 1.962)
 
 
 def _small_sample_factor(steps: int) -> float:
-    """How much wider the bounds of so few steps must be: t/z, times sqrt(n / (n - 1)) for the sample's spread."""
-    freedom = steps - 1
-    known = [each for each in _T_975 if each <= freedom]
-    t = _T_975[max(known)] if known else _T_975[3]
-    return float(max(t, 1.96) / 1.96 * np.sqrt(steps / freedom))
+    """How much wider the bounds of so few steps must be: t/z, times sqrt(n / (n - 1)) for the sample's spread.
+
+    n is the number of blocks: neighbours within one say the same twice.
+    """
+    pieces = steps / block_length(steps)
+    t = float(np.interp(pieces - 1, _FREEDOM, _T_975))
+    return float(t / 1.96 * np.sqrt(pieces / (pieces - 1)))

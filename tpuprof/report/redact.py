@@ -10,15 +10,21 @@ A value learnt in one place (a token in the environment, a user name in a path) 
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
+from enum import Enum
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tpuprof.report import sensitive
+from tpuprof.report.redact_proto import mask_opaque
 from tpuprof.report.sensitive import Kind
+
+if TYPE_CHECKING:
+    from tpuprof.report.schema import Report
 
 Value = TypeVar("Value")
 Replace = Callable[[re.Match[str]], str]
@@ -32,6 +38,17 @@ MIN_HOST = 4
 _TRIVIAL = re.compile(r"(?i)^(?:\d{1,6}|none|null|true|false|yes|no|on|off|int|str|\$\{?\w+\}?|<.*>|\*+)$")
 _SPLIT = re.compile(r"[,;\s]+")
 _PROCESS = re.compile(r"-p\d+$")
+# What a text itself tells: kind, pattern, and the groups of which one holds the value.
+_LEARNT = (
+    (Kind.SECRET, sensitive.BEARER, (2,)),
+    (Kind.SECRET, sensitive.ASSIGNED, (3, 6)),
+    (Kind.USER, sensitive.HOME, (1,)),
+    (Kind.USER, sensitive.WINDOWS_USER, (1,)),
+    (Kind.BUCKET, sensitive.BUCKET, (1,)),
+    (Kind.BUCKET, sensitive.BUCKET_HOST, (1,)),
+    (Kind.HOST, sensitive.URL_HOST, (1,)),
+    (Kind.HOST, sensitive.HOST, (0,)),
+)
 _FLAG = re.compile(r"^--?[\w-]+$")
 
 
@@ -79,6 +96,8 @@ class Redactor:
     def value(self, value: Value) -> Value:
         """A copy of dataclasses, dictionaries, lists and texts in which every text is redacted."""
         found: Any = value
+        if isinstance(found, Enum):
+            return value  # words of our own
         if isinstance(found, str):
             found = self.text(found)
         elif isinstance(found, Mapping):
@@ -154,7 +173,7 @@ class Redactor:
             self._cache.clear()
 
     def _add_parts_of_host(self, host: str) -> None:
-        """A machine also goes by its first label; Google's internal names hold the project (`host.c.PROJECT.internal`)."""
+        """A machine also goes by its first label, and Google's names hold the project: `host.c.PROJECT.internal`."""
         labels = host.split(".")
         if len(labels) > 1 and len(labels[0]) >= MIN_HOST:
             self._add(Kind.HOST, labels[0])
@@ -183,22 +202,9 @@ class Redactor:
             for line in match.group().splitlines()[1:]:
                 if not line.startswith("-----"):
                     self._add(Kind.SECRET, line)
-        for match in sensitive.BEARER.finditer(text):
-            self._add(Kind.SECRET, match.group(2))
-        for match in sensitive.ASSIGNED.finditer(text):
-            self._add(Kind.SECRET, match.group(3) or match.group(6))
-        for match in sensitive.HOME.finditer(text):
-            self._add(Kind.USER, match.group(1))
-        for match in sensitive.WINDOWS_USER.finditer(text):
-            self._add(Kind.USER, match.group(1))
-        for match in sensitive.BUCKET.finditer(text):
-            self._add(Kind.BUCKET, match.group(1))
-        for match in sensitive.BUCKET_HOST.finditer(text):
-            self._add(Kind.BUCKET, match.group(1))
-        for match in sensitive.URL_HOST.finditer(text):
-            self._add(Kind.HOST, match.group(1))
-        for match in sensitive.HOST.finditer(text):
-            self._add(Kind.HOST, match.group())
+        for kind, pattern, groups in _LEARNT:
+            for match in pattern.finditer(text):
+                self._add(kind, next(found for group in groups if (found := match.group(group))))
 
     # replacing
 
@@ -234,6 +240,7 @@ class Redactor:
     def _make_passes(self) -> list[tuple[re.Pattern[str], Replace]]:
         """Patterns in order: what may contain another kind goes first, single names go last."""
         return [
+            (sensitive.BASE64, self._base64),
             (sensitive.SECRET, lambda m: self._hit(Kind.SECRET, m.group())),
             (sensitive.BEARER, lambda m: m.group(1) + self._hit(Kind.SECRET, m.group(2))),
             (sensitive.URL_LOGIN, lambda m: self._hit(Kind.SECRET, m.group(1))),
@@ -272,6 +279,15 @@ class Redactor:
         start = match.start(3) if match.group(3) else match.start(6)
         return match.string[match.start() : start] + self._hit(Kind.SECRET, value)
 
+    def _base64(self, match: re.Match[str]) -> str:
+        """Encoded bytes in which texts that hold something private are overwritten, length kept."""
+        try:
+            data = base64.b64decode(match.group(), validate=True)
+        except ValueError:
+            return match.group()
+        masked = mask_opaque(data, self._replace)
+        return match.group() if masked == data else base64.b64encode(masked).decode()
+
     def _random(self, match: re.Match[str]) -> str:
         found = match.group()
         return self._hit(Kind.SECRET, found) if sensitive.looks_random(found) else found
@@ -279,7 +295,9 @@ class Redactor:
     def _email(self, match: re.Match[str]) -> str:
         """An address; what is left of a login in front of a host is none."""
         found = match.group()
-        return found if sensitive.PSEUDONYM.fullmatch(found.partition("@")[0]) else self._hit(Kind.EMAIL, found)
+        return (
+            found if sensitive.PSEUDONYM.fullmatch(found.partition("@")[0]) else self._hit(Kind.EMAIL, found)
+        )
 
     def _bucket(self, match: re.Match[str]) -> str:
         bucket, rest = match.groups()
@@ -328,6 +346,14 @@ class Redactor:
     def _ip(self, match: re.Match[str]) -> str:
         found = match.group()
         return self._hit(Kind.IP, found) if sensitive.private_ip(found) else found
+
+
+def redacted(report: Report, redactor: Redactor) -> Report:
+    """A report as it may be sent, with the counts of what was replaced now and, in a saved one, before."""
+    shown = redactor.value(report)
+    counts = Counter(report.redactions or {})
+    counts.update(redactor.counts_by_kind())
+    return dataclasses.replace(shown, redactions=dict(counts))
 
 
 def _literal(kind: Kind, value: str) -> str:

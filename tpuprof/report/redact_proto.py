@@ -52,7 +52,7 @@ def blot(data: bytes, literals: Iterable[str]) -> tuple[bytes, int]:
 def _message(data: bytes, descriptor: Any, text: Text) -> bytes:
     fields = _fields(data)
     if fields is None:
-        return _opaque(data, text)
+        return mask_opaque(data, text)
     out = bytearray()
     for number, wire, start, value_start, end in fields:
         known = descriptor.fields_by_number.get(number) if descriptor is not None else None
@@ -106,10 +106,10 @@ def _unknown(value: bytes, text: Text) -> bytes:
     if printable and fields is None:
         return _as_text(value, text)
     if printable:
-        return _opaque(value, text)  # may be either, so its length must stay
+        return mask_opaque(value, text)  # may be either, so its length must stay
     if fields is not None:
         return _message(value, None, text)
-    return _opaque(value, text)
+    return mask_opaque(value, text)
 
 
 def _as_text(value: bytes, text: Text) -> bytes:
@@ -124,7 +124,7 @@ def _as_text(value: bytes, text: Text) -> bytes:
 _RUN = re.compile(rb"[\t\n\r\x20-\x7e\x80-\xff]{4,}")
 
 
-def _opaque(value: bytes, text: Text) -> bytes:
+def mask_opaque(value: bytes, text: Text) -> bytes:
     """Bytes of no known structure: a run of text that holds something private is overwritten, length kept."""
 
     def run(match: re.Match[bytes]) -> bytes:

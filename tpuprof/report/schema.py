@@ -80,7 +80,8 @@ class Cause:
 class CompileRow:
     """One compile: the step's index (None outside any step), the graph's hash, duration and cause.
 
-    `program` is what it made, `graph(fingerprint)`, empty where that did not run in the trace.
+    `program` is what it made, `graph(fingerprint)`, empty where that did not run in the trace. `novelty` is new, or
+    again for a graph that the capture had compiled before: it had fallen out of torch_xla's cache.
     """
 
     step: int | None
@@ -91,6 +92,7 @@ class CompileRow:
     duration_ms: float
     cause: Cause
     frames: list[str] = field(default_factory=list)
+    novelty: str = "new"
 
 
 @dataclass(frozen=True)

@@ -158,10 +158,13 @@ class Steadiness:
 
 @dataclass(frozen=True)
 class FallbackRow:
-    """An op that torch_xla runs on the CPU: executions per step and the line that calls it (empty: not told)."""
+    """An op that torch_xla runs on the CPU, and the line that calls it (empty: not told).
+
+    `per_step` is how often a step runs it, None where only text of the whole run tells of it.
+    """
 
     op: str
-    per_step: float
+    per_step: float | None
     source: str
 
 

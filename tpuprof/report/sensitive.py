@@ -48,7 +48,11 @@ ASSIGNED = re.compile(
     rf"""(?ix)(?<![\w%])([\w.-]*{_SECRET_WORD}) (=|["']\s*[:=]\s*|:\s?|=["']) ["']? ([^\s"',;&]{{4,}})
        |(?<!\S)(--?[\w-]*{_SECRET_WORD}) (\s+) ["']? ([^\s"',;&]{{4,}})"""
 )
-# Twenty random characters of base64 or hex: no word and no identifier looks like it.
+# Bytes written as base64, such as the code of a Pallas kernel in a custom call, source paths included.
+BASE64 = re.compile(
+    r"(?<![A-Za-z0-9+/=])(?:[A-Za-z0-9+/]{4}){16,}(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?(?![A-Za-z0-9+/=])"
+)
+# Forty random characters of base64, as AWS makes them: no word and no identifier looks like it.
 RANDOM = re.compile(r"(?<![A-Za-z0-9/+=_.-])[A-Za-z0-9/+]{40}={0,2}(?![A-Za-z0-9/+=_.-])")
 # Shannon entropy (bits a character) of 40 characters above which they count as random. 40 random base64
 # characters have 4.8 on average; English words and identifiers of that length stay below 4.2.

@@ -9,6 +9,7 @@ from tpuprof.model.run import Run
 from tpuprof.report.schema import BufferRow, Memory
 
 ASSIGNMENT = "compiler's buffer assignment"
+DEBUG_TEXT = "PT_XLA_DEBUG's post-compilation analysis"
 PREDICTED = "compiler's memory report (preflight)"
 
 
@@ -17,6 +18,10 @@ def memory_section(run: Run) -> Memory:
     predicted = _predicted(run.info)
     if predicted is not None:
         return predicted
+    if all(host.memory.peak is None for host in run.hosts):
+        told = _told(run)
+        if told is not None:
+            return told
     found = max((host.memory for host in run.hosts), key=lambda each: each.peak or 0)
     return Memory(
         peak_bytes=found.peak,
@@ -31,6 +36,20 @@ def memory_section(run: Run) -> Memory:
         program=found.program,
         fragmented_bytes=found.holes,
     )
+
+
+def _told(run: Run) -> Memory | None:
+    """What PT_XLA_DEBUG printed of the graph that needs most."""
+    best: tuple[int, dict[str, int]] | None = None
+    for each in run.notes.compiles.values():
+        total = sum(size for kind, size in each.sizes.items() if kind != "aliased")
+        total -= each.sizes.get("aliased", 0)
+        if each.sizes and (best is None or total > best[0]):
+            best = (total, each.sizes)
+    if best is None:
+        return None
+    capacity = next((host.memory.capacity for host in run.hosts), None)
+    return Memory(best[0], capacity, DEBUG_TEXT, "", by_kind=dict(best[1]))
 
 
 def _predicted(info: dict[str, Any]) -> Memory | None:

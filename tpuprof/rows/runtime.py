@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tpuprof.model.run import Run
-from tpuprof.model.telemetry import StepRecord, fallback_counts
+from tpuprof.model.telemetry import FALLBACK_PREFIX, VALUE_READ, StepRecord, fallback_counts
 from tpuprof.report.sections import CompilationCache, FallbackRow
 
 _PATH = "XLA_PERSISTENT_CACHE_PATH"
@@ -18,7 +18,12 @@ def fallback_rows(run: Run) -> list[FallbackRow]:
         lines.update(each.fallbacks)
     counts = fallback_counts(telemetry)
     rows = [FallbackRow(op, count / captured, lines.get(op, "")) for op, count in counts.items()]
-    return sorted(rows, key=lambda row: -row.per_step)
+    # What torch_xla's own text says covers the whole run, so it gives no number a step.
+    told = [name for name in run.notes.counters if name.startswith(FALLBACK_PREFIX)] + run.notes.not_lowered
+    seen = {row.op for row in rows} | {VALUE_READ}
+    if not telemetry:
+        rows += [FallbackRow(op, None, "") for op in dict.fromkeys(told) if op not in seen]
+    return sorted(rows, key=lambda row: -(row.per_step or 0.0))
 
 
 def cache_section(run: Run) -> CompilationCache:

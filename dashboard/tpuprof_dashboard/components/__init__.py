@@ -1,1 +1,1 @@
-"""Parts of a page: pure functions from a Report to Dash components."""
+"""Parts of pages: pure functions from plain data to Dash components."""

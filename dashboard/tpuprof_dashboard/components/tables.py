@@ -1,115 +1,106 @@
-"""The report's tables, sortable, filterable, with CSV export."""
+"""Sortable, filterable tables with CSV export."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import dash_ag_grid as dag
 import dash_mantine_components as dmc
-
-if TYPE_CHECKING:
-    from tpuprof.report.schema import Report
+from dash import html
 
 # Rows sent to the browser at most; the Report's JSON has all (rows).
 MAX_ROWS = 5_000
+# Rows on one page of a table, and the height of one (screen pixels).
+_PAGE_ROWS = 20
+_ROW_HEIGHT = 34
+_FRAME_HEIGHT = 60
+_PAGER_HEIGHT = 48
+# Columns are at most this wide unasked (screen pixels); the mouse can widen them.
+_WIDEST = 460
+# Values longer than this make a column that wide (characters).
+_LONG = 60
+# The column whose values are queries of this page, shown as links.
+GO = "→"
+
+Row = dict[str, Any]
 
 
-def report_tables(report: Report) -> list[Any]:
-    """A section each for steps, compiles, ops and annotations."""
-    steps = [
-        {
-            "step": row.index,
-            "host": row.host,
-            "wall ms": row.wall_ms,
-            "bound by": row.bound,
-            **_parts(row.breakdown_ms),
-        }
-        for row in report.steps.per_step
-    ]
-    compiles = [
-        {
-            "step": row.step,
-            "host": row.host,
-            "ms": row.duration_ms,
-            "graph hash": row.graph_hash,
-            "cause": row.cause.detail,
-        }
-        for row in report.compiles
-    ]
-    ops = [
-        {
-            "op": row.name,
-            "kind": row.kind,
-            "self ms": row.self_ms,
-            "total ms": row.total_ms,
-            "times": row.occurrences,
-            "bytes": row.bytes,
-            "annotation": row.annotation,
-            "source": row.source,
-            "program": row.module,
-        }
-        for row in report.ops[:MAX_ROWS]
-    ]
-    annotations = [
-        {
-            "name": row.name,
-            "kind": row.kind,
-            "times": row.occurrences,
-            "host ms": row.host_ms,
-            "device ms": row.device_ms,
-        }
-        for row in report.annotations
-    ]
-    return [
-        *_section("Steps", "steps-table", steps, "no steps in the trace"),
-        *_section("Compiles", "compiles-table", compiles, "nothing was compiled during the capture"),
-        *_section("Ops by device self time", "ops-table", ops, "no device ops in the trace"),
-        *_section(
-            "Annotations", "annotations-table", annotations, "none: use tpuprof.annotate or annotate_modules"
-        ),
-    ]
+def table(table_id: str, rows: Sequence[Row], *, go_title: str = "show", digits: int = 3) -> Any:
+    """A table of rows; columns are the rows' keys, in order. The `→` column holds links (queries).
 
-
-def _parts(breakdown: dict[str, float]) -> dict[str, float]:
-    """Columns named so that ag-grid does not take their dots and colons for paths."""
-    return {name.replace(".", "_"): ms for name, ms in breakdown.items()}
-
-
-def _section(title: str, table_id: str, rows: list[dict[str, Any]], empty: str) -> list[Any]:
-    if not rows:
-        return [dmc.Title(title, order=3, mt="lg"), dmc.Text(f"Empty: {empty}.", c="dimmed")]
+    Of more than `MAX_ROWS` rows the first are shown, and it says so.
+    """
+    shown = [_flat(row) for row in rows[:MAX_ROWS]]
+    names = list(dict.fromkeys(key for row in shown for key in row))
     button = dmc.Button("CSV", id={"type": "csv", "table": table_id}, size="compact-xs", variant="default")
-    heading = dmc.Group([dmc.Title(title, order=3), button], mt="lg", mb="xs")
-    return [heading, _grid(table_id, rows)]
-
-
-def _grid(table_id: str, rows: list[dict[str, Any]]) -> Any:
-    return dag.AgGrid(
+    count = f"{len(rows):,} rows" if len(rows) != 1 else "1 row"
+    if len(rows) > MAX_ROWS:
+        count = f"the first {MAX_ROWS:,} of {len(rows):,} rows; `tpuprof analyze --json` has all"
+    head = dmc.Group([dmc.Text(count, size="xs", c="dimmed"), button], justify="space-between", mb=4)
+    height = _FRAME_HEIGHT + _ROW_HEIGHT * max(min(len(shown), _PAGE_ROWS), 2)
+    height += _PAGER_HEIGHT if len(shown) > _PAGE_ROWS else 0
+    grid = dag.AgGrid(
         id={"type": "table", "table": table_id},
-        rowData=rows,
-        columnDefs=[
-            _column(name, (row.get(name) for row in rows))
-            for name in dict.fromkeys(key for r in rows for key in r)
-        ],
+        rowData=shown,
+        columnDefs=[_column(name, [row.get(name) for row in shown], go_title, digits) for name in names],
         defaultColDef={"sortable": True, "filter": True, "resizable": True},
         columnSize="autoSize",
         dashGridOptions={
-            "pagination": True,
-            "paginationPageSize": 20,
+            "pagination": len(shown) > _PAGE_ROWS,
+            "paginationPageSize": _PAGE_ROWS,
+            "paginationPageSizeSelector": False,
             "animateRows": False,
             "suppressFieldDotNotation": True,
+            "rowHeight": _ROW_HEIGHT,
+            "headerHeight": 38,
+            "enableCellTextSelection": True,
+            "tooltipShowDelay": 300,
         },
-        csvExportParams={"fileName": f"{table_id}.csv"},
-        style={"height": "420px"},
+        csvExportParams={
+            "fileName": f"{table_id}.csv",
+            "columnKeys": [name for name in names if name != GO],
+        },
+        style={"height": f"{height}px"},
     )
+    return html.Div([head, grid])
 
 
-def _column(name: str, values: Iterable[Any]) -> dict[str, Any]:
-    column: dict[str, Any] = {"field": name, "headerName": name}
-    if any(isinstance(value, float) for value in values):
-        column |= {
-            "type": "rightAligned",
-            "valueFormatter": {"function": "params.value == null ? '' : d3.format(',.3f')(params.value)"},
+def _flat(row: Row) -> Row:
+    return {
+        key: value if isinstance(value, (int, float, str)) or value is None else str(value)
+        for key, value in row.items()
+    }
+
+
+def _column(name: str, values: Sequence[Any], go_title: str, digits: int) -> dict[str, Any]:
+    kinds = {type(value) for value in values}
+    column: dict[str, Any] = {"field": name, "headerName": name, "tooltipField": name}
+    if name == GO:
+        plain = {
+            "sortable": False,
+            "filter": False,
+            "width": 110,
+            "pinned": "right",
+            "suppressAutoSize": True,
         }
-    return column
+        return {
+            "field": name,
+            "headerName": "",
+            "cellRenderer": "Go",
+            "cellRendererParams": {"title": go_title},
+            **plain,
+        }
+    if any(len(value) > _LONG for value in values if isinstance(value, str)):
+        column |= {"width": _WIDEST, "suppressAutoSize": True}
+    if float in kinds:
+        written = f"params.value == null ? '' : d3.format(',.{digits}f')(params.value)"
+    elif int in kinds:
+        written = "params.value == null ? '' : d3.format(',')(params.value)"
+    else:
+        return column
+    return column | {
+        "type": "rightAligned",
+        "filter": "agNumberColumnFilter",
+        "valueFormatter": {"function": written},
+    }

@@ -16,6 +16,12 @@ _STYLES = {
     "device_to_host_sync": ("#CC79A7", "x"),
     "dispatch": ("#F0E442", "|"),
     "unknown": ("#999999", ""),
+    # lanes of the timeline that are no part of the breakdown
+    "step": ("#868E96", ""),
+    "program": ("#7FCDB5", ""),
+    "loop or call": ("#B6A5D8", ""),
+    "host event": ("#E0A96D", ""),
+    "annotation": ("#B07AA1", "-"),
 }
 _USER = ("#B07AA1", "-")
 
@@ -23,3 +29,9 @@ _USER = ("#B07AA1", "-")
 def style_of(part: str) -> tuple[str, str]:
     """(colour, plotly pattern) of a part; the user's annotations share one."""
     return _STYLES.get(part, _USER)
+
+
+def marker_of(part: str) -> dict[str, object]:
+    """A part's style as plotly's `marker`."""
+    colour, pattern = style_of(part)
+    return {"color": colour, "pattern": {"shape": pattern, "solidity": 0.25}, "line": {"width": 0}}

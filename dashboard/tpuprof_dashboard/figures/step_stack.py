@@ -6,49 +6,50 @@ from typing import TYPE_CHECKING
 
 import plotly.graph_objects as go
 
-from tpuprof_dashboard.figures.part_style import style_of
+from tpuprof_dashboard.figures.part_style import marker_of
+from tpuprof_dashboard.words import part_title, plain, short
 
 if TYPE_CHECKING:
     from tpuprof.report.schema import Report
 
 # Bars drawn at most (steps): a browser draws some thousand rectangles smoothly, and each step has a few parts.
 MAX_STEPS_DRAWN = 500
+# Parts below this share of all step time are not drawn by name in the legend (share); they are still drawn.
+_LEGEND_FROM_SHARE = 0.001
 
 
-def step_stack(report: Report) -> go.Figure:
-    """One bar a step, stacked by part, in ms. Of more steps than can be drawn, the first are shown, and it says so."""
+def step_stack(report: Report, template: str = "mantine_light") -> go.Figure:
+    """One bar a step, stacked by part, in ms. Of more steps than can be drawn, the first are shown, and it says so.
+
+    A bar's customdata is its step's position in the report.
+    """
     steps = report.steps.per_step
     shown = steps[:MAX_STEPS_DRAWN]
     names = [name for name, part in report.breakdown.items() if part.share > 0]
-    labels = [
-        f"{step.index}" if len({each.host for each in shown}) == 1 else f"{step.index} {step.host}"
-        for step in shown
-    ]
+    many_hosts = len({each.host for each in shown}) > 1
+    labels = [f"{step.index} {short(step.host, 24)}" if many_hosts else f"{step.index}" for step in shown]
     figure = go.Figure()
     for name in names:
-        colour, pattern = style_of(name)
+        title = plain(short(part_title(name), 40))
         figure.add_bar(
-            name=name,
-            x=labels,
+            name=title,
+            x=[plain(label) for label in labels],
             y=[step.breakdown_ms.get(name, 0.0) for step in shown],
-            marker={"color": colour, "pattern": {"shape": pattern, "solidity": 0.25}},
-            hovertemplate=f"step %{{x}}<br>{_plain(name)}: %{{y:.3f}} ms<extra></extra>",
+            customdata=list(range(len(shown))),
+            marker=marker_of(name),
+            showlegend=report.breakdown[name].share >= _LEGEND_FROM_SHARE,
+            hovertemplate=f"step %{{x}}<br>{title}: %{{y:.3f}} ms<extra></extra>",
         )
     title = f"step (the first {MAX_STEPS_DRAWN} of {len(steps)})" if len(steps) > len(shown) else "step"
     figure.update_layout(
+        template=template,
         barmode="stack",
         bargap=0.08,
-        xaxis={"title": title, "type": "category"},
-        yaxis={"title": "wall time (ms)"},
-        legend={"orientation": "h", "y": -0.25},
-        margin={"l": 60, "r": 20, "t": 10, "b": 40},
-        height=380,
+        xaxis={"title": title, "type": "category", "nticks": 20},
+        yaxis={"title": "wall time (ms)", "rangemode": "tozero"},
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+        margin={"l": 60, "r": 20, "t": 10, "b": 45},
+        height=360,
+        showlegend=True,
     )
     return figure
-
-
-def _plain(text: str) -> str:
-    """Text for plotly's hover, which reads some HTML and templates: both made harmless."""
-    for old, new in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("%{", "% {")):
-        text = text.replace(old, new)
-    return text

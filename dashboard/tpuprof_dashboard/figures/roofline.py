@@ -1,0 +1,74 @@
+"""Ops on a roofline: operational intensity against the rate they reached, under the device's peaks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import plotly.graph_objects as go
+
+from tpuprof_dashboard.words import plain, short
+
+if TYPE_CHECKING:
+    from tpuprof.report.schema import OpRow
+
+# Ops drawn at most, those with most self time first.
+MAX_OPS = 400
+
+
+def roofline(
+    ops: list[OpRow], peak_flops: float, peak_bytes: float, template: str = "mantine_light"
+) -> go.Figure | None:
+    """FLOP per byte against FLOP/s, both logarithmic; a point's size is its share of self time.
+
+    An op's rate is its FLOPs over its mean self time. None where no op states FLOPs, bytes and time.
+    Peaks in FLOP/s and bytes/s. (Williams, Waterman, Patterson: Roofline, 2009.)
+    """
+    told = [op for op in ops if op.flops and op.bytes and op.self_ms > 0 and op.occurrences][:MAX_OPS]
+    if not told:
+        return None
+    x = [(op.flops or 0) / (op.bytes or 1) for op in told]
+    y = [(op.flops or 0) * op.occurrences / (op.self_ms / 1e3) for op in told]
+    longest = max(op.self_ms for op in told)
+    figure = go.Figure()
+    ridge = peak_flops / peak_bytes
+    low, high = min([*x, ridge]) / 3, max([*x, ridge]) * 3
+    figure.add_scatter(
+        x=[low, ridge, high],
+        y=[low * peak_bytes, peak_flops, peak_flops],
+        mode="lines",
+        name="the device's peak",
+        line={"color": "#868E96", "dash": "dash"},
+        hovertemplate="%{y:.3s}FLOP/s<extra>the device's peak</extra>",
+    )
+    for name, symbol, colour, below in (
+        ("limited by memory bandwidth", "diamond", "#0072B2", True),
+        ("limited by compute", "circle", "#009E73", False),
+    ):
+        rows = [row for row, value in enumerate(x) if (value < ridge) == below]
+        figure.add_scatter(
+            x=[x[row] for row in rows],
+            y=[y[row] for row in rows],
+            mode="markers",
+            name=name,
+            marker={
+                "symbol": symbol,
+                "color": colour,
+                "opacity": 0.8,
+                "size": [6 + 26 * (told[row].self_ms / longest) ** 0.5 for row in rows],
+            },
+            hovertext=[
+                f"<b>{plain(short(told[row].name))}</b><br>{plain(told[row].category)}<br>"
+                f"{told[row].self_ms:,.3f} ms self<br>{plain(short(told[row].source))}"
+                for row in rows
+            ],
+            hovertemplate="%{hovertext}<br>%{x:.3g} FLOP/byte, %{y:.3s}FLOP/s<extra></extra>",
+        )
+    figure.update_layout(
+        template=template,
+        xaxis={"title": "FLOP per byte", "type": "log"},
+        yaxis={"title": "FLOP/s", "type": "log", "exponentformat": "SI"},
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+        margin={"l": 70, "r": 20, "t": 10, "b": 45},
+        height=380,
+    )
+    return figure

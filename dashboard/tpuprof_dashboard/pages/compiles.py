@@ -1,0 +1,136 @@
+"""Each compile: its cause, the user's frames, and what changed in the graph."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import dash_mantine_components as dmc
+from dash import html
+
+from tpuprof.units import format_ms
+from tpuprof_dashboard.components.layout import code, empty, link, section
+from tpuprof_dashboard.components.tables import GO, table
+from tpuprof_dashboard.pages.page import Page, View
+from tpuprof_dashboard.state import integer
+
+if TYPE_CHECKING:
+    from tpuprof.model.hlo_difference import Difference
+    from tpuprof.report.schema import CompileRow
+
+# Lines of a difference sent to the browser at most.
+_MAX_DIFF_LINES = 1_500
+_SIGNS = {"added": "+", "removed": "-", "same": " ", "place": "@"}
+
+
+def _render(view: View) -> list[Any]:
+    compiles = view.report.compiles
+    if not compiles:
+        advice = "That is as it should be in steady training. To see first compiles, capture with --warmup 0."
+        return [empty("No compiles", "Nothing was compiled during the capture.", advice)]
+    chosen = integer(view.state, "compile")
+    chosen = chosen if chosen is not None and 0 <= chosen < len(compiles) else 0
+    rows = [{**_row(each), GO: view.here(compile=str(row))} for row, each in enumerate(compiles)]
+    total = format_ms(sum(each.duration_ms for each in compiles))
+    note = f"{len(compiles)} compiles, {total} in all." if len(compiles) != 1 else f"One compile, {total}."
+    return [
+        section("In this capture", table("compiles", rows, go_title="details"), note=note),
+        _one(view, compiles[chosen]),
+    ]
+
+
+def _row(each: CompileRow) -> dict[str, Any]:
+    cause = each.cause
+    return {
+        "step": each.step,
+        "ms": each.duration_ms,
+        "cause": cause.kind,
+        "what changed": cause.detail,
+        "source": f"{cause.source_file}:{cause.source_line}" if cause.source_file else "",
+        "graph hash": each.graph_hash,
+        "program": each.program,
+        "host": each.host,
+    }
+
+
+def _one(view: View, each: CompileRow) -> Any:
+    where = f"in step {each.step}" if each.step is not None else "outside any step"
+    source = f" ({each.cause.source_file}:{each.cause.source_line})" if each.cause.source_file else ""
+    parts = [
+        dmc.Text(
+            [dmc.Text("Cause: ", fw=600, span=True), f"{each.cause.kind}. {each.cause.detail}{source}"],
+            className="tpu-wrap",
+        ),
+        link("show in timeline", view.timeline(each.host, each.start_ns, each.duration_ms)),
+        dmc.Title("Python frames", order=5, mt="md", mb=4),
+        code("\n".join(each.frames), "frames") if each.frames else _no_frames(),
+        dmc.Title("What changed in the graph", order=5, mt="md", mb=4),
+        _change(view, each),
+    ]
+    return section(f"The compile {where}: {format_ms(each.duration_ms)}", *parts)
+
+
+def _no_frames() -> Any:
+    return empty(
+        "No frames",
+        "The run folder does not say which line cut this graph.",
+        "`tpuprof capture` records it.",
+    )
+
+
+def _change(view: View, each: CompileRow) -> Any:
+    found = _difference(view, each)
+    if isinstance(found, str):
+        return empty("Graphs not compared", found)
+    if not found.lines:
+        return empty("No difference", "The two graphs have the same lines, numbers of names aside.")
+    lines = [
+        html.Div(f"{_SIGNS[line.kind]} {line.text}", className=line.kind)
+        for line in found.lines[:_MAX_DIFF_LINES]
+    ]
+    text = f"Against the nearest earlier graph, optimized: {found.added:,} lines added, {found.removed:,} removed"
+    if found.cut or len(found.lines) > _MAX_DIFF_LINES:
+        text += "; only the beginning is shown"
+    diff = html.Div(
+        lines, className="tpu-diff", tabIndex=0, role="region", **{"aria-label": "Difference of the graphs"}
+    )
+    return html.Div([dmc.Text(f"{text}.", size="sm", c="dimmed"), dmc.Paper(diff, withBorder=True, mt=4)])
+
+
+def _difference(view: View, each: CompileRow) -> Difference | str:
+    """The difference to the nearest earlier graph, or why there is none."""
+    from tpuprof.model.compile_cause import with_nearest
+    from tpuprof.model.compiles import earlier_programs, first_runs
+    from tpuprof.model.hlo_difference import difference
+    from tpuprof.model.hlo_metadata import hlo_protos
+    from tpuprof.units import PS_PER_NS
+
+    host = view.details.hosts.get(each.host) if view.details else None
+    if host is None:
+        return "unavailable: this host's trace could not be read."
+    protos = dict(hlo_protos(host.host.trace))
+    if each.program not in protos:
+        return (
+            "unavailable: the capture holds no HLO of the graph this compile made, or it did not run in it."
+        )
+    known = [*{**first_runs(host.run.devices), **protos}]
+    compiled = next(
+        (
+            one
+            for one in host.run.compiles
+            if one.start_ps // PS_PER_NS == each.start_ns and one.program == each.program
+        ),
+        None,
+    )
+    earlier = earlier_programs(compiled, host.run.compiles, known) if compiled else []
+    pair = with_nearest(each.program, earlier, protos)
+    return difference(*pair) if pair else "unavailable: the capture holds no earlier graph to compare with."
+
+
+PAGE = Page(
+    "compiles",
+    "Compiles",
+    "What was compiled, why, and what changed.",
+    _render,
+    needs_details=True,
+    keys=("compile",),
+)

@@ -1,0 +1,92 @@
+"""Every finding: what fails first, ranked by what it would save; the rest closed, with reasons."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dash_mantine_components as dmc
+from dash import html
+
+from tpuprof_dashboard.components.findings import finding_lines, ranked, savings_text
+from tpuprof_dashboard.components.layout import empty, link, section
+from tpuprof_dashboard.components.tables import table
+from tpuprof_dashboard.pages.page import Page, View
+from tpuprof_dashboard.words import STATUS_TITLES
+
+_CLOSED = ("passed", "not_applicable", "unavailable", "error")
+
+
+def _render(view: View) -> list[Any]:
+    findings = view.report.findings
+    if not findings:
+        reason = (
+            "No rule has looked at this run. The Overview's verdict and breakdown say where its time goes."
+        )
+        return [
+            empty("No findings", reason, "A newer tpuprof may bring rules: `tpuprof --version` tells yours.")
+        ]
+    wanted = view.state.get("category")
+    shown = [each for each in findings if wanted in (None, each.category)]
+    failed = ranked([each for each in shown if each.status == "failed"])
+    head = f"{len(failed)} to fix" + (f" in {wanted}" if wanted else "")
+    parts: list[Any] = [_filter(view), section(head, _failed(failed, view, wanted))]
+    for status in _CLOSED:
+        rows = [each for each in shown if each.status == status]
+        if rows:
+            parts.append(_closed(STATUS_TITLES[status], len(rows), finding_lines(rows, view)))
+    return [*parts, section("All as a table", table("findings", [_row(each) for each in shown]))]
+
+
+def _filter(view: View) -> Any:
+    categories = sorted({each.category for each in view.report.findings})
+    links = [_chip("all categories", view.here(category=None), "category" not in view.state)]
+    links += [
+        _chip(each, view.here(category=each), view.state.get("category") == each) for each in categories
+    ]
+    return html.Nav(dmc.Group(links, gap="xs"), **{"aria-label": "Categories"})
+
+
+def _chip(title: str, search: str, chosen: bool) -> Any:
+    """A filter; the chosen one is framed and says so to screen readers."""
+    style = {
+        "border": "1px solid currentColor" if chosen else "1px solid transparent",
+        "borderRadius": 14,
+        "padding": "2px 10px",
+    }
+    current = {"aria-current": "true"} if chosen else {}
+    return html.Span(link(title, search, fw=700 if chosen else 400), style=style, **current)
+
+
+def _failed(failed: list[Any], view: View, wanted: str | None) -> Any:
+    if failed:
+        return finding_lines(failed, view)
+    place = f" in {wanted}" if wanted else ""
+    return empty(
+        f"Nothing to fix{place}",
+        "Every rule that applies here has passed, or could not be checked: see below.",
+    )
+
+
+def _closed(title: str, count: int, lines: Any) -> Any:
+    item = dmc.AccordionItem(
+        [dmc.AccordionControl(f"{title} ({count})"), dmc.AccordionPanel(lines)], value=title
+    )
+    return html.Div(dmc.Accordion([item], variant="separated"), style={"marginTop": 16})
+
+
+def _row(each: Any) -> dict[str, Any]:
+    return {
+        "rule": each.rule,
+        "category": each.category,
+        "status": STATUS_TITLES.get(each.status, each.status),
+        "title": each.title,
+        "savings": savings_text(each.savings),
+        "share at stake": each.severity,
+        "confidence": each.confidence,
+        "reason": each.reason,
+    }
+
+
+PAGE = Page(
+    "findings", "Findings", "What every rule says, and what its fix would save.", _render, keys=("category",)
+)

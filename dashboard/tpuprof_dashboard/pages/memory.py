@@ -1,0 +1,64 @@
+"""Device memory: peak against capacity, by kind, and the largest buffers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tpuprof.units import format_bytes
+from tpuprof_dashboard.components.layout import chart, empty, section, tile, tiles
+from tpuprof_dashboard.components.rows import rows_of
+from tpuprof_dashboard.components.tables import table
+from tpuprof_dashboard.figures.bars import stacked_bars
+from tpuprof_dashboard.pages.page import Page, View
+from tpuprof_dashboard.words import UNAVAILABLE
+
+_GIB = 2**30
+
+
+def _render(view: View) -> list[Any]:
+    memory = view.report.memory
+    if memory.peak_bytes is None:
+        advice = "Capture on TPU with the graphs kept: `tpuprof capture` writes them into the run folder."
+        return [empty("Memory unavailable", f"{memory.unavailable or 'the trace does not tell'}.", advice)]
+    capacity = memory.capacity_bytes
+    left = capacity - memory.peak_bytes if capacity is not None else None
+    top = tiles(
+        tile("Peak", format_bytes(memory.peak_bytes), memory.method),
+        tile(
+            "Capacity", format_bytes(capacity) if capacity is not None else UNAVAILABLE, "of one device (HBM)"
+        ),
+        tile("Headroom", UNAVAILABLE if left is None else format_bytes(max(left, 0)), _left_note(left)),
+    )
+    return [top, _kinds(view), _buffers(view)]
+
+
+def _left_note(left: int | None) -> str:
+    if left is None:
+        return "the capacity is unknown"
+    return "at the peak" if left >= 0 else f"{format_bytes(-left)} more than there is"
+
+
+def _kinds(view: View) -> Any:
+    kinds = view.report.memory.by_kind
+    if not kinds:
+        return None
+    names = sorted(kinds, key=lambda name: -kinds[name])
+    figure = stacked_bars(
+        [name.replace("_", " ") for name in names],
+        [("GiB", [kinds[name] / _GIB for name in names], "#0072B2", "")],
+        "GiB",
+        view.template,
+    )
+    return section("At the peak, by kind", chart(figure, "memory-kinds", "Bytes at the peak by kind"))
+
+
+def _buffers(view: View) -> Any:
+    buffers = view.report.memory.buffers
+    if not buffers:
+        return section("Largest buffers", empty("No buffers", "The trace does not tell single buffers."))
+    return section(
+        "Largest buffers", table("buffers", rows_of(buffers)), note="Live at the peak, the largest first."
+    )
+
+
+PAGE = Page("memory", "Memory", "What fills the device's memory at its peak.", _render)

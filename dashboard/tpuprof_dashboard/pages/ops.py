@@ -1,0 +1,104 @@
+"""Device ops: self and total time by op, category, program, annotation and source line; the roofline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import dash_mantine_components as dmc
+
+from tpuprof.report.schema import OpRow
+from tpuprof_dashboard.components.layout import chart, empty, link, section
+from tpuprof_dashboard.components.tables import table
+from tpuprof_dashboard.figures.roofline import roofline
+from tpuprof_dashboard.pages.page import Page, View
+
+_KEYS: dict[str, tuple[str, Callable[[OpRow], str]]] = {
+    "op": ("each op", lambda op: op.name),
+    "category": ("category", lambda op: op.category or op.kind),
+    "module": ("program", lambda op: op.module),
+    "annotation": ("annotation", lambda op: op.annotation),
+    "source": ("source line", lambda op: op.source),
+}
+
+
+def _render(view: View) -> list[Any]:
+    report = view.report
+    if not report.ops:
+        reason = "The trace holds no device ops."
+        advice = "A host-only profile has none; `tpuprof capture -- python train.py` traces the device too."
+        return [empty("No ops", reason, advice)]
+    by = view.state.get("by", "op")
+    by = by if by in _KEYS else "op"
+    links = [
+        link(title, view.here(by=key), fw=700 if key == by else 400) for key, (title, _) in _KEYS.items()
+    ]
+    choose = dmc.Group([dmc.Text("Grouped by", size="sm"), *links], gap="md")
+    rows = [_op_row(op) for op in report.ops] if by == "op" else _grouped(report.ops, by)
+    note = "Self time leaves out ops inside (a loop's body, a call); summed over all devices and the whole capture."
+    return [
+        choose,
+        section("Device time", table(f"ops-by-{by}", rows), note=note),
+        _roofline(view),
+        _lines(view),
+    ]
+
+
+def _op_row(op: OpRow) -> dict[str, Any]:
+    return {
+        "op": op.name,
+        "category": op.category or op.kind,
+        "self ms": op.self_ms,
+        "total ms": op.total_ms,
+        "times": op.occurrences,
+        "FLOP each": op.flops,
+        "bytes each": op.bytes,
+        "annotation": op.annotation,
+        "source": op.source,
+        "program": op.module,
+    }
+
+
+def _grouped(ops: list[OpRow], by: str) -> list[dict[str, Any]]:
+    title, key = _KEYS[by]
+    groups: dict[str, dict[str, Any]] = {}
+    for op in ops:
+        row = groups.setdefault(
+            key(op) or "(none)", {title: key(op) or "(none)", "ops": 0, "self ms": 0.0, "times": 0}
+        )
+        row["ops"] += 1
+        row["self ms"] += op.self_ms
+        row["times"] += op.occurrences
+    return sorted(groups.values(), key=lambda row: -row["self ms"])
+
+
+def _roofline(view: View) -> Any:
+    environment, title = view.report.environment, "Roofline"
+    flops, size = environment.get("peak_flops_per_s"), environment.get("peak_hbm_bytes_per_s")
+    if not flops or not size:
+        reason = (
+            "The trace does not state the device's peak FLOP/s and memory bandwidth (only TPU captures do)."
+        )
+        return section(title, empty("Roofline unavailable", reason))
+    figure = roofline(view.report.ops, flops, size, view.template)
+    if figure is None:
+        reason = "The profiler states no FLOPs and bytes for these ops."
+        return section(title, empty("Roofline unavailable", reason))
+    note = "Each op by FLOP per byte and the rate it reached; the further below the line, the more time is wasted."
+    return section(
+        title, chart(figure, "roofline", "Roofline of the ops; the table above has them"), note=note
+    )
+
+
+def _lines(view: View) -> Any:
+    rows = [{"source": row.source, "ops": row.ops, "device ms": row.device_ms} for row in view.report.sources]
+    if not rows:
+        reason = "The programs carry no source lines."
+        advice = "Capture with XLA_HLO_DEBUG=1 set to have them."
+        return section("Source lines", empty("Source lines unavailable", reason, advice))
+    return section(
+        "Source lines", table("source-lines", rows), note="Device self time of the ops traced from each line."
+    )
+
+
+PAGE = Page("ops", "Ops", "Which ops the device spends its time on.", _render, keys=("by",))

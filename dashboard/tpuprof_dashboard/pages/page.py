@@ -1,0 +1,69 @@
+"""What a page is, and what it is given to show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tpuprof_dashboard.state import State, page_search, search_of
+from tpuprof_dashboard.timeline_view import around
+
+if TYPE_CHECKING:
+    from dash import Dash
+
+    from tpuprof.report.schema import Report
+    from tpuprof_dashboard.store import Details, Store
+
+
+@dataclass(frozen=True)
+class View:
+    """One run as a page sees it: the URL's state, the run's name and Report, and the store for other runs.
+
+    `details` is None on pages that do not need them.
+    """
+
+    state: State
+    name: str
+    report: Report
+    store: Store
+    details: Details | None = None
+
+    @property
+    def template(self) -> str:
+        """The figure template of the theme."""
+        return "mantine_dark" if self.state.get("theme") == "dark" else "mantine_light"
+
+    def told(self, name: str) -> Any:
+        """A section of the Report by its name, None where the Report has no such section."""
+        return getattr(self.report, name, None)
+
+    def go(self, page: str, **changes: str | None) -> str:
+        """The query of another page of this run."""
+        return page_search({**self.state, "run": self.name}, page, **changes)
+
+    def here(self, **changes: str | None) -> str:
+        """The query of this page with changes."""
+        return search_of({**self.state, "run": self.name}, **changes)
+
+    def timeline(self, host: str, start_ns: int, duration_ms: float, *, mark: bool = True) -> str:
+        """The query of the timeline around a span, which is marked."""
+        start, end = around(start_ns, duration_ms)
+        marked = f"{start_ns}-{start_ns + max(round(duration_ms * 1e6), 1)}" if mark else None
+        return self.go("timeline", host=host, start=str(start), end=str(end), mark=marked)
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page: its key in the URL, its title, one line on what it answers, and how it is made.
+
+    `keys` are the URL's parameters that change its layout. `register` adds its own callbacks.
+    """
+
+    key: str
+    title: str
+    question: str
+    render: Callable[[View], list[Any]]
+    needs_details: bool = False
+    keys: tuple[str, ...] = ()
+    register: Callable[[Dash, Store], None] | None = None

@@ -1,0 +1,33 @@
+"""All pages, in the order of the menu."""
+
+from __future__ import annotations
+
+from tpuprof_dashboard.pages import (
+    compare,
+    compiles,
+    findings,
+    hosts,
+    memory,
+    ops,
+    overview,
+    scan,
+    steps,
+    timeline,
+    transfers,
+)
+from tpuprof_dashboard.pages.page import Page
+
+PAGES: tuple[Page, ...] = (
+    overview.PAGE,
+    findings.PAGE,
+    timeline.PAGE,
+    steps.PAGE,
+    compiles.PAGE,
+    ops.PAGE,
+    transfers.PAGE,
+    memory.PAGE,
+    scan.PAGE,
+    hosts.PAGE,
+    compare.PAGE,
+)
+BY_KEY = {page.key: page for page in PAGES}

@@ -1,0 +1,178 @@
+"""Every step, and any two of them side by side."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import dash_mantine_components as dmc
+from dash import Input, Output, State, no_update
+
+from tpuprof.units import format_ms
+from tpuprof_dashboard.components.layout import chart, empty, section
+from tpuprof_dashboard.components.rows import rows_of
+from tpuprof_dashboard.components.tables import GO, table
+from tpuprof_dashboard.figures.bars import stacked_bars
+from tpuprof_dashboard.pages.page import Page, View
+from tpuprof_dashboard.state import integer, read_state, search_of
+from tpuprof_dashboard.words import bound_title, part_title
+
+if TYPE_CHECKING:
+    from dash import Dash
+
+    from tpuprof.report.schema import StepRow
+    from tpuprof_dashboard.store import Store
+
+_FIRST, _SECOND = ("#0072B2", ""), ("#D55E00", "/")
+
+
+def _render(view: View) -> list[Any]:
+    steps = view.report.steps.per_step
+    if not steps:
+        advice = "Mark steps in the training loop: `with tpuprof.step(i):`, and capture again."
+        return [empty("No steps", f"{view.report.steps.note or 'no steps were found'}.", advice)]
+    first, second = _chosen(view, steps)
+    parts = [_compared(view, steps, first, second), section("All steps", _all(view, steps))]
+    steadiness = view.told("steadiness")
+    if steadiness is not None:
+        parts.append(_outliers(view, steadiness))
+    return parts
+
+
+def _chosen(view: View, steps: list[StepRow]) -> tuple[int, int]:
+    """Positions of the two steps: those in the URL, else the one nearest the median and the slowest."""
+    median = view.report.steps.median_ms or 0.0
+    usual = min(range(len(steps)), key=lambda row: abs(steps[row].wall_ms - median))
+    slowest = max(range(len(steps)), key=lambda row: steps[row].wall_ms)
+    first, second = integer(view.state, "a"), integer(view.state, "b")
+    known = range(len(steps))
+    return first if first in known else usual, second if second in known else slowest  # type: ignore[return-value]
+
+
+def _compared(view: View, steps: list[StepRow], first: int, second: int) -> Any:
+    one, other = steps[first], steps[second]
+    names = [
+        name for name in view.report.breakdown if one.breakdown_ms.get(name) or other.breakdown_ms.get(name)
+    ]
+    before = [one.breakdown_ms.get(name, 0.0) for name in names]
+    after = [other.breakdown_ms.get(name, 0.0) for name in names]
+    figure = stacked_bars(
+        [part_title(name) for name in names],
+        [(_title(steps, first), before, *_FIRST), (_title(steps, second), after, *_SECOND)],
+        "ms",
+        view.template,
+        mode="group",
+    )
+    rows = [
+        {"part": part_title(name), "first ms": was, "second ms": is_, "difference ms": is_ - was}
+        for name, was, is_ in zip(names, before, after, strict=True)
+    ]
+    choose = dmc.Group(
+        [_select("step-a", "First step", steps, first), _select("step-b", "Second step", steps, second)]
+    )
+    return section(
+        "Two steps side by side",
+        choose,
+        dmc.Text(_difference(steps, first, second), my="sm", fw=600, id="step-difference"),
+        chart(figure, "step-pair", "Parts of the two steps; the table below has them"),
+        table("two-steps", rows),
+        note="Unasked: the step nearest the median against the slowest.",
+    )
+
+
+def _difference(steps: list[StepRow], first: int, second: int) -> str:
+    one, other = steps[first], steps[second]
+    sides = f"{_title(steps, first)} took {format_ms(one.wall_ms)}, {_title(steps, second)} {format_ms(other.wall_ms)}"
+    text = sides[0].upper() + sides[1:]
+    change = other.wall_ms - one.wall_ms
+    if first == second or not change:
+        return f"{text}."
+    sign = 1 if change > 0 else -1
+    grown = {
+        name: sign * (other.breakdown_ms.get(name, 0.0) - one.breakdown_ms.get(name, 0.0))
+        for name in [*one.breakdown_ms, *other.breakdown_ms]
+    }
+    most = max(grown, key=lambda name: grown[name], default="")
+    word = "longer" if change > 0 else "shorter"
+    return (
+        f"{text}: {format_ms(abs(change))} {word}, mostly {part_title(most)} ({format_ms(abs(grown[most]))})."
+    )
+
+
+def _title(steps: list[StepRow], row: int) -> str:
+    step = steps[row]
+    return f"step {step.index}" + (f" of {step.host}" if len({each.host for each in steps}) > 1 else "")
+
+
+def _select(select_id: str, label: str, steps: list[StepRow], chosen: int) -> Any:
+    data = [
+        {"value": str(row), "label": f"{_title(steps, row)} ({format_ms(each.wall_ms)})"}
+        for row, each in enumerate(steps)
+    ]
+    return dmc.Select(
+        id=select_id,
+        label=label,
+        data=data,
+        value=str(chosen),
+        searchable=True,
+        allowDeselect=False,
+        w=280,
+        limit=500,
+    )
+
+
+def _all(view: View, steps: list[StepRow]) -> Any:
+    rows = [
+        {
+            "step": each.index,
+            "host": each.host,
+            "wall ms": each.wall_ms,
+            "bound by": bound_title(each.bound),
+            **{part_title(name): ms for name, ms in each.breakdown_ms.items()},
+            "hidden tracing": each.tracing_hidden_ms,
+            GO: view.timeline(each.host, each.start_ns, each.wall_ms, mark=False),
+        }
+        for each in steps
+    ]
+    return table("steps", rows, go_title="timeline")
+
+
+def _outliers(view: View, steadiness: Any) -> Any:
+    rows = [
+        {**row, GO: view.timeline(each.host, each.start_ns, each.wall_ms)}
+        for each, row in zip(steadiness.outliers, rows_of(steadiness.outliers, ("start_ns",)), strict=True)
+    ]
+    drift = steadiness.drift_ms
+    text = (
+        "No trend over the run."
+        if drift is None
+        else f"From the first step to the last, steps changed by {drift:+,.3f} ms."
+    )
+    found = (
+        table("outliers", rows, go_title="timeline")
+        if rows
+        else empty("No outliers", "No step stands out from the others.")
+    )
+    return section("Steadiness", dmc.Text(text, mb="xs"), found)
+
+
+def _register(app: Dash, _store: Store) -> None:
+    @app.callback(
+        Output("url", "search", allow_duplicate=True),
+        Input("step-a", "value"),
+        Input("step-b", "value"),
+        State("url", "search"),
+        prevent_initial_call=True,
+    )
+    def choose(first: str | None, second: str | None, search: str | None) -> Any:
+        state = read_state(search)
+        if (
+            state.get("page") != "steps"
+            or not first
+            or not second
+            or (first, second) == (state.get("a"), state.get("b"))
+        ):
+            return no_update
+        return search_of(state, a=first, b=second)
+
+
+PAGE = Page("steps", "Steps", "How steps differ, and why.", _render, keys=("a", "b"), register=_register)

@@ -1,0 +1,90 @@
+"""Collectives, host offload and device-to-host reads: exposed against hidden, and how fast the link went."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tpuprof_dashboard.components.layout import chart, empty, section
+from tpuprof_dashboard.components.rows import rows_of
+from tpuprof_dashboard.components.tables import table
+from tpuprof_dashboard.figures.bars import MAX_ROWS, stacked_bars
+from tpuprof_dashboard.pages.page import Page, View
+
+if TYPE_CHECKING:
+    from tpuprof.report.schema import TransferRow
+
+_EXPOSED, _HIDDEN = ("#D55E00", "/"), ("#7FCDB5", "")
+_NAMES = {"gb_per_s_alone": "GB/s alone", "occurrences": "times"}
+_NOTE = (
+    "Exposed: the device waits for it. Hidden: it runs behind other work, and costs nothing. Times are of one device "
+    "and a step; “alone” is the rate while nothing else had the link."
+)
+
+
+def _render(view: View) -> list[Any]:
+    report = view.report
+    offload_advice = "Host offload shows as copies to memory space S(5); only TPU captures have them."
+    return [
+        _transfers(
+            view, "Collectives", "collectives", report.collectives, "No op of this run communicates.", ""
+        ),
+        _layers(view),
+        _transfers(
+            view,
+            "Host offload",
+            "offload",
+            report.offload,
+            "No op copies to or from host memory.",
+            offload_advice,
+        ),
+        _reads(view),
+    ]
+
+
+def _transfers(view: View, title: str, key: str, rows: list[TransferRow], reason: str, advice: str) -> Any:
+    if not rows:
+        return section(title, empty(f"No {title.lower()}", reason, advice))
+    ordered = sorted(rows, key=lambda row: -(row.exposed_ms_per_step + (row.hidden_ms_per_step or 0.0)))
+    names = [" · ".join(filter(None, [row.name, row.tensor or row.annotation])) for row in ordered]
+    figure = stacked_bars(
+        names,
+        [
+            ("exposed", [row.exposed_ms_per_step for row in ordered], *_EXPOSED),
+            ("hidden", [row.hidden_ms_per_step or 0.0 for row in ordered], *_HIDDEN),
+        ],
+        "ms a step",
+        view.template,
+    )
+    note = _NOTE if len(rows) <= MAX_ROWS else f"{_NOTE} The {MAX_ROWS} longest of {len(rows)} are drawn."
+    if any(row.hidden_ms_per_step is None for row in rows):
+        note += " Hidden time is unavailable where the capture has no Async XLA Ops line."
+    label = f"Exposed and hidden time of {title.lower()}; the table below has it"
+    return section(
+        title, chart(figure, f"{key}-bars", label), table(key, rows_of(ordered, names=_NAMES)), note=note
+    )
+
+
+def _layers(view: View) -> Any:
+    rows = view.told("collective_layers")
+    if not rows:
+        return None
+    return section("Collectives by layer", table("collective-layers", rows_of(rows)))
+
+
+def _reads(view: View) -> Any:
+    rows = view.report.host_reads
+    title = "Device-to-host reads"
+    if not rows:
+        return section(
+            title, empty("No reads", "No step reads a value back from the device (.item(), .cpu(), print).")
+        )
+    note = "What the training thread spent in reads, waiting for the device included, per step."
+    return section(title, table("host-reads", rows_of(rows, names=_NAMES)), note=note)
+
+
+PAGE = Page(
+    "transfers",
+    "Collectives & offload",
+    "What moves between devices and hosts, and what the device waits for.",
+    _render,
+)

@@ -1,0 +1,60 @@
+"""Serves the dashboard, and says where it is and what it exposes."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tpuprof.errors import Code, TpuprofError
+from tpuprof_dashboard.app import create_app
+from tpuprof_dashboard.security import TOKEN_PARAMETER, Guard
+from tpuprof_dashboard.store import Store
+
+
+def serve(paths: Sequence[Path], host: str, port: int, *, open_browser: bool) -> None:
+    """Serve until interrupted. Raises `TpuprofError` (`usage`) where the address cannot be served on."""
+    from werkzeug.serving import make_server
+
+    guard, store = Guard.for_host(host), Store(paths)
+    # Requests are not logged: one of them carries the token.
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    try:
+        server = make_server(host, port, create_app(store, guard).server, threaded=True)
+    except (OSError, SystemExit) as error:
+        store.close()
+        raise TpuprofError(
+            Code.USAGE,
+            f"{host}:{port}: cannot be served on ({error}).",
+            "Choose another with --host or --port.",
+        ) from error
+    address = f"http://{_written(host)}:{server.server_port}/"
+    if guard.token:
+        address += f"?{TOKEN_PARAMETER}={guard.token}"
+        _say(
+            f"whoever has this address can read these runs and upload traces: {', '.join(map(str, paths))}. "
+            "The connection is not encrypted; an SSH tunnel (ssh -L 8050:localhost:8050 HOST) is."
+        )
+    for name in store.names()[:1]:
+        store.report(name)
+    _say(f"dashboard on {address} (Ctrl-C ends it)")
+    if open_browser:
+        import webbrowser
+
+        webbrowser.open(address)
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        server.server_close()
+        store.close()
+
+
+def _written(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _say(text: str) -> None:
+    print(f"tpuprof: {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,36 @@
+"""The page's whole state, kept in the URL's query so that a view can be shared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import parse_qsl, urlencode
+
+# What stays when the page changes; all else belongs to one page.
+_SHARED = ("run", "theme")
+# A query longer than this is no link of ours (characters).
+_LONGEST = 8_192
+
+State = dict[str, str]
+
+
+def read_state(search: str | None) -> State:
+    """The parameters of a URL's query; of repeated ones the last."""
+    return dict(parse_qsl((search or "").removeprefix("?")[:_LONGEST]))
+
+
+def search_of(state: Mapping[str, str], **changes: str | None) -> str:
+    """The query of a state with changes; None removes a parameter."""
+    merged = {**state, **changes}
+    return "?" + urlencode({key: value for key, value in merged.items() if value})
+
+
+def page_search(state: Mapping[str, str], page: str, **changes: str | None) -> str:
+    """The query of another page of the same run and theme."""
+    kept = {key: state[key] for key in _SHARED if key in state}
+    return search_of({"page": page, **kept}, **changes)
+
+
+def integer(state: Mapping[str, str], key: str) -> int | None:
+    """A parameter as an integer, None where it is absent or none."""
+    text = state.get(key, "")
+    return int(text) if text.removeprefix("-").isdecimal() and len(text) < 20 else None

@@ -1,0 +1,93 @@
+"""What the model's terms are called on screen, and how values that cannot be told are shown."""
+
+from __future__ import annotations
+
+from tpuprof.model.attribution import USER_PREFIX
+
+UNAVAILABLE = "unavailable"
+
+_PARTS = {
+    "compute": "Compute",
+    "collective_exposed": "Exposed collectives",
+    "offload_exposed": "Exposed host offload",
+    "infeed_outfeed": "Infeed and outfeed",
+    "other_device": "Other device work",
+    "tracing": "Exposed tracing",
+    "compile": "Compiling",
+    "input_wait": "Input wait",
+    "host_to_device": "Host-to-device copies",
+    "device_to_host_sync": "Device-to-host reads",
+    "dispatch": "Dispatch",
+    "unknown": "Idle, not explained",
+    # what lanes of the timeline hold besides
+    "step": "Step",
+    "program": "Program",
+    "loop or call": "Loop or call",
+    "host event": "Host event",
+    "annotation": "Annotation",
+}
+# What each part is, for those who meet the term here for the first time.
+_DEFINITIONS = {
+    "compute": "The device runs ops.",
+    "collective_exposed": "The device waits for communication that no computation hides.",
+    "offload_exposed": "The device waits for copies to or from host memory.",
+    "infeed_outfeed": "The device waits for infeed or outfeed.",
+    "other_device": "The device is inside a program, and no op accounts for the time.",
+    "tracing": "The device idles while Python traces the next graph.",
+    "compile": "The device idles while XLA compiles.",
+    "input_wait": "The device idles while the host waits for the next batch.",
+    "host_to_device": "The device idles while data is copied to it.",
+    "device_to_host_sync": "The device idles while the host reads values back (.item(), print, .cpu()).",
+    "dispatch": "The device idles while the host hands work over.",
+    "unknown": "The device idles, and nothing in the trace says why.",
+}
+_BOUNDS = {
+    "tracing": "Tracing-bound",
+    "device": "Device-bound",
+    "compile": "Compile-bound",
+    "input": "Input-bound",
+    "sync": "Sync-bound",
+    "offload": "Offload-bound",
+    "collective": "Collective-bound",
+    "dispatch": "Dispatch-bound",
+    "unknown": "Unknown",
+}
+STATUS_TITLES = {
+    "failed": "To fix",
+    "passed": "Passed",
+    "not_applicable": "Not applicable",
+    "unavailable": "Could not be checked",
+    "error": "The check itself failed",
+}
+
+
+def part_title(part: str) -> str:
+    """The title of a part of the breakdown; the user's annotations go by their own names."""
+    return _PARTS.get(part) or part.removeprefix(USER_PREFIX)
+
+
+def part_definition(part: str) -> str:
+    """One sentence on what a part is."""
+    if part.startswith(USER_PREFIX):
+        return "The device idles while the host is in this annotation of yours."
+    return _DEFINITIONS.get(part, "")
+
+
+def bound_title(bound: str) -> str:
+    """`tracing` as `Tracing-bound`."""
+    return _BOUNDS.get(bound, bound)
+
+
+def plain(text: str) -> str:
+    """Text for plotly, whose labels and hovers read some HTML and templates: both made harmless."""
+    for old, new in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("%{", "% {")):
+        text = text.replace(old, new)
+    return text
+
+
+def short(text: str, most: int = 80) -> str:
+    """A text cut in its middle to `most` characters."""
+    if len(text) <= most:
+        return text
+    head = (most - 1) * 2 // 3
+    return f"{text[:head]}…{text[-(most - 1 - head) :]}"

@@ -1,0 +1,140 @@
+"""A dashboard served to a real Chromium."""
+
+import shutil
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.builders import TraceBuilder, op
+
+pytest.importorskip("dash")
+
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+# Names a trace may hold to attack whoever looks at it.
+HOSTILE = [
+    "<img src=x onerror=alert(1)>%{y}",
+    "<script>alert(2)</script>",
+    '<a href="javascript:alert(3)">click</a>',
+    "[x](javascript:alert(4))",
+    "<b>bold</b>",
+]
+
+
+def hostile_trace():
+    """Three steps whose annotations, ops, programs, categories and sources are all hostile."""
+    trace = TraceBuilder()
+    python = trace.host().line("python")
+    modules, ops = trace.tpu(0).line("XLA Modules"), trace.tpu(0).line("XLA Ops")
+    for number in range(3):
+        start = 1000 * number
+        python.event("train", start, 900, _r=1, step_num=number)
+        python.event("StepMarker", start + 800, 50)
+        modules.event(f"{HOSTILE[1]}({number})", start, 300)
+        for row, name in enumerate(HOSTILE):
+            python.event(name, start + 100 * row, 90, tpuprof="annotation", traced_ops=0)
+            facts = {"hlo_category": name, "source": f"{name}.py:1", "tf_op": f"{name}/{name}"}
+            ops.event(start=start + 50 * row, duration=40, name=name, display=name, facts=facts)
+    return trace
+
+
+def training_trace(steps=4, step_us=1000):
+    """Steps of tracing and device work in equal parts, with one long step."""
+    trace = TraceBuilder()
+    python = trace.host().line("python")
+    at = 0
+    for number in range(steps):
+        wall = step_us * (3 if number == 2 else 1)
+        python.event("train", at, wall, _r=1, step_num=number)
+        trace.tpu(0).line("XLA Modules").event("step(7)", at, step_us // 2)
+        trace.tpu(0).line("XLA Ops").event(start=at, duration=step_us // 2, **op("fusion.1"))
+        at += wall
+    return trace
+
+
+def empty_trace():
+    """A device that ran one program, and nothing else."""
+    trace = TraceBuilder()
+    trace.tpu(0).line("XLA Modules").event("f(1)", 0, 10)
+    return trace
+
+
+@contextmanager
+def served(store, guard=None, tab=None):
+    """The address of an app over a store. A tab given leaves the page before the server ends."""
+    from tpuprof_dashboard.app import create_app
+    from werkzeug.serving import make_server
+
+    server = make_server("127.0.0.1", 0, create_app(store, guard).server, threaded=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/"
+    finally:
+        if tab is not None:
+            tab.goto("about:blank")
+        server.shutdown()
+        store.close()
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Chromium, Debian's or Chrome."""
+    sync_api = pytest.importorskip("playwright.sync_api")
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("no Chromium on this machine (Debian: apt-get install chromium)")
+    with sync_api.sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+        # One context for all tests: its cache spares loading the page's scripts anew each time.
+        yield running.new_context(viewport={"width": 1280, "height": 1000})
+        running.close()
+
+
+@pytest.fixture
+def tab(browser):
+    """A page that notes console errors, dialogs and requests to other sites; the test fails if there are any."""
+    page = browser.new_page()
+    page.set_default_timeout(20_000)
+    problems = []
+
+    def heard(message):
+        if message.type == "error" or "AG Grid" in message.text:
+            problems.append(message.text)
+
+    def asked(request):
+        if "127.0.0.1" not in request.url and request.url.startswith("http"):
+            problems.append(f"asked another site: {request.url}")
+
+    page.on("console", heard)
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("dialog", lambda dialog: (problems.append("a dialog opened"), dialog.dismiss()))
+    page.on("request", asked)
+    page.problems = problems
+    yield page
+    page.close()
+    assert problems == []
+
+
+def open_page(tab, address, query=""):
+    """Go to a page and wait until it shows its run."""
+    tab.goto(address + query)
+    tab.wait_for_selector("#page > *")
+    tab.wait_for_selector("#loading", state="detached")
+    tab.wait_for_load_state("networkidle")
+
+
+def screenshot(tab, name):
+    """Keep a screenshot in the folder of artifacts."""
+    folder = Path(__file__).parents[2] / "artifacts" / "dashboard"
+    folder.mkdir(parents=True, exist_ok=True)
+    tab.wait_for_timeout(400)  # charts and tables fade in; only the picture waits for it
+    tab.screenshot(path=folder / f"{name}.png", full_page=True)

@@ -1,0 +1,109 @@
+"""Findings in a real Chromium: ranked, opened, filtered, and led from to the timeline."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.dashboard.conftest import HOSTILE, open_page, screenshot, served, training_trace
+from tpuprof.report.schema import Evidence, Finding, Fix, Savings
+
+pytest.importorskip("dash")
+
+
+def findings():
+    return [
+        Finding(
+            rule="small-one",
+            category="input",
+            status="failed",
+            title="Loading is slow",
+            why="The loader is behind.",
+            severity=0.1,
+            savings=Savings(0.05, 0.1, "bound"),
+        ),
+        Finding(
+            rule="big-one",
+            category="tracing",
+            status="failed",
+            title="The graph is traced anew each step",
+            why="Nothing changes between steps.",
+            severity=0.5,
+            savings=Savings(0.4, 0.5, "counterfactual"),
+            confidence="high",
+            evidence=[Evidence("the long step", 3.0, "ms", "x", 2, 2_000_000, 3.0, f"{HOSTILE[0]}.py:3")],
+            fix=Fix("Keep the graph.", HOSTILE[1], "compiled = keep(graph)", "rules/big-one.md"),
+        ),
+        Finding("fine", "compile", "passed", "No recompiles", "Every graph was compiled once."),
+        Finding(
+            "cannot",
+            "memory",
+            "unavailable",
+            "Memory",
+            "Peak against capacity.",
+            reason="the trace has no memory",
+        ),
+    ]
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    from tpuprof_dashboard.store import Store
+
+    import tpuprof.analyse as analyse
+
+    original = analyse.report_of
+    path = training_trace().write(tmp_path_factory.mktemp("training") / "x.xplane.pb")
+    with pytest.MonkeyPatch.context() as patch, served(Store([path])) as url:
+        patch.setattr(analyse, "report_of", lambda run: replace(original(run), findings=findings()))
+        yield url
+
+
+def test_the_first_screen_ranks_findings_by_what_they_save(tab, address):
+    open_page(tab, address)
+    text = tab.inner_text("#page")
+    assert text.index("The graph is traced anew") < text.index("Loading is slow")
+    assert "saves 400 µs to 500 µs a step" in text
+    assert "No recompiles" not in text
+    screenshot(tab, "overview-findings-light")
+
+
+def test_a_finding_opens_to_evidence_and_fix_and_predicts_the_step(tab, address):
+    open_page(tab, address, "?page=findings")
+    tab.get_by_role("button", name="The graph is traced anew").click()
+    tab.get_by_text("compiled = keep(graph)").wait_for()
+    text = tab.inner_text("#page")
+    assert "the median step of 1.00 ms would take 500 µs to 600 µs" in text
+    assert HOSTILE[1] in text
+    assert f"{HOSTILE[0]}.py:3" in text
+    screenshot(tab, "findings-open-light")
+
+
+def test_evidence_leads_to_its_place_in_the_timeline(tab, address):
+    open_page(tab, address, "?page=findings")
+    tab.get_by_role("button", name="The graph is traced anew").click()
+    tab.get_by_role("link", name="show in timeline").click()
+    tab.wait_for_selector("#timeline .main-svg >> nth=0")
+    assert "page=timeline" in tab.url
+    assert "mark=2000000-5000000" in tab.url
+    low, high = tab.evaluate("document.querySelector('#timeline .js-plotly-plot').layout.xaxis.range")
+    assert low < 2 < 5 < high
+    assert high - low < 6
+    tab.get_by_text("evidence", exact=True).wait_for()
+    screenshot(tab, "timeline-evidence-light")
+
+
+def test_what_passed_or_could_not_be_checked_is_closed_with_its_reason(tab, address):
+    open_page(tab, address, "?page=findings")
+    assert not tab.get_by_text("the trace has no memory", exact=True).first.is_visible()
+    tab.get_by_role("button", name="Could not be checked (1)").click()
+    tab.get_by_role("button", name="Memory").click()
+    assert tab.get_by_text("the trace has no memory", exact=True).first.is_visible()
+
+
+def test_findings_are_filtered_by_category_in_the_address(tab, address):
+    open_page(tab, address, "?page=findings&category=input")
+    text = tab.inner_text("#page")
+    assert "1 to fix in input" in text
+    assert "The graph is traced anew" not in text
+    tab.get_by_role("link", name="all categories").click()
+    tab.get_by_text("2 to fix", exact=True).wait_for()

@@ -1,0 +1,188 @@
+"""Every page in a real Chromium: it opens, shows its main claim, and survives runs with nothing or hostile names in it."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.dashboard.conftest import (
+    HOSTILE,
+    empty_trace,
+    hostile_trace,
+    open_page,
+    screenshot,
+    served,
+    training_trace,
+)
+
+pytest.importorskip("dash")
+SAMPLES = Path(__file__).parents[2] / "sample_traces"
+RECOMPILE = str(SAMPLES / "recompile_shapes")
+FSDP = str(SAMPLES / "decoder_fsdpv2")
+CLAIMS = {
+    "overview": "Compile-bound",
+    "findings": "No findings",
+    "timeline": "Longest events of the window",
+    "steps": "mostly Compiling",
+    "compiles": "an input changed",
+    "ops": "Device time",
+    "transfers": "No op of this run communicates",
+    "memory": "Memory unavailable",
+    "scan": "No loops",
+    "hosts": "One host",
+    "compare": "Compare with",
+}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    return {
+        "recompile": SAMPLES / "recompile_shapes",
+        "fsdp": SAMPLES / "decoder_fsdpv2",
+        "offload": SAMPLES / "predicted_decoder_offload",
+        "hostile": hostile_trace().write(folder / "hostile" / "x.xplane.pb"),
+        "empty": empty_trace().write(folder / "empty" / "x.xplane.pb"),
+        "training": training_trace().write(folder / "training" / "x.xplane.pb"),
+    }
+
+
+@pytest.fixture(scope="module")
+def address(runs):
+    from tpuprof_dashboard.store import Store
+
+    with served(Store(list(runs.values()))) as url:
+        yield url
+
+
+def test_every_page_has_a_claim_to_check():
+    from tpuprof_dashboard.pages.registry import PAGES
+
+    assert [page.key for page in PAGES] == list(CLAIMS)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("page", CLAIMS)
+def test_a_page_shows_its_main_claim(tab, address, page, theme):
+    open_page(tab, address, f"?page={page}&run={RECOMPILE}&theme={theme}")
+    assert CLAIMS[page] in tab.inner_text("#page")
+    assert tab.locator("html").get_attribute("data-mantine-color-scheme") == theme
+    screenshot(tab, f"{page}-{theme}")
+
+
+@pytest.mark.parametrize("run", ["empty", "hostile"])
+def test_pages_survive_odd_runs(tab, address, runs, run):
+    for page in CLAIMS:
+        open_page(tab, address, f"?page={page}&run={runs[run]}")
+        text = tab.inner_text("#page")
+        assert text.strip(), page
+        assert "cannot be shown" not in text, page
+        # Names are text wherever they stand: none became an element.
+        bad = "#page img, #page script, #page a[href^='javascript' i], #page b"
+        assert tab.locator(bad).count() == 0, page
+
+
+def test_hovers_and_labels_of_charts_show_hostile_names_as_text(tab, address, runs):
+    open_page(tab, address, f"?page=timeline&run={runs['hostile']}")
+    box = tab.locator("#timeline .nsewdrag").first.bounding_box()
+    seen = set()
+    for row in range(2, 60):
+        tab.mouse.move(box["x"] + box["width"] * 0.04, box["y"] + box["height"] * row / 60)
+        hover = tab.locator("#timeline .hoverlayer")
+        seen.update(name for name in HOSTILE if name.replace("%{", "% {") in hover.text_content())
+        assert tab.locator("#timeline a, #timeline img, #timeline script").count() == 0
+    assert seen
+    assert tab.problems == []
+
+
+@pytest.mark.parametrize("page", ["overview", "steps"])
+def test_the_legend_of_a_chart_shows_hostile_names_as_text(tab, address, runs, page):
+    open_page(tab, address, f"?page={page}&run={runs['hostile']}")
+    assert tab.locator("#page svg a, #page svg image[href='x']").count() == 0
+
+
+def test_a_table_exports_csv(tab, address):
+    open_page(tab, address, f"?page=steps&run={RECOMPILE}")
+    with tab.expect_download() as download:
+        tab.get_by_role("button", name="CSV").last.click()
+    assert download.value.suggested_filename == "steps.csv"
+    lines = Path(download.value.path()).read_text().splitlines()
+    assert len(lines) == 7
+    assert "wall ms" in lines[0]
+
+
+def test_the_menu_and_the_run_lead_elsewhere_and_back(tab, address):
+    open_page(tab, address, f"?run={RECOMPILE}&theme=dark")
+    tab.get_by_role("link", name="Ops").click()
+    tab.wait_for_url("**page=ops**")
+    tab.get_by_text("Device time", exact=True).wait_for()
+    assert "theme=dark" in tab.url
+    tab.go_back()
+    tab.wait_for_selector("#verdict")
+    tab.get_by_role("textbox", name="Run").click()
+    tab.get_by_role("option", name=FSDP).click()
+    tab.wait_for_selector("#verdict:has-text('Collective-bound')")
+    assert "decoder_fsdpv2" in tab.url
+
+
+def test_the_theme_is_kept_in_the_address(tab, address):
+    open_page(tab, address, f"?run={RECOMPILE}")
+    tab.get_by_label("Dark").press("Space")
+    tab.wait_for_selector("html[data-mantine-color-scheme=dark]")
+    assert "theme=dark" in tab.url
+    # Tables and charts follow.
+    assert tab.locator("#themed").get_attribute("data-ag-theme-mode") == "dark"
+
+
+def test_pages_are_reached_with_the_keyboard(tab, address):
+    open_page(tab, address, f"?run={RECOMPILE}")
+    tab.keyboard.press("Tab")
+    assert tab.evaluate("document.activeElement.textContent") == "Skip to the page"
+    for _ in range(20):
+        tab.keyboard.press("Tab")
+        if tab.evaluate("document.activeElement.textContent") == "Steps":
+            break
+    tab.keyboard.press("Enter")
+    tab.wait_for_url("**page=steps**")
+
+
+def test_a_step_opens_in_the_timeline(tab, address):
+    open_page(tab, address, f"?page=steps&run={RECOMPILE}")
+    tab.get_by_role("link", name="timeline").nth(3).click()
+    tab.wait_for_selector("#timeline .main-svg >> nth=0")
+    assert "start=" in tab.url
+
+
+def test_two_steps_in_the_address_are_compared(tab, address):
+    open_page(tab, address, f"?page=steps&run={RECOMPILE}&a=3&b=0")
+    assert "Step 7 took" in tab.inner_text("#step-difference")
+    assert "shorter, mostly Compiling" in tab.inner_text("#step-difference")
+
+
+def test_compare_says_first_what_is_unlike(tab, address):
+    open_page(tab, address, f"?page=compare&run={RECOMPILE}&with={FSDP}")
+    tab.wait_for_selector("#comparison")
+    tab.wait_for_selector("#unlike")
+    text = tab.inner_text("#page")
+    assert "device_count" in text
+    assert text.index("What differs in how they ran") < text.index("Side by side")
+    assert "Collective-bound" in text
+    screenshot(tab, "compare-two-light")
+
+
+def test_a_predicted_run_says_so_wherever_it_opens(tab, address, runs):
+    open_page(tab, address, f"?run={runs['offload']}")
+    assert "Predicted, not measured" in tab.inner_text("#verdict")
+    open_page(tab, address, f"?page=transfers&run={runs['offload']}")
+    assert "Predicted" in tab.inner_text("#page")
+    screenshot(tab, "transfers-offload-light")
+
+
+def test_an_unknown_run_is_refused_without_its_path_being_read(tab, address):
+    open_page(tab, address, "?run=/etc/passwd")
+    assert "no such run here" in tab.inner_text("#failure")
+
+
+def test_a_run_without_steps_says_what_to_do(tab, address, runs):
+    open_page(tab, address, f"?run={runs['empty']}")
+    assert "No steps to draw" in tab.inner_text("#page")
+    assert "unavailable" in tab.inner_text("#page")

@@ -1,0 +1,138 @@
+"""Runs come and go: reading in the background, watched folders, uploads, bounded memory."""
+
+import os
+import time
+
+import pytest
+
+from tests.dashboard.conftest import HOSTILE, open_page, served, training_trace
+
+pytest.importorskip("dash")
+from tpuprof_dashboard import store as stores
+from tpuprof_dashboard.store import Failure, Loading, Store
+
+from tpuprof.report.schema import Report
+
+
+def ready(store, name, ask="report"):
+    """What the store says of a run once it has been read."""
+    until = time.monotonic() + 60
+    while isinstance(found := getattr(store, ask)(name), Loading):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    return found
+
+
+@pytest.fixture
+def folder(tmp_path):
+    training_trace().write(tmp_path / "logs" / "first" / "plugins" / "profile" / "a" / "x.xplane.pb")
+    return tmp_path / "logs"
+
+
+def test_a_run_is_read_without_the_asker_waiting(folder):
+    store = Store([folder])
+    name = store.names()[0]
+    assert isinstance(store.report(name), Loading)
+    assert isinstance(ready(store, name), Report)
+    store.close()
+
+
+def test_a_logdir_has_a_run_for_each_capture(folder):
+    training_trace(5).write(folder / "second" / "plugins" / "profile" / "b" / "x.xplane.pb")
+    store = Store([folder])
+    assert [name.rsplit("/", 1)[1] for name in store.names()] == ["a", "b"]
+    assert [ready(store, name).steps.count for name in store.names()] == [4, 5]
+    store.close()
+
+
+def test_one_capture_goes_by_the_path_it_was_given_by(folder):
+    store = Store([folder])
+    assert store.names() == [str(folder)]
+    store.close()
+
+
+def test_a_file_that_has_changed_is_read_again(folder):
+    store = Store([folder])
+    name = store.names()[0]
+    assert ready(store, name).steps.count == 4
+    path = training_trace(6).write(next(folder.rglob("x.xplane.pb")))
+    os.utime(path, (1, 1))
+    assert ready(store, name).steps.count == 6
+    store.close()
+
+
+def test_a_failed_run_says_why_and_is_read_again_when_it_changes(folder):
+    path = next(folder.rglob("x.xplane.pb"))
+    good = path.read_bytes()
+    path.write_bytes(good[: len(good) // 2])
+    store = Store([path])
+    assert isinstance(ready(store, str(path)), Failure)
+    path.write_bytes(good)
+    assert isinstance(ready(store, str(path)), Report)
+    store.close()
+
+
+def test_the_least_recently_used_run_leaves_first(tmp_path, monkeypatch):
+    monkeypatch.setattr(stores, "MAX_REPORTS", 2)
+    paths = [training_trace(4 + n).write(tmp_path / str(n) / "x.xplane.pb") for n in range(3)]
+    store = Store(paths)
+    first, second, third = store.names()
+    ready(store, first), ready(store, second), ready(store, first), ready(store, third)
+    assert isinstance(store.report(first), Report)
+    assert isinstance(store.report(second), Loading)
+    store.close()
+
+
+def test_details_hold_every_lane(folder):
+    store = Store([folder])
+    details = ready(store, store.names()[0], "details")
+    titles = [lane.title for lane in details.hosts["x"].lanes]
+    assert titles == ["Steps", "Time went to", "TPU:0 programs", "TPU:0 ops", "python"]
+    store.close()
+
+
+def test_uploads_are_removed_at_the_end(tmp_path):
+    store = Store([])
+    name = store.upload("../../etc/x.xplane.pb", training_trace().to_bytes())
+    assert name == "upload 1: x.xplane.pb"
+    path = store.path(name)
+    assert isinstance(ready(store, name), Report)
+    store.close()
+    assert not path.exists()
+
+
+def test_a_new_run_of_a_watched_folder_appears(tab, tmp_path):
+    logdir = tmp_path / "logs"
+    logdir.mkdir()
+    with served(Store([logdir]), tab=tab) as address:
+        tab.goto(address)
+        tab.wait_for_selector("#waiting")
+        training_trace().write(logdir / "new" / "x.xplane.pb")
+        tab.wait_for_selector("#verdict")
+        assert str(logdir) in tab.get_by_role("textbox", name="Run").input_value()
+
+
+def test_an_uploaded_trace_opens(tab, folder):
+    with served(Store([folder]), tab=tab) as address:
+        open_page(tab, address)
+        file = {
+            "name": f"{HOSTILE[0]}.xplane.pb".replace("/", ""),
+            "mimeType": "",
+            "buffer": training_trace(6).to_bytes(),
+        }
+        tab.locator("#upload input").set_input_files(file)
+        tab.wait_for_url("**run=upload**")
+        tab.wait_for_selector("#page:has-text('6 steps')")
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"no trace at all", b"\x0a\xff\xff\xff\xff\x0f broken", b"\x1f\x8b broken"]
+)
+def test_a_bad_upload_says_what_is_wrong(tab, folder, data):
+    with served(Store([folder]), tab=tab) as address:
+        open_page(tab, address)
+        tab.locator("#upload input").set_input_files({"name": "bad.pb", "mimeType": "", "buffer": data})
+        tab.wait_for_selector("#failure, #notice > *")
+        text = tab.inner_text("main, #frame")
+        assert "bad.pb" in text
+        assert "Traceback" not in text
