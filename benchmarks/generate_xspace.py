@@ -24,6 +24,7 @@ from tpuprof.decode import xplane_pb2
 
 DEVICES = 4
 OPS = 1_500  # XLA Ops a device and step, as in a step of a mid-sized decoder
+SHAPES = 40  # different ones in the program
 TRANSFERS = 60  # Async XLA Ops a device and step
 POOL_THREADS = 24
 POOL_EVENTS = 40  # events a pool thread and step
@@ -210,7 +211,7 @@ def _device_head(index: int) -> bytes:
     _add_stat(plane.stats.add(), "peak_hbm_bw_gigabytes_per_second", 1640.0)
     for row in range(OPS):
         opcode = "while" if row == 1 else "copy-start" if row % 20 == 2 else "fusion"
-        shape = f"bf16[8,{row + 1},1024]{{2,1,0:T(8,128)(2,1)}}"
+        shape = f"bf16[8,{row % SHAPES * 64 + 64},1024]{{2,1,0:T(8,128)(2,1)}}"
         meta = plane.event_metadata[row + 1]
         meta.id, meta.display_name = row + 1, f"{opcode}.{row}".encode()
         meta.name = f"%{opcode}.{row} = {shape} {opcode}({shape} %param.{row}, {shape} %copy.{row})".encode()

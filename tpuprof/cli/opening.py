@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,6 +61,8 @@ def _kept(path: Path, use_cache: bool) -> tuple[str, str | None]:
 def _analysed(path: Path, entry: str) -> tuple[Report, str]:
     from tpuprof.cli.progress import working
 
+    # numpy's linear algebra is not used; its threads would only spin while they wait.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     with working(f"analysing {path}"):
         from tpuprof.analyse import analyse_run
         from tpuprof.report.as_json import to_json

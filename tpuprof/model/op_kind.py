@@ -38,6 +38,7 @@ class OpKind(IntEnum):
     CONTAINER = 4
 
 
+@lru_cache(maxsize=16_384)
 def opcode(long_name: str, short_name: str) -> str:
     """The HLO opcode of an op, from its full HLO line, else from its name without number (`dot.12` is `dot`)."""
     found = _OPCODE.search(long_name) if " = " in long_name else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import is_dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -14,15 +15,17 @@ _LINES_TO_DEPTH = 2
 
 def to_json(report: Report) -> str:
     """The report as JSON, a line a key or table row; numbers that are not finite do not occur."""
-    return _text(report.to_dict(), 0) + "\n"
+    return _text(report.sections(), 0) + "\n"
 
 
 def _text(value: Any, depth: int) -> str:
     # Python writes indented JSON in Python, all else natively: rows are written whole, so natively.
+    if is_dataclass(value):
+        value = vars(value)
     if isinstance(value, dict) and value and depth < _LINES_TO_DEPTH:
         lines = [f"{_dumps(key)}: {_text(each, depth + 1)}" for key, each in value.items()]
         return _bracketed("{", lines, "}", depth)
-    if isinstance(value, list) and value and isinstance(value[0], dict):
+    if isinstance(value, list) and value and (isinstance(value[0], dict) or is_dataclass(value[0])):
         return _bracketed("[", [_dumps(each) for each in value], "]", depth)
     return _dumps(value)
 
@@ -33,4 +36,4 @@ def _bracketed(opening: str, lines: list[str], closing: str, depth: int) -> str:
 
 
 def _dumps(value: Any) -> str:
-    return json.dumps(value, allow_nan=False)
+    return json.dumps(value, allow_nan=False, default=vars)

@@ -345,10 +345,15 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON-ready dictionaries, `schema` first."""
-        plain = _plain(self)
-        for row in plain["offload"]:
-            row["direction"] = row.pop("kind")
-        return {"schema": plain.pop("schema"), **plain}
+        plain: dict[str, Any] = _plain(self.sections())
+        return plain
+
+    def sections(self) -> dict[str, Any]:
+        """The report's fields as the JSON has them, `schema` first: their rows are still dataclasses."""
+        offload = [{**vars(row), "direction": row.kind} for row in self.offload]
+        for row in offload:
+            del row["kind"]
+        return {"schema": self.schema, **vars(self), "offload": offload}
 
 
 def _plain(value: Any) -> Any:

@@ -10,6 +10,7 @@ Where only the device's programs mark the steps, its work and its idle time are 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 
 from tpuprof.model import attribution as part
@@ -84,6 +85,17 @@ def _length(work: Work, change: Change) -> float:
     return sum(ps * change.device.get(name, 1.0) for name, ps in work.parts.items())
 
 
+@dataclass(slots=True)
+class _Piece:
+    """What the host does next: for how long, or (`ended`) until which work has ended, and `wake` (ps) more."""
+
+    start: int
+    cut: int
+    length: float
+    ended: int | None
+    wake: int
+
+
 class _Clock:
     """The state of a replay: what time it is on the host, when the device is free, when each piece ended."""
 
@@ -96,24 +108,19 @@ class _Clock:
         self.work = timeline.work
         self.locking = _locking_cuts(timeline) if timeline.locks else frozenset()
         self.cut = -1
-        self.kept = [
-            (each, _factor(each, change, longest))
-            for longest in [_longest_cuts(timeline.stretches)]
-            for each in timeline.stretches
-            if change.steps is None or each.step in change.steps
-        ]
+        self.pieces = _pieces(timeline, change)
 
     def play(self) -> float:
         """Replay the window once more; returns the host's time at its end (ps)."""
         base, launched = len(self.ends), 0
-        for stretch, factor in self.kept:
-            while launched < len(self.work) and self.work[launched].launch < stretch.start:
+        for piece in self.pieces:
+            while launched < len(self.work) and self.work[launched].launch < piece.start:
                 launched = self._skip_or_launch(launched)
-            while launched < len(self.work) and self.work[launched].launch == stretch.start:
+            while launched < len(self.work) and self.work[launched].launch == piece.start:
                 self._launch(self.work[launched])
                 launched += 1
-            self._enter(stretch.cut)
-            self._spend(stretch, factor, base)
+            self._enter(piece.cut)
+            self._spend(piece, base)
         for each in self.work[launched:]:
             self._launch(each)
         return self.host
@@ -126,7 +133,7 @@ class _Clock:
 
     def _skip_or_launch(self, row: int) -> int:
         """Work launched in a step that is left out is left out too; what was launched before the window is not."""
-        if self.change.steps is not None and self.work[row].launch >= self.kept[0][0].start:
+        if self.change.steps is not None and self.work[row].launch >= self.pieces[0].start:
             self.ends.append(self.free)
         else:
             self._launch(self.work[row])
@@ -141,30 +148,50 @@ class _Clock:
         self.free = begun + _length(work, self.change)
         self.ends.append(self.free)
 
-    def _spend(self, stretch: Stretch, factor: float, base: int) -> None:
-        length = stretch.end - stretch.start
-        if stretch.kind not in BLOCKING:
-            self.host += length * factor
-            return
-        if factor == 0.0:
-            return
-        ended = self._ended_in(stretch)
-        if ended is None or base + ended >= len(self.ends):
-            self.host += length * factor
-            return
-        after = min(stretch.end - self.work[ended].end, WAKE_PS)
-        self.host = max(self.host, self.ends[base + ended]) + max(after, 0)
+    def _spend(self, piece: _Piece, base: int) -> None:
+        if piece.ended is None or base + piece.ended >= len(self.ends):
+            self.host += piece.length
+        else:
+            self.host = max(self.host, self.ends[base + piece.ended]) + piece.wake
 
-    def _ended_in(self, stretch: Stretch) -> int | None:
-        """The last piece of work that ended while the host waited, None where none did."""
-        low, high = 0, len(self.work)
-        while low < high:
-            middle = (low + high) // 2
-            if self.work[middle].end <= stretch.end:
-                low = middle + 1
-            else:
-                high = middle
-        return low - 1 if low and self.work[low - 1].end > stretch.start else None
+
+def _pieces(timeline: Timeline, change: Change) -> list[_Piece]:
+    """What the host does with this change made; work without a launch in between is one piece."""
+    longest = _longest_cuts(timeline.stretches)
+    launches = {each.launch for each in timeline.work}
+    ends = [each.end for each in timeline.work]
+    factors: dict[tuple[str, frozenset[str], bool, bool], float] = {}
+    pieces: list[_Piece] = []
+    until = -1
+    for each in timeline.stretches:
+        if change.steps is not None and each.step not in change.steps:
+            continue
+        alike = (each.kind, each.marks, each.cut < 0, each.cut in longest)
+        if alike not in factors:
+            factors[alike] = _factor(each, change, longest)
+        length = (each.end - each.start) * factors[alike]
+        ended = _ended_in(each, ends) if each.kind in BLOCKING and factors[alike] else None
+        last = pieces[-1] if pieces else None
+        if (
+            last is not None
+            and last.ended is None
+            and ended is None
+            and last.cut == each.cut
+            and until == each.start
+            and each.start not in launches
+        ):
+            last.length += length
+        else:
+            wake = max(min(each.end - ends[ended], WAKE_PS), 0) if ended is not None else 0
+            pieces.append(_Piece(each.start, each.cut, length, ended, wake))
+        until = each.end
+    return pieces
+
+
+def _ended_in(stretch: Stretch, ends: list[int]) -> int | None:
+    """The last piece of work that ended while the host waited, None where none did."""
+    row = bisect_right(ends, stretch.end) - 1
+    return row if row >= 0 and ends[row] > stretch.start else None
 
 
 def _factor(stretch: Stretch, change: Change, longest: frozenset[int]) -> float:

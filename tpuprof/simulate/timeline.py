@@ -6,8 +6,10 @@ All times are int64 ps from the run's origin.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from tpuprof.model import attribution as part
 from tpuprof.model.device import DeviceActivity
@@ -37,8 +39,7 @@ _KIND = {
 }
 
 
-@dataclass(frozen=True)
-class Stretch:
+class Stretch(NamedTuple):
     """A stretch of the training thread's time: its kind, the marks it lies in, the step's row, which graph cut.
 
     `cut` numbers the graph cuts of the trace, -1 outside any.
@@ -110,6 +111,7 @@ def _stretches(
     start = points[:-1]
     kind = _first_layer(start, [span for _, span in layers])
     inside = {name: contains(span, start) for name, span in marks.items()}
+    marks_of = _mark_sets(inside, len(start))
     cut = _span_row(marks.get(GRAPH_CUT, EMPTY), start)
     step = np.searchsorted(steps.start, start, "right") - 1
     hidden = contains(without, start)
@@ -117,18 +119,28 @@ def _stretches(
     first = np.flatnonzero(keep)
     bounds = [*start[first].tolist(), end]
     names = [*(name for name, _ in layers), OTHER]
+    # One a column, not an element of each at a time: a long trace has a hundred thousand stretches.
+    columns = (hidden, kind, marks_of, step, cut)
+    rows = zip(bounds[:-1], bounds[1:], *(column[first].tolist() for column in columns), strict=True)
     return [
-        Stretch(
-            start=bounds[position],
-            end=bounds[position + 1],
-            kind=names[kind[row]],
-            marks=frozenset(name for name, hit in inside.items() if hit[row]),
-            step=int(step[row]),
-            cut=int(cut[row]),
-        )
-        for position, row in enumerate(first.tolist())
-        if not hidden[row]
+        Stretch(begun, ended, names[of_kind], marked, in_step, in_cut)
+        for begun, ended, unseen, of_kind, marked, in_step, in_cut in rows
+        if not unseen
     ]
+
+
+def _mark_sets(inside: dict[str, Bool], count: int) -> npt.NDArray[np.object_]:
+    """The names of the marks each moment lies in; moments in the same ones share one set."""
+    code = np.zeros(count, np.int64)
+    for bit, hit in enumerate(inside.values()):
+        code |= hit.astype(np.int64) << bit
+    sets = {
+        each: frozenset(name for bit, name in enumerate(inside) if each >> bit & 1)
+        for each in set(code.tolist())
+    }
+    found = np.empty(count, np.object_)
+    found[:] = [sets[each] for each in code.tolist()]
+    return found
 
 
 def _layers(host: HostActivity) -> list[tuple[str, Spans]]:
