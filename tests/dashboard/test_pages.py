@@ -119,7 +119,7 @@ def test_the_menu_and_the_run_lead_elsewhere_and_back(tab, address):
     tab.go_back()
     tab.wait_for_selector("#verdict")
     tab.get_by_role("textbox", name="Run").click()
-    tab.get_by_role("option", name=FSDP).click()
+    tab.get_by_role("option", name="sample_traces/decoder_fsdpv2").click()
     tab.wait_for_selector("#verdict:has-text('Collective-bound')")
     assert "decoder_fsdpv2" in tab.url
 

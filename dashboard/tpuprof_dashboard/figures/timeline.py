@@ -22,7 +22,7 @@ _LABEL_FROM_SHARE = 0.04
 _NAME_CHARACTERS = 90
 
 
-def timeline(drawing: Drawing, template: str = "mantine_light") -> go.Figure:
+def timeline(drawing: Drawing, template: str = "plotly_white") -> go.Figure:
     """Bars of every row over ms from the run's origin, coloured and patterned by what they are.
 
     A bar's hover tells name, duration, how many events it stands for, program and source line.
@@ -141,12 +141,21 @@ def _frame(figure: go.Figure, drawing: Drawing, template: str) -> None:
         if row.depth == 0 and position:
             figure.add_hline(y=position - 0.5, line={"width": 1, "color": "rgba(128,128,128,0.4)"})
     if window.mark:
+        # A row above all others holds the label, which would be unreadable on bars.
+        figure.update_yaxes(range=[len(rows) - 0.5, -1.5])
+        figure.update_layout(height=figure.layout.height + _ROW_HEIGHT)
+        low, high = (each / PS_PER_MS for each in window.mark)
         figure.add_vrect(
-            x0=window.mark[0] / PS_PER_MS,
-            x1=window.mark[1] / PS_PER_MS,
-            fillcolor="rgba(213,94,0,0.18)",
+            x0=low,
+            x1=high,
+            fillcolor="rgba(213,94,0,0.15)",
             line={"color": "#D55E00", "width": 2, "dash": "dash"},
-            annotation={"text": "evidence", "font": {"color": "#D55E00"}},
-            annotation_position="top left",
-            layer="below",
+        )
+        figure.add_annotation(
+            x=max(low, window.start / PS_PER_MS),
+            y=-1,
+            text="evidence",
+            showarrow=False,
+            xanchor="left",
+            font={"color": "#D55E00", "size": 13},
         )
