@@ -63,7 +63,8 @@ def _render(view: View) -> list[Any]:
     graph = dcc.Graph(
         id="timeline",
         figure=_figure(view.state, host, view.template),
-        config={"displaylogo": False, "scrollZoom": False, "modeBarButtonsToRemove": ["select2d", "lasso2d"]},
+        # The buttons above do what its own would, and can be reached with the keyboard.
+        config={"displayModeBar": False, "scrollZoom": False},
     )
     return [
         controls(view, list(details.hosts), host.run.name),
