@@ -66,33 +66,32 @@ class _Group:
 
 def _add(groups: dict[str, _Group], row: DrawnRow, position: int, drawing: Drawing) -> None:
     bars, window = row.bars, drawing.window
+    width = window.end - window.start
     # Bars that leave the window are cut at its edges, so that their names stay in sight.
     start = np.maximum(bars.start, window.start)
     # A bar narrower than a pixel is drawn a pixel wide, or it could not be seen; its hover tells the truth.
     end = np.maximum(np.minimum(bars.end, window.end), start + drawing.pixel)
-    named = (end - start) >= _LABEL_FROM_SHARE * (window.end - window.start)
-    for at in range(len(bars)):
-        label = int(bars.label[at])
+    titles: dict[int, str] = {}
+    for at, label in enumerate(bars.label.tolist()):
+        if label not in titles:
+            titles[label] = part_title(row.lane.names[label])
         group = groups.setdefault(row.lane.groups[label], _Group())
         group.row.append(position)
         group.start.append(int(start[at]) / PS_PER_MS)
-        group.width.append(int(end[at] - start[at]) / PS_PER_MS)
-        group.text.append(
-            _inside(row, label, float((end[at] - start[at]) / (window.end - window.start)))
-            if named[at]
-            else ""
-        )
-        group.hover.append(_hover(row, at, label))
+        length = int(end[at] - start[at])
+        group.width.append(length / PS_PER_MS)
+        group.text.append(_inside(titles[label], length / width))
+        group.hover.append(_hover(row, at, label, titles[label]))
 
 
-def _inside(row: DrawnRow, label: int, share: float) -> str:
-    """The name as far as the bar holds it: some 150 characters fit the window's width."""
-    return plain(short(part_title(row.lane.names[label]), max(int(share * 140), 4)))
+def _inside(title: str, share: float) -> str:
+    """The name as far as the bar holds it: some 140 characters fit the window's width."""
+    return plain(short(title, max(int(share * 140), 4))) if share >= _LABEL_FROM_SHARE else ""
 
 
-def _hover(row: DrawnRow, at: int, label: int) -> str:
+def _hover(row: DrawnRow, at: int, label: int, title: str) -> str:
     bars = row.bars
-    lines = [f"<b>{plain(short(part_title(row.lane.names[label]), _NAME_CHARACTERS))}</b>"]
+    lines = [f"<b>{plain(short(title, _NAME_CHARACTERS))}</b>"]
     if bars.count[at] > 1:
         lines.append(
             f"and {int(bars.count[at]) - 1} more events, {format_ms(ps_to_ms(int(bars.busy[at])))} in all, "
