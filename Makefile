@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.tpuprof-ready
 
-.PHONY: help setup demo test check lint format types layers tests docs samples bench proto clean
+.PHONY: help setup demo test check lint format types layers tests docs samples scenarios bench proto clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -53,8 +53,14 @@ docs: $(READY)  ## regenerate the pages that are made from code
 samples: $(READY)  ## capture the sample traces anew
 	$(BIN)/python sample_traces/make.py
 
-bench: $(READY)  ## measure what instrumentation costs
+scenarios: $(READY)  ## run faulty and cured scripts: is the fault found, is its price right (ONLY=NAME for one)
+	$(BIN)/python scenarios/run.py $(ONLY)
+
+bench: $(READY)  ## measure speed and memory against other readers, and what instrumentation and capturing cost
+	$(BIN)/python -m pip install --quiet xprof-rs
+	$(BIN)/python benchmarks/compare_readers.py
 	$(BIN)/python benchmarks/instrumentation_overhead.py
+	$(BIN)/python benchmarks/capture_overhead.py
 
 # Generated code must load under protobuf 6.30 and later, so it is made by the compiler of that version.
 proto:  ## regenerate protobuf code from our .proto files

@@ -1,4 +1,4 @@
-"""What instrumentation costs: against torch_xla's own, and on a training loop outside captured steps.
+"""What instrumentation costs, against torch_xla's own; capture_overhead.py measures what capturing costs training.
 
     python benchmarks/instrumentation_overhead.py
 
@@ -56,29 +56,9 @@ result["armed"] = per_call_us(ours, 2000) - base
 print(json.dumps(result))
 """
 
-LOOP = """
-import json, sys, time
-import torch, torch_xla
-from tpuprof.demo.decoder import Decoder, Shape, next_token_loss
-STEPS, BEFORE = 400, 60
-model = Decoder(Shape(layers=4)).to(torch_xla.device())
-optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
-times = []
-for step in range(STEPS):
-    began = time.perf_counter()
-    tokens = torch.randint(256, (4, 33)).to(torch_xla.device())
-    optimizer.zero_grad()
-    next_token_loss(model, tokens).backward()
-    optimizer.step()
-    torch_xla.sync()
-    times.append(time.perf_counter() - began)
-outside = sorted(times[BEFORE:])
-print(json.dumps({"median step ms": outside[len(outside) // 2] * 1e3}))
-"""
 
-
-def run(code: str, *prefix: str) -> dict[str, float]:
-    """Run a script, under a command if given; what it printed last."""
+def run(code: str) -> dict[str, float]:
+    """Run a script; what it printed last."""
     environment = {
         **os.environ,
         "PJRT_DEVICE": "CPU",
@@ -88,7 +68,7 @@ def run(code: str, *prefix: str) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "script.py"
         script.write_text(code)
-        command = [*prefix, sys.executable, str(script)]
+        command = [sys.executable, str(script)]
         done = subprocess.run(
             command, env=environment, capture_output=True, text=True, check=True, cwd=folder
         )
@@ -113,26 +93,6 @@ def main() -> None:
     print(
         f"tpuprof.step, against xp.StepTrace:            {medians['step off'] / medians['torch_xla StepTrace']:.5f}"
     )
-    bare, captured = [], []
-    capture = [
-        sys.executable,
-        "-m",
-        "tpuprof",
-        "capture",
-        "--warmup",
-        "20",
-        "--steps",
-        "8",
-        "-o",
-        "run",
-        "--",
-    ]
-    for _ in range(REPEATS):
-        bare.append(run(LOOP)["median step ms"])
-        captured.append(run(LOOP, *capture)["median step ms"])
-    base = show("training step, bare", bare, "ms")
-    under = show("training step under capture, outside it", captured, "ms")
-    print(f"slow-down outside captured steps: {(under / base - 1) * 100:+.2f} %")
 
 
 if __name__ == "__main__":

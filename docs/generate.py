@@ -1,4 +1,4 @@
-"""Generates docs/cli.md from the command line itself.
+"""Generates docs/cli.md from the command line itself, and docs/rules/ and docs/rules.md from the rules.
 
 python docs/generate.py            # writes them
 python docs/generate.py --check    # exits with 1 if they are not what it would write
@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tpuprof.rules.base import Rule
 
 DOCS = Path(__file__).resolve().parent
 
@@ -34,14 +38,44 @@ def cli_page() -> str:
     return "\n".join(parts) + "\n"
 
 
-PAGES = {"cli.md": cli_page}
+def rule_page(rule: Rule) -> str:
+    """One rule's docstring as a page."""
+    note = f"Category {rule.category}, {rule.status}. Generated from the rule's own text by `python docs/generate.py`."
+    return f"# {rule.id}\n\n{note}\n\n{rule.page.text}\n"
+
+
+def rules_page() -> str:
+    """What rules are, every rule with its summary, and the signals they read."""
+    from tpuprof.rules.registry import all_rules
+    from tpuprof.signals import Signals, signal_units
+
+    parts = [(DOCS / "rules.head.md").read_text("utf-8").rstrip(), "", "## All rules", ""]
+    parts += ["| rule | category | status | |", "|---|---|---|---|"]
+    parts += [
+        f"| [{rule.id}](rules/{rule.id}.md) | {rule.category} | {rule.status} | {rule.page.summary} |"
+        for rule in all_rules()
+    ]
+    parts += ["", "## Signals", "", "| signal | unit | definition |", "|---|---|---|"]
+    for name, unit in signal_units().items():
+        definition = " ".join((vars(Signals)[name].__doc__ or "").split())
+        parts.append(f"| `{name}` | {unit} | {definition} |")
+    return "\n".join(parts) + "\n"
+
+
+def pages() -> dict[str, str]:
+    """Every generated page by its path below docs/."""
+    from tpuprof.rules.registry import all_rules
+
+    rules = {f"rules/{rule.id}.md": rule_page(rule) for rule in all_rules()}
+    return {"cli.md": cli_page(), "rules.md": rules_page(), **rules}
 
 
 def main(arguments: list[str]) -> int:
     """Write the pages, or compare them."""
     stale = []
-    for name, page in PAGES.items():
-        path, text = DOCS / name, page()
+    for name, text in pages().items():
+        path = DOCS / name
+        path.parent.mkdir(exist_ok=True)
         if "--check" not in arguments:
             path.write_text(text, "utf-8")
         elif not path.is_file() or path.read_text("utf-8") != text:

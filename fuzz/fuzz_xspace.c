@@ -26,6 +26,7 @@ static void fill(xs_sink *sink) {
     sink->kind = malloc(rows * sizeof *sink->kind + 1);
     sink->bits = malloc(rows * sizeof *sink->bits + 1);
     sink->length = malloc(rows * sizeof *sink->length + 1);
+    sink->room = sink->count;
     sink->count = 0;
 }
 
@@ -43,13 +44,15 @@ static void finish(xs_sink *sink) {
 }
 
 static void line_stats(const uint8_t *base, const uint8_t *start, const uint8_t *end, const int64_t *keys,
-                       int64_t count) {
+                       int64_t count, const int64_t *seen) {
     xs_sink sink = {0};
     sink.base = base;
     xs_want(&sink, keys, count);
     xs_cursor cursor = range(start, end, 2);
     require(xs_stats_of_line(&cursor, &sink) == XS_OK); /* the events were read before */
-    int64_t rows = sink.count;
+    int64_t rows = sink.count, most = 0;
+    for (int low = 0; low < XS_SEEN; low++) most += sink.wanted_low[low] ? seen[low] : 0;
+    require(rows <= most);
     fill(&sink);
     cursor = range(start, end, 2);
     require(xs_stats_of_line(&cursor, &sink) == XS_OK);
@@ -69,11 +72,11 @@ static int walk_line(const uint8_t *base, const uint8_t *start, const uint8_t *e
         touch(&line.display_name);
         require((line.events + STRIDE - 1) / STRIDE <= room);
     }
+    int64_t seen[XS_SEEN] = {0};
     for (int64_t first = 0; !wrong && first < line.events; first += STRIDE) {
         int64_t count = line.events - first < STRIDE ? line.events - first : STRIDE;
         size_t bytes = (size_t)count * sizeof(int64_t);
         int64_t *id = malloc(bytes), *offset = malloc(bytes), *duration = malloc(bytes);
-        uint8_t seen[XS_SEEN] = {0};
         cursor = range(marks[first / STRIDE], end, 2);
         wrong = xs_read_events(&cursor, count, id, offset, duration, seen);
         free(id);
@@ -82,8 +85,8 @@ static int walk_line(const uint8_t *base, const uint8_t *start, const uint8_t *e
     }
     if (!wrong) {
         const int64_t keys[] = {1, 2, 3, 257, -1};
-        line_stats(base, start, end, keys, 5);
-        line_stats(base, start, end, keys, 0);
+        line_stats(base, start, end, keys, 5, seen);
+        line_stats(base, start, end, keys, 0, seen);
     }
     free(marks);
     return wrong;

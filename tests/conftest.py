@@ -1,5 +1,6 @@
 """Fixtures every test may use."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,12 @@ def shared_traces() -> Path:
     if not SHARED_TRACES.is_dir():
         pytest.skip("the real TPU traces are not on this machine (../shared/traces)")
     return SHARED_TRACES
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory) -> None:
+    """Keep the reports that commands cache away from the user's."""
+    os.environ["TPUPROF_CACHE_DIR"] = str(tmp_path_factory.mktemp("cache"))
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,8 @@
 """tpuprof: says what holds a PyTorch/XLA training run on TPU back, with the evidence.
 
-Training code uses `annotate`, `annotate_modules`, `step`, `profile` and `start_server`; notebooks and
-scripts that look at a capture use `analyse_run`. Names are imported when first used, so that importing
-tpuprof costs next to nothing and never imports torch.
+Training code uses `annotate`, `annotate_modules`, `step`, `profile` and `start_server`; its tests use
+`expect`; notebooks and scripts that look at a capture use `analyse_run`. Names are imported when first used, so
+that importing tpuprof costs next to nothing and never imports torch.
 """
 
 from __future__ import annotations
@@ -14,18 +14,31 @@ if TYPE_CHECKING:
     from tpuprof.analyse import analyse_run
     from tpuprof.capture.profile import profile
     from tpuprof.errors import TpuprofError
+    from tpuprof.expectation import ExpectationError, expect
     from tpuprof.instrument.annotate import annotate
     from tpuprof.instrument.modules import annotate_modules
     from tpuprof.instrument.server import start_server
     from tpuprof.instrument.step import step
 
-__all__ = ["TpuprofError", "analyse_run", "annotate", "annotate_modules", "profile", "start_server", "step"]
+__all__ = [
+    "ExpectationError",
+    "TpuprofError",
+    "analyse_run",
+    "annotate",
+    "annotate_modules",
+    "expect",
+    "profile",
+    "start_server",
+    "step",
+]
 
 _HOMES = {
+    "ExpectationError": "tpuprof.expectation",
     "TpuprofError": "tpuprof.errors",
     "analyse_run": "tpuprof.analyse",
     "annotate": "tpuprof.instrument.annotate",
     "annotate_modules": "tpuprof.instrument.modules",
+    "expect": "tpuprof.expectation",
     "profile": "tpuprof.capture.profile",
     "start_server": "tpuprof.instrument.server",
     "step": "tpuprof.instrument.step",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -14,32 +15,35 @@ import numpy as np
 from tpuprof.decode.find import Found, find
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.model.attribution import PARTS
-from tpuprof.model.compiles import Compile
-from tpuprof.model.device import DeviceActivity
 from tpuprof.model.intervals import Int64
-from tpuprof.model.op_table import OpTotal, annotation_totals, op_totals, scope_label, source_totals
+from tpuprof.model.op_table import OpTotal, annotation_totals, op_totals, source_totals
 from tpuprof.model.run import HostRun, Run, build_run
-from tpuprof.model.steps import Steps
-from tpuprof.model.transfers import Transfer, collective_transfers, offload_transfers
+from tpuprof.model.transfers import collective_transfers, offload_transfers
 from tpuprof.model.verdict import Load, bound_of, sentence
 from tpuprof.report.schema import (
     AnnotationRow,
-    Cause,
-    CompileRow,
     HostReadRow,
-    OpRow,
     Part,
     Report,
     SourceRow,
     StepRow,
     StepSummary,
-    TransferRow,
     Verdict,
 )
+from tpuprof.rows.compiles import compile_rows
+from tpuprof.rows.compute import compute_section
+from tpuprof.rows.hosts import hosts_section
+from tpuprof.rows.memory import memory_section
+from tpuprof.rows.runtime import cache_section, fallback_rows
+from tpuprof.rows.scan import loop_rows
+from tpuprof.rows.steadiness import steadiness_section
+from tpuprof.rows.tracing import input_rows, tracing_section
+from tpuprof.rows.transfers import layer_rows, transfer_rows
+from tpuprof.rules.registry import all_rules
+from tpuprof.rules.runner import run_rules
+from tpuprof.rules.what_if import WhatIf, what_if
+from tpuprof.signals import Signals
 from tpuprof.units import PS_PER_MS, PS_PER_NS, ps_to_ms
-
-# Part of the path of every installed library.
-_LIBRARIES = "/site-packages/"
 
 
 def analyse_run(
@@ -64,7 +68,9 @@ def report_of(run: Run) -> Report:
     load, hidden = _mean_load(run.hosts)
     bound = bound_of(load)
     ops = op_totals([device for host in run.hosts for device in host.devices])
-    return Report(
+    op_rows, compute = compute_section(run.hosts, ops)
+    collectives = transfer_rows(run.hosts, collective_transfers)
+    report = Report(
         source={
             "files": [str(path) for path in run.files.values()],
             "sizes": [host.size for host in run.hosts],
@@ -75,16 +81,33 @@ def report_of(run: Run) -> Report:
         steps=_step_summary(run.hosts),
         breakdown={name: Part(ms, ms / load.wall) for name, ms in load.parts.items()} if load.wall else {},
         tracing_hidden_ms_per_step=hidden if load.wall else None,
-        compiles=[row for host in run.hosts for row in _compile_rows(host)],
-        ops=[_op_row(op) for op in ops],
+        compiles=[row for host in run.hosts for row in compile_rows(host, run.notes)],
+        ops=op_rows,
         host_reads=_host_read_rows(run.hosts),
-        collectives=_transfer_rows(run.hosts, collective_transfers),
-        offload=_transfer_rows(run.hosts, offload_transfers),
+        collectives=collectives,
+        offload=transfer_rows(run.hosts, offload_transfers),
         annotations=_annotation_rows(run.hosts, ops),
         sources=[SourceRow(source, count, ps_to_ms(ps)) for source, count, ps in source_totals(ops)],
         warnings=_warnings(run),
+        scan=loop_rows(run.hosts),
+        memory=memory_section(run),
+        tracing=tracing_section(run.hosts),
+        input=input_rows(run.hosts),
+        compute=compute,
+        collective_layers=layer_rows(collectives, max(len(host.steps) for host in run.hosts)),
+        hosts=hosts_section(run.hosts),
+        steadiness=steadiness_section(run.hosts),
+        fallbacks=fallback_rows(run),
+        compilation_cache=cache_section(run),
         predicted=run.predicted,
     )
+    return replace(report, findings=run_rules(Signals(report, run), all_rules()))
+
+
+def what_if_of(path: str | os.PathLike[str], rules: Sequence[str]) -> WhatIf:
+    """The step time of a run with the causes of several rules removed at once. Raises `TpuprofError`."""
+    run = build_run(_found(path))
+    return what_if(Signals(report_of(run), run), rules)
 
 
 def package_version() -> str:
@@ -187,54 +210,6 @@ def _step_rows(host: HostRun) -> list[StepRow]:
     return rows
 
 
-def _compile_rows(host: HostRun) -> list[CompileRow]:
-    frames: dict[int | None, list[str]] = dict(host.compile_frames.items())
-    numbers = [int(host.steps.number[each.step]) if each.step is not None else None for each in host.compiles]
-    return [
-        CompileRow(
-            step=number,
-            host=host.name,
-            graph_hash=each.graph_hash,
-            program=each.program,
-            start_ns=each.start_ps // PS_PER_NS,
-            duration_ms=ps_to_ms(each.duration_ps),
-            cause=_cause(each, frames.get(number, [])),
-            frames=frames.get(number, []),
-        )
-        for each, number in zip(host.compiles, numbers, strict=True)
-    ]
-
-
-def _cause(each: Compile, frames: list[str]) -> Cause:
-    """The cause with a source line: of the op that changed, or where the user's code cut the graph.
-
-    Ops inside libraries say less of what to change than the user's own frame does.
-    """
-    place = each.cause.source
-    if (not place or _LIBRARIES in place) and frames:
-        place = frames[0].rpartition(" (")[2].rstrip(")")
-    file, _, line = place.rpartition(":")
-    if not line.isdigit():
-        return Cause(each.cause.kind, each.cause.detail)
-    return Cause(each.cause.kind, each.cause.detail, file, int(line))
-
-
-def _op_row(op: OpTotal) -> OpRow:
-    return OpRow(
-        name=op.name,
-        category=op.category,
-        kind=op.kind.name.lower(),
-        module=op.module,
-        occurrences=op.occurrences,
-        total_ms=ps_to_ms(op.total_ps),
-        self_ms=ps_to_ms(op.self_ps),
-        flops=op.flops or None,
-        bytes=op.bytes or None,
-        source=op.source,
-        annotation=scope_label(op.scope),
-    )
-
-
 def _host_read_rows(hosts: list[HostRun]) -> list[HostReadRow]:
     totals: dict[tuple[str, str], tuple[int, int]] = {}
     steps = sum(len(host.steps) for host in hosts)
@@ -243,39 +218,6 @@ def _host_read_rows(hosts: list[HostRun]) -> list[HostReadRow]:
         totals[each.call, each.source] = (count + each.occurrences, blocked + each.blocked_ps)
     rows = [HostReadRow(*key, count, ps_to_ms(blocked) / steps) for key, (count, blocked) in totals.items()]
     return sorted(rows, key=lambda row: -row.blocked_ms_per_step)
-
-
-def _transfer_rows(
-    hosts: list[HostRun], find_on: Callable[[DeviceActivity, Steps], list[Transfer]]
-) -> list[TransferRow]:
-    """Rows of the device that has most of these transfers' own spans: devices of one program do the same."""
-    best: tuple[int, HostRun, list[Transfer]] | None = None
-    for host in hosts:
-        for device in host.devices:
-            found = find_on(device, host.steps)
-            told = sum(1 for each in found if each.hidden_ps is not None)
-            if found and (best is None or told > best[0]):
-                best = (told, host, found)
-    if best is None:
-        return []
-    _, host, transfers = best
-    return [_transfer_row(each, len(host.steps)) for each in transfers]
-
-
-def _transfer_row(each: Transfer, steps: int) -> TransferRow:
-    return TransferRow(
-        name=each.name,
-        kind=each.kind,
-        bytes=each.bytes or None,
-        occurrences=each.occurrences,
-        gb_per_s=each.rate / 1e9 if each.rate is not None else None,
-        gb_per_s_alone=each.rate_alone / 1e9 if each.rate_alone is not None else None,
-        exposed_ms_per_step=ps_to_ms(each.exposed_ps) / steps,
-        hidden_ms_per_step=ps_to_ms(each.hidden_ps) / steps if each.hidden_ps is not None else None,
-        tensor=each.tensor,
-        source=each.source,
-        annotation=scope_label(each.scope),
-    )
 
 
 def _annotation_rows(hosts: list[HostRun], ops: list[OpTotal]) -> list[AnnotationRow]:

@@ -39,6 +39,8 @@ class Code(StrEnum):
     PREFLIGHT_SCRIPT = "preflight-script-failed"
     PREFLIGHT_NO_GRAPH = "preflight-no-graph"
     PREFLIGHT_COMPILE = "preflight-compile-failed"
+    # budgets
+    BUDGET = "budget-invalid"
     # usage and environment
     USAGE = "usage"
     MISSING_EXTRA = "missing-extra"

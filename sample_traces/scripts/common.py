@@ -9,9 +9,6 @@ from collections.abc import Callable
 # One thread for the device, so that it does not take the core the host traces on.
 os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
 os.environ.setdefault("PJRT_DEVICE", "CPU")
-# Both are needed for scopes and source lines to reach the compiled program.
-os.environ.setdefault("XLA_IR_DEBUG", "1")
-os.environ.setdefault("XLA_HLO_DEBUG", "1")
 
 import torch
 import torch_xla

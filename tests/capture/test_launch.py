@@ -207,3 +207,34 @@ def test_usage(tmp_path):
         check=False,
     )
     assert (done.returncode, done.stderr.strip()[-7:]) == (2, "[usage]")
+
+
+FALLBACK = """
+indices = torch.arange(8, device=device)
+for index in range(int(sys.argv[1])):
+    counts = torch.bincount(indices)
+    loss = train() + counts.sum(); torch_xla.sync()
+"""
+
+
+def test_the_line_of_a_fallback(tmp_path):
+    done = launch(tmp_path, FALLBACK, 20, options=["--steps", "4"])
+    assert done.returncode == 0, done.stderr
+    (row,) = analyse_run(tmp_path / "run").fallbacks
+    lines = (tmp_path / "train.py").read_text().splitlines()
+    planted = 1 + next(number for number, line in enumerate(lines) if "torch.bincount" in line)
+    assert (row.op, row.per_step) == ("aten::bincount", 1)
+    assert row.source == f"{tmp_path / 'train.py'}:{planted}"
+
+
+def test_without_source_lines_captured_steps_trace_as_usual(tmp_path):
+    code = LOOP.replace("train();", "train(); shown.append(torch_xla._XLAC._get_ir_debug());")
+    code = "import torch_xla\nshown = []\n" + code + "print('ON', sum(shown))"
+    steps_on = []
+    for options in (["--steps", "4"], ["--steps", "4", "--source-lines"]):
+        done = launch(tmp_path, code, 14, options=[*options, "--force", "--name", "a"])
+        assert done.returncode == 0, done.stderr
+        steps_on.append(int(done.stdout.rpartition("ON ")[2]))
+    assert steps_on[1] == steps_on[0] + 4
+    assert run_info(tmp_path)["capture"]["source_lines"]
+    assert any("--source-lines" in note for note in analyse_run(tmp_path / "run").warnings)

@@ -55,7 +55,7 @@ def test_a_built_trace():
 def test_lines_cut_into_tasks_for_several_threads(monkeypatch):
     monkeypatch.setattr(native, "THREADS_FROM", 0)
     monkeypatch.setattr(native, "EVENTS_PER_TASK", 3)
-    monkeypatch.setattr(native, "_cores", lambda: 4)
+    monkeypatch.setattr("tpuprof.parallel.threads", lambda: 4)
     assert assert_same_reading(built(), native)
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import xprof_steps
+from tests import xprof_numbers
 from tpuprof.analyse import analyse_run
 
 SAMPLES = sorted(
@@ -18,7 +18,7 @@ TOLERANCE = 0.01
 @pytest.mark.parametrize("folder", SAMPLES, ids=lambda path: path.name)
 def test_step_times(folder):
     pytest.importorskip("xprof")
-    theirs = xprof_steps.step_times(next(folder.rglob("*.xplane.pb")))
+    theirs = xprof_numbers.step_times(next(folder.rglob("*.xplane.pb")))
     ours = {step.index: step.wall_ms for step in analyse_run(folder).steps.per_step}
     # XProf leaves out the first and last step of more than five.
     assert len(theirs) >= len(ours) - 2

@@ -69,7 +69,7 @@ def test_compiles(sample):
         assert wanted["detail"] in row.cause.detail
         assert row.cause.source_file.endswith(wanted["source"])
         assert row.cause.source_line
-        assert any(wanted["source"] in frame for frame in row.frames)
+        assert any(wanted["frame"] in frame for frame in row.frames)
 
 
 def test_host_reads(sample):

@@ -50,6 +50,7 @@ def run_checks() -> list[Check]:
         _device,
         _debug_flags,
         _disk,
+        _cache,
     ]
     return [check() for check in checks]
 
@@ -133,6 +134,14 @@ def _debug_flags() -> Check:
             "debug flags", "warn", ", ".join(on), "They slow training down; unset them unless you need them."
         )
     return Check("debug flags", "ok", "none set")
+
+
+def _cache() -> Check:
+    from tpuprof import cache
+
+    used = cache.usage()
+    found = f"{used.folder}: {used.entries} reports, {used.bytes / 1e6:.1f} MB of at most {cache.MAX_BYTES / 1e6:.0f}"
+    return Check("report cache", "ok", found)
 
 
 def _disk() -> Check:

@@ -35,6 +35,7 @@ class Orders:
     steps: int
     patience: int
     hlo_debug: bool
+    source_lines: bool = False
 
     def to_environment(self) -> str:
         """The value of the environment variable."""
@@ -109,6 +110,7 @@ def _record(orders: Orders) -> None:
         name=orders.name,
         steps_from_cuts=True,
         hlo_debug=orders.hlo_debug,
+        source_lines=orders.source_lines,
         report=say,
     )
     atexit.register(recorder.close)

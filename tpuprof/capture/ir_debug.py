@@ -15,11 +15,11 @@ _VARIABLES = ("XLA_IR_DEBUG", "XLA_HLO_DEBUG")
 
 
 class IrDebug:
-    """Turns torch_xla's IR debugging on and off, and back to what the user had."""
+    """Turns torch_xla's IR debugging on and off, and back to what the user had (`was_on`)."""
 
     def __init__(self, extension: Any) -> None:
         self._extension = extension
-        self._was_on = bool(extension._get_ir_debug())
+        self.was_on = bool(extension._get_ir_debug())
 
     def on(self) -> list[str]:
         """Turn it on; returns notes on what will be missing."""
@@ -35,12 +35,12 @@ class IrDebug:
         return notes
 
     def off(self) -> None:
-        """Turn it off for the captured steps."""
-        self._extension._set_ir_debug(False)
+        """Turn it off for the captured steps, unless the user trains with it on: then it is what there is to see."""
+        self._extension._set_ir_debug(self.was_on)
 
     def restore(self) -> None:
         """Leave it as the user had it."""
-        self._extension._set_ir_debug(self._was_on)
+        self._extension._set_ir_debug(self.was_on)
 
     def _compiled_already(self) -> bool:
-        return bool(self._extension._xla_counter_value("UncachedCompile")) and not self._was_on
+        return bool(self._extension._xla_counter_value("UncachedCompile")) and not self.was_on

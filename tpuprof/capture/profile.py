@@ -49,6 +49,7 @@ class profile:  # noqa: N801  # used like a function
         name: str | None = None,
         force: bool = False,
         hlo_debug: bool = True,
+        source_lines: bool = False,
     ) -> None:
         if steps < 1 or min(warmup, steady, patience) < 0:
             raise TpuprofError(
@@ -59,6 +60,7 @@ class profile:  # noqa: N801  # used like a function
         self._name = name
         self._force = force
         self._hlo_debug = hlo_debug
+        self._source_lines = source_lines
         self._steps_from_cuts = False
         self._recorder: Recorder | None = None
 
@@ -73,6 +75,7 @@ class profile:  # noqa: N801  # used like a function
             name=self._name,
             steps_from_cuts=self._steps_from_cuts,
             hlo_debug=self._hlo_debug,
+            source_lines=self._source_lines,
         )
         try:
             self._recorder.open()
@@ -105,6 +108,7 @@ class profile:  # noqa: N801  # used like a function
                 name=self._name,
                 force=self._force,
                 hlo_debug=self._hlo_debug,
+                source_lines=self._source_lines,
             )
             again._steps_from_cuts = True
             with again:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 import time
@@ -12,6 +13,7 @@ from typing import Any
 from tpuprof.capture import environment, run_folder
 from tpuprof.capture.backend import Backend
 from tpuprof.capture.controller import Controller, Phase, Plan
+from tpuprof.capture.fallbacks import FallbackFinder
 from tpuprof.capture.ir_debug import IrDebug
 from tpuprof.capture.telemetry import Telemetry
 from tpuprof.instrument import host_events, sync_guard
@@ -20,6 +22,7 @@ from tpuprof.instrument.state import STATE, note_failure
 
 # XProf takes a root event for a training step if its name begins with "train".
 STEP_EVENT = "train_step"
+SLOWER_TRACING = "captured with --source-lines: tracing was slower than usual in the captured steps"
 
 
 class Recorder:
@@ -39,6 +42,7 @@ class Recorder:
         name: str | None,
         steps_from_cuts: bool,
         hlo_debug: bool = True,
+        source_lines: bool = False,
         report: Callable[[str], None] | None = None,
     ) -> None:
         self.run = run
@@ -51,6 +55,8 @@ class Recorder:
         self._backend = backend
         self._report = report or (lambda _: None)
         self._ir_debug = IrDebug(extension) if hlo_debug else None
+        self._source_lines = source_lines
+        self._fallbacks = FallbackFinder()
         self._from_cuts = steps_from_cuts
         self._graphs_run = 0
         # Of several training threads in one process, the one that cuts a graph first is followed.
@@ -115,10 +121,13 @@ class Recorder:
         # Our own work counts into the step that ends, under its own name, so that steps lie end to end.
         own = open_span("tpuprof.overhead", "overhead") if capturing else None
         wall_ns = time.perf_counter_ns() - self._began[1]
-        self.telemetry.end_step(self._number, self._began[0], wall_ns, captured=capturing)
+        record = self.telemetry.end_step(self._number, self._began[0], wall_ns, captured=capturing)
         compiles = self.telemetry.compiles_so_far()
         close_span(own)
         self._close_step_event()
+        if not capturing:
+            self._fallbacks.step_ended(record.counters)
+            record.fallbacks = dict(self._fallbacks.sources)
         self.controller.step_ended(compiles - self._compiles)
         self._compiles = compiles
         self._number = number if number is not None else self._number + 1
@@ -149,7 +158,10 @@ class Recorder:
     def _start(self) -> None:
         if self.controller.reason:
             self.notes.append(self.controller.reason)
-        if self._ir_debug:
+        if self._source_lines:
+            self.notes.append(SLOWER_TRACING)
+        self._fallbacks.stop()
+        if self._ir_debug and not self._source_lines:
             self._ir_debug.off()
         self.notes += host_events.install()
         self._report(
@@ -169,10 +181,10 @@ class Recorder:
 
     def _disarm(self) -> None:
         STATE.armed = False
+        self._fallbacks.stop()
         if self.marked_step in STATE.listeners:
             STATE.listeners.remove(self.marked_step)
-        sync_guard.forget_observers()
-        sync_guard.remove()
+        sync_guard.stop_observing(self.telemetry.before_cut, self._after_cut)
         if self._ir_debug:
             self._ir_debug.restore()
 
@@ -193,10 +205,22 @@ class Recorder:
             info["graphs"] = self._graphs(placed)
             label = placed.name.removesuffix(".xplane.pb")
         run_folder.write_telemetry(self.run, label, rank, self.telemetry.records)
+        self._keep_text(f"{label}.{rank}")
         info["capture"] = self._capture_facts(name)
         info["warnings"] = [*self.notes, *STATE.notes]
         run_folder.write_run_info(self.run, info)
         self._backend.clean_up()
+
+    def _keep_text(self, label: str) -> None:
+        """Keep torch_xla's metrics report, and what PT_XLA_DEBUG wrote to its file so far."""
+        try:
+            run_folder.write_text(self.run, f"metrics.{label}.txt", self.telemetry.report())
+            debug = os.environ.get("PT_XLA_DEBUG_FILE")
+            if debug and Path(debug).is_file():
+                text = Path(debug).read_text("utf-8", "replace")
+                run_folder.write_text(self.run, f"pt_xla_debug.{label}.txt", text)
+        except OSError as error:
+            self.notes.append(f"torch_xla's own reports could not be kept: {error}")
 
     def _graphs(self, profile: Path) -> dict[str, str]:
         from tpuprof.capture.graphs import hashes_by_step, write_graphs
@@ -220,5 +244,7 @@ class Recorder:
             "steps_before": controller.seen,
             "backend": type(self._backend).__name__,
             "hlo_debug": self._ir_debug is not None,
+            "source_lines": self._source_lines,
+            "ir_debug_by_user": self._ir_debug.was_on if self._ir_debug else None,
             "overhead_seconds": {phase: ns / 1e9 for phase, ns in self.overhead_ns.items()},
         }

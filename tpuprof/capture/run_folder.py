@@ -61,6 +61,14 @@ def write_telemetry(run: Path, label: str, rank: int, records: list[StepRecord])
     return path
 
 
+def write_text(run: Path, name: str, text: str) -> Path:
+    """Keep text that torch_xla gave under tpuprof/."""
+    path = run / OWN / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, "utf-8")
+    return path
+
+
 def has_run_info(run: Path, name: str) -> bool:
     """Whether a process has already described the capture of that name."""
     try:

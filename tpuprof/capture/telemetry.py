@@ -10,6 +10,7 @@ import sys
 import time
 import traceback
 from dataclasses import asdict, dataclass, field
+from types import FrameType
 from typing import Any
 
 from tpuprof.instrument.state import counter
@@ -69,7 +70,10 @@ class CompileRecord:
 
 @dataclass
 class StepRecord:
-    """One line of telemetry; `start_ns` is since the epoch. Deltas of zero are left out."""
+    """One line of telemetry; `start_ns` is since the epoch. Deltas of zero are left out.
+
+    `fallbacks` has the lines found so far of ops that ran on the CPU, by op.
+    """
 
     step: int
     start_ns: int
@@ -78,6 +82,7 @@ class StepRecord:
     counters: dict[str, int]
     metrics: dict[str, list[float]]
     compiles: list[CompileRecord] = field(default_factory=list)
+    fallbacks: dict[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """The record as one JSON object."""
@@ -132,6 +137,10 @@ class Telemetry:
         self.records.append(record)
         return record
 
+    def report(self) -> str:
+        """torch_xla's own metrics report of the whole process."""
+        return str(self._extension._xla_metrics_report())
+
     def name_graphs(self, hashes: dict[int, list[str]]) -> None:
         """Enter the hashes of graphs compiled in captured steps, by step number."""
         for record in self.records:
@@ -169,11 +178,11 @@ def _metric_deltas(
     return deltas
 
 
-def user_frames() -> list[str]:
+def user_frames(innermost: FrameType | None = None) -> list[str]:
     """The Python frames that led here, `function (file:line)`, innermost first, the user's before libraries'."""
     frames = [
         frame
-        for frame in traceback.extract_stack(sys._getframe(1))
+        for frame in traceback.extract_stack(innermost or sys._getframe(1))
         if not any(part in frame.filename for part in _OWN)
     ]
     frames.reverse()

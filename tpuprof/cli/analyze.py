@@ -13,18 +13,50 @@ def analyze(
         Path, typer.Argument(help="A trace file, a run folder, or a TensorBoard logdir.", show_default=False)
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole Report as JSON.")] = False,
+    as_markdown: Annotated[
+        bool,
+        typer.Option("--md", help="Print it as Markdown, nothing redacted; to send, see tpuprof report."),
+    ] = False,
+    no_cache: Annotated[
+        bool, typer.Option("--no-cache", help="Analyse anew, and keep nothing in the cache.")
+    ] = False,
+    what_if: Annotated[
+        str,
+        typer.Option(
+            help="Print the step time with these rules' causes fixed: RULE[,RULE].", show_default=False
+        ),
+    ] = "",
 ) -> None:
     """Say what holds a captured run back, and where each step's time went."""
-    from tpuprof.analyse import analyse_run
+    from tpuprof.cli.opening import open_json, open_report
 
-    report = analyse_run(path)
+    if what_if:
+        _what_if(path, what_if)
+        return
     if as_json:
-        import json
+        typer.echo(open_json(path, use_cache=not no_cache), nl=False)
+        return
+    report = open_report(path, use_cache=not no_cache)
+    if as_markdown:
+        from tpuprof.report.markdown import render_markdown
 
-        typer.echo(json.dumps(report.to_dict(), indent=1, allow_nan=False))
+        typer.echo(render_markdown(report), nl=False)
         return
     from rich.console import Console
 
     from tpuprof.report.text import render
 
     render(report, Console(highlight=False))
+
+
+def _what_if(path: Path, rules: str) -> None:
+    from tpuprof.analyse import what_if_of
+    from tpuprof.units import format_ms
+
+    result = what_if_of(path, [each.strip() for each in rules.split(",") if each.strip()])
+    for note in result.skipped:
+        typer.echo(f"tpuprof: left out {note}", err=True)
+    low, high = format_ms(result.low_ms), format_ms(result.high_ms)
+    fixed = " and ".join(result.rules) or "nothing"
+    after = low if low == high else f"{low} to {high}"
+    typer.echo(f"{format_ms(result.measured_ms)} a step now; with {fixed} fixed: {after}")

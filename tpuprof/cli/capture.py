@@ -35,6 +35,13 @@ def capture(
     no_hlo_debug: Annotated[
         bool, typer.Option("--no-hlo-debug", help="Leave scopes and source lines out of compiled programs.")
     ] = False,
+    source_lines: Annotated[
+        bool,
+        typer.Option(
+            "--source-lines",
+            help="Keep source lines of graphs compiled in captured steps; slows their tracing.",
+        ),
+    ] = False,
 ) -> None:
     """Record a few steady steps: `tpuprof capture -o RUN -- python train.py`, or attach with --addr.
 
@@ -56,7 +63,7 @@ def capture(
         return
     from tpuprof.capture.child import Orders
 
-    orders = Orders(str(out.absolute()), session, warmup, steps, patience, not no_hlo_debug)
+    orders = Orders(str(out.absolute()), session, warmup, steps, patience, not no_hlo_debug, source_lines)
     _launch(list(command or ()), orders)
 
 

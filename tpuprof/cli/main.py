@@ -12,10 +12,14 @@ import typer
 
 from tpuprof.cli.analyze import analyze
 from tpuprof.cli.capture import capture
+from tpuprof.cli.check import check
 from tpuprof.cli.dashboard import dashboard
 from tpuprof.cli.demo import demo
+from tpuprof.cli.diff import diff
 from tpuprof.cli.doctor import doctor
 from tpuprof.cli.preflight import preflight
+from tpuprof.cli.report import report
+from tpuprof.cli.rules import rules
 from tpuprof.cli.tensorboard import tensorboard
 from tpuprof.errors import TpuprofError
 
@@ -31,10 +35,14 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(analyze)
+app.command()(report)
+app.command()(diff)
+app.command()(check)
 app.command()(capture)
 app.command()(dashboard)
 app.command()(tensorboard)
 app.command()(preflight)
+app.command()(rules)
 app.command()(doctor)
 app.command()(demo)
 

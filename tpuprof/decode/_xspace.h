@@ -18,7 +18,7 @@ enum { XS_VARINT = 0, XS_FIXED64 = 1, XS_BYTES = 2, XS_GROUP = 3, XS_GROUP_END =
 
 /* Messages and groups nested deeper are refused, as by protobuf's own parser. */
 enum { XS_MAX_DEPTH = 100 };
-/* Stat keys are remembered by their low bits: enough to know which lines cannot hold a key. */
+/* Stats are counted by the low bits of their keys: no line has more of a key than that. */
 enum { XS_SEEN = 256 };
 
 typedef struct {
@@ -64,13 +64,14 @@ typedef struct {
     xs_text display_name;
 } xs_entry;
 
-/* Where `xs_stats_of_*` write their rows; with `row` NULL they only count. */
+/* Where `xs_stats_of_*` write their rows, at most `room` of them; `count` counts all the same. */
 typedef struct {
     int64_t *row;
     int64_t *key;
     uint8_t *kind;
     uint64_t *bits;
     int64_t *length;
+    int64_t room;
     int64_t count;
     const uint8_t *base;   /* texts are told by their distance from here */
     const int64_t *wanted; /* keys to keep, NULL for all */
@@ -222,9 +223,9 @@ static inline int xs_read_stat(xs_cursor *c, xs_stat *stat) {
     return XS_OK;
 }
 
-/* Reads one event; marks in `seen` the keys of its stats. */
+/* Reads one event; counts its stats in `seen` by the low bits of their keys. */
 static inline int xs_read_event(xs_cursor *c, int64_t *metadata_id, int64_t *offset, int64_t *duration,
-                                uint8_t *seen) {
+                                int64_t *seen) {
     xs_field f = {0};
     int64_t id = 0, at = 0, lasts = 0;
     while (c->at < c->end) {
@@ -247,7 +248,7 @@ static inline int xs_read_event(xs_cursor *c, int64_t *metadata_id, int64_t *off
             xs_cursor inner = xs_inside(c, &f);
             xs_stat stat;
             if ((wrong = xs_read_stat(&inner, &stat))) return xs_failed(c, &inner, wrong);
-            seen[(uint64_t)stat.key % XS_SEEN] = 1;
+            seen[(uint64_t)stat.key % XS_SEEN]++;
             break;
         }
         default:
@@ -297,7 +298,7 @@ static int xs_read_line(xs_cursor *c, xs_line *line, int64_t stride, const uint8
 
 /* Reads `count` events from here on into the three columns. */
 static int xs_read_events(xs_cursor *c, int64_t count, int64_t *metadata_id, int64_t *offset, int64_t *duration,
-                          uint8_t *seen) {
+                          int64_t *seen) {
     xs_field f = {0};
     for (int64_t row = 0; row < count && c->at < c->end;) {
         int wrong = xs_next(c, &f);
@@ -328,7 +329,7 @@ static inline int xs_wanted(const xs_sink *sink, int64_t key) {
 
 static inline void xs_put(xs_sink *sink, int64_t row, const xs_stat *stat) {
     int64_t at = sink->count++;
-    if (!sink->row) return;
+    if (at >= sink->room) return;
     int is_text = stat->kind == 5 || stat->kind == 6;
     sink->row[at] = row;
     sink->key[at] = stat->key;

@@ -38,12 +38,13 @@ cdef extern from "_xspace.h" nogil:
         uint8_t *kind
         uint64_t *bits
         int64_t *length
+        int64_t room
         int64_t count
         const uint8_t *base
     int xs_list_fields(xs_cursor *c, const uint8_t *base, int64_t *rows, int64_t room, int64_t *count)
     int xs_read_line(xs_cursor *c, xs_line *line, int64_t stride, const uint8_t **marks, int64_t room)
     int xs_read_events(xs_cursor *c, int64_t count, int64_t *metadata_id, int64_t *offset, int64_t *duration,
-                       uint8_t *seen)
+                       int64_t *seen)
     void xs_want(xs_sink *sink, const int64_t *keys, int64_t count)
     int xs_stat_alone(xs_cursor *c, int64_t row, xs_sink *sink)
     int xs_stats_of_line(xs_cursor *c, xs_sink *sink)
@@ -57,8 +58,11 @@ cdef enum:
     IN_SPACE = 1
     IN_PLANE = 2
 
+INTERFACE = 2
+"""Changes with the functions' arguments, so that a build left over from an older tpuprof is known as such."""
+
 SEEN_KEYS = XS_SEEN
-"""Length of the table of low bits of stat keys that `events` fills."""
+"""Length of the table that `events` counts stats in, by the low bits of their keys."""
 
 
 class DamagedError(Exception):
@@ -141,8 +145,8 @@ def line(Bytes data, Py_ssize_t start, Py_ssize_t end, int64_t stride):
 
 
 def events(Bytes data, Py_ssize_t start, Py_ssize_t end, int64_t[::1] metadata_id, int64_t[::1] offset,
-           int64_t[::1] duration, uint8_t[::1] seen):
-    """Fills the columns with the events from `start` on; sets `seen` at the low bits of their stats' keys."""
+           int64_t[::1] duration, int64_t[::1] seen):
+    """Fills the columns with the events from `start` on; counts their stats in `seen` by the low bits of their keys."""
     cdef xs_cursor cursor = xs_cursor(NULL, NULL, 0)
     cdef int wrong
     cdef int64_t count = metadata_id.shape[0]
@@ -157,7 +161,7 @@ def events(Bytes data, Py_ssize_t start, Py_ssize_t end, int64_t[::1] metadata_i
 
 
 cdef class _Stats:
-    """Columns of stats: counted on a first walk, filled on a second."""
+    """Columns of stats, filled on one walk where their number is known before, else counted on a first."""
 
     cdef xs_sink sink
     cdef readonly object columns
@@ -165,11 +169,10 @@ cdef class _Stats:
     def __cinit__(self):
         memset(&self.sink, 0, sizeof(self.sink))
 
-    cdef int make_room(self) except -1:
+    cdef int make_room(self, int64_t count) except -1:
         cdef int64_t[::1] row, key, length
         cdef uint64_t[::1] bits
         cdef uint8_t[::1] kind
-        count = self.sink.count
         self.columns = (
             np.empty(count, np.int64),
             np.empty(count, np.int64),
@@ -183,13 +186,18 @@ cdef class _Stats:
         row, key, kind, bits, length = self.columns
         self.sink.row, self.sink.key, self.sink.kind = &row[0], &key[0], &kind[0]
         self.sink.bits, self.sink.length = &bits[0], &length[0]
+        self.sink.room = count
         return 1
 
+    cdef tuple found(self):
+        """The columns, as far as they were filled."""
+        return tuple([column[:self.sink.count] for column in self.columns])
 
-def line_stats(Bytes data, Py_ssize_t start, Py_ssize_t end, int64_t[::1] keys):
+
+def line_stats(Bytes data, Py_ssize_t start, Py_ssize_t end, int64_t[::1] keys, int64_t most):
     """Columns (row, key, kind, bits, length) of the stats of a line's events that have one of the keys.
 
-    Bits of text are its position in `data`.
+    There are at most `most` of them. Bits of text are its position in `data`.
     """
     cdef xs_cursor cursor = xs_cursor(NULL, NULL, 0)
     cdef int wrong
@@ -197,14 +205,14 @@ def line_stats(Bytes data, Py_ssize_t start, Py_ssize_t end, int64_t[::1] keys):
     stats.sink.base = _base(data)
     cdef int64_t nothing = 0
     xs_want(&stats.sink, &keys[0] if keys.shape[0] else &nothing, keys.shape[0])
-    for _ in range(2):
-        _open(data, start, end, IN_PLANE, &cursor)
-        with nogil:
-            wrong = xs_stats_of_line(&cursor, &stats.sink)
-        _check(wrong, data, &cursor)
-        if stats.columns is not None or not stats.make_room():
-            break
-    return stats.columns
+    stats.make_room(most)
+    _open(data, start, end, IN_PLANE, &cursor)
+    with nogil:
+        wrong = xs_stats_of_line(&cursor, &stats.sink)
+    _check(wrong, data, &cursor)
+    if stats.sink.count > most:
+        raise ValueError("more stats than there can be")
+    return stats.found()
 
 
 def entry_stats(Bytes data, const int64_t[::1] starts, const int64_t[::1] ends):
@@ -231,7 +239,7 @@ cdef _stats_of(Bytes data, const int64_t[::1] starts, const int64_t[::1] ends, b
             else:
                 wrong = xs_stat_alone(&cursor, 0, &stats.sink)
             _check(wrong, data, &cursor)
-        if stats.columns is not None or not stats.make_room():
+        if stats.columns is not None or not stats.make_room(stats.sink.count):
             break
     return stats.columns
 

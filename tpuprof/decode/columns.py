@@ -19,6 +19,8 @@ UInt64 = npt.NDArray[np.uint64]
 UInt8 = npt.NDArray[np.uint8]
 
 NO_TEXT = -1
+# Metadata ids below this many times their number are looked up in a table rather than searched for.
+_DENSE = 8
 
 
 class StatKind(IntEnum):
@@ -55,6 +57,8 @@ class StatTable:
     def select(self, key: int) -> StatTable:
         """The rows of one stat-metadata id."""
         keep = self.key == key
+        if keep.all():
+            return self
         return StatTable(
             self.row[keep], self.key[keep], self.kind[keep], self.bits[keep], self.length[keep], self.heap
         )
@@ -65,10 +69,11 @@ class StatTable:
         return bytes(self.heap[start : start + int(self.length[index])])
 
     def integers(self) -> Int64:
-        """Values of INT64, UINT64 and REF rows as int64; doubles are truncated toward zero."""
-        values = self.bits.view(np.int64).copy()
+        """Values of INT64, UINT64 and REF rows as int64, not to be written to; doubles are truncated toward zero."""
+        values = self.bits.view(np.int64)
         doubles = self.kind == StatKind.DOUBLE
         if doubles.any():
+            values = values.copy()
             numbers = self.bits[doubles].view(np.float64)
             usable = np.isfinite(numbers) & (np.abs(numbers) < float(2**63))
             values[doubles] = np.where(usable, numbers, 0.0).astype(np.int64)
@@ -128,9 +133,22 @@ class EventNames:
         """Row of each metadata id in this table, -1 where an event names metadata that is not there."""
         if not len(self.ids):
             return np.full(len(metadata_id), -1, np.int64)
+        if self.ids[0] >= 0 and self.ids[-1] < _DENSE * len(self.ids):
+            return self._rows_of_dense_ids(metadata_id)
         found = np.searchsorted(self.ids, metadata_id)
         found[found == len(self.ids)] = 0
         return np.where(self.ids[found] == metadata_id, found, -1).astype(np.int64)
+
+    def named(self, name: str) -> Int64:
+        """Rows of the entries of that name."""
+        return np.array([row for row, each in enumerate(self.names) if each == name], np.int64)
+
+    def _rows_of_dense_ids(self, metadata_id: Int64) -> Int64:
+        # The last place takes all ids that are not in the table, negative ones too: those count from the end.
+        row = np.full(int(self.ids[-1]) + 2, -1, np.int64)
+        row[self.ids] = np.arange(len(self.ids))
+        found: Int64 = row[np.clip(metadata_id, -1, len(row) - 1)]
+        return found
 
 
 @dataclass
@@ -167,6 +185,13 @@ class Plane:
             return repr(float(stats.floats()[index]))
         return "" if kind == StatKind.NONE else str(int(stats.integers()[index]))
 
+    def _texts(self, stats: StatTable, rows: Int64) -> list[str]:
+        if not (stats.kind[rows] == StatKind.STR).all():
+            return [self.text(stats, row) for row in rows.tolist()]
+        start = stats.bits[rows].astype(np.int64)
+        places = zip(start.tolist(), (start + stats.length[rows]).tolist(), strict=True)
+        return [str(stats.heap[begin:end], "utf-8", "replace") for begin, end in places]
+
     def stat_text(self, stats: StatTable, name: str, rows: int) -> TextColumn:
         """The text of stat `name` for each of `rows` owners, as codes into a list of distinct strings."""
         codes = np.full(rows, NO_TEXT, np.int32)
@@ -174,10 +199,10 @@ class Plane:
         if key is None or not len(stats):
             return TextColumn(codes, [])
         chosen = stats.select(key)
+        first, value = _distinct_values(chosen)
         strings: dict[str, int] = {}
-        for group in _same_value_groups(chosen):
-            text = self.text(chosen, int(group[0]))
-            codes[chosen.row[group]] = strings.setdefault(text, len(strings))
+        code = [strings.setdefault(text, len(strings)) for text in self._texts(chosen, first)]
+        codes[chosen.row] = np.array(code, np.int32)[value]
         return TextColumn(codes, list(strings))
 
     def stat_integers(self, stats: StatTable, name: str, rows: int, missing: int = 0) -> Int64:
@@ -231,11 +256,17 @@ class Trace:
 _KINDS = frozenset(int(kind) for kind in StatKind)
 
 
-def _same_value_groups(stats: StatTable) -> list[Int64]:
-    """Indices of the table's rows, grouped where kind and 64-bit value (for REF: the reference) agree."""
+def _distinct_values(stats: StatTable) -> tuple[Int64, Int64]:
+    """The first row of each distinct value and, by row, which of them it has.
+
+    Values are the same where kind, 64-bit value (of texts: the place) and length are.
+    """
     if not len(stats):
-        return []
+        return np.empty(0, np.int64), np.empty(0, np.int64)
     order = np.lexsort((stats.length, stats.bits, stats.kind))
     kind, bits, length = stats.kind[order], stats.bits[order], stats.length[order]
-    change = (np.diff(kind) != 0) | (np.diff(bits) != 0) | (np.diff(length) != 0)
-    return np.split(order.astype(np.int64), np.flatnonzero(change) + 1)
+    change = np.ones(len(order), np.bool_)
+    change[1:] = (kind[1:] != kind[:-1]) | (bits[1:] != bits[:-1]) | (length[1:] != length[:-1])
+    value = np.empty(len(order), np.int64)
+    value[order] = np.cumsum(change) - 1
+    return order[change], value

@@ -114,11 +114,10 @@ def _modified(files: list[tuple[int, Path]]) -> float:
 
 
 def _run_folder(folder: Path) -> Path | None:
-    """The nearest folder above that holds tpuprof's own `tpuprof/run.json`."""
+    """The nearest folder above that holds tpuprof's own `tpuprof/run.json`, else the logdir's root."""
     for each in (folder, *folder.absolute().parents):
         if (each / RUN_INFO).is_file():
             return each
         if each.name == "plugins":
-            parent = each.parent
-            return parent if (parent / RUN_INFO).is_file() else None
+            return each.parent
     return None

@@ -31,7 +31,8 @@ class Instruction:
     attributes as text. `op_name` is the framework's path for the op, `source_file` and `source_line` where the
     program says it came from (empty and 0 where it does not). `backend_config` is raw text. `text` is the
     instruction's line without metadata and backend_config, `shape_text` its shape as written, layout included;
-    both are empty for programs read from a proto.
+    both are empty for programs read from a proto. `user_source` is `file:line` of the innermost Python frame that
+    is no library's, where the program carries whole stacks.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Instruction:
     literal: str | None = None
     text: str = ""
     shape_text: str = ""
+    user_source: str = ""
 
     @property
     def estimated_cycles(self) -> int | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 from google.protobuf.message import DecodeError
 
 from tpuprof.decode import hlo_pb2
@@ -9,6 +11,9 @@ from tpuprof.decode.hlo import Computation, HloModule, Instruction
 from tpuprof.decode.hlo_shape import ELEMENT_TYPES, Shape
 from tpuprof.errors import Code, TpuprofError
 
+# Parts of the paths of installed libraries and of our own instrumentation.
+LIBRARIES = ("/site-packages/", "/dist-packages/", "/tpuprof/instrument/", "/tpuprof/capture/")
+_SHARDING_TYPES = {0: "{replicated}", 1: "{maximal}", 4: "{manual}"}
 _BODY_CONDITION = ("body", "condition")
 
 
@@ -22,10 +27,15 @@ def read_hlo_proto(data: bytes) -> HloModule:
 
 def parse_module_proto(data: bytes) -> hlo_pb2.HloModuleProto:
     """The protobuf message of a serialized HloModuleProto or HloProto."""
+    # Both are tried: a wrapped module also parses as a bare one, with its buffer assignment as computations.
+    try:
+        module = hlo_pb2.HloProto.FromString(data).hlo_module
+        if module.computations:
+            return module
+    except DecodeError:
+        pass
     try:
         module = hlo_pb2.HloModuleProto.FromString(data)
-        if not module.computations:
-            module = hlo_pb2.HloProto.FromString(data).hlo_module
     except DecodeError as error:
         raise TpuprofError(Code.CORRUPT, f"This is not a serialized HLO module ({error}).") from error
     if not module.computations:
@@ -60,6 +70,18 @@ def source_location(frames: hlo_pb2.StackFrameIndexProto, frame_id: int) -> tupl
     if not 0 < location.file_name_id <= len(frames.file_names):
         return "", location.line
     return _text(frames.file_names[location.file_name_id - 1]), location.line
+
+
+def user_location(frames: hlo_pb2.StackFrameIndexProto, frame_id: int) -> str:
+    """`file:line` of the innermost frame of a stack that is no library's; empty where there is none."""
+    seen: set[int] = set()
+    while 0 < frame_id <= len(frames.stack_frames) and frame_id not in seen:
+        seen.add(frame_id)
+        file, line = source_location(frames, frame_id)
+        if file and not file.startswith("<") and not any(part in file for part in LIBRARIES):
+            return f"{file}:{line}"
+        frame_id = frames.stack_frames[frame_id - 1].parent_frame_id
+    return ""
 
 
 def _scheduled(
@@ -103,14 +125,30 @@ def _instruction(
     result.source_file, result.source_line = _text(proto.metadata.source_file), proto.metadata.source_line
     if proto.metadata.stack_frame_id and not result.source_file:
         result.source_file, result.source_line = source_location(frames, proto.metadata.stack_frame_id)
+    result.user_source = user_location(frames, proto.metadata.stack_frame_id)
     result.backend_config = _text(proto.backend_config)
     if result.opcode == "parameter":
         result.parameter_number = proto.parameter_number
     if result.opcode == "constant":
-        values = [*proto.literal.s32s, *proto.literal.s64s, *proto.literal.u32s]
-        result.literal = str(values[0]) if len(values) == 1 else None
+        result.literal = _literal(proto.literal)
     result.attributes = _proto_attributes(proto)
     return result
+
+
+def _literal(proto: hlo_pb2.LiteralProto) -> str | None:
+    """The value of a constant of one element, None for larger ones and for types that are not read."""
+    numbers = [*proto.s32s, *proto.s64s, *proto.u32s, *proto.u64s, *proto.preds]
+    if len(numbers) == 1:
+        return str(numbers[0])
+    if len(proto.f32s) == 1:
+        return f"{proto.f32s[0]:.7g}"
+    if len(proto.f64s) == 1:
+        return f"{proto.f64s[0]:.15g}"
+    if len(proto.bf16s) == 2:
+        return f"{struct.unpack('<f', bytes(2) + proto.bf16s)[0]:.3g}"
+    if len(proto.f16s) == 2:
+        return f"{struct.unpack('<e', proto.f16s)[0]:.4g}"
+    return None
 
 
 def _called(opcode: str, called: list[str]) -> dict[str, list[str]]:
@@ -132,6 +170,11 @@ def _proto_attributes(proto: hlo_pb2.HloInstructionProto) -> dict[str, str]:
     if proto.opcode == b"dot":
         axes = proto.dot_dimension_numbers.lhs_contracting_dimensions
         found["lhs_contracting_dims"] = "{" + ",".join(map(str, axes)) + "}"
+    if proto.slice_dimensions:
+        bounds = [f"[{each.start}:{each.limit}:{each.stride}]" for each in proto.slice_dimensions]
+        found["slice"] = "{" + ",".join(bounds) + "}"
+    if proto.HasField("sharding"):
+        found["sharding"] = _sharding(proto.sharding)
     groups = proto.collective_device_list.replica_groups or proto.replica_groups
     iota = proto.collective_device_list.iota_replica_group_list
     if groups:
@@ -141,6 +184,16 @@ def _proto_attributes(proto: hlo_pb2.HloInstructionProto) -> dict[str, str]:
     elif iota.num_replica_groups:
         found["replica_groups"] = f"[{iota.num_replica_groups},{iota.num_devices_per_group}]"
     return found
+
+
+def _sharding(proto: hlo_pb2.OpSharding) -> str:
+    """A sharding as HLO text writes it, without the order of devices: `{devices=[4,1]}`, `{replicated}`."""
+    if proto.tuple_shardings:
+        return "{" + ", ".join(map(_sharding, proto.tuple_shardings)) + "}"
+    if not proto.tile_assignment_dimensions:
+        return _SHARDING_TYPES.get(proto.type, "{unknown}")
+    tiles = ",".join(map(str, proto.tile_assignment_dimensions))
+    return f"{{devices=[{tiles}]{' last_tile_dim_replicate' if proto.replicate_on_last_tile_dim else ''}}}"
 
 
 def shape_of(proto: hlo_pb2.ShapeProto) -> Shape:

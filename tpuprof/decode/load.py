@@ -53,7 +53,11 @@ def _xplane(path: Path, *, compressed: bool) -> Trace:
         return xplane.parse(sniff.gunzip(path.read_bytes()), str(path))
     with path.open("rb") as file:
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    return xplane.parse(memoryview(mapped), str(path))
+    trace = xplane.parse(memoryview(mapped), str(path))
+    if hasattr(mmap, "MADV_DONTNEED"):
+        # What was walked is not needed again but for a few texts and stats, which are then read anew.
+        mapped.madvise(mmap.MADV_DONTNEED)
+    return trace
 
 
 def _chrome(path: Path, *, compressed: bool) -> Trace:

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from tpuprof.decode.columns import Trace
 
 NATIVE = "native"
+# What this code expects `_xspace` to be; an older build is as good as none.
+_INTERFACE = 2
 PROTOBUF = "protobuf"
 # Names one of the two readers, for tests and bug tickets.
 READER_VARIABLE = "TPUPROF_READER"
@@ -56,10 +58,10 @@ def parse(data: bytes | memoryview, source: str) -> Trace:
 
 def _native_loads() -> bool:
     try:
-        from tpuprof.decode import _xspace  # noqa: F401  (a build for another Python or machine does not load)
+        from tpuprof.decode import _xspace  # a build for another Python or machine does not load
     except ImportError:
         return False
-    return True
+    return getattr(_xspace, "INTERFACE", 0) == _INTERFACE
 
 
 def _parse(data: bytes | memoryview, source: str) -> Trace:

@@ -5,19 +5,16 @@ Nothing is copied but the columns: texts are looked up in the (mapped) file, sta
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from tpuprof.decode import _xspace
 from tpuprof.decode.columns import EventNames, Int64, Line, Plane, StatTable, Trace, UInt8, empty_stats
 from tpuprof.errors import Code, TpuprofError
-
-if TYPE_CHECKING:
-    from concurrent.futures import Executor
+from tpuprof.parallel import in_threads
 
 Data = bytes | memoryview
 _T = TypeVar("_T")
@@ -33,8 +30,6 @@ _PLANE_DEPTH = 1
 EVENTS_PER_TASK = 65_536
 # Below this size starting threads takes longer than they save (bytes).
 THREADS_FROM = 4_000_000
-# More threads than this wait for memory, not for a core.
-MAX_THREADS = 8
 
 
 @dataclass(slots=True)
@@ -44,7 +39,7 @@ class _LineSpan:
     start: int
     end: int
     line: Line
-    seen: UInt8
+    seen: Int64
     marks: Int64
 
 
@@ -53,14 +48,8 @@ def parse(data: Data, source: str) -> Trace:
 
     Raises `TpuprofError`: `input-truncated` where the bytes end early, `input-corrupt` where they are damaged.
     """
-    from concurrent.futures import ThreadPoolExecutor
-
     try:
-        threads = min(_cores(), MAX_THREADS)
-        if len(data) < THREADS_FROM or threads == 1:
-            return _space(data, source, None)
-        with ThreadPoolExecutor(threads) as pool:
-            return _space(data, source, pool)
+        return _space(data, source)
     except _xspace.DamagedError as damage:
         raise _error(damage, data, source) from None
 
@@ -89,21 +78,15 @@ def _runs_out(data: Data) -> bool:
     return False
 
 
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def _space(data: Data, source: str, pool: Executor | None) -> Trace:
+def _space(data: Data, source: str) -> Trace:
     rows = _xspace.fields(data, 0, len(data), _SPACE_DEPTH)
     planes: list[Plane] = []
     spans: list[_LineSpan] = []
     for start, end in _ranges(rows, 1).tolist():
-        plane, lines = _plane(data, start, end, pool)
+        plane, lines = _plane(data, start, end)
         planes.append(plane)
         spans += lines
-    _decode_events(data, spans, pool)
+    _decode_events(data, spans)
     return Trace(
         source=source,
         format="xplane",
@@ -115,11 +98,11 @@ def _space(data: Data, source: str, pool: Executor | None) -> Trace:
     )
 
 
-def _plane(data: Data, start: int, end: int, pool: Executor | None) -> tuple[Plane, list[_LineSpan]]:
+def _plane(data: Data, start: int, end: int) -> tuple[Plane, list[_LineSpan]]:
     rows = _xspace.fields(data, start, end, _PLANE_DEPTH)
     ids = rows[(rows[:, 0] == 1) & (rows[:, 1] == _VARINT), 2]
     own = _ranges(rows, 6)
-    lines = _map(pool, lambda span: _line(data, span[0], span[1]), _ranges(rows, 3).tolist())
+    lines = _map(data, lambda span: _line(data, span[0], span[1]), _ranges(rows, 3).tolist())
     plane = Plane(
         id=int(ids[-1]) if len(ids) else 0,
         name=_last_text(data, _ranges(rows, 2)),
@@ -133,13 +116,12 @@ def _plane(data: Data, start: int, end: int, pool: Executor | None) -> tuple[Pla
 
 def _line(data: Data, start: int, end: int) -> _LineSpan:
     number, timestamp, name, display, count, marks = _xspace.line(data, start, end, EVENTS_PER_TASK)
-    seen = np.zeros(_xspace.SEEN_KEYS, np.uint8)
+    seen = np.zeros(_xspace.SEEN_KEYS, np.int64)
 
     def read_stats(keys: Sequence[int]) -> StatTable:
         wanted = np.array(sorted(set(keys)), np.int64)
-        if not seen[wanted % _xspace.SEEN_KEYS].any():
-            return empty_stats()
-        return _table(_xspace.line_stats(data, start, end, wanted), data)
+        most = int(seen[sorted({key % _xspace.SEEN_KEYS for key in wanted.tolist()})].sum())
+        return _table(_xspace.line_stats(data, start, end, wanted, most), data) if most else empty_stats()
 
     line = Line(
         id=number,
@@ -153,25 +135,23 @@ def _line(data: Data, start: int, end: int) -> _LineSpan:
     return _LineSpan(start, end, line, seen, marks)
 
 
-def _decode_events(data: Data, spans: list[_LineSpan], pool: Executor | None) -> None:
+def _decode_events(data: Data, spans: list[_LineSpan]) -> None:
     tasks = [(span, index, position) for span in spans for index, position in enumerate(span.marks.tolist())]
 
-    def decode(task: tuple[_LineSpan, int, int]) -> UInt8:
+    def decode(task: tuple[_LineSpan, int, int]) -> Int64:
         span, index, position = task
         part = slice(index * EVENTS_PER_TASK, (index + 1) * EVENTS_PER_TASK)
-        line, seen = span.line, np.zeros(_xspace.SEEN_KEYS, np.uint8)
+        line, seen = span.line, np.zeros(_xspace.SEEN_KEYS, np.int64)
         columns = line.metadata_id[part], line.offset_ps[part], line.duration_ps[part]
         _xspace.events(data, position, span.end, *columns, seen)
         return seen
 
-    for (span, _, _), seen in zip(tasks, _map(pool, decode, tasks), strict=True):
-        span.seen[:] |= seen
+    for (span, _, _), seen in zip(tasks, _map(data, decode, tasks), strict=True):
+        span.seen[:] += seen
 
 
-def _map(pool: Executor | None, work: Callable[[_T], _R], tasks: Sequence[_T]) -> list[_R]:
-    if pool is None or len(tasks) < 2:
-        return [work(task) for task in tasks]
-    return list(pool.map(work, tasks))
+def _map(data: Data, work: Callable[[_T], _R], tasks: Sequence[_T]) -> list[_R]:
+    return in_threads(work, tasks) if len(data) >= THREADS_FROM else [work(task) for task in tasks]
 
 
 def _event_names(data: Data, ranges: Int64) -> EventNames:

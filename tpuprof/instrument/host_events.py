@@ -1,4 +1,4 @@
-"""Puts on the host timeline what torch_xla does not: data loading, device-to-host reads, checkpoints, GC.
+"""Puts on the host timeline what torch_xla does not: data loading, device-to-host reads, checkpoints, scans, GC.
 
 Functions of torch and torch_xla are wrapped while a capture runs, and put back afterwards. A wrapper only
 adds an event around the call; what cannot be wrapped is noted and left out.
@@ -30,12 +30,13 @@ _READS = (
     "__format__",
     "__repr__",
 )
+# Where scan traces its body: at every call, unless its function is known to be pure.
+_SCAN = ("torch_xla.experimental.scan", "value_and_grad_partitioned")
 _SAVES = (("torch", "save"), ("torch_xla.core.xla_model", "save"))
 _LOADERS = (
     ("torch.utils.data.dataloader", "_BaseDataLoaderIter", "__next__"),
     ("torch_xla.distributed.parallel_loader", "PerDeviceLoader", "next"),
 )
-
 _undo: list[Callable[[], None]] = []
 _gc_span: list[Span | None] = []
 
@@ -47,6 +48,7 @@ def install() -> list[str]:
         _try(notes, functools.partial(_wrap_method, module, owner, name, "tpuprof.dataloader.next", "input"))
     for module, name in _SAVES:
         _try(notes, functools.partial(_wrap_function, module, name, "tpuprof.checkpoint", "checkpoint"))
+    _try(notes, functools.partial(_wrap_function, *_SCAN, "tpuprof.scan_trace", "scan"))
     for name in _READS:
         _try(notes, functools.partial(_wrap_read, name))
     gc.callbacks.append(_on_gc)
@@ -106,7 +108,7 @@ def _wrap_read(name: str) -> None:
     def wrapped(tensor: Any, *args: Any, **kwargs: Any) -> Any:
         if not STATE.armed or not _holds_device_value(tensor):
             return original(tensor, *args, **kwargs)
-        span = open_span("tpuprof.host_read", "host_read", call=name, source=_user_line())
+        span = open_span("tpuprof.host_read", "host_read", call=name, source=user_line())
         try:
             return original(tensor, *args, **kwargs)
         finally:
@@ -121,7 +123,7 @@ def _holds_device_value(tensor: Any) -> bool:
     return tensor.device.type == "xla" and not type(tensor).__module__.startswith(_FAKE_TENSORS)
 
 
-def _user_line() -> str:
+def user_line() -> str:
     """`file:line` of the innermost frame that is not a library's, empty where there is none."""
     frame = sys._getframe(1)
     while frame is not None:

@@ -49,10 +49,13 @@ def observe(before: Observer | None = None, after: Observer | None = None) -> No
         _after.append(after)
 
 
-def forget_observers() -> None:
-    """Call none of the observers any more."""
-    _before.clear()
-    _after.clear()
+def stop_observing(before: Observer | None = None, after: Observer | None = None) -> None:
+    """Call these no more; once nobody observes, torch_xla's own function is put back."""
+    for observers, observer in ((_before, before), (_after, after)):
+        if observer in observers:
+            observers.remove(observer)
+    if not _before and not _after:
+        remove()
 
 
 def _guarded(*args: Any, **kwargs: Any) -> Any:

@@ -18,6 +18,7 @@ from tpuprof.model.intervals import EMPTY, Int64, Spans, covered, intersect, mer
 from tpuprof.model.op_kind import OpKind
 from tpuprof.model.steps import Steps
 from tpuprof.model.vocabulary import Activity
+from tpuprof.parallel import in_threads
 
 COMPUTE = "compute"
 COLLECTIVE = "collective_exposed"
@@ -68,7 +69,7 @@ class Breakdown:
 def attribute(steps: Steps, devices: list[DeviceActivity], host: HostActivity) -> Breakdown:
     """Split the steps of one host over its devices. Without any device, all of a step is idle time."""
     idle_layers = _idle_layers(host)
-    per_device = [_paint(steps, _device_layers(device) + idle_layers) for device in devices]
+    per_device = in_threads(lambda device: _paint(steps, _device_layers(device) + idle_layers), devices)
     if not per_device:
         per_device = [_paint(steps, idle_layers)]
     parts = _mean_parts(per_device, steps.wall_ps)

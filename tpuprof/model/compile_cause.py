@@ -8,17 +8,23 @@ their order may change with the graph.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from tpuprof.decode.hlo import HloModule, Instruction
+    from tpuprof.decode.hlo import Computation, HloModule, Instruction
 
 Item = TypeVar("Item")
 _Type = tuple[str, tuple[int, ...]]
 
+_LAST_BATCH = ", as the last, shorter batch of an epoch does"
+_NO_BACKWARD = "; the backward pass is gone, as in evaluation after training"
+_TILES = re.compile(r"devices=\[([\d,]+)\]")
+# How far from a changed value a source line is looked for (ops).
+_HOPS = 4
 # Changes named in a detail text; more are counted (items).
 _SHOWN = 3
 # Ops that come and go with layouts and fusion decisions and say nothing of the user's program.
@@ -93,10 +99,13 @@ def _parse(data: bytes) -> HloModule | None:
         return None
 
 
-def _distance(new: HloModule, old: HloModule) -> int:
+def _distance(new: HloModule, old: HloModule) -> tuple[int, bool]:
+    """How much two programs differ; of equally near ones, one that tells source lines is nearer."""
     inputs = _difference(_types(new), _types(old))
     ops = _difference(_opcodes(new), _opcodes(old))
-    return 10 * sum(map(len, inputs)) + sum(map(len, ops))
+    constants = _difference(_literals(new), _literals(old))
+    told = any(each.source for each in old.instructions())
+    return 10 * sum(map(len, inputs)) + 2 * sum(map(len, ops)) + sum(map(len, constants)), not told
 
 
 def _inputs(new: HloModule, old: HloModule) -> CompileCause | None:
@@ -105,12 +114,25 @@ def _inputs(new: HloModule, old: HloModule) -> CompileCause | None:
         return None
     if len(new.entry.parameters()) != len(old.entry.parameters()):
         counts = f"{len(new.entry.parameters())} inputs, the graph before it {len(old.entry.parameters())}"
-        return CompileCause("graph", f"it takes {counts}")
+        ops = _ops(new, old)
+        detail = f"it takes {counts}" + (f"; {ops.detail}" if ops else "")
+        return CompileCause("graph", detail, ops.source if ops else "")
     pairs = _pair(removed, added)
     kind = "dtype" if all(before[1] == after[1] for before, after in pairs) else "shape"
     changes = [f"{_typed(before)} became {_typed(after)}" for before, after in pairs]
     noun = "an input" if len(pairs) == 1 else f"{len(pairs)} inputs"
-    return CompileCause(kind, f"{noun} changed: {_list(changes)}", _use_of(old, pairs[0][0]))
+    detail = f"{noun} changed: {_list(changes)}" + (_LAST_BATCH if _is_shorter_batch(pairs) else "")
+    return CompileCause(kind, detail, _use_of(new, pairs[0][1]) or _use_of(old, pairs[0][0]))
+
+
+def _is_shorter_batch(pairs: list[tuple[_Type, _Type]]) -> bool:
+    """Whether inputs changed in nothing but their first dimension, all to the same smaller size."""
+    sizes = set()
+    for (before_type, before), (after_type, after) in pairs:
+        if before_type != after_type or len(before) != len(after) or not before or before[1:] != after[1:]:
+            return False
+        sizes.add((before[0], after[0]))
+    return len(sizes) == 1 and all(before > after for before, after in sizes)
 
 
 def _pair(removed: list[_Type], added: list[_Type]) -> list[tuple[_Type, _Type]]:
@@ -143,7 +165,15 @@ def _shardings(new: HloModule, old: HloModule) -> CompileCause | None:
     changes = [
         f"{before or 'none'} became {after or 'none'}" for before, after in zip(removed, added, strict=False)
     ]
-    return CompileCause("sharding", f"the sharding of inputs changed: {_list(changes)}")
+    place = next(
+        (
+            place
+            for each in new.entry.parameters()
+            if each.attributes.get("sharding", "") in added and (place := _first_place(new, new.entry, each))
+        ),
+        "",
+    )
+    return CompileCause("sharding", f"the sharding of inputs changed: {_list(changes)}", place)
 
 
 def _constants(new: HloModule, old: HloModule) -> CompileCause | None:
@@ -154,7 +184,8 @@ def _constants(new: HloModule, old: HloModule) -> CompileCause | None:
         return None
     changes = [f"{before} became {after}" for before, after in zip(removed, added, strict=False)]
     noun = "a constant" if len(changes) == 1 else f"{len(changes)} constants"
-    return CompileCause("constant", f"{noun} baked into the graph changed: {_list(changes)}")
+    place = _place_of_literal(new, added[0]) or _place_of_literal(old, removed[0])
+    return CompileCause("constant", f"{noun} baked into the graph changed: {_list(changes)}", place)
 
 
 def _ops(new: HloModule, old: HloModule) -> CompileCause | None:
@@ -163,29 +194,82 @@ def _ops(new: HloModule, old: HloModule) -> CompileCause | None:
     parts += [f"{count} fewer {name}" for name, count in removed.most_common()]
     if not parts:
         return None
-    return CompileCause("graph", f"the ops changed: {_list(parts)}", _source_of_new(new, added))
+    detail = f"the ops changed: {_list(parts)}"
+    if _has_backward(old) and not _has_backward(new):
+        detail += _NO_BACKWARD
+    grew = sum(added.values()) >= sum(removed.values())
+    first, second = (new, old) if grew else (old, new)
+    return CompileCause("graph", detail, _odd_place(first, second) or _odd_place(second, first))
 
 
-def _source_of_new(new: HloModule, added: Counter[str]) -> str:
-    """A source line of an op of a kind that was added, where the program has any."""
-    return next((each.source for each in new.instructions() if each.opcode in added and each.source), "")
+def _has_backward(module: HloModule) -> bool:
+    return any("backward" in each.op_name for each in module.instructions())
+
+
+def _odd_place(one: HloModule, other: HloModule) -> str:
+    """The source line with most ops in one program that the other has fewer of; empty where either tells no lines."""
+
+    def lines(module: HloModule) -> Counter[str]:
+        return Counter(
+            place
+            for each in module.instructions()
+            if each.opcode not in _INCIDENTAL and (place := _place(each))
+        )
+
+    here, there = lines(one), lines(other)
+    more = here - there
+    if not there or not more:
+        return ""
+    # A line that only one program has says most; numbers on shared lines vary with fusion.
+    return max(more, key=lambda place: (more[place] - 0.5 * there[place], place))
+
+
+def _place(each: Instruction) -> str:
+    return each.user_source or each.source
 
 
 def _use_of(module: HloModule, wanted: _Type) -> str:
     """A source line of an op that uses an input of that type."""
     for parameter in module.entry.parameters():
         if _type(parameter) == wanted:
-            users = [each for each in module.entry if parameter.name in each.operands]
-            inner = [
-                each
-                for user in users
-                for name in user.called_names()
-                for each in module.computations.get(name, ())
-            ]
-            found = next((each.source for each in [*users, *inner] if each.source), "")
+            found = _first_place(module, module.entry, parameter)
             if found:
                 return found
     return ""
+
+
+def _place_of_literal(module: HloModule, wanted: str) -> str:
+    """A source line of a constant, or slice, of that value, else of an op that uses it."""
+    for computation in module.computations.values():
+        for each in computation:
+            if _literal(each) == wanted:
+                found = _place(each) or _first_place(module, computation, each)
+                if found:
+                    return found
+    return ""
+
+
+def _first_place(module: HloModule, computation: Computation, origin: Instruction) -> str:
+    """The first source line among the nearest ops that use a value, through fusions and up to a few ops away."""
+    names = {origin.name}
+    for _ in range(_HOPS):
+        users = [each for each in computation if names.intersection(each.operands)]
+        inner = [
+            each
+            for user in users
+            for name in user.called_names()
+            for each in module.computations.get(name, ())
+        ]
+        places = [place for each in (*users, *inner) if (place := _place(each))]
+        if places:
+            return min(places, key=_line_order)
+        names = {each.name for each in users}
+    return ""
+
+
+def _line_order(place: str) -> tuple[str, int]:
+    file, _, line = place.rpartition(":")
+    return file, int(line) if line.isdigit() else 0
 
 
 def _types(module: HloModule) -> Counter[_Type]:
@@ -193,7 +277,12 @@ def _types(module: HloModule) -> Counter[_Type]:
 
 
 def _type(parameter: Instruction) -> _Type:
-    return parameter.shape.element_type, parameter.shape.dimensions
+    """Element type and shape of an input, of all devices together where it is sharded."""
+    found = _TILES.search(parameter.attributes.get("sharding", ""))
+    tiles = [int(each) for each in found.group(1).split(",")] if found else []
+    sizes = parameter.shape.dimensions
+    tiles += [1] * (len(sizes) - len(tiles))
+    return parameter.shape.element_type, tuple(size * tile for size, tile in zip(sizes, tiles, strict=False))
 
 
 def _opcodes(module: HloModule) -> Counter[str]:
@@ -201,9 +290,14 @@ def _opcodes(module: HloModule) -> Counter[str]:
 
 
 def _literals(module: HloModule) -> Counter[str]:
-    return Counter(
-        each.literal for each in module.instructions() if each.opcode == "constant" and each.literal
-    )
+    return Counter(value for each in module.instructions() if (value := _literal(each)))
+
+
+def _literal(each: Instruction) -> str:
+    """A number that is part of the program: a constant's value, or the bounds of a slice."""
+    if each.opcode == "slice":
+        return each.attributes.get("slice", "")
+    return each.literal or "" if each.opcode == "constant" else ""
 
 
 def _difference(new: Counter[Item], old: Counter[Item]) -> tuple[list[Item], list[Item]]:

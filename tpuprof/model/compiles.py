@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -9,10 +10,17 @@ import numpy as np
 from tpuprof.model.compile_cause import CompileCause, explain
 from tpuprof.model.device import DeviceActivity
 from tpuprof.model.hlo_metadata import hlo_protos
+from tpuprof.model.intervals import Int64
 from tpuprof.model.steps import Steps
-from tpuprof.model.timeline import Host, Track
+from tpuprof.model.timeline import Host, Track, by_plane
 from tpuprof.model.vocabulary import Vocabulary
+from tpuprof.units import PS_PER_MS
 
+# `SyncTensorsGraph.66628(14940262714490726846)`: torch_xla numbers its graphs, others do not.
+_BASE = re.compile(r"^(.*?)(?:\.\d+)?\(\d+\)$")
+# A program that first runs after at least this pause of the device was compiled in it (ps). The smallest graphs
+# take tens of milliseconds to compile (a 2-layer decoder on CPU: 800 ms; a single add on a v6e: 80 ms).
+COMPILE_FROM_PS = 20 * PS_PER_MS
 NOT_COMPARED = CompileCause("unknown", "unavailable: the graphs were not compared")
 
 
@@ -39,11 +47,38 @@ def find_compiles(
     Each is told apart from the nearest graph that ran or was compiled before it.
     """
     for event in vocabulary.compile_events:
-        found = [each for track in host.threads for each in _on_thread(track, event, vocabulary, steps)]
+        found = _on_all_threads(host, event, vocabulary, steps)
         if found:
             named = _with_programs(sorted(found, key=lambda each: each.start_ps), devices)
             return _with_causes(named, devices, dict(hlo_protos(host.trace)))
-    return []
+    return _with_causes(_from_fingerprints(steps, devices), devices, dict(hlo_protos(host.trace)))
+
+
+def _from_fingerprints(steps: Steps, devices: list[DeviceActivity]) -> list[Compile]:
+    """Recompiles seen from the device alone: a graph that runs under a new fingerprint once training is under way.
+
+    The host left no compile event then, so what the compile took is the time the device idled before the program
+    first ran: more than that it cannot have cost.
+    """
+    known: set[str] = set()
+    found = []
+    for program, when in sorted(first_runs(devices).items(), key=lambda each: each[1]):
+        graph = _BASE.match(program)
+        name = graph.group(1) if graph else program
+        row = _step_at(steps, when)
+        if name in known and row is not None and row > 0:
+            idle = min(_idle_before(device, when) for device in devices)
+            # Without such a pause the program was there already, from before the capture.
+            if idle >= COMPILE_FROM_PS:
+                found.append(Compile(row, "", program, when - idle, idle, NOT_COMPARED))
+        known.add(name)
+    return found
+
+
+def _idle_before(device: DeviceActivity, when: int) -> int:
+    """How long (ps) a device had done nothing when a program began."""
+    row = int(np.searchsorted(device.busy.end, when, "right")) - 1
+    return max(when - int(device.busy.end[row]), 0) if row >= 0 else 0
 
 
 def _with_causes(
@@ -102,10 +137,15 @@ def _with_programs(compiles: list[Compile], devices: list[DeviceActivity]) -> li
     return named
 
 
-def _on_thread(track: Track, event: str, vocabulary: Vocabulary, steps: Steps) -> list[Compile]:
-    names = track.plane.events.names
-    wanted = np.array([row for row, name in enumerate(names) if name == event], np.int64)
-    rows = np.flatnonzero(np.isin(track.name, wanted))
+def _on_all_threads(host: Host, event: str, vocabulary: Vocabulary, steps: Steps) -> list[Compile]:
+    rows = by_plane(host.threads, lambda plane: plane.events.named(event))
+    return [
+        each for track in host.threads for each in _on_thread(track, rows[id(track.plane)], vocabulary, steps)
+    ]
+
+
+def _on_thread(track: Track, names: Int64, vocabulary: Vocabulary, steps: Steps) -> list[Compile]:
+    rows = np.flatnonzero(np.isin(track.name, names)) if len(names) else names
     if not len(rows):
         return []
     hashes = track.plane.stat_text(

@@ -7,13 +7,10 @@ PJRT_DEVICE=CPU leaves on host threads.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
-from tpuprof.decode.columns import TextColumn
-from tpuprof.model.intervals import Int64, Spans, merge, union
+from tpuprof.model.intervals import EMPTY, Int64, Spans, merge, union
 from tpuprof.model.op_kind import OpKind
 
 
@@ -34,6 +31,8 @@ class OpNames:
     scope: list[str]
     flops: Int64
     bytes: Int64
+    # Sum of the durations that the device states by its own clock (ps), -1 where it states none.
+    clock_ps: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
 
     def __len__(self) -> int:
         return len(self.name)
@@ -81,28 +80,33 @@ class DeviceActivity:
     peak_flops_per_s: float | None = None
     peak_hbm_bytes_per_s: float | None = None
 
-    @cached_property
-    def by_kind(self) -> dict[OpKind, Spans]:
-        """When ops of each kind were running, each kind's overlaps merged."""
-        kind = self.ops.kind[self.op_events.op] if len(self.ops) else np.empty(0, np.int64)
-        spans: dict[OpKind, Spans] = {}
-        for each in OpKind:
-            chosen: npt.NDArray[np.bool_] = kind == each
-            spans[each] = union(self.op_events.start[chosen], self.op_events.end[chosen])
-        return spans
+    # Not cached properties: in Python 3.11 one lock would make the devices of a host take turns.
+    _by_kind: dict[OpKind, Spans] | None = field(default=None, repr=False)
+    _busy: Spans | None = field(default=None, repr=False)
 
-    @cached_property
+    @property
+    def by_kind(self) -> dict[OpKind, Spans]:
+        """When ops of each kind were running, each kind's overlaps merged; computed once."""
+        if self._by_kind is None:
+            kind = self.ops.kind[self.op_events.op] if len(self.ops) else self.ops.kind
+            self._by_kind = {each: self._spans_of(kind, each) for each in OpKind}
+        return self._by_kind
+
+    @property
     def busy(self) -> Spans:
         """When the device worked or waited inside a program: ops and program executions together."""
-        return merge(self.executing, *self.by_kind.values())
+        if self._busy is None:
+            self._busy = merge(self.executing, union(self.op_events.start, self.op_events.end))
+        return self._busy
+
+    def _spans_of(self, kind: Int64, each: OpKind) -> Spans:
+        if not (self.ops.kind == each).any():
+            return EMPTY
+        chosen = np.flatnonzero(kind == each)
+        return union(self.op_events.start[chosen], self.op_events.end[chosen])
 
 
 def no_ops() -> tuple[OpNames, OpEvents]:
     """Tables without rows."""
     none = np.empty(0, np.int64)
     return OpNames([], [], [], none, [], [], [], none, none), OpEvents(none, none, none, none)
-
-
-def text_list(column: TextColumn, rows: int) -> list[str]:
-    """A text column as one string a row, empty where it has none."""
-    return [column[row] for row in range(rows)]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof.decode.columns import NO_TEXT
+from tpuprof.decode.columns import NO_TEXT, Plane
 from tpuprof.model.intervals import EMPTY, Int64, Segments, Spans, flatten, inherit, merge, union
-from tpuprof.model.timeline import Host, Track
+from tpuprof.model.timeline import Host, Track, by_plane
 from tpuprof.model.vocabulary import Activity, Vocabulary
 from tpuprof.units import PS_PER_MS
 
@@ -21,7 +21,7 @@ TRACED_OPS_STAT = "traced_ops"
 # to the device traces a few in all.
 TRACING_FROM_OPS_PER_MS = 0.2
 _ANNOTATION_MARKS = ("annotation", "module", "module_backward")
-_AUTOGRAD_THREAD = "pt_autograd"
+AUTOGRAD_THREAD = "pt_autograd"
 _MAIN_THREAD_PREFIXES = ("python", "main")
 
 
@@ -69,15 +69,16 @@ def read_host(host: Host, vocabulary: Vocabulary, driver: Track | None) -> HostA
     if driver is not None:
         by_activity, user = _classify(driver, vocabulary)
     threads = [driver] if driver is not None else []
-    threads += [track for track in host.threads if track.label.startswith(_AUTOGRAD_THREAD)]
+    threads += [track for track in host.threads if track.label.startswith(AUTOGRAD_THREAD)]
+    codes = by_plane(host.threads, lambda plane: _codes(plane, vocabulary))
     return HostActivity(
         framework=vocabulary.framework,
         residual=vocabulary.residual,
         driver=driver.label if driver is not None else None,
         by_activity=by_activity,
         user=user,
-        compiling=_any_thread(host, vocabulary, Activity.COMPILE),
-        dispatching=_any_thread(host, vocabulary, Activity.DISPATCH),
+        compiling=_any_thread(host, codes, Activity.COMPILE),
+        dispatching=_any_thread(host, codes, Activity.DISPATCH),
         annotations=_annotations(threads),
     )
 
@@ -85,9 +86,10 @@ def read_host(host: Host, vocabulary: Vocabulary, driver: Track | None) -> HostA
 def find_driver(host: Host, vocabulary: Vocabulary) -> Track | None:
     """The thread that trains: the one with most step markers or graph cuts, else the main Python thread."""
     best, most = None, 0
+    cut_names = by_plane(host.threads, lambda plane: vocabulary.driver.rows(plane.events.names))
     for track in host.threads:
         marks = len(track.line.read_stats(track.plane.stat_keys(("_r",))))
-        cuts = _count(track, vocabulary.driver.rows(track.plane.events.names))
+        cuts = _count(track, cut_names[id(track.plane)])
         # A step marker outweighs any number of cuts: a loader thread may cut graphs, but not mark steps.
         weight = marks * 1_000_000 + cuts
         if weight > most:
@@ -108,10 +110,13 @@ def _count(track: Track, name_rows: Int64) -> int:
     return int(np.isin(track.name, name_rows).sum()) if len(name_rows) else 0
 
 
+def _codes(plane: Plane, vocabulary: Vocabulary) -> Int64:
+    """`Activity` of each of a plane's names; the last one is of events without a name."""
+    return np.append(vocabulary.codes(plane.events.names), int(Activity.UNKNOWN))
+
+
 def _classify(driver: Track, vocabulary: Vocabulary) -> tuple[dict[Activity, Spans], dict[str, Spans]]:
-    names = driver.plane.events.names
-    codes = np.append(vocabulary.codes(names), int(Activity.UNKNOWN))
-    activity = codes[driver.name]
+    activity = _codes(driver.plane, vocabulary)[driver.name]
     user_name = _user_names(driver, activity)
     activity[user_name >= 0] = Activity.USER
     activity[activity == Activity.CHECKPOINT] = Activity.USER
@@ -152,20 +157,20 @@ def _user_spans(
     in_user = resolved[segments.event] == Activity.USER
     label = label[segments.event]
     spans: dict[str, Spans] = {}
-    for row in np.unique(label[in_user]):
+    for row in (np.flatnonzero(np.bincount(label[in_user] + 1)[1:])).tolist():
         chosen = in_user & (label == row)
-        if row >= 0:
-            spans[names[row].removeprefix("tpuprof.")] = union(segments.start[chosen], segments.end[chosen])
+        spans[names[row].removeprefix("tpuprof.")] = union(segments.start[chosen], segments.end[chosen])
     return spans
 
 
-def _any_thread(host: Host, vocabulary: Vocabulary, activity: Activity) -> Spans:
+def _any_thread(host: Host, codes: dict[int, Int64], activity: Activity) -> Spans:
+    wanted = {plane: of_names == activity for plane, of_names in codes.items()}
     parts = []
     for track in host.threads:
-        codes = np.append(vocabulary.codes(track.plane.events.names), int(Activity.UNKNOWN))
-        chosen = codes[track.name] == activity
-        parts.append(union(track.start[chosen], track.end[chosen]))
-    return merge(*parts) if parts else EMPTY
+        if wanted[id(track.plane)].any():
+            chosen = np.flatnonzero(wanted[id(track.plane)][track.name])
+            parts.append(union(track.start[chosen], track.end[chosen]))
+    return merge(*parts)
 
 
 def _annotations(threads: list[Track]) -> Annotations:

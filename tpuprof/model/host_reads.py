@@ -16,6 +16,21 @@ from tpuprof.model.timeline import Track
 from tpuprof.model.vocabulary import Activity, Vocabulary
 
 READ_EVENT = "tpuprof.host_read"
+# Python-level reads that tpuprof's capture puts on the timeline: methods of Tensor.
+READ_CALLS = frozenset(
+    [
+        "item",
+        "tolist",
+        "numpy",
+        "cpu",
+        "__bool__",
+        "__int__",
+        "__float__",
+        "__index__",
+        "__format__",
+        "__repr__",
+    ]
+)
 
 
 @dataclass(frozen=True)

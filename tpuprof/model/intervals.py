@@ -48,8 +48,11 @@ def union(start: Int64, end: Int64) -> Spans:
         start, end = start[keep], end[keep]
     if not len(start):
         return EMPTY
-    order = np.argsort(start, kind="stable")
-    start, end = start[order], end[order]
+    if (start[1:] > end[:-1]).all():
+        return Spans(start, end)
+    if not _ascending(start):
+        order = np.argsort(start, kind="stable")
+        start, end = start[order], end[order]
     reach = np.maximum.accumulate(end)
     opens = np.empty(len(start), np.bool_)
     opens[0] = True
@@ -73,17 +76,28 @@ def intersect(one: Spans, other: Spans) -> Spans:
     """What lies in both."""
     if not len(one.start) or not len(other.start):
         return EMPTY
-    points = np.unique(np.concatenate((*one, *other)))
+    points = np.sort(np.concatenate((*one, *other)), kind="stable")
     begin = points[:-1]
     both = contains(one, begin) & contains(other, begin)
     return union(begin[both], points[1:][both])
+
+
+def subtract(spans: Spans, other: Spans) -> Spans:
+    """What lies in `spans` and not in `other`."""
+    if not len(spans.start) or not len(other.start):
+        return spans
+    points = np.sort(np.concatenate((*spans, *other)), kind="stable")
+    begin = points[:-1]
+    kept = contains(spans, begin) & ~contains(other, begin)
+    return union(begin[kept], points[1:][kept])
 
 
 def covered(spans: Spans, start: Int64, end: Int64) -> Int64:
     """How many ps of each window [start, end) the spans cover; one int64 a window."""
     if not len(spans.start):
         return np.zeros(len(start), np.int64)
-    return _covered_until(spans, end) - _covered_until(spans, start)
+    until: Int64 = np.cumsum(spans.end - spans.start)
+    return _covered_until(spans, until, end) - _covered_until(spans, until, start)
 
 
 def contains(spans: Spans, times: Int64) -> Bool:
@@ -94,24 +108,63 @@ def contains(spans: Spans, times: Int64) -> Bool:
     return (row >= 0) & (times < spans.end[np.maximum(row, 0)])
 
 
+def distinct(rows: Int64) -> tuple[Int64, Int64]:
+    """The distinct values, ascending, and by element which of them it is; for row numbers, which are small.
+
+    Counts where `numpy.unique` would sort. Values from -1 on are allowed.
+    """
+    values = np.flatnonzero(np.bincount(rows + 1)) - 1
+    place = np.empty(int(values.max(initial=-1)) + 2, np.int64)
+    place[values + 1] = np.arange(len(values))
+    return values.astype(np.int64), place[rows + 1]
+
+
 def nesting(start: Int64, end: Int64) -> Int64:
     """The row of the innermost event that encloses each event, -1 for outermost ones.
 
     Events of one line nest by time. One that starts inside another and outlasts it (rounding does this)
     counts as its child. Events without duration enclose nothing and get -1.
     """
+    order = _outer_first(start, end)
+    if order is None:
+        return _nesting_of_ordered(start, end)
+    inner = _nesting_of_ordered(start[order], end[order])
     parent = np.full(len(start), -1, np.int64)
-    rows = np.flatnonzero(end > start)
-    if not len(rows):
-        return parent
-    rows = rows[np.lexsort((-end[rows], start[rows]))]
-    depth = open_before(start[rows], end[rows])
-    outer = np.flatnonzero(depth == 0)
-    for level in range(1, int(depth.max()) + 1):
-        inner = np.flatnonzero(depth == level)
-        parent[rows[inner]] = rows[outer[np.searchsorted(outer, inner) - 1]]
-        outer = inner
+    parent[order] = np.where(inner >= 0, order[inner], -1) if len(order) else inner
     return parent
+
+
+def _outer_first(start: Int64, end: Int64) -> Int64 | None:
+    """Rows of the events that last, by start, of equal ones the longest first; None where they are in that order."""
+    lasting = end > start
+    tied = start[1:] == start[:-1]
+    if lasting.all() and _ascending(start) and not (tied & (end[1:] > end[:-1])).any():
+        return None
+    rows = np.flatnonzero(lasting)
+    return rows[np.lexsort((-end[rows], start[rows]))]
+
+
+def _nesting_of_ordered(start: Int64, end: Int64) -> Int64:
+    count = len(start)
+    parent = np.full(count, -1, np.int64)
+    # Ends are all but sorted already, which is what a stable sort is quick at.
+    ends = np.sort(end, kind="stable")
+    inside = np.ones(count, np.bool_)
+    for level in range(count):
+        # An event lies deeper than a level when, of those before it, more than that many have not ended yet.
+        deeper = np.zeros(count, np.bool_)
+        np.greater(ends[: count - 1 - level], start[level + 1 :], out=deeper[level + 1 :])
+        if not deeper.any():
+            break
+        outer, rows = np.flatnonzero(inside & ~deeper), np.flatnonzero(deeper)
+        children = np.diff(np.searchsorted(rows, outer), append=len(rows))
+        parent[rows] = np.repeat(outer, children)
+        inside = deeper
+    return parent
+
+
+def _ascending(times: Int64) -> bool:
+    return bool((times[1:] >= times[:-1]).all())
 
 
 def open_before(start: Int64, end: Int64) -> Int64:
@@ -145,11 +198,11 @@ def flatten(start: Int64, end: Int64, parent: Int64) -> Segments:
 def self_time(start: Int64, end: Int64, parent: Int64) -> Int64:
     """Each event's duration less that of its direct children, never below zero (ps)."""
     duration = end - start
-    spent = np.zeros(len(start), np.int64)
-    child = np.flatnonzero(parent >= 0)
-    np.add.at(spent, parent[child], duration[child])
-    own: Int64 = np.maximum(duration - spent, 0)
-    return own
+    # The last place takes what has no parent: -1 counts from the end.
+    spent = np.zeros(len(start) + 1, np.int64)
+    np.add.at(spent, parent, duration)
+    own: Int64 = np.subtract(duration, spent[:-1], out=duration)
+    return np.maximum(own, 0, out=own)
 
 
 def inherit(label: Int64, parent: Int64, none: int = -1) -> Int64:
@@ -174,11 +227,10 @@ def _depth(parent: Int64) -> Int64:
     return depth
 
 
-def _covered_until(spans: Spans, time: Int64) -> Int64:
-    length = spans.end - spans.start
-    before = np.concatenate((np.zeros(1, np.int64), np.cumsum(length)))
+def _covered_until(spans: Spans, until: Int64, time: Int64) -> Int64:
+    """How much of each time's past the spans cover; `until` is the same for the end of each span."""
     row = np.searchsorted(spans.start, time, "right")
     last = np.maximum(row - 1, 0)
-    inside = np.minimum(time, spans.end[last]) - spans.start[last]
-    until: Int64 = (before[last] + inside) * (row > 0)
-    return until
+    ahead = np.maximum(spans.end[last] - time, 0)
+    covered: Int64 = (until[last] - ahead) * (row > 0)
+    return covered

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from enum import IntEnum
+from functools import lru_cache
 
 # The opcode follows the result shape: `%name = f32[2]{0} opcode(...)`.
 _OPCODE = re.compile(r"[)}\]] ([a-z][a-z0-9\-]*)\(")
@@ -63,6 +64,7 @@ def collective_kind(name: str) -> str | None:
     return next((kind for kind in COLLECTIVES[:6] if kind in name), None)
 
 
+@lru_cache(maxsize=16_384)  # the devices of a host run the same ops
 def op_kind(long_name: str, short_name: str, category: str) -> OpKind:
     """The kind of one op; `category` is the profiler's `hlo_category`, empty where it gives none."""
     code = opcode(long_name, short_name)

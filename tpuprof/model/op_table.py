@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -15,11 +15,22 @@ from tpuprof.model.op_kind import OpKind
 _BACKWARD = "@backward"
 
 
+@dataclass(frozen=True)
+class CoreTotal:
+    """One op on one device: `clock_ps` is by the device's own clock, None where it states none."""
+
+    device: str
+    occurrences: int
+    total_ps: int
+    clock_ps: int | None
+
+
 @dataclass
 class OpTotal:
     """One op of one program over all its executions on all devices; times in ps."""
 
     name: str
+    long_name: str
     category: str
     kind: OpKind
     module: str
@@ -30,6 +41,7 @@ class OpTotal:
     occurrences: int = 0
     total_ps: int = 0
     self_ps: int = 0
+    cores: list[CoreTotal] = field(default_factory=list)
 
 
 @dataclass
@@ -53,28 +65,36 @@ def op_totals(devices: list[DeviceActivity]) -> list[OpTotal]:
 
 def _add_device(device: DeviceActivity, totals: dict[tuple[str, str], OpTotal]) -> None:
     ops, events = device.ops, device.op_events
-    count = np.bincount(events.op, minlength=len(ops))
+    executions = np.bincount(events.op, minlength=len(ops))
     total = np.zeros(len(ops), np.int64)
     own = np.zeros(len(ops), np.int64)
     np.add.at(total, events.op, events.end - events.start)
     np.add.at(own, events.op, events.self_ps)
-    for row in np.flatnonzero(count):
+    kind, flops, size = ops.kind.tolist(), ops.flops.tolist(), ops.bytes.tolist()
+    clock = ops.clock_ps.tolist() or [-1] * len(ops)
+    for row, (count, total_ps, self_ps) in enumerate(
+        zip(executions.tolist(), total.tolist(), own.tolist(), strict=True)
+    ):
+        if not count:
+            continue
         key = (ops.module[row], ops.name[row])
         if key not in totals:
             totals[key] = OpTotal(
                 name=ops.name[row],
+                long_name=ops.long_name[row],
                 category=ops.category[row],
-                kind=OpKind(int(ops.kind[row])),
+                kind=OpKind(kind[row]),
                 module=ops.module[row],
                 source=ops.source[row],
                 scope=ops.scope[row],
-                flops=int(ops.flops[row]),
-                bytes=int(ops.bytes[row]),
+                flops=flops[row],
+                bytes=size[row],
             )
         each = totals[key]
-        each.occurrences += int(count[row])
-        each.total_ps += int(total[row])
-        each.self_ps += int(own[row])
+        each.occurrences += count
+        each.total_ps += total_ps
+        each.cores.append(CoreTotal(device.name, count, total_ps, clock[row] if clock[row] >= 0 else None))
+        each.self_ps += self_ps
 
 
 def annotation_totals(annotations: Annotations, ops: list[OpTotal]) -> list[AnnotationTotal]:

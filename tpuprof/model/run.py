@@ -13,16 +13,26 @@ from tpuprof.decode.load import load
 from tpuprof.errors import Code
 from tpuprof.model import vocabulary as vocabularies
 from tpuprof.model.attribution import Breakdown, attribute
+from tpuprof.model.collective_role import Role, collective_roles
 from tpuprof.model.compiles import Compile, find_compiles
 from tpuprof.model.device import DeviceActivity
 from tpuprof.model.device_cpu import read_cpu
 from tpuprof.model.device_tpu import read_tpu
-from tpuprof.model.hlo_metadata import HloMetadata, read_hlo_metadata
+from tpuprof.model.hlo_metadata import HloMetadata, hlo_protos, read_hlo_metadata
 from tpuprof.model.host_activity import HostActivity, find_driver, read_host
 from tpuprof.model.host_reads import HostRead, host_reads
+from tpuprof.model.input_pipeline import InputPipeline, read_input
+from tpuprof.model.intervals import Spans
+from tpuprof.model.loops import Loop, find_loops
+from tpuprof.model.marks import find_marks
+from tpuprof.model.memory import DeviceMemory, device_memory
+from tpuprof.model.notes import Notes, read_notes
 from tpuprof.model.steps import Steps, find_steps
-from tpuprof.model.telemetry import compile_frames
+from tpuprof.model.telemetry import StepRecord, compile_frames, step_records
 from tpuprof.model.timeline import Host, build_host
+from tpuprof.model.tracing import Tracing, split_tracing
+from tpuprof.model.unrolled import Repetition, find_repetition
+from tpuprof.parallel import in_threads
 
 RUN_SCHEMA = "tpuprof.run/1"
 
@@ -43,8 +53,18 @@ class HostRun:
     host_reads: list[HostRead]
     hlo: HloMetadata
     warnings: list[str]
+    tracing: Tracing
+    input: InputPipeline | None
+    loops: list[Loop]
+    repetition: Repetition | None
+    memory: DeviceMemory
+    collective_roles: dict[tuple[str, str], Role]
     # Python frames of the compile in each step, by step number, where the run folder has them.
     compile_frames: dict[int, list[str]] = field(default_factory=dict)
+    # When the training threads were in events that rules ask for by name (`marks` of the vocabulary).
+    marks: dict[str, Spans] = field(default_factory=dict)
+    # What the process noted of each step, captured or not, where the run folder has it.
+    records: list[StepRecord] = field(default_factory=list)
 
 
 @dataclass
@@ -55,6 +75,7 @@ class Run:
     hosts: list[HostRun]
     info: dict[str, Any] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    notes: Notes = field(default_factory=Notes)
 
     @property
     def predicted(self) -> bool:
@@ -68,19 +89,19 @@ def build_run(found: Found, executor: Executor | None = None) -> Run:
     Raises `TpuprofError` where a file cannot be read.
     """
     info, notes = read_run_info(found.run_folder)
-    devices = _virtual_devices(info)
-    jobs = [(name, path, devices) for name, path in found.files.items()]
+    devices, names = _virtual_devices(info), _parameter_names(info)
+    jobs = [(name, path, devices, names) for name, path in found.files.items()]
     hosts = list(executor.map(_read_job, jobs)) if executor else [_read_job(job) for job in jobs]
     for host in hosts:
-        host.compile_frames = compile_frames(found.run_folder, host.name)
-    return Run(
-        found.files, hosts, info, [*found.warnings, *notes, *_noted(info), *_missing_hosts(info, hosts)]
-    )
+        host.records = step_records(found.run_folder, host.name)
+        host.compile_frames = compile_frames(host.records)
+    warnings = [*found.warnings, *notes, *_noted(info), *_missing_hosts(info, hosts)]
+    return Run(found.files, hosts, info, warnings, read_notes(found.run_folder))
 
 
 def read_run_info(folder: Path | None) -> tuple[dict[str, Any], list[str]]:
-    """Tpuprof's run.json and what is wrong with it, if anything."""
-    if folder is None:
+    """Tpuprof's run.json and what is wrong with it, if anything; a logdir made by others has none."""
+    if folder is None or not (folder / RUN_INFO).exists():
         return {}, []
     try:
         info = json.loads((folder / RUN_INFO).read_text("utf-8"))
@@ -110,12 +131,18 @@ def _missing_hosts(info: dict[str, Any], hosts: list[HostRun]) -> list[str]:
     return [f"the run had {expected} processes, and {len(hosts)} left a profile here: the others are missing"]
 
 
-def _read_job(job: tuple[str, Path, int | None]) -> HostRun:
+def _read_job(job: tuple[str, Path, int | None, tuple[str, ...]]) -> HostRun:
     return read_host_run(*job)
 
 
-def read_host_run(name: str, path: Path, virtual_devices: int | None = None) -> HostRun:
-    """Decode and analyse one host's file. `virtual_devices` is the number of CPU devices, where known."""
+def read_host_run(
+    name: str, path: Path, virtual_devices: int | None = None, parameter_names: tuple[str, ...] = ()
+) -> HostRun:
+    """Decode and analyse one host's file.
+
+    `virtual_devices` is the number of CPU devices, `parameter_names` what the inputs of the step's program are
+    called, both where known.
+    """
     trace = load(path)
     host = build_host(trace, name)
     words = vocabularies.detect(_host_names(host))
@@ -124,6 +151,7 @@ def read_host_run(name: str, path: Path, virtual_devices: int | None = None) -> 
     driver = find_driver(host, words)
     activity = read_host(host, words, driver)
     steps = find_steps(driver, devices, words)
+    protos = dict(hlo_protos(trace))
     return HostRun(
         name=name,
         size=trace.size,
@@ -136,7 +164,14 @@ def read_host_run(name: str, path: Path, virtual_devices: int | None = None) -> 
         compiles=find_compiles(host, words, steps, devices),
         host_reads=host_reads(driver, words, steps),
         hlo=hlo,
+        marks=find_marks(host, words, driver),
         warnings=[*trace.errors, *trace.warnings, *host.warnings],
+        tracing=split_tracing(host, driver, words, activity, steps, devices),
+        input=read_input(host, driver, words, activity, steps, devices),
+        loops=find_loops(devices[0], steps) if devices else [],
+        repetition=find_repetition(devices[0]) if devices else None,
+        memory=device_memory(protos, devices[0].type if devices else ""),
+        collective_roles=collective_roles(devices, protos, parameter_names),
     )
 
 
@@ -147,15 +182,18 @@ def _host_names(host: Host) -> list[str]:
 
 
 def _devices(host: Host, hlo: HloMetadata, virtual_devices: int | None) -> list[DeviceActivity]:
-    found = [
-        read_tpu(host.device_planes[index], tracks)
-        for index, tracks in sorted(host.devices.items())
-        if tracks
-    ]
-    if found:
-        return found
+    planes = [(host.device_planes[index], tracks) for index, tracks in sorted(host.devices.items()) if tracks]
+    if planes:
+        return in_threads(lambda plane: read_tpu(*plane), planes)
     cpu = read_cpu(host.threads, virtual_devices or 1, hlo.describe)
     return [cpu] if cpu else []
+
+
+def _parameter_names(info: dict[str, Any]) -> tuple[str, ...]:
+    """Names of the inputs of the step's program, where a preflight noted them."""
+    noted = info.get("preflight")
+    names = noted.get("parameter_names") if isinstance(noted, dict) else None
+    return tuple(str(name) for name in names) if isinstance(names, list) else ()
 
 
 def _virtual_devices(info: dict[str, Any]) -> int | None:

@@ -72,7 +72,7 @@ def _marked(driver: Track) -> Steps | None:
     key = plane.stat_ids.get("_r")
     if key is None or not len(stats):
         return None
-    roots = np.unique(stats.select(key).row)
+    roots = np.flatnonzero(np.bincount(stats.select(key).row))
     values, codes = marks(driver)
     if "step" in values:
         own = roots[codes[roots] == values.index("step")]

@@ -1,34 +1,76 @@
-"""What the training process noted of its own steps, where the run folder has it: frames of each compile."""
+"""What the training process noted of its own steps in the run folder: times, counters, frames of compiles."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 FOLDER = "tpuprof"
+FALLBACK_PREFIX = "aten::"
+# Reading one value back is torch_xla's own way of `.item()`, and counted among its fallbacks.
+VALUE_READ = "aten::_local_scalar_dense"
 
 
-def compile_frames(run_folder: Path | None, host: str) -> dict[int, list[str]]:
-    """Python frames that led to a compile, by step number; empty where nothing was noted.
+@dataclass(frozen=True)
+class StepRecord:
+    """What the process noted of one step: wall time in ns, counters' increases, and what its compiles took (s).
+
+    `captured` tells whether the profiler recorded it, `frames` which Python frames led to its first compile.
+    `fallbacks` are the lines that called ops which ran on the CPU, by op, where the capture looked for them.
+    """
+
+    step: int
+    wall_ns: int
+    captured: bool
+    counters: dict[str, int] = field(default_factory=dict)
+    compiles: int = 0
+    compile_seconds: float = 0.0
+    frames: list[str] = field(default_factory=list)
+    fallbacks: dict[str, str] = field(default_factory=dict)
+
+
+def step_records(run_folder: Path | None, host: str) -> list[StepRecord]:
+    """Every step the run folder has notes of, captured or not, in order.
 
     Lines that are damaged (a process killed while writing) are passed over.
     """
-    frames: dict[int, list[str]] = {}
     if run_folder is None:
-        return frames
-    for path in sorted((run_folder / FOLDER).glob(f"telemetry.{host}.*.jsonl")):
-        for line in path.read_text("utf-8", "replace").splitlines():
-            step, found = _frames_of(line)
-            if step is not None and found:
-                frames.setdefault(step, found)
-    return frames
+        return []
+    paths = sorted((run_folder / FOLDER).glob(f"telemetry.{host}.*.jsonl"))
+    lines = [line for path in paths for line in path.read_text("utf-8", "replace").splitlines()]
+    return [record for line in lines if (record := _record_of(line)) is not None]
 
 
-def _frames_of(line: str) -> tuple[int | None, list[str]]:
+def compile_frames(records: list[StepRecord]) -> dict[int, list[str]]:
+    """Python frames that led to a compile, by step number."""
+    return {each.step: each.frames for each in reversed(records) if each.frames}
+
+
+def fallback_counts(records: list[StepRecord]) -> dict[str, int]:
+    """How often each op ran on the CPU in captured steps; value reads are told elsewhere."""
+    totals: dict[str, int] = {}
+    for each in records:
+        for name, count in each.counters.items():
+            if each.captured and name.startswith(FALLBACK_PREFIX) and name != VALUE_READ:
+                totals[name] = totals.get(name, 0) + count
+    return totals
+
+
+def _record_of(line: str) -> StepRecord | None:
     try:
-        row = json.loads(line)
+        row: dict[str, Any] = json.loads(line)
         compiles = row["compiles"]
-        frames = [str(frame) for frame in compiles[0]["frames"]] if compiles else []
-        return int(row["step"]), frames
-    except (ValueError, KeyError, TypeError, IndexError):
-        return None, []
+        return StepRecord(
+            step=int(row["step"]),
+            wall_ns=int(row.get("wall_ns", 0)),
+            captured=bool(row.get("captured")),
+            counters={str(name): int(value) for name, value in row.get("counters", {}).items()},
+            compiles=sum(int(each.get("graphs", 1)) for each in compiles),
+            compile_seconds=sum(float(each.get("seconds", 0.0)) for each in compiles),
+            frames=[str(frame) for frame in compiles[0]["frames"]] if compiles else [],
+            fallbacks={str(op): str(source) for op, source in row.get("fallbacks", {}).items()},
+        )
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError):
+        return None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 
@@ -12,6 +14,7 @@ from tpuprof.errors import Code, TpuprofError
 from tpuprof.model.intervals import Int64, nesting
 from tpuprof.units import PS_PER_NS
 
+_T = TypeVar("_T")
 TPU_PLANE = re.compile(r"/device:TPU:(\d+)$")
 HOST_PLANE = "/host:CPU"
 METADATA_PLANE = "/host:metadata"
@@ -63,9 +66,16 @@ class Host:
     warnings: list[str] = field(default_factory=list)
 
 
+def by_plane(tracks: Iterable[Track], work: Callable[[Plane], _T]) -> dict[int, _T]:
+    """`work` of each plane the tracks lie on, done once a plane; keys are the planes' `id`."""
+    planes = {id(track.plane): track.plane for track in tracks}
+    return {key: work(plane) for key, plane in planes.items()}
+
+
 def build_host(trace: Trace, name: str) -> Host:
     """Put all lines of a trace on one clock and tell host threads from TensorCore queues.
 
+    Takes the lines' columns over: the trace is left without them, so that a large one is not held twice.
     Raises `TpuprofError` (`input-corrupt`) where the lines' clocks are further apart than a capture can be.
     """
     lines = [line for plane in trace.planes for line in plane.lines if len(line)]
@@ -79,16 +89,22 @@ def build_host(trace: Trace, name: str) -> Host:
     host = Host(name, trace, origin, [], {}, {})
     for plane in trace.planes:
         device = TPU_PLANE.match(plane.name)
-        tracks = [_track(plane, line, origin) for line in plane.lines if len(line)]
         if device:
-            host.devices[int(device.group(1))] = tracks
+            host.devices[int(device.group(1))] = _tracks(plane, origin)
             host.device_planes[int(device.group(1))] = plane
         elif plane.name.startswith(HOST_PLANE):
-            host.threads.extend(tracks)
+            host.threads.extend(_tracks(plane, origin))
     return host
 
 
+def _tracks(plane: Plane, origin_ns: int) -> list[Track]:
+    return [_track(plane, line, origin_ns) for line in plane.lines if len(line)]
+
+
 def _track(plane: Plane, line: Line, origin_ns: int) -> Track:
-    start = line.offset_ps + (line.timestamp_ns - origin_ns) * PS_PER_NS
-    end = start + np.maximum(line.duration_ps, 0)
-    return Track(plane, line, start, end, plane.events.rows(line.metadata_id))
+    start, end, name = line.offset_ps, line.duration_ps, plane.events.rows(line.metadata_id)
+    line.metadata_id = line.offset_ps = line.duration_ps = np.empty(0, np.int64)
+    start += (line.timestamp_ns - origin_ns) * PS_PER_NS
+    np.maximum(end, 0, out=end)
+    end += start
+    return Track(plane, line, start, end, name)

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from tpuprof.model.device import DeviceActivity
-from tpuprof.model.intervals import Int64, Spans, covered, merge, union
+from tpuprof.model.intervals import EMPTY, Bool, Int64, Spans, covered, union
 from tpuprof.model.op_kind import HOST_MEMORY, OpKind, collective_kind, opcode
 from tpuprof.model.steps import Steps
 
@@ -47,6 +49,17 @@ class Transfer:
     tensor: str
     source: str
     scope: str
+    # How long after its start was issued the device came to wait for it, on average; None where it has no start.
+    ahead_ps: float | None = None
+
+
+class _Totals(NamedTuple):
+    """Executions inside steps, by op: how many, their self time (ps), and sums of when they begin and end (ps)."""
+
+    occurrences: Int64
+    exposed: Int64
+    begin: npt.NDArray[np.float64]
+    end: npt.NDArray[np.float64]
 
 
 def offload_transfers(device: DeviceActivity, steps: Steps) -> list[Transfer]:
@@ -63,50 +76,120 @@ def _transfers(device: DeviceActivity, steps: Steps, kind: OpKind) -> list[Trans
     groups: dict[tuple[str, str], list[int]] = {}
     for row in np.flatnonzero(device.ops.kind == kind).tolist():
         groups.setdefault((device.ops.module[row], _PHASE.sub("", device.ops.name[row])), []).append(row)
-    moving = {key: _own_span(device, key) for key in groups}
-    found = []
-    for key, rows in groups.items():
-        others = merge(*(union(*span) for other, span in moving.items() if other != key and span is not None))
-        each = _transfer(device, steps, rows, moving[key], others)
-        if each is not None:
-            found.append(each)
+    if not groups:
+        return []
+    totals = _totals_in_steps(device, steps, kind)
+    moving = _own_spans(device, list(groups))
+    directions = {key: _kind(device, groups[key], _long_name(device, groups[key])) for key in moving}
+    served = _served(moving, directions) if kind == OpKind.OFFLOAD else moving
+    shared = _shared(list(served.values()))
+    found = [
+        _transfer(device, steps, rows, totals, moving.get(key), served.get(key), shared)
+        for key, rows in groups.items()
+        if totals.occurrences[rows].any()
+    ]
     return sorted(found, key=lambda transfer: -transfer.exposed_ps)
 
 
-def _own_span(device: DeviceActivity, key: tuple[str, str]) -> tuple[Int64, Int64] | None:
-    """Start and end of each execution of the work itself, None where the trace has none."""
+def _totals_in_steps(device: DeviceActivity, steps: Steps, kind: OpKind) -> _Totals:
+    """Executions and self time of each op of that kind, of those that begin inside steps."""
+    ops, events = device.ops, device.op_events
+    chosen = np.flatnonzero((ops.kind == kind)[events.op])
+    chosen = chosen[_inside(steps, events.start[chosen])]
+    op = events.op[chosen]
+    exposed = np.zeros(len(ops), np.int64)
+    np.add.at(exposed, op, events.self_ps[chosen])
+    # As floats: times of a long capture, summed, go beyond 63 bits.
+    begin, end = (
+        np.bincount(op, each[chosen].astype(np.float64), len(ops)).astype(np.float64)
+        for each in (events.start, events.end)
+    )
+    return _Totals(np.bincount(op, minlength=len(ops)), exposed, begin, end)
+
+
+def _own_spans(
+    device: DeviceActivity, keys: list[tuple[str, str]]
+) -> dict[tuple[str, str], tuple[Int64, Int64]]:
+    """Start and end of each execution of the work itself, for the transfers that have any in the trace.
+
+    Where the trace does not say which program a piece of work belongs to, every program with such a transfer has it.
+    """
     names, events = device.async_ops, device.async_events
-    module, base = key
-    wanted = [
-        row
-        for row in range(len(names))
-        if _PHASE.sub("", _short(names.long_name[row]) or names.name[row]) == base
-        and names.module[row] in ("", module)
-    ]
-    chosen = np.isin(events.op, np.array(wanted, np.int64))
-    return (events.start[chosen], events.end[chosen]) if chosen.any() else None
+    by_base: dict[str, list[int]] = {}
+    for row in range(len(names)):
+        base = _PHASE.sub("", _short(names.long_name[row]) or names.name[row])
+        by_base.setdefault(base, []).append(row)
+    order = np.argsort(events.op, kind="stable")
+    first = np.searchsorted(events.op[order], np.arange(len(names) + 1))
+    spans = {}
+    for key in keys:
+        module, base = key
+        rows = [row for row in by_base.get(base, []) if names.module[row] in ("", module)]
+        if rows:
+            chosen = np.sort(np.concatenate([order[first[row] : first[row + 1]] for row in rows]))
+            spans[key] = (events.start[chosen], events.end[chosen])
+    return {key: span for key, span in spans.items() if len(span[0])}
+
+
+def _served(
+    moving: dict[tuple[str, str], tuple[Int64, Int64]], directions: dict[tuple[str, str], str]
+) -> dict[tuple[str, str], tuple[Int64, Int64]]:
+    """When each copy had its direction of the link: copies of one direction are served in the order they begin.
+
+    On a v6e, of three copies begun together the first runs at the rate of one alone, and the others after it.
+    """
+    served = dict(moving)
+    for direction in set(directions.values()):
+        keys = [key for key in moving if directions[key] == direction]
+        start = np.concatenate([moving[key][0] for key in keys])
+        end = np.concatenate([moving[key][1] for key in keys])
+        order = np.argsort(start, kind="stable")
+        reach = np.maximum.accumulate(end[order])
+        begun = start[order].copy()
+        begun[1:] = np.minimum(np.maximum(begun[1:], reach[:-1]), end[order][1:])
+        start[order] = begun
+        cuts = np.cumsum([len(moving[key][0]) for key in keys])[:-1]
+        for key, part in zip(keys, np.split(start, cuts), strict=True):
+            served[key] = (part, moving[key][1])
+    return served
+
+
+def _shared(moving: list[tuple[Int64, Int64]]) -> Spans:
+    """When more than one of the transfers had the link."""
+    each = [union(*span) for span in moving]
+    if not each:
+        return EMPTY
+    start, end = np.concatenate([one.start for one in each]), np.concatenate([one.end for one in each])
+    time = np.concatenate((start, end))
+    change = np.repeat(np.array([1, -1], np.int8), len(start))
+    order = np.argsort(time, kind="stable")
+    time, count = time[order], np.cumsum(change[order], dtype=np.int64)
+    several = np.flatnonzero(count[:-1] > 1)
+    return union(time[several], time[several + 1])
 
 
 def _transfer(
-    device: DeviceActivity, steps: Steps, rows: list[int], span: tuple[Int64, Int64] | None, others: Spans
-) -> Transfer | None:
-    ops, events = device.ops, device.op_events
-    in_step = _inside(steps, events.start)
-    chosen = np.isin(events.op, np.array(rows, np.int64)) & in_step
-    if not chosen.any():
-        return None
-    starts = [row for row in rows if "-done" not in ops.name[row]] or rows
-    long_name = next((ops.long_name[row] for row in starts if ops.long_name[row]), "")
+    device: DeviceActivity,
+    steps: Steps,
+    rows: list[int],
+    totals: _Totals,
+    span: tuple[Int64, Int64] | None,
+    served: tuple[Int64, Int64] | None,
+    shared: Spans,
+) -> Transfer:
+    ops = device.ops
+    starts = _starts(device, rows)
+    long_name = _long_name(device, rows)
     size = max(int(ops.bytes[row]) for row in rows)
-    exposed = int(events.self_ps[chosen].sum())
-    rate, alone, hidden = _motion(steps, span, others, size, exposed)
+    exposed = int(totals.exposed[rows].sum())
+    rate, alone, hidden = _motion(steps, span, served or span, shared, size, exposed)
     first = starts[0]
     return Transfer(
         name=ops.name[first],
         kind=_kind(device, rows, long_name),
         module=ops.module[first],
         bytes=size,
-        occurrences=int((np.isin(events.op, np.array(starts, np.int64)) & in_step).sum()),
+        occurrences=int(totals.occurrences[starts].sum()),
         rate=rate,
         rate_alone=alone,
         exposed_ps=exposed,
@@ -114,25 +197,52 @@ def _transfer(
         tensor=_tensor(long_name),
         source=next((ops.source[row] for row in rows if ops.source[row]), ""),
         scope=next((ops.scope[row] for row in rows if ops.scope[row]), ""),
+        ahead_ps=_ahead(device, rows, totals),
     )
 
 
+def _ahead(device: DeviceActivity, rows: list[int], totals: _Totals) -> float | None:
+    """Mean time from the end of a `-start` op to the beginning of its `-done`; None where counts do not match."""
+    begun = [row for row in rows if "-start" in device.ops.name[row]]
+    awaited = [row for row in rows if "-done" in device.ops.name[row]]
+    count = int(totals.occurrences[begun].sum())
+    if not count or count != int(totals.occurrences[awaited].sum()):
+        return None
+    return max(float(totals.begin[awaited].sum() - totals.end[begun].sum()) / count, 0.0)
+
+
 def _motion(
-    steps: Steps, span: tuple[Int64, Int64] | None, others: Spans, size: int, exposed: int
+    steps: Steps,
+    span: tuple[Int64, Int64] | None,
+    served: tuple[Int64, Int64] | None,
+    shared: Spans,
+    size: int,
+    exposed: int,
 ) -> tuple[float | None, float | None, int | None]:
-    """(mean rate, rate while alone on the link, hidden time) of the executions inside steps."""
-    if span is None:
+    """(rate, rate while alone on the link, hidden time) of the executions inside steps; rates of the median one."""
+    if span is None or served is None:
         return None, None, None
     inside = _inside(steps, span[0])
     start, end = span[0][inside], span[1][inside]
     length = end - start
     if not length.sum():
         return None, None, None
-    rate = size * len(length) / (int(length.sum()) / 1e12) if size else None
-    alone = covered(others, start, end) <= ALONE_SHARE * length
-    undisturbed = int(length[alone].sum())
-    rate_alone = size * int(alone.sum()) / (undisturbed / 1e12) if size and undisturbed else None
+    begun = served[0][inside]
+    alone = (covered(shared, begun, end) <= ALONE_SHARE * (end - begun)) & (end > begun)
+    undisturbed = (end - begun)[alone]
+    rate = size / (float(np.median(length)) / 1e12) if size else None
+    rate_alone = size / (float(np.median(undisturbed)) / 1e12) if size and len(undisturbed) else None
     return rate, rate_alone, max(int(length.sum()) - exposed, 0)
+
+
+def _starts(device: DeviceActivity, rows: list[int]) -> list[int]:
+    """Of the ops of one transfer those that begin it."""
+    return [row for row in rows if "-done" not in device.ops.name[row]] or rows
+
+
+def _long_name(device: DeviceActivity, rows: list[int]) -> str:
+    """The HLO line of the op that begins a transfer, empty where the trace has none."""
+    return next((device.ops.long_name[row] for row in _starts(device, rows) if device.ops.long_name[row]), "")
 
 
 def _kind(device: DeviceActivity, rows: list[int], long_name: str) -> str:
@@ -163,12 +273,10 @@ def _short(long_name: str) -> str:
     return long_name.partition(" = ")[0].lstrip("%") if " = " in long_name else ""
 
 
-def _inside(steps: Steps, start: Int64) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+def _inside(steps: Steps, start: Int64) -> Bool:
     """Whether each time lies in a step."""
     if not len(steps):
         return np.zeros(len(start), np.bool_)
     row = np.searchsorted(steps.start, start, "right") - 1
-    inside: np.ndarray[tuple[int, ...], np.dtype[np.bool_]] = (row >= 0) & (
-        start < steps.end[np.maximum(row, 0)]
-    )
+    inside: Bool = (row >= 0) & (start < steps.end[np.maximum(row, 0)])
     return inside

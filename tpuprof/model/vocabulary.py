@@ -60,7 +60,10 @@ class NameSet:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The host events of one framework. `residual` is the activity of unexplained training-thread time."""
+    """The host events of one framework. `residual` is the activity of unexplained training-thread time.
+
+    `marks` are events that rules ask for by what they mean, whatever activity they belong to.
+    """
 
     framework: str
     detect: NameSet
@@ -71,6 +74,9 @@ class Vocabulary:
     activities: tuple[tuple[Activity, NameSet], ...]
     compile_events: tuple[str, ...]
     compile_hash_stat: str
+    tracing_phases: tuple[tuple[str, NameSet], ...] = ()
+    scan_retraced: NameSet = field(default_factory=lambda: NameSet.of(()))
+    marks: tuple[tuple[str, NameSet], ...] = ()
     _exact: dict[str, Activity] = field(repr=False, default_factory=dict)
 
     def activity(self, name: str) -> Activity:
@@ -136,5 +142,10 @@ def _load(text: str) -> Vocabulary:
         activities=activities,
         compile_events=tuple(table["compile"]["events"]),
         compile_hash_stat=table["compile"]["hash_stat"],
+        tracing_phases=tuple(
+            (name, NameSet.of(names)) for name, names in table.get("tracing_phases", {}).items()
+        ),
+        scan_retraced=NameSet.of(table.get("scan", {}).get("retraced", ())),
+        marks=tuple((key, NameSet.of(names)) for key, names in table.get("marks", {}).items()),
         _exact={name: activity for activity, names in activities for name in names.exact},
     )

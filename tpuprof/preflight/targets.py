@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tpuprof.errors import Code, TpuprofError
-from tpuprof.preflight.chips import CHIPS, Chip
+from tpuprof.model.hardware import CHIPS, Chip
 
 _NAME = re.compile(r"^(v4|v5litepod|v5e|v5p|v6e|tpu7x|v7x)-(\d+)$", re.IGNORECASE)
 _TOPOLOGY = re.compile(r"^(v4|v5e|v5p|v6e|tpu7x):(\d+(?:x\d+){1,2})$", re.IGNORECASE)

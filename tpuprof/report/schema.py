@@ -6,8 +6,19 @@ cannot give is None beside a warning or an `unavailable` reason, never zero.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from typing import Any
+
+from tpuprof.report.sections import (
+    CompilationCache,
+    Compute,
+    FallbackRow,
+    Hosts,
+    InputRow,
+    LayerRow,
+    Steadiness,
+    Tracing,
+)
 
 SCHEMA = "tpuprof.report/1"
 
@@ -69,7 +80,8 @@ class Cause:
 class CompileRow:
     """One compile: the step's index (None outside any step), the graph's hash, duration and cause.
 
-    `program` is what it made, `graph(fingerprint)`, empty where that did not run in the trace.
+    `program` is what it made, `graph(fingerprint)`, empty where that did not run in the trace. `novelty` is new, or
+    again for a graph that the capture had compiled before: it had fallen out of torch_xla's cache.
     """
 
     step: int | None
@@ -80,11 +92,30 @@ class CompileRow:
     duration_ms: float
     cause: Cause
     frames: list[str] = field(default_factory=list)
+    novelty: str = "new"
+
+
+@dataclass(frozen=True)
+class CoreRow:
+    """One op on one device: `total_ms` as it lies on the timeline, `clock_ms` by the device's own clock.
+
+    `clock_ms` is what XProf's op tables show; None where the capture states no device times.
+    """
+
+    device: str
+    occurrences: int
+    total_ms: float
+    clock_ms: float | None
 
 
 @dataclass(frozen=True)
 class OpRow:
-    """One op of one program, summed over its executions on all devices. `flops`, `bytes` are per execution."""
+    """One op of one program, summed over its executions on all devices. `flops`, `bytes` are per execution.
+
+    `limit` is the side of the roofline it lies on (compute or memory), `roofline` the share of that roof it
+    reaches; `padding` is padded bytes over bytes of its arrays, `matmul_type` the element type a matmul reads,
+    `kernel` a custom call's name, `layout_copy` whether it only moves data about on the device.
+    """
 
     name: str
     category: str
@@ -97,6 +128,15 @@ class OpRow:
     bytes: int | None
     source: str
     annotation: str
+    flops_per_s: float | None = None
+    bytes_per_s: float | None = None
+    limit: str = ""
+    roofline: float | None = None
+    padding: float | None = None
+    matmul_type: str = ""
+    kernel: str = ""
+    layout_copy: bool = False
+    cores: list[CoreRow] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -105,7 +145,8 @@ class TransferRow:
 
     `kind` is the direction or the kind of collective, `bytes` of one execution, `gb_per_s` over all executions
     and `gb_per_s_alone` while no other had the link (10^9 bytes/s); None is unavailable: the capture has no
-    `Async XLA Ops` line for it.
+    `Async XLA Ops` line for it. Of collectives, `role` tells a parameter's gather from a gradient's scatter or
+    reduction, `direction` is forward or backward. `ahead_ms` is how long before its wait a copy was begun.
     """
 
     name: str
@@ -119,6 +160,11 @@ class TransferRow:
     tensor: str
     source: str
     annotation: str
+    role: str = ""
+    parameter: str = ""
+    layer: str = ""
+    direction: str = ""
+    ahead_ms: float | None = None
 
 
 @dataclass(frozen=True)
@@ -247,7 +293,10 @@ class BufferRow:
 
 @dataclass(frozen=True)
 class Memory:
-    """HBM of one device, in bytes. None is unavailable, for the reason in `unavailable`."""
+    """HBM of one device, in bytes. None is unavailable, for the reason in `unavailable`.
+
+    `fragmented_bytes` is what of the temporaries' arena no live buffer fills at its peak.
+    """
 
     peak_bytes: int | None
     capacity_bytes: int | None
@@ -255,6 +304,8 @@ class Memory:
     unavailable: str
     by_kind: dict[str, int] = field(default_factory=dict)
     buffers: list[BufferRow] = field(default_factory=list)
+    program: str = ""
+    fragmented_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -279,12 +330,33 @@ class Report:
     findings: list[Finding] = field(default_factory=list)
     scan: list[LoopRow] = field(default_factory=list)
     memory: Memory = field(default_factory=lambda: Memory(None, None, "", "not looked at"))
+    tracing: Tracing = field(default_factory=Tracing)
+    input: list[InputRow] = field(default_factory=list)
+    compute: Compute | None = None
+    collective_layers: list[LayerRow] = field(default_factory=list)
+    hosts: Hosts = field(default_factory=Hosts)
+    steadiness: Steadiness = field(default_factory=Steadiness)
+    fallbacks: list[FallbackRow] = field(default_factory=list)
+    compilation_cache: CompilationCache = field(default_factory=lambda: CompilationCache("unknown"))
     predicted: bool = False
+    # How often values of each kind were replaced before this report was handed on; None: nothing was replaced.
+    redactions: dict[str, int] | None = None
     schema: str = SCHEMA
 
     def to_dict(self) -> dict[str, Any]:
         """The report as JSON-ready dictionaries, `schema` first."""
-        plain = asdict(self)
+        plain = _plain(self)
         for row in plain["offload"]:
             row["direction"] = row.pop("kind")
         return {"schema": plain.pop("schema"), **plain}
+
+
+def _plain(value: Any) -> Any:
+    """Dataclasses as dictionaries, all the way down: `dataclasses.asdict` copies each number, ten times as slow."""
+    if isinstance(value, (str, int, float, type(None))):
+        return value
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    return _plain(vars(value)) if is_dataclass(value) else value

@@ -1,4 +1,4 @@
-"""A Report for people at a terminal: verdict, breakdown, slowest steps, compiles, ops, annotations."""
+"""A Report for people at a terminal: verdict, findings, breakdown, slowest steps, compiles, ops, annotations."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from rich.markup import escape as escape_markup
 from rich.table import Table
 from rich.text import Text
 
-from tpuprof.report.schema import CompileRow, Report, StepRow, TransferRow
+from tpuprof.report.schema import CompileRow, Finding, Report, StepRow, TransferRow
 from tpuprof.units import format_bytes, format_ms, format_share
 
 # Rows shown of each table; the JSON has all (rows).
 ROWS_SHOWN = 8
+FINDINGS_SHOWN = 3
 BAR_CELLS = 48
 # A frame's path without all but its last two parts: `train (demo/train.py:33)`.
 _LEADING_FOLDERS = re.compile(r"\((?:.*/)?(?=[^/]+/[^/]+$)")
@@ -48,6 +49,12 @@ _TIMES = (
     "hidden a step",
 )
 _RIGHT = frozenset((*_TIMES, "blocked a step", "times", "bytes", "GB/s"))
+_OTHER_STATUSES = (
+    ("rules passed", "passed"),
+    ("not applicable", "not_applicable"),
+    ("unavailable", "unavailable"),
+    ("in error", "error"),
+)
 _GLYPHS = "█▓▒░▚▞▦▩▤▥▧▨"
 
 
@@ -67,6 +74,7 @@ def _sections(report: Report) -> list[RenderableType]:
         Text(_headline(report), style="dim"),
         Text(),
     ]
+    sections += _findings(report)
     if report.breakdown:
         sections += [*_breakdown(report), Text()]
     if report.steps.per_step:
@@ -96,6 +104,40 @@ def _headline(report: Report) -> str:
         f"{steps.count} steps, median {format_ms(steps.median_ms)}, p95 {format_ms(steps.p95_ms)}; {devices}, "
         f"{environment['framework']}; steps from {steps.method} ({steps.confidence} confidence)"
     )
+
+
+def _findings(report: Report) -> list[RenderableType]:
+    failed = [finding for finding in report.findings if finding.status == "failed"]
+    if not report.findings:
+        return []
+    lines: list[RenderableType] = [Text("What to fix", style="bold")]
+    for number, finding in enumerate(failed[:FINDINGS_SHOWN], 1):
+        lines.append(Text(f"{number}. {printable(finding.title)}", style="red"))
+        lines.append(Text(f"   {_saving(finding)}  [{finding.rule}, {finding.confidence} confidence]"))
+        sources = [each for each in finding.evidence if each.source]
+        if sources:
+            lines.append(Text(f"   at {printable(sources[0].source)}", style="dim"))
+        if finding.fix:
+            lines.append(Text(f"   {finding.fix.text}"))
+    if len(failed) > FINDINGS_SHOWN:
+        lines.append(Text(f"and {len(failed) - FINDINGS_SHOWN} more (--json has all)", style="dim"))
+    if not failed:
+        lines.append(Text("Nothing: no rule failed.", style="green"))
+    counts = [
+        f"{count} {word}"
+        for word, status in _OTHER_STATUSES
+        if (count := sum(1 for each in report.findings if each.status == status))
+    ]
+    return [*lines, Text(f"{', '.join(counts)}; `tpuprof rules ID` explains a rule", style="dim"), Text()]
+
+
+def _saving(finding: Finding) -> str:
+    savings = finding.savings
+    if savings is None:
+        return f"No price: {printable(finding.reason)}." if finding.reason else "No price."
+    low, high = format_ms(savings.low), format_ms(savings.high)
+    saved = high if low == high else f"{low} to {high}"
+    return f"Fixing it saves {saved} a step ({savings.method})."
 
 
 def _breakdown(report: Report) -> list[RenderableType]:
@@ -234,6 +276,11 @@ def escape(text: str) -> str:
 def printable(text: str) -> str:
     """Text without control characters: each is shown as a replacement character."""
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
+
+
+def printable_lines(text: str) -> str:
+    """The same for a text of several lines, which stay apart."""
+    return "\n".join(printable(line) for line in text.split("\n"))
 
 
 def _short(text: str, *, keep_end: bool = False) -> str:

@@ -1,0 +1,181 @@
+"""Time and peak memory of tpuprof, XProf and xprof-rs on the same files, whole processes, in turn.
+
+    python benchmarks/compare_readers.py [--events 0.1 1 3 10] [--repeats 7] [--work FOLDER] [--xprof-rs COMMAND]
+
+Files come from generate_xspace.py and are made when missing; the smallest is a sample trace of about 1 MB. Every
+run but the `again` one starts with an empty cache, of tpuprof's as of XProf's, which lies beside the file; the
+files themselves are in the page cache, for all alike. xprof-rs is used where it is on the path or beside the
+running Python. Prints a table in Markdown: medians, lowest to highest, and tpuprof's share of each other's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+GENERATOR = ROOT / "benchmarks" / "generate_xspace.py"
+SMALL = ROOT / "sample_traces" / "predicted_decoder_fsdpv2"
+BIN = Path(sys.executable).parent
+FIRST = "tpuprof analyze --json"
+AGAIN = "the same again (cached)"
+XPROF = """
+import sys
+from xprof.convert import raw_to_tool_data
+raw_to_tool_data.xspace_to_tool_data([sys.argv[1]], "overview_page", {})
+"""
+# A run that takes longer is given up (seconds).
+PATIENCE = 600
+# A tool that has used up this much on one file is not run more often than this.
+ENOUGH_SECONDS, ENOUGH_RUNS = 90, 3
+
+
+@dataclass
+class Measured:
+    """One tool on one file: seconds and peak megabytes of every run."""
+
+    seconds: list[float] = field(default_factory=list)
+    megabytes: list[float] = field(default_factory=list)
+    failed: str = ""
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether to run it no more."""
+        return bool(self.failed) or (sum(self.seconds) > ENOUGH_SECONDS and len(self.seconds) >= ENOUGH_RUNS)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--events", type=float, nargs="+", default=[0.1, 1, 3, 10], help="millions")
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "tpuprof-bench")
+    parser.add_argument("--xprof-rs", default=None, help="its command, where it is not found by itself")
+    arguments = parser.parse_args()
+    tools = commands(arguments.xprof_rs)
+    print(
+        f"{platform.platform()}, {cpu()}, {os.cpu_count()} cores, Python {platform.python_version()}, {versions()}"
+    )
+    print(
+        "\n| events | MB | tool | s | peak MB | tpuprof's time | tpuprof's memory |\n|---|---|---|---|---|---|---|"
+    )
+    small = next(SMALL.glob("plugins/profile/*/*.xplane.pb"))
+    for row in rows(small, "sample", tools, arguments.repeats):
+        print(row, flush=True)
+    for millions in arguments.events:
+        path = made(arguments.work / f"{millions:g}M" / "vm.xplane.pb", round(millions * 1e6))
+        for row in rows(path, f"{millions:g} M", tools, arguments.repeats):
+            print(row, flush=True)
+
+
+def made(path: Path, events: int) -> Path:
+    """The generated file, made where it is missing."""
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # In a process of its own: a child's peak memory counts from its parent's.
+        subprocess.run(
+            [sys.executable, str(GENERATOR), str(path), "--events", str(events)],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            env=environment(),
+        )
+    return path
+
+
+def rows(path: Path, name: str, tools: dict[str, list[str]], repeats: int) -> list[str]:
+    subprocess.run(["cat", str(path)], check=True, stdout=subprocess.DEVNULL)  # into the page cache
+    found = {tool: Measured() for tool in tools}
+    with tempfile.TemporaryDirectory() as kept:
+        measure(tools[AGAIN], path, Measured(), kept)  # fills the cache
+        for _ in range(repeats):
+            for tool, command in tools.items():
+                if not found[tool].is_enough:
+                    measure(command, path, found[tool], kept if tool == AGAIN else None)
+    size = path.stat().st_size / 1e6
+    return [f"| {name} | {size:,.1f} | {tool} | {told(each, found[FIRST])} |" for tool, each in found.items()]
+
+
+def commands(rust: str | None) -> dict[str, list[str]]:
+    """What to run, without the file; tools that are not installed are left out."""
+    ours = [sys.executable, "-m", "tpuprof", "analyze", "--json"]
+    tools = {FIRST: ours, AGAIN: ours, "XProf, overview page": [sys.executable, "-c", XPROF]}
+    beside = BIN / "xprof-rs"
+    rust = rust or (str(beside) if beside.exists() else shutil.which("xprof-rs"))
+    if rust:
+        tools["xprof-rs get_overview"] = [rust, "get_overview"]
+    else:
+        print("xprof-rs is not installed and is left out (pip install xprof-rs)", file=sys.stderr)
+    return tools
+
+
+def measure(command: list[str], path: Path, into: Measured, cache: str | None) -> None:
+    """Run once; adds wall time and the peak resident memory the system tells of the process.
+
+    Without a cache to use, the file is linked into a folder of its own: XProf leaves its cache beside it.
+    """
+    with tempfile.TemporaryDirectory() as fresh:
+        file = path
+        if cache is None:
+            file = Path(fresh) / path.name
+            os.symlink(path.resolve(), file)
+        start = time.perf_counter()
+        child = subprocess.Popen(
+            ["timeout", str(PATIENCE), *command, str(file)],
+            env={**environment(), "TPUPROF_CACHE_DIR": cache or fresh},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        _, status, usage = os.wait4(child.pid, 0)
+        seconds = time.perf_counter() - start
+        child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode:
+        into.failed = f"failed (exit status {child.returncode})"
+        return
+    into.seconds.append(seconds)
+    into.megabytes.append(usage.ru_maxrss / 1024)
+
+
+def told(each: Measured, first: Measured) -> str:
+    if each.failed or not each.seconds:
+        return f"{each.failed} | | | "
+    seconds, memory = statistics.median(each.seconds), statistics.median(each.megabytes)
+    spread = f"{seconds:.2f} ({min(each.seconds):.2f} to {max(each.seconds):.2f}) | {memory:,.0f}"
+    if first.failed or each is first:
+        return f"{spread} | | "
+    time_share = statistics.median(first.seconds) / seconds
+    return f"{spread} | {time_share:.2f} | {statistics.median(first.megabytes) / memory:.2f}"
+
+
+def environment() -> dict[str, str]:
+    """The environment, with this checkout first on Python's path."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+
+
+def cpu() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor()
+
+
+def versions() -> str:
+    found = []
+    for package in ("tpuprof", "xprof", "numpy"):
+        try:
+            found.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            continue
+    return ", ".join(found)
+
+
+if __name__ == "__main__":
+    main()

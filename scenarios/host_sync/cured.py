@@ -1,0 +1,14 @@
+"""The losses are kept on the device and read at the end."""
+
+from common import Shape, Trainer, decoder, run, tokens
+
+train = Trainer(decoder(Shape(layers=8, width=64)))
+batch = tokens(20, 65)
+losses = []
+
+
+def step(_: int) -> None:
+    losses.append(train(batch).detach())
+
+
+run(step)

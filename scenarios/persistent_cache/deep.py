@@ -1,0 +1,10 @@
+"""The model both scripts train: deep enough that its compile keeps training waiting."""
+
+from common import Shape, Trainer, decoder, run, tokens
+
+
+def train_briefly() -> None:
+    """Compile, and train a few steps."""
+    train = Trainer(decoder(Shape(layers=32, width=64)))
+    batch = tokens(8, 33)
+    run(lambda _: train(batch), steps=12)

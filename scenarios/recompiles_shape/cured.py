@@ -1,0 +1,6 @@
+"""Batches are padded to one length."""
+
+from common import Shape, Trainer, decoder, run, tokens
+
+train = Trainer(decoder(Shape(layers=2, width=64)))
+run(lambda _: train(tokens(16, 57)), steps=12)

@@ -1,0 +1,271 @@
+"""Runs the scenarios: whether the planted fault is found first, the cured run is free of it, and the price right.
+
+    python scenarios/run.py [NAME ...] [--pairs N] [--again] [--no-timing]
+
+For each scenario the faulty and the cured script are captured and analysed; then both are run in turn, `--pairs` times,
+without any capture, and the difference of their own clocks is what the cure saves. Results are kept, one file a
+scenario, so that a broken-off run goes on where it stopped; `--again` measures anew. At the end docs/scenarios.md is
+written from all results there are. Exit status: 0 if all that was asked holds, 1 if not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import tomllib
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+RESULTS = ROOT / "artifacts" / "scenarios"
+PAGE = ROOT / "docs" / "scenarios.md"
+TIMEOUT_SECONDS = 600
+# 97.5 % quantiles of Student's t, by degrees of freedom: for 95 % confidence intervals of few pairs.
+T_QUANTILES = {2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
+# A saving counts as known when its interval is at most this share of it to either side.
+KNOWN_WITHIN = 0.20
+MEDIAN_ERROR_AT_MOST = 0.15
+FACTOR_AT_MOST = 2.0
+
+
+@dataclass
+class Result:
+    """What came out of one scenario; savings in ms a step, or in ms a start where `measure` is start."""
+
+    name: str
+    rule: str
+    measure: str
+    first: str = ""
+    predicted: tuple[float, float] | None = None
+    cured_failed: list[str] = field(default_factory=list)
+    faulty: list[float] = field(default_factory=list)
+    cured: list[float] = field(default_factory=list)
+    machine: str = ""
+
+    @property
+    def saving(self) -> tuple[float, float] | None:
+        """Mean saving of the pairs and half of its 95 % confidence interval, None before three pairs."""
+        pairs = [bad - good for bad, good in zip(self.faulty, self.cured, strict=True)]
+        if len(pairs) < 3:
+            return None
+        half = T_QUANTILES[min(len(pairs) - 1, 9)] * statistics.stdev(pairs) / math.sqrt(len(pairs))
+        return statistics.fmean(pairs), half
+
+    @property
+    def known(self) -> bool:
+        """Whether the measured saving is known well enough to compare a prediction with."""
+        return bool(self.saving and self.saving[0] > 0 and self.saving[1] <= KNOWN_WITHIN * self.saving[0])
+
+    @property
+    def error(self) -> float | None:
+        """How far the middle of the predicted range is off, as a share of the measured saving."""
+        if self.predicted is None or self.saving is None or not self.saving[0]:
+            return None
+        return sum(self.predicted) / 2 / self.saving[0] - 1
+
+    @property
+    def found(self) -> bool:
+        """Whether the planted fault is first, and nothing of the kind is left in the cured run."""
+        wrong = self.rule in self.cured_failed if self.rule else bool(self.cured_failed)
+        return self.first == self.rule and not wrong
+
+
+def main() -> int:
+    """Run what is asked for; returns the exit status."""
+    options = _options()
+    names = options.names or sorted(path.parent.name for path in HERE.glob("*/scenario.toml"))
+    results = []
+    for name in names:
+        result = _load(name) if not options.again else None
+        result = result or capture(name)
+        _save(result)
+        while not options.no_timing and result.rule and len(result.faulty) < options.pairs:
+            time_pair(result)
+            _save(result)
+        print(line(result), flush=True)
+        results.append(result)
+    write_page()
+    return 0 if all(result.found for result in results) and accepted(results) else 1
+
+
+def capture(name: str) -> Result:
+    """Capture and analyse both scripts."""
+    plan = _plan(name)
+    result = Result(name, plan["rule"], plan.get("measure", "step"), machine=machine())
+    with tempfile.TemporaryDirectory() as scratch:
+        if (HERE / name / "faulty.py").is_file():
+            findings = _findings(name, "faulty", plan, Path(scratch))
+            result.first = findings[0]["rule"] if findings else ""
+            savings = next((each["savings"] for each in findings if each["rule"] == result.rule), None)
+            if savings:
+                scale = _spread() if result.measure == "start" else 1.0
+                result.predicted = (savings["low"] * scale, savings["high"] * scale)
+        if result.measure == "start":
+            # The first start fills the cache: it is the second that is cured.
+            _time(name, "cured")
+        result.cured_failed = [each["rule"] for each in _findings(name, "cured", plan, Path(scratch))]
+    return result
+
+
+def time_pair(result: Result) -> None:
+    """Run the faulty and the cured script once each, without any capture."""
+    bad, good = _time(result.name, "faulty"), _time(result.name, "cured")
+    key, scale = ("step_ms", 1.0) if result.measure == "step" else ("start_s", 1e3)
+    result.faulty.append(bad[key] * scale)
+    result.cured.append(good[key] * scale)
+
+
+def _findings(name: str, kind: str, plan: dict[str, Any], scratch: Path) -> list[dict[str, Any]]:
+    """The failed findings of a capture, in order."""
+    run = scratch / kind
+    command = [sys.executable, "-m", "tpuprof", "capture", "-o", str(run), "--warmup", "3"]
+    command += ["--steps", str(plan.get("capture_steps", 12)), "--patience", str(plan.get("patience", 20))]
+    subprocess.run(
+        [*command, "--", sys.executable, str(HERE / name / f"{kind}.py")],
+        check=True, timeout=TIMEOUT_SECONDS, env=_environment(), capture_output=True,
+    )  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-m", "tpuprof", "analyze", str(run), "--json"],
+        check=True, timeout=TIMEOUT_SECONDS, env=_environment(), capture_output=True, text=True,
+    )  # fmt: skip
+    keep = os.environ.get("SCENARIO_KEEP")
+    if keep:
+        (Path(keep) / f"{name}.{kind}").mkdir(parents=True, exist_ok=True)
+        subprocess.run(["cp", "-r", f"{run}/.", str(Path(keep) / f"{name}.{kind}")], check=True)
+    return [each for each in json.loads(done.stdout)["findings"] if each["status"] == "failed"]
+
+
+def _time(name: str, kind: str) -> dict[str, float]:
+    done = subprocess.run(
+        [sys.executable, str(HERE / name / f"{kind}.py")],
+        check=True, timeout=TIMEOUT_SECONDS, env=_environment(), capture_output=True, text=True,
+    )  # fmt: skip
+    told = [row for row in done.stdout.splitlines() if row.startswith("SCENARIO ")]
+    facts: dict[str, float] = json.loads(told[-1].removeprefix("SCENARIO "))
+    return facts
+
+
+def _environment() -> dict[str, str]:
+    path = os.pathsep.join([str(ROOT), str(HERE), os.environ.get("PYTHONPATH", "")])
+    drop = ("XLA_", "PT_XLA_", "PJRT_", "CPU_NUM_DEVICES")
+    return {**{k: v for k, v in os.environ.items() if not k.startswith(drop)}, "PYTHONPATH": path}
+
+
+def _spread() -> float:
+    """Steps a start-up saving is spread over in a report."""
+    from tpuprof.rules.thresholds import STARTUP_SPREAD_OVER_STEPS
+
+    return float(STARTUP_SPREAD_OVER_STEPS)
+
+
+def _plan(name: str) -> dict[str, Any]:
+    return tomllib.loads((HERE / name / "scenario.toml").read_text("utf-8"))
+
+
+def _load(name: str) -> Result | None:
+    path = RESULTS / f"{name}.json"
+    return Result(**json.loads(path.read_text("utf-8"))) if path.is_file() else None
+
+
+def _save(result: Result) -> None:
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    (RESULTS / f"{result.name}.json").write_text(json.dumps(asdict(result), indent=1), "utf-8")
+
+
+def machine() -> str:
+    """Processor, number of cores, and system."""
+    model = platform.processor()
+    info = Path("/proc/cpuinfo")
+    if info.is_file():
+        names = [
+            row.partition(":")[2].strip() for row in info.read_text().splitlines() if "model name" in row
+        ]
+        model = names[0] if names else model
+    return f"{model}, {os.cpu_count()} cores, {platform.system()}"
+
+
+def accepted(results: list[Result]) -> bool:
+    """Whether the predictions are near enough where the measured saving is known."""
+    errors = [abs(result.error) for result in results if result.known and result.error is not None]
+    ratios = [1 + result.error for result in results if result.known and result.error is not None]
+    far = [ratio for ratio in ratios if not 1 / FACTOR_AT_MOST <= ratio <= FACTOR_AT_MOST]
+    return not errors or (statistics.median(errors) <= MEDIAN_ERROR_AT_MOST and not far)
+
+
+def line(result: Result) -> str:
+    """A scenario's result as one line."""
+    verdict = (
+        "ok" if result.found else f"WRONG: first {result.first or 'nothing'}, cured {result.cured_failed}"
+    )
+    return f"{result.name:22} {verdict:8} {_numbers(result)}"
+
+
+def _numbers(result: Result) -> str:
+    if not result.predicted or not result.saving:
+        return ""
+    mean, half = result.saving
+    off = f"{result.error:+.0%}" if result.error is not None else ""
+    note = "" if result.known else " (measured too loosely to compare)"
+    return f"predicted {_range(result.predicted)} ms, measured {mean:.3g} ± {half:.2g} ms, off by {off}{note}"
+
+
+def _range(bounds: tuple[float, float]) -> str:
+    low, high = (f"{each:.3g}" for each in bounds)
+    return low if low == high else f"{low} to {high}"
+
+
+def write_page() -> None:
+    """Write docs/scenarios.md from all results there are."""
+    results = [found for path in sorted(RESULTS.glob("*.json")) if (found := _load(path.stem))]
+    head = (HERE / "page.head.md").read_text("utf-8").rstrip()
+    rows = ["| scenario | rule that must be first | found | step: faulty, cured (ms) | predicted saving (ms) | "
+            "measured saving (ms, 95 %) | off by |", "|---|---|---|---|---|---|---|"]  # fmt: skip
+    rows += [_row(result) for result in results]
+    errors = [abs(each.error) for each in results if each.known and each.error is not None]
+    summary = (
+        f"Median error over the {len(errors)} pairs whose saving is known to within {KNOWN_WITHIN:.0%}: "
+        f"{statistics.median(errors):.0%}; the largest is {max(errors):.0%}."
+        if errors
+        else "No saving is known well enough yet to compare a prediction with."
+    )
+    machines = sorted({result.machine for result in results})
+    PAGE.write_text(
+        "\n".join([head, "", *rows, "", summary, "", f"Machine: {'; '.join(machines)}."]) + "\n", "utf-8"
+    )
+
+
+def _row(result: Result) -> str:
+    found = (
+        "yes" if result.found else f"no: {result.first or 'nothing'}; cured: {', '.join(result.cured_failed)}"
+    )
+    times, measured, off = "", "", ""
+    if result.saving:
+        mean, half = result.saving
+        times = f"{statistics.fmean(result.faulty):.3g}, {statistics.fmean(result.cured):.3g}"
+        measured = f"{mean:.3g} ± {half:.2g}"
+        off = f"{result.error:+.0%}" if result.error is not None and result.known else "not known well enough"
+    name = f"{result.name} (a start)" if result.measure == "start" else result.name
+    predicted = _range(result.predicted) if result.predicted else ""
+    return f"| {name} | {result.rule or 'none'} | {found} | {times} | {predicted} | {measured} | {off} |"
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("names", nargs="*", help="scenarios to run; all by default")
+    parser.add_argument("--pairs", type=int, default=5, help="times each pair is run without a capture")
+    parser.add_argument("--again", action="store_true", help="forget what was measured before")
+    parser.add_argument("--no-timing", action="store_true", help="capture and analyse only")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,8 @@
+"""scan_layers is not told that layers are pure, so it traces the layer anew in every step."""
+
+from common import Shape, Trainer, decoder, run, tokens
+from torch_xla.experimental.scan_layers import scan_layers
+
+train = Trainer(decoder(Shape(layers=4, width=64), run_layers=scan_layers))
+batch = tokens(16, 33)
+run(lambda _: train(batch), steps=20)

@@ -1,0 +1,85 @@
+"""Several hosts: who was late, by how much, and who waited for whom."""
+
+import pytest
+
+from tests.builders import TraceBuilder
+from tpuprof.model.hosts import STRAGGLER_FROM
+
+REDUCE = "%all-reduce.1 = f32[8]{0} all-reduce(f32[8]{0} %g), replica_groups={}"
+
+
+def host(late, *, steps=5, clock_ms=0.0, name="train"):
+    """Steps of 1 ms that end in an all-reduce of 100 us beyond the wait for the other host, which is never late."""
+    trace = TraceBuilder()
+    stamp = 1_000_000_000 + round(clock_ms * 1e6)
+    begin = 0
+    for step in range(steps):
+        python = trace.host().line("python", stamp)
+        length = 1000 + max(late)
+        python.event(name, begin, length, _r=1, step_num=step)
+        trace.tpu(0).line("XLA Modules", stamp).event("f(1)", begin, length)
+        wait = max(late) - late[0]
+        trace.tpu(0).line("XLA Ops", stamp).event(
+            REDUCE,
+            begin + 900 + late[0],
+            100 + wait,
+            display="all-reduce.1",
+            facts={"hlo_category": "all-reduce"},
+        )
+        begin += length
+    return trace
+
+
+def test_the_host_that_waits_least_came_last(analyse):
+    found = analyse(host((0, 80)), host((80, 80))).hosts
+    assert (found.straggler, found.method) == ("host1", "collectives")
+    assert found.lag_ms_per_step == pytest.approx(0.08)
+    first = found.late_steps[0]
+    assert (first.host, first.barrier, first.waited_ms) == (
+        "host1", "all-reduce.1", {"host0": pytest.approx(0.08), "host1": 0.0},
+    )  # fmt: skip
+
+
+def test_clocks_that_differ_make_nobody_late(analyse):
+    found = analyse(host((0, 0)), host((0, 0), clock_ms=7.0)).hosts
+    assert (found.straggler, found.lag_ms_per_step) == ("", 0.0)
+    assert [row.clock_offset_ms for row in found.hosts] == [0.0, pytest.approx(7.0)]
+
+
+@pytest.mark.parametrize(("lag", "found"), [(40, ""), (60, "host1")])
+def test_from_which_lag_a_host_is_a_straggler(analyse, lag, found):
+    assert 40 / 1040 < STRAGGLER_FROM < 60 / 1060
+    assert analyse(host((0, lag)), host((lag, lag))).hosts.straggler == found
+
+
+def test_one_host_has_nothing_to_align(analyse):
+    found = analyse(host((0, 0))).hosts
+    assert (found.method, found.late_steps, found.lag_ms_per_step) == ("", [], None)
+    assert len(found.hosts) == 1
+
+
+@pytest.mark.shared_traces
+def test_a_real_capture_with_one_host_delayed(shared_traces, tmp_path):
+    """The v6e capture twice; in the second, everything from the 40th step on comes 250 ms later."""
+    from tpuprof.analyse import analyse_run
+    from tpuprof.decode import xplane_pb2
+
+    source = shared_traces / "tpu_v6e_host_offload" / "host0.xplane.pb"
+    delay_ms = 250
+    step = analyse_run(source).steps.per_step[40]
+    space = xplane_pb2.XSpace.FromString(source.read_bytes())
+    origin = min(line.timestamp_ns for plane in space.planes for line in plane.lines if line.events)
+    moment = origin * 1000 + step.start_ns * 1000 + round(step.wall_ms * 0.5e9)
+    for plane in space.planes:
+        for line in plane.lines:
+            for event in line.events:
+                if line.timestamp_ns * 1000 + event.offset_ps > moment:
+                    event.offset_ps += delay_ms * 10**9
+    (tmp_path / "a.xplane.pb").write_bytes(source.read_bytes())
+    (tmp_path / "b.xplane.pb").write_bytes(space.SerializeToString())
+    found = analyse_run([tmp_path / "a.xplane.pb", tmp_path / "b.xplane.pb"]).hosts
+    worst = max(found.late_steps, key=lambda row: row.lag_ms)
+    assert (worst.step, worst.host) == (step.index, "b")
+    assert worst.lag_ms == pytest.approx(delay_ms, rel=0.005)
+    others = [row.lag_ms for row in found.late_steps if row is not worst]
+    assert max(others) < 0.05 * delay_ms

@@ -1,0 +1,46 @@
+"""Who makes batches, how long one takes, and why training waits."""
+
+import pytest
+
+from tests.builders import TraceBuilder
+from tpuprof.model.input_pipeline import WAITS_FROM
+
+
+def trace_of(*, wait, making=None):
+    """Four steps of 1 ms that wait for input; `making` is how long a background thread takes for a batch."""
+    trace = TraceBuilder()
+    begins = [1000 * i for i in range(4)]
+    python = trace.host().line("python")
+    python.repeat("train", begins, 1000, _r=1)
+    python.repeat("SyncTensorsGraph", [b + 990 for b in begins], 5)
+    name = "tpuprof.dataloader.next" if making is None else "get_batch_from_cpu_queue"
+    python.repeat(name, begins, wait)
+    if making is not None:
+        trace.host().line("loader").repeat("cpu_loader.next", begins, making)
+    trace.tpu(0).line("XLA Modules").repeat("f(1)", [b + wait for b in begins], 500)
+    return trace
+
+
+@pytest.mark.parametrize(
+    ("wait", "making", "diagnosis"),
+    [
+        (300, None, "no_prefetch"),
+        (300, 950, "slow_loader"),
+        (300, 400, "shallow_prefetch"),
+        (1000 * WAITS_FROM - 5, 400, "ok"),
+        (1000 * WAITS_FROM + 5, 400, "shallow_prefetch"),
+    ],
+)
+def test_diagnosis(analyse, wait, making, diagnosis):
+    (row,) = analyse(trace_of(wait=wait, making=making)).input
+    assert row.diagnosis == diagnosis
+    assert row.prefetch == ("none" if making is None else "background")
+    assert row.batch_ms == pytest.approx((making or wait) / 1000)
+    assert row.wait_ms_per_step == pytest.approx(wait / 1000)
+    assert row.batches_per_step == 1
+
+
+def test_no_loading_event_is_no_row(analyse):
+    trace = TraceBuilder()
+    trace.host().line("python").repeat("train", [0, 1000], 1000, _r=1)
+    assert analyse(trace).input == []

@@ -1,0 +1,151 @@
+"""Iterations of `while` loops, and layers repeated without one."""
+
+import pytest
+
+from tests.builders import TraceBuilder
+from tpuprof.model.loops import OUTLIER_FACTOR
+from tpuprof.model.unrolled import MIN_LAYERS, MIN_UNNAMED_LAYERS
+
+
+def program(steps=2):
+    trace = TraceBuilder()
+    begins = [1000 * i for i in range(steps)]
+    trace.host().line("python").repeat("train", begins, 1000, _r=1)
+    trace.tpu(0).line("XLA Modules").repeat("f(1)", begins, 1000)
+    return trace, begins
+
+
+def run(trace, name, opcode, starts, duration, *, category="", scope="", source="", flops=0):
+    facts = {"hlo_category": category or opcode, "tf_op": scope, "source": source, "flops": flops}
+    trace.tpu(0).line("XLA Ops").repeat(
+        f"%{name} = f32[8]{{0}} {opcode}(f32[8]{{0}} %p)", starts, duration, display=name, facts=facts
+    )
+
+
+def loop(trace, begins, lengths, *, scope="xla__scan/aot_forward/aten__mm"):
+    """A while of 4 iterations of given lengths (us), each a matmul, then half as long an add; a condition runs 5 times."""
+    total = sum(lengths)
+    run(trace, "while.1", "while", begins, total)
+    starts = [sum(lengths[:i]) for i in range(len(lengths))]
+    for i, length in enumerate(lengths):
+        at = [b + starts[i] for b in begins]
+        run(trace, "dot.1", "dot", at, length * 0.5, category="convolution", scope=scope)
+        run(trace, "add.1", "add", [a + length * 0.5 for a in at], length * 0.4, scope=scope)
+        run(trace, "compare.1", "compare", [a + length * 0.95 for a in at], length * 0.01)
+    run(trace, "compare.1", "compare", [b + total - 0.001 for b in begins], 0.0005)
+
+
+def test_iterations_of_a_loop(analyse):
+    trace, begins = program()
+    loop(trace, begins, [100, 100, 100, 100])
+    row = analyse(trace).scan[0]
+    assert (row.kind, row.name, row.trip_count, row.occurrences, row.direction) == (
+        "while", "while.1", 4, 2, "forward",
+    )  # fmt: skip
+    assert row.iteration_ms == pytest.approx([0.1] * 4)
+    assert row.total_ms_per_step == pytest.approx(0.4)
+    assert row.outliers == []
+
+
+@pytest.mark.parametrize(("factor", "found"), [(OUTLIER_FACTOR - 0.05, []), (OUTLIER_FACTOR + 0.05, [2])])
+def test_an_iteration_that_stands_out(analyse, factor, found):
+    trace, begins = program()
+    loop(trace, begins, [100, 100, 100 * factor, 100])
+    assert analyse(trace).scan[0].outliers == found
+
+
+def test_a_backward_loop(analyse):
+    trace, begins = program()
+    loop(
+        trace,
+        begins,
+        [100] * 4,
+        scope="Decoder@backward.1/xla__scan/Decoder@backward.1/aot_backward.3/aten__mm",
+    )
+    assert analyse(trace).scan[0].direction == "backward"
+
+
+def test_a_loop_inside_a_loop_does_not_lend_it_its_iterations(analyse):
+    trace, begins = program()
+    run(trace, "while.1", "while", begins, 400)
+    for outer in range(2):
+        at = [b + 200 * outer for b in begins]
+        run(trace, "dot.1", "dot", at, 50)
+        run(trace, "while.2", "while", [a + 50 for a in at], 150)
+        for inner in range(3):
+            run(trace, "dot.2", "dot", [a + 50 + 50 * inner for a in at], 50)
+    outer, inner = analyse(trace).scan
+    assert (outer.name, outer.trip_count, inner.name, inner.trip_count) == ("while.1", 2, "while.2", 3)
+    assert inner.occurrences == 4
+
+
+def test_executions_that_differ_have_no_iterations(analyse):
+    trace, begins = program()
+    run(trace, "while.1", "while", begins, 400)
+    run(trace, "dot.1", "dot", [0, 100, 200, 1000], 50)
+    row = analyse(trace).scan[0]
+    assert (row.trip_count, row.iteration_ms) == (None, None)
+    assert "differs" in row.detail
+
+
+def layers(trace, begins, count, *, scope="", flops=1 << 30):
+    """`count` layers with a forward and two backward matmuls each, and a head."""
+    for layer in range(count):
+        for part in range(3):
+            run(
+                trace, f"dot.{layer}{part}", "dot", [b + 10 * layer + 3 * part for b in begins], 2,
+                category="convolution fusion", flops=flops, source="" if part else "model.py:12",
+                scope=scope.format(layer) + ("aten__mm" if part < 2 else "aten__mm_backward"),
+            )  # fmt: skip
+    run(trace, "dot.head", "dot", [b + 900 for b in begins], 1, category="convolution", flops=flops // 4)
+
+
+@pytest.mark.parametrize("count", [MIN_UNNAMED_LAYERS - 1, MIN_UNNAMED_LAYERS, 24])
+def test_layers_without_names(analyse, count):
+    trace, begins = program()
+    layers(trace, begins, count)
+    found = [row for row in analyse(trace).scan if row.kind == "unrolled"]
+    if count < MIN_UNNAMED_LAYERS:
+        assert found == []
+    else:
+        assert [(row.trip_count, row.source) for row in found] == [(count, "model.py:12")]
+        assert "3 matrix multiplications each" in found[0].detail
+
+
+@pytest.mark.parametrize("count", [MIN_LAYERS - 1, MIN_LAYERS])
+def test_layers_with_names(analyse, count):
+    trace, begins = program()
+    layers(trace, begins, count, scope="Decoder.1/layers.{0}.2/layers.{0}.up.5/")
+    found = [(row.trip_count, row.name) for row in analyse(trace).scan]
+    assert found == ([(count, "layers.*")] if count >= MIN_LAYERS else [])
+
+
+def test_without_flops_and_names_nothing_is_claimed(analyse):
+    trace, begins = program()
+    layers(trace, begins, 12, flops=0)
+    assert analyse(trace).scan == []
+
+
+@pytest.mark.shared_traces
+def test_a_real_model_of_64_layers(shared_traces):
+    from tpuprof.analyse import analyse_run
+
+    rows = analyse_run(shared_traces / "tpu_vllm_qwen3").scan
+    assert [(row.kind, row.trip_count) for row in rows] == [("unrolled", 64)]
+
+
+def test_samples_with_and_without_scan():
+    from pathlib import Path
+
+    from tpuprof.analyse import analyse_run
+
+    samples = Path(__file__).parents[2] / "sample_traces"
+    scan = analyse_run(samples / "decoder_scan").scan
+    assert [(row.kind, row.trip_count, row.direction) for row in scan] == [
+        ("while", 4, "backward"),
+        ("while", 4, "forward"),
+    ]
+    loop = analyse_run(samples / "decoder_loop").scan
+    assert [(row.kind, row.trip_count, row.name) for row in loop] == [("unrolled", 3, "layers.*")]
+    predicted = analyse_run(samples / "predicted_decoder_scan").scan
+    assert [(row.trip_count, row.direction) for row in predicted] == [(2, "forward"), (2, "backward")]

@@ -1,0 +1,70 @@
+"""What tracing is made of: phases, annotations, scans traced anew."""
+
+import pytest
+
+from tests.builders import TraceBuilder
+
+
+def trace_of(*, scan=0, autograd=False):
+    """Two steps of 1 ms: 600 us Python, of which 100 us IR walk; the device works from 500 to 700."""
+    trace = TraceBuilder()
+    python = trace.host().line("python")
+    begins = [0, 1000]
+    python.repeat("train", begins, 1000, _r=1)
+    for begin in begins:
+        python.event("forward", begin + 50, 300, tpuprof="annotation", traced_ops=500)
+        for call in range(scan):
+            python.event("aot_forward", begin + 60 + 50 * call, 40)
+        python.event("SyncTensorsGraph", begin + 450, 300)
+        python.event("RunPostOrder", begin + 460, 100)
+        python.event("DeviceBarrier", begin + 750, 250)
+        if autograd:
+            trace.host().line("pt_autograd_0").event(
+                "Decoder", begin + 360, 80, tpuprof="module_backward", traced_ops=9
+            )
+    trace.tpu(0).line("XLA Modules").repeat("f(1)", [b + 500 for b in begins], 200)
+    return trace
+
+
+def phases(report):
+    return {row.name: (row.exposed_ms_per_step, row.hidden_ms_per_step) for row in report.tracing.phases}
+
+
+def test_phases_sum_to_all_tracing_exposed_and_hidden(analyse):
+    report = analyse(trace_of())
+    found = phases(report)
+    assert found["ir_walk_and_hash"] == (pytest.approx(0.1), pytest.approx(0.2))
+    assert found["python_and_dispatch"] == (pytest.approx(0.45), pytest.approx(0.0))
+    assert sum(exposed for exposed, _ in found.values()) == pytest.approx(
+        report.breakdown["tracing"].ms_per_step
+    )
+    assert sum(hidden for _, hidden in found.values()) == pytest.approx(report.tracing_hidden_ms_per_step)
+
+
+def test_the_step_without_exposed_tracing(analyse):
+    report = analyse(trace_of())
+    assert report.tracing.step_ms_if_free == pytest.approx(1.0 - report.breakdown["tracing"].ms_per_step)
+
+
+def test_what_autograd_does_is_its_own_phase(analyse):
+    found = phases(analyse(trace_of(autograd=True)))
+    assert found["autograd"] == (pytest.approx(0.08), 0.0)
+
+
+def test_annotations_say_where_tracing_happens(analyse):
+    rows = {row.name: row for row in analyse(trace_of()).tracing.annotations}
+    assert rows["forward"].kind == "annotation"
+    assert rows["forward"].exposed_ms_per_step == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize("calls", [0, 1, 3])
+def test_scans_traced_anew(analyse, calls):
+    report = analyse(trace_of(scan=calls))
+    assert report.tracing.scan_retraces_per_step == calls
+    assert ("scan_retrace" in phases(report)) == (calls > 0)
+
+
+def test_a_trace_without_a_training_thread_claims_nothing(analyse):
+    trace = TraceBuilder()
+    trace.tpu(0).line("XLA Modules").repeat("f(1)", [0, 100, 200, 300], 90)
+    assert (analyse(trace).tracing.phases, analyse(trace).tracing.scan_retraces_per_step) == ([], None)

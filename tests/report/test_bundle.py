@@ -1,0 +1,167 @@
+"""The ticket bundle: cut down, opened again by tpuprof and by XProf, the same bytes each time."""
+
+import gzip
+import importlib.util
+import json
+import shutil
+import zipfile
+
+import pytest
+
+from tests import xprof_numbers
+from tests.builders import TraceBuilder
+from tests.report import reports
+from tpuprof.analyse import analyse_run
+from tpuprof.decode import hlo_pb2, xplane_pb2
+from tpuprof.report.bundle import write_bundle
+from tpuprof.report.load import is_saved_report, read_report
+from tpuprof.report.redact import Redactor
+from tpuprof.report.trim import STEPS_KEPT, representative
+
+needs_xprof = pytest.mark.skipif(importlib.util.find_spec("xprof") is None, reason="xprof is not installed")
+
+
+def bundle(run, folder, *, redact=True):
+    report = analyse_run(run)
+    redactor = None
+    if redact:
+        redactor = Redactor()
+        redactor.learn(report.to_dict())
+    notes = write_bundle(folder / "t.zip", report, run if (run / "tpuprof").is_dir() else None, redactor)
+    with zipfile.ZipFile(folder / "t.zip") as archive:
+        assert archive.testzip() is None
+        archive.extractall(folder / "t")
+    return report, folder / "t", notes
+
+
+@pytest.mark.parametrize(
+    "name", ["recompile_shapes", "decoder_fsdpv2", "device_to_host_sync", "predicted_decoder_scan"]
+)
+@pytest.mark.parametrize("redact", [True, False])
+def test_the_cut_profile_says_what_the_whole_one_says_of_its_steps(samples, tmp_path, name, redact):
+    whole, folder, _ = bundle(samples / name, tmp_path, redact=redact)
+    cut = analyse_run(folder / "run")
+    assert 1 <= cut.steps.count <= STEPS_KEPT
+    assert cut.predicted == whole.predicted
+    before = {row.index: row for row in whole.steps.per_step}
+    for row in cut.steps.per_step:
+        old = before[row.index]
+        # The last step ends where its marker ends, and not where the next begins.
+        assert row.wall_ms == pytest.approx(old.wall_ms, rel=0.05)
+        assert row.breakdown_ms.get("compute", 0) == pytest.approx(
+            old.breakdown_ms.get("compute", 0), rel=0.05, abs=0.02
+        )
+    assert (folder / "report.json").stat().st_size > 1000
+
+
+@needs_xprof
+@pytest.mark.parametrize("name", ["recompile_shapes", "decoder_loop"])
+def test_xprof_opens_the_cut_profile_and_finds_the_same_steps(samples, tmp_path, name):
+    _, folder, _ = bundle(samples / name, tmp_path)
+    (profile,) = (folder / "run").rglob("*.xplane.pb")
+    cut = analyse_run(folder / "run")
+    steps = xprof_numbers.step_times(profile)
+    assert set(steps) == {row.index for row in cut.steps.per_step}
+
+
+@needs_xprof
+def test_a_real_tpu_profile_is_cut_down_and_opens(shared_traces, tmp_path):
+    whole, folder, notes = bundle(shared_traces / "tpu_v6e_host_offload", tmp_path)
+    (profile,) = (folder / "run").rglob("*.xplane.pb")
+    cut = analyse_run(folder / "run")
+    assert cut.steps.count == STEPS_KEPT
+    assert cut.verdict.bound == whole.verdict.bound
+    assert cut.steps.median_ms == pytest.approx(whole.steps.median_ms, rel=0.1)
+    (original,) = (shared_traces / "tpu_v6e_host_offload").glob("*.pb")
+    assert profile.stat().st_size < original.stat().st_size / 2
+    assert any("no run.json" in note for note in notes)
+
+
+def test_the_graph_that_was_compiled_and_the_one_before_are_there(samples, tmp_path):
+    report, folder, _ = bundle(samples / "recompile_shapes", tmp_path)
+    graphs = sorted((folder / "graphs").iterdir())
+    assert len(graphs) == 2
+    for path in graphs:
+        assert hlo_pb2.HloProto.FromString(path.read_bytes()).hlo_module.computations
+    assert report.compiles[0].program in {
+        path.name.replace("_1_", "(1)").removesuffix(".hlo.pb") for path in graphs
+    }
+
+
+def test_the_same_run_gives_the_same_bytes(samples, tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        bundle(samples / "decoder_scan", tmp_path / name)
+    assert (tmp_path / "a" / "t.zip").read_bytes() == (tmp_path / "b" / "t.zip").read_bytes()
+
+
+def test_fields_nobody_declares_survive_the_cut(tmp_path, samples):
+    """A plane's stat metadata has a description that our .proto leaves out."""
+    run = tmp_path / "run"
+    shutil.copytree(samples / "decoder_loop", run)
+    (path,) = run.rglob("*.xplane.pb")
+    space = xplane_pb2.XSpace.FromString(path.read_bytes())
+    next(iter(space.planes[0].stat_metadata.values())).MergeFromString(b"\x1a\x0bdescription")
+    path.write_bytes(space.SerializeToString())
+    _, folder, _ = bundle(run, tmp_path)
+    (profile,) = (folder / "run").rglob("*.xplane.pb")
+    assert b"\x1a\x0bdescription" in profile.read_bytes()
+
+
+def test_a_compressed_profile_is_cut_too_and_another_format_is_named(samples, tmp_path):
+    (path,) = (samples / "input_starved").rglob("*.xplane.pb")
+    packed = tmp_path / "packed"
+    packed.mkdir()
+    (packed / "h.xplane.pb.gz").write_bytes(gzip.compress(path.read_bytes()))
+    _, folder, _ = bundle(packed, tmp_path)
+    assert analyse_run(folder / "run").steps.count == STEPS_KEPT
+    chrome = tmp_path / "chrome"
+    chrome.mkdir()
+    events = [{"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "/host:CPU"}}] + [
+        {
+            "ph": "X",
+            "pid": 1,
+            "tid": 1,
+            "ts": 1000 * n,
+            "dur": 900,
+            "name": "train",
+            "args": {"_r": "1", "step_num": str(n)},
+        }
+        for n in range(4)
+    ]
+    (chrome / "h.trace.json").write_text(json.dumps({"traceEvents": events}), "utf-8")
+    _, folder, notes = bundle(chrome, chrome)
+    assert any("no XPlane" in note for note in notes)
+
+
+def test_a_profile_without_steps_is_kept_whole(tmp_path):
+    trace = TraceBuilder()
+    trace.tpu(0).line("XLA Modules").event("f(1)", 0, 10)
+    trace.write(tmp_path / "in" / "x.xplane.pb")
+    _, folder, notes = bundle(tmp_path / "in", tmp_path)
+    assert any("all of it" in note for note in notes)
+    (profile,) = (folder / "run").rglob("*.xplane.pb")
+    assert b"f(1)" in profile.read_bytes()
+
+
+def test_a_bundle_is_a_saved_report(samples, tmp_path):
+    _, _, _ = bundle(samples / "decoder_loop", tmp_path)
+    assert is_saved_report(tmp_path / "t.zip")
+    assert read_report(tmp_path / "t.zip").steps.count == 6
+    assert not is_saved_report(samples / "decoder_loop")
+
+
+@pytest.mark.parametrize(
+    ("walls", "expected"),
+    [
+        ([10, 10, 10, 50, 10, 10, 10], [2, 3, 4, 5]),
+        ([50, 10, 10, 10, 10], [0, 1, 2, 3]),
+        ([10, 10, 10, 10, 50], [1, 2, 3, 4]),
+        ([14, 14, 14, 10, 10, 10, 10], [3, 4, 5, 6]),
+        ([10, 10], [0, 1]),
+    ],
+)
+def test_which_steps_are_kept(walls, expected):
+    window = representative(reports.report(walls), "host-a")
+    assert window.steps == expected
+    assert representative(reports.report(walls), "elsewhere") is None

@@ -1,0 +1,185 @@
+"""Comparisons of reports made by hand and of the samples."""
+
+import dataclasses
+import io
+import json
+import re
+
+import numpy as np
+import pytest
+from markdown_it import MarkdownIt
+from rich.console import Console
+from typer.testing import CliRunner
+
+from tests.report import golden, reports
+from tpuprof.analyse import analyse_run
+from tpuprof.cli.main import app
+from tpuprof.report.diff import MIN_CHANGE, MIN_CHANGE_CPU, Outcome, diff
+from tpuprof.report.diff_text import render, render_markdown
+from tpuprof.report.fairness import Weight
+
+
+def walls(mean, seed=0, count=12, spread=0.01):
+    return tuple(np.random.default_rng(seed).normal(mean, mean * spread, count))
+
+
+def report(mean, seed=0, device=None, **more):
+    made = reports.report(walls(mean, seed), **more)
+    if device:
+        made = dataclasses.replace(made, environment={**made.environment, "device_type": device})
+    return made
+
+
+def environment(made, **changes):
+    return dataclasses.replace(made, environment={**made.environment, **changes})
+
+
+def test_the_same_script_does_not_differ():
+    comparison = diff(report(100, 1), report(100, 2))
+    assert comparison.outcome is Outcome.SAME
+    assert comparison.sentence.startswith("No difference beyond noise")
+
+
+@pytest.mark.parametrize(("mean", "outcome"), [(130, Outcome.WORSE), (70, Outcome.BETTER)])
+def test_a_clear_change_is_told_with_bounds(mean, outcome):
+    comparison = diff(report(100, 1), report(mean, 2))
+    assert comparison.outcome is outcome
+    assert comparison.median.low < mean - 100 < comparison.median.high
+    assert "95 % bounds" in comparison.sentence
+
+
+@pytest.mark.parametrize(("device", "threshold"), [("TPU v5p", MIN_CHANGE), ("CPU", MIN_CHANGE_CPU)])
+def test_a_change_too_small_to_trust_is_none(device, threshold):
+    def outcome(change):
+        return diff(report(100, 1, device), report(100 * (1 + change), 1, device)).outcome
+
+    assert outcome(threshold * 0.8) is Outcome.SAME
+    assert outcome(threshold * 1.2) is Outcome.WORSE
+
+
+def test_a_cured_finding_is_named_with_gain_and_prediction():
+    comparison = diff(
+        report(100, 1, findings=[reports.finding()]),
+        report(60, 2, findings=[reports.finding(status="passed", severity=0.0)]),
+    )
+    (row,) = comparison.findings
+    assert (row.rule, row.what, row.predicted_ms) == ("recompilation", "fixed", (12.0, 18.5))
+    assert "Fixed: Input shapes change" in comparison.sentence
+    assert "Better: 100" in comparison.sentence or "Better: 99" in comparison.sentence
+
+
+def test_new_changed_and_unchecked_findings():
+    def only(before, after):
+        found = diff(report(100, 1, findings=before), report(100, 2, findings=after)).findings
+        return [row.what for row in found]
+
+    failed, mild = reports.finding(severity=0.3), reports.finding(severity=0.28)
+    assert only([], [failed]) == ["new"]
+    assert only([failed], [mild]) == []
+    assert only([failed], [reports.finding(severity=0.1)]) == ["changed"]
+    assert only([failed], [reports.finding(status="unavailable")]) == ["gone, but not checked"]
+    assert only([failed], []) == ["gone, but not checked"]
+
+
+def test_one_compile_where_there_was_none_is_worse_and_the_other_way_better():
+    clean = report(10, 1)
+    stalled = reports.report((*walls(10, 2, 11), 500.0), compiles=((11, 490.0),))
+    assert diff(clean, stalled).outcome is Outcome.WORSE
+    assert "Compiles: 0 in 12 steps, now 1 in 12" in diff(clean, stalled).sentence
+    assert diff(stalled, clean).outcome is Outcome.BETTER
+    assert diff(stalled, stalled).outcome is Outcome.SAME
+
+
+def test_unlike_runs_are_told_before_any_number():
+    base = report(100, 1)
+    other = environment(base, device_type="TPU v6 lite", device_count=8)
+    weights = {each.what: each.weight for each in diff(base, other).unlike}
+    assert weights == {"device type": Weight.CARE, "device count": Weight.CARE}
+    assert "Mind what else differs: device type, device count" in diff(base, other).sentence
+    run = {
+        **base.environment["run"],
+        "versions": {"torch_xla": "2.8.0"},
+        "environment": {"XLA_FLAGS": "--xla_a=c"},
+    }
+    weights = {each.what: each.weight for each in diff(base, environment(base, run=run)).unlike}
+    assert weights == {"torch_xla": Weight.CARE, "XLA_FLAGS": Weight.NOTE, "PJRT_DEVICE": Weight.NOTE}
+
+
+def test_another_batch_size_shows_in_the_work_of_a_step():
+    base = report(100, 1)
+    ops = [dataclasses.replace(op, flops=op.flops * 2 if op.flops else None) for op in base.ops]
+    assert [each.what for each in diff(base, dataclasses.replace(base, ops=ops)).unlike] == ["work a step"]
+
+
+@pytest.mark.parametrize("change", [{"predicted": True}, {"steps": reports.report(()).steps}])
+def test_what_cannot_be_compared_is_not(change):
+    comparison = diff(report(100, 1), dataclasses.replace(report(100, 2), **change))
+    assert comparison.outcome is Outcome.UNFAIR
+    assert comparison.median is None
+    json.dumps(comparison.to_dict(), allow_nan=False)
+
+
+def test_ops_are_matched_across_programs_and_numbers():
+    base = report(10, 1)
+    ops = [
+        dataclasses.replace(
+            op, name=op.name.replace(".1", ".77"), module="graph(9)", source=op.source.replace(":12", ":15")
+        )
+        for op in base.ops
+    ]
+    assert diff(base, dataclasses.replace(base, ops=ops)).ops == []
+    slower = [dataclasses.replace(op, self_ms=op.self_ms * 3) if op.name == "dot.77" else op for op in ops]
+    (row,) = diff(base, dataclasses.replace(base, ops=slower)).ops
+    assert (row.op, row.where) == ("dot", "layers.0")
+    assert row.candidate_ms == pytest.approx(3 * row.base_ms)
+
+
+def test_goldens():
+    base = report(100, 1, findings=[reports.finding()])
+    candidate = report(80, 2, findings=[reports.finding("device-to-host-sync", title="A value is read back")])
+    candidate = environment(candidate, libtpu="0.0.22", device_count=8)
+    comparison = diff(base, candidate)
+    console = Console(width=120, record=True, file=io.StringIO(), highlight=False)
+    render(comparison, console)
+    golden.same("diff.txt", "\n".join(line.rstrip() for line in console.export_text().splitlines()) + "\n")
+    golden.same("diff.md", render_markdown(comparison))
+    golden.same("diff.json", json.dumps(comparison.to_dict(), indent=1) + "\n")
+
+
+def test_hostile_names_stay_text():
+    base = reports.hostile()
+    comparison = diff(base, reports.report(walls(30)))
+    text = render_markdown(comparison)
+    assert not re.search(r"<img", MarkdownIt().enable("table").render(text))
+    console = Console(width=200, record=True, file=io.StringIO())
+    render(comparison, console)
+    assert "\x00" not in console.export_text()
+
+
+def command(*arguments):
+    return CliRunner().invoke(app, [str(each) for each in arguments])
+
+
+@pytest.mark.parametrize(("mean", "status"), [(100, 0), (150, 1), (50, 0)])
+def test_exit_status_of_the_command(tmp_path, mean, status):
+    from tpuprof.report.as_json import to_json
+
+    (tmp_path / "base.json").write_text(to_json(report(100, 1)), "utf-8")
+    (tmp_path / "new.json").write_text(to_json(report(mean, 2)), "utf-8")
+    for option in ((), ("--json",), ("--md",)):
+        assert command("diff", tmp_path / "base.json", tmp_path / "new.json", *option).exit_code == status
+
+
+def test_a_real_run_compares_with_its_own_bundle(samples, tmp_path):
+    assert command("report", samples / "decoder_loop", "-o", tmp_path / "r.zip").exit_code == 0
+    done = command("diff", samples / "decoder_loop", tmp_path / "r.zip", "--json")
+    assert done.exit_code == 0
+    assert json.loads(done.stdout)["outcome"] == Outcome.SAME.value
+
+
+def test_a_script_and_its_cured_twin(samples):
+    """Reading the loss back each step makes host and device take turns; the same model without it does not."""
+    comparison = diff(analyse_run(samples / "recompile_shapes"), analyse_run(samples / "decoder_loop"))
+    assert comparison.compiles.base == 1
+    assert comparison.compiles.candidate == 0
+    assert comparison.compiles.outcome is Outcome.BETTER

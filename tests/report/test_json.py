@@ -1,0 +1,71 @@
+"""The JSON report: its fields stay, and it is read back whole."""
+
+import json
+
+import pytest
+
+from tests.report import golden, reports
+from tpuprof.analyse import analyse_run
+from tpuprof.errors import TpuprofError
+from tpuprof.report.as_json import to_json
+from tpuprof.report.load import read_report, report_from
+
+
+def within(kept, now, path="report"):
+    """Fields may be added; none goes, is renamed, or says another thing."""
+    if isinstance(kept, dict):
+        assert isinstance(now, dict), path
+        for key, value in kept.items():
+            assert key in now, f"{path}.{key} is gone; if that is meant, run:  {golden.COMMAND}"
+            within(value, now[key], f"{path}.{key}")
+    elif isinstance(kept, list):
+        assert len(kept) == len(now), path
+        for index, (old, new) in enumerate(zip(kept, now, strict=True)):
+            within(old, new, f"{path}[{index}]")
+    else:
+        assert kept == now, f"{path}; if that is meant, run:  {golden.COMMAND}"
+
+
+def test_golden():
+    text = to_json(reports.with_findings())
+    kept = golden.FOLDER / "report.json"
+    if golden.os.environ.get("TPUPROF_REBASELINE") or not kept.is_file():
+        golden.same("report.json", text)
+    within(json.loads(kept.read_text("utf-8")), json.loads(text))
+
+
+@pytest.mark.parametrize("make", [reports.with_findings, reports.hostile, reports.report])
+def test_a_report_is_read_back_whole(make, tmp_path):
+    path = tmp_path / "r.json"
+    path.write_text(to_json(make()), "utf-8")
+    assert read_report(path) == make()
+
+
+def test_the_report_of_a_real_run_is_read_back_whole(samples, tmp_path):
+    report = analyse_run(samples / "decoder_fsdpv2")
+    (tmp_path / "r.json").write_text(to_json(report), "utf-8")
+    assert read_report(tmp_path / "r.json") == report
+
+
+def test_fields_of_a_newer_tpuprof_are_passed_over():
+    plain = reports.report().to_dict()
+    plain["brand_new"] = 1
+    plain["steps"]["brand_new"] = [{}]
+    assert report_from(plain) == reports.report()
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("{", "input-corrupt"),
+        ("[]", "input-schema-too-new"),
+        ('{"schema": "tpuprof.report/2"}', "input-schema-too-new"),
+        ('{"schema": "tpuprof.report/1"}', "input-corrupt"),
+        ('{"schema": "tpuprof.report/1", "offload": 3}', "input-corrupt"),
+    ],
+)
+def test_what_is_no_report_is_refused_in_one_line(tmp_path, text, code):
+    (tmp_path / "r.json").write_text(text, "utf-8")
+    with pytest.raises(TpuprofError) as error:
+        read_report(tmp_path / "r.json")
+    assert str(error.value).endswith(f"[{code}]")

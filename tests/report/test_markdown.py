@@ -1,0 +1,110 @@
+"""The markdown report, read back by a parser with GitHub's tables."""
+
+import re
+
+import pytest
+from markdown_it import MarkdownIt
+
+from tests.report import golden, reports
+from tpuprof.analyse import analyse_run
+from tpuprof.report.markdown import GITHUB_LIMIT, code, plain, render_markdown
+from tpuprof.report.schema import Cause, CompileRow
+
+
+def html(text):
+    return MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"]).render(text)
+
+
+def cells(text):
+    """Number of cells of each row, by table."""
+    tables = re.findall(r"<table>.*?</table>", html(text), re.DOTALL)
+    return [
+        {len(re.findall(r"<t[hd]\b", row)) for row in re.findall(r"<tr>.*?</tr>", table, re.DOTALL)}
+        for table in tables
+    ]
+
+
+def test_golden():
+    golden.same("report.md", render_markdown(reports.with_findings()))
+
+
+@pytest.mark.parametrize("name", ["with_findings", "hostile", "report"])
+def test_tables_are_tables_and_nothing_else_is_markup(name):
+    text = render_markdown(getattr(reports, name)())
+    assert all(len(widths) == 1 for widths in cells(text))
+    assert len(cells(text)) >= 6
+    rendered = html(text)
+    found = set(re.findall(r"<([a-z0-9]+)", rendered))
+    allowed = {
+        "h3",
+        "h4",
+        "p",
+        "table",
+        "thead",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+        "code",
+        "pre",
+        "strong",
+        "em",
+        "ul",
+        "li",
+    }
+    assert found <= allowed | {"details", "summary", "blockquote"}
+    outside_code = re.sub(r"<(code|pre).*?</\1>", "", rendered, flags=re.DOTALL)
+    assert "@octocat" not in outside_code
+    assert not re.search(r"#1\b", outside_code)
+    assert "http://" not in outside_code
+    assert rendered.count("<details>") == rendered.count("</details>") == 2
+
+
+@pytest.mark.parametrize("text", ["a`b", "``x", "`", "a|b", " x ", "x\\", "a\nb", "|", "\\|"])
+def test_a_name_in_a_code_span_comes_out_as_it_is(text):
+    rendered = html(f"| a |\n|---|\n| {code(text)} |\n")
+    found = re.search(r"<td><code>(.*?)</code></td>", rendered, re.DOTALL)
+    assert found, rendered
+    shown = found.group(1).replace("&lt;", "<")
+    assert shown.strip() == text.replace("\n", "\ufffd").strip()
+
+
+@pytest.mark.parametrize(
+    "text", ["- a", "1. a", "# a", "> a", "a_b_ *c* [d](e) <f> ~~g~~ `h`", "a | b", "+ a", "=== "]
+)
+def test_a_sentence_comes_out_as_it_is(text):
+    rendered = html(plain(text))
+    assert re.sub(r"<.*?>", "", rendered).replace("&lt;", "<").replace("&gt;", ">").strip() == text.strip()
+    assert set(re.findall(r"<(\w+)", rendered)) == {"p"}
+
+
+def test_every_sample_fits_github(samples):
+    for folder in sorted(samples.glob("*/tpuprof")):
+        assert len(render_markdown(analyse_run(folder.parent))) < GITHUB_LIMIT
+
+
+def test_a_huge_report_is_cut_to_what_github_takes():
+    long = "x" * 3000
+    huge = reports.report(
+        name=long,
+        compiles=[],
+        findings=[reports.finding(f"rule-{index}", why=long, title=long) for index in range(300)],
+        warnings=[long] * 500,
+    )
+    rows = [CompileRow(1, "h", long, long, 0, 1.0, Cause("shape", long), [long]) for _ in range(500)]
+    text = render_markdown(reports.report(name=long, findings=huge.findings, warnings=huge.warnings))
+    assert len(text) < GITHUB_LIMIT
+    assert "more" in text
+    assert all(len(widths) == 1 for widths in cells(text))
+    assert len(render_markdown(type(huge)(**{**huge.__dict__, "compiles": rows}))) < GITHUB_LIMIT
+    environment = {**huge.environment, "run": {"environment": {f"XLA_{n}{long}": long for n in range(900)}}}
+    cut = render_markdown(type(huge)(**{**huge.__dict__, "environment": environment}))
+    assert len(cut) < GITHUB_LIMIT
+
+
+def test_a_predicted_run_says_so(samples):
+    assert "Predicted, not measured" in render_markdown(analyse_run(samples / "predicted_decoder_scan"))
+
+
+def test_findings_are_skipped_without_any():
+    assert "Findings" not in render_markdown(reports.report())

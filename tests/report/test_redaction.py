@@ -1,0 +1,251 @@
+"""No private value of a run is in anything that is sent."""
+
+import base64
+import json
+import re
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+from tests.report import planted
+from tpuprof.analyse import analyse_run
+from tpuprof.report.redact import Redactor
+from tpuprof.report.redact_proto import blot, redact_hlo, redact_xspace
+
+
+def report(*args, status=0):
+    done = subprocess.run(
+        [sys.executable, "-m", "tpuprof", "report", *map(str, args)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == status, done.stderr
+    return done
+
+
+def leaks(data):
+    """Forbidden values in some bytes, and in bytes written as base64 inside them."""
+    inner = b"".join(
+        base64.b64decode(found)
+        for found in re.findall(rb"(?:[A-Za-z0-9+/]{4}){16,}(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?", data)
+    )
+    return [value for value in planted.FORBIDDEN if value.encode().lower() in (data + inner).lower()]
+
+
+def members(path):
+    with zipfile.ZipFile(path) as bundle:
+        return {name: bundle.read(name) for name in bundle.namelist()}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return planted.run_folder(tmp_path_factory.mktemp("planted"))
+
+
+@pytest.fixture(scope="module")
+def outputs(run, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sent")
+    for suffix in ("html", "md", "json", "zip"):
+        report(run, "-o", folder / f"r.{suffix}")
+    return folder
+
+
+def test_the_values_are_in_the_run_to_begin_with(run):
+    data = b"".join(path.read_bytes() for path in run.rglob("*") if path.is_file())
+    names = "".join(str(path) for path in run.rglob("*"))
+    text = json.dumps(analyse_run(run).to_dict())
+    assert leaks(data) == list(planted.FORBIDDEN)
+    assert planted.USER in names
+    assert planted.HOST in names
+    assert leaks(text.encode())
+
+
+@pytest.mark.parametrize("suffix", ["html", "md", "json"])
+def test_no_private_value_is_in_a_report(outputs, suffix):
+    data = (outputs / f"r.{suffix}").read_bytes()
+    assert leaks(data) == []
+    assert [kept for kept in planted.KEPT[:2] if kept.encode() not in data] == []
+
+
+def test_no_private_value_is_in_any_byte_of_the_bundle(outputs):
+    found = members(outputs / "r.zip")
+    for name, data in found.items():
+        assert leaks(data) == [], name
+        assert leaks(name.encode()) == []
+    assert leaks((outputs / "r.zip").read_bytes()) == []
+    assert any(name.endswith(".xplane.pb") for name in found)
+    assert any(name.startswith("graphs/") for name in found)
+    profile = next(data for name, data in found.items() if name.endswith(".xplane.pb"))
+    assert [kept for kept in planted.KEPT if kept.encode() not in profile] == []
+
+
+def test_pseudonyms_are_the_same_in_every_output(outputs):
+    own = json.loads((outputs / "r.json").read_bytes())
+    bundled = json.loads(members(outputs / "r.zip")["report.json"])
+    own.pop("redactions"), bundled.pop("redactions")
+    assert own == bundled
+
+
+def test_the_manifest_says_what_kinds_were_replaced_and_how_often(outputs):
+    manifest = json.loads(members(outputs / "r.zip")["manifest.json"])
+    assert manifest["redacted"] is True
+    assert set(manifest["replaced"]) == {"secret", "email", "bucket", "path", "ip", "host", "user"} | (
+        set(manifest["replaced"]) & {"project"}
+    )
+    assert all(count > 0 for count in manifest["replaced"].values())
+    assert set(manifest["members"]) == set(members(outputs / "r.zip")) - {"manifest.json"}
+
+
+def test_the_bundle_is_read_again_and_its_profile_says_the_same(outputs, run, tmp_path):
+    with zipfile.ZipFile(outputs / "r.zip") as bundle:
+        bundle.extractall(tmp_path)
+    again = analyse_run(tmp_path / "run")
+    before = analyse_run(run)
+    kept = {step.index: step for step in before.steps.per_step}
+    assert again.steps.per_step
+    for step in again.steps.per_step[:-1]:
+        assert step.wall_ms == kept[step.index].wall_ms
+    assert {row.graph_hash for row in again.compiles} <= {row.graph_hash for row in before.compiles}
+
+
+def test_no_redact_keeps_everything(run, tmp_path):
+    report(run, "-o", tmp_path / "r.json", "--no-redact")
+    assert planted.TOKEN in (tmp_path / "r.json").read_text("utf-8")
+    assert json.loads((tmp_path / "r.json").read_bytes())["redactions"] is None
+
+
+def test_show_redactions_lists_values_and_pseudonyms(run):
+    shown = report(run, "--show-redactions").stdout
+    assert planted.TOKEN in shown.replace("\n", "")
+    assert "secret-1" in shown
+
+
+TEXTS = [
+    ("/home/ann/proj/train.py:12", "path-1/train.py:12"),
+    ("-I/home/ann/include/x.h", "-Ipath-1/x.h"),
+    ("/home/ann", "path-1"),
+    ("/Users/ann/x/y.py", "path-1/y.py"),
+    (r"C:\Users\ann\x\train.py:3", "path-1/train.py:3"),
+    ("~/x/train.py", "path-1/train.py"),
+    ("/opt/v/lib/python3.11/site-packages/torch/nn/linear.py:3", "path-1/site-packages/torch/nn/linear.py:3"),
+    ("/opt/v/lib/python3.11/site-packages/acme_models/net.py", "path-1/net.py"),
+    ("a=/w/x:/w/y/z.so", "a=path-1:path-2/z.so"),
+    ("gs://buck/a/b/model.pt", "gs://bucket-1/path-1/model.pt"),
+    ("s3://buck", "s3://bucket-1"),
+    ("https://buck.s3.us-east-1.amazonaws.com/k", "https://bucket-1.s3.us-east-1.amazonaws.com/k"),
+    ("peer 10.0.0.3:80", "peer ip-1:80"),
+    ("[2001:db8::17]:80", "[ip-1]:80"),
+    ("me@corp.example.com", "email-1"),
+    ("export WANDB_API_KEY=abcdefgh12", "export WANDB_API_KEY=secret-1"),
+    ("train --token abcdefgh12 --x 1", "train --token secret-1 --x 1"),
+    ('{"password": "s3cr3t!"}', '{"password": "secret-1"}'),
+    ("https://ann:pw123456@git.corp.internal/x", "https://secret-1@host-1/x"),
+    ("Bearer abcdefgh.ijkl", "Bearer secret-1"),
+    ("AKIAIOSFODNN7EXAMPLE", "secret-1"),
+    ("t1v-n-9eb622fc-w-0", "host-1"),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), TEXTS, ids=[text for text, _ in TEXTS])
+def test_what_is_private_is_replaced_and_the_rest_stays(text, expected):
+    redactor = Redactor()
+    redactor.learn(text)
+    assert redactor.text(text) == expected
+    assert redactor.text(expected) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/device:TPU:0",
+        "/host:CPU",
+        "SyncTensorsGraph.66628(14940262714490726846)",
+        "jit(f)/jit(main)/transpose(jvp(Model))/dot_general",
+        "Decoder@backward/layers.0@backward",
+        "%create-token.3 = token[] after-all()",
+        "ThreadpoolListener::StartRegion",
+        "tensorflow::profiler::TraceMe",
+        "12:34:56",
+        "libtpu 0.0.21, jax 0.7.1",
+        "127.0.0.1:8471",
+        "472e455bfebf1e137918e5536580014a",
+        "/usr/lib/python3/x.py",
+        "max_tokens=4096 --num_tokens 512",
+        "1.2 GB/s and 3.4 GB/s",
+        "replica_groups={{0,1},{2,3}}",
+        "f32[8,128]{1,0:T(8,128)S(1)}",
+    ],
+)
+def test_what_is_not_private_stays(text):
+    redactor = Redactor()
+    redactor.learn(text)
+    assert redactor.text(text) == text
+
+
+def test_a_value_learnt_in_one_place_is_replaced_everywhere():
+    redactor = Redactor()
+    redactor.learn({"environment": {"MY_TOKEN": "correct-horse"}, "host": "box9"})
+    assert redactor.text("layer correct-horse on box9-p3") == "layer secret-1 on host-1-p3"
+
+
+def test_a_short_or_everyday_name_does_not_tear_op_names_apart():
+    redactor = Redactor()
+    redactor.learn({"host": "vm", "frame": "/home/max/train.py"})
+    assert redactor.text("reduce_max.3 vmap") == "reduce_max.3 vmap"
+    assert redactor.text("plugins/profile/x/vm.xplane.pb") == "plugins/profile/x/host-1.xplane.pb"
+    assert redactor.text("vm-p0") == "host-1-p0"
+
+
+def test_bytes_written_as_base64_are_looked_into():
+    kernel = base64.b64encode(b"ML\xefR\x00kernel.py\x00/home/ann/proj/kernel.py\x00" + bytes(30)).decode()
+    shown = Redactor().text(f'{{"body": "{kernel}"}}')
+    inside = base64.b64decode(json.loads(shown)["body"])
+    assert b"/home/ann" not in inside
+    assert inside.startswith(b"ML\xefR\x00kernel.py\x00xxx")
+    assert len(shown) == len(kernel) + 12
+
+
+def test_the_same_value_has_the_same_pseudonym_and_counts():
+    redactor = Redactor()
+    assert redactor.text("10.0.0.1 10.0.0.2 10.0.0.1") == "ip-1 ip-2 ip-1"
+    assert redactor.counts_by_kind() == {"ip": 3}
+
+
+def test_unchanged_messages_are_the_same_bytes(samples):
+    data = next((samples / "predicted_decoder_loop").rglob("*.xplane.pb")).read_bytes()
+    assert redact_xspace(data, lambda text: text) == data
+
+
+def test_fields_nobody_declares_are_redacted_and_survive():
+    redactor = Redactor()
+    redactor.learn(planted.EVERYTHING)
+    redactor.learn({"password": planted.PASSWORD})
+    data = redact_hlo(planted.hlo(), redactor.text)
+    assert leaks(data) == []
+    from tpuprof.decode import hlo_pb2
+
+    module = hlo_pb2.HloProto.FromString(data).hlo_module
+    assert module.computations[0].instructions[0].metadata.source_line == 12
+    assert b"path-" in module.computations[0].instructions[0].metadata.source_file
+    assert b"note" in data
+
+
+def test_what_is_left_over_is_blotted_out_without_changing_lengths():
+    assert blot(b"\x0a\x07planted", ["planted"]) == (b"\x0a\x07xxxxxxx", 1)
+
+
+@pytest.mark.parametrize("option", ["--md", "--json", None])
+def test_a_comparison_is_redacted_too(run, samples, option):
+    def diff(*more):
+        command = [sys.executable, "-m", "tpuprof", "diff", run, samples / "recompile_shapes", *more]
+        return subprocess.run(
+            [str(each) for each in command], capture_output=True, timeout=120, check=False
+        ).stdout
+
+    options = [option] if option else []
+    assert leaks(diff(*options)) == []
+    assert planted.PASSWORD.encode() in diff(*options, "--no-redact").replace(b"\n", b"")

@@ -1,0 +1,169 @@
+"""Findings of whole runs: isolation, ranking, prices, and what of them is shown."""
+
+import io
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.builders import TraceBuilder, op
+from tests.rules.given import given, steps
+from tpuprof.analyse import analyse_run, what_if_of
+from tpuprof.cli.main import app
+from tpuprof.errors import TpuprofError
+from tpuprof.report.schema import Evidence, Savings
+from tpuprof.rules.base import Price, Rule, counterfactual, failed, not_applicable, passed
+from tpuprof.rules.docstring import read_page
+from tpuprof.rules.runner import run_rules
+from tpuprof.signals import Unavailable
+from tpuprof.simulate.change import Change
+
+
+def made(name, check, *, broad=False):
+    return Rule(name, "tests", "preview", "good", "bad", broad, read_page(""), check, __name__)
+
+
+def broken(_signals):
+    raise ZeroDivisionError("no steps")
+
+
+def missing(_signals):
+    raise Unavailable("it was not captured")
+
+
+def saves(ms):
+    return lambda _signals: failed(0.5, [Evidence("it")], price=Price(savings=Savings(ms, ms, "bound")))
+
+
+def statuses(*rules):
+    return [(finding.rule, finding.status) for finding in run_rules(given(steps=steps()), rules)]
+
+
+def test_a_broken_rule_hides_no_other():
+    found = run_rules(given(steps=steps()), [made("broken", broken), made("fine", saves(30))])
+    assert [(each.rule, each.status) for each in found] == [("fine", "failed"), ("broken", "error")]
+    assert "ZeroDivisionError: no steps" in found[1].reason
+
+
+def test_the_largest_saving_is_first_and_the_rest_has_its_order():
+    assert statuses(
+        made("a", lambda _: passed()),
+        made("b", missing),
+        made("c", saves(20)),
+        made("d", saves(40)),
+        made("e", lambda _: not_applicable("no loop")),
+    ) == [("d", "failed"), ("c", "failed"), ("a", "passed"), ("e", "not_applicable"), ("b", "unavailable")]
+
+
+@pytest.mark.parametrize(("specific", "first"), [(21, "specific"), (19, "broad")])
+def test_a_broad_rule_ranks_behind_a_specific_one_of_half_its_worth(specific, first):
+    found = statuses(made("broad", saves(40), broad=True), made("specific", saves(specific)))
+    assert found[0][0] == first
+
+
+def taking_turns(count=6):
+    """Host 10 ms, device 10 ms, one after the other because of a read."""
+    trace = TraceBuilder()
+    python = trace.host().line("python")
+    modules, ops = trace.tpu(0).line("XLA Modules"), trace.tpu(0).line("XLA Ops")
+    for number in range(count):
+        at = number * 20_000
+        python.event("train_step", at, 20_000, _r=1, step_num=number)
+        python.event("SyncLiveTensorsGraph", at + 9_000, 1_000)
+        python.event("PjRtComputationClient::ExecuteComputation", at + 9_900, 100)
+        python.event("tpuprof.host_read", at + 10_000, 10_000, call="item", source="train.py:9")
+        modules.event("step(7)", at + 10_000, 10_000)
+        ops.event(start=at + 10_000, duration=10_000, **op("fusion.1"))
+    return trace
+
+
+@pytest.fixture
+def turns(tmp_path):
+    return taking_turns().write(tmp_path / "host.xplane.pb")
+
+
+def test_a_read_that_makes_turns_is_first_with_its_line_and_price(turns):
+    finding = analyse_run(turns).findings[0]
+    assert (finding.rule, finding.status) == ("device-to-host-sync", "failed")
+    assert finding.evidence[0].source == "train.py:9"
+    assert finding.savings.method == "counterfactual"
+    # Host and device side by side take as long as the longer of them.
+    assert (finding.savings.low + finding.savings.high) / 2 == pytest.approx(10, rel=0.05)
+    assert finding.severity == pytest.approx(0.5, rel=0.05)
+    assert finding.fix.after and finding.fix.doc == "docs/rules/device-to-host-sync.md"
+
+
+@pytest.mark.parametrize(("left", "status"), [(0.94, "failed"), (0.96, "passed")])
+def test_a_finding_whose_replay_gains_too_little_is_no_failure(turns, left, status):
+    """Both sides of the share a replay must gain: 6 % and 4 % of host time that is half of the step."""
+    from tpuprof.decode.find import find
+    from tpuprof.model.run import build_run
+    from tpuprof.signals import Signals
+
+    def check(_signals):
+        change = Change(host={"tracing": 2 * left - 1})
+        return failed(0.5, [Evidence("it")], price=counterfactual(change))
+
+    run = build_run(find(turns))
+    finding = run_rules(Signals(analyse_run(turns), run), [made("it", check)])[0]
+    assert finding.status == status
+    assert ("gains only" in finding.reason) == (status == "passed")
+
+
+def test_every_rule_has_a_finding(turns):
+    from tpuprof.rules.registry import all_rules
+
+    findings = analyse_run(turns).findings
+    assert {finding.rule for finding in findings} == {rule.id for rule in all_rules()}
+    assert [finding.rule for finding in findings if finding.status == "error"] == []
+    json.dumps([finding.__dict__ for finding in findings], default=vars, allow_nan=False)
+
+
+def test_what_if_removes_causes_at_once_and_names_what_it_left_out(turns):
+    result = what_if_of(turns, ["device-to-host-sync", "input-starved"])
+    assert result.rules == ["device-to-host-sync"]
+    assert result.skipped == ["input-starved: passed"]
+    assert result.measured_ms == pytest.approx(20)
+    assert result.low_ms == pytest.approx(10, rel=0.05)
+
+
+def test_what_if_on_the_command_line(turns):
+    done = CliRunner().invoke(app, ["analyze", str(turns), "--what-if", "device-to-host-sync"])
+    assert done.exit_code == 0
+    assert "20.0 ms a step now; with device-to-host-sync fixed: 10.0 ms" in done.stdout
+
+
+def test_what_if_of_an_unknown_rule(turns):
+    with pytest.raises(TpuprofError, match="there is no rule 'sync'"):
+        what_if_of(turns, ["sync"])
+
+
+def test_the_text_report_shows_the_finding_its_saving_and_fix(turns):
+    from rich.console import Console
+
+    from tpuprof.report.text import render
+
+    out = io.StringIO()
+    render(analyse_run(turns), Console(file=out, width=300))
+    text = out.getvalue()
+    assert "1. item at train.py:9 makes host and device take turns" in text
+    assert "Fixing it saves" in text
+    assert "add_step_closure" in text
+
+
+def test_rules_on_the_command_line():
+    listed = CliRunner().invoke(app, ["rules"]).stdout
+    assert "device-to-host-sync" in listed
+    one = CliRunner().invoke(app, ["rules", "scan-cache-off"]).stdout
+    assert "## How to fix" in one
+    assert "is_layer_pure=True" in one
+    facts = json.loads(CliRunner().invoke(app, ["rules", "scan-cache-off", "--json"]).stdout)
+    assert facts["id"] == "scan-cache-off"
+    assert "is_layer_pure=True" in facts["fix"]["after"]
+
+
+def test_the_page_of_a_rule_is_the_same_everywhere():
+    from pathlib import Path
+
+    page = CliRunner().invoke(app, ["rules", "input-starved"]).stdout.partition("\n\n")[2].strip()
+    assert page in (Path(__file__).parents[2] / "docs" / "rules" / "input-starved.md").read_text("utf-8")

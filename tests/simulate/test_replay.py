@@ -1,0 +1,124 @@
+"""The simulator: replays what was measured, and what a step takes without a cause."""
+
+import pytest
+
+from tests.builders import TraceBuilder, op
+from tpuprof.decode.find import find
+from tpuprof.model.run import build_run
+from tpuprof.simulate.change import Change
+from tpuprof.simulate.replay import FIT_WITHIN, fit
+from tpuprof.simulate.timeline import read_timeline
+
+STEPS = 6
+
+
+def simulated(trace, tmp_path):
+    host = build_run(find(trace.write(tmp_path / "host.xplane.pb"))).hosts[0]
+    return fit(read_timeline(host.steps, host.devices, host.activity, host.marks))
+
+
+def pipelined(host_us, device_us, *, read=False, loader_us=0, compile_us=0):
+    """A run as torch_xla makes it: the host traces a step while the device runs the one before."""
+    trace = TraceBuilder()
+    python = trace.host().line("python")
+    modules, ops = trace.tpu(0).line("XLA Modules"), trace.tpu(0).line("XLA Ops")
+    now = free = 0
+    starts, ends = [], []
+    for number in range(STEPS):
+        starts.append(now)
+        if loader_us:
+            python.event("tpuprof.dataloader.next", now, loader_us)
+        now += loader_us + host_us
+        if compile_us and number == 3:
+            python.event("XLAGraphExecutor::Compile", now, compile_us, graph_hash="h")
+            now += compile_us
+        if number >= 2 and ends[-1] > now:
+            # One step ahead of the device, no more.
+            python.event("TensorCollectionBarrier", now, ends[-1] - now)
+            now = ends[-1]
+        python.event("PjRtComputationClient::ExecuteComputation", now, 1)
+        begun = max(now + 1, free)
+        free = begun + device_us
+        modules.event(f"step({number})", begun, device_us)
+        ops.event(start=begun, duration=device_us, **op("fusion.1"))
+        ends.append(free)
+        now += 1
+        if read:
+            python.event("tpuprof.host_read", now, free - now, call="item")
+            now = free
+    for number, start in enumerate(starts):
+        end = starts[number + 1] if number + 1 < STEPS else now
+        python.event("train_step", start, end - start, _r=1, step_num=number)
+    return trace
+
+
+@pytest.mark.parametrize(("host", "device"), [(1000, 4000), (4000, 1000), (2000, 2000)])
+@pytest.mark.parametrize("read", [False, True])
+def test_reproduces_the_measured_step_time(tmp_path, host, device, read):
+    simulator = simulated(pipelined(host, device, read=read), tmp_path)
+    if not read and device > host:
+        # The window of a run that is ahead of its device starts with an empty queue: steps in it are shorter.
+        assert simulator.base_ms >= simulator.measured_ms
+    else:
+        assert simulator.error < FIT_WITHIN
+
+
+@pytest.mark.parametrize(("host", "device"), [(1000, 4000), (4000, 1000), (2000, 2000)])
+def test_without_the_read_the_longer_of_host_and_device_is_left(tmp_path, host, device):
+    simulator = simulated(pipelined(host, device, read=True), tmp_path)
+    assert simulator.measured_ms == pytest.approx((host + device) / 1000, rel=0.01)
+    assert simulator.step_ms(Change(unblock=True)) == pytest.approx(max(host, device) / 1000, rel=0.02)
+
+
+def test_without_waiting_for_input(tmp_path):
+    simulator = simulated(pipelined(1000, 2000, loader_us=5000), tmp_path)
+    assert simulator.step_ms(Change(host={"input_wait": 0.0})) == pytest.approx(2.0, rel=0.05)
+
+
+def test_without_compiles_the_step_is_what_the_others_are(tmp_path):
+    simulator = simulated(pipelined(4000, 1000, compile_us=60_000), tmp_path)
+    assert simulator.measured_ms == pytest.approx(14, rel=0.02)
+    assert simulator.step_ms(Change(host={"compile": 0.0})) == pytest.approx(4.0, rel=0.02)
+
+
+def test_less_tracing_helps_until_the_device_is_what_takes_longest(tmp_path):
+    simulator = simulated(pipelined(4000, 1000), tmp_path)
+    assert simulator.step_ms(Change(host={"tracing": 0.5})) == pytest.approx(2.0, rel=0.02)
+    assert simulator.step_ms(Change(host={"tracing": 0.0})) == pytest.approx(1.0, rel=0.1)
+
+
+def test_only_some_steps(tmp_path):
+    simulator = simulated(pipelined(4000, 1000, compile_us=60_000), tmp_path)
+    even = frozenset(range(STEPS)) - {3}
+    assert simulator.step_ms(Change(steps=even)) == pytest.approx(4.0, rel=0.05)
+
+
+def test_device_parts_of_a_trace_without_host_steps(tmp_path):
+    trace = TraceBuilder()
+    for number in range(5):
+        at = number * 1000
+        trace.tpu(0).line("XLA Modules").event("step(1)", at, 900)
+        ops = trace.tpu(0).line("XLA Ops")
+        ops.event(start=at, duration=300, **op("fusion.1"))
+        ops.event(start=at + 300, duration=600, **op("copy-done.1", "copy-done", layout=":S(5)"))
+    simulator = simulated(trace, tmp_path)
+    assert simulator.error < 1e-6
+    without = simulator.step_ms(Change(device={"offload_exposed": 0.0}))
+    assert simulator.measured_ms - without == pytest.approx(0.6, rel=1e-6)
+
+
+def test_a_change_never_makes_a_replay_slower(tmp_path):
+    simulator = simulated(pipelined(2000, 3000, read=True, loader_us=500, compile_us=8000), tmp_path)
+    for change in (
+        Change(unblock=True),
+        Change(host={"tracing": 0.3}),
+        Change(host={"input_wait": 0.0, "compile": 0.0}),
+        Change(device={"compute": 0.5}),
+        Change(join_cuts=0.0),
+    ):
+        assert simulator.step_ms(change) <= simulator.measured_ms * 1.001
+
+
+def test_both_changes_leave_the_less_of_each():
+    both = Change(host={"tracing": 0.5}, join_cuts=0.5).and_also(Change(host={"tracing": 0.2}, unblock=True))
+    assert both == Change(host={"tracing": 0.2}, unblock=True, join_cuts=0.5)

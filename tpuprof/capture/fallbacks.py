@@ -1,0 +1,80 @@
+"""Finds the line of code that calls an op which torch_xla runs on the CPU.
+
+torch_xla counts such fallbacks by op and tells no more. Where a step before the capture shows some, one further
+step is watched through a dispatch mode, which sees every op with its Python stack; captured steps never are.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from tpuprof.capture.telemetry import FALLBACK_PREFIX, user_frames
+from tpuprof.instrument.state import note_failure
+
+# torch_xla counts reading one value back among the fallbacks; those reads are told elsewhere.
+_VALUE_READ = "aten::_local_scalar_dense"
+# Steps watched at most: an op that is not met by then is called in few steps only.
+MAX_WATCHED = 3
+
+
+class FallbackFinder:
+    """Watches single steps; `sources` has `file:line` by op (`aten::bincount`)."""
+
+    def __init__(self) -> None:
+        self.sources: dict[str, str] = {}
+        self._mode: Any = None
+        self._watched = 0
+
+    def step_ended(self, counters: dict[str, int]) -> None:
+        """A step outside the capture ended: stop watching, and watch the next one if ops are still to be found."""
+        self.stop()
+        wanted = {
+            name for name in counters if name.startswith(FALLBACK_PREFIX) and name != _VALUE_READ
+        } - self.sources.keys()
+        if not wanted or self._watched >= MAX_WATCHED:
+            return
+        self._watched += 1
+        try:
+            self._mode = _watch(wanted, self.sources)
+            self._mode.__enter__()
+        except Exception as error:
+            self._mode = None
+            note_failure("looking for the lines of fallbacks", error)
+
+    def stop(self) -> None:
+        """Watch no longer. A mode that the program entered since and has not left stays in its place."""
+        mode, self._mode = self._mode, None
+        if mode is None:
+            return
+        mode.wanted = set()
+        stack = _mode_stack()
+        if stack and stack[-1] is mode:
+            mode.__exit__(None, None, None)
+
+
+def _mode_stack() -> list[Any]:
+    from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
+
+    return list(_get_current_dispatch_mode_stack())
+
+
+def _watch(wanted: set[str], sources: dict[str, str]) -> Any:
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Watch(TorchDispatchMode):  # type: ignore[misc,unused-ignore]  # torch is not here when types are checked
+        """Notes the user's line of each wanted op; every op runs as it would."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.wanted = set(wanted)
+
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            name = FALLBACK_PREFIX + func.__name__.partition(".")[0]
+            if name in self.wanted:
+                self.wanted.discard(name)
+                frames = user_frames(sys._getframe(1))
+                sources[name] = frames[0].rpartition(" (")[2].rstrip(")") if frames else ""
+            return func(*args, **(kwargs or {}))
+
+    return Watch()

@@ -1,0 +1,58 @@
+"""`tpuprof diff`: compares two runs and says what changed beyond noise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+EXIT_WORSE = 1
+EXIT_UNFAIR = 2
+
+
+def diff(
+    base: Annotated[
+        Path,
+        typer.Argument(
+            help="The run to compare with: a run, a saved report or a bundle.", show_default=False
+        ),
+    ],
+    candidate: Annotated[Path, typer.Argument(help="The run to judge.", show_default=False)],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
+    as_markdown: Annotated[
+        bool, typer.Option("--md", help="Print it as Markdown, for a pull request.")
+    ] = False,
+    no_redact: Annotated[
+        bool, typer.Option("--no-redact", help="Keep names, paths, addresses and keys as they are.")
+    ] = False,
+) -> None:
+    """Say what changed from one run to another beyond noise; status 1 if the candidate is worse."""
+    from tpuprof.cli.opening import open_report
+    from tpuprof.report.diff import Outcome
+    from tpuprof.report.diff import diff as compare
+
+    reports = [open_report(path) for path in (base, candidate)]
+    comparison = compare(*reports)
+    if not no_redact:
+        from tpuprof.cli.opening import redactor_for
+
+        comparison = redactor_for(*reports).value(comparison)
+    if as_json:
+        import json
+
+        typer.echo(json.dumps(comparison.to_dict(), indent=1, allow_nan=False))
+    elif as_markdown:
+        from tpuprof.report.diff_text import render_markdown
+
+        typer.echo(render_markdown(comparison), nl=False)
+    else:
+        from rich.console import Console
+
+        from tpuprof.report.diff_text import render
+
+        render(comparison, Console(highlight=False))
+    if comparison.outcome is Outcome.UNFAIR:
+        raise typer.Exit(EXIT_UNFAIR)
+    if comparison.outcome is Outcome.WORSE:
+        raise typer.Exit(EXIT_WORSE)

@@ -1,0 +1,86 @@
+"""What commands that read a run have in common: a path may be a run, a saved report or a ticket bundle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tpuprof import cache
+
+if TYPE_CHECKING:
+    from tpuprof.report.redact import Redactor
+    from tpuprof.report.schema import Report
+
+
+def open_report(path: Path, *, use_cache: bool = True) -> Report:
+    """The Report of a run, or the one saved at that path. Raises `TpuprofError`."""
+    import json
+
+    from tpuprof.report.load import is_saved_report, read_report, report_from
+
+    if is_saved_report(path):
+        return read_report(path)
+    entry, text = _kept(path, use_cache)
+    return report_from(json.loads(text)) if text else _analysed(path, entry)[0]
+
+
+def open_json(path: Path, *, use_cache: bool = True) -> str:
+    """The same Report as JSON text. Raises `TpuprofError`."""
+    from tpuprof.report.load import is_saved_report, read_report
+
+    if is_saved_report(path):
+        from tpuprof.report.as_json import to_json
+
+        return to_json(read_report(path))
+    entry, text = _kept(path, use_cache)
+    return text or _analysed(path, entry)[1]
+
+
+def run_folder_of(path: Path) -> Path | None:
+    """The run folder a path belongs to, None where tpuprof did not capture it."""
+    from tpuprof.decode.find import find
+    from tpuprof.report.load import is_saved_report
+
+    return None if is_saved_report(path) else find(path).run_folder
+
+
+def _kept(path: Path, use_cache: bool) -> tuple[str, str | None]:
+    """The key of a run's report in the cache, empty where none is to be kept, and what is kept there."""
+    from tpuprof.decode.find import find
+
+    if not use_cache:
+        return "", None
+    try:
+        entry = cache.key(find(path))
+    except OSError:  # whatever cannot be read is told by the analysis
+        return "", None
+    return entry, cache.read(entry)
+
+
+def _analysed(path: Path, entry: str) -> tuple[Report, str]:
+    from tpuprof.cli.progress import working
+
+    with working(f"analysing {path}"):
+        from tpuprof.analyse import analyse_run
+        from tpuprof.report.as_json import to_json
+
+        report = analyse_run(path)
+        text = to_json(report)
+    if entry:
+        cache.write(entry, text)
+    return report, text
+
+
+def redactor_for(*reports: Report) -> Redactor:
+    """A redactor that has learnt what is private from these reports and from this machine."""
+    from tpuprof.decode.find import host_name
+    from tpuprof.report.redact import Redactor
+
+    redactor = Redactor()
+    redactor.learn_this_machine()
+    for report in reports:
+        redactor.learn(report.to_dict())
+        for file in report.source.get("files", []):
+            redactor.learn(str(Path(file).absolute()))
+            redactor.learn(host_name(Path(file)), "host")
+    return redactor

@@ -1,0 +1,130 @@
+"""`tpuprof report`: writes a report to send: html, markdown, JSON, or a ticket bundle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tpuprof.errors import Code, TpuprofError
+
+if TYPE_CHECKING:
+    from tpuprof.report.redact import Redactor
+    from tpuprof.report.schema import Report
+
+FORMATS = (".html", ".md", ".json", ".zip")
+
+
+def report(
+    path: Annotated[
+        Path,
+        typer.Argument(
+            help="A trace file, a run folder, a TensorBoard logdir, or a saved report.", show_default=False
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            help="File to write; its suffix says what: .html, .md, .json, or .zip for a ticket.",
+        ),
+    ] = None,
+    no_redact: Annotated[
+        bool, typer.Option("--no-redact", help="Keep names, paths, addresses and keys as they are.")
+    ] = False,
+    show_redactions: Annotated[
+        bool,
+        typer.Option("--show-redactions", help="List what is replaced by what, to review before sending."),
+    ] = False,
+) -> None:
+    """Write a report to send. What is private in it is replaced by pseudonyms, unless told otherwise."""
+    _check_usage(out, no_redact, show_redactions)
+    from tpuprof.cli.opening import open_report, redactor_for
+
+    found = open_report(path)
+    redactor = None if no_redact else redactor_for(found)
+    if out is not None:
+        try:
+            _write(out, found, path, redactor)
+        except OSError as error:
+            raise TpuprofError(
+                Code.UNREADABLE,
+                f"{out}: cannot be written ({error.strerror or error}).",
+                "Choose another place.",
+            ) from error
+        if redactor is not None:
+            kinds = ", ".join(f"{kind} {count}" for kind, count in redactor.counts_by_kind().items())
+            note = f"replaced: {kinds}" if kinds else "nothing private was found to replace"
+            typer.echo(f"{out} ({out.stat().st_size:,} bytes); {note}", err=True)
+        else:
+            typer.echo(f"{out} ({out.stat().st_size:,} bytes); nothing was redacted", err=True)
+    if show_redactions and redactor is not None:
+        redactor.value(found)
+        _show(redactor)
+
+
+def _check_usage(out: Path | None, no_redact: bool, show_redactions: bool) -> None:
+    if out is None and not show_redactions:
+        raise TpuprofError(Code.USAGE, "tpuprof report: where to?", "Add -o report.html (.md, .json, .zip).")
+    if no_redact and show_redactions:
+        raise TpuprofError(
+            Code.USAGE, "--no-redact replaces nothing, so there is nothing to show.", "Drop one."
+        )
+    if out is not None and out.suffix not in FORMATS:
+        raise TpuprofError(
+            Code.USAGE, f"{out}: the suffix says no format.", f"Use one of {', '.join(FORMATS)}."
+        )
+    if out is not None and not out.parent.is_dir():
+        raise TpuprofError(Code.NOT_FOUND, f"{out.parent}: no such folder to write into.", "Make it first.")
+
+
+def _write(out: Path, found: Report, path: Path, redactor: Redactor | None) -> None:
+    if out.suffix == ".zip":
+        _write_bundle(out, found, path, redactor)
+        return
+    shown = found
+    if redactor is not None:
+        from tpuprof.report.redact import redacted
+
+        shown = redacted(found, redactor)
+    out.write_text(_renderer(out.suffix)(shown), "utf-8")
+
+
+def _write_bundle(out: Path, found: Report, path: Path, redactor: Redactor | None) -> None:
+    from tpuprof.cli.opening import run_folder_of
+    from tpuprof.report.bundle import write_bundle
+
+    for note in write_bundle(out, found, run_folder_of(path), redactor):
+        typer.echo(f"{out.name}: {note}", err=True)
+
+
+def _renderer(suffix: str) -> Callable[[Report], str]:
+    if suffix == ".html":
+        from tpuprof.report.html import render_html
+
+        return render_html
+    if suffix == ".md":
+        from tpuprof.report.markdown import render_markdown
+
+        return render_markdown
+    from tpuprof.report.as_json import to_json
+
+    return to_json
+
+
+def _show(redactor: Redactor) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from tpuprof.report.text import escape
+
+    table = Table(box=None, pad_edge=False)
+    for name in ("kind", "value", "shown as"):
+        table.add_column(name, overflow="fold")
+    table.add_column("times", justify="right")
+    for kind, value, pseudonym, times in redactor.replacements():
+        table.add_row(kind, escape(value), pseudonym, str(times))
+    Console(highlight=False).print(table)

@@ -1,0 +1,44 @@
+"""`tpuprof rules`: lists the rules, or explains one."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+
+def rules(
+    rule_id: Annotated[
+        str | None, typer.Argument(help="A rule's id, as exposed-host-offload.", show_default=False)
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+) -> None:
+    """List the rules, or explain one: what it detects, why it costs time, how to fix it."""
+    from tpuprof.rules.base import Rule
+    from tpuprof.rules.registry import all_rules, find_rule
+
+    def facts(rule: Rule) -> dict[str, object]:
+        page = rule.page
+        return {
+            "id": rule.id,
+            "category": rule.category,
+            "status": rule.status,
+            "summary": page.summary,
+            "sections": page.sections,
+            "fix": {"text": page.fix, "before": page.before, "after": page.after, "doc": rule.doc},
+        }
+
+    chosen = [find_rule(rule_id)] if rule_id else list(all_rules())
+    if as_json:
+        import json
+
+        listed = [facts(rule) for rule in chosen]
+        typer.echo(json.dumps(listed[0] if rule_id else listed, indent=1))
+        return
+    if rule_id:
+        rule = chosen[0]
+        typer.echo(f"{rule.id} ({rule.category}, {rule.status})\n\n{rule.page.text}")
+        return
+    width = max(len(rule.id) for rule in chosen)
+    for rule in chosen:
+        typer.echo(f"{rule.id:{width}}  {rule.category:10}  {rule.page.summary}")

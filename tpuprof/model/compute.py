@@ -1,0 +1,195 @@
+"""How well the device's work uses the device: roofline, MFU, padding, float32 matmuls, layout copies, kernels.
+
+Rates are over self time. The roofline of an op is the time that its FLOPs at peak, or its bytes at peak HBM
+bandwidth, would take, whichever is longer (Williams, Waterman, Patterson, "Roofline", CACM 2009).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tpuprof.decode.hlo_shape import Shape, parse_shape
+from tpuprof.model.device import DeviceActivity
+from tpuprof.model.op_kind import HOST_MEMORY, OpKind, opcode
+from tpuprof.model.op_table import OpTotal
+from tpuprof.model.steps import Steps
+
+# Ops whose padded arrays take this many times their values' bytes count as padded (ratio). A fifth lost is what
+# rounding 104 rows up to 128 costs; smaller losses are common and not worth another shape.
+PADDED_FROM = 1.25
+_MATMUL_CATEGORIES = ("convolution", "dot")
+_LAYOUT_CATEGORIES = ("copy", "data formatting", "transpose", "reshape")
+_LAYOUT_OPCODES = ("copy", "transpose")
+_TARGET = re.compile(r'custom_call_target="([^"]+)"')
+# An array with its layout, as an HLO line writes results and operands.
+_ARRAY = re.compile(r"\b(?:pred|bf16|[suf]\d+\w*|c64|c128)\[[\d,]*\](?:\{[^}]*\})?")
+_FLOATS = ("f32", "f64")
+_ASYNC = re.compile(r"-(start|done)(?=\.|$)")
+
+
+@dataclass(frozen=True)
+class OpCost:
+    """What one op's HLO line and totals say of its efficiency; None where they cannot tell.
+
+    `limit` is compute or memory, the side of the roofline the op lies on; `roofline` the share of that roof it
+    reaches (0 to 1); `padding` padded bytes over bytes of its arrays; `matmul_type` the element type a matmul
+    reads, empty for other ops; `kernel` a custom call's own name; `layout_copy` whether it only moves data about.
+    """
+
+    flops_per_s: float | None = None
+    bytes_per_s: float | None = None
+    limit: str = ""
+    roofline: float | None = None
+    padding: float | None = None
+    matmul_type: str = ""
+    kernel: str = ""
+    layout_copy: bool = False
+
+
+@dataclass(frozen=True)
+class Compute:
+    """The device's compute over all steps and devices; times are sums of self time in ps.
+
+    `mfu` is FLOPs of the steps over what the devices could do meanwhile, None for the reason in `mfu_note`.
+    """
+
+    mfu: float | None
+    mfu_note: str
+    flops: int
+    by_category: list[tuple[str, int]]
+    float32_matmul_ps: int
+    matmul_ps: int
+    layout_copy_ps: int
+    padded_ps: int
+    kernels: dict[str, int] = field(default_factory=dict)
+
+
+def flops_in_steps(device: DeviceActivity, steps: Steps) -> int:
+    """FLOPs of the ops that one device ran inside steps, those of loop bodies each time."""
+    events = device.op_events
+    at = np.searchsorted(steps.start, events.start, "right") - 1
+    inside = (
+        (at >= 0) & (events.start < steps.end[np.maximum(at, 0)]) if len(steps) else np.zeros(len(at), bool)
+    )
+    own = np.where(device.ops.kind == OpKind.CONTAINER, 0, device.ops.flops)
+    return int(own[events.op[inside]].sum()) if len(own) else 0
+
+
+def op_cost(op: OpTotal, peak_flops: float | None, peak_bytes: float | None) -> OpCost:
+    """The efficiency of one op, given the peaks of one device per second."""
+    if op.kind == OpKind.CONTAINER:
+        return OpCost()
+    seconds = op.self_ps / 1e12
+    flops, moved = op.flops * op.occurrences, op.bytes * op.occurrences
+    limit, roofline = "", None
+    # What waits for a link, or for a copy under way, is not limited by HBM or the matrix units.
+    if op.kind == OpKind.COMPUTE and not _ASYNC.search(op.name):
+        limit, roofline = _roofline(flops, moved, seconds, peak_flops, peak_bytes)
+    arrays = [parse_shape(text) for text in _ARRAY.findall(op.long_name)]
+    return OpCost(
+        flops_per_s=flops / seconds if flops and seconds else None,
+        bytes_per_s=moved / seconds if moved and seconds else None,
+        limit=limit,
+        roofline=roofline,
+        padding=_padding(arrays),
+        matmul_type=_matmul_type(op, arrays),
+        kernel=_kernel(op),
+        layout_copy=_is_layout_copy(op),
+    )
+
+
+def summarise(
+    ops: list[OpTotal], costs: Mapping[int, OpCost], flops: int, peak_flops: float | None, wall_ps: int
+) -> Compute:
+    """Compute of a run: `ops` with the cost of each by its position.
+
+    `flops` are those of all devices inside steps, `wall_ps` the wall time of all steps summed over devices.
+    """
+    categories: dict[str, int] = {}
+    kernels: dict[str, int] = {}
+    for row, op in enumerate(ops):
+        if op.kind != OpKind.CONTAINER:
+            label = op.category or opcode(op.long_name, op.name)
+            categories[label] = categories.get(label, 0) + op.self_ps
+        if costs[row].kernel:
+            kernels[costs[row].kernel] = kernels.get(costs[row].kernel, 0) + op.self_ps
+    mfu, note = _mfu(flops, peak_flops, wall_ps)
+    rows = range(len(ops))
+    return Compute(
+        mfu=mfu,
+        mfu_note=note,
+        flops=flops,
+        by_category=sorted(categories.items(), key=lambda each: -each[1]),
+        float32_matmul_ps=sum(ops[row].self_ps for row in rows if costs[row].matmul_type in _FLOATS),
+        matmul_ps=sum(ops[row].self_ps for row in rows if costs[row].matmul_type),
+        layout_copy_ps=sum(ops[row].self_ps for row in rows if costs[row].layout_copy),
+        padded_ps=sum(ops[row].self_ps for row in rows if (costs[row].padding or 0.0) >= PADDED_FROM),
+        kernels=kernels,
+    )
+
+
+def _mfu(flops: int, peak: float | None, wall_ps: int) -> tuple[float | None, str]:
+    if not flops:
+        return None, "unavailable: the trace states no FLOPs for its ops (PJRT_DEVICE=CPU states none)"
+    if not peak:
+        return None, "unavailable: the trace does not state the device's peak FLOP/s"
+    if not wall_ps:
+        return None, "unavailable: the trace has no steps"
+    share = flops / (peak * wall_ps / 1e12)
+    return share, "from the FLOPs of the ops that ran: recomputed ones (rematerialization) count each time"
+
+
+def _roofline(
+    flops: int, moved: int, seconds: float, peak_flops: float | None, peak_bytes: float | None
+) -> tuple[str, float | None]:
+    if not seconds or not peak_flops or not peak_bytes or not (flops or moved):
+        return "", None
+    compute, memory = flops / peak_flops, moved / peak_bytes
+    return ("compute" if compute >= memory else "memory"), max(compute, memory) / seconds
+
+
+def _padding(arrays: list[Shape]) -> float | None:
+    """Padded bytes over bytes of arrays of at least two dimensions with tiled layouts; None where there are none."""
+    tiled = [each for each in arrays if each.tiles and len(each.dimensions) >= 2 and each.bytes]
+    values = sum(each.bytes for each in tiled)
+    return sum(each.padded_bytes for each in tiled) / values if values else None
+
+
+def _matmul_type(op: OpTotal, arrays: list[Shape]) -> str:
+    """Element type the matmul of an op reads: that of its two largest float operands, wider one first."""
+    code = opcode(op.long_name, op.name)
+    if not op.category.lower().startswith(_MATMUL_CATEGORIES) and code not in ("dot", "convolution"):
+        return ""
+    head, _, rest = op.long_name.partition(code + "(")
+    results = len(_ARRAY.findall(head)) if rest else 0
+    operands = [each for each in arrays[results:] if each.element_type.startswith(("f", "bf"))]
+    largest = sorted((each for each in operands if len(each.dimensions) >= 2), key=lambda each: -each.bytes)[
+        :2
+    ]
+    # A mixed pair is multiplied in the narrower type: the wider one is converted on its way in.
+    types = sorted({each.element_type for each in largest}, key=lambda name: name in _FLOATS)
+    return types[0] if types else ""
+
+
+def _kernel(op: OpTotal) -> str:
+    """A custom call's own name: a Pallas kernel's op carries the kernel's name, other targets their own."""
+    if opcode(op.long_name, op.name) != "custom-call" and op.category != "custom-call":
+        return ""
+    target = _TARGET.search(op.long_name)
+    if target and target.group(1) != "tpu_custom_call":
+        return target.group(1)
+    return op.name.rstrip("0123456789").rstrip(".-") or op.name
+
+
+def _is_layout_copy(op: OpTotal) -> bool:
+    """Whether an op moves data about on the device without computing: copies to other memories are not meant."""
+    if op.kind != OpKind.COMPUTE or HOST_MEMORY in op.long_name:
+        return False
+    code = opcode(op.long_name, op.name)
+    if code.startswith("copy-"):
+        return False
+    return code in _LAYOUT_OPCODES or op.category.lower() in _LAYOUT_CATEGORIES

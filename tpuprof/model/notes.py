@@ -1,0 +1,50 @@
+"""Text that torch_xla left beside a profile: PT_XLA_DEBUG output and metrics reports in the run folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tpuprof.decode.debug_text import DebugCompile, parse_debug_text
+from tpuprof.decode.metrics_report import parse_metrics_report
+
+FOLDER = "tpuprof"
+# Longer text is read to this point: a log of days would cost more than it tells (bytes).
+MAX_TEXT = 64 << 20
+_DEBUG = "Compilation Analysis:"
+_METRICS = ("Metric: ", "Counter: ")
+
+
+@dataclass
+class Notes:
+    """What such files say, all of them together.
+
+    `compiles` by graph hash, `not_lowered` ops that ran on the CPU, `counters` as the metrics reports have them.
+    """
+
+    compiles: dict[str, DebugCompile] = field(default_factory=dict)
+    not_lowered: list[str] = field(default_factory=list)
+    counters: dict[str, int] = field(default_factory=dict)
+
+
+def read_notes(run_folder: Path | None) -> Notes:
+    """Read every `.txt` and `.log` of the run folder and of its tpuprof/ folder that holds such text."""
+    notes = Notes()
+    if run_folder is None:
+        return notes
+    for folder in (run_folder, run_folder / FOLDER):
+        for path in sorted([*folder.glob("*.txt"), *folder.glob("*.log")]):
+            if path.is_file():
+                with path.open("r", encoding="utf-8", errors="replace") as file:
+                    _add(notes, file.read(MAX_TEXT))
+    return notes
+
+
+def _add(notes: Notes, text: str) -> None:
+    if _DEBUG in text or "pt-xla-profiler" in text:
+        told = parse_debug_text(text)
+        notes.compiles.update({each.graph_hash: each for each in told.compiles if each.graph_hash})
+        notes.not_lowered += [op for op in told.not_lowered if op not in notes.not_lowered]
+    if any(mark in text for mark in _METRICS):
+        for name, value in parse_metrics_report(text).counters.items():
+            notes.counters[name] = notes.counters.get(name, 0) + value

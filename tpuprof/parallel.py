@@ -1,0 +1,32 @@
+"""Does the same to each of many things on several cores.
+
+Threads, not processes: the work meant here is numpy's and the native reader's, which leave Python to others.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+_T = TypeVar("_T")
+_R = TypeVar("_R")
+# More threads than this wait for memory, not for a core.
+MAX_THREADS = 8
+
+
+def threads() -> int:
+    """How many threads are worth having here."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(cores, MAX_THREADS)
+
+
+def in_threads(work: Callable[[_T], _R], tasks: Sequence[_T]) -> list[_R]:
+    """`work` of each task, in order; on the calling thread where there is but one core or task."""
+    count = min(threads(), len(tasks))
+    if count < 2:
+        return [work(task) for task in tasks]
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(work, tasks))

@@ -1,0 +1,36 @@
+"""A Report as JSON text."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tpuprof.report.schema import Report
+
+# Down to this depth every key of an object has a line of its own; what lies deeper stays on its owner's line.
+_LINES_TO_DEPTH = 2
+
+
+def to_json(report: Report) -> str:
+    """The report as JSON, a line a key or table row; numbers that are not finite do not occur."""
+    return _text(report.to_dict(), 0) + "\n"
+
+
+def _text(value: Any, depth: int) -> str:
+    # Python writes indented JSON in Python, all else natively: rows are written whole, so natively.
+    if isinstance(value, dict) and value and depth < _LINES_TO_DEPTH:
+        lines = [f"{_dumps(key)}: {_text(each, depth + 1)}" for key, each in value.items()]
+        return _bracketed("{", lines, "}", depth)
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return _bracketed("[", [_dumps(each) for each in value], "]", depth)
+    return _dumps(value)
+
+
+def _bracketed(opening: str, lines: list[str], closing: str, depth: int) -> str:
+    inner = "\n" + " " * (depth + 1)
+    return opening + inner + ("," + inner).join(lines) + "\n" + " " * depth + closing
+
+
+def _dumps(value: Any) -> str:
+    return json.dumps(value, allow_nan=False)

@@ -1,0 +1,181 @@
+"""What html and markdown say alike: headline, facts of the run, how it was measured, ranked findings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tpuprof.report.text import printable
+from tpuprof.units import format_bytes, format_ms, format_share
+
+if TYPE_CHECKING:
+    from tpuprof.report.schema import CompileRow, Evidence, Finding, Report
+
+PREDICTED = "Predicted, not measured: device times are the compiler's estimate."
+# What each part of the breakdown is, for readers who have not seen the docs.
+PART_MEANINGS = {
+    "compute": "ops that do the model's work",
+    "collective_exposed": "communication between chips that nothing hides",
+    "offload_exposed": "copies to and from host memory that nothing hides",
+    "infeed_outfeed": "infeed, outfeed, host send and receive",
+    "other_device": "inside a program, in none of the above",
+    "tracing": "device idle while Python builds the next graph",
+    "compile": "device idle while XLA compiles",
+    "input_wait": "device idle while training waits for the next batch",
+    "host_to_device": "device idle while data is copied to it",
+    "device_to_host_sync": "device idle while a value is read back",
+    "dispatch": "device idle while a program is handed over",
+    "unknown": "device idle, reason not told",
+}
+_FAILED = "failed"
+_STATUS_WORDS = {
+    "passed": "passed",
+    "not_applicable": "not applicable",
+    "unavailable": "unavailable",
+    "error": "could not be checked",
+}
+
+
+def headline(report: Report) -> str:
+    """Steps and devices in one line."""
+    steps, environment = report.steps, report.environment
+    device = environment.get("device_type") or "unknown device"
+    hosts = int(environment.get("host_count") or 1)
+    devices = f"{environment.get('device_count', 0)} × {device}, {hosts} host{'' if hosts == 1 else 's'}"
+    if steps.median_ms is None or steps.p95_ms is None:
+        return printable(f"{devices}; no steps: {steps.note}")
+    times = f"{steps.count} steps, median {format_ms(steps.median_ms)}, p95 {format_ms(steps.p95_ms)}"
+    return printable(f"{times}; {devices}")
+
+
+def failed_findings(report: Report) -> list[Finding]:
+    """Findings of faults, most step time at stake first."""
+    failed = [each for each in report.findings if each.status == _FAILED]
+    return sorted(failed, key=lambda each: -each.severity)
+
+
+def other_findings(report: Report) -> list[tuple[str, list[Finding]]]:
+    """(what became of them, rules) of rules that found no fault, in a fixed order."""
+    groups = []
+    for status, words in _STATUS_WORDS.items():
+        found = [each for each in report.findings if each.status == status]
+        if found:
+            groups.append((words, sorted(found, key=lambda each: each.rule)))
+    return groups
+
+
+def savings(finding: Finding) -> str:
+    """What a fix would save, with how that is known; empty where it is not priced."""
+    if finding.savings is None:
+        return ""
+    low, high = format_ms(finding.savings.low), format_ms(finding.savings.high)
+    amount = low if low == high else f"{low} to {high}"
+    return f"{amount} a step ({finding.savings.method}, {finding.confidence} confidence)"
+
+
+def evidence_text(evidence: Evidence) -> str:
+    """One piece of evidence in words, without its place."""
+    if evidence.value is None:
+        return evidence.text
+    return f"{evidence.text}: {amount(evidence.value, evidence.unit)}"
+
+
+def amount(value: float, unit: str) -> str:
+    """A value with its unit, as people read it."""
+    if unit == "ms":
+        return format_ms(value)
+    if unit in ("bytes", "B"):
+        return format_bytes(value)
+    if unit in ("share", "ratio of step"):
+        return format_share(value)
+    shown = f"{value:,.0f}" if float(value).is_integer() else f"{value:.4g}"
+    return f"{shown} {unit}".strip()
+
+
+def place(evidence: Evidence) -> str:
+    """Where a piece of evidence is seen: source line, step, host, moment."""
+    parts = []
+    if evidence.source:
+        parts.append(evidence.source)
+    if evidence.step is not None:
+        parts.append(f"step {evidence.step}")
+    if evidence.host:
+        parts.append(f"host {evidence.host}")
+    if evidence.start_ns is not None:
+        parts.append(f"at {format_ms(evidence.start_ns / 1e6)}")
+    return ", ".join(parts)
+
+
+def compile_place(row: CompileRow) -> str:
+    """`file:line` of a compile's cause, else its innermost user frame, empty where neither is told."""
+    if row.cause.source_file:
+        return f"{row.cause.source_file}:{row.cause.source_line}"
+    return row.frames[0] if row.frames else ""
+
+
+def environment_facts(report: Report) -> list[tuple[str, str]]:
+    """What maintainers ask for: versions, device, flags, variables, command line. (name, value) in order."""
+    environment = report.environment
+    run: dict[str, Any] = environment.get("run") or {}
+    facts: list[tuple[str, Any]] = [("tpuprof", report.generator.get("version"))]
+    versions = run.get("versions") or {
+        name: environment.get(name) for name in ("torch", "torch_xla", "libtpu", "jax", "jaxlib")
+    }
+    facts += [(name, version) for name, version in versions.items() if name != "tpuprof"]
+    facts += [("python", run.get("python")), ("platform", run.get("platform"))]
+    facts += [("framework", environment.get("framework")), ("device type", environment.get("device_type"))]
+    facts += [("devices", environment.get("device_count")), ("hosts", environment.get("host_count"))]
+    facts += [("processes", run.get("process_count")), ("SPMD", _spmd(run.get("spmd")))]
+    facts += [("C++11 ABI", run.get("cxx11_abi"))]
+    if run.get("features_loaded"):
+        facts.append(("features loaded", ", ".join(map(str, run["features_loaded"]))))
+    if run.get("command_line"):
+        import shlex
+
+        facts.append(("command line", shlex.join(map(str, run["command_line"]))))
+    facts += sorted((run.get("environment") or {}).items())
+    return [(printable(str(name)), printable(str(value))) for name, value in facts if value not in (None, "")]
+
+
+def _spmd(spmd: Any) -> str | None:
+    if not isinstance(spmd, dict):
+        return None
+    mesh = spmd.get("mesh")
+    state = "on" if spmd.get("on") else "off"
+    return f"{state}, mesh {mesh.get('shape')} {mesh.get('axes')}" if isinstance(mesh, dict) else state
+
+
+def measured_how(report: Report) -> list[tuple[str, str]]:
+    """How the figures came about and how far to trust them. (what, how) in order."""
+    steps = report.steps
+    run: dict[str, Any] = report.environment.get("run") or {}
+    capture: dict[str, Any] = run.get("capture") or {}
+    facts = [("steps from", f"{steps.method} ({steps.confidence} confidence)")]
+    if steps.note:
+        facts.append(("note", steps.note))
+    if capture:
+        facts.append(
+            (
+                "capture",
+                f"{capture.get('steps_captured')} steps after {capture.get('steps_before')} others, "
+                f"by {capture.get('backend')}",
+            )
+        )
+        spent = (capture.get("overhead_seconds") or {}).get("capturing")
+        if isinstance(spent, int | float):
+            facts.append(("tpuprof's own work while capturing", format_ms(spent * 1e3)))
+    elif not run:
+        facts.append(("capture", "not by tpuprof: environment, telemetry and Python frames are unavailable"))
+    sizes = report.source.get("sizes") or []
+    files = report.source.get("files") or []
+    facts += [("file", f"{path} ({format_bytes(size)})") for path, size in zip(files, sizes, strict=False)]
+    return [(name, printable(value)) for name, value in facts]
+
+
+def redaction_note(report: Report) -> str:
+    """What was replaced, in one sentence."""
+    if report.redactions is None:
+        return "Nothing was redacted."
+    if not report.redactions:
+        return "Redacted: nothing private was found to replace."
+    kinds = ", ".join(f"{kind} {count}×" for kind, count in report.redactions.items())
+    return f"Redacted: private values were replaced by pseudonyms ({kinds})."

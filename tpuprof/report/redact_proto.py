@@ -1,0 +1,183 @@
+"""Redacts text inside serialized protobuf messages, known fields and unknown ones.
+
+Works on the wire format, guided by the message's descriptor where there is one: our descriptors declare only the
+fields tpuprof reads, and what XProf or a maintainer reads must survive, redacted as well. In a field nobody
+declares, a private text is replaced where its bytes are a text or a message without doubt; else it is blotted out
+with as many `x`, which no parser minds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from google.protobuf.descriptor import FieldDescriptor
+
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+# Field numbers beyond this do not occur in the formats we see; text read as a message gives such at once.
+_MAX_FIELD = 4096
+_CONTROL = re.compile(rb"[\x00-\x1f\x7f]")
+
+Text = Callable[[str], str]
+
+
+def redact_xspace(data: bytes, text: Text) -> bytes:
+    """A serialized XSpace, its embedded HLO programs included, with every text passed through `text`."""
+    from tpuprof.decode import xplane_pb2
+
+    return _message(data, xplane_pb2.XSpace.DESCRIPTOR, text)
+
+
+def redact_hlo(data: bytes, text: Text) -> bytes:
+    """A serialized HloProto with every text passed through `text`."""
+    from tpuprof.decode import hlo_pb2
+
+    return _message(data, hlo_pb2.HloProto.DESCRIPTOR, text)
+
+
+def blot(data: bytes, literals: Iterable[str]) -> tuple[bytes, int]:
+    """Bytes in which each literal that is still there is overwritten by `x`, and how many there were."""
+    count = 0
+    for literal in literals:
+        raw = literal.encode("utf-8", "surrogateescape")
+        found = data.count(raw)
+        if found:
+            count += found
+            data = data.replace(raw, b"x" * len(raw))
+    return data, count
+
+
+def _message(data: bytes, descriptor: Any, text: Text) -> bytes:
+    fields = _fields(data)
+    if fields is None:
+        return mask_opaque(data, text)
+    out = bytearray()
+    for number, wire, start, value_start, end in fields:
+        known = descriptor.fields_by_number.get(number) if descriptor is not None else None
+        if wire != _BYTES:
+            out += data[start:end]
+            continue
+        value = data[value_start:end]
+        changed = _value(value, known, text)
+        if changed == value:
+            out += data[start:end]
+        else:
+            out += _varint(number << 3 | _BYTES) + _varint(len(changed)) + changed
+    return bytes(out)
+
+
+def _value(value: bytes, known: FieldDescriptor | None, text: Text) -> bytes:
+    if known is None:
+        return _unknown(value, text)
+    if known.message_type is not None:
+        return _message(value, known.message_type, text)
+    if known.full_name in _NESTED:
+        return _nested(value, text)
+    if known.type in (known.TYPE_BYTES, known.TYPE_STRING):
+        return _as_text(value, text)
+    return value  # packed numbers
+
+
+# Declared as bytes, and hold a serialized message, mostly a program.
+_NESTED = frozenset({"tpuprof.decode.XStat.bytes_value", "tpuprof.decode.XEventMetadata.metadata"})
+
+
+def _nested(value: bytes, text: Text) -> bytes:
+    from google.protobuf.message import DecodeError
+
+    from tpuprof.decode import hlo_pb2
+
+    try:
+        if hlo_pb2.HloProto.FromString(value).hlo_module.computations:
+            return redact_hlo(value, text)
+    except DecodeError:
+        pass
+    return _unknown(value, text)
+
+
+def _unknown(value: bytes, text: Text) -> bytes:
+    """A field of unknown type: a text if nothing in it is a control character, else a message if it reads as one."""
+    if not value:
+        return value
+    printable = not _CONTROL.search(value)
+    fields = _fields(value)
+    if printable and fields is None:
+        return _as_text(value, text)
+    if printable:
+        return mask_opaque(value, text)  # may be either, so its length must stay
+    if fields is not None:
+        return _message(value, None, text)
+    return mask_opaque(value, text)
+
+
+def _as_text(value: bytes, text: Text) -> bytes:
+    if len(value) < 2:
+        return value
+    decoded = value.decode("utf-8", "surrogateescape")
+    changed = text(decoded)
+    return value if changed == decoded else changed.encode("utf-8", "surrogateescape")
+
+
+# Runs of bytes that could be a text within an opaque value.
+_RUN = re.compile(rb"[\t\n\r\x20-\x7e\x80-\xff]{4,}")
+
+
+def mask_opaque(value: bytes, text: Text) -> bytes:
+    """Bytes of no known structure: a run of text that holds something private is overwritten, length kept."""
+
+    def run(match: re.Match[bytes]) -> bytes:
+        raw = match.group()
+        decoded = raw.decode("utf-8", "surrogateescape")
+        return raw if text(decoded) == decoded else b"x" * len(raw)
+
+    return _RUN.sub(run, value)
+
+
+def _fields(data: bytes) -> list[tuple[int, int, int, int, int]] | None:
+    """(number, wire type, start, value's start, end) of each field, None where the bytes are no message."""
+    found = []
+    position, size = 0, len(data)
+    while position < size:
+        start = position
+        key, position = _read(data, position)
+        number, wire = key >> 3, key & 7
+        if position < 0 or not 0 < number <= _MAX_FIELD:
+            return None
+        value_start = position
+        if wire == _VARINT:
+            _, position = _read(data, position)
+        elif wire == _BYTES:
+            length, value_start = _read(data, position)
+            position = value_start + length if value_start >= 0 else -1
+        elif wire in (_FIXED64, _FIXED32):
+            position += 8 if wire == _FIXED64 else 4
+        else:
+            return None
+        if position < 0 or position > size:
+            return None
+        found.append((number, wire, start, value_start, position))
+    return found
+
+
+def _read(data: bytes, position: int) -> tuple[int, int]:
+    """(value, position after it) of a varint, position -1 where it does not end."""
+    value = shift = 0
+    while position < len(data) and shift < 70:
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, position
+        shift += 7
+    return 0, -1
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)

@@ -1,0 +1,183 @@
+"""Sections of the Report that say why: tracing, input, compute, collectives by layer, hosts, steadiness.
+
+Times are milliseconds, per step where a name says so; shares lie between 0 and 1; None is unavailable.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class TracingRow:
+    """Tracing of one phase, or under one annotation (`kind` annotation, module, module_backward)."""
+
+    name: str
+    kind: str
+    exposed_ms_per_step: float
+    hidden_ms_per_step: float
+
+
+@dataclass(frozen=True)
+class Tracing:
+    """What tracing is made of. Phases sum to all tracing, annotations nest.
+
+    `scan_retraces_per_step` counts how often a scan's body is traced anew each step (0 with its cache on).
+    `step_ms_if_free` is the mean step less all exposed tracing: the most that faster tracing could give.
+    """
+
+    phases: list[TracingRow] = field(default_factory=list)
+    annotations: list[TracingRow] = field(default_factory=list)
+    scan_retraces_per_step: float | None = None
+    step_ms_if_free: float | None = None
+
+
+@dataclass(frozen=True)
+class InputRow:
+    """How one host's batches reach the device.
+
+    `prefetch` is none or background, `batch_ms` the median time to make a batch, `diagnosis` ok, no_prefetch,
+    slow_loader (making batches takes longer than training on them) or shallow_prefetch (it does not, and
+    training still waits).
+    """
+
+    host: str
+    prefetch: str
+    batches_per_step: float
+    batch_ms: float | None
+    wait_ms_per_step: float
+    exposed_ms_per_step: float
+    host_to_device_ms_per_step: float
+    diagnosis: str
+
+
+@dataclass(frozen=True)
+class CategoryRow:
+    """Device self time of one kind of op, on all devices."""
+
+    name: str
+    self_ms_per_step: float
+    share: float
+
+
+@dataclass(frozen=True)
+class Compute:
+    """How well the device's time is used; times are device self time per step and device.
+
+    `mfu` is FLOPs over peak FLOP/s in the steps' wall time; where None, `mfu_note` says why. `kernels` are custom
+    calls, Pallas kernels by name.
+    """
+
+    mfu: float | None
+    mfu_note: str
+    peak_flops_per_s: float | None
+    peak_hbm_bytes_per_s: float | None
+    flops_per_step: float | None
+    matmul_ms_per_step: float
+    float32_matmul_ms_per_step: float
+    layout_copy_ms_per_step: float
+    padded_ms_per_step: float
+    categories: list[CategoryRow] = field(default_factory=list)
+    kernels: list[CategoryRow] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class LayerRow:
+    """Collectives of one kind in one layer and direction (empty: not told), summed over one device's step."""
+
+    layer: str
+    direction: str
+    kind: str
+    role: str
+    count_per_step: float
+    bytes_per_step: float
+    exposed_ms_per_step: float
+    hidden_ms_per_step: float | None
+
+
+@dataclass(frozen=True)
+class LateStepRow:
+    """One step across hosts: who came last, how late against the first, at which op, what each host waited."""
+
+    step: int
+    host: str
+    lag_ms: float
+    barrier: str
+    waited_ms: dict[str, float]
+
+
+@dataclass(frozen=True)
+class HostRow:
+    """One host's own values: never summed over hosts. `clock_offset_ms` is against the first host."""
+
+    host: str
+    steps: int
+    median_ms: float | None
+    device_busy_share: float | None
+    tracing_ms_per_step: float | None
+    clock_offset_ms: float | None
+
+
+@dataclass(frozen=True)
+class Hosts:
+    """Hosts side by side. `method` says what lateness is read from, `straggler` is empty where nobody is late."""
+
+    hosts: list[HostRow] = field(default_factory=list)
+    method: str = ""
+    clocks: str = ""
+    straggler: str = ""
+    lag_ms_per_step: float | None = None
+    late_steps: list[LateStepRow] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class OutlierRow:
+    """A step that stands out: its excess over the median step and the parts that grew, in ms."""
+
+    step: int
+    host: str
+    start_ns: int
+    wall_ms: float
+    excess_ms: float
+    reasons: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Steadiness:
+    """Outliers, drift over the run, and what capturing itself did.
+
+    `drift_ms` is the change from the first step to the last, None where there is no trend. `profiler_ratio` is a
+    captured step over a steady one before the capture, None where the run folder does not tell.
+    """
+
+    outliers: list[OutlierRow] = field(default_factory=list)
+    drift_ms: float | None = None
+    drift_p_value: float | None = None
+    profiler_ratio: float | None = None
+
+
+@dataclass(frozen=True)
+class FallbackRow:
+    """An op that torch_xla runs on the CPU, and the line that calls it (empty: not told).
+
+    `per_step` is how often a step runs it, None where only text of the whole run tells of it.
+    """
+
+    op: str
+    per_step: float | None
+    source: str
+
+
+@dataclass(frozen=True)
+class CompilationCache:
+    """The persistent compilation cache over the whole run; counts are None where the run folder has none.
+
+    `status` is off, ok, never_hits, never_loads, cold or unknown; `detail` says what was counted.
+    """
+
+    status: str
+    path: str = ""
+    hits: int | None = None
+    misses: int | None = None
+    loads: int | None = None
+    detail: str = ""

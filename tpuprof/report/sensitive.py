@@ -1,0 +1,173 @@
+"""What counts as private in a text: keys, people, machines, buckets, paths, and how each is recognised.
+
+Only recognition lives here; `redact.py` replaces. Patterns were written from the public formats of the keys they
+find. Where a pattern could take a harmless text for a key, the harmless text is the one that suffers.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """Kinds of private values, as the manifest and the pseudonyms name them."""
+
+    SECRET = "secret"
+    EMAIL = "email"
+    BUCKET = "bucket"
+    PATH = "path"
+    IP = "ip"
+    HOST = "host"
+    PROJECT = "project"
+    USER = "user"
+
+
+# Keys and tokens whose form gives them away, wherever they stand.
+SECRET = re.compile(
+    r"""-----BEGIN[ ][A-Z ]*PRIVATE[ ]KEY-----.*?(?:-----END[ ][A-Z ]*PRIVATE[ ]KEY-----|\Z)
+    |(?<![A-Za-z0-9])(?:
+        hf_[A-Za-z0-9]{16,}                               # Hugging Face
+       |gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}     # GitHub
+       |glpat-[\w-]{16,}                                  # GitLab
+       |(?:AKIA|ASIA|AIDA|AROA)[A-Z0-9]{12,}              # AWS key ids
+       |AIza[\w-]{30,}|ya29\.[\w.-]{10,}|GOCSPX-[\w-]{10,}  # Google
+       |wandb_v1_\w{16,}|[0-9a-f]{40}(?![0-9a-zA-Z])      # Weights & Biases
+       |sk-[\w-]{16,}|xox[abprs]-[\w-]{10,}|npm_\w{30,}|pypi-[\w-]{16,}|r8_\w{20,}|nvapi-[\w-]{20,}
+       |eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?              # JSON web tokens
+    )""",
+    re.VERBOSE | re.DOTALL,
+)
+# A value after a word that says it is one: `Bearer X`, `://user:X@host`.
+BEARER = re.compile(r"(?i)(?<![a-z])((?:bearer|authorization:\s*basic)\s+)([\w.~+/=-]{8,})")
+URL_LOGIN = re.compile(r"(?<=://)([^/\s@\"']+:[^/\s@\"']+)(?=@)")
+_SECRET_WORD = r"(?:api_?key|access_?key|[_-]key|token|secret|passw(?:or)?d|[_-]pwd|credentials?|[_-]auth)"
+SECRET_NAME = re.compile(rf"(?i)(?:{_SECRET_WORD}|^key)(?:_?id)?$")
+ASSIGNED = re.compile(
+    rf"""(?ix)(?<![\w%])([\w.-]*{_SECRET_WORD}) (=|["']\s*[:=]\s*|:\s?|=["']) ["']? ([^\s"',;&]{{4,}})
+       |(?<!\S)(--?[\w-]*{_SECRET_WORD}) (\s+) ["']? ([^\s"',;&]{{4,}})"""
+)
+# Bytes written as base64, such as the code of a Pallas kernel in a custom call, source paths included.
+BASE64 = re.compile(
+    r"(?<![A-Za-z0-9+/=])(?:[A-Za-z0-9+/]{4}){16,}(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?(?![A-Za-z0-9+/=])"
+)
+# Forty random characters of base64, as AWS makes them: no word and no identifier looks like it.
+RANDOM = re.compile(r"(?<![A-Za-z0-9/+=_.-])[A-Za-z0-9/+]{40}={0,2}(?![A-Za-z0-9/+=_.-])")
+# Shannon entropy (bits a character) of 40 characters above which they count as random. 40 random base64
+# characters have 4.8 on average; English words and identifiers of that length stay below 4.2.
+MIN_RANDOM_ENTROPY = 4.4
+
+EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]+@(?!backward\b)(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,}(?![\w-])")
+BUCKET = re.compile(
+    r"(?:(?<=gs://)|(?<=s3://)|(?<=s3a://)|(?<=r2://)|(?<=gcs://)|(?<=storage\.googleapis\.com/)"
+    r"|(?<=storage\.cloud\.google\.com/)|(?<=/gcs/)|(?<=abfs://)|(?<=abfss://)|(?<=hdfs://)|(?<=az://))"
+    r"([A-Za-z0-9][\w.@-]*)((?:/[^\s\"'`,;<>|()\[\]{}]*)?)"
+)
+BUCKET_HOST = re.compile(
+    r"([A-Za-z0-9][A-Za-z0-9.-]+)(?=\.s3[.-][\w.-]*amazonaws\.com|\.storage\.googleapis\.com)"
+)
+# A folder name in a path; the stops are what stands between paths, or around them, in code and in flags.
+_PART = r"[^\s/:;,\"'`<>|()\[\]{}=\\&?*#!$^@\x00-\x1f]+"
+HOME = re.compile(rf"/(?:home|Users)/({_PART})((?:/{_PART})*)(/?)")
+PATH = re.compile(rf"(?<![\w./\-+\])}}*%])(~[\w.-]*)?((?:/{_PART})+/)({_PART})?")
+SHORT_PATH = re.compile(rf"(?<![\w./\-+\])}}*%])((?:~[\w.-]*)(?=/{_PART}))(/)({_PART})")
+WINDOWS_PATH = re.compile(r"(?<![A-Za-z])([A-Za-z]:(?:\\+[^\\/:\"<>|*?\x00-\x1f]+)*\\+)([^\\/:\s\"'<>|*?]*)")
+WINDOWS_USER = re.compile(r"(?i)(?<![a-z])[a-z]:\\+users\\+([^\\/:\"<>|*?\x00-\x1f]+)")
+# Folders of every machine, which say nothing of this one.
+PUBLIC_ROOTS = ("/usr/", "/lib/", "/lib64/", "/bin/", "/sbin/", "/proc/", "/sys/", "/dev/", "/etc/")
+# What follows is the same on every machine: a published package, or Python's own library.
+PUBLIC_TAIL = re.compile(
+    r"/((?:site|dist)-packages/(?:torch|torch_xla|torchax|torchvision|jax|jaxlib|flax|optax|numpy|libtpu|tpuprof"
+    r"|transformers|accelerate|datasets|pytest|_pytest|pluggy)/.*|lib/python3\.\d+/(?!site-packages|dist-packages).*)$"
+)
+FILE_NAME = re.compile(r"^[^/\\]*\.[A-Za-z][\w]{0,9}$")
+
+IP4 = re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w]|\.\d)")
+IP6 = re.compile(r"(?<![\w:.])(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}(?![\w:])")
+# Names that give a machine away by their form: TPU VMs, GCE and cluster-internal names, and hosts of addresses.
+HOST = re.compile(
+    r"(?<![\w.-])(?:t1v-n-[0-9a-f]{8}-w-\d+(?!\.[\w.-]*internal)"
+    r"|(?:[A-Za-z0-9-]+\.)+(?:internal|local|localdomain|lan|corp|intranet)(?![\w-]))"
+)
+URL_HOST = re.compile(
+    r"(?i)(?:https?|grpc|tcp|ssh|dns|unix|ws)://(?:[^/\s@\"']+@)?([A-Za-z0-9][A-Za-z0-9.-]*)"
+)
+PUBLIC_HOSTS = (
+    "github.com",
+    "pytorch.org",
+    "openxla.org",
+    "google.com",
+    "googleapis.com",
+    "amazonaws.com",
+    "huggingface.co",
+    "wandb.ai",
+    "python.org",
+    "readthedocs.io",
+    "example.com",
+    "example.org",
+    "w3.org",
+)
+HOST_NAMED = re.compile(
+    r"(?i)(?:^|[_-])(?:host|host_?names?|hosts|addr|address|addresses|node_?name|tpu_name|master|endpoint|server)$"
+)
+PROJECT_NAMED = re.compile(r"(?i)(?:^|_)(?:project|project_?id|project_?name|account|organi[sz]ation|org)$")
+USER_NAMED = re.compile(r"(?i)^(?:user|user_?name|logname|sudo_user|owner|author)$")
+BUCKET_NAMED = re.compile(r"(?i)(?:^|_)bucket(?:_?name)?$")
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# Names that thousands of machines share, so they say nothing.
+GENERIC_USERS = _words("""
+    root user users ubuntu debian admin runner jovyan nobody ec2-user vscode app daemon docker shared
+    public home work data node train trainer guest test default none python
+""")
+GENERIC_HOSTS = _words("""
+    localhost host hosts worker node main master train trace predicted capture tpu cpu gpu unknown
+    none all xplane profile python any local metadata
+""")
+# User names that are also ops or everyday words of a trace: replaced inside paths alone.
+WORDS_OF_TRACES = _words("""
+    abs add all and any atan call ceil clamp compare constant convert copy cos div dot down exp fft
+    floor forward fusion gather head iota log map max mean min mul neg not or out pad pow rank real
+    reduce rem rng rsqrt scan scatter select send recv sign sin slice sort sqrt step sub sum tan tanh
+    tuple up while xor norm layer model
+""")
+PSEUDONYM = re.compile(rf"(?:{'|'.join(kind.value for kind in Kind)})-\d+")
+
+
+def private_ip(text: str) -> bool:
+    """Whether a text is an address of a machine other than "this one" or "any"; version numbers are none."""
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    if address.version == 6 and not any(char.isdigit() for char in text):
+        return False  # `add::cafe`: a C++ name
+    return not (address.is_loopback or address.is_unspecified)
+
+
+def public_host(name: str) -> bool:
+    """Whether a host name says nothing of who runs there: a well-known site, or this machine itself."""
+    lower = name.lower().rstrip(".")
+    return (
+        lower in GENERIC_HOSTS
+        or not any(char.isalpha() for char in lower)
+        or bool(re.fullmatch(r"(?:host|worker|node)-?\d*", lower))
+        or any(lower == each or lower.endswith("." + each) for each in PUBLIC_HOSTS)
+        or bool(PSEUDONYM.fullmatch(lower))
+    )
+
+
+def looks_random(text: str) -> bool:
+    """Whether a run of characters has upper case, lower case, digits, and the entropy of a random key."""
+    from collections import Counter
+    from math import log2
+
+    counts = Counter(text)
+    entropy = -sum(n / len(text) * log2(n / len(text)) for n in counts.values())
+    mixed = re.search("[a-z]", text) and re.search("[A-Z]", text) and re.search("[0-9]", text)
+    return bool(mixed) and entropy >= MIN_RANDOM_ENTROPY

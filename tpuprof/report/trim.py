@@ -1,0 +1,174 @@
+"""Cuts a profile down to a few representative steps, still a profile that XProf and tpuprof open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tpuprof.units import PS_PER_MS, PS_PER_NS
+
+if TYPE_CHECKING:
+    from tpuprof.decode import xplane_pb2
+    from tpuprof.report.schema import Report, StepRow
+
+# Steps kept in a bundle: a usual one, the slowest, and what lies around it (steps).
+STEPS_KEPT = 4
+# A step this much longer than the median is worth a look of its own (times the median).
+OUTLIER = 1.5
+METADATA_PLANE = b"/host:metadata"
+
+
+@dataclass(frozen=True)
+class Window:
+    """Steps of one host side by side: their numbers, and from when to when in ns from the host's origin."""
+
+    host: str
+    steps: list[int]
+    start_ns: float
+    end_ns: float
+
+
+def representative(report: Report, host: str) -> Window | None:
+    """The steps of a host to keep, None where it has none.
+
+    Side by side, because a step lasts until the next begins: steps apart from each other would seem to grow.
+    With an outlier, the slowest is kept between its neighbours; without, the steps nearest the median.
+    """
+    rows = sorted((row for row in report.steps.per_step if row.host == host), key=lambda row: row.start_ns)
+    if not rows:
+        return None
+    count = min(STEPS_KEPT, len(rows))
+    median = sorted(row.wall_ms for row in rows)[len(rows) // 2]
+    slowest = max(range(len(rows)), key=lambda index: rows[index].wall_ms)
+    if rows[slowest].wall_ms > OUTLIER * median:
+        first = min(max(slowest - 1, 0), len(rows) - count)
+    else:
+        first = min(range(len(rows) - count + 1), key=lambda at: _off(rows[at : at + count], median))
+    kept = rows[first : first + count]
+    end = kept[-1].start_ns + kept[-1].wall_ms * (PS_PER_MS / PS_PER_NS)
+    return Window(host, [row.index for row in kept], kept[0].start_ns, end)
+
+
+def trim(space: xplane_pb2.XSpace, window: Window | None, programs: set[str]) -> None:
+    """Drop, in place, events outside the window and what only they needed.
+
+    Of the programs embedded in the profile, those that ran inside the window and `programs` stay. Without a
+    window all events stay.
+    """
+    origin = min(
+        (line.timestamp_ns for plane in space.planes for line in plane.lines if line.events), default=0
+    )
+    for plane in space.planes:
+        if window is not None:
+            for line in plane.lines:
+                _trim_line(line, window, origin)
+    ran = programs | _programs_run(space) if window is not None else None
+    for plane in space.planes:
+        if plane.name == METADATA_PLANE:
+            _keep_programs(plane, ran)
+        elif window is not None:
+            _drop_unused_names(plane)
+
+
+def embedded_programs(space: xplane_pb2.XSpace) -> dict[str, bytes]:
+    """The serialized HloProto of each program the profile embeds, by `graph(program_id)`."""
+    found = {}
+    for plane in space.planes:
+        if plane.name == METADATA_PLANE:
+            for metadata in plane.event_metadata.values():
+                for stat in metadata.stats:
+                    if stat.WhichOneof("value") == "bytes_value":
+                        found[metadata.name.decode("utf-8", "replace")] = bytes(stat.bytes_value)
+    return found
+
+
+def _off(rows: list[StepRow], median: float) -> float:
+    return sum(abs(row.wall_ms - median) for row in rows)
+
+
+def _trim_line(line: xplane_pb2.XLine, window: Window, origin_ns: int) -> None:
+    low = (window.start_ns - (line.timestamp_ns - origin_ns)) * PS_PER_NS
+    high = (window.end_ns - (line.timestamp_ns - origin_ns)) * PS_PER_NS
+    kept = [
+        each
+        for each in line.events
+        if each.offset_ps < high and _end(each) > low and _inside(each, low, high)
+    ]
+    if len(kept) != len(line.events):
+        # A copy first: the messages belong to the list that is emptied.
+        copies = [type(each).FromString(each.SerializeToString()) for each in kept]
+        del line.events[:]
+        line.events.extend(copies)
+
+
+def _end(event: xplane_pb2.XEvent) -> int:
+    return event.offset_ps + max(event.duration_ps, 1)
+
+
+def _inside(event: xplane_pb2.XEvent, low: float, high: float) -> bool:
+    """Whether most of an event lies in the window: a neighbouring step's marker that touches it does not count."""
+    length = max(event.duration_ps, 1)
+    overlap = min(_end(event), high) - max(event.offset_ps, low)
+    return overlap >= 0.5 * min(length, high - low)
+
+
+def _programs_run(space: xplane_pb2.XSpace) -> set[str]:
+    """Names by which programs that ran are known: `graph(id)` of device modules, graph and id on CPU."""
+    found: set[str] = set()
+    for plane in space.planes:
+        names = {key: each.name.decode("utf-8", "replace") for key, each in plane.event_metadata.items()}
+        module_keys = {
+            key for key, each in plane.stat_metadata.items() if each.name in (b"hlo_module", b"program_id")
+        }
+        for line in plane.lines:
+            if line.name == b"XLA Modules":
+                found |= {names.get(event.metadata_id, "") for event in line.events}
+            elif module_keys:
+                found |= _cpu_programs(plane, line, module_keys)
+    return found
+
+
+def _cpu_programs(plane: xplane_pb2.XPlane, line: xplane_pb2.XLine, keys: set[int]) -> set[str]:
+    found = set()
+    for event in line.events:
+        module, program = "", ""
+        for stat in event.stats:
+            if stat.metadata_id in keys:
+                value = _stat_text(plane, stat)
+                if plane.stat_metadata[stat.metadata_id].name == b"hlo_module":
+                    module = value
+                else:
+                    program = value
+        if module:
+            found.add(f"{module}({program})")
+    return found
+
+
+def _stat_text(plane: xplane_pb2.XPlane, stat: xplane_pb2.XStat) -> str:
+    kind = stat.WhichOneof("value")
+    if kind == "ref_value":
+        return plane.stat_metadata[stat.ref_value].name.decode("utf-8", "replace")
+    if kind == "str_value":
+        return stat.str_value.decode("utf-8", "replace")
+    return str(getattr(stat, kind)) if kind else ""
+
+
+def _keep_programs(plane: xplane_pb2.XPlane, wanted: set[str] | None) -> None:
+    if wanted is None:
+        return
+    for key, metadata in list(plane.event_metadata.items()):
+        if metadata.name.decode("utf-8", "replace") not in wanted:
+            del plane.event_metadata[key]
+
+
+def _drop_unused_names(plane: xplane_pb2.XPlane) -> None:
+    """Drop event names no event has any more; they are most of a large profile's text."""
+    used = {event.metadata_id for line in plane.lines for event in line.events}
+    waiting = list(used)
+    while waiting:
+        metadata = plane.event_metadata.get(waiting.pop())
+        children = set(metadata.child_id) - used if metadata is not None else set()
+        used |= children
+        waiting += children
+    for key in [key for key in plane.event_metadata if key not in used]:
+        del plane.event_metadata[key]

@@ -1,0 +1,76 @@
+"""Ops with their efficiency, and the compute section."""
+
+from __future__ import annotations
+
+from tpuprof.model.compute import OpCost, flops_in_steps, op_cost, summarise
+from tpuprof.model.op_table import OpTotal, scope_label
+from tpuprof.model.run import HostRun
+from tpuprof.report.schema import CoreRow, OpRow
+from tpuprof.report.sections import CategoryRow, Compute
+from tpuprof.units import ps_to_ms
+
+
+def compute_section(hosts: list[HostRun], ops: list[OpTotal]) -> tuple[list[OpRow], Compute | None]:
+    """Rows of all ops, and what they add up to; no section without devices and steps."""
+    devices = [device for host in hosts for device in host.devices]
+    peak_flops = devices[0].peak_flops_per_s if devices else None
+    peak_bytes = devices[0].peak_hbm_bytes_per_s if devices else None
+    costs = {row: op_cost(op, peak_flops, peak_bytes) for row, op in enumerate(ops)}
+    rows = [_op_row(op, costs[row]) for row, op in enumerate(ops)]
+    lanes = sum(len(host.steps) * max(len(host.devices), 1) for host in hosts)
+    if not devices or not lanes:
+        return rows, None
+    flops = sum(flops_in_steps(device, host.steps) for host in hosts for device in host.devices)
+    wall = sum(int(host.steps.wall_ps.sum()) * len(host.devices) for host in hosts)
+    found = summarise(ops, costs, flops, peak_flops, wall)
+    total = sum(ps for _, ps in found.by_category)
+    return rows, Compute(
+        mfu=found.mfu,
+        mfu_note=found.mfu_note,
+        peak_flops_per_s=peak_flops,
+        peak_hbm_bytes_per_s=peak_bytes,
+        flops_per_step=flops / lanes if flops else None,
+        matmul_ms_per_step=ps_to_ms(found.matmul_ps) / lanes,
+        float32_matmul_ms_per_step=ps_to_ms(found.float32_matmul_ps) / lanes,
+        layout_copy_ms_per_step=ps_to_ms(found.layout_copy_ps) / lanes,
+        padded_ms_per_step=ps_to_ms(found.padded_ps) / lanes,
+        categories=_categories(found.by_category, lanes, total),
+        kernels=_categories(sorted(found.kernels.items(), key=lambda each: -each[1]), lanes, total),
+    )
+
+
+def _categories(sums: list[tuple[str, int]], lanes: int, total: int) -> list[CategoryRow]:
+    return [CategoryRow(name, ps_to_ms(ps) / lanes, ps / total if total else 0.0) for name, ps in sums]
+
+
+def _op_row(op: OpTotal, cost: OpCost) -> OpRow:
+    return OpRow(
+        name=op.name,
+        category=op.category,
+        kind=op.kind.name.lower(),
+        module=op.module,
+        occurrences=op.occurrences,
+        total_ms=ps_to_ms(op.total_ps),
+        self_ms=ps_to_ms(op.self_ps),
+        flops=op.flops or None,
+        bytes=op.bytes or None,
+        source=op.source,
+        annotation=scope_label(op.scope),
+        flops_per_s=cost.flops_per_s,
+        bytes_per_s=cost.bytes_per_s,
+        limit=cost.limit,
+        roofline=cost.roofline,
+        padding=cost.padding,
+        matmul_type=cost.matmul_type,
+        kernel=cost.kernel,
+        layout_copy=cost.layout_copy,
+        cores=[
+            CoreRow(
+                each.device,
+                each.occurrences,
+                ps_to_ms(each.total_ps),
+                ps_to_ms(each.clock_ps) if each.clock_ps is not None else None,
+            )
+            for each in op.cores
+        ],
+    )

@@ -1,0 +1,68 @@
+"""What torch_xla's own counters add: ops that fell back to the CPU, and the persistent compilation cache."""
+
+from __future__ import annotations
+
+from tpuprof.model.run import Run
+from tpuprof.model.telemetry import FALLBACK_PREFIX, VALUE_READ, StepRecord, fallback_counts
+from tpuprof.report.sections import CompilationCache, FallbackRow
+
+_PATH = "XLA_PERSISTENT_CACHE_PATH"
+
+
+def fallback_rows(run: Run) -> list[FallbackRow]:
+    """Ops that ran on the CPU in captured steps, most often first."""
+    telemetry = [each for host in run.hosts for each in host.records]
+    captured = sum(each.captured for each in telemetry)
+    lines: dict[str, str] = {}
+    for each in telemetry:
+        lines.update(each.fallbacks)
+    counts = fallback_counts(telemetry)
+    rows = [FallbackRow(op, count / captured, lines.get(op, "")) for op, count in counts.items()]
+    # What torch_xla's own text says covers the whole run, so it gives no number a step.
+    told = [name for name in run.notes.counters if name.startswith(FALLBACK_PREFIX)] + run.notes.not_lowered
+    seen = {row.op for row in rows} | {VALUE_READ}
+    if not telemetry:
+        rows += [FallbackRow(op, None, "") for op in dict.fromkeys(told) if op not in seen]
+    return sorted(rows, key=lambda row: -(row.per_step or 0.0))
+
+
+def cache_section(run: Run) -> CompilationCache:
+    """Whether compiled programs are kept on disk between runs, and whether that helped this one."""
+    noted = run.info.get("compilation_cache")
+    path = str(noted.get("path") or "") if isinstance(noted, dict) else ""
+    environment = run.info.get("environment")
+    if not path and isinstance(environment, dict):
+        path = str(environment.get(_PATH) or "")
+    telemetry = [each for host in run.hosts for each in host.records]
+    if not telemetry:
+        return CompilationCache(
+            "unknown", path, detail="unavailable: no run folder with torch_xla's counters"
+        )
+    hits, misses, loads, failures = (
+        _total(telemetry, name)
+        for name in (
+            "PersistentCacheHit",
+            "PersistentCacheMiss",
+            "PersistentCacheLoad",
+            "PersistentCacheDeserializeFailure",
+        )
+    )
+    on = path or hits or misses
+    detail = f"{hits} hits, {misses} misses, {loads} loads, {failures} failed loads since the program began"
+    return CompilationCache(
+        _status(bool(on), hits, misses, loads, failures), path, hits, misses, loads, detail if on else ""
+    )
+
+
+def _status(on: bool, hits: int, misses: int, loads: int, failures: int) -> str:
+    if not on:
+        return "off"
+    if failures or (hits and not loads and misses):
+        return "never_loads"
+    if hits:
+        return "ok"
+    return "cold" if misses else "unknown"
+
+
+def _total(telemetry: list[StepRecord], name: str) -> int:
+    return sum(each.counters.get(name, 0) for each in telemetry)

@@ -1,0 +1,47 @@
+"""Steps that stand out, drift, and what capturing did to the steps."""
+
+from __future__ import annotations
+
+from tpuprof.model.run import HostRun
+from tpuprof.model.steadiness import find_drift, find_outliers, profiler_effect
+from tpuprof.model.telemetry import StepRecord
+from tpuprof.report.sections import OutlierRow, Steadiness
+from tpuprof.units import PS_PER_NS, ps_to_ms
+
+
+def steadiness_section(hosts: list[HostRun]) -> Steadiness:
+    """Outliers of all hosts, longest first; drift and the profiler's effect of the host with most steps."""
+    outliers = [row for host in hosts for row in _outliers(host)]
+    first = max(hosts, key=lambda host: len(host.steps))
+    drift = find_drift(first.steps.wall_ps)
+    captured, free = _steady_walls(first.records)
+    return Steadiness(
+        outliers=sorted(outliers, key=lambda row: -row.excess_ms),
+        drift_ms=ps_to_ms(drift.change_ps) if drift else None,
+        drift_p_value=drift.p_value if drift else None,
+        profiler_ratio=profiler_effect(captured, free),
+    )
+
+
+def _outliers(host: HostRun) -> list[OutlierRow]:
+    steps = host.steps
+    return [
+        OutlierRow(
+            step=int(steps.number[each.row]),
+            host=host.name,
+            start_ns=int(steps.start[each.row]) // PS_PER_NS,
+            wall_ms=ps_to_ms(int(steps.wall_ps[each.row])),
+            excess_ms=ps_to_ms(each.excess_ps),
+            reasons={name: ps_to_ms(ps) for name, ps in each.reasons},
+        )
+        for each in find_outliers(steps.wall_ps, host.breakdown.parts)
+    ]
+
+
+def _steady_walls(telemetry: list[StepRecord]) -> tuple[list[int], list[int]]:
+    """Wall times in ns of captured steps, and of steps before them that compiled nothing."""
+    steady = [each for each in telemetry if not each.compiles]
+    return (
+        [each.wall_ns for each in steady if each.captured],
+        [each.wall_ns for each in steady if not each.captured],
+    )

@@ -1,0 +1,76 @@
+"""Offload copies and collectives, and collectives summed by layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tpuprof.model.collective_role import Role
+from tpuprof.model.device import DeviceActivity
+from tpuprof.model.op_table import scope_label
+from tpuprof.model.run import HostRun
+from tpuprof.model.steps import Steps
+from tpuprof.model.transfers import Transfer
+from tpuprof.report.schema import TransferRow
+from tpuprof.report.sections import LayerRow
+from tpuprof.units import PS_PER_MS, ps_to_ms
+
+
+def transfer_rows(
+    hosts: list[HostRun], find_on: Callable[[DeviceActivity, Steps], list[Transfer]]
+) -> list[TransferRow]:
+    """Rows of the device that has most of these transfers' own spans: devices of one program do the same."""
+    best: tuple[int, HostRun, list[Transfer]] | None = None
+    for host in hosts:
+        for device in host.devices:
+            if best is not None and not len(device.async_events.op):
+                continue
+            found = find_on(device, host.steps)
+            told = sum(1 for each in found if each.hidden_ps is not None)
+            if found and (best is None or told > best[0]):
+                best = (told, host, found)
+    if best is None:
+        return []
+    _, host, transfers = best
+    return [_transfer_row(each, len(host.steps), host.collective_roles) for each in transfers]
+
+
+def _transfer_row(each: Transfer, steps: int, roles: dict[tuple[str, str], Role]) -> TransferRow:
+    role = roles.get((each.module, each.name), Role())
+    return TransferRow(
+        name=each.name,
+        kind=each.kind,
+        bytes=each.bytes or None,
+        occurrences=each.occurrences,
+        gb_per_s=each.rate / 1e9 if each.rate is not None else None,
+        gb_per_s_alone=each.rate_alone / 1e9 if each.rate_alone is not None else None,
+        exposed_ms_per_step=ps_to_ms(each.exposed_ps) / steps,
+        hidden_ms_per_step=ps_to_ms(each.hidden_ps) / steps if each.hidden_ps is not None else None,
+        tensor=each.tensor,
+        source=each.source,
+        annotation=scope_label(each.scope),
+        role=role.role,
+        parameter=role.parameter,
+        layer=role.layer,
+        direction=role.direction,
+        ahead_ms=each.ahead_ps / PS_PER_MS if each.ahead_ps is not None else None,
+    )
+
+
+def layer_rows(rows: list[TransferRow], steps: int) -> list[LayerRow]:
+    """Collectives summed by layer, direction, kind and role, the most exposed first."""
+    sums: dict[tuple[str, str, str, str], list[TransferRow]] = {}
+    for row in rows:
+        sums.setdefault((row.layer, row.direction, row.kind, row.role), []).append(row)
+    found = [_layer_row(key, members, steps) for key, members in sums.items()]
+    return sorted(found, key=lambda row: (-row.exposed_ms_per_step, row.layer))
+
+
+def _layer_row(key: tuple[str, str, str, str], members: list[TransferRow], steps: int) -> LayerRow:
+    hidden = [row.hidden_ms_per_step for row in members if row.hidden_ms_per_step is not None]
+    return LayerRow(
+        *key,
+        count_per_step=sum(row.occurrences for row in members) / steps,
+        bytes_per_step=sum((row.bytes or 0) * row.occurrences for row in members) / steps,
+        exposed_ms_per_step=sum(row.exposed_ms_per_step for row in members),
+        hidden_ms_per_step=sum(hidden) if hidden else None,
+    )

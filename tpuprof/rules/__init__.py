@@ -1,0 +1,1 @@
+"""Rules: each turns signals into one finding with evidence, a fix and a price. One rule, one file."""

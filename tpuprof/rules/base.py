@@ -1,0 +1,128 @@
+"""What a rule is, and what it may say.
+
+A rule is a module `rules/<category>/<id with underscores>.py`: its docstring is its page, its `check` looks at
+signals and returns an `Outcome`. A signal that is missing ends the rule as unavailable.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tpuprof.report.schema import Evidence, Savings
+from tpuprof.rules.docstring import Page, read_page
+from tpuprof.signals import Signals
+from tpuprof.simulate.change import Change
+
+FAILED = "failed"
+PASSED = "passed"
+NOT_APPLICABLE = "not_applicable"
+UNAVAILABLE = "unavailable"
+ERROR = "error"
+STATUSES = (FAILED, PASSED, NOT_APPLICABLE, UNAVAILABLE, ERROR)
+
+PREVIEW = "preview"
+STABLE = "stable"
+
+
+@dataclass(frozen=True)
+class Price:
+    """Two replays that bound what a fix saves: what it gains at least, and at most.
+
+    Where no replay can tell, `savings` (ms a step) holds what was measured or bounds it, with its method.
+    """
+
+    least: Change | None = None
+    most: Change | None = None
+    savings: Savings | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a rule found. `share` is the share of step time at stake before it is priced; `reason` says why not.
+
+    `title` replaces the rule's own where the figures belong into it.
+    """
+
+    status: str
+    share: float = 0.0
+    title: str = ""
+    evidence: list[Evidence] = field(default_factory=list)
+    price: Price | None = None
+    reason: str = ""
+    confidence: str = "medium"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule. `good` and `bad` are titles of a passed and a failed finding; `broad` ones name a symptom.
+
+    A broad rule ranks behind a specific one that explains about as much, since that says more of what to do.
+    """
+
+    id: str
+    category: str
+    status: str
+    good: str
+    bad: str
+    broad: bool
+    page: Page
+    check: Callable[[Signals], Outcome]
+    module: str
+
+    @property
+    def doc(self) -> str:
+        """Where the rule's page lies in the documentation."""
+        return f"docs/rules/{self.id}.md"
+
+
+def rule(
+    *, good: str, bad: str, status: str = PREVIEW, broad: bool = False
+) -> Callable[[Callable[[Signals], Outcome]], Rule]:
+    """Make a module's `check` its rule; the id and category come from where the module lies."""
+
+    def wrap(check: Callable[[Signals], Outcome]) -> Rule:
+        module = sys.modules[check.__module__]
+        *_, category, name = check.__module__.split(".")
+        return Rule(
+            id=name.replace("_", "-"),
+            category=category,
+            status=status,
+            good=good,
+            bad=bad,
+            broad=broad,
+            page=read_page(module.__doc__ or ""),
+            check=check,
+            module=check.__module__,
+        )
+
+    return wrap
+
+
+def failed(
+    share: float,
+    evidence: list[Evidence],
+    *,
+    price: Price | None = None,
+    title: str = "",
+    reason: str = "",
+    confidence: str = "medium",
+) -> Outcome:
+    """The fault is there. `reason` says why there is no price, where there is none."""
+    return Outcome(FAILED, min(max(share, 0.0), 1.0), title, evidence, price, reason, confidence)
+
+
+def passed(evidence: list[Evidence] | None = None, *, title: str = "", reason: str = "") -> Outcome:
+    """The fault is not there, or too small to be worth a finding."""
+    return Outcome(PASSED, title=title, evidence=evidence or [], reason=reason)
+
+
+def not_applicable(reason: str) -> Outcome:
+    """The run does not do what the rule is about."""
+    return Outcome(NOT_APPLICABLE, reason=reason)
+
+
+def counterfactual(most: Change, least: Change | None = None) -> Price:
+    """A price by replay: with the cause gone (`most`), and with as little gained as may be (`least`)."""
+    return Price(least or most, most)

@@ -1,0 +1,74 @@
+"""FSDPv2 gathers parameters, and the device waits for it.
+
+## What it detects
+
+All-gathers in an SPMD program of FSDPv2 whose time no computing hides.
+
+## Why it costs time
+
+FSDPv2 keeps each parameter in pieces and gathers it before each use, forward and backward. Where the gather is not
+scheduled beside the layer before, the device waits for it twice a layer.
+
+## Evidence
+
+Each all-gather with its exposed and hidden time a step, its bytes and its source line.
+
+## How to fix
+
+Shard what needs it: keep small parameters whole, use a larger batch per chip, or shard over fewer chips of a
+two-dimensional mesh. With memory to spare, replicate the parameters.
+
+Before:
+
+    mesh = xs.Mesh(np.arange(8), (8, 1), ("fsdp", "model"))
+    model = FSDPv2(model, mesh=mesh, shard_output=shard_output)
+
+After:
+
+    mesh = xs.Mesh(np.arange(8), (2, 4), ("data", "fsdp"))
+    model = FSDPv2(model, mesh=mesh, shard_output=shard_output, extra_data_axis="data")
+
+## Limits and false positives
+
+Which all-gather is of a parameter is inferred: with FSDPv2 in use, all of them count. The price takes all exposed
+time of the gathers out, which is the most that can be gained.
+
+## References
+
+- https://docs.pytorch.org/xla/release/r2.9/perf/fsdpv2.html
+- https://github.com/pytorch/xla/issues/6778
+"""
+
+from __future__ import annotations
+
+from tpuprof.model import attribution as part
+from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
+from tpuprof.rules.thresholds import FAILS_FROM_SHARE
+from tpuprof.rules.transfers import exposed_share, transfer_evidence
+from tpuprof.signals import Signals
+from tpuprof.simulate.change import Change
+from tpuprof.units import format_share
+
+HIDDEN_AT_LEAST = 0.5
+
+
+@rule(good="Parameter gathers are hidden", bad="The device waits for gathers of parameters")
+def check(signals: Signals) -> Outcome:
+    """Fail where exposed all-gathers of an FSDPv2 run take enough of the step."""
+    rows = signals.parameter_gathers
+    if not rows:
+        return not_applicable("no all-gather of an FSDPv2 run was seen")
+    share = exposed_share(rows, signals.collectives) * signals.collective_share
+    evidence = transfer_evidence(rows)
+    if share < FAILS_FROM_SHARE:
+        return passed(evidence)
+    of_all = share / signals.collective_share
+    return failed(
+        share,
+        evidence,
+        title=f"The device waits {format_share(share)} of each step for FSDPv2 to gather parameters",
+        price=counterfactual(
+            Change(device={part.COLLECTIVE: 1 - of_all}),
+            Change(device={part.COLLECTIVE: 1 - of_all * HIDDEN_AT_LEAST}),
+        ),
+    )

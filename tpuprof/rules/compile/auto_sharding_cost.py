@@ -1,0 +1,58 @@
+"""SPMD auto-sharding makes compiles slow.
+
+## What it detects
+
+Programs compiled with SPMD auto-sharding in a run that waited long for its compiles.
+
+## Why it costs time
+
+Auto-sharding searches for a sharding of every tensor while it compiles, which takes minutes for large models; each
+start pays for it.
+
+## Evidence
+
+Compiles with auto-sharding by torch_xla's counter, and the time start-up compiles took.
+
+## How to fix
+
+Keep what was compiled in a persistent cache, or shard by hand with FSDPv2.
+
+Before:
+
+    xr.use_spmd(auto=True)
+
+After:
+
+    xr.use_spmd()
+    model = SpmdFullyShardedDataParallel(model, mesh=mesh)
+
+## Limits and false positives
+
+How much of the compile time the search takes is not known; the price is an upper bound.
+
+## References
+
+- https://docs.pytorch.org/xla/release/r2.9/perf/spmd_advanced.html
+"""
+
+from __future__ import annotations
+
+from tpuprof.report.schema import Evidence
+from tpuprof.rules.base import Outcome, failed, not_applicable, passed, rule
+from tpuprof.rules.startup import at_stake, compile_evidence, saved_at_start, slow_start
+from tpuprof.signals import Signals
+
+
+@rule(good="Auto-sharding costs little", bad="Auto-sharding makes compiles slow")
+def check(signals: Signals) -> Outcome:
+    """Fail where programs were auto-sharded and the start waited for its compiles."""
+    count = signals.all_counters.get("CompileWithAutoSharding", 0)
+    if not count:
+        return not_applicable("no program was compiled with auto-sharding")
+    evidence = [
+        Evidence("programs compiled with auto-sharding", count, "programs"),
+        *compile_evidence(signals),
+    ]
+    if not slow_start(signals):
+        return passed(evidence)
+    return failed(at_stake(signals), evidence, price=saved_at_start(signals, 0.0, 1.0), confidence="low")

@@ -1,0 +1,54 @@
+"""A number that Python bakes into the graph changes, and each value compiles.
+
+## What it detects
+
+Compiles inside the captured steps whose program differs from one before it by a constant only: a learning rate, a
+step counter, an index.
+
+## Why it costs time
+
+A Python number used in tensor code becomes part of the graph. Each new value is a new program, and training waits for
+the compiler.
+
+## Evidence
+
+Each compile with its step, its time, the constants that changed, and the line that cut the graph.
+
+## How to fix
+
+Hand the number over as a tensor: its value is then an input of the same graph.
+
+Before:
+
+    mask = torch.full_like(x, 1.0 / (step + 1))
+
+After:
+
+    scale = torch.tensor(1.0 / (step + 1), device=x.device)
+    mask = scale.expand_as(x)
+
+## Limits and false positives
+
+Which line uses the constant is told only where the programs carry source lines.
+
+## References
+
+- https://github.com/pytorch/xla/issues/3604
+- https://docs.pytorch.org/xla/release/r2.9/perf/recompilation.html
+"""
+
+from __future__ import annotations
+
+from tpuprof.rules.base import STABLE, Outcome, rule
+from tpuprof.rules.recompiles import check_kinds
+from tpuprof.signals import Signals
+
+
+@rule(
+    good="No changing constant is baked into the graph",
+    bad="A number baked into the graph changes, and each value compiles",
+    status=STABLE,
+)
+def check(signals: Signals) -> Outcome:
+    """Fail where compiles for a new constant take enough of the step time."""
+    return check_kinds(signals, ("constant",))

@@ -1,0 +1,51 @@
+"""Steps build different graphs, and each compiles.
+
+## What it detects
+
+Compiles inside the captured steps that no new shape and no constant explains: other ops, another number of inputs,
+other shardings, or a cause the trace cannot tell.
+
+## Why it costs time
+
+Python that decides in each step what to compute (layer dropout, a loss term in some steps only) makes a new graph for
+each decision, and training waits for the compiler.
+
+## Evidence
+
+Each compile with its step, its time, what changed, and the line that cut the graph.
+
+## How to fix
+
+Let the decision be data: compute both ways and choose with torch.where, or multiply by a mask.
+
+Before:
+
+    if random.random() > drop:
+        x = layer(x)
+
+After:
+
+    keep = (torch.rand((), device=x.device) > drop).to(x.dtype)
+    x = x + keep * (layer(x) - x)
+
+## Limits and false positives
+
+The first run of evaluation or logging code compiles once, which is no fault.
+
+## References
+
+- https://github.com/pytorch/xla/issues/6614
+- https://github.com/pytorch/xla/issues/2327
+"""
+
+from __future__ import annotations
+
+from tpuprof.rules.base import STABLE, Outcome, rule
+from tpuprof.rules.recompiles import check_kinds
+from tpuprof.signals import Signals
+
+
+@rule(good="Steps build the same graph", bad="Steps build different graphs, and each compiles", status=STABLE)
+def check(signals: Signals) -> Outcome:
+    """Fail where compiles for any other reason take enough of the step time."""
+    return check_kinds(signals, ("graph", "sharding", "first", "unknown"))

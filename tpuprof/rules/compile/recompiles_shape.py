@@ -1,0 +1,49 @@
+"""Inputs change shape, and each new shape compiles.
+
+## What it detects
+
+Compiles inside the captured steps whose program differs from one before it by the shape or dtype of an input.
+
+## Why it costs time
+
+XLA compiles for exact shapes: a batch of a new length is a new program, and training waits for the compiler.
+
+## Evidence
+
+Each compile with its step, its time, the shapes that changed, and the line that cut the graph.
+
+## How to fix
+
+Give all batches one shape, or a few: pad sequences up to a bucket, and drop the last incomplete batch.
+
+Before:
+
+    batch = pad_sequence(samples)
+
+After:
+
+    length = next(size for size in (128, 256, 512) if size >= longest)
+    batch = torch.nn.functional.pad(batch, (0, length - batch.shape[1]))
+
+## Limits and false positives
+
+The first steps of a run compile every shape once, which is no fault: capture after warm-up. The price leaves the
+padding's own computing out.
+
+## References
+
+- https://github.com/pytorch/xla/issues/1368
+- https://docs.pytorch.org/xla/release/r2.9/perf/recompilation.html
+"""
+
+from __future__ import annotations
+
+from tpuprof.rules.base import STABLE, Outcome, rule
+from tpuprof.rules.recompiles import check_kinds
+from tpuprof.signals import Signals
+
+
+@rule(good="Inputs keep their shape", bad="Inputs change shape, and each new shape compiles", status=STABLE)
+def check(signals: Signals) -> Outcome:
+    """Fail where compiles for a new shape or dtype take enough of the step time."""
+    return check_kinds(signals, ("shape", "dtype"))

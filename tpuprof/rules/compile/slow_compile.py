@@ -1,0 +1,59 @@
+"""Compiling keeps training from starting.
+
+## What it detects
+
+Graph cuts before the captured steps that spent at least twenty seconds on compiling.
+
+## Why it costs time
+
+Every start of the run waits for them: each edit, each preemption, each resumed job.
+
+## Evidence
+
+Graphs compiled before training was steady, the time those graph cuts took, and the largest of them.
+
+## How to fix
+
+Make the program smaller: fold repeated layers with scan_layers. Then let later runs find it compiled: see
+persistent-cache-off.
+
+Before:
+
+    for layer in self.layers:
+        x = layer(x)
+
+After:
+
+    x = scan_layers(self.layers, x, is_layer_pure=True)
+
+## Limits and false positives
+
+The time is that of the graph cuts that compiled, tracing's last part included. The price spreads it over the steps of
+a run of a thousand steps: a longer run pays less a step. What folding leaves is not known, so it is an upper bound.
+
+## References
+
+- https://github.com/pytorch/xla/issues/6614
+- https://docs.pytorch.org/xla/release/r2.9/perf/scan.html
+"""
+
+from __future__ import annotations
+
+from tpuprof.rules.base import Outcome, failed, passed, rule
+from tpuprof.rules.startup import at_stake, compile_evidence, saved_at_start, slow_start
+from tpuprof.signals import Signals
+
+
+@rule(good="Compiling does not hold up the start", bad="Compiling keeps training from starting", broad=True)
+def check(signals: Signals) -> Outcome:
+    """Fail where compiles before the capture take too long."""
+    evidence = compile_evidence(signals)
+    if not slow_start(signals):
+        return passed(evidence)
+    seconds = signals.startup_compile_seconds
+    return failed(
+        at_stake(signals),
+        evidence,
+        title=f"Training waited {seconds:.0f} s for the compiler before it was steady",
+        price=saved_at_start(signals, 0.0, 1.0),
+    )

@@ -1,0 +1,71 @@
+"""Matrix multiplications run in float32.
+
+## What it detects
+
+On TPU, matrix multiplications with float32 operands that take at least a tenth of the device's time.
+
+## Why it costs time
+
+The matrix unit multiplies bfloat16. float32 operands take twice the HBM traffic and, at higher precision settings,
+several passes.
+
+## Evidence
+
+The multiplications with their shapes, device time and source lines.
+
+## How to fix
+
+Train in bfloat16: cast the model, or run it under autocast.
+
+Before:
+
+    model = Model().to(device)
+
+After:
+
+    with torch.autocast("xla", dtype=torch.bfloat16):
+        loss = model(batch)
+
+## Limits and false positives
+
+At default precision XLA already multiplies float32 in one bfloat16 pass, so half the traffic is what is sure to go.
+Some layers need float32.
+
+## References
+
+- https://docs.pytorch.org/xla/release/r2.9/perf/amp.html
+"""
+
+from __future__ import annotations
+
+from tpuprof.model import attribution as part
+from tpuprof.report.schema import Evidence
+from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
+from tpuprof.rules.thresholds import OPS_FROM_SHARE
+from tpuprof.signals import Signals
+from tpuprof.simulate.change import Change
+
+SHOWN = 5
+# How much of a float32 multiplication's time bfloat16 leaves (ratio): half the bytes.
+LEFT = 0.5
+
+
+@rule(good="Matrix multiplications are not in float32", bad="Matrix multiplications run in float32")
+def check(signals: Signals) -> Outcome:
+    """Fail where float32 multiplications take enough of a TPU's time."""
+    if not signals.is_tpu:
+        return not_applicable("only a TPU multiplies bfloat16 faster")
+    rows = [each for each in signals.matmuls if each.float32]
+    evidence = [
+        Evidence(f"{each.name}: {each.text}", each.self_ms, "ms over the capture", source=each.source)
+        for each in rows[:SHOWN]
+    ]
+    share = sum(each.self_ms for each in rows) / signals.op_ms
+    if share < OPS_FROM_SHARE:
+        return passed(evidence)
+    return failed(
+        share * signals.busy_share,
+        evidence,
+        price=counterfactual(Change(device={part.COMPUTE: 1 - share * (1 - LEFT)}), Change()),
+        confidence="low",
+    )

@@ -1,0 +1,64 @@
+"""The matrix unit idles while the device works.
+
+## What it detects
+
+On TPU, a device that is busy at least half of the step and computes less than three tenths of its peak FLOP/s.
+
+## Why it costs time
+
+The chip is paid for its matrix unit. What keeps it from multiplying is memory traffic, small or padded matrices, or
+waiting; the other rules of this category say which.
+
+## Evidence
+
+FLOP/s while busy against the chip's peak, and the ops that take most time.
+
+## How to fix
+
+Make the multiplications larger: a larger batch per chip, sizes that are multiples of 128, bfloat16, fused attention.
+
+Before:
+
+    batch_size = 4
+
+After:
+
+    batch_size = 32
+
+## Limits and false positives
+
+Models made of look-ups or element-wise work have no use for the matrix unit. FLOPs are the compiler's, which counts
+rematerialised work too. No price: what limits is told by other rules.
+
+## References
+
+- https://github.com/AI-Hypercomputer/torchprime
+"""
+
+from __future__ import annotations
+
+from tpuprof.report.schema import Evidence
+from tpuprof.rules.base import Outcome, failed, not_applicable, passed, rule
+from tpuprof.rules.thresholds import LOW_MXU_BELOW
+from tpuprof.signals import Signals
+
+SHOWN = 5
+# Below this share of busy time (of the step) the device's own efficiency is not what matters.
+BUSY_FROM_SHARE = 0.5
+
+
+@rule(good="The matrix unit is put to use", bad="The matrix unit idles while the device works", broad=True)
+def check(signals: Signals) -> Outcome:
+    """Fail where a busy TPU stays below its threshold; there is no price."""
+    if not signals.is_tpu:
+        return not_applicable("only a TPU has a matrix unit")
+    share = signals.mxu_share
+    evidence = [Evidence("FLOP/s while busy, share of the chip's peak", share, "share")]
+    evidence += [
+        Evidence(op.name, op.self_ms, "ms over the capture", source=op.source) for op in signals.ops[:SHOWN]
+    ]
+    if share >= LOW_MXU_BELOW:
+        return passed(evidence)
+    if signals.busy_share - signals.offload_share - signals.collective_share < BUSY_FROM_SHARE:
+        return passed(evidence, reason="the device mostly waits: see what for first")
+    return failed(0.0, evidence, reason="it cannot be priced: other rules of this category say what limits")

@@ -1,0 +1,56 @@
+"""HBM bandwidth limits the device.
+
+## What it detects
+
+On TPU, a device that moves at least seven tenths of the bytes per second its HBM can.
+
+## Why it costs time
+
+Ops that move much and compute little run at the speed of memory; the matrix unit waits.
+
+## Evidence
+
+Bytes per second while busy against the chip's peak, and the ops that move most.
+
+## How to fix
+
+Move less: bfloat16 instead of float32, fused attention, larger matrices for the same bytes.
+
+Before:
+
+    optimizer = torch.optim.AdamW(model.float().parameters())
+
+After:
+
+    optimizer = torch.optim.AdamW(model.bfloat16().parameters())
+
+## Limits and false positives
+
+Bytes are the compiler's estimate and count traffic that stays in VMEM. Decoding a token at a time is bound by memory by
+nature. No price: the bytes a fix leaves are not known.
+
+## References
+
+- https://jax-ml.github.io/scaling-book/roofline/
+"""
+
+from __future__ import annotations
+
+from tpuprof.report.schema import Evidence
+from tpuprof.rules.base import Outcome, failed, not_applicable, passed, rule
+from tpuprof.rules.thresholds import BANDWIDTH_BOUND_FROM
+from tpuprof.signals import Signals
+
+
+@rule(good="HBM bandwidth does not limit", bad="HBM bandwidth limits the device", broad=True)
+def check(signals: Signals) -> Outcome:
+    """Fail from a share of the peak bandwidth on; there is no price."""
+    if not signals.is_tpu:
+        return not_applicable("the peak bandwidth is known for TPUs only")
+    share = signals.bandwidth_share
+    evidence = [Evidence("bytes/s while busy, share of the chip's peak", share, "share")]
+    if share < BANDWIDTH_BOUND_FROM:
+        return passed(evidence)
+    return failed(
+        0.0, evidence, reason="it cannot be priced: how many bytes a fix would leave is not in the trace"
+    )

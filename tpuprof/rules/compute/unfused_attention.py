@@ -1,0 +1,75 @@
+"""Attention is written out instead of using a fused kernel.
+
+## What it detects
+
+On TPU, softmax ops outside a Pallas kernel that take at least a tenth of the device's time.
+
+## Why it costs time
+
+Written out, attention moves the whole matrix of scores through HBM several times, forward and backward; a fused
+kernel keeps it in VMEM.
+
+## Evidence
+
+The softmax ops with their device time and source lines.
+
+## How to fix
+
+Use the Pallas kernel.
+
+Before:
+
+    weights = (q @ k.transpose(-1, -2) * scale).softmax(-1)
+    out = weights @ v
+
+After:
+
+    from torch_xla.experimental.custom_kernel import flash_attention
+
+    out = flash_attention(q, k, v, causal=True)
+
+## Limits and false positives
+
+scan and Pallas kernels do not go together in torch_xla 2.9: under scan_layers keep attention written out, or use
+splash attention outside of scan. A softmax over classes is not attention. Programs need scopes (tpuprof capture has
+them) for the softmax to be found.
+
+## References
+
+- https://docs.pytorch.org/xla/release/r2.9/features/pallas.html
+"""
+
+from __future__ import annotations
+
+from tpuprof.model import attribution as part
+from tpuprof.report.schema import Evidence
+from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
+from tpuprof.rules.thresholds import OPS_FROM_SHARE
+from tpuprof.signals import Signals
+from tpuprof.simulate.change import Change
+
+SHOWN = 5
+# How much of the softmax ops' time a fused kernel leaves (ratio): the arithmetic stays, the traffic goes.
+LEFT = 0.3
+
+
+@rule(good="Attention is fused, or takes little", bad="Attention is written out")
+def check(signals: Signals) -> Outcome:
+    """Fail where softmax ops take enough of the device's time on a TPU."""
+    if not signals.is_tpu:
+        return not_applicable("the kernel is for TPUs")
+    rows = [op for op in signals.ops if "softmax" in f"{op.annotation} {op.name}".lower()]
+    rows += [op for op in signals.scoped_ops("softmax") if op not in rows]
+    if not rows:
+        return not_applicable("no softmax was found in the programs")
+    ms = sum(op.self_ms for op in rows)
+    share = ms / signals.op_ms
+    evidence = [Evidence(op.name, op.self_ms, "ms over the capture", source=op.source) for op in rows[:SHOWN]]
+    if share < OPS_FROM_SHARE:
+        return passed(evidence)
+    return failed(
+        share * signals.busy_share,
+        evidence,
+        price=counterfactual(Change(device={part.COMPUTE: 1 - share * (1 - LEFT)}), Change()),
+        confidence="low",
+    )

@@ -1,0 +1,79 @@
+"""A value is read from the device in the step, so host and device take turns.
+
+## What it detects
+
+Steps in which the training thread reads a value back (`.item()`, `print`, `float(loss)`, `if tensor:`) and thereby
+waits for the device.
+
+## Why it costs time
+
+While the host waits it traces nothing; while it then traces, the device has nothing to do. Without the read the two
+work side by side and the step takes as long as the slower of them.
+
+## Evidence
+
+Each reading line with the time it blocks, and how many steps hold a read.
+
+## How to fix
+
+Read rarely, and after the graph cut: keep values on the device, read every hundredth step, or hand the read to
+xm.add_step_closure(..., run_async=True).
+
+Before:
+
+    print(step, loss.item())
+
+After:
+
+    if step % 100 == 0:
+        xm.add_step_closure(lambda loss: print(step, loss.item()), args=(loss,), run_async=True)
+
+## Limits and false positives
+
+A read the algorithm needs (early stopping, dynamic loss scaling) cannot simply go; torch.where often keeps the
+decision on the device.
+
+## References
+
+- https://docs.pytorch.org/xla/release/r2.9/learn/troubleshoot.html
+- https://github.com/pytorch/xla/issues/3434
+"""
+
+from __future__ import annotations
+
+from tpuprof.model.verdict import READS_IN_STEPS_SHARE
+from tpuprof.report.schema import Evidence
+from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, passed, rule
+from tpuprof.rules.thresholds import FAILS_FROM_SHARE
+from tpuprof.signals import Signals
+from tpuprof.simulate.change import Change
+from tpuprof.units import format_share
+
+
+@rule(
+    good="No read blocks the step",
+    bad="A read from the device makes host and device take turns",
+    status=STABLE,
+)
+def check(signals: Signals) -> Outcome:
+    """Fail where most steps hold a read and the turns it forces are worth naming."""
+    in_steps = signals.reads_in_steps_share
+    evidence = [
+        Evidence(f"{row.call}, blocked a step", row.blocked_ms_per_step, "ms", source=row.source)
+        for row in signals.report.host_reads
+    ]
+    if in_steps < READS_IN_STEPS_SHARE:
+        return passed(evidence, reason=f"{format_share(in_steps)} of the steps read a value from the device")
+    if not signals.python_reads and signals.falls_back:
+        return passed(evidence, reason="ops without a lowering read their inputs back: see aten-fallback")
+    idle = 1 - signals.busy_share
+    blocked = sum(row.blocked_ms_per_step for row in signals.report.host_reads) / signals.step_ms
+    # What the turns cost is at most the shorter of the two: the host's work the device waits for, the wait itself.
+    share = min(idle, blocked)
+    if share < FAILS_FROM_SHARE:
+        return passed(evidence, reason="values are read, but the device has work meanwhile")
+    first = signals.python_reads[0] if signals.python_reads else None
+    title = (
+        f"{first.call} at {first.source} makes host and device take turns" if first and first.source else ""
+    )
+    return failed(share, evidence, title=title, price=counterfactual(Change(unblock=True)), confidence="high")

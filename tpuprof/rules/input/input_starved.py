@@ -1,0 +1,77 @@
+"""The device waits for the next batch.
+
+## What it detects
+
+Typical steps in which the training thread waits for its data loader, or copies a batch to the device, while the device
+idles.
+
+## Why it costs time
+
+A batch made while the device waits adds its whole time to the step; made ahead, it costs nothing.
+
+## Evidence
+
+Time a step waiting for batches, copying them to the device, and in infeed.
+
+## How to fix
+
+Make batches ahead: worker processes in the DataLoader, and MpDeviceLoader to copy them to the device meanwhile.
+
+Before:
+
+    for batch in DataLoader(data, batch_size=64):
+        step(batch.to(device))
+
+After:
+
+    loader = DataLoader(data, batch_size=64, num_workers=8, prefetch_factor=4)
+    for batch in pl.MpDeviceLoader(loader, device):
+        step(batch)
+
+## Limits and false positives
+
+The price assumes that batches are then always ready. A loader that is too slow even when it runs all the time limits
+the step to its own rate: more workers, or a cheaper transform.
+
+## References
+
+- https://docs.pytorch.org/xla/release/r2.9/perf/dataloader.html
+- https://github.com/pytorch/xla/issues/2699
+"""
+
+from __future__ import annotations
+
+from tpuprof.model import attribution as part
+from tpuprof.report.schema import Evidence
+from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, passed, rule
+from tpuprof.rules.thresholds import FAILS_FROM_SHARE
+from tpuprof.signals import Signals
+from tpuprof.simulate.change import Change
+from tpuprof.units import format_share
+
+PARTS = (part.INPUT_WAIT, part.HOST_TO_DEVICE, part.HOST_IO)
+
+
+@rule(
+    good="Batches are ready when the step wants them",
+    bad="The device waits for the next batch",
+    status=STABLE,
+)
+def check(signals: Signals) -> Outcome:
+    """Fail where waiting for input takes enough of a typical step."""
+    waits = {name: signals.typical_parts.get(name, 0.0) for name in PARTS}
+    evidence = [Evidence(f"{name} a typical step", ms, "ms") for name, ms in waits.items() if ms]
+    share = sum(waits.values()) * len(signals.typical_steps) / len(signals.steps) / signals.step_ms
+    if share < FAILS_FROM_SHARE:
+        return passed(evidence)
+    if signals.falls_back:
+        return passed(evidence, reason="ops without a lowering copy to the device: see aten-fallback")
+    gone = {part.INPUT_WAIT: 0.0, part.HOST_TO_DEVICE: 0.0}
+    return failed(
+        share,
+        evidence,
+        title=f"The device waits {format_share(share)} of each step for data",
+        price=counterfactual(
+            Change(host=gone, device={part.HOST_IO: 0.0}), Change(host={part.INPUT_WAIT: 0.0})
+        ),
+    )

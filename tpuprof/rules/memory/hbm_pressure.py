@@ -1,0 +1,58 @@
+"""HBM is nearly full.
+
+## What it detects
+
+A peak of at least nine tenths of a device's HBM.
+
+## Why it costs time
+
+XLA rematerialises and splits work to stay below the limit, and a larger batch, which would use the chip better, does
+not fit.
+
+## Evidence
+
+Peak, capacity, and the largest buffers with the lines that made them.
+
+## How to fix
+
+Recompute activations, offload them, or shard parameters and optimizer state with FSDPv2.
+
+Before:
+
+    x = self.layer(x)
+
+After:
+
+    x = torch_xla.utils.checkpoint.checkpoint(self.layer, x)
+
+## Limits and false positives
+
+A full HBM that fits is no fault by itself: severity is zero, since no step time is known to be lost.
+
+## References
+
+- https://docs.pytorch.org/xla/release/r2.9/perf/fsdpv2.html
+"""
+
+from __future__ import annotations
+
+from tpuprof.report.schema import Evidence
+from tpuprof.rules.base import Outcome, failed, passed, rule
+from tpuprof.rules.thresholds import HBM_PRESSURE_FROM_SHARE
+from tpuprof.signals import Signals
+
+SHOWN = 5
+
+
+@rule(good="HBM has room", bad="HBM is nearly full")
+def check(signals: Signals) -> Outcome:
+    """Fail from a share of the capacity on, without a price."""
+    share = signals.hbm_share
+    evidence = [Evidence("peak HBM, share of capacity", share, "share")]
+    evidence += [
+        Evidence(f"{row.name} {row.shape}", row.bytes, "bytes", source=row.source)
+        for row in signals.memory.buffers[:SHOWN]
+    ]
+    if share < HBM_PRESSURE_FROM_SHARE:
+        return passed(evidence)
+    return failed(0.0, evidence, reason="it cannot be priced: what more room would gain is not in the trace")

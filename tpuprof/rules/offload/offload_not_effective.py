@@ -1,0 +1,69 @@
+"""Offloading was asked for, and does not do its job.
+
+## What it detects
+
+Runs that loaded torch_xla's host-offloading and moved nothing to host memory, and copies more than half of whose own
+time is exposed.
+
+## Why it costs time
+
+Offloading that moves nothing saves no memory. Copies that do not overlap cost their whole time.
+
+## Evidence
+
+The copies found, with the share of their own time that was hidden.
+
+## How to fix
+
+Check that the names handed to offload_name are those the partition function offloads, and that the copies have
+computing to hide behind.
+
+Before:
+
+    partition_fn = remat_all_partition_fn
+
+After:
+
+    partition_fn = partial(remat_all_and_offload_these_inputs, names_to_offload=["decoder_input"])
+
+## Limits and false positives
+
+torch_xla loads the module that offloading lives in with scan, too, so nothing moved may be what was meant: without a
+copy this rule only passes with a remark. exposed-host-offload prices the same time.
+
+## References
+
+- https://github.com/openxla/xla/issues/17541
+- https://github.com/pytorch/xla/issues/8049
+"""
+
+from __future__ import annotations
+
+from tpuprof.report.schema import Evidence
+from tpuprof.rules.base import Outcome, failed, not_applicable, passed, rule
+from tpuprof.rules.thresholds import FAILS_FROM_SHARE, OFFLOAD_EXPOSED_SHARE
+from tpuprof.signals import Signals, Unavailable
+
+
+@rule(
+    good="Offloaded tensors move while the device computes",
+    bad="Offloading does not overlap with computing",
+    broad=True,
+)
+def check(signals: Signals) -> Outcome:
+    """Fail where most of the copies' own time is exposed and that takes enough of the step."""
+    if not signals.offload:
+        return not_applicable("nothing was offloaded to host memory")
+    timed = [row for row in signals.offload if row.hidden_ms_per_step is not None]
+    if not timed:
+        raise Unavailable("the capture has no Async XLA Ops line, so the copies' own time is not known")
+    exposed = sum(row.exposed_ms_per_step for row in timed)
+    hidden = sum(row.hidden_ms_per_step or 0.0 for row in timed)
+    share = exposed / (exposed + hidden) if exposed + hidden else 0.0
+    evidence = [
+        Evidence("copy time a step that is exposed", exposed, "ms"),
+        Evidence("copy time a step behind computing", hidden, "ms"),
+    ]
+    if share < OFFLOAD_EXPOSED_SHARE or signals.offload_share < FAILS_FROM_SHARE:
+        return passed(evidence)
+    return failed(signals.offload_share, evidence, reason="exposed-host-offload prices the same time")

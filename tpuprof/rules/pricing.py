@@ -1,0 +1,66 @@
+"""Turns a rule's replays into a range of milliseconds a step, or says why that cannot be told."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from tpuprof.report.schema import Savings
+from tpuprof.rules.base import Price
+from tpuprof.signals import Signals, Unavailable
+from tpuprof.simulate.change import Change
+from tpuprof.simulate.replay import FIT_WITHIN, Simulator, fit
+from tpuprof.simulate.timeline import read_timeline
+from tpuprof.units import format_ms, format_share
+
+COUNTERFACTUAL = "counterfactual"
+# The captured steps may be those without the cause, so the rule itself says what share is at stake.
+MEASURED = "measured"
+
+
+class Pricing:
+    """Prices for one run: one simulator, fitted when first asked for."""
+
+    def __init__(self, signals: Signals) -> None:
+        self._signals = signals
+
+    @cached_property
+    def step_ms(self) -> float | None:
+        """Mean measured step time (ms), None where the run has no steps."""
+        try:
+            return self._signals.step_ms
+        except Unavailable:
+            return None
+
+    @cached_property
+    def simulator(self) -> Simulator | str:
+        """The fitted simulator of the slowest host, or why there is none."""
+        hosts = [host for host in self._signals.hosts if len(host.steps)]
+        if not hosts:
+            return "it cannot be priced: the trace has no steps"
+        host = max(hosts, key=lambda each: float(each.steps.wall_ps.mean()))
+        if not host.devices:
+            return "it cannot be priced: the trace has no device activity"
+        simulator = fit(read_timeline(host.steps, host.devices, host.activity, host.marks))
+        if simulator.error > FIT_WITHIN:
+            return (
+                f"it cannot be priced: the replay gives {format_ms(simulator.base_ms)} a step where "
+                f"{format_ms(simulator.measured_ms)} were measured, {format_share(simulator.error)} off"
+            )
+        return simulator
+
+    def savings(self, price: Price) -> tuple[Savings | None, str]:
+        """The range a fix saves and an empty text, or None and the reason."""
+        if price.savings is not None:
+            return price.savings, ""
+        if price.most is None:
+            return None, "it cannot be priced: nothing in the trace tells what the fix would leave"
+        simulator = self.simulator
+        if isinstance(simulator, str):
+            return None, simulator
+        gains = [self._gain(simulator, change) for change in (price.least or price.most, price.most)]
+        # The replay's own miss widens the range.
+        miss = simulator.error
+        return Savings(min(gains) * (1 - miss), max(gains) * (1 + miss), COUNTERFACTUAL), ""
+
+    def _gain(self, simulator: Simulator, change: Change) -> float:
+        return max(simulator.measured_ms - simulator.step_ms(change), 0.0)

@@ -1,0 +1,54 @@
+"""Nothing in the trace says where a step begins.
+
+## What it detects
+
+Traces without step markers, whose steps had to be inferred and may not be the program's.
+
+## Why it costs time
+
+It costs none. But every figure a step is as good as the steps are: a step cut in two halves every saving.
+
+## Evidence
+
+Where the steps come from, and how sure that is.
+
+## How to fix
+
+Mark steps in the training loop, or capture with tpuprof capture, which counts graph cuts.
+
+Before:
+
+    for batch in loader:
+        train(batch)
+
+After:
+
+    for i, batch in enumerate(loader):
+        tpuprof.step(i)
+        train(batch)
+
+## Limits and false positives
+
+With one graph a step, steps inferred from graph cuts or from the device's programs are right; they pass.
+
+## References
+
+- https://github.com/openxla/xprof/issues/578
+- https://github.com/pytorch/xla/issues/7693
+"""
+
+from __future__ import annotations
+
+from tpuprof.report.schema import Evidence
+from tpuprof.rules.base import STABLE, Outcome, failed, passed, rule
+from tpuprof.signals import Signals
+
+
+@rule(good="Steps are known", bad="Nothing in the trace says where a step begins", status=STABLE)
+def check(signals: Signals) -> Outcome:
+    """Fail where steps are missing or little sure; no step time is at stake."""
+    steps = signals.report.steps
+    evidence = [Evidence(f"steps from {steps.method}, {steps.confidence} confidence: {steps.count}")]
+    if steps.count and steps.confidence != "low":
+        return passed(evidence, reason=steps.note)
+    return failed(0.0, evidence, reason="no step time is at stake, only what is known of it")

@@ -1,0 +1,51 @@
+"""The capture is not whole.
+
+## What it detects
+
+Traces that lost a part: fewer steps than asked for, processes without a profile, hosts without device activity or
+without a training thread, errors the profiler noted.
+
+## Why it costs time
+
+It costs none. But what is missing is in no figure: the step that explains the run may be the one that was lost.
+
+## Evidence
+
+What is missing.
+
+## How to fix
+
+Capture again, with fewer steps (XProf stops at 2 GB a host) and for as long as training runs.
+
+Before:
+
+    tpuprof capture --steps 200 -- python train.py
+
+After:
+
+    tpuprof capture --steps 8 -- python train.py
+
+## Limits and false positives
+
+A run that ended before the capture did is short for a good reason.
+
+## References
+
+- https://github.com/vllm-project/tpu-inference/pull/3039
+- https://github.com/jax-ml/jax/issues/21295
+"""
+
+from __future__ import annotations
+
+from tpuprof.report.schema import Evidence
+from tpuprof.rules.base import Outcome, failed, passed, rule
+from tpuprof.signals import Signals
+
+
+@rule(good="The capture is whole", bad="The capture is not whole")
+def check(signals: Signals) -> Outcome:
+    """Fail where something is known to be missing; no step time is at stake."""
+    evidence = [Evidence(note) for note in signals.missing]
+    if not evidence:
+        return passed()
+    return failed(0.0, evidence, reason="no step time is at stake, only what is known of it")

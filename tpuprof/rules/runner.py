@@ -1,0 +1,90 @@
+"""Runs every rule, each on its own, and prices what failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tpuprof.report.schema import Finding, Fix, Savings
+from tpuprof.rules.base import ERROR, FAILED, PASSED, UNAVAILABLE, Outcome, Price, Rule
+from tpuprof.rules.pricing import COUNTERFACTUAL, MEASURED, Pricing
+from tpuprof.rules.thresholds import BROAD_RANKS_AT, PRICED_FROM_SHARE
+from tpuprof.signals import Signals, Unavailable
+from tpuprof.units import format_ms
+
+_ORDER = {FAILED: 0, ERROR: 1, UNAVAILABLE: 3}
+
+
+def run_rules(signals: Signals, rules: Iterable[Rule]) -> list[Finding]:
+    """A finding of every rule: failed ones first, the one that saves most on top.
+
+    An exception in a rule makes its finding an error and touches no other.
+    """
+    pricing = Pricing(signals)
+    found = [(rule, _finding(rule, outcome_of(rule, signals), pricing)) for rule in rules]
+    found.sort(key=lambda pair: (_ORDER.get(pair[1].status, 2), -_rank(*pair), pair[0].id))
+    return [finding for _, finding in found]
+
+
+def outcome_of(rule: Rule, signals: Signals) -> Outcome:
+    """What one rule says; a missing signal makes it unavailable, any other exception an error."""
+    try:
+        return rule.check(signals)
+    except Unavailable as missing:
+        return Outcome(UNAVAILABLE, reason=str(missing))
+    except Exception as error:  # the one place that keeps a broken rule from hiding the others
+        return Outcome(ERROR, reason=f"the rule met {type(error).__name__}: {error}")
+
+
+def _rank(rule: Rule, finding: Finding) -> float:
+    return finding.severity * (BROAD_RANKS_AT if rule.broad else 1.0)
+
+
+def _finding(rule: Rule, outcome: Outcome, pricing: Pricing) -> Finding:
+    savings, reason = None, outcome.reason
+    if outcome.status == FAILED:
+        savings, unpriced = _priced(outcome.price, pricing)
+        reason = reason or unpriced
+        if savings is not None and _too_little(savings, pricing):
+            gain = format_ms((savings.low + savings.high) / 2)
+            outcome = Outcome(PASSED, evidence=outcome.evidence)
+            reason, savings = (
+                f"a replay without it gains only {gain} a step: something else holds it up",
+                None,
+            )
+    page = rule.page
+    return Finding(
+        rule=rule.id,
+        category=rule.category,
+        status=outcome.status,
+        title=outcome.title or (rule.bad if outcome.status == FAILED else rule.good),
+        why=page.why,
+        severity=_severity(outcome, savings, pricing),
+        savings=savings,
+        confidence=outcome.confidence,
+        evidence=outcome.evidence,
+        fix=Fix(page.fix, page.before, page.after, rule.doc) if outcome.status == FAILED else None,
+        reason=reason,
+    )
+
+
+def _too_little(savings: Savings, pricing: Pricing) -> bool:
+    if savings.method != COUNTERFACTUAL or not pricing.step_ms:
+        return False
+    return (savings.low + savings.high) / 2 < PRICED_FROM_SHARE * pricing.step_ms
+
+
+def _priced(price: Price | None, pricing: Pricing) -> tuple[Savings | None, str]:
+    if price is None:
+        return None, ""
+    try:
+        return pricing.savings(price)
+    except Exception as error:  # a replay that breaks must not take the finding with it
+        return None, f"it could not be priced: the replay met {type(error).__name__}: {error}"
+
+
+def _severity(outcome: Outcome, savings: Savings | None, pricing: Pricing) -> float:
+    if outcome.status != FAILED:
+        return 0.0
+    if savings is None or not pricing.step_ms or savings.method == MEASURED:
+        return outcome.share
+    return min((savings.low + savings.high) / 2 / pricing.step_ms, 1.0)

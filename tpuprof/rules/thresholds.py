@@ -1,0 +1,91 @@
+"""Every threshold of the rules: a named constant with its unit, the reason for it, and where it comes from."""
+
+from __future__ import annotations
+
+# Share of step time at stake from which a rule fails. Removing less gains no more than runs differ by anyway; it is
+# the share from which the verdict names a part (model/verdict.py), so rules and verdict agree.
+FAILS_FROM_SHARE = 0.10
+
+# Share of the mean step that a replay must gain for the finding to stay failed: half of the above, since the share at
+# stake and what a fix gains of it differ where something else then holds the step up.
+PRICED_FROM_SHARE = 0.05
+
+# A broad rule's severity counts this much in the ranking (ratio): a specific rule that explains half of what the
+# broad one does says more of what to do.
+BROAD_RANKS_AT = 0.5
+
+# Share of tracing in a typical step, and how much of it is exposed. The upstream project's own wish is a warning when
+# tracing comes near the step time (AI-Hypercomputer/torchprime issue 149).
+TRACING_FROM_SHARE = FAILS_FROM_SHARE
+
+# Share of exposed tracing that scan's own retracing must make up for scan's cache to be the thing to fix.
+SCAN_RETRACE_FROM_SHARE = FAILS_FROM_SHARE
+
+# Times a step that a scan's body is traced from which its cache is off (a step): with the cache on it is never.
+SCAN_RETRACES_FROM = 0.5
+
+# Layers of the same program from which folding them with scan_layers is worth a finding. Below it, the overhead of
+# scan itself (stacking parameters, one loop) eats what is saved.
+UNROLLED_FROM_LAYERS = 4
+
+# torch_xla up to this version (major, minor) was published with both C++ ABIs; its 2.6 release notes report about
+# 20 % better goodput with the C++11 ABI for tracing-bound models.
+LAST_WITH_OLD_ABI = (2, 6)
+CXX11_ABI_GAIN = 0.20
+
+# Graphs a step from which a step is cut more often than once (graphs). One is the loss, backward pass and optimizer.
+GRAPH_CUTS_FROM = 2
+
+# Graph cuts that compiled before training was steady, in sum (s), from which start-up is worth a finding: the time an
+# edit-and-run cycle starts to hurt. PyTorch/XLA's own metrics analysis warns of a single compile from 300 s on.
+SLOW_COMPILE_FROM_SECONDS = 20.0
+# Steps over which start-up is spread to compare it with what a step loses (steps): short runs, in which starting
+# matters most, last about that long.
+STARTUP_SPREAD_OVER_STEPS = 1000
+# Share of compiles that a working persistent cache answers (hits over lookups).
+CACHE_HITS_FROM_SHARE = 0.5
+
+# Times an op falls back to the host in a step from which it counts (calls a step): below it, it is not in every step.
+FALLBACKS_FROM = 0.5
+
+# Share of steps that hold a blocking read for reads to be the run's rhythm; the verdict uses the same.
+READS_IN_STEPS_SHARE = 0.5
+
+# Share of a copy's own time that is exposed from which offloading does not overlap. Half hidden is what a schedule
+# with one layer's compute to hide behind reaches at worst.
+OFFLOAD_EXPOSED_SHARE = 0.5
+
+# Peak HBM as a share of capacity. From the first on the next larger batch will not fit and XLA starts to
+# rematerialise; below the second, tensors offloaded to the host would fit.
+HBM_PRESSURE_FROM_SHARE = 0.90
+HBM_TO_SPARE_BELOW_SHARE = 0.70
+
+# Share of device self time, for one family of ops, from which it is worth a finding.
+OPS_FROM_SHARE = FAILS_FROM_SHARE
+
+# Padding of a matrix dimension to the chip's tile, as a share of the padded size, from which it is waste worth
+# naming: the vector unit's lanes are 128 wide, its sublanes 8 (Cloud TPU performance guide).
+LANES = 128
+SUBLANES = 8
+PADDING_FROM_SHARE = 0.20
+
+# Model FLOP/s over the chip's peak. Published training runs of decoder models on TPU reach 40 to 60 %.
+LOW_MXU_BELOW = 0.30
+# Bytes per second over the chip's peak from which memory is what limits.
+BANDWIDTH_BOUND_FROM = 0.70
+
+# A host whose own work takes longer than the median host's by this share of the step holds the others up.
+STRAGGLER_FROM_SHARE = 0.05
+STRAGGLER_MIN_HOSTS = 2
+
+# Excess of the slow steps over typical ones, as a share of all step time.
+UNEVEN_FROM_SHARE = FAILS_FROM_SHARE
+# Fewer steps than this tell nothing of a rhythm (steps).
+UNEVEN_MIN_STEPS = 4
+
+# Graphs handed over and built anew without change in every step, with tracing exposed, for torch.compile to help:
+# below this share of the step there is nothing to gain.
+TORCH_COMPILE_FROM_SHARE = 0.30
+
+# Share of device busy time from which the run is device-bound; the verdict uses the same.
+DEVICE_BOUND_FROM_SHARE = 0.90

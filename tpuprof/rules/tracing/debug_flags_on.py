@@ -1,0 +1,92 @@
+"""A debugging flag slows every step.
+
+## What it detects
+
+Variables that make torch_xla collect Python frames at every op, or analyse and print at every step: XLA_IR_DEBUG,
+XLA_HLO_DEBUG, PT_XLA_DEBUG, PT_XLA_DEBUG_LEVEL, XLA_SAVE_TENSORS_FILE, XLA_DYNAMO_DEBUG.
+
+## Why it costs time
+
+Frames collected at every op make tracing about half as slow again or worse; dumping graphs writes each of them to
+disk in every step.
+
+## Evidence
+
+The flags, and the wall time of steps with IR debugging on and off: tpuprof turns it off for the steps it captures.
+
+## How to fix
+
+Unset the flags for production runs. tpuprof turns IR debugging on by itself while graphs are compiled.
+
+Before:
+
+    XLA_IR_DEBUG=1 XLA_HLO_DEBUG=1 python train.py
+
+After:
+
+    python train.py
+
+## Limits and false positives
+
+Only IR debugging is measured; the other flags have no price. Steps before the capture may differ for other reasons.
+
+## References
+
+- https://github.com/pytorch/xla/issues/8216
+- https://docs.pytorch.org/xla/release/r2.9/learn/troubleshoot.html
+"""
+
+from __future__ import annotations
+
+import statistics
+
+from tpuprof.report.schema import Evidence, Savings
+from tpuprof.rules.base import STABLE, Outcome, Price, failed, passed, rule
+from tpuprof.rules.thresholds import FAILS_FROM_SHARE
+from tpuprof.signals import Signals
+
+IR_DEBUG = ("XLA_IR_DEBUG", "XLA_HLO_DEBUG")
+OTHERS = ("PT_XLA_DEBUG", "PT_XLA_DEBUG_LEVEL", "XLA_SAVE_TENSORS_FILE", "XLA_DYNAMO_DEBUG")
+_OFF = ("", "0", "false", "False")
+
+
+@rule(good="No debugging flag is on", bad="A debugging flag slows every step", status=STABLE)
+def check(signals: Signals) -> Outcome:
+    """Fail where IR debugging costs enough of a step, or where another flag is on that cannot be priced."""
+    by_user = (signals.info.get("capture") or {}).get("ir_debug_by_user")
+    others = [name for name in OTHERS if signals.variables.get(name, "") not in _OFF]
+    evidence = [Evidence(f"{name}={signals.variables[name]}") for name in others]
+    if not by_user:
+        return _unpriced(others, evidence) if others else passed()
+    with_debug, without = _medians(signals)
+    evidence += [
+        Evidence("IR debugging was on before tpuprof touched it (XLA_IR_DEBUG)"),
+        Evidence("median step with IR debugging on, before the capture", with_debug, "ms"),
+        Evidence("median step with IR debugging off, captured", without, "ms"),
+    ]
+    if with_debug is None or without is None:
+        return _unpriced(["XLA_IR_DEBUG", *others], evidence)
+    saved = with_debug - without
+    if saved / with_debug < FAILS_FROM_SHARE:
+        return (
+            _unpriced(others, evidence)
+            if others
+            else passed(evidence, reason="IR debugging is on but hardly costs")
+        )
+    # The captured steps also carry the profiler's own work, so at least this much is saved.
+    savings = Savings(saved, saved, "measured")
+    return failed(saved / with_debug, evidence, price=Price(savings=savings), confidence="high")
+
+
+def _unpriced(names: list[str], evidence: list[Evidence]) -> Outcome:
+    title = f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} on"
+    return failed(0.0, evidence, title=title, reason="it cannot be priced: no step ran without it")
+
+
+def _medians(signals: Signals) -> tuple[float | None, float | None]:
+    """Median wall time (ms) of steps before the capture, and of captured ones, those that compiled left out."""
+    quiet = [record for record in signals.records if not record.compiles]
+    return tuple(  # type: ignore[return-value]  # two of them
+        statistics.median(rows) / 1e6 if rows else None
+        for rows in ([r.wall_ns for r in quiet if not r.captured], [r.wall_ns for r in quiet if r.captured])
+    )

@@ -1,0 +1,80 @@
+"""A step is cut into several graphs.
+
+## What it detects
+
+More than one graph handed to the device in a typical step: extra `torch_xla.sync()` or `mark_step`, values read in
+the middle of a step, or ops without a lowering.
+
+## Why it costs time
+
+Each cut collects all live tensors, walks and hashes its graph and hands it over on its own; the compiler cannot fuse
+or schedule across cuts, and every tensor that crosses one goes through device memory.
+
+## Evidence
+
+Graphs a step by torch_xla's counters, and the time a step that the training thread spends cutting graphs.
+
+## How to fix
+
+Cut once a step, after optimizer.step(): keep values on the device and read them after the cut.
+
+Before:
+
+    for micro_batch in batch:
+        loss = model(micro_batch)
+        torch_xla.sync()
+
+After:
+
+    for micro_batch in batch:
+        loss = model(micro_batch)
+    torch_xla.sync()
+
+## Limits and false positives
+
+Cutting after each micro batch of a long gradient accumulation keeps programs small and may be wanted. The price knows
+the host's side of the cuts; what fusion across them gains on the device is not in it.
+
+## References
+
+- https://docs.pytorch.org/xla/release/r2.9/learn/pytorch-on-xla-devices.html
+- https://github.com/pytorch/xla/issues/3434
+"""
+
+from __future__ import annotations
+
+from tpuprof.report.schema import Evidence
+from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
+from tpuprof.rules.thresholds import FAILS_FROM_SHARE, GRAPH_CUTS_FROM
+from tpuprof.signals import Signals
+from tpuprof.simulate.change import Change
+
+CUT = "graph_cut"
+# How much of an extra cut's host time stays when cuts are joined (ratio): its ops are still walked and hashed.
+LEFT_AT_MOST = 0.5
+
+
+@rule(good="Each step is one graph", bad="A step is cut into several graphs")
+def check(signals: Signals) -> Outcome:
+    """Fail where the cuts beyond the first cost enough of a step."""
+    if signals.framework == "jax":
+        return not_applicable("JAX has no lazily built graph to cut")
+    graphs = signals.graphs_per_step
+    evidence = [Evidence("graphs handed over in a step (median)", graphs, "graphs")]
+    if graphs < GRAPH_CUTS_FROM:
+        return passed(evidence)
+    spent = signals.mark_ms.get(CUT, 0.0)
+    evidence.append(Evidence("time a step in cutting graphs", spent, "ms"))
+    share = spent * (1 - 1 / graphs) / signals.step_ms
+    if share < FAILS_FROM_SHARE:
+        return passed(
+            evidence, reason=f"{graphs:g} graphs a step, but cutting them takes too little to matter"
+        )
+    if signals.fallbacks:
+        return passed(evidence, reason="ops without a lowering cut the graph: see aten-fallback")
+    return failed(
+        share,
+        evidence,
+        title=f"A step is cut into {graphs:g} graphs",
+        price=counterfactual(Change(join_cuts=0.0), Change(join_cuts=LEFT_AT_MOST)),
+    )

@@ -1,0 +1,74 @@
+"""scan traces its body anew in every step.
+
+## What it detects
+
+`scan` or `scan_layers` that run AOTAutograd over their body in every step, because they were not told that the body is
+pure: `aot_forward` and `aot_backward` are in each step of the trace.
+
+## Why it costs time
+
+Tracing one layer through AOTAutograd takes tens to hundreds of milliseconds of Python, many times what a step of
+plain tracing takes. With a pure body it is done once and its result kept.
+
+## Evidence
+
+How often a step the body is traced, and the time a step spent in scan's own tracing.
+
+## How to fix
+
+Tell scan that the body is pure, if it is: no side effects, and no state but its arguments.
+
+Before:
+
+    x = scan_layers(self.layers, x)
+
+After:
+
+    x = scan_layers(self.layers, x, is_layer_pure=True)
+
+## Limits and false positives
+
+A body with dropout or other random numbers is not pure: caching it repeats the same numbers. A capture not made by
+tpuprof shows how often the body is traced but only a part of the time that takes: the price is then a wide range.
+
+## References
+
+- https://github.com/pytorch/xla/issues/8632
+- https://docs.pytorch.org/xla/release/r2.9/perf/scan.html
+"""
+
+from __future__ import annotations
+
+from tpuprof.model import attribution as part
+from tpuprof.report.schema import Evidence
+from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, not_applicable, passed, rule
+from tpuprof.rules.thresholds import SCAN_RETRACE_FROM_SHARE, SCAN_RETRACES_FROM
+from tpuprof.signals import Signals
+from tpuprof.simulate.change import Change
+
+RETRACE = "scan_retrace"
+CALL = "scan_trace"
+# How much of all tracing is left once scan's cache is on (ratio), where the capture does not time scan's own part.
+LEFT_WHERE_UNTIMED = 0.3
+
+
+@rule(good="scan traces its body once", bad="scan traces its body anew in every step", status=STABLE)
+def check(signals: Signals) -> Outcome:
+    """Fail where the body is traced in at least every other step and that is worth naming."""
+    traced = signals.mark_count.get(RETRACE, 0.0)
+    called = signals.mark_count.get(CALL, 0.0)
+    if not traced and not called:
+        return not_applicable("no scan ran in the captured steps")
+    evidence = [Evidence("traces of a scan's body a step", traced, "a step")]
+    if traced < SCAN_RETRACES_FROM:
+        return passed(evidence)
+    exposed = signals.typical_parts.get(part.TRACING, 0.0) / signals.typical_ms
+    if not called:
+        price = counterfactual(Change(host={part.TRACING: LEFT_WHERE_UNTIMED}), Change(marks={RETRACE: 0.0}))
+        return failed(exposed, evidence, price=price, confidence="low")
+    spent = signals.mark_ms[CALL]
+    evidence.append(Evidence("time a step in scan's own tracing", spent, "ms"))
+    share = min(spent / signals.step_ms, exposed)
+    if share < SCAN_RETRACE_FROM_SHARE:
+        return passed(evidence, reason="retracing is hidden behind device work, or too short to matter")
+    return failed(share, evidence, price=counterfactual(Change(marks={CALL: 0.0})), confidence="high")

@@ -1,0 +1,94 @@
+"""The device waits while the host builds the next graph.
+
+## What it detects
+
+Steps in which the device idles for at least a tenth of the time while the training thread traces: Python, the
+dispatcher, the walk over the graph and its hash.
+
+## Why it costs time
+
+PyTorch/XLA builds the graph of every step anew. While that takes less time than the device needs for the step before,
+it is hidden; what is longer leaves the device idle.
+
+## Evidence
+
+Tracing in a typical step (one up to 1.25 times the median), of it what runs behind device work and costs nothing, and
+the device's idle time.
+
+## How to fix
+
+Trace less per step: wrap pure layers with assume_pure, fold repeated layers with scan_layers(is_layer_pure=True), move
+Python that builds no graph out of the step, or give the device more work per step (a larger batch).
+
+Before:
+
+    for layer in self.layers:
+        x = layer(x)
+
+After:
+
+    from torch_xla.experimental.scan_layers import scan_layers
+
+    x = scan_layers(self.layers, x, is_layer_pure=True)
+
+## Limits and false positives
+
+Python time of the training thread that no event explains counts as tracing, so slow Python of another kind (logging,
+metrics) is counted too; annotate it with tpuprof.annotate to tell them apart. The price assumes that between half and
+nine tenths of tracing can go, which depends on the fix.
+
+## References
+
+- https://github.com/pytorch/xla/issues/5280
+- https://github.com/pytorch/xla/pull/8962
+- https://github.com/AI-Hypercomputer/torchprime/issues/149
+"""
+
+from __future__ import annotations
+
+from tpuprof.model import attribution as part
+from tpuprof.report.schema import Evidence
+from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, not_applicable, passed, rule
+from tpuprof.rules.thresholds import TRACING_FROM_SHARE
+from tpuprof.signals import Signals
+from tpuprof.simulate.change import Change
+from tpuprof.units import format_share
+
+# How much of tracing is left after the fix (ratio): assume_pure and a cached scan leave the argument handling and the
+# walk over a smaller graph; a larger batch leaves it all but hides more.
+LEFT_AT_LEAST = 0.1
+LEFT_AT_MOST = 0.5
+
+
+@rule(
+    good="Tracing keeps up with the device",
+    bad="The device waits while the host traces",
+    status=STABLE,
+    broad=True,
+)
+def check(signals: Signals) -> Outcome:
+    """Fail where exposed tracing reaches its threshold in typical steps and no read forces the turns."""
+    if signals.framework == "jax":
+        return not_applicable("JAX traces a function once, not in every step")
+    tracing = signals.typical_parts.get(part.TRACING, 0.0)
+    share = tracing * len(signals.typical_steps) / len(signals.steps) / signals.step_ms
+    evidence = [
+        Evidence("tracing a typical step that leaves the device idle", tracing, "ms"),
+        Evidence("tracing a step hidden behind device work", signals.tracing_hidden_ms, "ms"),
+        Evidence("device idle in a typical step", signals.typical_device_idle_ms, "ms"),
+    ]
+    if share < TRACING_FROM_SHARE:
+        return passed(evidence)
+    if signals.bound == "sync":
+        return passed(
+            evidence,
+            reason="a device-to-host read makes host and device take turns: without it, tracing hides",
+        )
+    return failed(
+        share,
+        evidence,
+        title=f"The device waits {format_share(share)} of each step while the host traces",
+        price=counterfactual(
+            Change(host={part.TRACING: LEFT_AT_LEAST}), Change(host={part.TRACING: LEFT_AT_MOST})
+        ),
+    )

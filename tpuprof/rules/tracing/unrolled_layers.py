@@ -1,0 +1,87 @@
+"""The same layer stands many times in the program.
+
+## What it detects
+
+Layers that repeat in the compiled program without a loop: the Python loop over them was unrolled into the graph.
+
+## Why it costs time
+
+Each copy is traced in every step and compiled on its own. One layer in a scan is traced once, and the program stays
+as small as one layer, so that it also compiles faster.
+
+## Evidence
+
+How many copies of which block the program holds, and the exposed tracing of a typical step.
+
+## How to fix
+
+Fold the layers with scan_layers, and tell it that they are pure, if they are.
+
+Before:
+
+    for layer in self.layers:
+        x = layer(x)
+
+After:
+
+    from torch_xla.experimental.scan_layers import scan_layers
+
+    x = scan_layers(self.layers, x, is_layer_pure=True)
+
+## Limits and false positives
+
+scan and Pallas kernels (flash_attention) do not go together in torch_xla 2.9: a model that needs both keeps its loop.
+scan stacks the layers' parameters, which costs device time the price does not know. All layers must be alike.
+
+## References
+
+- https://docs.pytorch.org/xla/release/r2.9/perf/scan.html
+- https://github.com/pytorch/xla/issues/8632
+"""
+
+from __future__ import annotations
+
+from tpuprof.model import attribution as part
+from tpuprof.report.schema import Evidence
+from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
+from tpuprof.rules.thresholds import TRACING_FROM_SHARE, UNROLLED_FROM_LAYERS
+from tpuprof.signals import Signals
+from tpuprof.simulate.change import Change
+
+UNROLLED = "unrolled"
+# Of the layers' tracing, how much a cached scan leaves: its own handling of parameters, as layers' worth (layers).
+SCAN_COSTS_LAYERS = 2
+# Share of tracing that is outside the layers: loss, embedding, optimizer.
+OUTSIDE_LAYERS = 0.3
+
+
+@rule(good="Repeated layers are folded", bad="scan_layers would fold repeated layers")
+def check(signals: Signals) -> Outcome:
+    """Fail where enough copies of a block are traced in every step and tracing is exposed."""
+    rows = [row for row in signals.loops if row.kind == UNROLLED and row.trip_count]
+    if not rows:
+        return not_applicable("no block repeats in the programs of this capture")
+    row = max(rows, key=lambda each: each.trip_count or 0)
+    count = row.trip_count or 0
+    share = signals.typical_parts.get(part.TRACING, 0.0) / signals.typical_ms
+    evidence = [
+        Evidence(
+            f"copies of {row.name or 'one block'} in {row.module or 'a program'}",
+            count,
+            "copies",
+            source=row.source,
+        ),
+        Evidence("exposed tracing a typical step", share * signals.typical_ms, "ms"),
+    ]
+    if count < UNROLLED_FROM_LAYERS or share < TRACING_FROM_SHARE:
+        return passed(evidence)
+    folded = min(SCAN_COSTS_LAYERS / count, 1.0)
+    return failed(
+        share * (1 - OUTSIDE_LAYERS) * (1 - folded),
+        evidence,
+        title=f"scan_layers would fold {count} layers",
+        price=counterfactual(
+            Change(host={part.TRACING: folded}),
+            Change(host={part.TRACING: OUTSIDE_LAYERS + (1 - OUTSIDE_LAYERS) * folded}),
+        ),
+    )

@@ -1,0 +1,63 @@
+"""A Python loop of the same steps stands unrolled in the program.
+
+## What it detects
+
+Blocks that repeat in a program without a loop and are not layers with parameters of their own: an iterative solver, a
+decoding loop.
+
+## Why it costs time
+
+Each pass is traced and compiled on its own. As a while loop the program holds the body once.
+
+## Evidence
+
+How many copies of which block the program holds.
+
+## How to fix
+
+Use scan (with is_fn_pure=True) or while_loop of torch_xla.experimental for the loop.
+
+Before:
+
+    for _ in range(iterations):
+        x = refine(x)
+
+After:
+
+    from torch_xla.experimental.scan import scan
+
+    x, _ = scan(lambda x, _: (refine(x), _), x, xs, is_fn_pure=True)
+
+## Limits and false positives
+
+A while loop keeps XLA from fusing across passes; short loops are faster unrolled. Layers of a model are the business
+of unrolled-layers. Advice only: it never fails.
+
+## References
+
+- https://docs.pytorch.org/xla/release/r2.9/features/scan.html
+"""
+
+from __future__ import annotations
+
+from tpuprof.report.schema import Evidence
+from tpuprof.rules.base import Outcome, not_applicable, passed, rule
+from tpuprof.rules.thresholds import UNROLLED_FROM_LAYERS
+from tpuprof.signals import Signals
+
+UNROLLED = "unrolled"
+
+
+@rule(good="No loop is worth folding", bad="A loop stands unrolled in the program")
+def check(signals: Signals) -> Outcome:
+    """Say which repeated blocks a loop would fold; it is advice, so it never fails."""
+    rows = [
+        row for row in signals.loops if row.kind == UNROLLED and (row.trip_count or 0) >= UNROLLED_FROM_LAYERS
+    ]
+    if not rows:
+        return not_applicable("no block repeats in the programs of this capture")
+    evidence = [
+        Evidence(f"copies of {row.name or 'one block'}", row.trip_count, "copies", source=row.source)
+        for row in rows
+    ]
+    return passed(evidence, title="Repeated blocks could be a while loop or a scan")

@@ -1,0 +1,33 @@
+"""What the rules on copies and collectives share: their evidence, and their part of all exposed time."""
+
+from __future__ import annotations
+
+from tpuprof.report.schema import Evidence, TransferRow
+
+# Transfers listed as evidence (rows).
+SHOWN = 8
+
+
+def transfer_evidence(rows: list[TransferRow]) -> list[Evidence]:
+    """The transfers that are most exposed, with rate and bytes where the trace tells them."""
+    return [
+        Evidence(_text(row), row.exposed_ms_per_step, "ms a step exposed", source=row.source)
+        for row in rows[:SHOWN]
+    ]
+
+
+def exposed_share(rows: list[TransferRow], of: list[TransferRow]) -> float:
+    """How much of the exposed time of all these transfers the rows make up (share)."""
+    total = sum(row.exposed_ms_per_step for row in of)
+    return sum(row.exposed_ms_per_step for row in rows) / total if total else 0.0
+
+
+def _text(row: TransferRow) -> str:
+    parts = [f"{row.name} ({row.kind})"]
+    if row.bytes:
+        parts.append(f"{row.bytes:,} bytes")
+    if row.gb_per_s is not None:
+        parts.append(f"{row.gb_per_s:.1f} GB/s")
+    if row.hidden_ms_per_step is not None:
+        parts.append(f"{row.hidden_ms_per_step:.3g} ms a step hidden")
+    return ", ".join(parts)

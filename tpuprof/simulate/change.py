@@ -1,0 +1,49 @@
+"""What a replay of a trace leaves out: the counterfactual behind a price."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is different in a replay. Factors (0 to 1) say how much of a time is left; 1 is left out.
+
+    `host` is by kind of host time (a part of the breakdown, or `device_wait`), `marks` by mark of the vocabulary,
+    `device` by part of the breakdown that the device itself makes up. `unblock` lets the host run past reads and
+    the waits they bring, but not past the waits of graph cuts. `join_cuts` keeps that share of every graph cut of a
+    step but the longest, and lets the host run past all waits. `steps` limits the replay to those rows of the steps.
+    """
+
+    host: Mapping[str, float] = field(default_factory=dict)
+    marks: Mapping[str, float] = field(default_factory=dict)
+    device: Mapping[str, float] = field(default_factory=dict)
+    unblock: bool = False
+    join_cuts: float | None = None
+    steps: frozenset[int] | None = None
+
+    def and_also(self, other: Change) -> Change:
+        """Both changes at once: where both touch the same time, the one that leaves less of it holds."""
+        return Change(
+            host=_least(self.host, other.host),
+            marks=_least(self.marks, other.marks),
+            device=_least(self.device, other.device),
+            unblock=self.unblock or other.unblock,
+            join_cuts=_less(self.join_cuts, other.join_cuts),
+            steps=_both(self.steps, other.steps),
+        )
+
+
+def _least(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:
+    return {name: min(one.get(name, 1.0), other.get(name, 1.0)) for name in {**one, **other}}
+
+
+def _less(one: float | None, other: float | None) -> float | None:
+    return min((each for each in (one, other) if each is not None), default=None)
+
+
+def _both(one: frozenset[int] | None, other: frozenset[int] | None) -> frozenset[int] | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return one & other or one

@@ -1,0 +1,224 @@
+"""A host's trace as the simulator replays it: stretches of host time, and pieces of device work with their launch.
+
+All times are int64 ps from the run's origin.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tpuprof.model import attribution as part
+from tpuprof.model.device import DeviceActivity
+from tpuprof.model.host_activity import HostActivity
+from tpuprof.model.intervals import EMPTY, Bool, Int64, Spans, contains, covered, merge
+from tpuprof.model.op_kind import OpKind
+from tpuprof.model.steps import Steps
+from tpuprof.model.vocabulary import Activity
+
+DEVICE_WAIT = "device_wait"
+# Host time that no event explains and that is not tracing either.
+OTHER = "other"
+# Kinds of host time in which the host waits for device work rather than works. Time of JAX's host that nothing
+# explains is counted here: its waits leave no event, and it is replayed as a fixed time where no work ended in it.
+WAITS = (DEVICE_WAIT, part.HOST_SYNC, OTHER)
+# Kinds that end with a piece of work where one ended in them: handing over a program waits while the queue is full.
+BLOCKING = (*WAITS, part.DISPATCH)
+GRAPH_CUT = "graph_cut"
+
+_KIND = {
+    Activity.TRACING: part.TRACING,
+    Activity.INPUT_WAIT: part.INPUT_WAIT,
+    Activity.HOST_TO_DEVICE: part.HOST_TO_DEVICE,
+    Activity.DEVICE_TO_HOST_SYNC: part.HOST_SYNC,
+    Activity.DISPATCH: part.DISPATCH,
+    Activity.DEVICE_WAIT: DEVICE_WAIT,
+}
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A stretch of the training thread's time: its kind, the marks it lies in, the step's row, which graph cut.
+
+    `cut` numbers the graph cuts of the trace, -1 outside any.
+    """
+
+    start: int
+    end: int
+    kind: str
+    marks: frozenset[str]
+    step: int
+    cut: int
+
+
+@dataclass(frozen=True)
+class Work:
+    """A piece of device work: when it was launched and ran, and how much of it each device part takes (ps)."""
+
+    launch: int
+    start: int
+    end: int
+    parts: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """What is replayed: the host's stretches end to end over all steps, and the device's work in order.
+
+    Where only the device's programs mark the steps (`host_paced` is false), nothing tells which program the host
+    waits for; the stretches are then those in which the device idles. `locks` tells that a graph cut waits for all
+    work launched before it: torch_xla holds a lock on the device until a program is handed over, and the CPU client
+    hands it over by running it.
+    """
+
+    stretches: list[Stretch]
+    work: list[Work]
+    steps: int
+    wall_ps: int
+    host_paced: bool
+    locks: bool
+
+
+def read_timeline(
+    steps: Steps, devices: list[DeviceActivity], host: HostActivity, marks: dict[str, Spans]
+) -> Timeline:
+    """The timeline of one host and the busiest of its devices, over all its steps."""
+    device = max(devices, key=lambda each: each.busy.total) if devices else None
+    work = _work(device, host.dispatching, int(steps.start[0]), int(steps.end[-1])) if device else []
+    launches = np.array([each.launch for each in work], np.int64)
+    host_paced = host.driver is not None and "XLA Modules" not in steps.method
+    busy = EMPTY if host_paced or device is None else device.busy
+    return Timeline(
+        stretches=_stretches(steps, host, marks, launches, busy),
+        work=work,
+        steps=len(steps),
+        wall_ps=int(steps.wall_ps.sum()),
+        host_paced=host_paced,
+        locks=device is not None and device.type == "CPU",
+    )
+
+
+def _stretches(
+    steps: Steps, host: HostActivity, marks: dict[str, Spans], launches: Int64, without: Spans
+) -> list[Stretch]:
+    layers = _layers(host)
+    begin, end = int(steps.start[0]), int(steps.end[-1])
+    spans = [*(span for _, span in layers), *marks.values(), without]
+    points = np.concatenate([np.concatenate(span) for span in spans] + [launches, steps.start, steps.end])
+    points = np.unique(points[(points >= begin) & (points <= end)])
+    start = points[:-1]
+    kind = _first_layer(start, [span for _, span in layers])
+    inside = {name: contains(span, start) for name, span in marks.items()}
+    cut = _span_row(marks.get(GRAPH_CUT, EMPTY), start)
+    step = np.searchsorted(steps.start, start, "right") - 1
+    hidden = contains(without, start)
+    keep = _changes(kind, step, cut, np.isin(start, launches), hidden, *inside.values())
+    first = np.flatnonzero(keep)
+    bounds = [*start[first].tolist(), end]
+    names = [*(name for name, _ in layers), OTHER]
+    return [
+        Stretch(
+            start=bounds[position],
+            end=bounds[position + 1],
+            kind=names[kind[row]],
+            marks=frozenset(name for name, hit in inside.items() if hit[row]),
+            step=int(step[row]),
+            cut=int(cut[row]),
+        )
+        for position, row in enumerate(first.tolist())
+        if not hidden[row]
+    ]
+
+
+def _layers(host: HostActivity) -> list[tuple[str, Spans]]:
+    """Kinds of host time, the first that covers a moment names it."""
+    layers = [(part.COMPILE, merge(host.compiling, host.spans(Activity.COMPILE)))]
+    layers += [(part.USER_PREFIX + name, spans) for name, spans in sorted(host.user.items())]
+    return [*layers, *((name, host.spans(activity)) for activity, name in _KIND.items())]
+
+
+def _first_layer(times: Int64, spans: list[Spans]) -> Int64:
+    found = np.full(len(times), len(spans), np.int64)
+    for row in range(len(spans) - 1, -1, -1):
+        found[contains(spans[row], times)] = row
+    return found
+
+
+def _span_row(spans: Spans, times: Int64) -> Int64:
+    """Which span each time lies in, -1 for none."""
+    row = np.searchsorted(spans.start, times, "right") - 1
+    return np.where(contains(spans, times), row, -1)
+
+
+def _changes(*columns: Int64 | Bool) -> Bool:
+    """Where a stretch begins: any column differs from the row before; a launch always begins one."""
+    changed = np.ones(len(columns[0]), np.bool_)
+    if len(changed) > 1:
+        changed[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
+        changed |= columns[3].astype(np.bool_)
+    return changed
+
+
+def _work(device: DeviceActivity, dispatching: Spans, begin: int, end: int) -> list[Work]:
+    busy = device.busy
+    start, stop = busy.start, busy.end
+    if device.type != "CPU" and len(device.modules.start):
+        # Programs queue up without a gap between them: each is a piece of its own.
+        cuts = device.modules.start[contains(busy, device.modules.start)]
+        start = np.unique(np.concatenate((busy.start, cuts)))
+        stop = np.minimum(np.append(start[1:], np.iinfo(np.int64).max), busy.end[_rows(busy, start)])
+    launch = _launches(dispatching, start)
+    chosen, start, stop = _in_window(launch, start, stop, begin, end)
+    parts = _device_parts(device, start, stop)
+    return [
+        Work(
+            launched, begun, ended, {name: int(column[row]) for name, column in parts.items() if column[row]}
+        )
+        for row, (launched, begun, ended) in enumerate(
+            zip(launch[chosen].tolist(), start.tolist(), stop.tolist(), strict=True)
+        )
+    ]
+
+
+def _in_window(launch: Int64, start: Int64, stop: Int64, begin: int, end: int) -> tuple[Bool, Int64, Int64]:
+    """The work of the captured steps: what was launched in them, or what ran in them, whichever is more.
+
+    In a steady run both are the same. What runs on after the last step may be missing from the trace, and
+    before the first step there may have been none to run on.
+    """
+    ran = (stop > begin) & (start < end)
+    launched = (launch >= begin) & (launch < end)
+    inside_start, inside_stop = np.maximum(start[ran], begin), np.minimum(stop[ran], end)
+    if (stop - start)[launched].sum() > (inside_stop - inside_start).sum():
+        return launched, start[launched], stop[launched]
+    return ran, inside_start, inside_stop
+
+
+def _rows(spans: Spans, times: Int64) -> Int64:
+    return np.searchsorted(spans.start, times, "right") - 1
+
+
+def _launches(dispatching: Spans, start: Int64) -> Int64:
+    """When the host began to hand each piece over: the dispatch before it, no later than the piece's start."""
+    if not len(dispatching.start):
+        return start
+    row = np.searchsorted(dispatching.start, start, "right") - 1
+    return np.where(row >= 0, dispatching.start[np.maximum(row, 0)], start)
+
+
+def _device_parts(device: DeviceActivity, start: Int64, end: Int64) -> dict[str, Int64]:
+    kinds = device.by_kind
+    layers = (
+        (part.COMPUTE, kinds[OpKind.COMPUTE]),
+        (part.HOST_IO, kinds[OpKind.INFEED_OUTFEED]),
+        (part.OFFLOAD, kinds[OpKind.OFFLOAD]),
+        (part.COLLECTIVE, kinds[OpKind.COLLECTIVE]),
+    )
+    taken, before = EMPTY, np.zeros(len(start), np.int64)
+    parts: dict[str, Int64] = {}
+    for name, spans in layers:
+        taken = merge(taken, spans)
+        after = covered(taken, start, end)
+        parts[name], before = after - before, after
+    return {**parts, part.OTHER_DEVICE: end - start - before}
