@@ -20,13 +20,13 @@ RECOMPILE = str(SAMPLES / "recompile_shapes")
 FSDP = str(SAMPLES / "decoder_fsdpv2")
 CLAIMS = {
     "overview": "Compile-bound",
-    "findings": "No findings",
+    "findings": "to fix",
     "timeline": "Longest events of the window",
     "steps": "mostly Compiling",
     "compiles": "an input changed",
     "ops": "Device time",
     "transfers": "No op of this run communicates",
-    "memory": "Memory unavailable",
+    "memory": "Memory",
     "scan": "No loops",
     "hosts": "One host",
     "compare": "Compare with",
