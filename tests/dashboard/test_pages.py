@@ -186,3 +186,9 @@ def test_a_run_without_steps_says_what_to_do(tab, address, runs):
     open_page(tab, address, f"?run={runs['empty']}")
     assert "No steps to draw" in tab.inner_text("#page")
     assert "unavailable" in tab.inner_text("#page")
+
+
+def test_ticked_findings_are_priced_together(tab, address):
+    open_page(tab, address, f"?page=findings&run={RECOMPILE}")
+    tab.get_by_role("checkbox").first.check()
+    tab.wait_for_selector("#what-if-result:has-text('would take')")
