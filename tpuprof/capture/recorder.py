@@ -65,6 +65,7 @@ class Recorder:
         # Of several training threads in one process, the one that cuts a graph first is followed.
         self._thread: int | None = None
         self._span: Span | None = None
+        self._cut: Span | None = None
         self._number = 0
         self._began = (time.time_ns(), time.perf_counter_ns())
         self._compiles = self.telemetry.compiles_so_far()
@@ -76,7 +77,7 @@ class Recorder:
         STATE.armed = True
         STATE.listeners.append(self.marked_step)
         sync_guard.install()
-        sync_guard.observe(self.telemetry.before_cut, self._after_cut)
+        sync_guard.observe(self._before_cut, self._after_cut)
         if self._ir_debug:
             self.notes += self._ir_debug.on()
         self._graphs_run = self.telemetry.graphs_run_so_far()
@@ -138,7 +139,16 @@ class Recorder:
         if self.controller.phase is Phase.CAPTURING:
             self._open_step()
 
+    def _before_cut(self) -> None:
+        self.telemetry.before_cut()
+        if self.controller.phase is Phase.CAPTURING:
+            self._cut = open_span(
+                "tpuprof.graph_cut", "graph_cut", call="sync", source=host_events.user_line()
+            )
+
     def _after_cut(self) -> None:
+        close_span(self._cut)
+        self._cut = None
         self._thread = self._thread or threading.get_ident()
         if threading.get_ident() != self._thread:
             return
@@ -189,7 +199,7 @@ class Recorder:
         self._fallbacks.stop()
         if self.marked_step in STATE.listeners:
             STATE.listeners.remove(self.marked_step)
-        sync_guard.stop_observing(self.telemetry.before_cut, self._after_cut)
+        sync_guard.stop_observing(self._before_cut, self._after_cut)
         if self._ir_debug:
             self._ir_debug.restore()
 

@@ -43,6 +43,7 @@ def fact_lines(report: Report) -> list[tuple[str, str]]:
         ("Uneven steps", lambda each: [_outlier(row) for row in each.steadiness.outliers[:SHOWN]]),
         ("Drift", _drift),
         ("CPU fallbacks", _fallbacks),
+        ("Graph cuts", _graph_cuts),
         ("Compilation cache", _cache),
     ]
     return [(subject, line) for subject, make in makers for line in make(report)]
@@ -143,8 +144,19 @@ def _fallbacks(report: Report) -> list[str]:
     return [
         each.op
         + (f", {each.per_step:g} times a step" if each.per_step is not None else "")
+        + (f", {format_ms(each.ms_per_step)} a step fetching its inputs" if each.ms_per_step else "")
         + (f", at {each.source}" if each.source else "")
         for each in rows
+    ]
+
+
+def _graph_cuts(report: Report) -> list[str]:
+    rows = report.graph_cuts
+    if sum(each.per_step for each in rows) <= 1:
+        return []
+    return [
+        f"{each.per_step:g} graphs a step by {each.call}" + (f" at {each.source}" if each.source else "")
+        for each in rows[:SHOWN]
     ]
 
 
