@@ -50,9 +50,8 @@ def headline(report: Report) -> str:
 
 
 def failed_findings(report: Report) -> list[Finding]:
-    """Findings of faults, most step time at stake first."""
-    failed = [each for each in report.findings if each.status == _FAILED]
-    return sorted(failed, key=lambda each: -each.severity)
+    """Findings of faults, as the report ranks them: by what their fix would save."""
+    return [each for each in report.findings if each.status == _FAILED]
 
 
 def other_findings(report: Report) -> list[tuple[str, list[Finding]]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tpuprof.report import content
 from tpuprof.report.text import printable, printable_lines
+from tpuprof.report.text_facts import fact_lines
 from tpuprof.units import format_bytes, format_ms, format_share
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ def _render(report: Report, rows: int) -> str:
         parts.append(f"> **{content.PREDICTED}**")
     parts.append(plain(content.headline(report)))
     parts += _breakdown(report, limit)
+    parts += _why(report, limit)
     parts += _findings(report, rows, limit)
     parts += _compiles(report, rows, limit)
     parts += _ops(report, rows, limit)
@@ -109,6 +111,11 @@ def _breakdown(report: Report, limit: int) -> list[str]:
     if not rows:
         return []
     return ["#### Where a step's time goes", table(("part", "share:", "a step:", "what it is"), rows)]
+
+
+def _why(report: Report, limit: int) -> list[str]:
+    rows = [(subject, plain(line, 4 * limit)) for subject, line in fact_lines(report)]
+    return ["#### Why", table(("", ""), rows)] if rows else []
 
 
 def _findings(report: Report, rows: int, limit: int) -> list[str]:
