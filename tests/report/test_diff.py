@@ -199,3 +199,13 @@ def test_a_script_and_its_cured_twin(samples):
     assert comparison.compiles.base == 1
     assert comparison.compiles.candidate == 0
     assert comparison.compiles.outcome is Outcome.BETTER
+
+
+def test_a_real_run_and_its_cured_twin(samples):
+    """The samples with and without a changing shape: the finding that went, and the compile time with it."""
+    found = diff(analyse_run(samples / "recompile_shapes"), analyse_run(samples / "decoder_loop"))
+    assert [each.rule for each in found.findings if each.what == "fixed"] == ["recompiles-shape"]
+    assert found.outcome == Outcome.BETTER
+    compiled = next(each.change for each in found.parts if each.name == "compile")
+    assert compiled.candidate == 0
+    assert compiled.low < compiled.delta < -100
