@@ -238,9 +238,8 @@ def write_page() -> None:
         else "No saving is known well enough yet to compare a prediction with."
     )
     machines = sorted({result.machine for result in results})
-    PAGE.write_text(
-        "\n".join([head, "", *rows, "", summary, "", f"Machine: {'; '.join(machines)}."]) + "\n", "utf-8"
-    )
+    named = ["", f"Machine: {'; '.join(machines)}."] if machines else []
+    PAGE.write_text("\n".join([head, "", *rows, "", summary, *named]) + "\n", "utf-8")
 
 
 def _row(result: Result) -> str:

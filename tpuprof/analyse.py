@@ -34,7 +34,7 @@ from tpuprof.rows.compiles import compile_rows
 from tpuprof.rows.compute import compute_section
 from tpuprof.rows.hosts import hosts_section
 from tpuprof.rows.memory import memory_section
-from tpuprof.rows.runtime import cache_section, fallback_rows
+from tpuprof.rows.runtime import cache_section, fallback_rows, graph_cut_rows
 from tpuprof.rows.scan import loop_rows
 from tpuprof.rows.steadiness import steadiness_section
 from tpuprof.rows.tracing import input_rows, tracing_section
@@ -98,6 +98,7 @@ def report_of(run: Run) -> Report:
         hosts=hosts_section(run.hosts),
         steadiness=steadiness_section(run.hosts),
         fallbacks=fallback_rows(run),
+        graph_cuts=graph_cut_rows(run),
         compilation_cache=cache_section(run),
         predicted=run.predicted,
     )

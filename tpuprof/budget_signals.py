@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tpuprof.report.fairness import flops_per_step
-
 if TYPE_CHECKING:
     from tpuprof.report.schema import Report
 
@@ -92,17 +90,10 @@ def _duty_cycle(report: Report) -> Reading:
 
 
 def _mfu(report: Report) -> Reading:
-    flops, peak = flops_per_step(report), report.environment.get("peak_flops_per_s")
-    if not report.breakdown:
-        return Reading(None, unavailable=_NO_STEPS)
-    if flops is None:
-        return Reading(None, unavailable="the profiler states no FLOPs of ops here (it does on TPU)")
-    if not peak:
-        return Reading(None, unavailable="the trace does not state the device's peak FLOP/s (it does on TPU)")
-    devices = max(int(report.environment.get("device_count") or 1), 1)
-    walls = [step.wall_ms for step in report.steps.per_step]
-    seconds = sum(walls) / len(walls) / 1e3
-    return Reading(flops / (seconds * float(peak) * devices))
+    if report.compute is None:
+        return Reading(None, unavailable="no device ops in the trace; capture with `tpuprof capture`")
+    reason = report.compute.mfu_note or "the trace does not tell FLOPs and the device's peak (it does on TPU)"
+    return Reading(report.compute.mfu, unavailable="" if report.compute.mfu is not None else reason)
 
 
 def _hbm(report: Report) -> Reading:
@@ -156,7 +147,7 @@ SIGNALS: dict[str, Signal] = {
         ),
         Signal("host_reads_per_step", "count", True, "device-to-host reads a step", _host_reads),
         Signal("duty_cycle", "share", False, "share of step time the device is busy", _duty_cycle),
-        Signal("mfu", "share", False, "FLOPs of the ops over what the devices could do", _mfu),
+        Signal("mfu", "share", False, "FLOPs of a step over what the devices could do in it", _mfu),
         Signal("hbm_peak", "bytes", True, "HBM in use at the peak, one device", _hbm),
         Signal("hbm_peak_share", "share", True, "the same over the device's HBM", _hbm_share),
     )

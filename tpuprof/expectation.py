@@ -37,8 +37,8 @@ class expect(ContextDecorator):  # noqa: N801  # used like a function
     `bool()`, `print`, `.cpu()`), from the first step on. `aten_fallbacks`: ops that ran on the CPU because
     torch_xla has none. `max_graphs_per_step`: graphs run in any one step after warm-up. None is not looked at.
 
-    A step ends where `tpuprof.step` says so, else at each `torch_xla.sync()` that ran a graph. Only this thread is
-    watched. Works on PJRT_DEVICE=CPU: what is counted here happens there as on TPU.
+    A step ends where `tpuprof.step` says so, else at each `torch_xla.sync()`; only steps that ran a graph count.
+    Only this thread is watched. Works on PJRT_DEVICE=CPU: what is counted here happens there as on TPU.
 
     Raises `ExpectationError` (an AssertionError) with causes and source lines; also where nothing could be
     counted, since no graph ran or no step came after warm-up. Raises `TpuprofError`: `usage` without any

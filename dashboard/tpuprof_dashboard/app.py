@@ -152,9 +152,9 @@ def _register_runs(app: dash.Dash, store: Store) -> None:
     @app.callback(
         Output("run", "data"), Input("watch", "n_intervals"), State("run", "data"), prevent_initial_call=True
     )
-    def watch(_ticks: int | None, known: list[str] | None) -> Any:
-        names = store.rescan()
-        return names if names != known else no_update
+    def watch(_ticks: int | None, known: list[dict[str, str]] | None) -> Any:
+        found = shell.choices(store.rescan())
+        return found if found != known else no_update
 
     @app.callback(
         Output("url", "search", allow_duplicate=True),
@@ -175,4 +175,4 @@ def _register_runs(app: dash.Dash, store: Store) -> None:
             alert = dmc.Alert(str(error), title="Not opened", color="red", withCloseButton=True, mb="md")
             return no_update, no_update, alert
         kept = {key: value for key, value in read_state(search).items() if key == "theme"}
-        return search_of(kept, run=name), store.names(), None
+        return search_of(kept, run=name), shell.choices(store.names()), None

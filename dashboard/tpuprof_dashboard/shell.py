@@ -11,6 +11,7 @@ from tpuprof_dashboard.components.layout import predicted_note
 from tpuprof_dashboard.pages.page import Page
 from tpuprof_dashboard.security import MAX_UPLOAD_BYTES
 from tpuprof_dashboard.state import State, page_search
+from tpuprof_dashboard.words import run_labels
 
 # How often a page asks whether its run has been read, and how often folders are looked at again (ms).
 POLL_MS = 500
@@ -52,7 +53,7 @@ def _header(names: list[str]) -> Any:
             dmc.Text("tpuprof", fw=700, size="lg", visibleFrom="sm"),
             dmc.Select(
                 id="run",
-                data=names,
+                data=choices(names),
                 allowDeselect=False,
                 w=360,
                 searchable=True,
@@ -79,6 +80,11 @@ def _header(names: list[str]) -> Any:
     return dmc.AppShellHeader(
         dmc.Group([left, right], h="100%", px="md", justify="space-between", wrap="nowrap")
     )
+
+
+def choices(names: list[str]) -> list[dict[str, str]]:
+    """The runs to choose from, by what tells them apart."""
+    return [{"value": name, "label": label} for name, label in run_labels(names).items()]
 
 
 def _main() -> Any:

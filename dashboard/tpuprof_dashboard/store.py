@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 # Reports kept (runs): a large one is some 20 MB.
 MAX_REPORTS = 16
-# Timelines kept (runs): one of three million events takes some 700 MB.
+# Timelines kept, and as many runs whose timeline may be asked for next (runs): one of three million events takes
+# some 700 MB as a timeline, 300 MB as a run.
 MAX_DETAILS = 2
 # Loads at a time: a small run need not wait for a large one.
 _LOADERS = 2
@@ -92,6 +93,8 @@ class Store:
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(_LOADERS, "tpuprof-load")
         self._reports, self._details = _Cache(MAX_REPORTS), _Cache(MAX_DETAILS)
+        # Runs that were read for their Report and whose timeline was not asked for yet.
+        self._runs = _Cache(MAX_DETAILS)
         self._running: dict[tuple[str, str], Future[None]] = {}
         self._failures: dict[tuple[str, str], tuple[Any, Failure]] = {}
         self._uploads: dict[str, Source] = {}
@@ -183,12 +186,17 @@ class Store:
     def _load_report(self, source: Source, mark: Any) -> None:
         from tpuprof.analyse import report_of
 
-        report = report_of(_read(source))
+        run = _read(source)
+        report = report_of(run)
         with self._lock:
+            self._runs.put(source.name, mark, run)
             self._reports.put(source.name, mark, report)
 
     def _load_details(self, source: Source, mark: Any) -> None:
-        run = _read(source)
+        with self._lock:
+            run = self._runs.get(source.name, mark)
+            self._runs.values.pop(source.name, None)
+        run = run or _read(source)
         details = Details(run, {each.name: _host_details(run, each) for each in run.hosts})
         with self._lock:
             self._details.put(source.name, mark, details)

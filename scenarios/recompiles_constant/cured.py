@@ -13,4 +13,4 @@ def step(number: int) -> None:
     train((distance >= width).float())
 
 
-run(step, steps=12)
+run(step, steps=8)

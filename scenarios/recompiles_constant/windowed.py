@@ -7,7 +7,7 @@ from common import Shape, decoder, tokens
 from tpuprof.demo.decoder import next_token_loss
 
 LENGTH = 64
-model = decoder(Shape(layers=2, width=64))
+model = decoder(Shape(layers=1, width=64))
 optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
 batch = tokens(16, LENGTH + 1)
 

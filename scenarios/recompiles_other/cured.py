@@ -20,4 +20,4 @@ def step(number: int) -> None:
     train(batch)
 
 
-run(step, steps=12)
+run(step, steps=8)

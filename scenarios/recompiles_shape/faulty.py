@@ -2,5 +2,5 @@
 
 from common import Shape, Trainer, decoder, run, tokens
 
-train = Trainer(decoder(Shape(layers=2, width=64)))
-run(lambda number: train(tokens(16, 41 + number)), steps=12)
+train = Trainer(decoder(Shape(layers=1, width=64)))
+run(lambda number: train(tokens(16, 41 + number)), steps=8)

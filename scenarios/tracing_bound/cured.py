@@ -12,5 +12,5 @@ def pure_layers(_layers, x):
 model = decoder(Shape(layers=10, width=32, heads=2), run_layers=pure_layers)
 stack = PureModule(torch.nn.Sequential(*model.layers))
 train = Trainer(model)
-batch = tokens(2, 17)
+batch = tokens(24, 33)
 run(lambda _: train(batch))

@@ -3,5 +3,5 @@
 from common import Shape, Trainer, decoder, run, tokens
 
 train = Trainer(decoder(Shape(layers=10, width=32, heads=2)))
-batch = tokens(2, 17)
+batch = tokens(24, 33)
 run(lambda _: train(batch))

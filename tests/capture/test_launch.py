@@ -238,3 +238,30 @@ def test_without_source_lines_captured_steps_trace_as_usual(tmp_path):
     assert steps_on[1] == steps_on[0] + 4
     assert run_info(tmp_path)["capture"]["source_lines"]
     assert any("--source-lines" in note for note in analyse_run(tmp_path / "run").warnings)
+
+
+CUTS = """
+indices = torch.arange(8, device=device)
+for index in range(int(sys.argv[1])):
+    tpuprof.step(index)
+    counts = torch.bincount(indices + 1)
+    loss = forward_backward() + counts.sum()
+    torch_xla.sync()  # first cut
+    optimizer.step()
+    torch_xla.sync()  # second cut
+"""
+
+
+def test_who_cuts_graphs_and_what_a_fallback_costs(tmp_path):
+    done = launch(tmp_path, CUTS, 20, options=["--steps", "4"])
+    assert done.returncode == 0, done.stderr
+    report = analyse_run(tmp_path / "run")
+    lines = (tmp_path / "train.py").read_text().splitlines()
+    planted = {1 + number for number, line in enumerate(lines) if line.endswith(" cut")}
+    syncs = [row for row in report.graph_cuts if row.call == "sync"]
+    assert {row.source for row in syncs} == {f"{tmp_path / 'train.py'}:{number}" for number in planted}
+    assert {row.per_step for row in syncs} == {1}
+    # The op on the CPU needs its input's value, so torch_xla cuts a graph for it, by nobody's line.
+    assert [(row.call, row.per_step) for row in report.graph_cuts if row.call != "sync"] == [("other", 1)]
+    (fallback,) = report.fallbacks
+    assert 0 < fallback.ms_per_step < report.steps.median_ms

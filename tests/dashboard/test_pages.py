@@ -20,13 +20,13 @@ RECOMPILE = str(SAMPLES / "recompile_shapes")
 FSDP = str(SAMPLES / "decoder_fsdpv2")
 CLAIMS = {
     "overview": "Compile-bound",
-    "findings": "No findings",
+    "findings": "to fix",
     "timeline": "Longest events of the window",
     "steps": "mostly Compiling",
     "compiles": "an input changed",
     "ops": "Device time",
     "transfers": "No op of this run communicates",
-    "memory": "Memory unavailable",
+    "memory": "Memory",
     "scan": "No loops",
     "hosts": "One host",
     "compare": "Compare with",
@@ -119,7 +119,7 @@ def test_the_menu_and_the_run_lead_elsewhere_and_back(tab, address):
     tab.go_back()
     tab.wait_for_selector("#verdict")
     tab.get_by_role("textbox", name="Run").click()
-    tab.get_by_role("option", name=FSDP).click()
+    tab.get_by_role("option", name="sample_traces/decoder_fsdpv2").click()
     tab.wait_for_selector("#verdict:has-text('Collective-bound')")
     assert "decoder_fsdpv2" in tab.url
 
@@ -186,3 +186,9 @@ def test_a_run_without_steps_says_what_to_do(tab, address, runs):
     open_page(tab, address, f"?run={runs['empty']}")
     assert "No steps to draw" in tab.inner_text("#page")
     assert "unavailable" in tab.inner_text("#page")
+
+
+def test_ticked_findings_are_priced_together(tab, address):
+    open_page(tab, address, f"?page=findings&run={RECOMPILE}")
+    tab.get_by_role("checkbox").first.check()
+    tab.wait_for_selector("#what-if-result:has-text('would take')")

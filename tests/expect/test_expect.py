@@ -171,6 +171,27 @@ facts(same=plain == watched)
 
 
 @pytest.mark.torch_xla
+def test_graphs_of_torch_compile_are_watched_and_not_touched(tmp_path):
+    pytest.importorskip("torch_xla")
+    code = """
+compiled = torch.compile(model, backend="openxla")
+try:
+    with tpuprof.expect(recompiles=0, device_to_host_syncs=0, max_graphs_per_step=1):
+        for index in range(6):
+            with torch.no_grad():
+                compiled(torch.ones(4, 8).to(device))
+            torch_xla.sync()
+    facts(problems=[])
+except tpuprof.ExpectationError as error:
+    facts(problems=error.problems)
+facts(breaks=len(torch._dynamo.utils.counters["graph_break"]))
+"""
+    found = scripts.facts(scripts.run(scripts.write(tmp_path / "t.py", code)))
+    assert found["breaks"] == 0
+    assert found["problems"] == []
+
+
+@pytest.mark.torch_xla
 def test_a_capture_may_run_inside(tmp_path):
     pytest.importorskip("torch_xla")
     code = """

@@ -109,7 +109,8 @@ def test_collectives(sample):
     layers: Counter[str] = Counter()
     seen = set()
     for row in rows:
-        if row["layer"] and row["weight"] not in seen and "norm" not in row["weight"]:
+        gathered = row["kind"] == "all-gather" and row["layer"] and "norm" not in row["weight"]
+        if gathered and row["weight"] not in seen:
             seen.add(row["weight"])
             layers[row["layer"]] += row["bytes"] // row["count"]
     assert layers == wanted.get("gathered_layer_bytes", {})
@@ -135,3 +136,21 @@ def test_xprof_reads_the_same_step_and_flops(sample, tmp_path):
     step_ms, flops = json.loads(done.stdout.splitlines()[-1])
     assert step_ms == pytest.approx(sample.info["preflight"]["predicted"]["step_ms"], abs=0.01)
     assert flops == sample.expected["flops"]["per_step"] * sample.expected["steps"]["count"]
+
+
+def test_gathers_and_scatters_belong_to_the_right_layers():
+    """FSDPv2 on v5e:2x2: every weight is gathered for its own layer, and gradients go back to their layer's."""
+    from tpuprof.analyse import analyse_run
+
+    rows = analyse_run(SAMPLES / "predicted_decoder_fsdpv2").collectives
+    gathers = [row for row in rows if row.kind == "all-gather"]
+    assert {row.role for row in gathers} == {"parameter_gather"}
+    # The script's model, from its own code: each block has four matrices, and the model an embedding and a head.
+    weights = {f"layers.{layer}.{name}.weight" for layer in range(2) for name in ("qkv", "out", "up", "down")}
+    assert {row.parameter for row in gathers} == weights | {"embed.weight", "head.weight"}
+    for row in gathers:
+        assert row.layer == (".".join(row.parameter.split(".")[:2]) if row.parameter in weights else "")
+    scatters = [row for row in rows if row.kind == "reduce-scatter"]
+    assert {row.role for row in scatters} == {"gradient_scatter"}
+    assert {row.direction for row in scatters} == {"backward"}
+    assert {row.layer for row in scatters} == {"layers.0", "layers.1", ""}

@@ -6,7 +6,9 @@ from tpuprof.report.schema import (
     AnnotationRow,
     Cause,
     CompileRow,
+    Compute,
     Evidence,
+    FallbackRow,
     Finding,
     Fix,
     HostReadRow,
@@ -53,7 +55,7 @@ def finding(rule="recompilation", status="failed", severity=0.31, **more):
             "Pad batches to a few fixed lengths.",
             "x = batch",
             "x = pad(batch, 128)",
-            "rules/recompilation.md",
+            "docs/rules/recompilation.md",
         ),
     }
     return Finding(rule=rule, status=status, severity=severity, **{**values, **more})
@@ -157,6 +159,8 @@ def report(walls=(10.0, 11.0, 10.5, 10.2), parts=None, compiles=(), findings=(),
         "sources": [],
         "warnings": ["host-a: 3 events were dropped"],
         "findings": list(findings),
+        "fallbacks": [FallbackRow("aten::nonzero", 2.0, "path-1/train.py:80")],
+        "compute": Compute(0.42, "", 4.59e14, 2.765e12, 1e9, 7.0, 0.0, 0.0, 0.0),
         "memory": Memory(11 * 2**30, 16 * 2**30, "buffer assignment", ""),
         "redactions": {"path": 4},
     }
@@ -200,6 +204,7 @@ def hostile():
         parts={"compute": 0.6, f"user:{HOSTILE}": 0.4},
         verdict=Verdict(HOSTILE, 0.3, HOSTILE),
         warnings=[HOSTILE],
+        fallbacks=[FallbackRow(HOSTILE, None, HOSTILE)],
         host_reads=[HostReadRow(HOSTILE, HOSTILE, 1, 1.0)],
         environment={
             **report().environment,

@@ -107,8 +107,10 @@ def test_unlike_runs_are_told_before_any_number():
 
 def test_another_batch_size_shows_in_the_work_of_a_step():
     base = report(100, 1)
-    ops = [dataclasses.replace(op, flops=op.flops * 2 if op.flops else None) for op in base.ops]
-    assert [each.what for each in diff(base, dataclasses.replace(base, ops=ops)).unlike] == ["work a step"]
+    twice = dataclasses.replace(base.compute, flops_per_step=2 * base.compute.flops_per_step)
+    assert [each.what for each in diff(base, dataclasses.replace(base, compute=twice)).unlike] == [
+        "work a step"
+    ]
 
 
 @pytest.mark.parametrize("change", [{"predicted": True}, {"steps": reports.report(()).steps}])
@@ -132,6 +134,20 @@ def test_ops_are_matched_across_programs_and_numbers():
     (row,) = diff(base, dataclasses.replace(base, ops=slower)).ops
     assert (row.op, row.where) == ("dot", "layers.0")
     assert row.candidate_ms == pytest.approx(3 * row.base_ms)
+
+
+def busy(made, share):
+    run = {**made.environment["run"], "capture": {"cpu_wait_share": share}}
+    return environment(made, run=run)
+
+
+@pytest.mark.parametrize(("share", "outcome"), [(0.09, Outcome.WORSE), (0.5, Outcome.SAME)])
+def test_a_busy_machine_explains_what_its_waiting_can_explain(share, outcome):
+    """Half the time waiting for a CPU doubles a step: 50 % more is then no change, 150 % more is."""
+    comparison = diff(report(100, 1), busy(report(150, 2), share))
+    assert comparison.outcome is outcome
+    assert ("busy machine" in comparison.sentence) == (outcome is Outcome.SAME)
+    assert diff(report(100, 1), busy(report(250, 2), share)).outcome is Outcome.WORSE
 
 
 def test_goldens():

@@ -32,7 +32,7 @@ def missing(_signals):
 
 
 def saves(ms):
-    return lambda _signals: failed(0.5, [Evidence("it")], price=Price(savings=Savings(ms, ms, "bound")))
+    return lambda _signals: failed(ms / 100, [Evidence("it")], price=Price(savings=Savings(ms, ms, "bound")))
 
 
 def statuses(*rules):

@@ -12,6 +12,7 @@ from typing import Any
 
 from tpuprof.capture import environment, run_folder
 from tpuprof.capture.backend import Backend
+from tpuprof.capture.contention import Contention
 from tpuprof.capture.controller import Controller, Phase, Plan
 from tpuprof.capture.fallbacks import FallbackFinder
 from tpuprof.capture.ir_debug import IrDebug
@@ -52,6 +53,8 @@ class Recorder:
         self.profile: Path | None = None
         self.notes: list[str] = []
         self.overhead_ns = {"waiting": 0, "capturing": 0, "done": 0}
+        self._contention = Contention()
+        self._cpu_wait: float | None = None
         self._backend = backend
         self._report = report or (lambda _: None)
         self._ir_debug = IrDebug(extension) if hlo_debug else None
@@ -62,6 +65,7 @@ class Recorder:
         # Of several training threads in one process, the one that cuts a graph first is followed.
         self._thread: int | None = None
         self._span: Span | None = None
+        self._cut: Span | None = None
         self._number = 0
         self._began = (time.time_ns(), time.perf_counter_ns())
         self._compiles = self.telemetry.compiles_so_far()
@@ -73,7 +77,7 @@ class Recorder:
         STATE.armed = True
         STATE.listeners.append(self.marked_step)
         sync_guard.install()
-        sync_guard.observe(self.telemetry.before_cut, self._after_cut)
+        sync_guard.observe(self._before_cut, self._after_cut)
         if self._ir_debug:
             self.notes += self._ir_debug.on()
         self._graphs_run = self.telemetry.graphs_run_so_far()
@@ -135,7 +139,16 @@ class Recorder:
         if self.controller.phase is Phase.CAPTURING:
             self._open_step()
 
+    def _before_cut(self) -> None:
+        self.telemetry.before_cut()
+        if self.controller.phase is Phase.CAPTURING:
+            self._cut = open_span(
+                "tpuprof.graph_cut", "graph_cut", call="sync", source=host_events.user_line()
+            )
+
     def _after_cut(self) -> None:
+        close_span(self._cut)
+        self._cut = None
         self._thread = self._thread or threading.get_ident()
         if threading.get_ident() != self._thread:
             return
@@ -168,8 +181,10 @@ class Recorder:
             f"training is steady after {self.controller.seen} steps; capturing {self.controller.plan.steps}"
         )
         self._backend.start()
+        self._contention.start()
 
     def _stop(self) -> None:
+        self._cpu_wait = self._contention.waited_share()
         try:
             self.profile = self._backend.stop()
         finally:
@@ -184,7 +199,7 @@ class Recorder:
         self._fallbacks.stop()
         if self.marked_step in STATE.listeners:
             STATE.listeners.remove(self.marked_step)
-        sync_guard.stop_observing(self.telemetry.before_cut, self._after_cut)
+        sync_guard.stop_observing(self._before_cut, self._after_cut)
         if self._ir_debug:
             self._ir_debug.restore()
 
@@ -244,6 +259,7 @@ class Recorder:
             "steps_before": controller.seen,
             "backend": type(self._backend).__name__,
             "hlo_debug": self._ir_debug is not None,
+            "cpu_wait_share": self._cpu_wait,
             "source_lines": self._source_lines,
             "ir_debug_by_user": self._ir_debug.was_on if self._ir_debug else None,
             "overhead_seconds": {phase: ns / 1e9 for phase, ns in self.overhead_ns.items()},

@@ -35,6 +35,9 @@ def refuse_overwrite(run: Path, name: str | None, *, force: bool) -> None:
             "Choose another --name, or pass --force.",
         )
     shutil.rmtree(folder)
+    if has_run_info(run, name):
+        # Else the new capture would take the old description for that of another of its processes.
+        (run / OWN / "run.json").unlink()
 
 
 def host_label(host: str, rank: int, processes: int) -> str:

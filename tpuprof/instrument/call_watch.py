@@ -18,7 +18,9 @@ _FALLBACKS = "aten::"
 # `.item()` and `bool()`: counted as a fallback by torch_xla, and a read of a device value to everyone else.
 _VALUE_READ = "aten::_local_scalar_dense"
 # Functions of the extension besides the graph cut that run graphs or read values, called by name.
-_EXTENSION_CALLS = ("_xla_sync_multi", "_xla_get_cpu_tensors", "_xla_warm_up_cache")
+_EXTENSION_CALLS = ("_xla_sync_multi", "_xla_get_cpu_tensors", "_xla_warm_up_cache", "_run_cached_graph")
+# Runs a graph of torch.compile, which the counters of graphs leave out.
+_COMPILED_CALL = "_run_cached_graph"
 # Calls remembered of one step, to tell what changed before a recompile (calls).
 MAX_CALLS = 50_000
 UNKNOWN_LINE = "a line that is not told (not a torch call of this thread)"
@@ -67,8 +69,7 @@ class _Counts:
 class CallWatch:
     """Follows this thread from `start` to `stop`; afterwards `events` and `steps` say what happened.
 
-    A step ends where `tpuprof.step` says so, else at each graph cut that ran a graph. Steps that ran no graph are
-    left out.
+    A step ends where `tpuprof.step` says so, else at a graph cut. Steps that ran no graph are left out.
     """
 
     def __init__(self, extension: Any) -> None:
@@ -122,6 +123,9 @@ class CallWatch:
             try:
                 return original(*args, **kwargs)
             finally:
+                if name == _COMPILED_CALL:
+                    self._log.graphs += 1
+                    self._log.cuts.append((user_line(), "a graph of torch.compile"))
                 self._note(user_line(), name)
 
         setattr(self._extension, name, watched)
@@ -130,9 +134,8 @@ class CallWatch:
         self._note(UNKNOWN_LINE, "between calls")
 
     def _after_cut(self) -> None:
-        graphs = self._log.graphs
         self._note(user_line(), "graph cut")
-        if not self._marked and self._log.graphs > graphs:
+        if not self._marked:
             self._end_step()
 
     def _step_marked(self, _: int | None) -> None:

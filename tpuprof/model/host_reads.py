@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tpuprof.model.intervals import Int64, union
+from tpuprof.model.intervals import Int64, intersect, subtract, union
 from tpuprof.model.steps import Steps
 from tpuprof.model.timeline import Track
 from tpuprof.model.vocabulary import Activity, Vocabulary
@@ -69,6 +69,28 @@ def host_reads(driver: Track | None, vocabulary: Vocabulary, steps: Steps) -> li
         groups.setdefault((label, sources[row]), []).append(row)
     found = [_read(driver, key, np.array(members, np.int64)) for key, members in groups.items()]
     return sorted(found, key=lambda each: -each.blocked_ps)
+
+
+def unexplained_reads(driver: Track | None, vocabulary: Vocabulary, steps: Steps) -> int:
+    """Time (ps) in steps of transfers from the device that no read of the program explains.
+
+    Ops that torch_xla runs on the CPU fetch their inputs so. Only a capture by tpuprof, which shows the program's
+    own reads, can tell them apart: 0 without.
+    """
+    if driver is None or not len(steps):
+        return 0
+    names = driver.plane.events.names
+    reads = union(*_spans_of(driver, [row for row, name in enumerate(names) if name == READ_EVENT]))
+    transfers = [
+        row for row, name in enumerate(names) if vocabulary.activity(name) == Activity.DEVICE_TO_HOST_SYNC
+    ]
+    moved = intersect(union(*_spans_of(driver, transfers)), union(steps.start, steps.end))
+    return subtract(moved, reads).total
+
+
+def _spans_of(driver: Track, name_rows: list[int]) -> tuple[Int64, Int64]:
+    chosen = np.isin(driver.name, np.array(name_rows, np.int64))
+    return driver.start[chosen], driver.end[chosen]
 
 
 def _read(driver: Track, key: tuple[str, str], rows: Int64) -> HostRead:

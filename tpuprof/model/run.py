@@ -18,9 +18,10 @@ from tpuprof.model.compiles import Compile, find_compiles
 from tpuprof.model.device import DeviceActivity
 from tpuprof.model.device_cpu import read_cpu
 from tpuprof.model.device_tpu import read_tpu
+from tpuprof.model.graph_cuts import GraphCut, graph_cuts
 from tpuprof.model.hlo_metadata import HloMetadata, hlo_protos, read_hlo_metadata
 from tpuprof.model.host_activity import HostActivity, find_driver, read_host
-from tpuprof.model.host_reads import HostRead, host_reads
+from tpuprof.model.host_reads import HostRead, host_reads, unexplained_reads
 from tpuprof.model.input_pipeline import InputPipeline, read_input
 from tpuprof.model.intervals import Spans
 from tpuprof.model.loops import Loop, find_loops
@@ -59,6 +60,9 @@ class HostRun:
     repetition: Repetition | None
     memory: DeviceMemory
     collective_roles: dict[tuple[str, str], Role]
+    graph_cuts: list[GraphCut]
+    # Time in steps of transfers from the device that no read of the program explains (ps).
+    unexplained_reads_ps: int
     # Python frames of the compile in each step, by step number, where the run folder has them.
     compile_frames: dict[int, list[str]] = field(default_factory=dict)
     # When the training threads were in events that rules ask for by name (`marks` of the vocabulary).
@@ -172,6 +176,8 @@ def read_host_run(
         repetition=find_repetition(devices[0]) if devices else None,
         memory=device_memory(protos, devices[0].type if devices else ""),
         collective_roles=collective_roles(devices, protos, parameter_names),
+        graph_cuts=graph_cuts(driver, words, steps),
+        unexplained_reads_ps=unexplained_reads(driver, words, steps),
     )
 
 

@@ -76,6 +76,7 @@ class Vocabulary:
     compile_hash_stat: str
     tracing_phases: tuple[tuple[str, NameSet], ...] = ()
     scan_retraced: NameSet = field(default_factory=lambda: NameSet.of(()))
+    handed_over: NameSet = field(default_factory=lambda: NameSet.of(()))
     marks: tuple[tuple[str, NameSet], ...] = ()
     _exact: dict[str, Activity] = field(repr=False, default_factory=dict)
 
@@ -145,6 +146,7 @@ def _load(text: str) -> Vocabulary:
         tracing_phases=tuple(
             (name, NameSet.of(names)) for name, names in table.get("tracing_phases", {}).items()
         ),
+        handed_over=NameSet.of(table.get("handed_over", ())),
         scan_retraced=NameSet.of(table.get("scan", {}).get("retraced", ())),
         marks=tuple((key, NameSet.of(names)) for key, names in table.get("marks", {}).items()),
         _exact={name: activity for activity, names in activities for name in names.exact},

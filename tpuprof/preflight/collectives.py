@@ -15,9 +15,6 @@ ASYNC_START = "AsyncCollectiveStart"
 ASYNC_DONE = "AsyncCollectiveDone"
 _GROUPS_LISTED = re.compile(r"^\{\{([\d,]*)\}")
 _GROUPS_IOTA = re.compile(r"^\[(\d+),(\d+)\]")
-_THROUGH = frozenset({"copy", "bitcast", "copy-start", "copy-done", "convert", "reshape", "get-tuple-element", "slice",
-                      "slice-start", "slice-done", "transpose", "dynamic-slice", "all-gather", "fusion", "async-start",
-                      "custom-call"})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,29 +96,6 @@ def _read(outer: Instruction, found: Instruction, kind: str, role: str, devices:
         kind, whole, size, found.attributes.get("channel_id", outer.name), role,
         found.source or outer.source, found.op_name or outer.op_name,
     )  # fmt: skip
-
-
-def gathered_weight(entry: Computation, instruction: Instruction, names: list[str]) -> str:
-    """The name of the parameter a collective's value comes from, empty where it is no parameter's.
-
-    Follows first operands through what only moves or views data.
-    """
-    seen: set[str] = set()
-    name = instruction.operands[0] if instruction.operands else ""
-    while name in entry.instructions and name not in seen:
-        seen.add(name)
-        each = entry.instructions[name]
-        if each.opcode == "parameter":
-            number = each.parameter_number or 0
-            return names[number] if number < len(names) else ""
-        if (
-            each.opcode not in _THROUGH
-            or not each.operands
-            or (each.opcode == "fusion" and len(each.operands) > 1)
-        ):
-            return ""
-        name = each.operands[0]
-    return ""
 
 
 def _plain_kind(opcode: str) -> str:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
 from tpuprof.decode.hlo import HloModule
 from tpuprof.decode.hlo_text import parse_hlo_text
-from tpuprof.preflight.collectives import Collective, gathered_weight
+from tpuprof.model.collective_role import Roles, layer_of
+from tpuprof.preflight.collectives import Collective
 from tpuprof.preflight.compiler import Compiled
 from tpuprof.preflight.flops import computation_flops
 from tpuprof.preflight.memory import Memory, memory_dict, read_memory, read_refusal
 from tpuprof.preflight.schedule import Schedule, Work, play
 from tpuprof.units import ps_to_ms
 
-_LAYER = re.compile(r"^(.*?\b(?:layers?|blocks?|h)\.\d+)\b")
 # Share of a step from which on it is said that the compiler did not price it; below it no verdict turns on that.
 GUESSED_SHARE = 0.1
 TRUST = (
@@ -101,6 +100,7 @@ def prediction_dict(found: Prediction) -> dict[str, Any]:
         "versions": compiled.versions,
         "memory": memory_dict(found.memory) if found.memory else None,
         "predicted": _time_dict(found),
+        "parameter_names": compiled.graph.parameter_names,
         "flops_per_device": found.flops,
         "mfu_bound": found.mfu_bound,
         "collectives": [_row_dict(row) for row in found.collectives],
@@ -153,10 +153,10 @@ def _row_dict(row: CollectiveRow) -> dict[str, Any]:
 
 def _collective_rows(schedule: Schedule, module: HloModule, names: list[str]) -> list[CollectiveRow]:
     rows: dict[tuple[str, ...], CollectiveRow] = {}
+    roles = Roles(module, names)
     for collective, count in schedule.collectives.items():
-        computation, instruction = schedule.collective_at[collective]
-        # Inside a loop a value comes from the loop's own state, not from one parameter of the program.
-        weight = gathered_weight(module.entry, instruction, names) if computation == module.entry_name else ""
+        _, instruction = schedule.collective_at[collective]
+        weight = roles.of(instruction.name, collective.kind, "").parameter if names else ""
         row = _row(collective, count, weight)
         key = (row.kind, row.weight, row.source, row.op, str(row.group), str(row.asynchronous))
         if key in rows:
@@ -168,10 +168,9 @@ def _collective_rows(schedule: Schedule, module: HloModule, names: list[str]) ->
 
 
 def _row(collective: Collective, count: int, weight: str) -> CollectiveRow:
-    layer = _LAYER.match(weight)
     return CollectiveRow(
         collective.kind, count, collective.bytes * count, collective.group, collective.role == "start",
-        layer.group(1) if layer else "", weight, collective.source, collective.op_name,
+        layer_of(weight), weight, collective.source, collective.op_name,
     )  # fmt: skip
 
 

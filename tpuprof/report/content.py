@@ -44,13 +44,14 @@ def headline(report: Report) -> str:
     if steps.median_ms is None or steps.p95_ms is None:
         return printable(f"{devices}; no steps: {steps.note}")
     times = f"{steps.count} steps, median {format_ms(steps.median_ms)}, p95 {format_ms(steps.p95_ms)}"
-    return printable(f"{times}; {devices}")
+    mfu = report.compute.mfu if report.compute is not None else None
+    used = f"; MFU {format_share(mfu)}" if mfu is not None else ""
+    return printable(f"{times}; {devices}{used}")
 
 
 def failed_findings(report: Report) -> list[Finding]:
-    """Findings of faults, most step time at stake first."""
-    failed = [each for each in report.findings if each.status == _FAILED]
-    return sorted(failed, key=lambda each: -each.severity)
+    """Findings of faults, as the report ranks them: by what their fix would save."""
+    return [each for each in report.findings if each.status == _FAILED]
 
 
 def other_findings(report: Report) -> list[tuple[str, list[Finding]]]:

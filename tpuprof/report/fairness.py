@@ -7,12 +7,15 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.report.noise import MIN_STEPS
+from tpuprof.units import format_share
 
 if TYPE_CHECKING:
     from tpuprof.report.schema import Report
 
 # Work on the device (FLOPs a step) that differs by more than this is another batch or model (share).
 SAME_WORK = 0.01
+# From this share of waiting for a CPU on, a capture was made on a busy machine, and it is told (share).
+BUSY_MACHINE = 0.1
 
 
 class Weight(StrEnum):
@@ -38,14 +41,37 @@ def unlike(base: Report, candidate: Report) -> list[Unlike]:
     """All that differs between the conditions of two runs, what matters most first."""
     found = [*_cannot(base, candidate), *_hardware(base, candidate), *_steps(base, candidate)]
     found += [*_work(base, candidate), *_versions(base, candidate), *_variables(base, candidate)]
+    found += _contention(base, candidate)
     order = list(Weight)
     return sorted(found, key=lambda each: order.index(each.weight))
 
 
 def flops_per_step(report: Report) -> float | None:
     """FLOPs the profiler states for the device ops of one step, None where it states none."""
-    stated = [op.flops * op.occurrences for op in report.ops if op.flops and op.kind != "container"]
-    return sum(stated) / report.steps.count if stated and report.steps.count else None
+    return report.compute.flops_per_step if report.compute is not None else None
+
+
+def cpu_wait(report: Report) -> float:
+    """Share of its time the training process waited for a CPU that others had, 0 where the capture does not say."""
+    found = (_run(report).get("capture") or {}).get("cpu_wait_share")
+    return float(found) if isinstance(found, int | float) else 0.0
+
+
+def slowed_down(*reports: Report) -> float:
+    """The most by which a busy machine can have stretched any of the runs (share of a step).
+
+    A thread that waits the share w of the time it could run takes 1 / (1 - w) times as long.
+    """
+    worst = min(max(cpu_wait(report) for report in reports), 0.99)
+    return 1 / (1 - worst) - 1 if worst >= BUSY_MACHINE else 0.0
+
+
+def _contention(base: Report, candidate: Report) -> list[Unlike]:
+    old, new = cpu_wait(base), cpu_wait(candidate)
+    if max(old, new) < BUSY_MACHINE:
+        return []
+    detail = "share of time spent waiting for a CPU that others had: the machine was busy"
+    return [Unlike("busy machine", format_share(old), format_share(new), Weight.CARE, detail)]
 
 
 def _cannot(base: Report, candidate: Report) -> list[Unlike]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tpuprof.report import charts, content
 from tpuprof.report.text import printable, printable_lines
+from tpuprof.report.text_facts import fact_lines
 from tpuprof.units import format_bytes, format_ms, format_share
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def render_html(report: Report) -> str:
     return environment.get_template("report.html.jinja").render(
         report=report,
         content=content,
+        facts=fact_lines(report),
         failed=content.failed_findings(report),
         others=content.other_findings(report),
         parts=sorted(report.breakdown.items(), key=lambda item: -item[1].share),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tpuprof.report import content
 from tpuprof.report.text import printable, printable_lines
+from tpuprof.report.text_facts import fact_lines
 from tpuprof.units import format_bytes, format_ms, format_share
 
 if TYPE_CHECKING:
@@ -81,10 +82,12 @@ def _render(report: Report, rows: int) -> str:
         parts.append(f"> **{content.PREDICTED}**")
     parts.append(plain(content.headline(report)))
     parts += _breakdown(report, limit)
+    parts += _why(report, limit)
     parts += _findings(report, rows, limit)
     parts += _compiles(report, rows, limit)
     parts += _ops(report, rows, limit)
     parts += _reads(report, rows, limit)
+    parts += _fallbacks(report, rows, limit)
     parts += _transfers("Host offload", report.offload, rows, limit)
     parts += _transfers("Collectives", report.collectives, rows, limit)
     parts += _memory(report)
@@ -108,6 +111,11 @@ def _breakdown(report: Report, limit: int) -> list[str]:
     if not rows:
         return []
     return ["#### Where a step's time goes", table(("part", "share:", "a step:", "what it is"), rows)]
+
+
+def _why(report: Report, limit: int) -> list[str]:
+    rows = [(subject, plain(line, 4 * limit)) for subject, line in fact_lines(report)]
+    return ["#### Why", table(("", ""), rows)] if rows else []
 
 
 def _findings(report: Report, rows: int, limit: int) -> list[str]:
@@ -205,6 +213,21 @@ def _reads(report: Report, rows: int, limit: int) -> list[str]:
     ]
     columns = ("call", "times:", "blocked a step:", "source")
     return ["#### Device-to-host reads", table(columns, cells), *_more(len(report.host_reads), rows)]
+
+
+def _fallbacks(report: Report, rows: int, limit: int) -> list[str]:
+    if not report.fallbacks:
+        return []
+    cells = [
+        (
+            code(row.op, limit),
+            "not told" if row.per_step is None else f"{row.per_step:.3g}",
+            code(row.source or "not told", limit),
+        )
+        for row in report.fallbacks[:rows]
+    ]
+    heading = "#### Ops that fall back to the CPU"
+    return [heading, table(("op", "a step:", "source"), cells), *_more(len(report.fallbacks), rows)]
 
 
 def _transfers(title: str, found: list[TransferRow], rows: int, limit: int) -> list[str]:

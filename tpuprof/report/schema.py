@@ -13,6 +13,7 @@ from tpuprof.report.sections import (
     CompilationCache,
     Compute,
     FallbackRow,
+    GraphCutRow,
     Hosts,
     InputRow,
     LayerRow,
@@ -337,6 +338,7 @@ class Report:
     hosts: Hosts = field(default_factory=Hosts)
     steadiness: Steadiness = field(default_factory=Steadiness)
     fallbacks: list[FallbackRow] = field(default_factory=list)
+    graph_cuts: list[GraphCutRow] = field(default_factory=list)
     compilation_cache: CompilationCache = field(default_factory=lambda: CompilationCache("unknown"))
     predicted: bool = False
     # How often values of each kind were replaced before this report was handed on; None: nothing was replaced.

@@ -160,12 +160,27 @@ class Steadiness:
 class FallbackRow:
     """An op that torch_xla runs on the CPU, and the line that calls it (empty: not told).
 
-    `per_step` is how often a step runs it, None where only text of the whole run tells of it.
+    `per_step` is how often a step runs it, None where only text of the whole run tells of it. `ms_per_step` is
+    what fetching its inputs cost the training thread; with several such ops it cannot be divided among them, and
+    each says None.
     """
 
     op: str
     per_step: float | None
     source: str
+    ms_per_step: float | None = None
+
+
+@dataclass(frozen=True)
+class GraphCutRow:
+    """Graphs that one line handed over in a step: `call` is sync, a method that reads a value, or other.
+
+    `source` is empty where the capture does not tell lines.
+    """
+
+    call: str
+    source: str
+    per_step: float
 
 
 @dataclass(frozen=True)

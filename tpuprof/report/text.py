@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tpuprof.report.schema import CompileRow, Finding, Report, StepRow, TransferRow
+from tpuprof.report.text_facts import fact_lines
 from tpuprof.units import format_bytes, format_ms, format_share
 
 # Rows shown of each table; the JSON has all (rows).
@@ -77,6 +78,7 @@ def _sections(report: Report) -> list[RenderableType]:
     sections += _findings(report)
     if report.breakdown:
         sections += [*_breakdown(report), Text()]
+    sections += _facts(report)
     if report.steps.per_step:
         sections.append(_slowest_steps(report))
     if report.compiles:
@@ -93,6 +95,20 @@ def _sections(report: Report) -> list[RenderableType]:
         sections.append(_annotations(report))
     sections += [Text(f"! {printable(warning)}", style="yellow") for warning in report.warnings]
     return sections
+
+
+def _facts(report: Report) -> list[RenderableType]:
+    lines = fact_lines(report)
+    if not lines:
+        return []
+    table = Table(title="Why", title_justify="left", box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True, style="dim")
+    table.add_column(overflow="fold")
+    shown = ""
+    for subject, line in lines:
+        table.add_row("" if subject == shown else subject, Text(printable(line)))
+        shown = subject
+    return [table, Text()]
 
 
 def _headline(report: Report) -> str:

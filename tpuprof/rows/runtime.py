@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tpuprof.model.run import Run
 from tpuprof.model.telemetry import FALLBACK_PREFIX, VALUE_READ, StepRecord, fallback_counts
-from tpuprof.report.sections import CompilationCache, FallbackRow
+from tpuprof.report.sections import CompilationCache, FallbackRow, GraphCutRow
+from tpuprof.units import PS_PER_MS
 
 _PATH = "XLA_PERSISTENT_CACHE_PATH"
 
@@ -17,13 +18,29 @@ def fallback_rows(run: Run) -> list[FallbackRow]:
     for each in telemetry:
         lines.update(each.fallbacks)
     counts = fallback_counts(telemetry)
-    rows = [FallbackRow(op, count / captured, lines.get(op, "")) for op, count in counts.items()]
+    cost = _fetching_ms(run) if len(counts) == 1 else None
+    rows = [FallbackRow(op, count / captured, lines.get(op, ""), cost) for op, count in counts.items()]
     # What torch_xla's own text says covers the whole run, so it gives no number a step.
     told = [name for name in run.notes.counters if name.startswith(FALLBACK_PREFIX)] + run.notes.not_lowered
     seen = {row.op for row in rows} | {VALUE_READ}
     if not telemetry:
         rows += [FallbackRow(op, None, "") for op in dict.fromkeys(told) if op not in seen]
     return sorted(rows, key=lambda row: -(row.per_step or 0.0))
+
+
+def _fetching_ms(run: Run) -> float | None:
+    steps = sum(len(host.steps) for host in run.hosts)
+    return sum(host.unexplained_reads_ps for host in run.hosts) / steps / PS_PER_MS if steps else None
+
+
+def graph_cut_rows(run: Run) -> list[GraphCutRow]:
+    """Who hands graphs over, how often a step, over all hosts."""
+    steps = sum(len(host.steps) for host in run.hosts)
+    totals: dict[tuple[str, str], int] = {}
+    for each in (cut for host in run.hosts for cut in host.graph_cuts):
+        totals[each.call, each.source] = totals.get((each.call, each.source), 0) + each.occurrences
+    rows = [GraphCutRow(*key, count / steps) for key, count in totals.items()]
+    return sorted(rows, key=lambda row: -row.per_step)
 
 
 def cache_section(run: Run) -> CompilationCache:

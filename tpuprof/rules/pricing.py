@@ -13,8 +13,6 @@ from tpuprof.simulate.timeline import read_timeline
 from tpuprof.units import format_ms, format_share
 
 COUNTERFACTUAL = "counterfactual"
-# The captured steps may be those without the cause, so the rule itself says what share is at stake.
-MEASURED = "measured"
 
 
 class Pricing:

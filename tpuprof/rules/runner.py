@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from tpuprof.report.schema import Finding, Fix, Savings
 from tpuprof.rules.base import ERROR, FAILED, PASSED, UNAVAILABLE, Outcome, Price, Rule
-from tpuprof.rules.pricing import COUNTERFACTUAL, MEASURED, Pricing
+from tpuprof.rules.pricing import COUNTERFACTUAL, Pricing
 from tpuprof.rules.thresholds import BROAD_RANKS_AT, PRICED_FROM_SHARE
 from tpuprof.signals import Signals, Unavailable
 from tpuprof.units import format_ms
@@ -85,6 +85,6 @@ def _priced(price: Price | None, pricing: Pricing) -> tuple[Savings | None, str]
 def _severity(outcome: Outcome, savings: Savings | None, pricing: Pricing) -> float:
     if outcome.status != FAILED:
         return 0.0
-    if savings is None or not pricing.step_ms or savings.method == MEASURED:
+    if savings is None or savings.method != COUNTERFACTUAL or not pricing.step_ms:
         return outcome.share
     return min((savings.low + savings.high) / 2 / pricing.step_ms, 1.0)

@@ -39,9 +39,8 @@ GRAPH_CUTS_FROM = 2
 # Graph cuts that compiled before training was steady, in sum (s), from which start-up is worth a finding: the time an
 # edit-and-run cycle starts to hurt. PyTorch/XLA's own metrics analysis warns of a single compile from 300 s on.
 SLOW_COMPILE_FROM_SECONDS = 20.0
-# Steps over which start-up is spread to compare it with what a step loses (steps): short runs, in which starting
-# matters most, last about that long.
-STARTUP_SPREAD_OVER_STEPS = 1000
+# Steps over which start-up is spread to compare it with what every step loses (steps): a short fine-tuning run.
+STARTUP_SPREAD_OVER_STEPS = 10_000
 # Share of compiles that a working persistent cache answers (hits over lookups).
 CACHE_HITS_FROM_SHARE = 0.5
 

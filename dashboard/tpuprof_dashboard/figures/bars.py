@@ -18,7 +18,7 @@ def stacked_bars(
     names: Sequence[str],
     parts: Sequence[tuple[str, Sequence[float], str, str]],
     unit: str,
-    template: str = "mantine_light",
+    template: str = "plotly_white",
     *,
     mode: str = "stack",
 ) -> go.Figure:

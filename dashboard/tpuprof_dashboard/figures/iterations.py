@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 _USUAL, _OUTLIER = "#009E73", "#D55E00"
 
 
-def iterations(times_ms: list[float], outliers: list[int], template: str = "mantine_light") -> go.Figure:
+def iterations(times_ms: list[float], outliers: list[int], template: str = "plotly_white") -> go.Figure:
     """A line over iterations in ms; outliers are diamonds of another colour."""
     chosen = [each for each in outliers if 0 <= each < len(times_ms)]
     figure = go.Figure()

@@ -16,7 +16,7 @@ MAX_OPS = 400
 
 
 def roofline(
-    ops: list[OpRow], peak_flops: float, peak_bytes: float, template: str = "mantine_light"
+    ops: list[OpRow], peak_flops: float, peak_bytes: float, template: str = "plotly_white"
 ) -> go.Figure | None:
     """FLOP per byte against FLOP/s, both logarithmic; a point's size is its share of self time.
 

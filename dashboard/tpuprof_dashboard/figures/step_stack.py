@@ -18,7 +18,7 @@ MAX_STEPS_DRAWN = 500
 _LEGEND_FROM_SHARE = 0.001
 
 
-def step_stack(report: Report, template: str = "mantine_light") -> go.Figure:
+def step_stack(report: Report, template: str = "plotly_white") -> go.Figure:
     """One bar a step, stacked by part, in ms. Of more steps than can be drawn, the first are shown, and it says so.
 
     A bar's customdata is its step's position in the report.

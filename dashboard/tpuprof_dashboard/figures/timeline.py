@@ -22,7 +22,7 @@ _LABEL_FROM_SHARE = 0.04
 _NAME_CHARACTERS = 90
 
 
-def timeline(drawing: Drawing, template: str = "mantine_light") -> go.Figure:
+def timeline(drawing: Drawing, template: str = "plotly_white") -> go.Figure:
     """Bars of every row over ms from the run's origin, coloured and patterned by what they are.
 
     A bar's hover tells name, duration, how many events it stands for, program and source line.
@@ -66,33 +66,32 @@ class _Group:
 
 def _add(groups: dict[str, _Group], row: DrawnRow, position: int, drawing: Drawing) -> None:
     bars, window = row.bars, drawing.window
+    width = window.end - window.start
     # Bars that leave the window are cut at its edges, so that their names stay in sight.
     start = np.maximum(bars.start, window.start)
     # A bar narrower than a pixel is drawn a pixel wide, or it could not be seen; its hover tells the truth.
     end = np.maximum(np.minimum(bars.end, window.end), start + drawing.pixel)
-    named = (end - start) >= _LABEL_FROM_SHARE * (window.end - window.start)
-    for at in range(len(bars)):
-        label = int(bars.label[at])
+    titles: dict[int, str] = {}
+    for at, label in enumerate(bars.label.tolist()):
+        if label not in titles:
+            titles[label] = part_title(row.lane.names[label])
         group = groups.setdefault(row.lane.groups[label], _Group())
         group.row.append(position)
         group.start.append(int(start[at]) / PS_PER_MS)
-        group.width.append(int(end[at] - start[at]) / PS_PER_MS)
-        group.text.append(
-            _inside(row, label, float((end[at] - start[at]) / (window.end - window.start)))
-            if named[at]
-            else ""
-        )
-        group.hover.append(_hover(row, at, label))
+        length = int(end[at] - start[at])
+        group.width.append(length / PS_PER_MS)
+        group.text.append(_inside(titles[label], length / width))
+        group.hover.append(_hover(row, at, label, titles[label]))
 
 
-def _inside(row: DrawnRow, label: int, share: float) -> str:
-    """The name as far as the bar holds it: some 150 characters fit the window's width."""
-    return plain(short(part_title(row.lane.names[label]), max(int(share * 140), 4)))
+def _inside(title: str, share: float) -> str:
+    """The name as far as the bar holds it: some 140 characters fit the window's width."""
+    return plain(short(title, max(int(share * 140), 4))) if share >= _LABEL_FROM_SHARE else ""
 
 
-def _hover(row: DrawnRow, at: int, label: int) -> str:
+def _hover(row: DrawnRow, at: int, label: int, title: str) -> str:
     bars = row.bars
-    lines = [f"<b>{plain(short(part_title(row.lane.names[label]), _NAME_CHARACTERS))}</b>"]
+    lines = [f"<b>{plain(short(title, _NAME_CHARACTERS))}</b>"]
     if bars.count[at] > 1:
         lines.append(
             f"and {int(bars.count[at]) - 1} more events, {format_ms(ps_to_ms(int(bars.busy[at])))} in all, "
@@ -141,12 +140,21 @@ def _frame(figure: go.Figure, drawing: Drawing, template: str) -> None:
         if row.depth == 0 and position:
             figure.add_hline(y=position - 0.5, line={"width": 1, "color": "rgba(128,128,128,0.4)"})
     if window.mark:
+        # A row above all others holds the label, which would be unreadable on bars.
+        figure.update_yaxes(range=[len(rows) - 0.5, -1.5])
+        figure.update_layout(height=figure.layout.height + _ROW_HEIGHT)
+        low, high = (each / PS_PER_MS for each in window.mark)
         figure.add_vrect(
-            x0=window.mark[0] / PS_PER_MS,
-            x1=window.mark[1] / PS_PER_MS,
-            fillcolor="rgba(213,94,0,0.18)",
+            x0=low,
+            x1=high,
+            fillcolor="rgba(213,94,0,0.15)",
             line={"color": "#D55E00", "width": 2, "dash": "dash"},
-            annotation={"text": "evidence", "font": {"color": "#D55E00"}},
-            annotation_position="top left",
-            layer="below",
+        )
+        figure.add_annotation(
+            x=max(low, window.start / PS_PER_MS),
+            y=-1,
+            text="evidence",
+            showarrow=False,
+            xanchor="left",
+            font={"color": "#D55E00", "size": 13},
         )

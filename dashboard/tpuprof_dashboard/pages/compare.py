@@ -12,6 +12,7 @@ from tpuprof_dashboard.components.layout import chart, empty, section
 from tpuprof_dashboard.components.tables import table
 from tpuprof_dashboard.figures.bars import stacked_bars
 from tpuprof_dashboard.pages.page import Page, View
+from tpuprof_dashboard.shell import choices
 from tpuprof_dashboard.state import read_state, search_of
 from tpuprof_dashboard.store import Failure, Loading
 from tpuprof_dashboard.words import STATUS_TITLES, bound_title, part_title
@@ -38,7 +39,7 @@ def _render(view: View) -> list[Any]:
     choose = dmc.Select(
         id="compare-with",
         label="Compare with",
-        data=others,
+        data=choices(others),
         value=wanted if wanted in others else None,
         w=460,
         searchable=True,

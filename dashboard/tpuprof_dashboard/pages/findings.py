@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dash_mantine_components as dmc
-from dash import html
+from dash import Input, Output, State, html
 
+from tpuprof.errors import TpuprofError
+from tpuprof.report.schema import Finding, Report
+from tpuprof.rules.what_if import what_if
+from tpuprof.signals import Signals
+from tpuprof.units import format_ms
 from tpuprof_dashboard.components.findings import finding_lines, ranked, savings_text
 from tpuprof_dashboard.components.layout import empty, link, section
 from tpuprof_dashboard.components.tables import table
 from tpuprof_dashboard.pages.page import Page, View
+from tpuprof_dashboard.state import read_state
+from tpuprof_dashboard.store import Details, Store
 from tpuprof_dashboard.words import STATUS_TITLES
+
+if TYPE_CHECKING:
+    from dash import Dash
 
 _CLOSED = ("passed", "not_applicable", "unavailable", "error")
 
@@ -30,11 +40,43 @@ def _render(view: View) -> list[Any]:
     failed = ranked([each for each in shown if each.status == "failed"])
     head = f"{len(failed)} to fix" + (f" in {wanted}" if wanted else "")
     parts: list[Any] = [_filter(view), section(head, _failed(failed, view, wanted))]
+    parts.append(_what_if_panel([each for each in failed if each.savings]))
     for status in _CLOSED:
         rows = [each for each in shown if each.status == status]
         if rows:
             parts.append(_closed(STATUS_TITLES[status], len(rows), finding_lines(rows, view)))
     return [*parts, section("All as a table", table("findings", [_row(each) for each in shown]))]
+
+
+def _what_if_panel(priced: list[Finding]) -> Any:
+    if not priced:
+        return None
+    boxes = [dmc.Checkbox(label=each.title, value=each.rule, mb=6) for each in priced]
+    note = "Savings overlap, so they do not add up: the step is replayed without all causes ticked."
+    result = html.Div(id="what-if-result", role="status")
+    return section("What if", dmc.CheckboxGroup(boxes, id="what-if", value=[]), result, note=note)
+
+
+def _register(app: Dash, store: Store) -> None:
+    @app.callback(
+        Output("what-if-result", "children"),
+        Input("what-if", "value"),
+        State("url", "search"),
+        prevent_initial_call=True,
+    )
+    def predict(rules: list[str] | None, search: str | None) -> Any:
+        name = read_state(search).get("run") or store.names()[0]
+        report, details = store.report(name), store.details(name)
+        if not rules or not isinstance(report, Report) or not isinstance(details, Details):
+            return None
+        try:
+            found = what_if(Signals(report, details.run), rules)
+        except TpuprofError as error:
+            return dmc.Alert(str(error), color="gray")
+        low, high = format_ms(found.low_ms), format_ms(found.high_ms)
+        text = f"A step of {format_ms(found.measured_ms)} would take {low} to {high}."
+        skipped = dmc.Text(f"Left out: {'; '.join(found.skipped)}", size="sm") if found.skipped else None
+        return [dmc.Text(text, fw=600), skipped]
 
 
 def _filter(view: View) -> Any:
@@ -88,5 +130,11 @@ def _row(each: Any) -> dict[str, Any]:
 
 
 PAGE = Page(
-    "findings", "Findings", "What every rule says, and what its fix would save.", _render, keys=("category",)
+    "findings",
+    "Findings",
+    "What every rule says, and what its fix would save.",
+    _render,
+    needs_details=True,
+    keys=("category",),
+    register=_register,
 )

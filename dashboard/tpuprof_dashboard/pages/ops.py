@@ -45,10 +45,13 @@ def _render(view: View) -> list[Any]:
 
 
 def _op_row(op: OpRow) -> dict[str, Any]:
+    reached = getattr(op, "roofline", None)
+    rates = {"of roofline": reached, "wasted ms": op.self_ms * (1 - reached)} if reached is not None else {}
     return {
         "op": op.name,
         "category": op.category or op.kind,
         "self ms": op.self_ms,
+        **rates,
         "total ms": op.total_ms,
         "times": op.occurrences,
         "FLOP each": op.flops,

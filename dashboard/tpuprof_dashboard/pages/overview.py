@@ -9,7 +9,7 @@ from dash import Input, Output, State, html, no_update
 
 from tpuprof.model.attribution import DEVICE_PARTS
 from tpuprof.units import format_bytes, format_ms, format_share
-from tpuprof_dashboard.components.findings import finding_lines, ranked
+from tpuprof_dashboard.components.findings import finding_lines, ranked, savings_text
 from tpuprof_dashboard.components.layout import (
     chart,
     empty,
@@ -44,7 +44,7 @@ _SHOWN_FINDINGS = 5
 
 
 def _render(view: View) -> list[Any]:
-    return [*_head(view), _tiles(view.report), _stack(view), _findings(view), _environment(view.report)]
+    return [*_head(view), _tiles(view), _stack(view), _findings(view), _environment(view.report)]
 
 
 def _head(view: View) -> list[Any]:
@@ -54,8 +54,21 @@ def _head(view: View) -> list[Any]:
         alerts.insert(0, predicted_note())
     return [
         dmc.Title(report.verdict.sentence, order=2, id="verdict", className="tpu-wrap"),
+        *_first_to_try(view),
         _facts(report),
         *alerts,
+    ]
+
+
+def _first_to_try(view: View) -> list[Any]:
+    """The finding that would save most, in one line under the verdict."""
+    failed = ranked([each for each in view.report.findings if each.status == "failed"])
+    if not failed:
+        return []
+    price = savings_text(failed[0].savings)
+    text = f"Try first: {failed[0].title}" + (f" ({price})" if price else "")
+    return [
+        link(text, view.go("findings"), fw=600, id="try-first", className="tpu-wrap", display="block", mt=6)
     ]
 
 
@@ -68,8 +81,8 @@ def _facts(report: Report) -> Any:
     return dmc.Text(text, c="dimmed", mt=4)
 
 
-def _tiles(report: Report) -> Any:
-    steps = report.steps
+def _tiles(view: View) -> Any:
+    report, steps = view.report, view.report.steps
     spread = f"p95 {format_ms(steps.p95_ms)}, {steps.count} steps" if steps.p95_ms is not None else steps.note
     median = format_ms(steps.median_ms) if steps.median_ms is not None else UNAVAILABLE
     row = [
@@ -78,6 +91,7 @@ def _tiles(report: Report) -> Any:
         ),
         _busy(report),
         *(_part_tile(report, name) for name in _TILES),
+        *_mfu(view),
         _headroom(report),
     ]
     return tiles(*row)
@@ -91,6 +105,17 @@ def _busy(report: Report) -> Any:
         return tile("Device duty cycle", UNAVAILABLE, "no steps in the trace", definition)
     share = sum(report.breakdown[name].share for name in DEVICE_PARTS if name in report.breakdown)
     return tile("Device duty cycle", format_share(share), "of step time in a program", definition)
+
+
+def _mfu(view: View) -> list[Any]:
+    compute = view.told("compute")
+    if compute is None:
+        return []
+    definition = (
+        "Model FLOPs utilisation: FLOPs of the programs over the devices' peak, in the steps' wall time."
+    )
+    value = UNAVAILABLE if compute.mfu is None else format_share(compute.mfu)
+    return [tile("MFU", value, compute.mfu_note or "of peak FLOP/s", definition)]
 
 
 def _part_tile(report: Report, name: str) -> Any:

@@ -47,7 +47,7 @@ def _render(view: View) -> list[Any]:
                 "No timeline", "The trace holds no events.", "Capture again while training steps are running."
             )
         ]
-    shown = chosen_lanes(host.lanes, view.state.get("lanes"))
+    shown, drawing = chosen_lanes(host.lanes, view.state.get("lanes")), _drawing(view.state, host)
     data = [{"value": each.key, "label": f"{each.title} ({each.events:,})"} for each in host.lanes]
     lanes = dmc.MultiSelect(
         id="lanes",
@@ -62,17 +62,18 @@ def _render(view: View) -> list[Any]:
     )
     graph = dcc.Graph(
         id="timeline",
-        figure=_figure(view.state, host, view.template),
-        config={"displaylogo": False, "scrollZoom": False, "modeBarButtonsToRemove": ["select2d", "lasso2d"]},
+        figure=timeline(drawing, view.template),
+        # The buttons above do what its own would, and can be reached with the keyboard.
+        config={"displayModeBar": False, "scrollZoom": False},
     )
     return [
         controls(view, list(details.hosts), host.run.name),
         html.Div(
             graph, role="img", **{"aria-label": "Timeline of the window; the longest events are listed below"}
         ),
-        dmc.Text(_note(view.state, host), id="timeline-note", size="sm", c="dimmed"),
+        dmc.Text(_note(drawing), id="timeline-note", size="sm", c="dimmed"),
         html.Div(lanes, style={"marginTop": 12}),
-        section("Longest events of the window", html.Div(_listed(view.state, host), id="timeline-events")),
+        section("Longest events of the window", html.Div(_listed(drawing), id="timeline-events")),
         elsewhere(view.store.path(view.name)),
     ]
 
@@ -94,12 +95,7 @@ def _drawing(state: Mapping[str, str], host: HostDetails) -> Drawing:
     return draw(chosen_lanes(host.lanes, state.get("lanes")), _window(state, host))
 
 
-def _figure(state: Mapping[str, str], host: HostDetails, template: str) -> Any:
-    return timeline(_drawing(state, host), template)
-
-
-def _note(state: Mapping[str, str], host: HostDetails) -> str:
-    drawing = _drawing(state, host)
+def _note(drawing: Drawing) -> str:
     window = drawing.window
     merged = sum(int((row.bars.count > 1).sum()) for row in drawing.rows)
     bars = sum(len(row.bars) for row in drawing.rows)
@@ -112,8 +108,8 @@ def _note(state: Mapping[str, str], host: HostDetails) -> str:
     return f"{text}. Drag across the chart to zoom in; double-click to see all."
 
 
-def _listed(state: Mapping[str, str], host: HostDetails) -> Any:
-    rows = [row for drawn in _drawing(state, host).rows for row in _longest(drawn)]
+def _listed(drawing: Drawing) -> Any:
+    rows = [row for drawn in drawing.rows for row in _longest(drawn)]
     rows.sort(key=lambda each: -float(each["duration ms"]))
     if not rows:
         return empty("No events", "Nothing happened on these lanes in this window.")
@@ -157,7 +153,8 @@ def _register_drawing(app: Dash, store: Store) -> None:
         host = _loaded_host(store, state)
         if state.get("page") != "timeline" or host is None:
             return no_update, no_update, no_update
-        return _figure(state, host, f"mantine_{theme}"), _note(state, host), _listed(state, host)
+        drawing = _drawing(state, host)
+        return timeline(drawing, f"mantine_{theme}"), _note(drawing), _listed(drawing)
 
     @app.callback(
         Output("url", "search", allow_duplicate=True),

@@ -30,7 +30,7 @@ After:
 ## Limits and false positives
 
 On TPU, torch_xla up to 2.9 writes programs into the cache but cannot load them (issue 9094); measure before you count
-on it. The price spreads the compile time over a thousand steps and holds from the second run on.
+on it. The price spreads the compile time over ten thousand steps and holds from the second run on.
 
 ## References
 

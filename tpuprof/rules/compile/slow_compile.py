@@ -29,7 +29,7 @@ After:
 ## Limits and false positives
 
 The time is that of the graph cuts that compiled, tracing's last part included. The price spreads it over the steps of
-a run of a thousand steps: a longer run pays less a step. What folding leaves is not known, so it is an upper bound.
+a run of ten thousand steps: a longer run pays less a step. What folding leaves is not known, so it is an upper bound.
 
 ## References
 

@@ -1,0 +1,5 @@
+"""What is computed of each gradient."""
+
+import torch
+
+STATISTICS = (torch.sum, torch.max, torch.min, torch.mean)

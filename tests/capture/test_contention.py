@@ -1,0 +1,61 @@
+"""Waiting for a CPU, as the scheduler counts it."""
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tpuprof.capture import contention
+from tpuprof.capture.contention import Contention
+
+SCRIPT = """
+import os, subprocess, sys, time
+from tpuprof.capture.contention import Contention
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(int(sys.argv[1]))]
+watched = Contention()
+watched.start()
+end = time.process_time() + 0.3
+while time.process_time() < end:
+    pass
+print(watched.waited_share())
+for each in others:
+    each.kill()
+"""
+
+needs_counts = pytest.mark.skipif(
+    not os.path.exists("/proc/self/schedstat"), reason="this system does not count"
+)
+
+
+def waited(others):
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(others)], capture_output=True, text=True, check=True, timeout=60
+    )
+    return float(done.stdout)
+
+
+@needs_counts
+def test_three_rivals_on_one_cpu_take_most_of_it():
+    assert waited(3) > 0.5
+
+
+@needs_counts
+def test_a_share_lies_between_none_and_all():
+    watched = Contention()
+    watched.start()
+    # The scheduler brings its counts up to date at its ticks: work for several of them.
+    end = time.process_time() + 0.1
+    while time.process_time() < end:
+        pass
+    assert 0 <= watched.waited_share() < 1
+
+
+def test_a_system_that_does_not_count_is_unavailable_and_not_zero(monkeypatch, tmp_path):
+    monkeypatch.setattr(contention, "_TASKS", tmp_path / "missing")
+    watched = Contention()
+    watched.start()
+    assert watched.waited_share() is None
+    assert Contention().waited_share() is None

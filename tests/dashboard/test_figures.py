@@ -1,0 +1,139 @@
+"""Figures as data: what is drawn, its units, and that names are text."""
+
+import pytest
+
+from tests.builders import TraceBuilder
+from tests.dashboard.conftest import HOSTILE, hostile_trace, training_trace
+from tpuprof.analyse import analyse_run
+
+pytest.importorskip("dash")
+from tpuprof_dashboard.figures.iterations import iterations
+from tpuprof_dashboard.figures.roofline import roofline
+from tpuprof_dashboard.figures.step_stack import step_stack
+from tpuprof_dashboard.figures.timeline import timeline
+from tpuprof_dashboard.store import Loading, Store
+from tpuprof_dashboard.timeline_view import MAX_BARS, Window, around, chosen_lanes, clamp, draw
+from tpuprof_dashboard.words import run_labels
+
+from tpuprof.report.schema import OpRow
+
+
+def report_of(trace, tmp_path):
+    return analyse_run(trace.write(tmp_path / "x.xplane.pb"))
+
+
+def lanes_of(trace, tmp_path):
+    store = Store([trace.write(tmp_path / "x.xplane.pb")])
+    store.details(store.names()[0])
+    store._pool.shutdown(wait=True)
+    details = store.details(store.names()[0])
+    assert not isinstance(details, Loading)
+    return details.hosts["x"]
+
+
+def texts(figure):
+    for trace in figure.data:
+        for value in (trace.name, trace.hovertemplate, trace.text, trace.hovertext, trace.x, trace.y):
+            yield from (
+                [value] if isinstance(value, str) else [each for each in value or () if isinstance(each, str)]
+            )
+    yield from figure.layout.yaxis.ticktext or ()
+
+
+def test_bars_of_a_step_sum_to_its_wall_time(samples):
+    report = analyse_run(samples / "recompile_shapes")
+    figure = step_stack(report)
+    for position, step in enumerate(report.steps.per_step):
+        assert sum(bar.y[position] for bar in figure.data) == pytest.approx(step.wall_ms)
+    assert "ms" in figure.layout.yaxis.title.text
+
+
+def test_hostile_names_are_text_in_every_figure(tmp_path):
+    host = lanes_of(hostile_trace(), tmp_path)
+    drawn = draw(chosen_lanes(host.lanes, None), Window(host.start, host.end))
+    figures = [step_stack(report_of(hostile_trace(), tmp_path)), timeline(drawn)]
+    for figure in figures:
+        found = "\n".join(texts(figure)).replace("<br>", "").replace("<extra></extra>", "")
+        markup = found.replace("<b>", "", found.count("<b>")).replace("</b>", "")
+        assert "<" not in markup
+        assert "&lt;" in found
+    assert any("&lt;script" in text for text in texts(figures[1]))
+    assert len(HOSTILE) == 5
+
+
+def test_a_timeline_draws_each_bar_where_it_lies_in_ms(tmp_path):
+    host = lanes_of(training_trace(), tmp_path)
+    lanes = [each for each in host.lanes if each.title == "Steps"]
+    figure = timeline(draw(lanes, Window(host.start, host.end)))
+    (bars,) = figure.data
+    assert list(zip(bars.base, bars.x, bars.text, strict=True)) == [
+        (0, 1, "step 0"),
+        (1, 1, "step 1"),
+        (2, 3, "step 2"),
+        (5, 1, "step 3"),
+    ]
+
+
+def test_a_timeline_of_many_events_draws_few_bars(tmp_path):
+    trace = TraceBuilder()
+    line = trace.host().line("python")
+    for number in range(20_000):
+        line.event(f"e{number % 5}", number * 10, 4)
+    host = lanes_of(trace, tmp_path)
+    drawn = draw(chosen_lanes(host.lanes, None), Window(host.start, host.end))
+    assert sum(len(row.bars) for row in drawn.rows) <= MAX_BARS
+    assert sum(int(row.bars.count.sum()) for row in drawn.rows) >= 20_000
+    hovers = [text for text in texts(timeline(drawn)) if "merged to one bar" in text]
+    assert hovers
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "expected"),
+    [
+        (None, None, (0, 1_000_000)),
+        (100, 200, (100_000, 200_000)),
+        (200, 100, (0, 1_000_000)),
+        (-(10**18), 10**18, (-50_000, 1_050_000)),
+    ],
+)
+def test_a_window_lies_inside_the_trace(start, end, expected):
+    assert clamp(start, end, 0, 1_000_000) == expected
+
+
+def test_a_span_is_shown_with_room_around_it():
+    assert around(1_000_000, 1.0) == (750_000, 2_250_000)
+    low, high = around(1_000, 0.0)
+    assert low < 1_000 < high
+
+
+def op_row(name, flops, size, self_ms):
+    return OpRow(name, "fusion", "compute", "m", 1, self_ms, self_ms, flops, size, "", "")
+
+
+def test_the_roofline_tells_memory_from_compute_by_the_ridge():
+    rows = [
+        op_row("slim", 10**9, 10**9, 1.0),
+        op_row("fat", 10**12, 10**9, 10.0),
+        op_row("untold", None, None, 1.0),
+    ]
+    figure = roofline(rows, peak_flops=1e14, peak_bytes=1e12)
+    by_name = {each.name: each for each in figure.data}
+    assert list(by_name["limited by memory bandwidth"].x) == [1.0]
+    assert list(by_name["limited by compute"].y) == [1e14]
+    assert roofline(rows[2:], 1e14, 1e12) is None
+
+
+def test_iterations_that_stand_out_are_marked():
+    figure = iterations([1.0, 1.1, 5.0], [2, 7])
+    assert [list(each.x) for each in figure.data] == [[0, 1, 2], [2]]
+
+
+def test_runs_are_called_by_what_tells_them_apart():
+    assert run_labels(["/a/b/one"]) == {"/a/b/one": "one"}
+    assert run_labels(["/a/b/one", "/a/c/one", "runs/x"]) == {
+        "/a/b/one": "b/one",
+        "/a/c/one": "c/one",
+        "runs/x": "runs/x",
+    }
+    assert run_labels(["/one"]) == {"/one": "one"}
+    assert run_labels([]) == {}

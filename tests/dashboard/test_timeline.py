@@ -1,0 +1,125 @@
+"""The timeline in a real Chromium: zoom asks the server for more, from the mouse and from the keyboard."""
+
+import gzip
+import json
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from tests.builders import TraceBuilder
+from tests.dashboard.conftest import open_page, served, training_trace
+
+pytest.importorskip("dash")
+
+
+def busy_trace():
+    """A training thread with more events than a screen has pixels."""
+    trace = training_trace(steps=4, step_us=50_000)
+    line = trace.host().line("busy")
+    for number in range(6_000):
+        line.event(f"e{number % 3}", number * 50, 20)
+    return trace
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    from tpuprof_dashboard.store import Store
+
+    with served(Store([busy_trace().write(tmp_path_factory.mktemp("busy") / "x.xplane.pb")])) as url:
+        yield url
+
+
+def shown(tab):
+    """The window in the address, in ms."""
+    state = parse_qs(urlsplit(tab.url).query)
+    return int(state["start"][0]) / 1e6, int(state["end"][0]) / 1e6
+
+
+def test_dragging_zooms_and_the_server_tells_events_apart(tab, address):
+    open_page(tab, address, "?page=timeline")
+    assert "stand for several events" in tab.inner_text("#timeline-note")
+    box = tab.locator("#timeline .nsewdrag").first.bounding_box()
+    y = box["y"] + 20
+    tab.mouse.move(box["x"] + box["width"] * 0.50, y)
+    tab.mouse.down()
+    tab.mouse.move(box["x"] + box["width"] * 0.52, y, steps=8)
+    tab.mouse.up()
+    tab.wait_for_url("**start=**")
+    tab.wait_for_selector("#timeline-note:not(:has-text('stand for several'))")
+    low, high = shown(tab)
+    assert 140 < low < high < 165
+    assert "busy" in tab.inner_text("#timeline-events")
+
+
+def test_buttons_move_the_window_and_all_shows_all(tab, address):
+    open_page(tab, address, "?page=timeline&start=100000000&end=200000000")
+    tab.get_by_role("button", name="Zoom in").press("Enter")
+    tab.wait_for_url("**start=125000000**")
+    assert shown(tab) == (125, 175)
+    tab.get_by_role("button", name="Later").click()
+    tab.wait_for_url("**start=150000000**")
+    assert shown(tab) == (150, 200)
+    tab.get_by_role("button", name="All").click()
+    tab.wait_for_url(lambda url: "start=" not in url)
+
+
+def test_a_step_is_chosen_by_its_number(tab, address):
+    open_page(tab, address, "?page=timeline")
+    tab.get_by_placeholder("Go to a step").click()
+    tab.get_by_role("option", name="step 2").click()
+    tab.wait_for_url("**start=**")
+    low, high = shown(tab)
+    assert low < 100 < 250 < high
+
+
+def test_lanes_chosen_are_kept_in_the_address(tab, address):
+    open_page(tab, address, "?page=timeline&lanes=steps,host:1")
+    ticks = tab.locator("#timeline .ytick").all_text_contents()
+    assert ticks == ["Steps", "busy"]
+
+
+def test_a_step_of_the_first_screen_opens_in_the_timeline(tab, address):
+    open_page(tab, address)
+    tab.locator("#step-stack .nsewdrag").wait_for(state="attached")
+    box = tab.locator("#step-stack .nsewdrag").bounding_box()
+    tab.mouse.move(box["x"] + box["width"] * 0.62, box["y"] + box["height"] * 0.9)
+    tab.mouse.click(box["x"] + box["width"] * 0.62, box["y"] + box["height"] * 0.9)
+    tab.wait_for_url("**page=timeline**")
+    low, high = shown(tab)
+    assert low < 100 < 250 < high
+
+
+def test_the_window_downloads_for_perfetto(tab, address):
+    open_page(tab, address, "?page=timeline&start=100000000&end=100100000")
+    with tab.expect_download() as download:
+        tab.get_by_role("button", name="Download for Perfetto").click()
+    data = json.loads(gzip.decompress(Path(download.value.path()).read_bytes()))
+    names = [each["name"] for each in data["traceEvents"] if each["ph"] == "X"]
+    assert "train" in names
+    assert len([name for name in names if name.startswith("e")]) == 2
+
+
+def test_several_hosts_are_chosen_by_name(tab, tmp_path):
+    from tpuprof_dashboard.store import Store
+
+    for name, steps in (("one", 3), ("two", 5)):
+        training_trace(steps).write(tmp_path / "run" / f"{name}.xplane.pb")
+    with served(Store([tmp_path / "run"]), tab=tab) as url:
+        open_page(tab, url, "?page=timeline")
+        tab.get_by_role("link", name="two").click()
+        tab.wait_for_selector("#page:has-text('Steps (5)')")
+        open_page(tab, url, "?page=hosts")
+        assert "two" in tab.inner_text("#page")
+
+
+def test_a_trace_without_events_says_so(tab, tmp_path):
+    from tpuprof_dashboard.store import Store
+
+    trace = TraceBuilder()
+    trace.tpu(0).line("XLA Modules").event("f(1)", 0, 10)
+    with served(Store([trace.write(tmp_path / "x.xplane.pb")]), tab=tab) as url:
+        open_page(
+            tab, url, "?page=timeline&start=999999999999&end=9999999999999&lanes=nothing&host=nobody&mark=x-y"
+        )
+        assert "TPU:0 programs" in tab.inner_text("#page")

@@ -1,0 +1,45 @@
+"""Who cuts graphs inside a step, and reads that no line of the program explains."""
+
+import pytest
+
+from tests.builders import TraceBuilder
+from tpuprof.units import PS_PER_US
+
+
+def trace_of(*, read=False, noted=True):
+    """Two steps with a sync at train.py:9; with `read`, an item() at train.py:5 that cuts a graph too."""
+    trace = TraceBuilder()
+    python = trace.host().line("python")
+    for begin in (0, 1000):
+        python.event("train", begin, 1000, _r=1)
+        if read:
+            python.event("tpuprof.host_read", begin + 100, 200, call="item", source="train.py:5")
+            python.event("ScheduleSyncTensorsGraph", begin + 110, 20)
+            python.event("PjRtComputationClient::TransferFromDevice", begin + 140, 100)
+        if noted:
+            python.event("tpuprof.graph_cut", begin + 800, 150, call="sync", source="train.py:9")
+        python.event("SyncTensorsGraph", begin + 810, 130)
+        python.event("ScheduleSyncTensorsGraph", begin + 820, 20)
+        python.event("PjRtComputationClient::TransferFromDevice", begin + 500, 60)
+    return trace
+
+
+def cuts(report):
+    return [(row.call, row.source, row.per_step) for row in report.graph_cuts]
+
+
+def test_a_sync_has_its_line(analyse):
+    assert cuts(analyse(trace_of())) == [("sync", "train.py:9", 1)]
+
+
+def test_a_read_that_cuts_goes_by_the_read(analyse):
+    assert cuts(analyse(trace_of(read=True))) == [("item", "train.py:5", 1), ("sync", "train.py:9", 1)]
+
+
+def test_other_captures_count_without_lines(analyse):
+    assert cuts(analyse(trace_of(noted=False))) == [("other", "", 1)]
+
+
+@pytest.mark.parametrize("with_read", [False, True])
+def test_transfers_outside_reads_are_the_unexplained_ones(read, with_read):
+    assert read(trace_of(read=with_read)).unexplained_reads_ps == 2 * 60 * PS_PER_US

@@ -1,0 +1,167 @@
+"""The Report's sections that say why, one line each, for people at a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tpuprof.report.schema import LoopRow, Report
+from tpuprof.report.sections import InputRow, OutlierRow
+from tpuprof.units import format_bytes, format_ms, format_share
+
+# Entries of each kind that a line names; the JSON has all.
+SHOWN = 3
+_PHASES = {
+    "python_and_dispatch": "Python and dispatcher",
+    "ir_walk_and_hash": "IR walk and hashing",
+    "scan_retrace": "scan traced anew",
+    "autograd": "autograd",
+    "sharding": "sharding",
+}
+_INPUT = {
+    "ok": "it keeps up",
+    "no_prefetch": "nothing prefetches",
+    "slow_loader": "the loader is slower than the step",
+    "shallow_prefetch": "the loader is fast enough, its queue is too shallow",
+}
+_CACHE = {
+    "off": "off",
+    "ok": "in use",
+    "cold": "on, and cold: this run filled it",
+    "never_loads": "on, but what it finds is never loaded",
+}
+
+
+def fact_lines(report: Report) -> list[tuple[str, str]]:
+    """(subject, what there is to say) of every section that has something to say; names are as in the trace."""
+    makers: list[tuple[str, Callable[[Report], list[str]]]] = [
+        ("Tracing", _tracing),
+        ("Input", lambda each: [_input(row) for row in each.input]),
+        ("Loops and layers", lambda each: [_loop(row) for row in each.scan[:SHOWN]]),
+        ("Compute", _compute),
+        ("Memory", _memory),
+        ("Hosts", _hosts),
+        ("Uneven steps", lambda each: [_outlier(row) for row in each.steadiness.outliers[:SHOWN]]),
+        ("Drift", _drift),
+        ("CPU fallbacks", _fallbacks),
+        ("Graph cuts", _graph_cuts),
+        ("Compilation cache", _cache),
+    ]
+    return [(subject, line) for subject, make in makers for line in make(report)]
+
+
+def _tracing(report: Report) -> list[str]:
+    phases = report.tracing.phases
+    if not phases or report.tracing.step_ms_if_free is None:
+        return []
+    exposed = sum(each.exposed_ms_per_step for each in phases)
+    hidden = sum(each.hidden_ms_per_step for each in phases)
+    parts = [
+        f"{_PHASES.get(each.name, each.name)} {format_ms(each.exposed_ms_per_step + each.hidden_ms_per_step)}"
+        for each in phases
+    ]
+    line = (
+        f"{format_ms(exposed)} a step exposed, {format_ms(hidden)} hidden ({', '.join(parts)}); "
+        f"without any a step would take {format_ms(report.tracing.step_ms_if_free)} at least"
+    )
+    retraces = report.tracing.scan_retraces_per_step
+    return [line + (f"; scans are traced anew {retraces:g} times a step" if retraces else "")]
+
+
+def _input(row: InputRow) -> str:
+    batch = (
+        f"a batch takes {format_ms(row.batch_ms)}" if row.batch_ms is not None else "batch time unavailable"
+    )
+    waits = f"training waits {format_ms(row.wait_ms_per_step)} a step"
+    return f"{_INPUT.get(row.diagnosis, row.diagnosis)}: {batch}, {waits}"
+
+
+def _loop(row: LoopRow) -> str:
+    if row.kind != "while":
+        return row.detail
+    name = f"{row.direction} {row.name}".strip()
+    total = f"{format_ms(row.total_ms_per_step)} a step" if row.total_ms_per_step is not None else ""
+    if not row.iteration_ms:
+        return f"{name}: {total}; iterations {row.detail}"
+    mean = sum(row.iteration_ms) / len(row.iteration_ms)
+    odd = f"; iteration {', '.join(map(str, row.outliers))} stands out" if row.outliers else ""
+    return f"{name}: {row.trip_count} iterations of {format_ms(mean)}, {total}{odd}"
+
+
+def _compute(report: Report) -> list[str]:
+    found = report.compute
+    if found is None:
+        return []
+    parts = [f"MFU {format_share(found.mfu)}" if found.mfu is not None else f"MFU {found.mfu_note}"]
+    for name, ms in (
+        ("float32 matmuls", found.float32_matmul_ms_per_step),
+        ("copies that only change layouts", found.layout_copy_ms_per_step),
+        ("padded ops", found.padded_ms_per_step),
+    ):
+        if ms:
+            parts.append(f"{name} {format_ms(ms)} a step")
+    kernels = [f"{each.name} {format_ms(each.self_ms_per_step)}" for each in found.kernels[:SHOWN]]
+    return ["; ".join(parts) + (f"; custom calls: {', '.join(kernels)}" if kernels else "")]
+
+
+def _memory(report: Report) -> list[str]:
+    memory = report.memory
+    if memory.peak_bytes is None:
+        return []
+    of = f" of {format_bytes(memory.capacity_bytes)}" if memory.capacity_bytes else ""
+    largest = [f"{each.name} {each.shape} {format_bytes(each.bytes)}" for each in memory.buffers[:SHOWN]]
+    names = {"host": "beside it in host memory"}
+    kinds = [f"{names.get(kind, kind)} {format_bytes(size)}" for kind, size in memory.by_kind.items() if size]
+    line = f"{format_bytes(memory.peak_bytes)}{of} a device ({', '.join(kinds)})"
+    return [line + (f"; largest: {', '.join(largest)}" if largest else "")]
+
+
+def _hosts(report: Report) -> list[str]:
+    found = report.hosts
+    if found.lag_ms_per_step is None:
+        return []
+    if not found.straggler:
+        return [
+            f"{len(found.hosts)} hosts, none late beyond {format_ms(found.lag_ms_per_step)} a step; {found.clocks}"
+        ]
+    return [f"{found.straggler} comes last and costs the others {format_ms(found.lag_ms_per_step)} a step"]
+
+
+def _outlier(row: OutlierRow) -> str:
+    reasons = ", ".join(f"{name} {format_ms(ms)} more" for name, ms in row.reasons.items())
+    took = f"step {row.step} took {format_ms(row.wall_ms)}, {format_ms(row.excess_ms)} over the median"
+    return f"{took}: {reasons or 'no one part grew'}"
+
+
+def _drift(report: Report) -> list[str]:
+    drift = report.steadiness.drift_ms
+    if drift is None:
+        return []
+    return [f"steps became {format_ms(abs(drift))} {'longer' if drift > 0 else 'shorter'} over the capture"]
+
+
+def _fallbacks(report: Report) -> list[str]:
+    rows = report.fallbacks[:SHOWN]
+    return [
+        each.op
+        + (f", {each.per_step:g} times a step" if each.per_step is not None else "")
+        + (f", {format_ms(each.ms_per_step)} a step fetching its inputs" if each.ms_per_step else "")
+        + (f", at {each.source}" if each.source else "")
+        for each in rows
+    ]
+
+
+def _graph_cuts(report: Report) -> list[str]:
+    rows = report.graph_cuts
+    if sum(each.per_step for each in rows) <= 1:
+        return []
+    return [
+        f"{each.per_step:g} graphs a step by {each.call}" + (f" at {each.source}" if each.source else "")
+        for each in rows[:SHOWN]
+    ]
+
+
+def _cache(report: Report) -> list[str]:
+    cache = report.compilation_cache
+    if cache.status not in _CACHE or (cache.status == "off" and not report.compiles):
+        return []
+    return [_CACHE[cache.status] + (f" ({cache.detail})" if cache.detail else "")]
