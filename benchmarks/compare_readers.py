@@ -29,6 +29,9 @@ SMALL = ROOT / "sample_traces" / "predicted_decoder_fsdpv2"
 BIN = Path(sys.executable).parent
 FIRST = "tpuprof analyze --json"
 AGAIN = "the same again (cached)"
+XPROF_NAME = "XProf, overview page"
+# XProf takes over 2 GB of memory a million events, which larger files would bring a small machine down with.
+XPROF_UP_TO = 3.0
 XPROF = """
 import sys
 from xprof.convert import raw_to_tool_data
@@ -59,6 +62,7 @@ def main() -> None:
     parser.add_argument("--events", type=float, nargs="+", default=[0.1, 1, 3, 10], help="millions")
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "tpuprof-bench")
+    parser.add_argument("--xprof-up-to", type=float, default=XPROF_UP_TO, help="millions of events")
     parser.add_argument("--xprof-rs", default=None, help="its command, where it is not found by itself")
     arguments = parser.parse_args()
     tools = commands(arguments.xprof_rs)
@@ -72,6 +76,8 @@ def main() -> None:
     for row in rows(small, "sample", tools, arguments.repeats):
         print(row, flush=True)
     for millions in arguments.events:
+        if millions > arguments.xprof_up_to:
+            tools = {name: command for name, command in tools.items() if name != XPROF_NAME}
         path = made(arguments.work / f"{millions:g}M" / "vm.xplane.pb", round(millions * 1e6))
         for row in rows(path, f"{millions:g} M", tools, arguments.repeats):
             print(row, flush=True)
@@ -107,7 +113,7 @@ def rows(path: Path, name: str, tools: dict[str, list[str]], repeats: int) -> li
 def commands(rust: str | None) -> dict[str, list[str]]:
     """What to run, without the file; tools that are not installed are left out."""
     ours = [sys.executable, "-m", "tpuprof", "analyze", "--json"]
-    tools = {FIRST: ours, AGAIN: ours, "XProf, overview page": [sys.executable, "-c", XPROF]}
+    tools = {FIRST: ours, AGAIN: ours, XPROF_NAME: [sys.executable, "-c", XPROF]}
     beside = BIN / "xprof-rs"
     rust = rust or (str(beside) if beside.exists() else shutil.which("xprof-rs"))
     if rust:

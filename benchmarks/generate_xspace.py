@@ -46,8 +46,16 @@ STATS = [
 ]  # fmt: skip
 KEY = {name: number for number, name in enumerate(STATS, 1)}
 INT64, UINT64, REF = 4, 3, 7
+TRACED_OPS = [
+    "aten::add",
+    "aten::mul",
+    "aten::mm",
+    "aten::_softmax",
+    "aten::native_layer_norm",
+    "xla::computation",
+]
 TRACING = [
-    "aten::add", "aten::mul", "aten::mm", "aten::_softmax", "aten::native_layer_norm", "xla::computation",
+    *TRACED_OPS,
     "SyncLiveTensorsGraph", "CollectSyncTensors", "RunPostOrder", "ScheduleSyncTensorsGraph",
     "PjRtComputationClient::TransferToDevice", "cpu_loader.next",
 ]  # fmt: skip
@@ -258,7 +266,11 @@ def _host_lines(plane: _Patched, steps: int) -> None:
         at = np.arange(count)
         slot = int(STEP_PS * 0.9) // count
         offset = (start[:, None] + 1_000_000 + at * slot).ravel()
-        kind = np.tile(at * 5 % len(TRACING) + 2, len(step))
+        # A batch is fetched and sent, ops are traced, one graph cut ends the step.
+        names = ["cpu_loader.next", "PjRtComputationClient::TransferToDevice"]
+        cut = ["SyncLiveTensorsGraph", "CollectSyncTensors", "RunPostOrder", "ScheduleSyncTensorsGraph"]
+        names += [TRACED_OPS[row % len(TRACED_OPS)] for row in range(count - len(names) - len(cut))] + cut
+        kind = np.tile([TRACING.index(name) + 2 for name in names], len(step))
         return marker + _events(kind, offset, np.full(len(offset), slot * 2 // 3))
 
     _write_line(plane, "python", 1, steps, training)
