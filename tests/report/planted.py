@@ -193,4 +193,7 @@ def run_folder(folder):
         "compiles": [{"graphs": 1, "seconds": 0.3, "frames": [f"train ({MODEL}:40)", EVERYTHING]}],
     }
     (own / f"telemetry.{HOST}.0.jsonl").write_text(json.dumps(row) + "\n{damaged\n", "utf-8")
+    (own / f"metrics.{HOST}.0.txt").write_text(f"Counter: aten::nonzero\n  Value: 3\n{EVERYTHING}\n", "utf-8")
+    debug = f"Compilation Analysis:   step ({MODEL}:12)\nCompilation Analysis: {EVERYTHING}\n"
+    (own / f"pt_xla_debug.{HOST}.0.txt").write_text(debug, "utf-8")
     return run

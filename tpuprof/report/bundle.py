@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 # Protobuf objects take some five times the file's size; above this a profile is left out (bytes).
 MAX_PROFILE_BYTES = 600 << 20
+# Of text that is longer, the beginning goes in: a ticket's reader looks at the first compiles (characters).
+MAX_TEXT = 4 << 20
 # Every member has the time zip counts from, so that the same run gives the same bytes.
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 RUN = Path("run")
@@ -38,7 +40,7 @@ report.json     the same as data: tpuprof diff BASE.zip THIS.zip, tpuprof check 
 environment.txt versions, device, flags, variables, command line
 metrics.txt     torch_xla's counters and metrics, summed over the steps that were recorded
 run/            a run folder, cut down to a few steps: tpuprof analyze run, tpuprof dashboard run, and a TensorBoard
-                logdir for XProf
+                logdir for XProf; torch_xla's own metrics report and debug text as far as they were kept
 graphs/         the HLO of graphs that were compiled during the capture, and of those that ran before them
 manifest.json   what is in here, what was left out and why, what kinds of private values were replaced and how often
 """
@@ -66,6 +68,7 @@ def write_bundle(path: Path, report: Report, run_folder: Path | None, redactor: 
     # The report first, so that its pseudonyms are those of every other output of this run.
     shown = redactor.value(report) if redactor is not None else report
     _add_run_notes(bundle, run_folder, telemetry, redactor)
+    _add_texts(bundle, run_folder, redactor)
     for file, host in zip(report.source["files"], _hosts(report), strict=True):
         _add_profile(bundle, Path(file), host, report, text, redactor is not None)
     if redactor is not None:
@@ -126,6 +129,18 @@ def _add_run_notes(
     for name, rows in telemetry.items():
         lines = "".join(json.dumps(value(row)) + "\n" for row in rows)
         bundle.members[str(RUN / "tpuprof" / text(name))] = lines.encode()
+
+
+def _add_texts(bundle: Bundle, run_folder: Path | None, redactor: Redactor | None) -> None:
+    """torch_xla's metrics report and what PT_XLA_DEBUG printed, as the capture kept them."""
+    for path in sorted((run_folder / RUN_INFO.parent).glob("*.txt")) if run_folder else []:
+        with path.open("r", encoding="utf-8", errors="replace") as file:
+            text = file.read(MAX_TEXT)
+        if redactor is not None:
+            redactor.learn(text)
+        shown = redactor.text if redactor is not None else _same
+        # As a whole: a private key spans lines.
+        bundle.members[str(RUN / "tpuprof" / shown(path.name))] = shown(text).encode()
 
 
 def _add_profile(bundle: Bundle, path: Path, host: str, report: Report, text: Any, redacting: bool) -> None:
