@@ -64,7 +64,11 @@ def _tracing(report: Report) -> list[str]:
         f"without any a step would take {format_ms(report.tracing.step_ms_if_free)} at least"
     )
     retraces = report.tracing.scan_retraces_per_step
-    return [line + (f"; scans are traced anew {retraces:g} times a step" if retraces else "")]
+    return [line + (f"; scans are traced anew {_times(retraces)} a step" if retraces else "")]
+
+
+def _times(count: float) -> str:
+    return "once" if count == 1 else f"{count:g} times"
 
 
 def _input(row: InputRow) -> str:
@@ -143,7 +147,7 @@ def _fallbacks(report: Report) -> list[str]:
     rows = report.fallbacks[:SHOWN]
     return [
         each.op
-        + (f", {each.per_step:g} times a step" if each.per_step is not None else "")
+        + (f", {_times(each.per_step)} a step" if each.per_step is not None else "")
         + (f", {format_ms(each.ms_per_step)} a step fetching its inputs" if each.ms_per_step else "")
         + (f", at {each.source}" if each.source else "")
         for each in rows
@@ -155,7 +159,8 @@ def _graph_cuts(report: Report) -> list[str]:
     if sum(each.per_step for each in rows) <= 1:
         return []
     return [
-        f"{each.per_step:g} graphs a step by {each.call}" + (f" at {each.source}" if each.source else "")
+        f"{each.per_step:g} graph{'s' if each.per_step != 1 else ''} a step by {each.call}"
+        + (f" at {each.source}" if each.source else "")
         for each in rows[:SHOWN]
     ]
 
