@@ -158,15 +158,34 @@ def test_two_steps_in_the_address_are_compared(tab, address):
     assert "shorter, mostly Compiling" in tab.inner_text("#step-difference")
 
 
-def test_compare_says_first_what_is_unlike(tab, address):
+def test_compare_says_first_whether_it_is_fair(tab, address):
     open_page(tab, address, f"?page=compare&run={RECOMPILE}&with={FSDP}")
     tab.wait_for_selector("#comparison")
-    tab.wait_for_selector("#unlike")
     text = tab.inner_text("#page")
-    assert "device_count" in text
-    assert text.index("What differs in how they ran") < text.index("Side by side")
+    assert text.index("Is it a fair comparison?") < text.index("Step time")
+    assert "device count" in text
+    assert "95 % bounds" in text
     assert "Collective-bound" in text
     screenshot(tab, "compare-two-light")
+
+
+def test_runs_that_do_not_compare_show_why_and_no_figures(tab, address, runs):
+    open_page(tab, address, f"?page=compare&run={RECOMPILE}&with={runs['offload']}")
+    tab.wait_for_selector("#outcome")
+    assert "Not comparable" in tab.inner_text("#outcome")
+    assert "95 % bounds" not in tab.inner_text("#page")
+
+
+def test_several_runs_are_compared_with_the_first(tab, address, runs):
+    both = f"{runs['training']}|{runs['fsdp']}"
+    open_page(tab, address, f"?page=compare&run={RECOMPILE}&with={both}")
+    tab.wait_for_selector("#comparison")
+    text = tab.inner_text("#page")
+    assert "All against the base" in text
+    assert text.count("decoder_fsdpv2") >= 2
+    tab.locator("#comparison a").nth(1).click()
+    tab.wait_for_url("**show=1**")
+    tab.wait_for_selector("h3:has-text('decoder_fsdpv2 against the base')")
 
 
 def test_a_predicted_run_says_so_wherever_it_opens(tab, address, runs):
