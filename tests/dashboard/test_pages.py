@@ -23,6 +23,7 @@ CLAIMS = {
     "findings": "to fix",
     "timeline": "Longest events of the window",
     "steps": "mostly Compiling",
+    "tracing": "Autograd",
     "compiles": "an input changed",
     "ops": "Device time",
     "transfers": "No op of this run communicates",
@@ -30,6 +31,7 @@ CLAIMS = {
     "scan": "No loops",
     "hosts": "One host",
     "compare": "Compare with",
+    "rule": "All rules",
 }
 
 

@@ -82,7 +82,7 @@ def _body(finding: Finding, view: View) -> Any:
     if finding.evidence:
         parts.append(_evidence(finding, view))
     if finding.fix:
-        parts += _fix(finding)
+        parts += _fix(finding, view)
     status = STATUS_TITLES.get(finding.status, finding.status)
     parts.append(
         dmc.Text(
@@ -127,7 +127,7 @@ def _evidence_cells(each: Evidence, view: View) -> list[Any]:
     return [*(dmc.TableTd(text, className="tpu-wrap") for text in texts), dmc.TableTd(where)]
 
 
-def _fix(finding: Finding) -> list[Any]:
+def _fix(finding: Finding, view: View) -> list[Any]:
     fix = finding.fix
     if fix is None:
         return []
@@ -141,5 +141,6 @@ def _fix(finding: Finding) -> list[Any]:
     if blocks:
         parts.append(dmc.SimpleGrid(blocks, cols={"base": 1, "md": len(blocks)}, mt="xs"))
     if fix.doc:
-        parts.append(dmc.Text(["The rule's page: ", dmc.Code(fix.doc)], size="sm", mt="xs"))
+        more = link("About this rule: limits, false positives, references", view.go("rule", id=finding.rule))
+        parts.append(dmc.Text(more, mt="xs"))
     return parts

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dash_mantine_components as dmc
-from dash import Input, Output, State, html, no_update
+from dash import Input, Output, State, dcc, html, no_update
 
 from tpuprof.model.attribution import DEVICE_PARTS
 from tpuprof.units import format_bytes, format_ms, format_share
@@ -23,8 +25,9 @@ from tpuprof_dashboard.components.layout import (
 from tpuprof_dashboard.figures.step_stack import step_stack
 from tpuprof_dashboard.pages.page import Page, View
 from tpuprof_dashboard.state import page_search, read_state
+from tpuprof_dashboard.store import Failure
 from tpuprof_dashboard.timeline_view import around
-from tpuprof_dashboard.words import UNAVAILABLE, part_definition, part_title
+from tpuprof_dashboard.words import UNAVAILABLE, part_definition, part_title, reason
 
 if TYPE_CHECKING:
     from dash import Dash
@@ -56,6 +59,7 @@ def _head(view: View) -> list[Any]:
         dmc.Title(report.verdict.sentence, order=2, id="verdict", className="tpu-wrap"),
         *_first_to_try(view),
         _facts(report),
+        _ticket(),
         *alerts,
     ]
 
@@ -79,6 +83,18 @@ def _facts(report: Report) -> Any:
     text = f"{devices}, {hosts}, {environment['framework']}. "
     text += f"Steps told from: {steps.method} ({steps.confidence} confidence)."
     return dmc.Text(text, c="dimmed", mt=4)
+
+
+def _ticket() -> Any:
+    label = (
+        "A .zip to attach to an issue: report, environment and a trimmed trace. Names, paths, hosts and keys are "
+        "replaced by pseudonyms; its manifest says how many."
+    )
+    button = dmc.Button("Make ticket report", id="ticket", size="compact-sm", variant="default")
+    return html.Div(
+        [dmc.Tooltip(button, label=label, multiline=True, w=320), html.Div(id="ticket-note", role="status")],
+        style={"marginTop": 10},
+    )
 
 
 def _tiles(view: View) -> Any:
@@ -108,14 +124,15 @@ def _busy(report: Report) -> Any:
 
 
 def _mfu(view: View) -> list[Any]:
-    compute = view.told("compute")
+    compute = view.report.compute
     if compute is None:
         return []
     definition = (
         "Model FLOPs utilisation: FLOPs of the programs over the devices' peak, in the steps' wall time."
     )
     value = UNAVAILABLE if compute.mfu is None else format_share(compute.mfu)
-    return [tile("MFU", value, compute.mfu_note or "of peak FLOP/s", definition)]
+    note = reason(compute.mfu_note) or "of peak FLOP/s"
+    return [tile("MFU", value, note, definition)]
 
 
 def _part_tile(report: Report, name: str) -> Any:
@@ -131,7 +148,8 @@ def _headroom(report: Report) -> Any:
     memory = report.memory
     definition = "Device memory (HBM) left at the peak."
     if memory.peak_bytes is None:
-        return tile("HBM headroom", UNAVAILABLE, memory.unavailable, definition)
+        note = reason(memory.unavailable)
+        return tile("HBM headroom", UNAVAILABLE, note, definition)
     if memory.capacity_bytes is None:
         return tile("HBM peak", format_bytes(memory.peak_bytes), "capacity unknown", definition)
     left = memory.capacity_bytes - memory.peak_bytes
@@ -186,6 +204,8 @@ def _name(key: str) -> str:
 
 
 def _register(app: Dash, store: Store) -> None:
+    _register_ticket(app, store)
+
     @app.callback(
         Output("url", "search", allow_duplicate=True),
         Input("step-stack", "clickData"),
@@ -207,6 +227,31 @@ def _register(app: Dash, store: Store) -> None:
         step = report.steps.per_step[point]
         start, end = around(step.start_ns, step.wall_ms)
         return page_search(state, "timeline", host=step.host, start=str(start), end=str(end))
+
+
+def _register_ticket(app: Dash, store: Store) -> None:
+    @app.callback(
+        Output("download", "data", allow_duplicate=True),
+        Output("ticket-note", "children"),
+        Input("ticket", "n_clicks"),
+        State("url", "search"),
+        running=[(Output("ticket", "loading"), True, False)],
+        prevent_initial_call=True,
+    )
+    def make(clicks: int | None, search: str | None) -> Any:
+        name = read_state(search).get("run") or next(iter(store.names()), "")
+        if not clicks:
+            return no_update, no_update
+        with tempfile.TemporaryDirectory(prefix="tpuprof-ticket-") as folder:
+            out = Path(folder) / "tpuprof-ticket.zip"
+            try:
+                failure = store.bundle(name, out)
+            except OSError as error:
+                failure = Failure(f"the ticket report cannot be written ({error.strerror or error}).")
+            if failure is not None:
+                return no_update, dmc.Alert(failure.message, color="red", mt="xs", className="tpu-wrap")
+            note = f"tpuprof-ticket.zip, {format_bytes(out.stat().st_size)}. Read its README.txt before sending it."
+            return dcc.send_bytes(out.read_bytes(), out.name), dmc.Text(note, size="sm", c="dimmed", mt=4)
 
 
 PAGE = Page("overview", "Overview", "What holds this run back, and what to try.", _render, register=_register)
