@@ -1,5 +1,7 @@
 """Every page in a real Chromium: it opens, shows its main claim, and survives runs with nothing or hostile names in it."""
 
+import json
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -213,3 +215,49 @@ def test_ticked_findings_are_priced_together(tab, address):
     open_page(tab, address, f"?page=findings&run={RECOMPILE}")
     tab.get_by_role("checkbox").first.check()
     tab.wait_for_selector("#what-if-result:has-text('would take')")
+
+
+def test_the_ticket_report_is_a_redacted_bundle(tab, tmp_path):
+    from tpuprof_dashboard.store import Store
+
+    path = training_trace().write(tmp_path / "home" / "someone" / "secret-project" / "x.xplane.pb")
+    with served(Store([path]), tab=tab) as url:
+        open_page(tab, url)
+        with tab.expect_download() as download:
+            tab.get_by_role("button", name="Make ticket report").click()
+        with zipfile.ZipFile(download.value.path()) as bundle:
+            manifest = json.loads(bundle.read("manifest.json"))
+            report = bundle.read("report.json").decode()
+    assert manifest["redacted"] is True
+    assert str(tmp_path) not in report
+    assert json.loads(report)["steps"]["count"] == 4
+
+
+def test_compiles_show_the_cache_and_steps_the_outlier(tab, address):
+    open_page(tab, address, f"?page=compiles&run={RECOMPILE}")
+    assert "off: every start compiles anew" in tab.inner_text("#page")
+    open_page(tab, address, f"?page=steps&run={RECOMPILE}")
+    assert "Compiling +1.00 s" in tab.inner_text("#page")
+    assert "times one before it" in tab.inner_text("#steadiness")
+
+
+def test_the_input_page_says_what_is_wrong_with_the_loader(tab):
+    from tpuprof_dashboard.store import Store
+
+    with served(Store([SAMPLES / "input_starved"]), tab=tab) as url:
+        open_page(tab, url, "?page=tracing")
+        assert "no prefetch: training makes its own batches" in tab.inner_text("#page")
+
+
+def test_a_finding_leads_to_its_rules_page(tab):
+    from tpuprof_dashboard.store import Store
+
+    with served(Store([SAMPLES / "decoder_loop"]), tab=tab) as url:
+        open_page(tab, url, "?page=findings")
+        tab.get_by_role("button", name="while the host traces").click()
+        tab.get_by_role("link", name="About this rule").click()
+        tab.get_by_text("Limits and false positives").wait_for()
+        assert "id=tracing-bound" in tab.url
+        text = tab.inner_text("#page")
+        assert "x = scan_layers(self.layers, x, is_layer_pure=True)" in text
+        assert "In this run: To fix" in text

@@ -12,7 +12,7 @@ from tpuprof_dashboard.components.layout import code, link
 from tpuprof_dashboard.words import STATUS_TITLES
 
 if TYPE_CHECKING:
-    from tpuprof.report.schema import Evidence, Finding, Savings
+    from tpuprof.report.schema import Evidence, Finding, Report, Savings
     from tpuprof_dashboard.pages.page import View
 
 # Evidence shown of one finding (rows); the Report's JSON has all.
@@ -27,11 +27,9 @@ _MARKS = {"failed": "▲", "passed": "✓", "not_applicable": "–", "unavailabl
 _COLOURS = {"failed": "orange", "passed": "green", "error": "red"}
 
 
-def ranked(findings: list[Finding]) -> list[Finding]:
-    """Findings by what their fix would save, then by the share of step time at stake."""
-    return sorted(
-        findings, key=lambda each: (-(each.savings.high if each.savings else 0.0), -each.severity, each.rule)
-    )
+def failed_findings(report: Report) -> list[Finding]:
+    """Findings to fix, in the Report's order: what matters most first."""
+    return [each for each in report.findings if each.status == "failed"]
 
 
 def savings_text(savings: Savings | None) -> str:

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 _CODE_INDENT = "    "
 
 
-def rule_text(rule: Rule) -> list[Any]:
-    """The summary and every section of a rule's page."""
+def rule_text(rule: Rule, *said: Any) -> list[Any]:
+    """The summary, what is said of the run shown, and every section of a rule's page."""
     about = f"Category {rule.category} · {rule.status} · rule {rule.id}"
     head = [dmc.Text(rule.page.summary, fw=600, maw=900), dmc.Text(about, size="sm", c="dimmed", mt=4)]
-    return [*head, *(section(title, *_blocks(text)) for title, text in rule.page.sections.items())]
+    return [*head, *said, *(section(title, *_blocks(text)) for title, text in rule.page.sections.items())]
 
 
 def _blocks(text: str) -> list[Any]:

@@ -53,9 +53,9 @@ def _row(each: CompileRow) -> dict[str, Any]:
         "step": each.step,
         "ms": each.duration_ms,
         "cause": cause.kind,
-        "compiled before": "yes" if each.novelty == "again" else "",
         "what changed": cause.detail,
         "source": f"{cause.source_file}:{cause.source_line}" if cause.source_file else "",
+        "compiled before": "yes" if each.novelty == "again" else "no",
         "graph hash": each.graph_hash,
         "program": each.program,
         "host": each.host,
@@ -80,7 +80,10 @@ def _one(view: View, each: CompileRow) -> Any:
     source = f" ({each.cause.source_file}:{each.cause.source_line})" if each.cause.source_file else ""
     parts = [
         dmc.Text(
-            [dmc.Text("Cause: ", fw=600, span=True), f"{each.cause.kind}. {each.cause.detail}{source}"],
+            [
+                dmc.Text("Cause: ", fw=600, span=True),
+                f"{each.cause.kind}: {each.cause.detail}{source}" if each.cause.detail else each.cause.kind,
+            ],
             className="tpu-wrap",
         ),
         link("show in timeline", view.timeline(each.host, each.start_ns, each.duration_ms)),

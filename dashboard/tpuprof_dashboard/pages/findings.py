@@ -12,7 +12,7 @@ from tpuprof.report.schema import Finding, Report
 from tpuprof.rules.what_if import what_if
 from tpuprof.signals import Signals
 from tpuprof.units import format_ms
-from tpuprof_dashboard.components.findings import finding_lines, ranked, savings_text
+from tpuprof_dashboard.components.findings import failed_findings, finding_lines, savings_text
 from tpuprof_dashboard.components.layout import empty, link, section
 from tpuprof_dashboard.components.tables import table
 from tpuprof_dashboard.pages.page import Page, View
@@ -38,7 +38,7 @@ def _render(view: View) -> list[Any]:
         ]
     wanted = view.state.get("category")
     shown = [each for each in findings if wanted in (None, each.category)]
-    failed = ranked([each for each in shown if each.status == "failed"])
+    failed = [each for each in failed_findings(view.report) if each in shown]
     head = f"{len(failed)} to fix" + (f" in {wanted}" if wanted else "")
     parts: list[Any] = [_filter(view), section(head, _failed(failed, view, wanted))]
     parts.append(_what_if_panel([each for each in failed if each.savings]))

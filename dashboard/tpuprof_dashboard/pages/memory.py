@@ -59,7 +59,7 @@ def _kinds(view: View) -> Any:
         return None
     names = sorted(kinds, key=lambda name: -kinds[name])
     figure = stacked_bars(
-        [name.replace("_", " ") for name in names],
+        ["host memory (not HBM)" if name == "host" else name.replace("_", " ") for name in names],
         [("GiB", [kinds[name] / _GIB for name in names], "#0072B2", "")],
         "GiB",
         view.template,

@@ -11,7 +11,7 @@ from dash import Input, Output, State, dcc, html, no_update
 
 from tpuprof.model.attribution import DEVICE_PARTS
 from tpuprof.units import format_bytes, format_ms, format_share
-from tpuprof_dashboard.components.findings import finding_lines, ranked, savings_text
+from tpuprof_dashboard.components.findings import failed_findings, finding_lines, savings_text
 from tpuprof_dashboard.components.layout import (
     chart,
     empty,
@@ -65,15 +65,21 @@ def _head(view: View) -> list[Any]:
 
 
 def _first_to_try(view: View) -> list[Any]:
-    """The finding that would save most, in one line under the verdict."""
-    failed = ranked([each for each in view.report.findings if each.status == "failed"])
+    """What to do about the first finding, in one line under the verdict."""
+    failed = failed_findings(view.report)
     if not failed:
         return []
     price = savings_text(failed[0].savings)
-    text = f"Try first: {failed[0].title}" + (f" ({price})" if price else "")
+    fix = failed[0].fix
+    advice = _first_sentence(fix.text) if fix and fix.text else failed[0].title
+    text = f"Try first: {advice}" + (f" ({price})" if price else "")
     return [
         link(text, view.go("findings"), fw=600, id="try-first", className="tpu-wrap", display="block", mt=6)
     ]
+
+
+def _first_sentence(text: str) -> str:
+    return text.partition(". ")[0].removesuffix(".")
 
 
 def _facts(report: Report) -> Any:
@@ -131,8 +137,10 @@ def _mfu(view: View) -> list[Any]:
         "Model FLOPs utilisation: FLOPs of the programs over the devices' peak, in the steps' wall time."
     )
     value = UNAVAILABLE if compute.mfu is None else format_share(compute.mfu)
-    note = reason(compute.mfu_note) or "of peak FLOP/s"
-    return [tile("MFU", value, note, definition)]
+    note = reason(compute.mfu_note)
+    if compute.mfu is None:
+        return [tile("MFU", value, note, definition)]
+    return [tile("MFU", value, "of peak FLOP/s", f"{definition} Told {note}." if note else definition)]
 
 
 def _part_tile(report: Report, name: str) -> Any:
@@ -171,7 +179,7 @@ def _stack(view: View) -> Any:
 
 
 def _findings(view: View) -> Any:
-    failed = ranked([each for each in view.report.findings if each.status == "failed"])
+    failed = failed_findings(view.report)
     if not view.report.findings:
         reason = "No rule has looked at this run; the verdict above stands on the breakdown alone."
         return section("What to try", empty("No findings", reason))
@@ -179,7 +187,7 @@ def _findings(view: View) -> Any:
         return section("What to try", empty("Nothing to fix", "Every rule that applies has passed."))
     lines = finding_lines(failed[:_SHOWN_FINDINGS], view)
     more = link(f"All {len(view.report.findings)} findings", view.go("findings"))
-    return section("What to try", lines, more, note="Ranked by what a fix would save of each step.")
+    return section("What to try", lines, more, note="Most step time at stake first.")
 
 
 def _environment(report: Report) -> Any:

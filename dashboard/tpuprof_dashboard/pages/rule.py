@@ -27,11 +27,8 @@ def _render(view: View) -> list[Any]:
     if finding is not None:
         status = STATUS_TITLES.get(finding.status, finding.status)
         said = [dmc.Text(f"In this run: {status}. {finding.title}.", mt="sm", className="tpu-wrap")]
-    return [
-        *rule_text(rule),
-        *said,
-        dmc.Group([link("This run's findings", view.go("findings")), back], mt="md"),
-    ]
+    links = dmc.Group([link("This run's findings", view.go("findings")), back], mt=4)
+    return rule_text(rule, *said, links)
 
 
 def _all(view: View) -> Any:

@@ -107,8 +107,8 @@ def _input(view: View) -> Any:
         advice = "Annotate the loader: `with tpuprof.annotate('next batch'):`, or iterate a torch DataLoader."
         return section(title, empty("No input pipeline seen", reason, advice))
     rows = [
-        {**row, "diagnosis": diagnosis_title(each.diagnosis)}
-        for each, row in zip(view.report.input, rows_of(view.report.input), strict=True)
+        {"host": each.host, "diagnosis": diagnosis_title(each.diagnosis), **row}
+        for each, row in zip(view.report.input, rows_of(view.report.input, ("diagnosis",)), strict=True)
     ]
     note = "Batch ms: the median time to make one. Exposed: the device idles meanwhile."
     return section(title, table("input", rows), note=note)
