@@ -195,6 +195,7 @@ def test_several_runs_are_compared_with_the_first(tab, address, runs):
 def test_a_predicted_run_says_so_wherever_it_opens(tab, address, runs):
     open_page(tab, address, f"?run={runs['offload']}")
     assert "Predicted, not measured" in tab.inner_text("#verdict")
+    assert "a prediction has device times only" in tab.inner_text("#page")
     open_page(tab, address, f"?page=transfers&run={runs['offload']}")
     assert "Predicted" in tab.inner_text("#page")
     screenshot(tab, "transfers-offload-light")

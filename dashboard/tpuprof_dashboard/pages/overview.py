@@ -86,7 +86,7 @@ def _facts(report: Report) -> Any:
     steps, environment = report.steps, report.environment
     devices = f"{environment['device_count']} × {environment['device_type'] or 'unknown device'}"
     hosts = f"{environment['host_count']} host" + ("s" if environment["host_count"] != 1 else "")
-    text = f"{devices}, {hosts}, {environment['framework']}. "
+    text = f"{devices}, {hosts}, {_framework(environment['framework'])}. "
     text += f"Steps told from: {steps.method} ({steps.confidence} confidence)."
     return dmc.Text(text, c="dimmed", mt=4)
 
@@ -101,6 +101,10 @@ def _ticket() -> Any:
         [dmc.Tooltip(button, label=label, multiline=True, w=320), html.Div(id="ticket-note", role="status")],
         style={"marginTop": 10},
     )
+
+
+def _framework(name: str) -> str:
+    return name if name and name != "unknown" else "framework not told"
 
 
 def _tiles(view: View) -> Any:
@@ -145,6 +149,10 @@ def _mfu(view: View) -> list[Any]:
 
 def _part_tile(report: Report, name: str) -> Any:
     part = report.breakdown.get(name)
+    if report.predicted and name not in DEVICE_PARTS:
+        return tile(
+            part_title(name), UNAVAILABLE, "a prediction has device times only", part_definition(name)
+        )
     value = format_share(part.share) if part else UNAVAILABLE
     note = f"{format_ms(part.ms_per_step)} a step" if part else "no steps in the trace"
     if name == "tracing" and report.tracing_hidden_ms_per_step:

@@ -29,6 +29,8 @@ def _render(view: View) -> list[Any]:
 
 def _head(view: View) -> Any:
     report, told = view.report, view.report.tracing
+    if report.predicted:
+        return None
     exposed = report.breakdown.get("tracing")
     hidden, free = report.tracing_hidden_ms_per_step, told.step_ms_if_free
     retraces = told.scan_retraces_per_step
