@@ -48,6 +48,8 @@ def test_bars_of_a_step_sum_to_its_wall_time(samples):
     for position, step in enumerate(report.steps.per_step):
         assert sum(bar.y[position] for bar in figure.data) == pytest.approx(step.wall_ms)
     assert "ms" in figure.layout.yaxis.title.text
+    outlier = next(row for row, step in enumerate(report.steps.per_step) if step.index == 7)
+    assert [mark.x for mark in figure.layout.annotations] == [outlier]
 
 
 def test_hostile_names_are_text_in_every_figure(tmp_path):

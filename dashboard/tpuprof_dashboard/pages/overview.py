@@ -22,7 +22,7 @@ from tpuprof_dashboard.components.layout import (
     tile,
     tiles,
 )
-from tpuprof_dashboard.figures.step_stack import step_stack
+from tpuprof_dashboard.figures.step_stack import OUTLIER_MARK, step_stack
 from tpuprof_dashboard.pages.page import Page, View
 from tpuprof_dashboard.state import page_search, read_state
 from tpuprof_dashboard.store import Failure
@@ -58,8 +58,8 @@ def _head(view: View) -> list[Any]:
     return [
         dmc.Title(report.verdict.sentence, order=2, id="verdict", className="tpu-wrap"),
         *_first_to_try(view),
-        _facts(report),
-        _ticket(),
+        dmc.Group([_facts(report), _ticket()], justify="space-between", gap="xs", mt=4),
+        html.Div(id="ticket-note", role="status"),
         *alerts,
     ]
 
@@ -88,7 +88,7 @@ def _facts(report: Report) -> Any:
     hosts = f"{environment['host_count']} host" + ("s" if environment["host_count"] != 1 else "")
     text = f"{devices}, {hosts}, {_framework(environment['framework'])}. "
     text += f"Steps told from: {steps.method} ({steps.confidence} confidence)."
-    return dmc.Text(text, c="dimmed", mt=4)
+    return dmc.Text(text, c="dimmed")
 
 
 def _ticket() -> Any:
@@ -97,10 +97,7 @@ def _ticket() -> Any:
         "replaced by pseudonyms; its manifest says how many."
     )
     button = dmc.Button("Make ticket report", id="ticket", size="compact-sm", variant="default")
-    return html.Div(
-        [dmc.Tooltip(button, label=label, multiline=True, w=320), html.Div(id="ticket-note", role="status")],
-        style={"marginTop": 10},
-    )
+    return dmc.Tooltip(button, label=label, multiline=True, w=320)
 
 
 def _framework(name: str) -> str:
@@ -179,10 +176,13 @@ def _stack(view: View) -> Any:
         advice = "Mark steps in the training loop: `with tpuprof.step(i):`, and capture again."
         return empty("No steps to draw", f"{report.steps.note or 'no steps were found'}.", advice)
     figure = step_stack(report, view.template)
+    note = "Choose a bar to see that step in the timeline."
+    if report.steadiness.outliers:
+        note += f" {OUTLIER_MARK} marks steps that stand out; the Steps page says why."
     return section(
         "Where each step's time goes",
         chart(figure, "step-stack", "Stacked bars of each step's parts; the Steps page has them as a table"),
-        note="Choose a bar to see that step in the timeline.",
+        note=note,
     )
 
 
