@@ -198,7 +198,11 @@ def _range(predicted: tuple[float, float] | None) -> str:
 def _plain(columns: tuple[str, ...], rows: list[list[Any]]) -> Any:
     head = dmc.TableThead(dmc.TableTr([dmc.TableTh(name) for name in columns]))
     body = dmc.TableTbody(
-        [dmc.TableTr([dmc.TableTd(cell, className="tpu-wrap") for cell in row]) for row in rows]
+        [
+            # The first cell names the row and keeps its words whole.
+            dmc.TableTr([dmc.TableTd(row[0]), *(dmc.TableTd(cell, className="tpu-wrap") for cell in row[1:])])
+            for row in rows
+        ]
     )
     return dmc.TableScrollContainer(
         dmc.Table([head, body], withTableBorder=True, fz="sm"), minWidth=560, type="native"
