@@ -12,11 +12,16 @@ from tpuprof_dashboard.app import create_app
 from tpuprof_dashboard.security import TOKEN_PARAMETER, Guard
 from tpuprof_dashboard.store import Store
 
+# While a trace is read in the background, a request waits for Python this long at most each time it needs it again
+# (seconds); with Python's own 5 ms, the dozens of times of one request add up.
+SWITCH_INTERVAL = 0.001
+
 
 def serve(paths: Sequence[Path], host: str, port: int, *, open_browser: bool) -> None:
     """Serve until interrupted. Raises `TpuprofError` (`usage`) where the address cannot be served on."""
     from werkzeug.serving import make_server
 
+    sys.setswitchinterval(SWITCH_INTERVAL)
     guard, store = Guard.for_host(host), Store(paths)
     # Requests are not logged: one of them carries the token.
     logging.getLogger("werkzeug").setLevel(logging.ERROR)

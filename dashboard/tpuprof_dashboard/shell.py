@@ -107,6 +107,7 @@ def menu(pages: tuple[Page, ...], state: State, counts: dict[str, int]) -> list[
             **({"aria-current": "page"} if page.key == current else {}),
         )
         for page in pages
+        if page.in_menu
     ]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import tempfile
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,9 +20,11 @@ from tpuprof_dashboard.runs import Source, signature, sources
 from tpuprof_dashboard.security import check_upload, inside
 
 if TYPE_CHECKING:
+    from tpuprof.decode.find import Found
     from tpuprof.model.lanes import LaneInfo
     from tpuprof.model.run import HostRun, Run
     from tpuprof.model.timeline import Host
+    from tpuprof.report.diff import Comparison
     from tpuprof.report.schema import Report
 
 # Reports kept (runs): a large one is some 20 MB.
@@ -30,6 +32,8 @@ MAX_REPORTS = 16
 # Timelines kept, and as many runs whose timeline may be asked for next (runs): one of three million events takes
 # some 700 MB as a timeline, 300 MB as a run.
 MAX_DETAILS = 2
+# Comparisons kept (pairs of runs): each is some tables.
+MAX_COMPARISONS = 32
 # Loads at a time: a small run need not wait for a large one.
 _LOADERS = 2
 
@@ -93,6 +97,7 @@ class Store:
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(_LOADERS, "tpuprof-load")
         self._reports, self._details = _Cache(MAX_REPORTS), _Cache(MAX_DETAILS)
+        self._comparisons = _Cache(MAX_COMPARISONS)
         # Runs that were read for their Report and whose timeline was not asked for yet.
         self._runs = _Cache(MAX_DETAILS)
         self._running: dict[tuple[str, str], Future[None]] = {}
@@ -124,11 +129,54 @@ class Store:
 
     def report(self, name: str) -> Report | Failure | Loading:
         """The Report of a run; reading starts when it is first asked for."""
-        return self._get("report", name, self._reports, self._load_report)  # type: ignore[no-any-return]
+        return self._of_run("report", name, self._reports, self._load_report)  # type: ignore[no-any-return]
 
     def details(self, name: str) -> Details | Failure | Loading:
         """What a timeline needs of a run; reading starts when it is first asked for."""
-        return self._get("details", name, self._details, self._load_details)  # type: ignore[no-any-return]
+        return self._of_run("details", name, self._details, self._load_details)  # type: ignore[no-any-return]
+
+    def comparison(self, base: str, candidate: str) -> Comparison | Failure | Loading:
+        """What changed from one run to another; both are read where they are not."""
+        reports = [self.report(name) for name in (base, candidate)]
+        for each in reports:
+            if isinstance(each, Failure):
+                return each
+        if any(isinstance(each, Loading) for each in reports):
+            return Loading()
+        mark = tuple(map(id, reports))
+
+        def load() -> None:
+            from tpuprof.report.diff import diff
+
+            found = diff(*reports)  # type: ignore[arg-type]
+            with self._lock:
+                self._comparisons.put(f"{base}\n{candidate}", (mark, reports), found)
+
+        return self._get(  # type: ignore[no-any-return]
+            "comparison", f"{base}\n{candidate}", (mark, reports), self._comparisons, load
+        )
+
+    def bundle(self, name: str, out: Path) -> Failure | None:
+        """Write the redacted ticket bundle of a run whose Report has been read; says why where it cannot.
+
+        Raises `OSError` where `out` cannot be written.
+        """
+        from tpuprof.report.bundle import write_bundle
+        from tpuprof.report.load import is_saved_report
+        from tpuprof.report.redact import redactor_for
+
+        report, source = self.report(name), self._sources.get(name)
+        if isinstance(report, Failure) or source is None:
+            return report if isinstance(report, Failure) else Failure(f"{name}: no such run here.")
+        if isinstance(report, Loading):
+            return Failure(f"{name}: is still being read. Try again when it is shown.")
+        if is_saved_report(source.path):
+            return Failure(f"{name}: is a saved report. A ticket report is made from the run itself.")
+        try:
+            write_bundle(out, report, _found(source).run_folder, redactor_for(report))
+        except TpuprofError as error:
+            return Failure(str(error))
+        return None
 
     def upload(self, filename: str, data: bytes) -> str:
         """Keep an uploaded trace until the dashboard ends; returns the run's name.
@@ -152,11 +200,14 @@ class Store:
         if self._folder is not None:
             self._folder.cleanup()
 
-    def _get(self, kind: str, name: str, cache: _Cache, load: Any) -> Any:
+    def _of_run(self, kind: str, name: str, cache: _Cache, load: Callable[[Source, Any], None]) -> Any:
         source = self._sources.get(name)
         if source is None:
             return Failure(f"{name}: no such run here. Choose one from the list.")
         mark = signature(source.path)
+        return self._get(kind, name, mark, cache, lambda: load(source, mark))
+
+    def _get(self, kind: str, name: str, mark: Any, cache: _Cache, load: Callable[[], None]) -> Any:
         with self._lock:
             value = cache.get(name, mark)
             if value is not None:
@@ -165,38 +216,48 @@ class Store:
             if failed and failed[0] == mark:
                 return failed[1]
             if (kind, name) not in self._running:
-                self._running[kind, name] = self._pool.submit(self._run, kind, source, mark, load)
+                self._running[kind, name] = self._pool.submit(self._run, kind, name, mark, load)
         return Loading()
 
-    def _run(self, kind: str, source: Source, mark: Any, load: Any) -> None:
+    def _run(self, kind: str, name: str, mark: Any, load: Callable[[], None]) -> None:
         failure = None
         try:
-            load(source, mark)
+            load()
         except TpuprofError as error:
-            failure = Failure(str(error).replace(str(source.path), source.name))
+            source = self._sources.get(name)
+            text = str(error)
+            failure = Failure(text.replace(str(source.path), source.name) if source else text)
         except (
             Exception
         ) as error:  # a page must say what failed, whatever it was, and the server must live on
-            failure = Failure(f"{source.name}: cannot be analysed ({type(error).__name__}: {error}).")
+            failure = Failure(f"{name}: cannot be analysed ({type(error).__name__}: {error}).")
         with self._lock:
             if failure:
-                self._failures[kind, source.name] = (mark, failure)
-            self._running.pop((kind, source.name), None)
+                self._failures[kind, name] = (mark, failure)
+            self._running.pop((kind, name), None)
 
     def _load_report(self, source: Source, mark: Any) -> None:
-        from tpuprof.analyse import report_of
-
-        run = _read(source)
-        report = report_of(run)
+        report, run = self._saved(source), None
+        if report is None:
+            found = _found(source)
+            report, run = _report_of(found)
         with self._lock:
-            self._runs.put(source.name, mark, run)
+            if run is not None:
+                self._runs.put(source.name, mark, run)
             self._reports.put(source.name, mark, report)
+
+    def _saved(self, source: Source) -> Report | None:
+        """The Report in a saved report or a bundle that was given; what was uploaded must be a trace."""
+        from tpuprof.report.load import is_saved_report, read_report
+
+        given = source.name not in self._uploads and is_saved_report(source.path)
+        return read_report(source.path) if given else None
 
     def _load_details(self, source: Source, mark: Any) -> None:
         with self._lock:
             run = self._runs.get(source.name, mark)
             self._runs.values.pop(source.name, None)
-        run = run or _read(source)
+        run = run or _read(_found(source))
         details = Details(run, {each.name: _host_details(run, each) for each in run.hosts})
         with self._lock:
             self._details.put(source.name, mark, details)
@@ -205,9 +266,9 @@ class Store:
             _ = each.lane
 
 
-def _read(source: Source) -> Run:
+def _found(source: Source) -> Found:
+    """The files of a run. Raises `TpuprofError` where one leads out of what may be read."""
     from tpuprof.decode.find import find
-    from tpuprof.model.run import build_run
 
     found = find(source.path)
     outside = [path for path in found.files.values() if not inside(path, [source.root])]
@@ -217,6 +278,36 @@ def _read(source: Source) -> Run:
             f"{outside[0]}: leads out of {source.root}, which is all this dashboard may read.",
             "Give the path it leads to.",
         )
+    return found
+
+
+def _report_of(found: Found) -> tuple[Report, Run | None]:
+    """The Report, and what was read for it where it had not been kept from an earlier analysis."""
+    import json
+
+    from tpuprof import cache
+    from tpuprof.report.load import report_from
+
+    try:
+        entry = cache.key(found)
+    except OSError:  # whatever cannot be read is told by the analysis
+        entry = ""
+    kept = cache.read(entry) if entry else None
+    if kept is not None:
+        return report_from(json.loads(kept)), None
+    from tpuprof.analyse import report_of
+    from tpuprof.report.as_json import to_json
+
+    run = _read(found)
+    report = report_of(run)
+    if entry:
+        cache.write(entry, to_json(report))
+    return report, run
+
+
+def _read(found: Found) -> Run:
+    from tpuprof.model.run import build_run
+
     return build_run(found)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from tpuprof.model.attribution import USER_PREFIX
+from tpuprof.report.content import PART_MEANINGS
 
 UNAVAILABLE = "unavailable"
 
@@ -28,20 +29,16 @@ _PARTS = {
     "host event": "Host event",
     "annotation": "Annotation",
 }
-# What each part is, for those who meet the term here for the first time.
-_DEFINITIONS = {
-    "compute": "The device runs ops.",
-    "collective_exposed": "The device waits for communication that no computation hides.",
-    "offload_exposed": "The device waits for copies to or from host memory.",
-    "infeed_outfeed": "The device waits for infeed or outfeed.",
-    "other_device": "The device is inside a program, and no op accounts for the time.",
-    "tracing": "The device idles while Python traces the next graph.",
-    "compile": "The device idles while XLA compiles.",
-    "input_wait": "The device idles while the host waits for the next batch.",
-    "host_to_device": "The device idles while data is copied to it.",
-    "device_to_host_sync": "The device idles while the host reads values back (.item(), print, .cpu()).",
-    "dispatch": "The device idles while the host hands work over.",
-    "unknown": "The device idles, and nothing in the trace says why.",
+_PHASES = {
+    "python_and_dispatch": "Python and dispatch",
+    "autograd": "Autograd (backward)",
+    "ir_walk_and_hash": "Walk over the graph and its hash",
+}
+_DIAGNOSES = {
+    "ok": "keeps up",
+    "no_prefetch": "no prefetch: training makes its own batches",
+    "slow_loader": "making a batch takes longer than training on it",
+    "shallow_prefetch": "fast enough, but too few batches are made ahead",
 }
 _BOUNDS = {
     "tracing": "Tracing-bound",
@@ -69,15 +66,29 @@ def part_title(part: str) -> str:
 
 
 def part_definition(part: str) -> str:
-    """One sentence on what a part is."""
-    if part.startswith(USER_PREFIX):
-        return "The device idles while the host is in this annotation of yours."
-    return _DEFINITIONS.get(part, "")
+    """What a part is, in words for those who meet the term here for the first time."""
+    meaning = PART_MEANINGS.get(part, "device idle inside this annotation of yours")
+    return f"{meaning[0].upper()}{meaning[1:]}."
+
+
+def phase_title(phase: str) -> str:
+    """The title of a phase of tracing."""
+    return _PHASES.get(phase, phase.replace("_", " "))
+
+
+def diagnosis_title(diagnosis: str) -> str:
+    """What an input pipeline's diagnosis says."""
+    return _DIAGNOSES.get(diagnosis, diagnosis.replace("_", " "))
 
 
 def bound_title(bound: str) -> str:
     """`tracing` as `Tracing-bound`."""
     return _BOUNDS.get(bound, bound)
+
+
+def reason(text: str) -> str:
+    """Why a value cannot be told, without the word that stands beside it anyway."""
+    return text.removeprefix(f"{UNAVAILABLE}: ")
 
 
 def plain(text: str) -> str:

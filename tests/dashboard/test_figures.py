@@ -1,5 +1,7 @@
 """Figures as data: what is drawn, its units, and that names are text."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.builders import TraceBuilder
@@ -46,6 +48,8 @@ def test_bars_of_a_step_sum_to_its_wall_time(samples):
     for position, step in enumerate(report.steps.per_step):
         assert sum(bar.y[position] for bar in figure.data) == pytest.approx(step.wall_ms)
     assert "ms" in figure.layout.yaxis.title.text
+    outlier = next(row for row, step in enumerate(report.steps.per_step) if step.index == 7)
+    assert [mark.x for mark in figure.layout.annotations] == [outlier]
 
 
 def test_hostile_names_are_text_in_every_figure(tmp_path):
@@ -106,15 +110,16 @@ def test_a_span_is_shown_with_room_around_it():
     assert low < 1_000 < high
 
 
-def op_row(name, flops, size, self_ms):
-    return OpRow(name, "fusion", "compute", "m", 1, self_ms, self_ms, flops, size, "", "")
+def op_row(name, flops, size, rate, limit):
+    row = OpRow(name, "fusion", "compute", "m", 1, 1.0, 1.0, flops, size, "", "")
+    return replace(row, flops_per_s=rate, limit=limit)
 
 
-def test_the_roofline_tells_memory_from_compute_by_the_ridge():
+def test_the_roofline_shows_what_the_model_says_limits_an_op():
     rows = [
-        op_row("slim", 10**9, 10**9, 1.0),
-        op_row("fat", 10**12, 10**9, 10.0),
-        op_row("untold", None, None, 1.0),
+        op_row("slim", 10**9, 10**9, 1e12, "memory"),
+        op_row("fat", 10**12, 10**9, 1e14, "compute"),
+        op_row("untold", None, None, None, ""),
     ]
     figure = roofline(rows, peak_flops=1e14, peak_bytes=1e12)
     by_name = {each.name: each for each in figure.data}

@@ -13,15 +13,6 @@ pytest.importorskip("dash")
 def findings():
     return [
         Finding(
-            rule="small-one",
-            category="input",
-            status="failed",
-            title="Loading is slow",
-            why="The loader is behind.",
-            severity=0.1,
-            savings=Savings(0.05, 0.1, "bound"),
-        ),
-        Finding(
             rule="big-one",
             category="tracing",
             status="failed",
@@ -32,6 +23,15 @@ def findings():
             confidence="high",
             evidence=[Evidence("the long step", 3.0, "ms", "x", 2, 2_000_000, 3.0, f"{HOSTILE[0]}.py:3")],
             fix=Fix("Keep the graph.", HOSTILE[1], "compiled = keep(graph)", "rules/big-one.md"),
+        ),
+        Finding(
+            rule="small-one",
+            category="input",
+            status="failed",
+            title="Loading is slow",
+            why="The loader is behind.",
+            severity=0.1,
+            savings=Savings(0.05, 0.1, "bound"),
         ),
         Finding("fine", "compile", "passed", "No recompiles", "Every graph was compiled once."),
         Finding(
@@ -58,9 +58,10 @@ def address(tmp_path_factory):
         yield url
 
 
-def test_the_first_screen_ranks_findings_by_what_they_save(tab, address):
+def test_the_first_screen_says_what_to_try_and_keeps_the_reports_order(tab, address):
     open_page(tab, address)
     text = tab.inner_text("#page")
+    assert tab.inner_text("#try-first").startswith("Try first: Keep the graph (saves")
     assert text.index("The graph is traced anew") < text.index("Loading is slow")
     assert "saves 400 µs to 500 µs a step" in text
     assert "No recompiles" not in text

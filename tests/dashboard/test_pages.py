@@ -1,5 +1,7 @@
 """Every page in a real Chromium: it opens, shows its main claim, and survives runs with nothing or hostile names in it."""
 
+import json
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,7 @@ CLAIMS = {
     "findings": "to fix",
     "timeline": "Longest events of the window",
     "steps": "mostly Compiling",
+    "tracing": "Autograd",
     "compiles": "an input changed",
     "ops": "Device time",
     "transfers": "No op of this run communicates",
@@ -30,6 +33,7 @@ CLAIMS = {
     "scan": "No loops",
     "hosts": "One host",
     "compare": "Compare with",
+    "rule": "All rules",
 }
 
 
@@ -158,20 +162,40 @@ def test_two_steps_in_the_address_are_compared(tab, address):
     assert "shorter, mostly Compiling" in tab.inner_text("#step-difference")
 
 
-def test_compare_says_first_what_is_unlike(tab, address):
+def test_compare_says_first_whether_it_is_fair(tab, address):
     open_page(tab, address, f"?page=compare&run={RECOMPILE}&with={FSDP}")
     tab.wait_for_selector("#comparison")
-    tab.wait_for_selector("#unlike")
     text = tab.inner_text("#page")
-    assert "device_count" in text
-    assert text.index("What differs in how they ran") < text.index("Side by side")
+    assert text.index("Is it a fair comparison?") < text.index("Step time")
+    assert "device count" in text
+    assert "95 % bounds" in text
     assert "Collective-bound" in text
     screenshot(tab, "compare-two-light")
+
+
+def test_runs_that_do_not_compare_show_why_and_no_figures(tab, address, runs):
+    open_page(tab, address, f"?page=compare&run={RECOMPILE}&with={runs['offload']}")
+    tab.wait_for_selector("#outcome")
+    assert "Not comparable" in tab.inner_text("#outcome")
+    assert "95 % bounds" not in tab.inner_text("#page")
+
+
+def test_several_runs_are_compared_with_the_first(tab, address, runs):
+    both = f"{runs['training']}|{runs['fsdp']}"
+    open_page(tab, address, f"?page=compare&run={RECOMPILE}&with={both}")
+    tab.wait_for_selector("#comparison")
+    text = tab.inner_text("#page")
+    assert "All against the base" in text
+    assert text.count("decoder_fsdpv2") >= 2
+    tab.locator("#comparison a").nth(1).click()
+    tab.wait_for_url("**show=1**")
+    tab.wait_for_selector("h3:has-text('decoder_fsdpv2 against the base')")
 
 
 def test_a_predicted_run_says_so_wherever_it_opens(tab, address, runs):
     open_page(tab, address, f"?run={runs['offload']}")
     assert "Predicted, not measured" in tab.inner_text("#verdict")
+    assert "a prediction has device times only" in tab.inner_text("#page")
     open_page(tab, address, f"?page=transfers&run={runs['offload']}")
     assert "Predicted" in tab.inner_text("#page")
     screenshot(tab, "transfers-offload-light")
@@ -192,3 +216,49 @@ def test_ticked_findings_are_priced_together(tab, address):
     open_page(tab, address, f"?page=findings&run={RECOMPILE}")
     tab.get_by_role("checkbox").first.check()
     tab.wait_for_selector("#what-if-result:has-text('would take')")
+
+
+def test_the_ticket_report_is_a_redacted_bundle(tab, tmp_path):
+    from tpuprof_dashboard.store import Store
+
+    path = training_trace().write(tmp_path / "home" / "someone" / "secret-project" / "x.xplane.pb")
+    with served(Store([path]), tab=tab) as url:
+        open_page(tab, url)
+        with tab.expect_download() as download:
+            tab.get_by_role("button", name="Make ticket report").click()
+        with zipfile.ZipFile(download.value.path()) as bundle:
+            manifest = json.loads(bundle.read("manifest.json"))
+            report = bundle.read("report.json").decode()
+    assert manifest["redacted"] is True
+    assert str(tmp_path) not in report
+    assert json.loads(report)["steps"]["count"] == 4
+
+
+def test_compiles_show_the_cache_and_steps_the_outlier(tab, address):
+    open_page(tab, address, f"?page=compiles&run={RECOMPILE}")
+    assert "off: every start compiles anew" in tab.inner_text("#page")
+    open_page(tab, address, f"?page=steps&run={RECOMPILE}")
+    assert "Compiling +1.00 s" in tab.inner_text("#page")
+    assert "times one before it" in tab.inner_text("#steadiness")
+
+
+def test_the_input_page_says_what_is_wrong_with_the_loader(tab):
+    from tpuprof_dashboard.store import Store
+
+    with served(Store([SAMPLES / "input_starved"]), tab=tab) as url:
+        open_page(tab, url, "?page=tracing")
+        assert "no prefetch: training makes its own batches" in tab.inner_text("#page")
+
+
+def test_a_finding_leads_to_its_rules_page(tab):
+    from tpuprof_dashboard.store import Store
+
+    with served(Store([SAMPLES / "decoder_loop"]), tab=tab) as url:
+        open_page(tab, url, "?page=findings")
+        tab.get_by_role("button", name="while the host traces").click()
+        tab.get_by_role("link", name="About this rule").click()
+        tab.get_by_text("Limits and false positives").wait_for()
+        assert "id=tracing-bound" in tab.url
+        text = tab.inner_text("#page")
+        assert "x = scan_layers(self.layers, x, is_layer_pure=True)" in text
+        assert "In this run: To fix" in text

@@ -136,3 +136,53 @@ def test_a_bad_upload_says_what_is_wrong(tab, folder, data):
         text = tab.inner_text("main, #frame")
         assert "bad.pb" in text
         assert "Traceback" not in text
+
+
+def test_a_run_analysed_before_is_not_analysed_again(folder, monkeypatch):
+    first = Store([folder])
+    before = ready(first, first.names()[0])
+    first.close()
+
+    def analysed_again(_run):
+        raise AssertionError("the report was in the cache")
+
+    monkeypatch.setattr("tpuprof.analyse.report_of", analysed_again)
+    second = Store([folder])
+    assert ready(second, second.names()[0]) == before
+    # The timeline reads the trace itself.
+    assert "x" in ready(second, second.names()[0], "details").hosts
+    second.close()
+
+
+def test_a_saved_report_is_shown_and_says_what_it_lacks(folder, tmp_path):
+    from tpuprof.analyse import analyse_run
+    from tpuprof.report.as_json import to_json
+
+    path = tmp_path / "base.json"
+    path.write_text(to_json(analyse_run(folder)))
+    store = Store([path])
+    name = store.names()[0]
+    assert ready(store, name).steps.count == 4
+    assert isinstance(ready(store, name, "details"), Failure)
+    assert "saved report" in store.bundle(name, tmp_path / "ticket.zip").message
+    store.close()
+
+
+def test_an_uploaded_report_is_not_taken_for_a_trace(tmp_path):
+    store = Store([])
+    name = store.upload("report.json", b'{"schema": "tpuprof.report/1"}')
+    assert isinstance(ready(store, name), Failure)
+    store.close()
+
+
+def test_two_runs_are_compared_once_both_are_read(tmp_path):
+    paths = [training_trace(12, step).write(tmp_path / str(step) / "x.xplane.pb") for step in (1000, 2000)]
+    store = Store(paths)
+    base, candidate = store.names()
+    until = time.monotonic() + 60
+    while isinstance(found := store.comparison(base, candidate), Loading):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    assert found.outcome == "worse"
+    assert found.median.delta == pytest.approx(1.0)
+    store.close()

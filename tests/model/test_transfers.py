@@ -85,6 +85,19 @@ def test_copies_of_one_direction_wait_for_each_other(analyse):
     assert rows["copy-start.9"].ahead_ms == pytest.approx(0.399)
 
 
+@pytest.mark.parametrize(("turn", "told"), [(18, False), (25, True)])
+def test_a_copy_that_ends_with_the_one_before_it_has_no_rate_alone(analyse, turn, told):
+    trace = TraceBuilder()
+    steps(trace)
+    other = FROM_HOST.replace("copy-start.2", "copy-start.9")
+    for name, length in ((FROM_HOST, 200), (other, 200 + turn)):
+        starts = [0, 1000, 2000]
+        work(trace, name, starts, 1)
+        work(trace, name, starts, length, line="Async XLA Ops")
+    rows = {row.name: row for row in analyse(trace).offload}
+    assert (rows["copy-start.9"].gb_per_s_alone is not None) is told
+
+
 def test_without_an_async_line_only_the_exposed_part_is_told(analyse):
     trace = TraceBuilder()
     steps(trace)
@@ -115,6 +128,7 @@ def test_v6e_transfers(shared_traces):
     # As PROVENANCE.md states them: alone on the link, then the slowest and fastest that share it.
     assert rows["copy-start"].gb_per_s_alone == pytest.approx(28.4, rel=0.005)
     assert rows["copy-start.5"].gb_per_s_alone == pytest.approx(29.4, rel=0.005)
+    assert rows["copy-start.3"].gb_per_s_alone is None
     assert rows["copy-start.4"].gb_per_s == pytest.approx(9.04, rel=0.005)
     assert rows["copy-start.3"].gb_per_s == pytest.approx(26.5, rel=0.005)
     # By the layouts: three parameters come from host memory, three results go there.

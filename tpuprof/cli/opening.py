@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from tpuprof import cache
 
 if TYPE_CHECKING:
-    from tpuprof.report.redact import Redactor
     from tpuprof.report.schema import Report
 
 
@@ -72,18 +71,3 @@ def _analysed(path: Path, entry: str) -> tuple[Report, str]:
     if entry:
         cache.write(entry, text)
     return report, text
-
-
-def redactor_for(*reports: Report) -> Redactor:
-    """A redactor that has learnt what is private from these reports and from this machine."""
-    from tpuprof.decode.find import host_name
-    from tpuprof.report.redact import Redactor
-
-    redactor = Redactor()
-    redactor.learn_this_machine()
-    for report in reports:
-        redactor.learn(report.to_dict())
-        for file in report.source.get("files", []):
-            redactor.learn(str(Path(file).absolute()))
-            redactor.learn(host_name(Path(file)), "host")
-    return redactor

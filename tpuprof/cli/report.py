@@ -42,7 +42,8 @@ def report(
 ) -> None:
     """Write a report to send. What is private in it is replaced by pseudonyms, unless told otherwise."""
     _check_usage(out, no_redact, show_redactions)
-    from tpuprof.cli.opening import open_report, redactor_for
+    from tpuprof.cli.opening import open_report
+    from tpuprof.report.redact import redactor_for
 
     found = open_report(path)
     redactor = None if no_redact else redactor_for(found)

@@ -348,6 +348,20 @@ class Redactor:
         return self._hit(Kind.IP, found) if sensitive.private_ip(found) else found
 
 
+def redactor_for(*reports: Report) -> Redactor:
+    """A redactor that has learnt what is private from these reports and from this machine."""
+    from tpuprof.decode.find import host_name
+
+    redactor = Redactor()
+    redactor.learn_this_machine()
+    for report in reports:
+        redactor.learn(report.to_dict())
+        for file in report.source.get("files", []):
+            redactor.learn(str(Path(file).absolute()))
+            redactor.learn(host_name(Path(file)), "host")
+    return redactor
+
+
 def redacted(report: Report, redactor: Redactor) -> Report:
     """A report as it may be sent, with the counts of what was replaced now and, in a saved one, before."""
     shown = redactor.value(report)

@@ -139,6 +139,11 @@ class OpRow:
     layout_copy: bool = False
     cores: list[CoreRow] = field(default_factory=list)
 
+    @property
+    def wasted_ms(self) -> float | None:
+        """Self time that would go if the op reached its roofline; None where it has none."""
+        return None if self.roofline is None else self.self_ms * (1 - self.roofline)
+
 
 @dataclass(frozen=True)
 class TransferRow:

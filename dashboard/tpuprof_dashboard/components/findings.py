@@ -12,7 +12,7 @@ from tpuprof_dashboard.components.layout import code, link
 from tpuprof_dashboard.words import STATUS_TITLES
 
 if TYPE_CHECKING:
-    from tpuprof.report.schema import Evidence, Finding, Savings
+    from tpuprof.report.schema import Evidence, Finding, Report, Savings
     from tpuprof_dashboard.pages.page import View
 
 # Evidence shown of one finding (rows); the Report's JSON has all.
@@ -27,11 +27,9 @@ _MARKS = {"failed": "▲", "passed": "✓", "not_applicable": "–", "unavailabl
 _COLOURS = {"failed": "orange", "passed": "green", "error": "red"}
 
 
-def ranked(findings: list[Finding]) -> list[Finding]:
-    """Findings by what their fix would save, then by the share of step time at stake."""
-    return sorted(
-        findings, key=lambda each: (-(each.savings.high if each.savings else 0.0), -each.severity, each.rule)
-    )
+def failed_findings(report: Report) -> list[Finding]:
+    """Findings to fix, in the Report's order: what matters most first."""
+    return [each for each in report.findings if each.status == "failed"]
 
 
 def savings_text(savings: Savings | None) -> str:
@@ -82,7 +80,7 @@ def _body(finding: Finding, view: View) -> Any:
     if finding.evidence:
         parts.append(_evidence(finding, view))
     if finding.fix:
-        parts += _fix(finding)
+        parts += _fix(finding, view)
     status = STATUS_TITLES.get(finding.status, finding.status)
     parts.append(
         dmc.Text(
@@ -127,7 +125,7 @@ def _evidence_cells(each: Evidence, view: View) -> list[Any]:
     return [*(dmc.TableTd(text, className="tpu-wrap") for text in texts), dmc.TableTd(where)]
 
 
-def _fix(finding: Finding) -> list[Any]:
+def _fix(finding: Finding, view: View) -> list[Any]:
     fix = finding.fix
     if fix is None:
         return []
@@ -141,5 +139,6 @@ def _fix(finding: Finding) -> list[Any]:
     if blocks:
         parts.append(dmc.SimpleGrid(blocks, cols={"base": 1, "md": len(blocks)}, mt="xs"))
     if fix.doc:
-        parts.append(dmc.Text(["The rule's page: ", dmc.Code(fix.doc)], size="sm", mt="xs"))
+        more = link("About this rule: limits, false positives, references", view.go("rule", id=finding.rule))
+        parts.append(dmc.Text(more, mt="xs"))
     return parts

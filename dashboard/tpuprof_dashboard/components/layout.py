@@ -18,10 +18,18 @@ def section(title: str, *children: Any, note: str = "") -> Any:
 
 def empty(title: str, reason: str, advice: str = "") -> Any:
     """What stands where there is nothing to show: why, and what to capture."""
-    text = [dmc.Text(reason, className="tpu-wrap")]
+    text = [dmc.Text(_prose(reason), className="tpu-wrap")]
     if advice:
-        text.append(dmc.Text(advice, size="sm", mt=4))
+        text.append(dmc.Text(_prose(advice), size="sm", mt=4))
     return dmc.Alert(text, title=title, color="gray", variant="light", my="sm")
+
+
+def _prose(text: str) -> list[Any]:
+    """Text in which what stands between backquotes is code; both are shown as they are."""
+    pieces = text.split("`")
+    if len(pieces) % 2 == 0:
+        return [text]
+    return [dmc.Code(each) if number % 2 else each for number, each in enumerate(pieces)]
 
 
 def predicted_note() -> Any:

@@ -93,7 +93,9 @@ def _column(name: str, values: Sequence[Any], go_title: str, digits: int) -> dic
         }
     if any(len(value) > _LONG for value in values if isinstance(value, str)):
         column |= {"width": _WIDEST, "suppressAutoSize": True}
-    if float in kinds:
+    if name.startswith("FLOP") or name == "bytes/s":
+        written = "params.value == null ? '' : d3.format('.3s')(params.value)"
+    elif float in kinds:
         written = f"params.value == null ? '' : d3.format(',.{digits}f')(params.value)"
     elif int in kinds:
         written = "params.value == null ? '' : d3.format(',')(params.value)"

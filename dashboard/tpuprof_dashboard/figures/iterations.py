@@ -30,7 +30,7 @@ def iterations(times_ms: list[float], outliers: list[int], template: str = "plot
         )
     figure.update_layout(
         template=template,
-        xaxis={"title": "iteration"},
+        xaxis={"title": "iteration", "dtick": max(1, len(times_ms) // 20)},
         yaxis={"title": "ms", "rangemode": "tozero"},
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
         margin={"l": 60, "r": 20, "t": 10, "b": 45},

@@ -20,14 +20,14 @@ def roofline(
 ) -> go.Figure | None:
     """FLOP per byte against FLOP/s, both logarithmic; a point's size is its share of self time.
 
-    An op's rate is its FLOPs over its mean self time. None where no op states FLOPs, bytes and time.
+    None where no op has a rate. The model says which side of the roof an op lies on.
     Peaks in FLOP/s and bytes/s. (Williams, Waterman, Patterson: Roofline, 2009.)
     """
-    told = [op for op in ops if op.flops and op.bytes and op.self_ms > 0 and op.occurrences][:MAX_OPS]
+    told = [op for op in ops if op.flops and op.bytes and op.flops_per_s][:MAX_OPS]
     if not told:
         return None
     x = [(op.flops or 0) / (op.bytes or 1) for op in told]
-    y = [(op.flops or 0) * op.occurrences / (op.self_ms / 1e3) for op in told]
+    y = [op.flops_per_s for op in told]
     longest = max(op.self_ms for op in told)
     figure = go.Figure()
     ridge = peak_flops / peak_bytes
@@ -40,11 +40,11 @@ def roofline(
         line={"color": "#868E96", "dash": "dash"},
         hovertemplate="%{y:.3s}FLOP/s<extra>the device's peak</extra>",
     )
-    for name, symbol, colour, below in (
-        ("limited by memory bandwidth", "diamond", "#0072B2", True),
-        ("limited by compute", "circle", "#009E73", False),
+    for name, symbol, colour, limit in (
+        ("limited by memory bandwidth", "diamond", "#0072B2", "memory"),
+        ("limited by compute", "circle", "#009E73", "compute"),
     ):
-        rows = [row for row, value in enumerate(x) if (value < ridge) == below]
+        rows = [row for row, op in enumerate(told) if op.limit == limit]
         figure.add_scatter(
             x=[x[row] for row in rows],
             y=[y[row] for row in rows],

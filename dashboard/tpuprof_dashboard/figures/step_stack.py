@@ -17,11 +17,14 @@ MAX_STEPS_DRAWN = 500
 # Parts below this share of all step time are not drawn by name in the legend (share); they are still drawn.
 _LEGEND_FROM_SHARE = 0.001
 
+# Stands above the bar of a step that stands out.
+OUTLIER_MARK = "▼"
+
 
 def step_stack(report: Report, template: str = "plotly_white") -> go.Figure:
     """One bar a step, stacked by part, in ms. Of more steps than can be drawn, the first are shown, and it says so.
 
-    A bar's customdata is its step's position in the report.
+    A bar's customdata is its step's position in the report. Steps that stand out carry a mark.
     """
     steps = report.steps.per_step
     shown = steps[:MAX_STEPS_DRAWN]
@@ -40,6 +43,10 @@ def step_stack(report: Report, template: str = "plotly_white") -> go.Figure:
             showlegend=report.breakdown[name].share >= _LEGEND_FROM_SHARE,
             hovertemplate=f"step %{{x}}<br>{title}: %{{y:.3f}} ms<extra></extra>",
         )
+    for position in _outliers(report, len(shown)):
+        figure.add_annotation(
+            x=position, y=shown[position].wall_ms, text=OUTLIER_MARK, showarrow=False, yanchor="bottom"
+        )
     title = f"step (the first {MAX_STEPS_DRAWN} of {len(steps)})" if len(steps) > len(shown) else "step"
     figure.update_layout(
         template=template,
@@ -53,3 +60,10 @@ def step_stack(report: Report, template: str = "plotly_white") -> go.Figure:
         showlegend=True,
     )
     return figure
+
+
+def _outliers(report: Report, drawn: int) -> list[int]:
+    """Positions of the drawn steps that the model says stand out."""
+    known = {(each.host, each.start_ns) for each in report.steadiness.outliers}
+    rows = report.steps.per_step[:drawn]
+    return [row for row, step in enumerate(rows) if (step.host, step.start_ns) in known]

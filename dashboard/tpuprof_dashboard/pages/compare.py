@@ -1,4 +1,4 @@
-"""Two runs side by side: whether they compare at all first, then how their figures differ."""
+"""Runs side by side: whether they compare at all first, then what changed beyond noise."""
 
 from __future__ import annotations
 
@@ -7,27 +7,28 @@ from typing import TYPE_CHECKING, Any
 import dash_mantine_components as dmc
 from dash import Input, Output, State, dcc, html, no_update
 
-from tpuprof.units import format_ms
-from tpuprof_dashboard.components.layout import chart, empty, section
+from tpuprof_dashboard.components.comparison import comparison_sections, summary
+from tpuprof_dashboard.components.layout import empty, section
 from tpuprof_dashboard.components.tables import table
-from tpuprof_dashboard.figures.bars import stacked_bars
 from tpuprof_dashboard.pages.page import Page, View
 from tpuprof_dashboard.shell import choices
-from tpuprof_dashboard.state import read_state, search_of
+from tpuprof_dashboard.state import integer, read_state, search_of
 from tpuprof_dashboard.store import Failure, Loading
-from tpuprof_dashboard.words import STATUS_TITLES, bound_title, part_title
+from tpuprof_dashboard.words import run_labels
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from dash import Dash
 
+    from tpuprof.report.diff import Comparison
     from tpuprof.report.schema import Report
     from tpuprof_dashboard.store import Store
 
-_BASE, _CANDIDATE = ("#0072B2", ""), ("#D55E00", "/")
-# Facts of a capture, not of the training it captured.
-_INCIDENTAL = ("graphs.", "capture.", "warnings", "schema", "started", "created", "process")
-# Facts whose difference makes runs unlike, so that their times cannot be held against each other.
-_DECISIVE = ("device_type", "device_count", "host_count")
+# Runs compared with the base at a time: more do not fit one table's sight.
+MAX_CANDIDATES = 6
+# Stands between the names of runs in the URL (a line feed would be lost in links); few paths hold one.
+_BETWEEN = "|"
 
 
 def _render(view: View) -> list[Any]:
@@ -35,170 +36,82 @@ def _render(view: View) -> list[Any]:
     if not others:
         reason = "Only one run is open. Start the dashboard with several paths, or open a trace above."
         return [empty("Nothing to compare with", reason)]
-    wanted = view.state.get("with", "")
-    choose = dmc.Select(
+    wanted = _wanted(view.state, view.name, view.store)
+    choose = dmc.MultiSelect(
         id="compare-with",
         label="Compare with",
         data=choices(others),
-        value=wanted if wanted in others else None,
-        w=460,
+        value=wanted,
+        maw=760,
         searchable=True,
-        placeholder="choose a run",
-        description=f"The base is {view.name}.",
+        clearable=True,
+        maxValues=MAX_CANDIDATES,
+        placeholder="" if wanted else "choose one or more runs",
+        description=f"The base is {run_labels(view.store.names()).get(view.name, view.name)}, the run chosen above.",
     )
-    if wanted not in others:
-        return [choose]
-    other = view.store.report(wanted)
-    if isinstance(other, Loading):
-        # The page asks again until the other run has been read.
+    found = {name: view.store.comparison(view.name, name) for name in wanted}
+    if any(isinstance(each, Loading) for each in found.values()):
+        # The page asks again until the other runs have been read.
         wait = dcc.Interval(id="compare-poll", interval=700)
         return [choose, html.Div([dmc.Skeleton(height=height, mt="md") for height in (40, 160)]), wait]
-    if isinstance(other, Failure):
-        return [choose, dmc.Alert(other.message, color="red", mt="md")]
-    return [choose, html.Div(_compared(view, view.report, other), id="comparison")]
-
-
-def _compared(view: View, base: Report, candidate: Report) -> list[Any]:
-    return [
-        _config(base, candidate),
-        _headline(base, candidate),
-        _parts(view, base, candidate),
-        _findings(base, candidate),
+    failed = [
+        dmc.Alert(each.message, color="red", mt="md") for each in found.values() if isinstance(each, Failure)
     ]
+    ready = [(name, each) for name, each in found.items() if not isinstance(each, (Failure, Loading))]
+    return [choose, *failed, html.Div(_compared(view, ready), id="comparison") if ready else None]
 
 
-def _config(base: Report, candidate: Report) -> Any:
-    before, after = _settings(base), _settings(candidate)
+def _wanted(state: Mapping[str, str], base: str, store: Store) -> list[str]:
+    """The runs the URL names; the only other one where it names none."""
+    others = [name for name in store.names() if name != base]
+    named = [name for name in state.get("with", "").split(_BETWEEN) if name in others]
+    return named[:MAX_CANDIDATES] or (others if len(others) == 1 else [])
+
+
+def _compared(view: View, ready: list[tuple[str, Comparison]]) -> list[Any]:
+    chosen = integer(view.state, "show") or 0
+    chosen = chosen if 0 <= chosen < len(ready) else 0
+    labels = run_labels(view.store.names())
+    parts = []
+    if len(ready) > 1:
+        rows = [
+            (labels.get(name, name), found, view.here(show=str(number)))
+            for number, (name, found) in enumerate(ready)
+        ]
+        parts = [
+            summary(rows),
+            dmc.Title(f"{rows[chosen][0]} against the base", order=3, mt="xl", className="tpu-wrap"),
+        ]
+    name, found = ready[chosen]
+    other = view.store.report(name)
+    recorded = [] if isinstance(other, (Failure, Loading)) else [_recorded(view.report, other)]
+    return [*parts, *comparison_sections(found, view.template), *recorded]
+
+
+def _recorded(base: Report, candidate: Report) -> Any:
+    """Every recorded fact of the two runs' environment that differs, for what the comparison did not weigh."""
+    before, after = (_flat(each.environment) for each in (base, candidate))
     rows = [
         {"setting": key, "base": before.get(key, ""), "candidate": after.get(key, "")}
         for key in dict.fromkeys([*before, *after])
         if before.get(key) != after.get(key)
     ]
-    unlike = [row["setting"] for row in rows if row["setting"] in _DECISIVE]
-    parts: list[Any] = []
-    if unlike:
-        text = f"They differ in {', '.join(unlike)}, so their times cannot be held against each other."
-        parts.append(dmc.Alert(text, title="Unlike runs", color="red", mb="sm", id="unlike"))
-    parts.append(
-        table("settings", rows) if rows else empty("No difference", "Both runs state the same settings.")
-    )
+    title = "Everything recorded that differs"
+    if not rows:
+        return section(title, empty("Nothing", "Both runs state the same of their environment."))
     return section(
-        "What differs in how they ran",
-        *parts,
-        note="Only settings that differ; those of the runs' environment.",
+        title, table("settings", rows), note="From the runs' environment, as recorded and unweighed."
     )
 
 
-def _settings(report: Report) -> dict[str, str]:
-    run = report.environment.get("run") or {}
-    plain = {**{k: v for k, v in report.environment.items() if k != "run"}, **_flat(run)}
-    plain["steps told from"] = report.steps.method
-    plain["predicted"] = report.predicted
-    return {
-        key: str(value)
-        for key, value in plain.items()
-        if value is not None and not key.startswith(_INCIDENTAL)
-    }
-
-
-def _flat(value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _flat(value: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    found: dict[str, str] = {}
     for key, each in value.items():
         if isinstance(each, dict):
             found |= _flat(each, f"{prefix}{key}.")
-        else:
-            found[f"{prefix}{key}"] = each
+        elif each is not None:
+            found[f"{prefix}{key}"] = str(each)
     return found
-
-
-def _headline(base: Report, candidate: Report) -> Any:
-    rows: list[dict[str, Any]] = [
-        {"": "verdict", "base": base.verdict.sentence, "candidate": candidate.verdict.sentence},
-        {
-            "": "bound by",
-            "base": bound_title(base.verdict.bound),
-            "candidate": bound_title(candidate.verdict.bound),
-        },
-        {"": "median step", "base": _ms(base.steps.median_ms), "candidate": _ms(candidate.steps.median_ms)},
-        {"": "p95 step", "base": _ms(base.steps.p95_ms), "candidate": _ms(candidate.steps.p95_ms)},
-        {"": "steps", "base": base.steps.count, "candidate": candidate.steps.count},
-        {"": "compiles", "base": len(base.compiles), "candidate": len(candidate.compiles)},
-    ]
-    body = [
-        dmc.TableTr(
-            [
-                dmc.TableTd(str(value), style={"whiteSpace": "nowrap"} if not key else None)
-                for key, value in row.items()
-            ]
-        )
-        for row in rows
-    ]
-    head = dmc.TableThead(dmc.TableTr([dmc.TableTh(name) for name in rows[0]]))
-    note = (
-        "Runs of one script differ by some percent from process to process; a small difference says nothing."
-    )
-    return section("Side by side", dmc.Table([head, dmc.TableTbody(body)], withTableBorder=True), note=note)
-
-
-def _ms(value: float | None) -> str:
-    return "unavailable" if value is None else format_ms(value)
-
-
-def _parts(view: View, base: Report, candidate: Report) -> Any:
-    names = [
-        name
-        for name in dict.fromkeys([*base.breakdown, *candidate.breakdown])
-        if any(name in each.breakdown and each.breakdown[name].share for each in (base, candidate))
-    ]
-    if not names:
-        return section(
-            "Where a step's time goes", empty("No steps", "One of the runs has no steps to compare.")
-        )
-
-    def column(report: Report) -> list[float]:
-        return [report.breakdown[name].ms_per_step if name in report.breakdown else 0.0 for name in names]
-
-    before, after = column(base), column(candidate)
-    rows = [
-        {
-            "part": part_title(name),
-            "base ms a step": one,
-            "candidate ms a step": other,
-            "difference ms": other - one,
-        }
-        for name, one, other in zip(names, before, after, strict=True)
-    ]
-    figure = stacked_bars(
-        [part_title(name) for name in names],
-        [("base", before, *_BASE), ("candidate", after, *_CANDIDATE)],
-        "ms a step",
-        view.template,
-        mode="group",
-    )
-    label = "Parts of a mean step in both runs; the table below has them"
-    return section(
-        "Where a step's time goes", chart(figure, "compare-parts", label), table("compare-parts", rows)
-    )
-
-
-def _findings(base: Report, candidate: Report) -> Any:
-    before = {each.rule: each for each in base.findings}
-    after = {each.rule: each for each in candidate.findings}
-    rows = []
-    for rule in dict.fromkeys([*before, *after]):
-        one, other = before.get(rule), after.get(rule)
-        if (one.status if one else "") != (other.status if other else ""):
-            rows.append(
-                {
-                    "rule": rule,
-                    "title": (other or one).title if (other or one) else "",  # type: ignore[union-attr]
-                    "base": STATUS_TITLES.get(one.status, one.status) if one else "",
-                    "candidate": STATUS_TITLES.get(other.status, other.status) if other else "",
-                }
-            )
-    if not rows:
-        return section("Findings", empty("No change", "No finding is new or gone."))
-    return section("Findings that changed", table("compare-findings", rows))
 
 
 def _register(app: Dash, store: Store) -> None:
@@ -208,9 +121,15 @@ def _register(app: Dash, store: Store) -> None:
         State("url", "search"),
         prevent_initial_call=True,
     )
-    def choose(name: str | None, search: str | None) -> Any:
+    def choose(names: list[str] | None, search: str | None) -> Any:
         state = read_state(search)
-        return search_of(state, **{"with": name}) if name and name != state.get("with") else no_update
+        if (
+            names is None
+            or state.get("page") != "compare"
+            or names == _wanted(state, _base(state, store), store)
+        ):
+            return no_update
+        return search_of(state, **{"with": _BETWEEN.join(names) or None, "show": None})
 
     @app.callback(
         Output("shown", "data", allow_duplicate=True),
@@ -220,16 +139,24 @@ def _register(app: Dash, store: Store) -> None:
         prevent_initial_call=True,
     )
     def again(_ticks: int | None, search: str | None) -> Any:
-        """Have the page made anew once the other run has been read."""
-        ready = not isinstance(store.report(read_state(search).get("with", "")), Loading)
-        return (None, False) if ready else (no_update, no_update)
+        """Have the page made anew once the other runs have been read and compared."""
+        state = read_state(search)
+        base = _base(state, store)
+        waiting = [
+            name for name in _wanted(state, base, store) if isinstance(store.comparison(base, name), Loading)
+        ]
+        return (no_update, no_update) if waiting else (None, False)
+
+
+def _base(state: Mapping[str, str], store: Store) -> str:
+    return state.get("run") or next(iter(store.names()), "")
 
 
 PAGE = Page(
     "compare",
     "Compare",
-    "Whether another run is better, and why.",
+    "Whether other runs are better, and why.",
     _render,
-    keys=("with",),
+    keys=("with", "show"),
     register=_register,
 )

@@ -8,7 +8,7 @@ import dash_mantine_components as dmc
 from dash import html
 
 from tpuprof.units import format_ms
-from tpuprof_dashboard.components.layout import code, empty, link, section
+from tpuprof_dashboard.components.layout import code, empty, facts, link, section
 from tpuprof_dashboard.components.tables import GO, table
 from tpuprof_dashboard.pages.page import Page, View
 from tpuprof_dashboard.state import integer
@@ -19,6 +19,14 @@ if TYPE_CHECKING:
 
 # Lines of a difference sent to the browser at most.
 _MAX_DIFF_LINES = 1_500
+_CACHE_STATES = {
+    "off": "off: every start compiles anew",
+    "ok": "on, and used",
+    "never_hits": "on, but nothing was ever found in it",
+    "never_loads": "on and hit, but no program was loaded from it",
+    "cold": "on, and filled for the first time by this run",
+    "unknown": "unknown",
+}
 _SIGNS = {"added": "+", "removed": "-", "same": " ", "place": "@"}
 
 
@@ -26,7 +34,7 @@ def _render(view: View) -> list[Any]:
     compiles = view.report.compiles
     if not compiles:
         advice = "That is as it should be in steady training. To see first compiles, capture with --warmup 0."
-        return [empty("No compiles", "Nothing was compiled during the capture.", advice)]
+        return [empty("No compiles", "Nothing was compiled during the capture.", advice), _cache(view)]
     chosen = integer(view.state, "compile")
     chosen = chosen if chosen is not None and 0 <= chosen < len(compiles) else 0
     rows = [{**_row(each), GO: view.here(compile=str(row))} for row, each in enumerate(compiles)]
@@ -35,6 +43,7 @@ def _render(view: View) -> list[Any]:
     return [
         section("In this capture", table("compiles", rows, go_title="details"), note=note),
         _one(view, compiles[chosen]),
+        _cache(view),
     ]
 
 
@@ -46,10 +55,24 @@ def _row(each: CompileRow) -> dict[str, Any]:
         "cause": cause.kind,
         "what changed": cause.detail,
         "source": f"{cause.source_file}:{cause.source_line}" if cause.source_file else "",
+        "compiled before": "yes" if each.novelty == "again" else "no",
         "graph hash": each.graph_hash,
         "program": each.program,
         "host": each.host,
     }
+
+
+def _cache(view: View) -> Any:
+    found = view.report.compilation_cache
+    counts = [
+        (name, "unavailable" if count is None else f"{count:,}")
+        for name, count in (("hits", found.hits), ("misses", found.misses), ("programs loaded", found.loads))
+    ]
+    rows = [("state", _CACHE_STATES.get(found.status, found.status)), *counts]
+    rows += [("folder", found.path)] if found.path else []
+    rows += [("counted", found.detail)] if found.detail else []
+    note = "Keeps compiled programs on disk, so that the next start of the same training compiles nothing."
+    return section("Persistent compilation cache", facts(rows), note=note)
 
 
 def _one(view: View, each: CompileRow) -> Any:
@@ -57,7 +80,10 @@ def _one(view: View, each: CompileRow) -> Any:
     source = f" ({each.cause.source_file}:{each.cause.source_line})" if each.cause.source_file else ""
     parts = [
         dmc.Text(
-            [dmc.Text("Cause: ", fw=600, span=True), f"{each.cause.kind}. {each.cause.detail}{source}"],
+            [
+                dmc.Text("Cause: ", fw=600, span=True),
+                f"{each.cause.kind}: {each.cause.detail}{source}" if each.cause.detail else each.cause.kind,
+            ],
             className="tpu-wrap",
         ),
         link("show in timeline", view.timeline(each.host, each.start_ns, each.duration_ms)),

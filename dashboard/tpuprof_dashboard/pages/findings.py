@@ -5,19 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import dash_mantine_components as dmc
-from dash import Input, Output, State, html
+from dash import Input, Output, State, dcc, html
 
 from tpuprof.errors import TpuprofError
 from tpuprof.report.schema import Finding, Report
 from tpuprof.rules.what_if import what_if
 from tpuprof.signals import Signals
 from tpuprof.units import format_ms
-from tpuprof_dashboard.components.findings import finding_lines, ranked, savings_text
+from tpuprof_dashboard.components.findings import failed_findings, finding_lines, savings_text
 from tpuprof_dashboard.components.layout import empty, link, section
 from tpuprof_dashboard.components.tables import table
 from tpuprof_dashboard.pages.page import Page, View
+from tpuprof_dashboard.shell import POLL_MS
 from tpuprof_dashboard.state import read_state
-from tpuprof_dashboard.store import Details, Store
+from tpuprof_dashboard.store import Failure, Loading, Store
 from tpuprof_dashboard.words import STATUS_TITLES
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def _render(view: View) -> list[Any]:
         ]
     wanted = view.state.get("category")
     shown = [each for each in findings if wanted in (None, each.category)]
-    failed = ranked([each for each in shown if each.status == "failed"])
+    failed = [each for each in failed_findings(view.report) if each in shown]
     head = f"{len(failed)} to fix" + (f" in {wanted}" if wanted else "")
     parts: list[Any] = [_filter(view), section(head, _failed(failed, view, wanted))]
     parts.append(_what_if_panel([each for each in failed if each.savings]))
@@ -45,7 +46,8 @@ def _render(view: View) -> list[Any]:
         rows = [each for each in shown if each.status == status]
         if rows:
             parts.append(_closed(STATUS_TITLES[status], len(rows), finding_lines(rows, view)))
-    return [*parts, section("All as a table", table("findings", [_row(each) for each in shown]))]
+    rules = link("What every rule looks for", view.go("rule"))
+    return [*parts, section("All as a table", table("findings", [_row(each) for each in shown]), rules)]
 
 
 def _what_if_panel(priced: list[Finding]) -> Any:
@@ -54,29 +56,37 @@ def _what_if_panel(priced: list[Finding]) -> Any:
     boxes = [dmc.Checkbox(label=each.title, value=each.rule, mb=6) for each in priced]
     note = "Savings overlap, so they do not add up: the step is replayed without all causes ticked."
     result = html.Div(id="what-if-result", role="status")
-    return section("What if", dmc.CheckboxGroup(boxes, id="what-if", value=[]), result, note=note)
+    poll = dcc.Interval(id="what-if-poll", interval=POLL_MS, disabled=True)
+    return section("What if", dmc.CheckboxGroup(boxes, id="what-if", value=[]), result, poll, note=note)
 
 
 def _register(app: Dash, store: Store) -> None:
     @app.callback(
         Output("what-if-result", "children"),
+        Output("what-if-poll", "disabled"),
         Input("what-if", "value"),
+        Input("what-if-poll", "n_intervals"),
         State("url", "search"),
         prevent_initial_call=True,
     )
-    def predict(rules: list[str] | None, search: str | None) -> Any:
+    def predict(rules: list[str] | None, _ticks: int | None, search: str | None) -> Any:
         name = read_state(search).get("run") or store.names()[0]
-        report, details = store.report(name), store.details(name)
-        if not rules or not isinstance(report, Report) or not isinstance(details, Details):
-            return None
+        report = store.report(name)
+        if not rules or not isinstance(report, Report):
+            return None, True
+        details = store.details(name)
+        if isinstance(details, Loading):
+            return dmc.Text("Reading the trace to replay its steps …", c="dimmed"), False
+        if isinstance(details, Failure):
+            return dmc.Alert(details.message, color="gray"), True
         try:
             found = what_if(Signals(report, details.run), rules)
         except TpuprofError as error:
-            return dmc.Alert(str(error), color="gray")
+            return dmc.Alert(str(error), color="gray"), True
         low, high = format_ms(found.low_ms), format_ms(found.high_ms)
         text = f"A step of {format_ms(found.measured_ms)} would take {low} to {high}."
         skipped = dmc.Text(f"Left out: {'; '.join(found.skipped)}", size="sm") if found.skipped else None
-        return [dmc.Text(text, fw=600), skipped]
+        return [dmc.Text(text, fw=600), skipped], True
 
 
 def _filter(view: View) -> Any:
@@ -134,7 +144,6 @@ PAGE = Page(
     "Findings",
     "What every rule says, and what its fix would save.",
     _render,
-    needs_details=True,
     keys=("category",),
     register=_register,
 )

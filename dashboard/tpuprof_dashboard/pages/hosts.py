@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tpuprof_dashboard.components.layout import empty, section
 from tpuprof_dashboard.components.rows import rows_of
 from tpuprof_dashboard.components.tables import table
 from tpuprof_dashboard.pages.page import Page, View
 
+if TYPE_CHECKING:
+    from tpuprof.report.sections import Hosts
+
 
 def _render(view: View) -> list[Any]:
     count = view.report.environment["host_count"]
-    told = view.told("hosts")
+    told = view.report.hosts
     parts: list[Any] = []
     if count == 1:
         advice = (
             "Capture all hosts of a job into one run folder: `tpuprof capture --addr HOST1:PORT,HOST2:PORT`."
         )
         parts.append(empty("One host", "The run has one host, so there is none to compare it with.", advice))
-    if told is None or not told.hosts:
+    if not told.hosts:
         names = list(dict.fromkeys(each.host for each in view.report.steps.per_step))
         rows = [
             {"host": name, "steps": sum(each.host == name for each in view.report.steps.per_step)}
@@ -35,7 +38,7 @@ def _render(view: View) -> list[Any]:
     return parts
 
 
-def _note(told: Any) -> str:
+def _note(told: Hosts) -> str:
     late = (
         f"{told.straggler} is late, by {told.lag_ms_per_step:,.3f} ms a step."
         if told.straggler and told.lag_ms_per_step is not None

@@ -10,7 +10,7 @@ from tpuprof_dashboard.components.rows import rows_of
 from tpuprof_dashboard.components.tables import table
 from tpuprof_dashboard.figures.bars import stacked_bars
 from tpuprof_dashboard.pages.page import Page, View
-from tpuprof_dashboard.words import UNAVAILABLE
+from tpuprof_dashboard.words import UNAVAILABLE, reason
 
 _GIB = 2**30
 
@@ -19,7 +19,9 @@ def _render(view: View) -> list[Any]:
     memory = view.report.memory
     if memory.peak_bytes is None:
         advice = "Capture on TPU with the graphs kept: `tpuprof capture` writes them into the run folder."
-        return [empty("Memory unavailable", f"{memory.unavailable or 'the trace does not tell'}.", advice)]
+        return [
+            empty("Memory unavailable", f"{reason(memory.unavailable) or 'the trace does not tell'}.", advice)
+        ]
     capacity = memory.capacity_bytes
     left = capacity - memory.peak_bytes if capacity is not None else None
     top = tiles(
@@ -27,9 +29,22 @@ def _render(view: View) -> list[Any]:
         tile(
             "Capacity", format_bytes(capacity) if capacity is not None else UNAVAILABLE, "of one device (HBM)"
         ),
+        *_fragmented(memory.fragmented_bytes),
         tile("Headroom", UNAVAILABLE if left is None else format_bytes(max(left, 0)), _left_note(left)),
     )
     return [top, _kinds(view), _buffers(view)]
+
+
+def _fragmented(size: int | None) -> list[Any]:
+    if size is None:
+        return []
+    return [
+        tile(
+            "Fragmented",
+            format_bytes(size),
+            "of the temporaries' space, filled by no live buffer at its peak",
+        )
+    ]
 
 
 def _left_note(left: int | None) -> str:
@@ -44,7 +59,7 @@ def _kinds(view: View) -> Any:
         return None
     names = sorted(kinds, key=lambda name: -kinds[name])
     figure = stacked_bars(
-        [name.replace("_", " ") for name in names],
+        ["host memory (not HBM)" if name == "host" else name.replace("_", " ") for name in names],
         [("GiB", [kinds[name] / _GIB for name in names], "#0072B2", "")],
         "GiB",
         view.template,

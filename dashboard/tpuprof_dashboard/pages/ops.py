@@ -8,7 +8,9 @@ from typing import Any
 import dash_mantine_components as dmc
 
 from tpuprof.report.schema import OpRow
-from tpuprof_dashboard.components.layout import chart, empty, link, section
+from tpuprof.units import format_ms, format_share
+from tpuprof_dashboard.components.layout import chart, empty, facts, link, section
+from tpuprof_dashboard.components.rows import rows_of
 from tpuprof_dashboard.components.tables import table
 from tpuprof_dashboard.figures.roofline import roofline
 from tpuprof_dashboard.pages.page import Page, View
@@ -34,25 +36,38 @@ def _render(view: View) -> list[Any]:
         link(title, view.here(by=key), fw=700 if key == by else 400) for key, (title, _) in _KEYS.items()
     ]
     choose = dmc.Group([dmc.Text("Grouped by", size="sm"), *links], gap="md")
-    rows = [_op_row(op) for op in report.ops] if by == "op" else _grouped(report.ops, by)
+    rows = _told([_op_row(op) for op in report.ops]) if by == "op" else _grouped(report.ops, by)
     note = "Self time leaves out ops inside (a loop's body, a call); summed over all devices and the whole capture."
+    if any(op.wasted_ms is not None for op in report.ops):
+        note += (
+            " Wasted: what the op would save if it reached its roofline; sort by it to see where to begin."
+        )
     return [
         choose,
         section("Device time", table(f"ops-by-{by}", rows), note=note),
         _roofline(view),
+        *_compute(view),
         _lines(view),
     ]
 
 
 def _op_row(op: OpRow) -> dict[str, Any]:
-    reached = getattr(op, "roofline", None)
-    rates = {"of roofline": reached, "wasted ms": op.self_ms * (1 - reached)} if reached is not None else {}
     return {
         "op": op.name,
         "category": op.category or op.kind,
         "self ms": op.self_ms,
-        **rates,
+        "wasted ms": op.wasted_ms,
+        "of roofline": op.roofline,
+        "limit": op.limit,
+        "FLOP/s": op.flops_per_s,
+        "bytes/s": op.bytes_per_s,
+        "padding": op.padding,
+        "matmul type": op.matmul_type,
+        "kernel": op.kernel,
+        "layout copy": "yes" if op.layout_copy else "",
         "total ms": op.total_ms,
+        "device clock ms": _clock(op),
+        "devices": len(op.cores),
         "times": op.occurrences,
         "FLOP each": op.flops,
         "bytes each": op.bytes,
@@ -60,6 +75,18 @@ def _op_row(op: OpRow) -> dict[str, Any]:
         "source": op.source,
         "program": op.module,
     }
+
+
+def _clock(op: OpRow) -> float | None:
+    """Time by the devices' own clocks, which XProf's op tables show; None where one of them states none."""
+    clocks = [core.clock_ms for core in op.cores if core.clock_ms is not None]
+    return sum(clocks) if clocks and len(clocks) == len(op.cores) else None
+
+
+def _told(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows without the columns that this trace tells of no op."""
+    empty_columns = {key for key in rows[0] if all(row[key] in (None, "") for row in rows)}
+    return [{key: value for key, value in row.items() if key not in empty_columns} for row in rows]
 
 
 def _grouped(ops: list[OpRow], by: str) -> list[dict[str, Any]]:
@@ -91,6 +118,29 @@ def _roofline(view: View) -> Any:
     return section(
         title, chart(figure, "roofline", "Roofline of the ops; the table above has them"), note=note
     )
+
+
+def _compute(view: View) -> list[Any]:
+    """What of the device's time goes to matmuls, copies and padding, and to which kinds of op."""
+    compute = view.report.compute
+    if compute is None:
+        return []
+    rows = [
+        ("matmuls", format_ms(compute.matmul_ms_per_step)),
+        ("matmuls that read float32", format_ms(compute.float32_matmul_ms_per_step)),
+        ("layout copies", format_ms(compute.layout_copy_ms_per_step)),
+        ("ops whose arrays are mostly padding", format_ms(compute.padded_ms_per_step)),
+        ("MFU", format_share(compute.mfu) if compute.mfu is not None else compute.mfu_note),
+    ]
+    note = "Device self time of a step on one device."
+    parts = [section("How the time is used", facts(rows), note=note)]
+    for title, key, kinds in (
+        ("By kind of op", "kinds", compute.categories),
+        ("Kernels", "kernels", compute.kernels),
+    ):
+        if kinds:
+            parts.append(section(title, table(f"ops-{key}", rows_of(kinds)), note=note))
+    return parts
 
 
 def _lines(view: View) -> Any:

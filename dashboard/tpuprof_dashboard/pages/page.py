@@ -34,10 +34,6 @@ class View:
         """The figure template of the theme."""
         return "mantine_dark" if self.state.get("theme") == "dark" else "mantine_light"
 
-    def told(self, name: str) -> Any:
-        """A section of the Report by its name, None where the Report has no such section."""
-        return getattr(self.report, name, None)
-
     def go(self, page: str, **changes: str | None) -> str:
         """The query of another page of this run."""
         return page_search({**self.state, "run": self.name}, page, **changes)
@@ -57,7 +53,8 @@ class View:
 class Page:
     """A page: its key in the URL, its title, one line on what it answers, and how it is made.
 
-    `keys` are the URL's parameters that change its layout. `register` adds its own callbacks.
+    `keys` are the URL's parameters that change its layout. `register` adds its own callbacks. A page not
+    `in_menu` is reached by links.
     """
 
     key: str
@@ -67,3 +64,4 @@ class Page:
     needs_details: bool = False
     keys: tuple[str, ...] = ()
     register: Callable[[Dash, Store], None] | None = None
+    in_menu: bool = True

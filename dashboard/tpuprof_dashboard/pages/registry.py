@@ -10,9 +10,11 @@ from tpuprof_dashboard.pages import (
     memory,
     ops,
     overview,
+    rule,
     scan,
     steps,
     timeline,
+    tracing,
     transfers,
 )
 from tpuprof_dashboard.pages.page import Page
@@ -22,6 +24,7 @@ PAGES: tuple[Page, ...] = (
     findings.PAGE,
     timeline.PAGE,
     steps.PAGE,
+    tracing.PAGE,
     compiles.PAGE,
     ops.PAGE,
     transfers.PAGE,
@@ -29,5 +32,6 @@ PAGES: tuple[Page, ...] = (
     scan.PAGE,
     hosts.PAGE,
     compare.PAGE,
+    rule.PAGE,
 )
 BY_KEY = {page.key: page for page in PAGES}

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dash import Dash
 
     from tpuprof.report.schema import StepRow
+    from tpuprof.report.sections import Steadiness
     from tpuprof_dashboard.store import Store
 
 _FIRST, _SECOND = ("#0072B2", ""), ("#D55E00", "/")
@@ -32,9 +33,7 @@ def _render(view: View) -> list[Any]:
         return [empty("No steps", f"{view.report.steps.note or 'no steps were found'}.", advice)]
     first, second = _chosen(view, steps)
     parts = [_compared(view, steps, first, second), section("All steps", _all(view, steps))]
-    steadiness = view.told("steadiness")
-    if steadiness is not None:
-        parts.append(_outliers(view, steadiness))
+    parts.insert(1, _outliers(view, view.report.steadiness))
     return parts
 
 
@@ -136,9 +135,9 @@ def _all(view: View, steps: list[StepRow]) -> Any:
     return table("steps", rows, go_title="timeline")
 
 
-def _outliers(view: View, steadiness: Any) -> Any:
+def _outliers(view: View, steadiness: Steadiness) -> Any:
     rows = [
-        {**row, GO: view.timeline(each.host, each.start_ns, each.wall_ms)}
+        {**row, "reasons": _reasons(each.reasons), GO: view.timeline(each.host, each.start_ns, each.wall_ms)}
         for each, row in zip(steadiness.outliers, rows_of(steadiness.outliers, ("start_ns",)), strict=True)
     ]
     drift = steadiness.drift_ms
@@ -152,7 +151,17 @@ def _outliers(view: View, steadiness: Any) -> Any:
         if rows
         else empty("No outliers", "No step stands out from the others.")
     )
-    return section("Steadiness", dmc.Text(text, mb="xs"), found)
+    ratio = steadiness.profiler_ratio
+    effect = (
+        "What capturing itself costs is unavailable: the run folder holds no steps from before the capture."
+        if ratio is None
+        else f"A step under capture took {ratio:,.2f} times one before it."
+    )
+    return section("Steadiness", dmc.Text(f"{text} {effect}", mb="xs", id="steadiness"), found)
+
+
+def _reasons(reasons: dict[str, float]) -> str:
+    return ", ".join(f"{part_title(name)} +{format_ms(ms)}" for name, ms in reasons.items())
 
 
 def _register(app: Dash, _store: Store) -> None:

@@ -65,7 +65,7 @@ def _transfers(view: View, title: str, key: str, rows: list[TransferRow], reason
 
 
 def _layers(view: View) -> Any:
-    rows = view.told("collective_layers")
+    rows = view.report.collective_layers
     if not rows:
         return None
     return section("Collectives by layer", table("collective-layers", rows_of(rows)))

@@ -1,0 +1,209 @@
+"""What a comparison of two runs says, as sections: whether it is fair first, then what changed beyond noise."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import dash_mantine_components as dmc
+
+from tpuprof.report.diff import Outcome, signed_ms, signed_share, told
+from tpuprof.report.fairness import Weight
+from tpuprof.units import format_bytes, format_ms, format_share
+from tpuprof_dashboard.components.layout import chart, empty, section
+from tpuprof_dashboard.components.tables import table
+from tpuprof_dashboard.figures.bars import stacked_bars
+from tpuprof_dashboard.words import bound_title, part_title
+
+if TYPE_CHECKING:
+    from tpuprof.report.diff import Comparison, FindingChange, OpChange
+    from tpuprof.report.noise import Change
+
+_BASE, _CANDIDATE = ("#0072B2", ""), ("#D55E00", "/")
+_COLOURS = {Outcome.WORSE: "red", Outcome.BETTER: "teal", Outcome.SAME: "gray", Outcome.UNFAIR: "red"}
+_TITLES = {
+    Outcome.WORSE: "Worse",
+    Outcome.BETTER: "Better",
+    Outcome.SAME: "No difference beyond noise",
+    Outcome.UNFAIR: "Not comparable",
+}
+_WEIGHTS = {
+    Weight.STOP: "forbids comparing",
+    Weight.CARE: "may explain a difference",
+    Weight.NOTE: "for your information",
+}
+
+
+def comparison_sections(found: Comparison, template: str) -> list[Any]:
+    """All sections of one comparison; of runs that do not compare, only why."""
+    head = dmc.Alert(
+        dmc.Text(found.sentence, className="tpu-wrap"),
+        color=_COLOURS[found.outcome],
+        id="outcome",
+        mt="md",
+    )
+    parts = [head, _fairness(found)]
+    if found.outcome is Outcome.UNFAIR:
+        return parts
+    return [*parts, _times(found), _parts(found, template), _findings(found.findings), _ops(found.ops)]
+
+
+def summary(rows: list[tuple[str, Comparison, str]]) -> Any:
+    """Several runs against one base, a row each: (label, comparison, the query that shows it)."""
+    lines = []
+    for label, found, query in rows:
+        change = found.median
+        cells = _cells(change) if change is not None else ("", "", "", "")
+        outcome = dmc.Anchor(_TITLES[found.outcome], href=query, refresh=False, size="sm")
+        lines.append([dmc.Text(label, size="sm", className="tpu-wrap"), outcome, *cells])
+    return section(
+        "All against the base",
+        _plain(("run", "outcome", "base", "this run", "change", "95 % bounds"), lines),
+        note="Of the median step. Choose an outcome to see that run below.",
+    )
+
+
+def _fairness(found: Comparison) -> Any:
+    title = "Is it a fair comparison?"
+    if not found.unlike:
+        text = "Nothing that is known of how the two ran differs: device, versions, variables, work a step."
+        return section(title, empty("Yes, as far as the runs tell", text))
+    rows = [
+        [each.what, each.base, each.candidate, _WEIGHTS[each.weight], each.detail] for each in found.unlike
+    ]
+    heavy = [each.what for each in found.unlike if each.weight is not Weight.NOTE]
+    note = f"Mind: {', '.join(heavy)}." if heavy else "Nothing that differs forbids or clouds it."
+    return section(title, _plain(("what differs", "base", "candidate", "weight", "why"), rows), note=note)
+
+
+def _times(found: Comparison) -> Any:
+    rows = [
+        [name, *_cells(change), _verdict(told(change, found.threshold))]
+        for name, change in (
+            ("median step", found.median),
+            ("mean step", found.mean),
+            ("p95 step", found.p95),
+            ("median step without compiles", found.steady),
+        )
+        if change is not None
+    ]
+    if found.compiles is not None:
+        each = found.compiles
+        counts = [
+            f"{each.base} in {each.base_steps} steps",
+            f"{each.candidate} in {each.candidate_steps} steps",
+        ]
+        rows.append(["compiles", *counts, "", "", _verdict(each.outcome is not Outcome.SAME)])
+    before, after = (format_bytes(each) if each is not None else "unavailable" for each in found.memory)
+    rows.append(["HBM at the peak", before, after, "", "", ""])
+    rows.append(["bound by", bound_title(found.base_bound), bound_title(found.candidate_bound), "", "", ""])
+    note = (
+        f"A change counts where its bounds exclude zero and it is at least {format_share(found.threshold)} "
+        "of the step: two processes that run one script differ by some percent anyway."
+    )
+    return section(
+        "Step time", _plain(("", "base", "candidate", "change", "95 % bounds", ""), rows), note=note
+    )
+
+
+def _parts(found: Comparison, template: str) -> Any:
+    shown = [row for row in found.parts if row.change.base or row.change.candidate]
+    if not shown:
+        return None
+    figure = stacked_bars(
+        [part_title(row.name) for row in shown],
+        [
+            ("base", [row.change.base for row in shown], *_BASE),
+            ("candidate", [row.change.candidate for row in shown], *_CANDIDATE),
+        ],
+        "ms a step",
+        template,
+        mode="group",
+    )
+    rows = [
+        {
+            "part": part_title(row.name),
+            "base ms a step": row.change.base,
+            "candidate ms a step": row.change.candidate,
+            "difference ms": row.change.delta,
+            "lower bound": row.change.low,
+            "upper bound": row.change.high,
+            "": _verdict(row.told),
+        }
+        for row in shown
+    ]
+    label = "Parts of the mean step in both runs; the table below has them"
+    return section(
+        "Where a step's time goes",
+        chart(figure, "compare-parts", label),
+        table("compare-parts", rows),
+        note="Of the mean step; those that changed most first.",
+    )
+
+
+def _findings(changes: list[FindingChange]) -> Any:
+    if not changes:
+        return section("Findings", empty("No change", "No finding is new, fixed or changed."))
+    rows = [
+        [
+            each.what,
+            each.title,
+            format_share(each.base_severity),
+            format_share(each.candidate_severity),
+            _range(each.predicted_ms),
+        ]
+        for each in changes
+    ]
+    columns = ("", "finding", "base: at stake", "candidate: at stake", "predicted gain of the fix")
+    return section(
+        "Findings", _plain(columns, rows), note="At stake: the share of step time a finding explains."
+    )
+
+
+def _ops(changes: list[OpChange]) -> Any:
+    title = "Ops that changed"
+    if not changes:
+        return section(title, empty("None", "No op's time changed by as much as 1 % of the step."))
+    rows = [
+        {
+            "op": each.op,
+            "base ms a step": each.base_ms,
+            "candidate ms a step": each.candidate_ms,
+            "where": each.where,
+        }
+        for each in changes
+    ]
+    note = (
+        "Device self time a step; one capture of each run, so without bounds. Empty: the run has no such op."
+    )
+    return section(title, table("compare-ops", rows), note=note)
+
+
+def _cells(change: Change) -> tuple[str, str, str, str]:
+    if change.low is None or change.high is None:
+        bounds = "too few steps"
+    else:
+        bounds = f"{signed_ms(change.low)} to {signed_ms(change.high)}"
+    delta = f"{signed_ms(change.delta)} {signed_share(change.ratio)}".strip()
+    return format_ms(change.base), format_ms(change.candidate), delta, bounds
+
+
+def _verdict(changed: bool) -> str:
+    return "changed" if changed else "within noise"
+
+
+def _range(predicted: tuple[float, float] | None) -> str:
+    return f"{format_ms(predicted[0])} to {format_ms(predicted[1])} a step" if predicted else ""
+
+
+def _plain(columns: tuple[str, ...], rows: list[list[Any]]) -> Any:
+    head = dmc.TableThead(dmc.TableTr([dmc.TableTh(name) for name in columns]))
+    body = dmc.TableTbody(
+        [
+            # The first cell names the row and keeps its words whole.
+            dmc.TableTr([dmc.TableTd(row[0]), *(dmc.TableTd(cell, className="tpu-wrap") for cell in row[1:])])
+            for row in rows
+        ]
+    )
+    return dmc.TableScrollContainer(
+        dmc.Table([head, body], withTableBorder=True, fz="sm"), minWidth=560, type="native"
+    )

@@ -1,0 +1,130 @@
+"""The host's side of a step: what tracing is made of, how batches arrive, which ops fall back to the CPU."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tpuprof.units import format_ms
+from tpuprof_dashboard.components.layout import chart, empty, section, tile, tiles
+from tpuprof_dashboard.components.rows import rows_of
+from tpuprof_dashboard.components.tables import table
+from tpuprof_dashboard.figures.bars import MAX_ROWS, stacked_bars
+from tpuprof_dashboard.figures.part_style import style_of
+from tpuprof_dashboard.pages.page import Page, View
+from tpuprof_dashboard.words import UNAVAILABLE, diagnosis_title, phase_title
+
+if TYPE_CHECKING:
+    from tpuprof.report.sections import TracingRow
+
+_HIDDEN = ("#7FCDB5", "")
+_NOTE = (
+    "Exposed: the device idles meanwhile, so it costs step time. Hidden: it runs while the device works, and costs "
+    "nothing."
+)
+
+
+def _render(view: View) -> list[Any]:
+    return [_head(view), _phases(view), _annotations(view), _input(view), _fallbacks(view)]
+
+
+def _head(view: View) -> Any:
+    report, told = view.report, view.report.tracing
+    if report.predicted:
+        return None
+    exposed = report.breakdown.get("tracing")
+    hidden, free = report.tracing_hidden_ms_per_step, told.step_ms_if_free
+    retraces = told.scan_retraces_per_step
+    return tiles(
+        tile("Exposed tracing", format_ms(exposed.ms_per_step) if exposed else UNAVAILABLE, "a mean step"),
+        tile("Hidden tracing", format_ms(hidden) if hidden is not None else UNAVAILABLE, "a mean step"),
+        tile(
+            "Step if tracing were free",
+            format_ms(free) if free is not None else UNAVAILABLE,
+            "the most that tracing less can give",
+        ),
+        tile(
+            "Scan bodies traced",
+            f"{retraces:,.3g} a step" if retraces is not None else UNAVAILABLE,
+            "0 with the scan's cache on" if retraces is not None else "the trace tells of no scan",
+        ),
+    )
+
+
+def _phases(view: View) -> Any:
+    phases = view.report.tracing.phases
+    title = "What tracing is made of"
+    if not phases:
+        return section(title, empty("No tracing", _untold(view)))
+    rows = [{**row, "name": phase_title(each.name)} for each, row in zip(phases, _rows(phases), strict=True)]
+    figure = _bars([phase_title(each.name) for each in phases], phases, view.template)
+    label = "Exposed and hidden time of each phase of tracing; the table below has it"
+    return section(title, chart(figure, "tracing-phases", label), table("tracing-phases", rows), note=_NOTE)
+
+
+def _untold(view: View) -> str:
+    if view.report.predicted:
+        return "A predicted run holds device times only; the host's are not simulated."
+    return "No host thread of this trace builds graphs inside steps."
+
+
+def _annotations(view: View) -> Any:
+    rows, title = view.report.tracing.annotations, "Under which annotation"
+    if not rows:
+        reason = "No tracing lies inside an annotation."
+        advice = (
+            "`tpuprof.annotate_modules(model)` names each module; `with tpuprof.annotate(name):` any block."
+        )
+        return section(title, empty("No annotations", reason, advice))
+    ordered = sorted(rows, key=lambda each: -each.exposed_ms_per_step)
+    names = [f"{each.name} (backward)" if each.kind == "module_backward" else each.name for each in ordered]
+    note = "Annotations nest, so their times do not add up."
+    if len(rows) > MAX_ROWS:
+        note += f" The {MAX_ROWS} longest of {len(rows)} are drawn."
+    label = "Exposed and hidden tracing under each annotation; the table below has it"
+    figure = _bars(names, ordered, view.template)
+    return section(
+        title,
+        chart(figure, "tracing-annotations", label),
+        table("tracing-annotations", _rows(ordered)),
+        note=note,
+    )
+
+
+def _rows(items: list[TracingRow]) -> list[dict[str, Any]]:
+    return rows_of(items, () if any(each.kind for each in items) else ("kind",))
+
+
+def _bars(names: list[str], rows: list[TracingRow], template: str) -> Any:
+    parts = [
+        ("exposed", [each.exposed_ms_per_step for each in rows], *style_of("tracing")),
+        ("hidden", [each.hidden_ms_per_step for each in rows], *_HIDDEN),
+    ]
+    return stacked_bars(names, parts, "ms a step", template)
+
+
+def _input(view: View) -> Any:
+    title = "How batches arrive"
+    if not view.report.input:
+        reason = "No host event of this trace makes, waits for or copies a batch."
+        advice = "Annotate the loader: `with tpuprof.annotate('next batch'):`, or iterate a torch DataLoader."
+        return section(title, empty("No input pipeline seen", reason, advice))
+    rows = [
+        {"host": each.host, "diagnosis": diagnosis_title(each.diagnosis), **row}
+        for each, row in zip(view.report.input, rows_of(view.report.input, ("diagnosis",)), strict=True)
+    ]
+    note = "Batch ms: the median time to make one. Exposed: the device idles meanwhile."
+    return section(title, table("input", rows), note=note)
+
+
+def _fallbacks(view: View) -> Any:
+    title = "Ops that run on the CPU instead"
+    if not view.report.fallbacks:
+        return section(title, empty("None seen", "No op of this run is recorded as falling back to the CPU."))
+    rows = rows_of(view.report.fallbacks, names={"per_step": "times a step"})
+    note = (
+        "torch_xla has no lowering for these, so the graph is cut and the tensor copied to the host and back."
+    )
+    return section(title, table("fallbacks", rows), note=note)
+
+
+PAGE = Page("tracing", "Tracing & input", "What the host does while the device waits.", _render)
