@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tpuprof.report.schema import Evidence, TransferRow
+from tpuprof.units import format_ms
 
 # Transfers listed as evidence (rows).
 SHOWN = 8
@@ -23,11 +24,16 @@ def exposed_share(rows: list[TransferRow], of: list[TransferRow]) -> float:
 
 
 def _text(row: TransferRow) -> str:
+    what = " ".join(word for word in (row.role.replace("_", " "), row.parameter or row.layer) if word)
     parts = [f"{row.name} ({row.kind})"]
+    if what:
+        parts.append(f"{what}, {row.direction}" if row.direction else what)
     if row.bytes:
         parts.append(f"{row.bytes:,} bytes")
     if row.gb_per_s is not None:
         parts.append(f"{row.gb_per_s:.1f} GB/s")
     if row.hidden_ms_per_step is not None:
         parts.append(f"{row.hidden_ms_per_step:.3g} ms a step hidden")
+    if row.ahead_ms is not None:
+        parts.append(f"begun {format_ms(row.ahead_ms)} before its wait")
     return ", ".join(parts)

@@ -38,8 +38,10 @@ from __future__ import annotations
 
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, failed, not_applicable, passed, rule
+from tpuprof.rules.ops import op_evidence
 from tpuprof.rules.thresholds import BANDWIDTH_BOUND_FROM
 from tpuprof.signals import Signals
+from tpuprof.units import format_share
 
 
 @rule(good="HBM bandwidth does not limit", bad="HBM bandwidth limits the device", broad=True)
@@ -49,8 +51,20 @@ def check(signals: Signals) -> Outcome:
         return not_applicable("the peak bandwidth is known for TPUs only")
     share = signals.bandwidth_share
     evidence = [Evidence("bytes/s while busy, share of the chip's peak", share, "share")]
+    limited = [op for op in signals.ops if op.limit == "memory"]
+    evidence += [
+        Evidence(
+            "ops that memory limits, share of the device's time",
+            sum(op.self_ms for op in limited) / signals.op_ms,
+            "share",
+        ),
+        *op_evidence(limited),
+    ]
     if share < BANDWIDTH_BOUND_FROM:
         return passed(evidence)
     return failed(
-        0.0, evidence, reason="it cannot be priced: how many bytes a fix would leave is not in the trace"
+        0.0,
+        evidence,
+        title=f"The device moves {format_share(share)} of the bytes its HBM can",
+        reason="it cannot be priced: how many bytes a fix would leave is not in the trace",
     )

@@ -55,7 +55,7 @@ LEFT_WHERE_UNTIMED = 0.3
 @rule(good="scan traces its body once", bad="scan traces its body anew in every step", status=STABLE)
 def check(signals: Signals) -> Outcome:
     """Fail where the body is traced in at least every other step and that is worth naming."""
-    traced = signals.mark_count.get(RETRACE, 0.0)
+    traced = signals.scan_retraces
     called = signals.mark_count.get(CALL, 0.0)
     if not traced and not called:
         return not_applicable("no scan ran in the captured steps")
@@ -65,10 +65,16 @@ def check(signals: Signals) -> Outcome:
     exposed = signals.typical_parts.get(part.TRACING, 0.0) / signals.typical_ms
     if not called:
         price = counterfactual(Change(host={part.TRACING: LEFT_WHERE_UNTIMED}), Change(marks={RETRACE: 0.0}))
-        return failed(exposed, evidence, price=price, confidence="low")
+        return failed(exposed, evidence, title=_title(traced), price=price, confidence="low")
     spent = signals.mark_ms[CALL]
     evidence.append(Evidence("time a step in scan's own tracing", spent, "ms"))
     share = min(spent / signals.step_ms, exposed)
     if share < SCAN_RETRACE_FROM_SHARE:
         return passed(evidence, reason="retracing is hidden behind device work, or too short to matter")
-    return failed(share, evidence, price=counterfactual(Change(marks={CALL: 0.0})), confidence="high")
+    price = counterfactual(Change(marks={CALL: 0.0}))
+    return failed(share, evidence, title=_title(traced), price=price, confidence="high")
+
+
+def _title(traced: float) -> str:
+    times = "once" if traced == 1 else f"{traced:.3g} times"
+    return f"scan traces its body anew {times} in every step"
