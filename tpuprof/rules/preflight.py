@@ -32,8 +32,8 @@ def compile_seconds_evidence(signals: Signals) -> list[Evidence]:
 
 
 def _script(signals: Signals) -> str:
-    command = signals.run.info.get("command")
-    words = command if isinstance(command, list) else []
+    told = signals.run.info.get("command_line") or signals.run.info.get("command") or []
+    words = told.split() if isinstance(told, str) else told
     return next((str(each) for each in words if str(each).endswith(".py")), "train.py")
 
 

@@ -43,7 +43,7 @@ from __future__ import annotations
 
 from tpuprof.model.verdict import READS_IN_STEPS_SHARE
 from tpuprof.report.schema import Evidence
-from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, passed, rule
+from tpuprof.rules.base import Outcome, counterfactual, failed, passed, rule
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
@@ -53,7 +53,6 @@ from tpuprof.units import format_share
 @rule(
     good="No read blocks the step",
     bad="A read from the device makes host and device take turns",
-    status=STABLE,
 )
 def check(signals: Signals) -> Outcome:
     """Fail where most steps hold a read and the turns it forces are worth naming."""

@@ -45,7 +45,7 @@ from __future__ import annotations
 from tpuprof.model import attribution as part
 from tpuprof.report.schema import Evidence
 from tpuprof.report.sections import InputRow
-from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, passed, rule
+from tpuprof.rules.base import Outcome, counterfactual, failed, passed, rule
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
@@ -64,7 +64,6 @@ PARTS = (part.INPUT_WAIT, part.HOST_TO_DEVICE, part.HOST_IO)
 @rule(
     good="Batches are ready when the step wants them",
     bad="The device waits for the next batch",
-    status=STABLE,
 )
 def check(signals: Signals) -> Outcome:
     """Fail where waiting for input takes enough of a typical step."""

@@ -43,7 +43,7 @@ from __future__ import annotations
 from tpuprof.model import attribution as part
 from tpuprof.report.schema import Evidence
 from tpuprof.report.sections import FallbackRow
-from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, passed, rule
+from tpuprof.rules.base import Outcome, counterfactual, failed, passed, rule
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE, FALLBACKS_FROM
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
@@ -51,7 +51,7 @@ from tpuprof.simulate.change import Change
 _SIDE = (part.HOST_SYNC, part.HOST_TO_DEVICE)
 
 
-@rule(good="Every op is lowered to XLA", bad="Ops fall back to the host", status=STABLE)
+@rule(good="Every op is lowered to XLA", bad="Ops fall back to the host")
 def check(signals: Signals) -> Outcome:
     """Fail where ops fall back in the usual step and the replay without them is worth naming."""
     found = [row for row in signals.fallbacks if (row.per_step or 0.0) >= FALLBACKS_FROM]

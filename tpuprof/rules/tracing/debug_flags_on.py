@@ -41,7 +41,7 @@ from __future__ import annotations
 import statistics
 
 from tpuprof.report.schema import Evidence, Savings
-from tpuprof.rules.base import STABLE, Outcome, Price, failed, passed, rule
+from tpuprof.rules.base import Outcome, Price, failed, passed, rule
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals
 
@@ -50,7 +50,7 @@ OTHERS = ("PT_XLA_DEBUG", "PT_XLA_DEBUG_LEVEL", "XLA_SAVE_TENSORS_FILE", "XLA_DY
 _OFF = ("", "0", "false", "False")
 
 
-@rule(good="No debugging flag is on", bad="A debugging flag slows every step", status=STABLE)
+@rule(good="No debugging flag is on", bad="A debugging flag slows every step")
 def check(signals: Signals) -> Outcome:
     """Fail where IR debugging costs enough of a step, or where another flag is on that cannot be priced."""
     by_user = (signals.info.get("capture") or {}).get("ir_debug_by_user")

@@ -41,7 +41,7 @@ from __future__ import annotations
 
 from tpuprof.model import attribution as part
 from tpuprof.report.schema import Evidence
-from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, not_applicable, passed, rule
+from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
 from tpuprof.rules.thresholds import SCAN_RETRACE_FROM_SHARE, SCAN_RETRACES_FROM
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
@@ -52,7 +52,7 @@ CALL = "scan_trace"
 LEFT_WHERE_UNTIMED = 0.3
 
 
-@rule(good="scan traces its body once", bad="scan traces its body anew in every step", status=STABLE)
+@rule(good="scan traces its body once", bad="scan traces its body anew in every step")
 def check(signals: Signals) -> Outcome:
     """Fail where the body is traced in at least every other step and that is worth naming."""
     traced = signals.scan_retraces

@@ -48,7 +48,7 @@ from __future__ import annotations
 
 from tpuprof.model import attribution as part
 from tpuprof.report.schema import Evidence
-from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, not_applicable, passed, rule
+from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
 from tpuprof.rules.thresholds import TRACING_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
@@ -65,7 +65,6 @@ SHOWN = 3
 @rule(
     good="Tracing keeps up with the device",
     bad="The device waits while the host traces",
-    status=STABLE,
     broad=True,
 )
 def check(signals: Signals) -> Outcome:
