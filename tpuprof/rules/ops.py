@@ -7,6 +7,8 @@ from tpuprof.units import format_share
 
 # Ops listed as evidence (rows).
 SHOWN = 5
+# Padding worth a word (padded bytes over bytes).
+SHOWN_FROM_PADDING = 1.05
 
 
 def op_evidence(rows: list[OpRow]) -> list[Evidence]:
@@ -20,7 +22,7 @@ def _text(op: OpRow) -> str:
         parts.append(f"matrix multiplication in {op.matmul_type}")
     if op.kernel:
         parts.append(f"kernel {op.kernel}")
-    if op.padding is not None and op.padding > 1:
+    if op.padding is not None and op.padding >= SHOWN_FROM_PADDING:
         parts.append(f"{op.padding:.2f} times its bytes once padded")
     if op.limit and op.roofline is not None:
         parts.append(f"at {format_share(op.roofline)} of what {op.limit} allows")

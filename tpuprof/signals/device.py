@@ -7,6 +7,7 @@ from tpuprof.report.sections import Compute
 from tpuprof.signals.base import Unavailable, signal
 from tpuprof.signals.steps import StepSignals
 from tpuprof.signals.telemetry import TelemetrySignals
+from tpuprof.units import ps_to_ms
 
 
 class DeviceSignals(StepSignals, TelemetrySignals):
@@ -77,15 +78,18 @@ class DeviceSignals(StepSignals, TelemetrySignals):
 
     @signal("share")
     def bandwidth_share(self) -> float:
-        """Bytes per second that ops move while the device is busy, over the chip's peak HBM bandwidth."""
+        """Time HBM needs at its peak for what ops move, over the device's busy time.
+
+        An op counts at most its own time: traffic that stays in the chip's own memory would give more.
+        """
         peak = self.compute.peak_hbm_bytes_per_s
         if not peak:
             raise Unavailable("the trace does not say the chip's peak HBM bandwidth")
-        total = sum((op.bytes or 0) * op.occurrences for op in self.ops)
-        if not total:
+        needed = sum(min((op.bytes_per_s or 0.0) / peak, 1.0) * op.self_ms for op in self.ops)
+        if not needed:
             raise Unavailable("the trace states no bytes of ops")
-        seconds = sum(device.busy.total for host in self.hosts for device in host.devices) / 1e12
-        return float(total / seconds / peak)
+        busy = sum(device.busy.total for host in self.hosts for device in host.devices)
+        return needed / ps_to_ms(busy)
 
     def scoped_ops(self, word: str) -> list[OpRow]:
         """Ops that the framework traced under a scope with this word in it."""

@@ -56,5 +56,5 @@ def check(signals: Signals) -> Outcome:
     ]
     if used >= HBM_TO_SPARE_BELOW_SHARE or share < FAILS_FROM_SHARE:
         return passed(evidence)
-    title = f"Tensors are offloaded although {format_share(1 - used)} of HBM is free"
+    title = f"Tensors are offloaded although the peak takes {format_share(used)} of HBM"
     return failed(share, evidence, title=title, price=counterfactual(Change(device={part.OFFLOAD: 0.0})))
