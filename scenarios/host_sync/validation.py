@@ -9,7 +9,7 @@ import torch_xla
 from common import Shape, decoder, next_token_loss, tokens
 
 model = decoder(Shape(layers=12, width=64))
-batch = tokens(24, 65)
+batch = tokens(16, 65)
 
 
 def validate() -> torch.Tensor:
