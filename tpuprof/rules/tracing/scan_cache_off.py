@@ -12,7 +12,7 @@ plain tracing takes. With a pure body it is done once and its result kept.
 
 ## Evidence
 
-How often a step the body is traced, and the time a step spent in scan's own tracing.
+How often a step the body is traced, what the loops take on the device, and the time a step spent in scan's own tracing.
 
 ## How to fix
 
@@ -45,6 +45,7 @@ from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, 
 from tpuprof.rules.thresholds import SCAN_RETRACE_FROM_SHARE, SCAN_RETRACES_FROM
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
+from tpuprof.units import counted
 
 RETRACE = "scan_retrace"
 CALL = "scan_trace"
@@ -60,6 +61,16 @@ def check(signals: Signals) -> Outcome:
     if not traced and not called:
         return not_applicable("no scan ran in the captured steps")
     evidence = [Evidence("traces of a scan's body a step", traced, "a step")]
+    evidence += [
+        Evidence(
+            f"{row.direction or 'loop'} of {counted(row.trip_count, 'iteration')} on the device, {row.name}",
+            row.total_ms_per_step,
+            "ms a step",
+            source=row.source,
+        )
+        for row in signals.report.scan
+        if row.kind == "while" and row.trip_count
+    ]
     if traced < SCAN_RETRACES_FROM:
         return passed(evidence)
     exposed = signals.typical_parts.get(part.TRACING, 0.0) / signals.typical_ms
