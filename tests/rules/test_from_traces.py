@@ -242,7 +242,7 @@ def idle():
 def test_fallbacks_have_their_line(finding):
     found = finding("aten-fallback", idle(), notes=noted(**{"aten::histc": 2}))
     assert found.status == "failed"
-    assert found.title == "aten::histc at train.py:9 falls back to the host"
+    assert found.title == "aten::histc at train.py:9 falls back to the host 2 times a step"
     assert (found.evidence[0].value, found.evidence[0].source) == (2.0, "train.py:9")
 
 

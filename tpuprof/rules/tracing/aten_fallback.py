@@ -47,6 +47,7 @@ from tpuprof.rules.base import Outcome, counterfactual, failed, passed, rule
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE, FALLBACKS_FROM
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
+from tpuprof.units import times
 
 _SIDE = (part.HOST_SYNC, part.HOST_TO_DEVICE)
 
@@ -74,5 +75,6 @@ def check(signals: Signals) -> Outcome:
 def _title(rows: list[FallbackRow]) -> str:
     if len(rows) == 1:
         where = f" at {rows[0].source}" if rows[0].source else ""
-        return f"{rows[0].op}{where} falls back to the host"
-    return f"{', '.join(row.op for row in rows)} fall back to the host"
+        return f"{rows[0].op}{where} falls back to the host {times(rows[0].per_step or 0.0)} a step"
+    total = sum(row.per_step or 0.0 for row in rows)
+    return f"{', '.join(row.op for row in rows)} fall back to the host, {times(total)} a step in all"

@@ -45,7 +45,7 @@ from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, 
 from tpuprof.rules.thresholds import SCAN_RETRACE_FROM_SHARE, SCAN_RETRACES_FROM
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
-from tpuprof.units import counted
+from tpuprof.units import counted, times
 
 RETRACE = "scan_retrace"
 CALL = "scan_trace"
@@ -87,5 +87,4 @@ def check(signals: Signals) -> Outcome:
 
 
 def _title(traced: float) -> str:
-    times = "once" if traced == 1 else f"{traced:.3g} times"
-    return f"scan traces its body anew {times} in every step"
+    return f"scan traces its body anew {times(traced)} in every step"
