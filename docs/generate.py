@@ -57,7 +57,7 @@ def rules_page() -> str:
     ]
     parts += ["", "## Signals", "", "| signal | unit | definition |", "|---|---|---|"]
     for name, unit in signal_units().items():
-        definition = " ".join((vars(Signals)[name].__doc__ or "").split())
+        definition = " ".join((getattr(Signals, name).__doc__ or "").split())
         parts.append(f"| `{name}` | {unit} | {definition} |")
     return "\n".join(parts) + "\n"
 

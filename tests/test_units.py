@@ -2,7 +2,7 @@
 
 import pytest
 
-from tpuprof.units import format_bytes, format_ms, format_share
+from tpuprof.units import counted, format_bytes, format_ms, format_share, times
 
 
 @pytest.mark.parametrize(
@@ -31,3 +31,15 @@ def test_format_share(share, text):
 @pytest.mark.parametrize(("count", "text"), [(12, "12 B"), (5 * 2**30, "5.00 GiB"), (1536, "1.50 KiB")])
 def test_format_bytes(count, text):
     assert format_bytes(count) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0 steps"), (1, "1 step"), (2, "2 steps"), (2.5, "2.5 steps")]
+)
+def test_counted(count, text):
+    assert counted(count, "step") == text
+
+
+@pytest.mark.parametrize(("count", "text"), [(1, "once"), (3, "3 times"), (0.5, "0.5 times")])
+def test_times(count, text):
+    assert times(count) == text

@@ -53,3 +53,13 @@ def _three_digits(value: float) -> str:
     if abs(value) >= 100:
         return f"{value:.0f}"
     return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+
+
+def counted(count: float, noun: str) -> str:
+    """A count with its noun, in the plural unless it is one: `1 compile`, `3 compiles`, `2.5 graphs`."""
+    return f"{count:g} {noun}" if count == 1 else f"{count:g} {noun}s"
+
+
+def times(count: float) -> str:
+    """How often, in words: `once`, `3 times`, `0.5 times`."""
+    return "once" if count == 1 else f"{count:.3g} times"

@@ -2,4 +2,4 @@
 
 import torch
 
-STATISTICS = (torch.sum, torch.max, torch.min, torch.mean)
+STATISTICS = (torch.sum, torch.max, torch.min, torch.mean, torch.std, torch.var, torch.prod)

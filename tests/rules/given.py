@@ -1,9 +1,9 @@
 """Signals given by hand: what is not given is unavailable, as in a run that cannot tell it."""
 
+from dataclasses import replace
 from functools import cached_property
 from types import SimpleNamespace
 
-from tpuprof.model.matmuls import Matmul
 from tpuprof.model.telemetry import StepRecord
 from tpuprof.report.schema import (
     Cause,
@@ -16,7 +16,18 @@ from tpuprof.report.schema import (
     StepSummary,
     TransferRow,
 )
-from tpuprof.signals import Signals, Unavailable
+from tpuprof.report.sections import (
+    CategoryRow,
+    CompilationCache,
+    Compute,
+    FallbackRow,
+    HostRow,
+    Hosts,
+    LateStepRow,
+    Steadiness,
+    Tracing,
+)
+from tpuprof.signals import Signals, Unavailable, signal_units
 
 
 class GivenSignals(Signals):
@@ -34,7 +45,8 @@ _DERIVED = {
     "typical_steps", "typical_parts", "typical_ms", "typical_device_idle_ms", "step_ms", "step_compiles",
     "captured_records", "counters", "all_counters", "startup_compile_seconds", "startup_compiles", "fallbacks",
     "graphs_per_step", "falls_back", "python_reads", "variables", "features", "spmd", "torch_xla_version",
-    "hbm_share", "op_ms", "slowest_host_steps", "even_rows", "idle_by_step", "parameter_gathers",
+    "hbm_share", "op_ms", "slowest_host_steps", "even_rows", "idle_by_step", "parameter_gathers", "compute_ms",
+    "matmuls", "scan_retraces", "preflight",
 }  # fmt: skip
 
 
@@ -45,8 +57,8 @@ def _absent(name):
     return missing
 
 
-for _name, _member in list(vars(Signals).items()):
-    if isinstance(_member, cached_property) and _name not in _DERIVED:
+for _name in signal_units():
+    if _name not in _DERIVED:
         _replacement = cached_property(_absent(_name))
         _replacement.__set_name__(GivenSignals, _name)
         setattr(GivenSignals, _name, _replacement)
@@ -57,8 +69,12 @@ def given(**values):
     info = values.pop("run_info", None)
     if info is not None:
         values["info"] = info
-    values["run"] = SimpleNamespace(info=info or {}, hosts=[])
-    fields = {"host_reads": [], "compiles": [], **values.pop("report", {})}
+    variants, predicted = values.pop("variants", []), values.pop("predicted", False)
+    values["run"] = SimpleNamespace(info=info or {}, hosts=[], preflight=variants, predicted=predicted)
+    fields = {
+        "host_reads": [], "compiles": [], "fallbacks": [], "input": [], "scan": [], "tracing": Tracing(),
+        "steadiness": Steadiness(), **values.pop("report", {}),
+    }  # fmt: skip
     values["report"] = SimpleNamespace(**fields)
     return GivenSignals(**values)
 
@@ -86,12 +102,51 @@ def compiled(kind, ms=100.0, step=1, file=None):
     )
 
 
-def transfer(kind="all-reduce", exposed=10.0, hidden=1.0):
-    return TransferRow(f"{kind}.1", kind, 1024, 10, 1.0, None, exposed, hidden, "p", "train.py:3", "")
+def transfer(kind="all-reduce", exposed=10.0, hidden=1.0, role=""):
+    return TransferRow(
+        f"{kind}.1", kind, 1024, 10, 1.0, None, exposed, hidden, "p", "train.py:3", "", role=role
+    )
 
 
-def op(name="fusion.1", ms=10.0, category="fusion", kind="compute", annotation=""):
-    return OpRow(name, category, kind, "graph(1)", 10, ms, ms, None, None, "train.py:3", annotation)
+def op(name="fusion.1", ms=10.0, category="fusion", kind="compute", annotation="", **more):
+    return OpRow(name, category, kind, "graph(1)", 10, ms, ms, None, None, "train.py:3", annotation, **more)
+
+
+def computed(*ops, mfu=None):
+    """Signals of these ops on a TPU that is always busy, with the sums that the compute section makes of them."""
+
+    def total(chosen):
+        return sum(each.self_ms for each in ops if chosen(each))
+
+    compute = Compute(
+        mfu, "", None, None, None,
+        matmul_ms_per_step=total(lambda each: each.matmul_type),
+        float32_matmul_ms_per_step=total(lambda each: each.matmul_type == "f32"),
+        layout_copy_ms_per_step=total(lambda each: each.layout_copy),
+        padded_ms_per_step=total(lambda each: (each.padding or 0) >= 1.25),
+        categories=[CategoryRow("all", total(lambda each: True), 1.0)],
+    )  # fmt: skip
+    return {"is_tpu": True, "busy_share": 1.0, "ops": list(ops), "compute": compute, "hosts": []}
+
+
+def fallen(per_step, busy_share=0.5):
+    """Signals of a run in which an op falls back that often a step (None: torch_xla's text names it)."""
+    rows = [FallbackRow("aten::histc", per_step, "train.py:9")]
+    return {"report": {"fallbacks": rows}, "records": [record()], "busy_share": busy_share}
+
+
+def cache(status, hits=0, misses=0):
+    return CompilationCache(status, "/c", hits, misses, 0, f"{hits} hits, {misses} misses")
+
+
+def two_hosts(straggler, lag):
+    rows = [HostRow(name, 10, 100.0, None, None, None) for name in ("host0", "host1")]
+    late = [LateStepRow(1, "host1", lag, "all-reduce.1", {"host0": lag, "host1": 0.0})]
+    return Hosts(rows, "collectives", "", straggler, lag, late)
+
+
+def one_host():
+    return replace(two_hosts("", 0.0), hosts=two_hosts("", 0.0).hosts[:1])
 
 
 def read(call="item", ms=50.0, source="train.py:9"):
@@ -104,7 +159,3 @@ def loop(count, kind="unrolled"):
 
 def memory(peak, capacity=1000):
     return Memory(peak, capacity, "hlo", "")
-
-
-def matmul(kind="f32", dims=(128, 128), ms=10.0):
-    return Matmul("dot.1", ((kind, dims), (kind, dims), (kind, dims)), ms, "train.py:3")

@@ -3,116 +3,53 @@
 import pytest
 
 from tests.rules.given import (
+    cache,
     compiled,
+    fallen,
     given,
     loop,
-    matmul,
     memory,
-    op,
-    read,
+    one_host,
     record,
     step,
     steps,
     summary,
     transfer,
+    two_hosts,
 )
+from tests.rules.situations import (
+    ABOVE,
+    BELOW,
+    NOTHING,
+    attention,
+    collectives,
+    cut,
+    debug,
+    foreseen,
+    info,
+    offloaded,
+    reads,
+    recompiled,
+    scan,
+    special,
+    started,
+    tpu,
+    traced,
+)
+from tpuprof.model.compute import PADDED_FROM
+from tpuprof.report.sections import Hosts
 from tpuprof.rules import thresholds
 from tpuprof.rules.registry import all_rules, find_rule
 from tpuprof.rules.runner import outcome_of
 
-TENTH = thresholds.FAILS_FROM_SHARE
-BELOW, ABOVE = TENTH - 0.01, TENTH + 0.01
-NOTHING = {}
-
-
-def traced(share, **more):
-    return {
-        "framework": "torch_xla", "bound": "tracing", "tracing_hidden_ms": 1.0,
-        "steps": steps(tracing=100 * share), "step_compiles": [], **more,
-    }  # fmt: skip
-
-
-def recompiled(share, *kinds):
-    return {
-        "report": {"compiles": [compiled(kind) for kind in kinds]},
-        "steps": steps(),
-        "compile_share": share,
-    }
-
-
-def scan(traces, share, ms=None):
-    marks = {"scan_retrace": traces}
-    if ms is not None:
-        marks["scan_trace"] = 1.0
-    return {**traced(share), "mark_count": marks, "mark_ms": {"scan_trace": ms}}
-
-
-def info(**more):
-    return {
-        "environment": {},
-        "versions": {"torch_xla": "2.9.0"},
-        "features_loaded": [],
-        "spmd": {"on": False},
-        **more,
-    }
-
-
-def started(seconds, run_info=None, **counters):
-    records = [record(captured=False, compiles=2, seconds=seconds, **counters), record()]
-    return {"run_info": run_info or info(), "records": records, "steps": steps()}
-
-
-def debug(with_ms, without_ms, by_user=True, **variables):
-    records = [record(captured=False, wall_ms=with_ms)] * 3 + [record(wall_ms=without_ms)] * 3
-    run = info(environment=variables, capture={"ir_debug_by_user": by_user})
-    return {"run_info": run, "records": records}
-
-
-def cut(graphs, ms):
-    return {
-        "framework": "torch_xla", "records": [record(CachedCompile=graphs)], "mark_ms": {"graph_cut": ms},
-        "steps": steps(),
-    }  # fmt: skip
-
-
-def reads(in_steps, idle, blocked, call="item"):
-    return {
-        "steps": steps(), "reads_in_steps_share": in_steps, "busy_share": 1 - idle,
-        "report": {"host_reads": [read(call, blocked)]},
-    }  # fmt: skip
-
-
-def collectives(kind, share, fsdp=False):
-    run = info(features_loaded=["fsdpv2"] if fsdp else [], spmd={"on": True})
-    return {"run_info": run, "collectives": [transfer(kind)], "collective_share": share}
-
-
-def offloaded(share, exposed=10.0, hidden=1.0):
-    return {"offload": [transfer("host_to_device", exposed, hidden)], "offload_share": share}
-
-
-def tpu(**more):
-    return {"is_tpu": True, "busy_share": 1.0, "ops": [op(), op("fusion.2", 90.0)], **more}
-
-
-def attention(ms):
-    return tpu(ops=[op("fusion.1", 100 - ms), op("fusion.2", ms, annotation="attention/softmax")], hosts=[])
-
-
-def multiplied(matmuls):
-    return tpu(ops=[op(ms=100.0)], matmuls=matmuls)
-
-
 CPU = {"is_tpu": False}
 GATHER = "all-gather"
+GATHER_OF_PARAMETER = transfer(GATHER, role="parameter_gather")
 OLD = info(versions={"torch_xla": "2.6.0"}, cxx11_abi=False)
 NEW_ABI = info(versions={"torch_xla": "2.6.0"}, cxx11_abi=True)
-CACHE = info(environment={"XLA_PERSISTENT_CACHE_PATH": "/c"})
 SLOW = thresholds.SLOW_COMPILE_FROM_SECONDS
 LAYERS = thresholds.UNROLLED_FROM_LAYERS
 TORCH_COMPILE = thresholds.TORCH_COMPILE_FROM_SHARE
-PADDED, WHOLE = (128, 102), (128, 103)
-assert 1 - 102 / 128 > thresholds.PADDING_FROM_SHARE > 1 - 103 / 128
 
 # By rule: (what is tested, the status that must come out, the signals). A rule that can never fail, or always has an
 # answer, has no case of that kind; EXCEPTIONS says which and why.
@@ -131,7 +68,7 @@ CASES = {
         ("rarely", "passed", scan(thresholds.SCAN_RETRACES_FROM - 0.1, 0.5, ms=50.0)),
         ("often", "failed", scan(thresholds.SCAN_RETRACES_FROM, 0.5, ms=50.0)),
         ("untimed", "failed", scan(1.0, 0.5)),
-        ("no scan", "not_applicable", {"mark_count": {}}),
+        ("no scan", "not_applicable", {"steps": steps(), "mark_count": {}}),
         ("no steps", "unavailable", NOTHING),
     ],
     "unrolled-layers": [
@@ -165,11 +102,12 @@ CASES = {
         ("no telemetry", "unavailable", {"framework": "torch_xla"}),
     ],
     "aten-fallback": [
-        ("each step", "failed", {"records": [record(aten__histc=1)], "busy_share": 0.5}),
-        ("one in two", "failed", {"records": [record(aten__histc=1), record()], "busy_share": 0.5}),
-        ("one in three", "passed", {"records": [record(aten__histc=1), record(), record()], "busy_share": 0.5}),
-        ("device busy", "passed", {"records": [record(aten__histc=1)], "busy_share": 1 - BELOW}),
-        ("a read", "passed", {"records": [record(aten___local_scalar_dense=1)], "busy_share": 0.5}),
+        ("each step", "failed", fallen(1.0)),
+        ("one in two", "failed", fallen(thresholds.FALLBACKS_FROM)),
+        ("one in three", "passed", fallen(thresholds.FALLBACKS_FROM - 0.01)),
+        ("device busy", "passed", fallen(1.0, 1 - BELOW)),
+        ("none", "passed", {"records": [record()], "busy_share": 0.5}),
+        ("text alone", "unavailable", fallen(None)),
         ("no telemetry", "unavailable", NOTHING),
     ],
     "torch-compile-candidate": [
@@ -205,20 +143,24 @@ CASES = {
     "slow-compile": [
         ("slow", "failed", started(SLOW)),
         ("quick", "passed", started(SLOW - 0.1)),
+        ("slow for a TPU", "failed", foreseen(SLOW)),
+        ("quick for a TPU", "passed", foreseen(SLOW - 0.1)),
         ("no telemetry", "unavailable", NOTHING),
     ],
     "persistent-cache-off": [
         ("slow", "failed", started(SLOW)),
         ("quick", "passed", started(SLOW - 0.1)),
-        ("by variable", "not_applicable", started(SLOW, CACHE)),
-        ("in code", "not_applicable", started(SLOW, PersistentCacheMiss=1)),
+        ("on", "not_applicable", started(SLOW, cache("ok", hits=1))),
+        ("on and cold", "not_applicable", started(SLOW, cache("cold", misses=1))),
         ("no telemetry", "unavailable", NOTHING),
     ],
     "persistent-cache-ineffective": [
-        ("misses", "failed", started(SLOW, CACHE, PersistentCacheHit=1, PersistentCacheMiss=2)),
-        ("hits", "passed", started(SLOW, CACHE, PersistentCacheHit=1, PersistentCacheMiss=1)),
-        ("cannot load", "failed", started(SLOW, CACHE, PersistentCacheHit=2, PersistentCacheDeserializeFailure=2)),
-        ("quick", "passed", started(SLOW - 0.1, CACHE, PersistentCacheMiss=2)),
+        ("misses", "failed", started(SLOW, cache("ok", hits=1, misses=2))),
+        ("hits", "passed", started(SLOW, cache("ok", hits=1, misses=1))),
+        ("cannot load", "failed", started(SLOW, cache("never_loads", hits=2))),
+        ("quick", "passed", started(SLOW - 0.1, cache("ok", misses=2, hits=1))),
+        ("first run", "passed", started(SLOW, cache("cold", misses=2))),
+        ("not asked", "passed", started(SLOW, cache("unknown"))),
         ("no cache", "not_applicable", started(SLOW)),
         ("no telemetry", "unavailable", NOTHING),
     ],
@@ -234,14 +176,14 @@ CASES = {
         ("hardly blocks", "passed", reads(1.0, 0.5, 100 * BELOW)),
         ("half of the steps", "failed", reads(thresholds.READS_IN_STEPS_SHARE, 0.5, 50.0)),
         ("fewer", "passed", reads(thresholds.READS_IN_STEPS_SHARE - 0.01, 0.5, 50.0)),
-        ("fallback", "passed", {**reads(1.0, 0.5, 50.0, "TransferFromDevice"), "records": [record(aten__histc=1)]}),
+        ("fallback", "passed", {**reads(1.0, 0.5, 50.0, "TransferFromDevice"), "falls_back": True}),
         ("no steps", "unavailable", NOTHING),
     ],
     "input-starved": [
         ("waits", "failed", {"steps": steps(input_wait=100 * ABOVE)}),
         ("hardly", "passed", {"steps": steps(input_wait=100 * BELOW)}),
         ("copies", "failed", {"steps": steps(host_to_device=60.0)}),
-        ("fallback", "passed", {"steps": steps(host_to_device=60.0), "records": [record(aten__histc=1)]}),
+        ("fallback", "passed", {"steps": steps(host_to_device=60.0), "falls_back": True}),
         ("no steps", "unavailable", NOTHING),
     ],
     "exposed-collectives": [
@@ -254,6 +196,7 @@ CASES = {
     "exposed-parameter-gather": [
         ("waits", "failed", collectives(GATHER, ABOVE, fsdp=True)),
         ("hardly", "passed", collectives(GATHER, BELOW, fsdp=True)),
+        ("told by the program", "failed", {**collectives(GATHER, ABOVE), "collectives": [GATHER_OF_PARAMETER]}),
         ("not fsdp", "not_applicable", collectives(GATHER, 0.5)),
         ("not told", "unavailable", {"run_info": info(features_loaded=["fsdpv2"], spmd={"on": True})}),
     ],
@@ -286,28 +229,28 @@ CASES = {
     "unfused-attention": [
         ("much", "failed", attention(100 * ABOVE)),
         ("little", "passed", attention(100 * BELOW)),
-        ("none", "not_applicable", tpu(hosts=[])),
+        ("a kernel", "not_applicable", special(50.0, annotation="softmax", kernel="flash_attention")),
+        ("none", "not_applicable", tpu()),
         ("cpu", "not_applicable", CPU),
         ("no device", "unavailable", NOTHING),
     ],
     "float32-matmul": [
-        ("much", "failed", multiplied([matmul(ms=100 * ABOVE)])),
-        ("little", "passed", multiplied([matmul(ms=100 * BELOW)])),
-        ("bfloat16", "passed", multiplied([matmul("bf16", ms=90.0)])),
+        ("much", "failed", special(100 * ABOVE, matmul_type="f32")),
+        ("little", "passed", special(100 * BELOW, matmul_type="f32")),
+        ("bfloat16", "passed", special(90.0, matmul_type="bf16")),
         ("cpu", "not_applicable", CPU),
         ("no lines", "unavailable", tpu()),
     ],
     "padded-dimensions": [
-        ("much", "failed", multiplied([matmul(dims=PADDED, ms=100 * ABOVE)])),
-        ("little time", "passed", multiplied([matmul(dims=PADDED, ms=100 * BELOW)])),
-        ("little padding", "passed", multiplied([matmul(dims=WHOLE, ms=90.0)])),
+        ("much", "failed", special(100 * ABOVE, padding=PADDED_FROM)),
+        ("little time", "passed", special(100 * BELOW, padding=PADDED_FROM)),
+        ("little padding", "passed", special(90.0, padding=PADDED_FROM - 0.01)),
         ("cpu", "not_applicable", CPU),
         ("no lines", "unavailable", tpu()),
     ],
     "layout-copies": [
-        ("much", "failed", tpu(ops=[op("copy.1", 100 * ABOVE), op(ms=100 * (1 - ABOVE))])),
-        ("little", "passed", tpu(ops=[op("copy.1", 100 * BELOW), op(ms=100 * (1 - BELOW))])),
-        ("offload is no layout", "passed", tpu(ops=[op("copy-done.1", 90.0, kind="offload"), op()])),
+        ("much", "failed", special(100 * ABOVE, "copy.1", layout_copy=True)),
+        ("little", "passed", special(100 * BELOW, "copy.1", layout_copy=True)),
         ("cpu", "not_applicable", CPU),
         ("no device", "unavailable", NOTHING),
     ],
@@ -325,11 +268,10 @@ CASES = {
         ("no peak", "unavailable", tpu()),
     ],
     "straggler-host": [
-        ("slow", "failed", {"steps": [step(100), step(106, host="host1")]}),
-        ("even", "passed", {"steps": [step(100), step(104, host="host1")]}),
-        ("waits", "passed", {"steps": [step(100), step(120, host="host1", collective_exposed=20.0)]}),
-        ("one host", "not_applicable", {"steps": steps()}),
-        ("no steps", "unavailable", NOTHING),
+        ("slow", "failed", {"steps": steps(), "report": {"hosts": two_hosts("host1", 6.0)}}),
+        ("even", "passed", {"steps": steps(), "report": {"hosts": two_hosts("", 4.0)}}),
+        ("one host", "not_applicable", {"steps": steps(), "report": {"hosts": one_host()}}),
+        ("nothing in common", "unavailable", {"report": {"hosts": Hosts(two_hosts("", 0.0).hosts, clocks="none")}}),
     ],
     "uneven-steps": [
         ("one in five", "failed", {"steps": [*steps(4), step(160, 4, tracing=60.0)]}),

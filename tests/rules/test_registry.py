@@ -120,10 +120,10 @@ def test_an_unknown_id_names_the_nearest():
 
 
 def test_every_signal_has_a_unit_and_a_definition():
-    signals = {name for name, member in vars(Signals).items() if isinstance(member, cached_property)}
+    signals = {name for name in dir(Signals) if isinstance(getattr(Signals, name), cached_property)}
     assert signals == set(signal_units())
     for name in signals:
-        assert vars(Signals)[name].__doc__, name
+        assert getattr(Signals, name).__doc__, name
 
 
 def test_every_threshold_is_explained():

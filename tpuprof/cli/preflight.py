@@ -150,8 +150,9 @@ def _write_runs(outcomes: list[Outcome], out: Path) -> list[str]:
 
 
 def _print(outcomes: list[Outcome], folders: list[str], as_json: bool, swept: bool) -> None:
+    from tpuprof.model.preflight_notes import SCHEMA
     from tpuprof.preflight.render import largest_fitting, render, render_comparison, render_sweep
-    from tpuprof.preflight.run import SCHEMA, outcome_dict
+    from tpuprof.preflight.run import outcome_dict
 
     if as_json:
         import json

@@ -14,14 +14,13 @@ import numpy as np
 
 from tpuprof.decode.hlo_shape import Shape, parse_shape
 from tpuprof.model.device import DeviceActivity
-from tpuprof.model.op_kind import HOST_MEMORY, OpKind, opcode
+from tpuprof.model.op_kind import HOST_MEMORY, OpKind, is_matmul, opcode
 from tpuprof.model.op_table import OpTotal
 from tpuprof.model.steps import Steps
 
 # Ops whose padded arrays take this many times their values' bytes count as padded (ratio). A fifth lost is what
 # rounding 104 rows up to 128 costs; smaller losses are common and not worth another shape.
 PADDED_FROM = 1.25
-_MATMUL_CATEGORIES = ("convolution", "dot")
 _LAYOUT_CATEGORIES = ("copy", "data formatting", "transpose", "reshape")
 _LAYOUT_OPCODES = ("copy", "transpose")
 _TARGET = re.compile(r'custom_call_target="([^"]+)"')
@@ -161,10 +160,9 @@ def _padding(arrays: list[Shape]) -> float | None:
 
 def _matmul_type(op: OpTotal, arrays: list[Shape]) -> str:
     """Element type the matmul of an op reads: that of its two largest float operands, wider one first."""
-    code = opcode(op.long_name, op.name)
-    if not op.category.lower().startswith(_MATMUL_CATEGORIES) and code not in ("dot", "convolution"):
+    if not is_matmul(op.category, op.long_name, op.name):
         return ""
-    head, _, rest = op.long_name.partition(code + "(")
+    head, _, rest = op.long_name.partition(opcode(op.long_name, op.name) + "(")
     results = len(_ARRAY.findall(head)) if rest else 0
     operands = [each for each in arrays[results:] if each.element_type.startswith(("f", "bf"))]
     largest = sorted((each for each in operands if len(each.dimensions) >= 2), key=lambda each: -each.bytes)[

@@ -25,6 +25,7 @@ COLLECTIVES = (
 )
 _HOST_IO = ("infeed", "outfeed", "host send", "host recv", "host-send", "host-recv")
 _CONTAINERS = ("while", "call", "conditional", "async-start-call")
+_MATMULS = ("convolution", "dot")
 _OFFLOAD_OPCODES = ("copy", "async", "dynamic-slice", "dynamic-update-slice", "slice")
 
 
@@ -79,3 +80,8 @@ def op_kind(long_name: str, short_name: str, category: str) -> OpKind:
     if HOST_MEMORY in long_name and code.startswith(_OFFLOAD_OPCODES):
         return OpKind.OFFLOAD
     return OpKind.COMPUTE
+
+
+def is_matmul(category: str, long_name: str, name: str) -> bool:
+    """Whether an op multiplies matrices: by its category (TPU profilers name fusions so), else by its HLO line."""
+    return category.lower().startswith(_MATMULS) or opcode(long_name, name) in _MATMULS

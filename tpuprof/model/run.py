@@ -28,6 +28,7 @@ from tpuprof.model.loops import Loop, find_loops
 from tpuprof.model.marks import find_marks
 from tpuprof.model.memory import DeviceMemory, device_memory
 from tpuprof.model.notes import Notes, read_notes
+from tpuprof.model.preflight_notes import Variant, read_preflight
 from tpuprof.model.steps import Steps, find_steps
 from tpuprof.model.telemetry import StepRecord, compile_frames, step_records
 from tpuprof.model.timeline import Host, build_host
@@ -80,6 +81,8 @@ class Run:
     info: dict[str, Any] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     notes: Notes = field(default_factory=Notes)
+    # What the TPU compiler said of the script and its variants, where the run folder has a preflight's answer.
+    preflight: list[Variant] = field(default_factory=list)
 
     @property
     def predicted(self) -> bool:
@@ -99,8 +102,9 @@ def build_run(found: Found, executor: Executor | None = None) -> Run:
     for host in hosts:
         host.records = step_records(found.run_folder, host.name)
         host.compile_frames = compile_frames(host.records)
-    warnings = [*found.warnings, *notes, *_noted(info), *_missing_hosts(info, hosts)]
-    return Run(found.files, hosts, info, warnings, read_notes(found.run_folder))
+    preflight, unread = read_preflight(found.run_folder, info)
+    warnings = [*found.warnings, *notes, *_noted(info), *_missing_hosts(info, hosts), *unread]
+    return Run(found.files, hosts, info, warnings, read_notes(found.run_folder), preflight)
 
 
 def read_run_info(folder: Path | None) -> tuple[dict[str, Any], list[str]]:

@@ -17,7 +17,7 @@ import numpy as np
 from tpuprof.model.collective_role import layer_of
 from tpuprof.model.device import DeviceActivity
 from tpuprof.model.hlo_metadata import scope_names
-from tpuprof.model.op_kind import opcode
+from tpuprof.model.op_kind import is_matmul
 
 # Fewer repetitions than this are not worth a loop (layers).
 MIN_LAYERS = 3
@@ -91,8 +91,7 @@ def _main_program(device: DeviceActivity) -> tuple[str, list[_Matmul]]:
 
 def _multiplies(device: DeviceActivity, row: int) -> bool:
     names = device.ops
-    code = opcode(names.long_name[row], names.name[row])
-    return names.category[row].lower().startswith(("convolution", "dot")) or code in ("dot", "convolution")
+    return is_matmul(names.category[row], names.long_name[row], names.name[row])
 
 
 def _matmul(device: DeviceActivity, row: int) -> _Matmul:

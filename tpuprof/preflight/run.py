@@ -16,7 +16,6 @@ from tpuprof.preflight.prediction import Prediction, predict, prediction_dict
 from tpuprof.preflight.script import ScriptRun, Trace, trace_script
 from tpuprof.preflight.targets import Target, known_names, parse_target
 
-SCHEMA = "tpuprof.preflight/1"
 _SWEEP = re.compile(r"^([A-Za-z_][\w-]*)=(.+)$")
 Progress = Callable[[str], None]
 

@@ -8,7 +8,7 @@ from tpuprof.rules.base import Outcome, counterfactual, failed, passed
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
-from tpuprof.units import format_share
+from tpuprof.units import counted, format_share
 
 # Compiles listed as evidence (rows).
 SHOWN = 8
@@ -25,7 +25,7 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...]) -> Outcome:
         return passed()
     chosen = _chosen(compiles, kinds)
     if not chosen:
-        return passed(reason=f"{len(compiles)} compiles in the captured steps have other causes")
+        return passed(reason=f"compiles in the captured steps have other causes ({len(compiles)})")
     total = sum(row.duration_ms for row in compiles)
     part_of_all = sum(row.duration_ms for row in chosen) / total if total else 0.0
     share = signals.compile_share * part_of_all
@@ -38,7 +38,8 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...]) -> Outcome:
     return failed(
         share,
         evidence,
-        title=f"{len(chosen)} compiles in {len(signals.steps)} steps take {format_share(share)} of the time",
+        title=f"{counted(len(chosen), 'compile')} in {counted(len(signals.steps), 'step')} "
+        f"{'takes' if len(chosen) == 1 else 'take'} {format_share(share)} of the time",
         price=counterfactual(Change(host={part.COMPILE: left})),
         confidence="high" if all(row.cause.kind != "unknown" for row in chosen) else "medium",
     )

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from tpuprof.report.schema import Evidence, Savings
 from tpuprof.rules.base import Price
+from tpuprof.rules.preflight import compile_seconds_evidence
 from tpuprof.rules.thresholds import SLOW_COMPILE_FROM_SECONDS, STARTUP_SPREAD_OVER_STEPS
 from tpuprof.signals import Signals
 
-CACHE_VARIABLE = "XLA_PERSISTENT_CACHE_PATH"
-CACHE_COUNTERS = ("PersistentCacheHit", "PersistentCacheMiss", "PersistentCacheLoad")
-
 
 def compile_evidence(signals: Signals) -> list[Evidence]:
-    """How many graphs were compiled before the capture, and how long those cuts took."""
+    """How many graphs were compiled before the capture, and how long those cuts took; what a preflight says of it."""
+    predicted = compile_seconds_evidence(signals)
+    if signals.run.predicted:
+        return predicted
     return [
         Evidence("graphs compiled before the captured steps", signals.startup_compiles, "graphs"),
         Evidence("time of the graph cuts that compiled them", signals.startup_compile_seconds, "s"),
+        *predicted,
     ]
 
 
@@ -28,13 +30,6 @@ def at_stake(signals: Signals) -> float:
     """Start-up compiles as a share of a short run's time."""
     steps = STARTUP_SPREAD_OVER_STEPS * signals.step_ms / 1e3
     return signals.startup_compile_seconds / (signals.startup_compile_seconds + steps)
-
-
-def cache_was_on(signals: Signals) -> bool:
-    """Whether a persistent compilation cache was asked for, by variable or in code."""
-    return bool(signals.variables.get(CACHE_VARIABLE)) or any(
-        signals.all_counters.get(name) for name in CACHE_COUNTERS
-    )
 
 
 def saved_at_start(signals: Signals, least: float, most: float) -> Price:

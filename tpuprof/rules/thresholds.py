@@ -62,19 +62,12 @@ HBM_TO_SPARE_BELOW_SHARE = 0.70
 # Share of device self time, for one family of ops, from which it is worth a finding.
 OPS_FROM_SHARE = FAILS_FROM_SHARE
 
-# Padding of a matrix dimension to the chip's tile, as a share of the padded size, from which it is waste worth
-# naming: the vector unit's lanes are 128 wide, its sublanes 8 (Cloud TPU performance guide).
-LANES = 128
-SUBLANES = 8
-PADDING_FROM_SHARE = 0.20
-
 # Model FLOP/s over the chip's peak. Published training runs of decoder models on TPU reach 40 to 60 %.
 LOW_MXU_BELOW = 0.30
 # Bytes per second over the chip's peak from which memory is what limits.
 BANDWIDTH_BOUND_FROM = 0.70
 
-# A host whose own work takes longer than the median host's by this share of the step holds the others up.
-STRAGGLER_FROM_SHARE = 0.05
+# A run of fewer hosts has nobody to wait for (hosts).
 STRAGGLER_MIN_HOSTS = 2
 
 # Excess of the slow steps over typical ones, as a share of all step time.

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from tpuprof.model.collective_role import GRADIENT_REDUCE, GRADIENT_SCATTER, PARAMETER_GATHER
 from tpuprof.report.schema import Evidence, TransferRow
+from tpuprof.units import format_ms
 
 # Transfers listed as evidence (rows).
 SHOWN = 8
+_ROLES = {
+    PARAMETER_GATHER: "gathers",
+    GRADIENT_SCATTER: "scatters the gradient of",
+    GRADIENT_REDUCE: "sums the gradient of",
+}
 
 
 def transfer_evidence(rows: list[TransferRow]) -> list[Evidence]:
@@ -23,11 +30,24 @@ def exposed_share(rows: list[TransferRow], of: list[TransferRow]) -> float:
 
 
 def _text(row: TransferRow) -> str:
-    parts = [f"{row.name} ({row.kind})"]
+    parts = [f"{row.name} ({row.kind})", *_purpose(row)]
     if row.bytes:
         parts.append(f"{row.bytes:,} bytes")
     if row.gb_per_s is not None:
         parts.append(f"{row.gb_per_s:.1f} GB/s")
     if row.hidden_ms_per_step is not None:
         parts.append(f"{row.hidden_ms_per_step:.3g} ms a step hidden")
+    if row.ahead_ms is not None:
+        parts.append(
+            f"begun {format_ms(row.ahead_ms)} before its wait"
+            if row.ahead_ms
+            else "waited for as soon as begun"
+        )
     return ", ".join(parts)
+
+
+def _purpose(row: TransferRow) -> list[str]:
+    """What a collective is for, as far as the program tells."""
+    what = row.parameter or row.layer
+    said = f"{_ROLES[row.role]} {what or 'a parameter'}" if row.role in _ROLES else what
+    return [each for each in (said, row.direction) if each]

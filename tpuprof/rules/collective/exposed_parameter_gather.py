@@ -2,7 +2,7 @@
 
 ## What it detects
 
-All-gathers in an SPMD program of FSDPv2 whose time no computing hides.
+All-gathers of parameters (FSDPv2) whose time no computing hides.
 
 ## Why it costs time
 
@@ -11,7 +11,7 @@ scheduled beside the layer before, the device waits for it twice a layer.
 
 ## Evidence
 
-Each all-gather with its exposed and hidden time a step, its bytes and its source line.
+Each all-gather with its parameter or layer, forward or backward, exposed and hidden time a step, bytes and source line.
 
 ## How to fix
 
@@ -30,7 +30,8 @@ After:
 
 ## Limits and false positives
 
-Which all-gather is of a parameter is inferred: with FSDPv2 in use, all of them count. The price takes all exposed
+Which all-gather is of a parameter is read from the program; where it does not tell and FSDPv2 is in use, all
+of them count. The price takes all exposed
 time of the gathers out, which is the most that can be gained.
 
 ## References
@@ -54,10 +55,10 @@ HIDDEN_AT_LEAST = 0.5
 
 @rule(good="Parameter gathers are hidden", bad="The device waits for gathers of parameters")
 def check(signals: Signals) -> Outcome:
-    """Fail where exposed all-gathers of an FSDPv2 run take enough of the step."""
+    """Fail where exposed all-gathers of parameters take enough of the step."""
     rows = signals.parameter_gathers
     if not rows:
-        return not_applicable("no all-gather of an FSDPv2 run was seen")
+        return not_applicable("no all-gather of a parameter was seen")
     share = exposed_share(rows, signals.collectives) * signals.collective_share
     evidence = transfer_evidence(rows)
     if share < FAILS_FROM_SHARE:
@@ -66,7 +67,7 @@ def check(signals: Signals) -> Outcome:
     return failed(
         share,
         evidence,
-        title=f"The device waits {format_share(share)} of each step for FSDPv2 to gather parameters",
+        title=f"The device waits {format_share(share)} of each step for gathers of parameters",
         price=counterfactual(
             Change(device={part.COLLECTIVE: 1 - of_all}),
             Change(device={part.COLLECTIVE: 1 - of_all * HIDDEN_AT_LEAST}),

@@ -2,7 +2,8 @@
 
 ## What it detects
 
-A persistent compilation cache whose lookups mostly miss although the run compiled for a while.
+A persistent compilation cache that holds programs, but misses more often than it answers, or whose programs cannot be
+loaded, in a run that compiled for a while.
 
 ## Why it costs time
 
@@ -27,7 +28,8 @@ After:
 
 ## Limits and false positives
 
-The first run with a cache misses by nature. A changed model misses too.
+The first run with a cache misses everything by nature, so a cache that answered nothing passes with a remark. A changed
+model misses too.
 
 ## References
 
@@ -39,31 +41,35 @@ from __future__ import annotations
 
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, failed, not_applicable, passed, rule
-from tpuprof.rules.startup import at_stake, cache_was_on, compile_evidence, saved_at_start, slow_start
+from tpuprof.rules.startup import at_stake, compile_evidence, saved_at_start, slow_start
 from tpuprof.rules.thresholds import CACHE_HITS_FROM_SHARE
 from tpuprof.signals import Signals
-
-COUNTERS = ("PersistentCacheHit", "PersistentCacheMiss", "PersistentCacheDeserializeFailure")
+from tpuprof.units import counted
 
 
 @rule(good="The persistent cache answers", bad="The persistent cache does not answer")
 def check(signals: Signals) -> Outcome:
-    """Fail where lookups mostly miss and start-up compiles matter."""
-    if not cache_was_on(signals):
+    """Fail where a cache that holds programs mostly misses, or cannot load them, and start-up compiles matter."""
+    cache = signals.compilation_cache
+    if cache.status == "off":
         return not_applicable("no persistent cache is on")
-    counts = {name: signals.all_counters.get(name, 0) for name in COUNTERS}
-    evidence = [Evidence(name, count, "times") for name, count in counts.items()]
-    hits, misses, failures = counts.values()
-    lookups = hits + misses
+    evidence = [Evidence(cache.detail)] if cache.detail else []
+    hits, lookups = cache.hits or 0, (cache.hits or 0) + (cache.misses or 0)
     if not lookups:
         return passed(evidence, reason="nothing was looked up in the cache")
-    useful = max(hits - failures, 0) / lookups
-    if useful >= CACHE_HITS_FROM_SHARE or not slow_start(signals):
+    if cache.status == "cold":
+        return passed(
+            evidence,
+            reason="the cache held none of the programs: expected of the first run with it. If the next one "
+            "misses too, its path or key changes from run to run",
+        )
+    useful = 0 if cache.status == "never_loads" else hits
+    if useful / lookups >= CACHE_HITS_FROM_SHARE or not slow_start(signals):
         return passed(evidence)
     return failed(
         at_stake(signals),
         evidence + compile_evidence(signals),
-        title=f"The persistent cache answered {max(hits - failures, 0)} of {lookups} lookups",
+        title=f"The persistent cache answered {useful} of {counted(lookups, 'lookup')}",
         price=saved_at_start(signals, 0.0, 1.0),
         confidence="low",
     )

@@ -39,7 +39,7 @@ Which line uses the constant is told only where the programs carry source lines.
 
 from __future__ import annotations
 
-from tpuprof.rules.base import STABLE, Outcome, rule
+from tpuprof.rules.base import Outcome, rule
 from tpuprof.rules.recompiles import check_kinds
 from tpuprof.signals import Signals
 
@@ -47,7 +47,6 @@ from tpuprof.signals import Signals
 @rule(
     good="No changing constant is baked into the graph",
     bad="A number baked into the graph changes, and each value compiles",
-    status=STABLE,
 )
 def check(signals: Signals) -> Outcome:
     """Fail where compiles for a new constant take enough of the step time."""

@@ -40,12 +40,12 @@ The first run of evaluation or logging code compiles once, which is no fault.
 
 from __future__ import annotations
 
-from tpuprof.rules.base import STABLE, Outcome, rule
+from tpuprof.rules.base import Outcome, rule
 from tpuprof.rules.recompiles import check_kinds
 from tpuprof.signals import Signals
 
 
-@rule(good="Steps build the same graph", bad="Steps build different graphs, and each compiles", status=STABLE)
+@rule(good="Steps build the same graph", bad="Steps build different graphs, and each compiles")
 def check(signals: Signals) -> Outcome:
     """Fail where compiles for any other reason take enough of the step time."""
     return check_kinds(signals, ("graph", "sharding", "first", "unknown"))

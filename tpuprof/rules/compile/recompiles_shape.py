@@ -38,12 +38,12 @@ padding's own computing out.
 
 from __future__ import annotations
 
-from tpuprof.rules.base import STABLE, Outcome, rule
+from tpuprof.rules.base import Outcome, rule
 from tpuprof.rules.recompiles import check_kinds
 from tpuprof.signals import Signals
 
 
-@rule(good="Inputs keep their shape", bad="Inputs change shape, and each new shape compiles", status=STABLE)
+@rule(good="Inputs keep their shape", bad="Inputs change shape, and each new shape compiles")
 def check(signals: Signals) -> Outcome:
     """Fail where compiles for a new shape or dtype take enough of the step time."""
     return check_kinds(signals, ("shape", "dtype"))

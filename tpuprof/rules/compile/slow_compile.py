@@ -10,7 +10,8 @@ Every start of the run waits for them: each edit, each preemption, each resumed 
 
 ## Evidence
 
-Graphs compiled before training was steady, the time those graph cuts took, and the largest of them.
+Graphs compiled before training was steady, the time those graph cuts took; of a predicted run, what the
+TPU compiler took for the step. A preflight's compile times, where it lies in the run folder.
 
 ## How to fix
 
@@ -51,6 +52,13 @@ def check(signals: Signals) -> Outcome:
     if not slow_start(signals):
         return passed(evidence)
     seconds = signals.startup_compile_seconds
+    if signals.run.predicted:
+        return failed(
+            0.0,
+            evidence,
+            title=f"The TPU compiler took {seconds:.0f} s for the step",
+            reason="it cannot be priced: that was on the machine that predicted this run, not on the TPU's host",
+        )
     return failed(
         at_stake(signals),
         evidence,

@@ -11,7 +11,7 @@ several passes.
 
 ## Evidence
 
-The multiplications with their shapes, device time and source lines.
+The multiplications with their element type, place on the roofline, device time and source lines.
 
 ## How to fix
 
@@ -39,15 +39,16 @@ Some layers need float32.
 from __future__ import annotations
 
 from tpuprof.model import attribution as part
-from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
+from tpuprof.rules.ops import op_evidence
 from tpuprof.rules.thresholds import OPS_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
+from tpuprof.units import format_share
 
-SHOWN = 5
 # How much of a float32 multiplication's time bfloat16 leaves (ratio): half the bytes.
 LEFT = 0.5
+FLOATS = ("f32", "f64")
 
 
 @rule(good="Matrix multiplications are not in float32", bad="Matrix multiplications run in float32")
@@ -55,17 +56,14 @@ def check(signals: Signals) -> Outcome:
     """Fail where float32 multiplications take enough of a TPU's time."""
     if not signals.is_tpu:
         return not_applicable("only a TPU multiplies bfloat16 faster")
-    rows = [each for each in signals.matmuls if each.float32]
-    evidence = [
-        Evidence(f"{each.name}: {each.text}", each.self_ms, "ms over the capture", source=each.source)
-        for each in rows[:SHOWN]
-    ]
-    share = sum(each.self_ms for each in rows) / signals.op_ms
+    evidence = op_evidence([op for op in signals.matmuls if op.matmul_type in FLOATS])
+    share = signals.compute.float32_matmul_ms_per_step / signals.compute_ms
     if share < OPS_FROM_SHARE:
         return passed(evidence)
     return failed(
         share * signals.busy_share,
         evidence,
+        title=f"Matrix multiplications in float32 take {format_share(share)} of the device's time",
         price=counterfactual(Change(device={part.COMPUTE: 1 - share * (1 - LEFT)}), Change()),
         confidence="low",
     )

@@ -37,15 +37,12 @@ Some copies are donated buffers put back in place; XLA may need others for colle
 from __future__ import annotations
 
 from tpuprof.model import attribution as part
-from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
+from tpuprof.rules.ops import op_evidence
 from tpuprof.rules.thresholds import OPS_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
-
-SHOWN = 5
-_NAMES = ("copy", "transpose")
-_CATEGORIES = ("data formatting", "copy", "transpose")
+from tpuprof.units import format_share
 
 
 @rule(good="Copies between layouts take little", bad="The device copies and transposes instead of computing")
@@ -53,19 +50,14 @@ def check(signals: Signals) -> Outcome:
     """Fail where layout copies take enough of a TPU's time."""
     if not signals.is_tpu:
         return not_applicable("layouts are chosen for the TPU's tiles only there")
-    rows = [
-        op
-        for op in signals.ops
-        if op.kind == "compute" and (op.name.startswith(_NAMES) or op.category in _CATEGORIES)
-    ]
-    ms = sum(op.self_ms for op in rows)
-    share = ms / signals.op_ms
-    evidence = [Evidence(op.name, op.self_ms, "ms over the capture", source=op.source) for op in rows[:SHOWN]]
+    share = signals.compute.layout_copy_ms_per_step / signals.compute_ms
+    evidence = op_evidence([op for op in signals.ops if op.layout_copy])
     if share < OPS_FROM_SHARE:
         return passed(evidence)
     return failed(
         share * signals.busy_share,
         evidence,
+        title=f"Copies and transposes take {format_share(share)} of the device's time",
         price=counterfactual(Change(device={part.COMPUTE: 1 - share}), Change()),
         confidence="low",
     )

@@ -11,7 +11,7 @@ waiting; the other rules of this category say which.
 
 ## Evidence
 
-FLOP/s while busy against the chip's peak, and the ops that take most time.
+FLOP/s while busy against the chip's peak, the MFU of the step, and the ops that take most time with what limits each.
 
 ## How to fix
 
@@ -39,10 +39,11 @@ from __future__ import annotations
 
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, failed, not_applicable, passed, rule
+from tpuprof.rules.ops import op_evidence
 from tpuprof.rules.thresholds import LOW_MXU_BELOW
 from tpuprof.signals import Signals
+from tpuprof.units import format_share
 
-SHOWN = 5
 # Below this share of busy time (of the step) the device's own efficiency is not what matters.
 BUSY_FROM_SHARE = 0.5
 
@@ -54,11 +55,19 @@ def check(signals: Signals) -> Outcome:
         return not_applicable("only a TPU has a matrix unit")
     share = signals.mxu_share
     evidence = [Evidence("FLOP/s while busy, share of the chip's peak", share, "share")]
+    compute = signals.compute
     evidence += [
-        Evidence(op.name, op.self_ms, "ms over the capture", source=op.source) for op in signals.ops[:SHOWN]
+        Evidence("MFU of the whole step", compute.mfu, "share"),
+        Evidence("matrix multiplications a step", compute.matmul_ms_per_step, "ms"),
+        *op_evidence(signals.ops),
     ]
     if share >= LOW_MXU_BELOW:
         return passed(evidence)
     if signals.busy_share - signals.offload_share - signals.collective_share < BUSY_FROM_SHARE:
         return passed(evidence, reason="the device mostly waits: see what for first")
-    return failed(0.0, evidence, reason="it cannot be priced: other rules of this category say what limits")
+    return failed(
+        0.0,
+        evidence,
+        title=f"While busy, the device computes at {format_share(share)} of its peak",
+        reason="it cannot be priced: other rules of this category say what limits",
+    )

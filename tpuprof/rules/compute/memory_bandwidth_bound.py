@@ -2,7 +2,8 @@
 
 ## What it detects
 
-On TPU, a device that moves at least seven tenths of the bytes per second its HBM can.
+On TPU, a device whose ops move so many bytes that HBM at its peak needs at least seven tenths of the busy time for
+them.
 
 ## Why it costs time
 
@@ -10,7 +11,7 @@ Ops that move much and compute little run at the speed of memory; the matrix uni
 
 ## Evidence
 
-Bytes per second while busy against the chip's peak, and the ops that move most.
+The time HBM needs at its peak, and the ops that memory limits, with how near to that limit they come.
 
 ## How to fix
 
@@ -26,8 +27,8 @@ After:
 
 ## Limits and false positives
 
-Bytes are the compiler's estimate and count traffic that stays in VMEM. Decoding a token at a time is bound by memory by
-nature. No price: the bytes a fix leaves are not known.
+Bytes are the compiler's estimate and count traffic that stays in VMEM; an op counts at most its own time. Decoding a
+token at a time is bound by memory by nature. No price: the bytes a fix leaves are not known.
 
 ## References
 
@@ -38,8 +39,10 @@ from __future__ import annotations
 
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, failed, not_applicable, passed, rule
+from tpuprof.rules.ops import op_evidence
 from tpuprof.rules.thresholds import BANDWIDTH_BOUND_FROM
 from tpuprof.signals import Signals
+from tpuprof.units import format_share
 
 
 @rule(good="HBM bandwidth does not limit", bad="HBM bandwidth limits the device", broad=True)
@@ -48,9 +51,21 @@ def check(signals: Signals) -> Outcome:
     if not signals.is_tpu:
         return not_applicable("the peak bandwidth is known for TPUs only")
     share = signals.bandwidth_share
-    evidence = [Evidence("bytes/s while busy, share of the chip's peak", share, "share")]
+    evidence = [Evidence("time HBM needs at its peak, share of the device's busy time", share, "share")]
+    limited = [op for op in signals.ops if op.limit == "memory"]
+    evidence += [
+        Evidence(
+            "ops that memory limits, share of the device's time",
+            sum(op.self_ms for op in limited) / signals.op_ms,
+            "share",
+        ),
+        *op_evidence(limited),
+    ]
     if share < BANDWIDTH_BOUND_FROM:
         return passed(evidence)
     return failed(
-        0.0, evidence, reason="it cannot be priced: how many bytes a fix would leave is not in the trace"
+        0.0,
+        evidence,
+        title=f"HBM is busy {format_share(share)} of the device's time",
+        reason="it cannot be priced: how many bytes a fix would leave is not in the trace",
     )

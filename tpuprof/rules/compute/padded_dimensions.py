@@ -1,9 +1,9 @@
-"""Matrices are padded to the chip's tiles.
+"""Arrays are padded to the chip's tiles.
 
 ## What it detects
 
-On TPU, matrix multiplications at least a fifth of whose padded size is padding, where they take at least a tenth of
-the device's time.
+On TPU, ops whose arrays take at least 1.25 times their bytes once padded, where these ops take at least a tenth of the
+device's time.
 
 ## Why it costs time
 
@@ -11,7 +11,7 @@ The chip works on tiles of 8 by 128. A dimension of 130 takes as long as one of 
 
 ## Evidence
 
-The multiplications with their shapes, the padding they need, device time and source lines.
+The ops with the padding of their arrays, by the layouts the compiler chose, device time and source lines.
 
 ## How to fix
 
@@ -27,8 +27,7 @@ After:
 
 ## Limits and false positives
 
-XLA may fold a padded dimension into another and lose less. Which dimension lies in the lanes is taken from the order
-of the shape.
+The price takes an op's time to grow with its padded bytes; one that another array limits gains less.
 
 ## References
 
@@ -38,38 +37,32 @@ of the shape.
 from __future__ import annotations
 
 from tpuprof.model import attribution as part
-from tpuprof.report.schema import Evidence
+from tpuprof.model.compute import PADDED_FROM
 from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
-from tpuprof.rules.thresholds import LANES, OPS_FROM_SHARE, PADDING_FROM_SHARE, SUBLANES
-from tpuprof.signals import Signals
+from tpuprof.rules.ops import op_evidence
+from tpuprof.rules.thresholds import OPS_FROM_SHARE
+from tpuprof.signals import Signals, Unavailable
 from tpuprof.simulate.change import Change
+from tpuprof.units import format_share
 
-SHOWN = 5
 
-
-@rule(good="Matrices fit the chip's tiles", bad="Matrices are padded to the chip's tiles")
+@rule(good="Arrays fit the chip's tiles", bad="Arrays are padded to the chip's tiles")
 def check(signals: Signals) -> Outcome:
-    """Fail where padded multiplications take enough of a TPU's time."""
+    """Fail where padded ops take enough of a TPU's time."""
     if not signals.is_tpu:
         return not_applicable("only a TPU pads to tiles of 8 by 128")
-    rows = [(each, each.padding(SUBLANES, LANES)) for each in signals.matmuls]
-    rows = [(each, padding) for each, padding in rows if padding >= PADDING_FROM_SHARE]
-    share = sum(each.self_ms for each, _ in rows) / signals.op_ms
-    evidence = [
-        Evidence(
-            f"{each.name}: {each.text}, {padding:.0%} padding",
-            each.self_ms,
-            "ms over the capture",
-            source=each.source,
-        )
-        for each, padding in rows[:SHOWN]
-    ]
+    if all(op.padding is None for op in signals.ops):
+        raise Unavailable("no op's line in this trace tells a layout with tiles")
+    rows = [(op, op.padding) for op in signals.ops if op.padding is not None and op.padding >= PADDED_FROM]
+    share = signals.compute.padded_ms_per_step / signals.compute_ms
+    evidence = op_evidence([op for op, _ in rows])
     if share < OPS_FROM_SHARE:
         return passed(evidence)
-    wasted = sum(each.self_ms * padding for each, padding in rows) / signals.op_ms
+    wasted = sum(op.self_ms * (1 - 1 / padding) for op, padding in rows) / signals.op_ms
     return failed(
         wasted * signals.busy_share,
         evidence,
+        title=f"Ops with padded arrays take {format_share(share)} of the device's time",
         price=counterfactual(Change(device={part.COMPUTE: 1 - wasted}), Change()),
         confidence="low",
     )

@@ -42,13 +42,13 @@ them) for the softmax to be found.
 from __future__ import annotations
 
 from tpuprof.model import attribution as part
-from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
+from tpuprof.rules.ops import op_evidence
 from tpuprof.rules.thresholds import OPS_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
+from tpuprof.units import format_share
 
-SHOWN = 5
 # How much of the softmax ops' time a fused kernel leaves (ratio): the arithmetic stays, the traffic goes.
 LEFT = 0.3
 
@@ -60,16 +60,18 @@ def check(signals: Signals) -> Outcome:
         return not_applicable("the kernel is for TPUs")
     rows = [op for op in signals.ops if "softmax" in f"{op.annotation} {op.name}".lower()]
     rows += [op for op in signals.scoped_ops("softmax") if op not in rows]
+    rows = [op for op in rows if not op.kernel]
     if not rows:
-        return not_applicable("no softmax was found in the programs")
+        return not_applicable("no softmax outside a kernel was found in the programs")
     ms = sum(op.self_ms for op in rows)
     share = ms / signals.op_ms
-    evidence = [Evidence(op.name, op.self_ms, "ms over the capture", source=op.source) for op in rows[:SHOWN]]
+    evidence = op_evidence(rows)
     if share < OPS_FROM_SHARE:
         return passed(evidence)
     return failed(
         share * signals.busy_share,
         evidence,
+        title=f"Attention is written out: its softmax takes {format_share(share)} of the device's time",
         price=counterfactual(Change(device={part.COMPUTE: 1 - share * (1 - LEFT)}), Change()),
         confidence="low",
     )

@@ -43,7 +43,7 @@ from __future__ import annotations
 
 from tpuprof.model.verdict import READS_IN_STEPS_SHARE
 from tpuprof.report.schema import Evidence
-from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, passed, rule
+from tpuprof.rules.base import Outcome, counterfactual, failed, passed, rule
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
@@ -53,7 +53,6 @@ from tpuprof.units import format_share
 @rule(
     good="No read blocks the step",
     bad="A read from the device makes host and device take turns",
-    status=STABLE,
 )
 def check(signals: Signals) -> Outcome:
     """Fail where most steps hold a read and the turns it forces are worth naming."""
@@ -63,7 +62,8 @@ def check(signals: Signals) -> Outcome:
         for row in signals.report.host_reads
     ]
     if in_steps < READS_IN_STEPS_SHARE:
-        return passed(evidence, reason=f"{format_share(in_steps)} of the steps read a value from the device")
+        reason = f"{format_share(in_steps)} of the steps read a value from the device" if in_steps else ""
+        return passed(evidence, reason=reason)
     if not signals.python_reads and signals.falls_back:
         return passed(evidence, reason="ops without a lowering read their inputs back: see aten-fallback")
     idle = 1 - signals.busy_share
@@ -74,6 +74,8 @@ def check(signals: Signals) -> Outcome:
         return passed(evidence, reason="values are read, but the device has work meanwhile")
     first = signals.python_reads[0] if signals.python_reads else None
     title = (
-        f"{first.call} at {first.source} makes host and device take turns" if first and first.source else ""
+        f"{first.call} at {first.source} makes host and device take turns, up to {format_share(share)} of each step"
+        if first and first.source
+        else f"A read from the device makes host and device take turns, up to {format_share(share)} of each step"
     )
     return failed(share, evidence, title=title, price=counterfactual(Change(unblock=True)), confidence="high")

@@ -11,7 +11,8 @@ A batch made while the device waits adds its whole time to the step; made ahead,
 
 ## Evidence
 
-Time a step waiting for batches, copying them to the device, and in infeed.
+Time a step waiting for batches, copying them to the device, and in infeed; how long a batch takes to make, and whether
+it is made ahead.
 
 ## How to fix
 
@@ -43,24 +44,32 @@ from __future__ import annotations
 
 from tpuprof.model import attribution as part
 from tpuprof.report.schema import Evidence
-from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, passed, rule
+from tpuprof.report.sections import InputRow
+from tpuprof.rules.base import Outcome, counterfactual, failed, passed, rule
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
-from tpuprof.units import format_share
+from tpuprof.units import format_ms, format_share
 
+# What each diagnosis of the input pipeline means, as evidence.
+DIAGNOSES = {
+    "no_prefetch": "batches are made in the training thread, none ahead",
+    "slow_loader": "making a batch takes longer than training on it",
+    "shallow_prefetch": "batches are made fast enough, but too few ahead",
+    "ok": "batches are made ahead, fast enough",
+}
 PARTS = (part.INPUT_WAIT, part.HOST_TO_DEVICE, part.HOST_IO)
 
 
 @rule(
     good="Batches are ready when the step wants them",
     bad="The device waits for the next batch",
-    status=STABLE,
 )
 def check(signals: Signals) -> Outcome:
     """Fail where waiting for input takes enough of a typical step."""
     waits = {name: signals.typical_parts.get(name, 0.0) for name in PARTS}
     evidence = [Evidence(f"{name} a typical step", ms, "ms") for name, ms in waits.items() if ms]
+    evidence += [_pipeline(row) for row in signals.report.input]
     share = sum(waits.values()) * len(signals.typical_steps) / len(signals.steps) / signals.step_ms
     if share < FAILS_FROM_SHARE:
         return passed(evidence)
@@ -75,3 +84,10 @@ def check(signals: Signals) -> Outcome:
             Change(host=gone, device={part.HOST_IO: 0.0}), Change(host={part.INPUT_WAIT: 0.0})
         ),
     )
+
+
+def _pipeline(row: InputRow) -> Evidence:
+    told = DIAGNOSES.get(row.diagnosis, row.diagnosis)
+    if row.batch_ms is not None:
+        told += f"; a batch takes {format_ms(row.batch_ms)}"
+    return Evidence(told, row.wait_ms_per_step, "ms a step waited", host=row.host)

@@ -11,7 +11,8 @@ not fit.
 
 ## Evidence
 
-Peak, capacity, and the largest buffers with the lines that made them.
+Peak as a share of capacity, the largest buffers with the lines that made them, and what fragmentation takes. What
+recomputing or offloading would give is a preflight's comparison, where one lies in the run folder (docs/preflight.md).
 
 ## How to fix
 
@@ -38,8 +39,10 @@ from __future__ import annotations
 
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, failed, passed, rule
+from tpuprof.rules.preflight import variant_evidence
 from tpuprof.rules.thresholds import HBM_PRESSURE_FROM_SHARE
 from tpuprof.signals import Signals
+from tpuprof.units import format_share
 
 SHOWN = 5
 
@@ -53,6 +56,16 @@ def check(signals: Signals) -> Outcome:
         Evidence(f"{row.name} {row.shape}", row.bytes, "bytes", source=row.source)
         for row in signals.memory.buffers[:SHOWN]
     ]
+    if signals.memory.fragmented_bytes:
+        evidence.append(
+            Evidence("lost to fragmentation at the peak", signals.memory.fragmented_bytes, "bytes")
+        )
     if share < HBM_PRESSURE_FROM_SHARE:
         return passed(evidence)
-    return failed(0.0, evidence, reason="it cannot be priced: what more room would gain is not in the trace")
+    evidence += variant_evidence(signals, "recomputing or offloading activations", "recomputed.py")
+    return failed(
+        0.0,
+        evidence,
+        title=f"{format_share(share)} of HBM is full",
+        reason="it cannot be priced: what more room would gain is not in the trace",
+    )

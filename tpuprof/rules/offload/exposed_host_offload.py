@@ -11,7 +11,7 @@ computing beside them make the device wait for the rest.
 
 ## Evidence
 
-Each copy with its direction, bytes, rate, exposed and hidden time a step.
+Each copy with its direction, bytes, rate, exposed and hidden time a step, and how long before its wait it was begun.
 
 ## How to fix
 

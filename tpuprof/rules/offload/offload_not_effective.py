@@ -11,7 +11,7 @@ Offloading that moves nothing saves no memory. Copies that do not overlap cost t
 
 ## Evidence
 
-The copies found, with the share of their own time that was hidden.
+The copies found, with the share of their own time that was hidden, and how early they were begun.
 
 ## How to fix
 
@@ -39,10 +39,13 @@ copy this rule only passes with a remark. exposed-host-offload prices the same t
 
 from __future__ import annotations
 
+import statistics
+
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, failed, not_applicable, passed, rule
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE, OFFLOAD_EXPOSED_SHARE
 from tpuprof.signals import Signals, Unavailable
+from tpuprof.units import format_share
 
 
 @rule(
@@ -64,6 +67,16 @@ def check(signals: Signals) -> Outcome:
         Evidence("copy time a step that is exposed", exposed, "ms"),
         Evidence("copy time a step behind computing", hidden, "ms"),
     ]
+    ahead = [row.ahead_ms for row in timed if row.ahead_ms is not None]
+    if ahead:
+        evidence.append(
+            Evidence("a copy is begun before the wait for it (median)", statistics.median(ahead), "ms")
+        )
     if share < OFFLOAD_EXPOSED_SHARE or signals.offload_share < FAILS_FROM_SHARE:
         return passed(evidence)
-    return failed(signals.offload_share, evidence, reason="exposed-host-offload prices the same time")
+    return failed(
+        signals.offload_share,
+        evidence,
+        title=f"{format_share(share)} of the offload copies' time is exposed",
+        reason="exposed-host-offload prices the same time",
+    )

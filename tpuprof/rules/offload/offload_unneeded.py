@@ -41,6 +41,7 @@ from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, 
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE, HBM_TO_SPARE_BELOW_SHARE
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
+from tpuprof.units import format_share
 
 
 @rule(good="Offloading saves memory that is needed", bad="Tensors are offloaded although HBM has room")
@@ -55,4 +56,5 @@ def check(signals: Signals) -> Outcome:
     ]
     if used >= HBM_TO_SPARE_BELOW_SHARE or share < FAILS_FROM_SHARE:
         return passed(evidence)
-    return failed(share, evidence, price=counterfactual(Change(device={part.OFFLOAD: 0.0})))
+    title = f"Tensors are offloaded although the peak takes {format_share(used)} of HBM"
+    return failed(share, evidence, title=title, price=counterfactual(Change(device={part.OFFLOAD: 0.0})))

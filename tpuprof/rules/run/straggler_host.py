@@ -2,8 +2,8 @@
 
 ## What it detects
 
-In runs of several hosts, one whose own work (the step less its wait for communication) takes longer than the median
-host's by at least a twentieth of the step.
+In runs of several hosts, one for which the others wait at least a twentieth of the step: at collectives, where all
+leave together, the host that waited least came last. Without collectives, hosts' own step times are compared.
 
 ## Why it costs time
 
@@ -11,7 +11,7 @@ Collectives end when the last host has come: every step takes as long as the slo
 
 ## Evidence
 
-Own work a step of each host.
+How late it comes a step, in how many steps it was last, at which ops, and how long each other host waited there.
 
 ## How to fix
 
@@ -27,7 +27,8 @@ After:
 
 ## Limits and false positives
 
-Each host's trace is on its own clock, so hosts are compared by means, not step by step.
+Compared by step times, a host that is merely measured differently (another capture window) looks slow. The price is an
+upper bound: without it the next slowest host sets the pace.
 
 ## References
 
@@ -36,30 +37,47 @@ Each host's trace is on its own clock, so hosts are compared by means, not step 
 
 from __future__ import annotations
 
-import statistics
+from collections import Counter
 
-from tpuprof.model import attribution as part
 from tpuprof.report.schema import Evidence, Savings
+from tpuprof.report.sections import LateStepRow
 from tpuprof.rules.base import Outcome, Price, failed, not_applicable, passed, rule
-from tpuprof.rules.thresholds import STRAGGLER_FROM_SHARE, STRAGGLER_MIN_HOSTS
-from tpuprof.signals import Signals
+from tpuprof.rules.thresholds import STRAGGLER_MIN_HOSTS
+from tpuprof.signals import Signals, Unavailable
+from tpuprof.units import counted, format_ms
+
+# Late steps listed as evidence (rows).
+SHOWN = 5
 
 
 @rule(good="All hosts keep pace", bad="One host is slower than the others")
 def check(signals: Signals) -> Outcome:
-    """Fail where the slowest host's own work exceeds the median host's by enough of the step."""
-    own: dict[str, list[float]] = {}
-    for row in signals.steps:
-        own.setdefault(row.host, []).append(row.wall_ms - row.breakdown_ms.get(part.COLLECTIVE, 0.0))
-    if len(own) < STRAGGLER_MIN_HOSTS:
+    """Fail where one host stands out as late; from which share on is the model's threshold."""
+    hosts = signals.report.hosts
+    if len(hosts.hosts) < STRAGGLER_MIN_HOSTS:
         return not_applicable("the run has one host")
-    means = {host: statistics.fmean(values) for host, values in own.items()}
-    slowest = max(means, key=lambda host: means[host])
-    # Against the others, the slowest left out: of two hosts the median would lie halfway to it.
-    excess = means[slowest] - statistics.median(ms for host, ms in means.items() if host != slowest)
-    share = excess / signals.step_ms
-    evidence = [Evidence("own work a step", ms, "ms", host=host) for host, ms in means.items()]
-    if share < STRAGGLER_FROM_SHARE:
+    if hosts.lag_ms_per_step is None:
+        raise Unavailable(hosts.clocks)
+    last = Counter(row.host for row in hosts.late_steps)
+    evidence = [
+        Evidence(f"last in {counted(count, 'step')}", count, "steps", host=host)
+        for host, count in last.most_common()
+    ]
+    if not hosts.straggler:
         return passed(evidence)
-    price = Price(savings=Savings(0.0, excess, "bound"))
-    return failed(share, evidence, title=f"{slowest} is slower than the other hosts", price=price)
+    late = sorted(
+        (row for row in hosts.late_steps if row.host == hosts.straggler), key=lambda row: -row.lag_ms
+    )
+    evidence += [_evidence(row) for row in late[:SHOWN]]
+    return failed(
+        hosts.lag_ms_per_step / signals.step_ms,
+        evidence,
+        title=f"{hosts.straggler} holds the other hosts up by {format_ms(hosts.lag_ms_per_step)} a step",
+        price=Price(savings=Savings(0.0, hosts.lag_ms_per_step, "bound")),
+    )
+
+
+def _evidence(row: LateStepRow) -> Evidence:
+    waited = ", ".join(f"{host} {format_ms(ms)}" for host, ms in row.waited_ms.items() if ms)
+    text = f"late in step {row.step}" + (f" at {row.barrier}" if row.barrier else "")
+    return Evidence(text + (f"; waited: {waited}" if waited else ""), row.lag_ms, "ms", row.host, row.step)

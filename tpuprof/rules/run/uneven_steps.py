@@ -12,7 +12,7 @@ and every other host with it.
 
 ## Evidence
 
-The slow steps, how long each took, and what they spent the time on.
+The slow steps, how long each took, and what grew in them.
 
 ## How to fix
 
@@ -46,6 +46,7 @@ from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, 
 from tpuprof.rules.thresholds import UNEVEN_FROM_SHARE, UNEVEN_MIN_STEPS
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
+from tpuprof.units import counted, format_ms, format_share
 
 SHOWN = 8
 
@@ -54,7 +55,9 @@ SHOWN = 8
 def check(signals: Signals) -> Outcome:
     """Fail where the slow steps' excess over typical ones is enough of the time."""
     if len(signals.steps) < UNEVEN_MIN_STEPS:
-        return not_applicable(f"{len(signals.steps)} steps tell nothing of a rhythm")
+        return not_applicable(
+            f"the capture is too short to tell a rhythm: {counted(len(signals.steps), 'step')}"
+        )
     even, slow = signals.even_rows
     if not slow:
         return passed()
@@ -62,21 +65,37 @@ def check(signals: Signals) -> Outcome:
     idle = signals.idle_by_step
     usual = sum(idle[row] for row in even) / len(even)
     share = sum(idle[row] - usual for row in slow) / sum(row.wall_ms for row in rows)
-    evidence = [_evidence(rows[row]) for row in slow[:SHOWN]]
+    evidence = [_evidence(signals, rows[row]) for row in slow[:SHOWN]]
     if share < UNEVEN_FROM_SHARE:
         return passed(evidence)
+    takes = "takes" if len(slow) == 1 else "take"
     return failed(
         share,
         evidence,
-        title=f"{len(slow)} of {len(rows)} steps take far longer than the others",
+        title=f"{len(slow)} of {counted(len(rows), 'step')} {takes} far longer than the others: {format_share(share)} "
+        "of the time",
         price=counterfactual(Change(steps=frozenset(even))),
     )
 
 
-def _evidence(step: StepRow) -> Evidence:
-    largest = max(step.breakdown_ms, key=lambda name: step.breakdown_ms[name], default="unknown")
+def _evidence(signals: Signals, step: StepRow) -> Evidence:
+    """A slow step with what grew in it, where it stands out enough to tell; else with its largest part."""
+    outlier = next(
+        (
+            row
+            for row in signals.report.steadiness.outliers
+            if (row.step, row.host) == (step.index, step.host) and row.reasons
+        ),
+        None,
+    )
+    if outlier is not None:
+        grew = ", ".join(f"{name} by {format_ms(ms)}" for name, ms in outlier.reasons.items())
+        text = f"step {step.index} grew in {grew}"
+    else:
+        largest = max(step.breakdown_ms, key=lambda name: step.breakdown_ms[name], default="unknown")
+        text = f"step {step.index}, mostly {largest}"
     return Evidence(
-        f"step {step.index}, mostly {largest}",
+        text,
         step.wall_ms,
         "ms",
         host=step.host,

@@ -11,7 +11,7 @@ back; nothing overlaps with it.
 
 ## Evidence
 
-The ops and how often a step they fell back, and the time a step spent reading from and writing to the device.
+The ops, the lines that call them, and how often a step they fell back.
 
 ## How to fix
 
@@ -42,19 +42,21 @@ from __future__ import annotations
 
 from tpuprof.model import attribution as part
 from tpuprof.report.schema import Evidence
-from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, passed, rule
+from tpuprof.report.sections import FallbackRow
+from tpuprof.rules.base import Outcome, counterfactual, failed, passed, rule
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE, FALLBACKS_FROM
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
+from tpuprof.units import times
 
 _SIDE = (part.HOST_SYNC, part.HOST_TO_DEVICE)
 
 
-@rule(good="Every op is lowered to XLA", bad="Ops fall back to the host", status=STABLE)
+@rule(good="Every op is lowered to XLA", bad="Ops fall back to the host")
 def check(signals: Signals) -> Outcome:
     """Fail where ops fall back in the usual step and the replay without them is worth naming."""
-    found = {name: count for name, count in signals.fallbacks.items() if count >= FALLBACKS_FROM}
-    evidence = [Evidence(name, count, "calls a step") for name, count in found.items()]
+    found = [row for row in signals.fallbacks if (row.per_step or 0.0) >= FALLBACKS_FROM]
+    evidence = [Evidence(row.op, row.per_step, "calls a step", source=row.source) for row in found]
     if not found:
         return passed()
     share = 1 - signals.busy_share
@@ -64,7 +66,15 @@ def check(signals: Signals) -> Outcome:
     return failed(
         share,
         evidence,
-        title=f"{', '.join(found)} {'falls' if len(found) == 1 else 'fall'} back to the host",
+        title=_title(found),
         price=counterfactual(Change(host=gone, unblock=True, join_cuts=0.0), Change(host=gone, unblock=True)),
         confidence="high",
     )
+
+
+def _title(rows: list[FallbackRow]) -> str:
+    if len(rows) == 1:
+        where = f" at {rows[0].source}" if rows[0].source else ""
+        return f"{rows[0].op}{where} falls back to the host {times(rows[0].per_step or 0.0)} a step"
+    total = sum(row.per_step or 0.0 for row in rows)
+    return f"{', '.join(row.op for row in rows)} fall back to the host, {times(total)} a step in all"

@@ -41,16 +41,17 @@ from __future__ import annotations
 import statistics
 
 from tpuprof.report.schema import Evidence, Savings
-from tpuprof.rules.base import STABLE, Outcome, Price, failed, passed, rule
+from tpuprof.rules.base import Outcome, Price, failed, passed, rule
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals
+from tpuprof.units import format_share
 
 IR_DEBUG = ("XLA_IR_DEBUG", "XLA_HLO_DEBUG")
 OTHERS = ("PT_XLA_DEBUG", "PT_XLA_DEBUG_LEVEL", "XLA_SAVE_TENSORS_FILE", "XLA_DYNAMO_DEBUG")
 _OFF = ("", "0", "false", "False")
 
 
-@rule(good="No debugging flag is on", bad="A debugging flag slows every step", status=STABLE)
+@rule(good="No debugging flag is on", bad="A debugging flag slows every step")
 def check(signals: Signals) -> Outcome:
     """Fail where IR debugging costs enough of a step, or where another flag is on that cannot be priced."""
     by_user = (signals.info.get("capture") or {}).get("ir_debug_by_user")
@@ -75,7 +76,8 @@ def check(signals: Signals) -> Outcome:
         )
     # The captured steps also carry the profiler's own work, so at least this much is saved.
     savings = Savings(saved, saved, "measured")
-    return failed(saved / with_debug, evidence, price=Price(savings=savings), confidence="high")
+    title = f"IR debugging takes {format_share(saved / with_debug)} of each step"
+    return failed(saved / with_debug, evidence, title=title, price=Price(savings=savings), confidence="high")
 
 
 def _unpriced(names: list[str], evidence: list[Evidence]) -> Outcome:

@@ -12,7 +12,7 @@ plain tracing takes. With a pure body it is done once and its result kept.
 
 ## Evidence
 
-How often a step the body is traced, and the time a step spent in scan's own tracing.
+How often a step the body is traced, what the loops take on the device, and the time a step spent in scan's own tracing.
 
 ## How to fix
 
@@ -41,10 +41,11 @@ from __future__ import annotations
 
 from tpuprof.model import attribution as part
 from tpuprof.report.schema import Evidence
-from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, not_applicable, passed, rule
+from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
 from tpuprof.rules.thresholds import SCAN_RETRACE_FROM_SHARE, SCAN_RETRACES_FROM
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
+from tpuprof.units import counted, times
 
 RETRACE = "scan_retrace"
 CALL = "scan_trace"
@@ -52,23 +53,38 @@ CALL = "scan_trace"
 LEFT_WHERE_UNTIMED = 0.3
 
 
-@rule(good="scan traces its body once", bad="scan traces its body anew in every step", status=STABLE)
+@rule(good="scan traces its body once", bad="scan traces its body anew in every step")
 def check(signals: Signals) -> Outcome:
     """Fail where the body is traced in at least every other step and that is worth naming."""
-    traced = signals.mark_count.get(RETRACE, 0.0)
+    traced = signals.scan_retraces
     called = signals.mark_count.get(CALL, 0.0)
     if not traced and not called:
         return not_applicable("no scan ran in the captured steps")
     evidence = [Evidence("traces of a scan's body a step", traced, "a step")]
+    evidence += [
+        Evidence(
+            f"{row.direction or 'loop'} of {counted(row.trip_count, 'iteration')} on the device, {row.name}",
+            row.total_ms_per_step,
+            "ms a step",
+            source=row.source,
+        )
+        for row in signals.report.scan
+        if row.kind == "while" and row.trip_count
+    ]
     if traced < SCAN_RETRACES_FROM:
         return passed(evidence)
     exposed = signals.typical_parts.get(part.TRACING, 0.0) / signals.typical_ms
     if not called:
         price = counterfactual(Change(host={part.TRACING: LEFT_WHERE_UNTIMED}), Change(marks={RETRACE: 0.0}))
-        return failed(exposed, evidence, price=price, confidence="low")
+        return failed(exposed, evidence, title=_title(traced), price=price, confidence="low")
     spent = signals.mark_ms[CALL]
     evidence.append(Evidence("time a step in scan's own tracing", spent, "ms"))
     share = min(spent / signals.step_ms, exposed)
     if share < SCAN_RETRACE_FROM_SHARE:
         return passed(evidence, reason="retracing is hidden behind device work, or too short to matter")
-    return failed(share, evidence, price=counterfactual(Change(marks={CALL: 0.0})), confidence="high")
+    price = counterfactual(Change(marks={CALL: 0.0}))
+    return failed(share, evidence, title=_title(traced), price=price, confidence="high")
+
+
+def _title(traced: float) -> str:
+    return f"scan traces its body anew {times(traced)} in every step"

@@ -13,7 +13,7 @@ it is hidden; what is longer leaves the device idle.
 ## Evidence
 
 Tracing in a typical step (one up to 1.25 times the median), of it what runs behind device work and costs nothing, and
-the device's idle time.
+the device's idle time; what tracing is made of, by phase and by annotation, and the mean step without any of it.
 
 ## How to fix
 
@@ -48,7 +48,7 @@ from __future__ import annotations
 
 from tpuprof.model import attribution as part
 from tpuprof.report.schema import Evidence
-from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, not_applicable, passed, rule
+from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
 from tpuprof.rules.thresholds import TRACING_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
@@ -58,12 +58,13 @@ from tpuprof.units import format_share
 # walk over a smaller graph; a larger batch leaves it all but hides more.
 LEFT_AT_LEAST = 0.1
 LEFT_AT_MOST = 0.5
+# Phases, and annotations, of tracing listed as evidence (rows).
+SHOWN = 3
 
 
 @rule(
     good="Tracing keeps up with the device",
     bad="The device waits while the host traces",
-    status=STABLE,
     broad=True,
 )
 def check(signals: Signals) -> Outcome:
@@ -76,6 +77,7 @@ def check(signals: Signals) -> Outcome:
         Evidence("tracing a typical step that leaves the device idle", tracing, "ms"),
         Evidence("tracing a step hidden behind device work", signals.tracing_hidden_ms, "ms"),
         Evidence("device idle in a typical step", signals.typical_device_idle_ms, "ms"),
+        *_made_of(signals),
     ]
     if share < TRACING_FROM_SHARE:
         return passed(evidence)
@@ -92,3 +94,17 @@ def check(signals: Signals) -> Outcome:
             Change(host={part.TRACING: LEFT_AT_LEAST}), Change(host={part.TRACING: LEFT_AT_MOST})
         ),
     )
+
+
+def _made_of(signals: Signals) -> list[Evidence]:
+    """The phases and annotations with most exposed tracing, and the mean step if tracing cost nothing."""
+    tracing = signals.report.tracing
+    rows = [row for each in (tracing.phases, tracing.annotations) for row in each[:SHOWN]]
+    facts = [
+        Evidence(f"tracing in {row.name} that leaves the device idle", row.exposed_ms_per_step, "ms a step")
+        for row in rows
+        if row.exposed_ms_per_step
+    ]
+    if tracing.step_ms_if_free is not None:
+        facts.append(Evidence("mean step with all exposed tracing taken out", tracing.step_ms_if_free, "ms"))
+    return facts

@@ -56,8 +56,5 @@ def check(signals: Signals) -> Outcome:
     ]
     if not rows:
         return not_applicable("no block repeats in the programs of this capture")
-    evidence = [
-        Evidence(f"copies of {row.name or 'one block'}", row.trip_count, "copies", source=row.source)
-        for row in rows
-    ]
+    evidence = [Evidence(row.detail or row.name, row.trip_count, "copies", source=row.source) for row in rows]
     return passed(evidence, title="Repeated blocks could be a while loop or a scan")

@@ -1,0 +1,103 @@
+"""Situations rules are put in: signals of a run in which one thing is as large or small as a test wants it."""
+
+from tests.rules.given import (
+    cache,
+    compiled,
+    computed,
+    op,
+    read,
+    record,
+    steps,
+    transfer,
+)
+from tpuprof.model.preflight_notes import Variant
+from tpuprof.report.sections import Tracing
+from tpuprof.rules import thresholds
+
+TENTH = thresholds.FAILS_FROM_SHARE
+BELOW, ABOVE = TENTH - 0.01, TENTH + 0.01
+NOTHING = {}
+
+
+def traced(share, **more):
+    return {
+        "framework": "torch_xla", "bound": "tracing", "tracing_hidden_ms": 1.0,
+        "steps": steps(tracing=100 * share), "step_compiles": [], **more,
+    }  # fmt: skip
+
+
+def recompiled(share, *kinds):
+    return {
+        "report": {"compiles": [compiled(kind) for kind in kinds]},
+        "steps": steps(),
+        "compile_share": share,
+    }
+
+
+def scan(traces, share, ms=None):
+    marks = {"scan_trace": 1.0} if ms is not None else {}
+    report = {"tracing": Tracing(scan_retraces_per_step=traces)}
+    return {**traced(share), "report": report, "mark_count": marks, "mark_ms": {"scan_trace": ms}}
+
+
+def info(**more):
+    return {
+        "environment": {},
+        "versions": {"torch_xla": "2.9.0"},
+        "features_loaded": [],
+        "spmd": {"on": False},
+        **more,
+    }
+
+
+def started(seconds, compilation_cache=None, **counters):
+    records = [record(captured=False, compiles=2, seconds=seconds, **counters), record()]
+    return {"compilation_cache": compilation_cache or cache("off"), "records": records, "steps": steps()}
+
+
+def foreseen(seconds):
+    """Signals of a predicted run whose step took the TPU compiler so long."""
+    variant = Variant("this script", "v5e-4", seconds, None, None, None, None)
+    return {"predicted": True, "variants": [variant], "steps": steps()}
+
+
+def debug(with_ms, without_ms, by_user=True, **variables):
+    records = [record(captured=False, wall_ms=with_ms)] * 3 + [record(wall_ms=without_ms)] * 3
+    run = info(environment=variables, capture={"ir_debug_by_user": by_user})
+    return {"run_info": run, "records": records}
+
+
+def cut(graphs, ms):
+    return {
+        "framework": "torch_xla", "records": [record(CachedCompile=graphs)], "mark_ms": {"graph_cut": ms},
+        "steps": steps(),
+    }  # fmt: skip
+
+
+def reads(in_steps, idle, blocked, call="item"):
+    return {
+        "steps": steps(), "reads_in_steps_share": in_steps, "busy_share": 1 - idle,
+        "report": {"host_reads": [read(call, blocked)]},
+    }  # fmt: skip
+
+
+def collectives(kind, share, fsdp=False):
+    run = info(features_loaded=["fsdpv2"] if fsdp else [], spmd={"on": True})
+    return {"run_info": run, "collectives": [transfer(kind)], "collective_share": share}
+
+
+def offloaded(share, exposed=10.0, hidden=1.0):
+    return {"offload": [transfer("host_to_device", exposed, hidden)], "offload_share": share}
+
+
+def tpu(**more):
+    return {**computed(op(), op("fusion.2", 90.0)), **more}
+
+
+def special(ms, name="fusion.2", **facts):
+    """Signals of a TPU that spends so many of 100 ms in one op with these facts."""
+    return computed(op(ms=100 - ms), op(name, ms, **facts))
+
+
+def attention(ms):
+    return special(ms, annotation="attention/softmax")

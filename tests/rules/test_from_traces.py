@@ -1,0 +1,266 @@
+"""Rules through the whole way from a built trace to its findings, on both sides of what makes them fail."""
+
+import json
+
+import pytest
+
+from tests.builders import TraceBuilder
+from tests.model.test_hosts import host
+from tests.model.test_input_pipeline import trace_of as waiting
+from tests.model.test_loops import layers
+from tests.model.test_tracing import trace_of as tracing
+from tests.model.test_transfers import GATHER, GATHER_DONE, TO_HOST, TO_HOST_DONE, work
+from tpuprof.analyse import analyse_run, report_of
+from tpuprof.decode.find import Found
+from tpuprof.model.run import build_run
+
+STEPS = 6
+BEGINS = [1000 * number for number in range(STEPS)]
+
+
+@pytest.fixture
+def finding(tmp_path):
+    """The finding of one rule on a trace, or on several, one a host."""
+
+    def found(rule, *traces, notes=None):
+        folder = tmp_path / "run"
+        for name, text in (notes or {}).items():
+            (folder / "tpuprof").mkdir(parents=True, exist_ok=True)
+            (folder / "tpuprof" / name).write_text(text)
+        session = folder / "plugins" / "profile" / "one"
+        files = {f"host{i}": trace.write(session / f"host{i}.xplane.pb") for i, trace in enumerate(traces)}
+        report = report_of(build_run(Found(files, None))) if len(files) > 1 else analyse_run(folder)
+        return next(each for each in report.findings if each.rule == rule)
+
+    return found
+
+
+def busy(flops=0, size=0):
+    """Steps of 1 ms that the device is busy with: 900 us of one matrix multiplication, of so many FLOPs and bytes."""
+    trace = TraceBuilder()
+    trace.host().line("python").repeat("train", BEGINS, 1000, _r=1)
+    trace.tpu(0).stat(peak_teraflops_per_second=100.0, peak_hbm_bw_gigabytes_per_second=1000.0)
+    trace.tpu(0).line("XLA Modules").repeat("f(1)", BEGINS, 1000)
+    if flops or size:
+        op(trace, "%dot.1 = bf16[8]{0} dot(bf16[8]{0} %p)", 0, 900, flops=flops, bytes_accessed=size)
+    return trace
+
+
+def op(trace, line, at, duration, category="convolution", **facts):
+    name = line.partition(" = ")[0].lstrip("%")
+    trace.tpu(0).line("XLA Ops").repeat(
+        line, [begin + at for begin in BEGINS], duration, display=name,
+        facts={"hlo_category": category, **facts},
+    )  # fmt: skip
+    return trace
+
+
+def beside(line, duration, category="convolution"):
+    """A device that spends so many of 1,000 us in this op and the rest in additions."""
+    trace = op(busy(), line, 0, duration, category)
+    return op(
+        trace, "%add.1 = bf16[8]{0} add(bf16[8]{0} %p)", duration, 1000 - duration, "non-fusion elementwise"
+    )
+
+
+FLOAT32 = "%dot.3 = f32[512,512]{1,0} dot(f32[512,512]{1,0} %a, f32[512,512]{1,0} %b)"
+BFLOAT16 = "%dot.3 = bf16[512,512]{1,0} dot(bf16[512,512]{1,0} %a, bf16[512,512]{1,0} %b)"
+COPY = "%copy.3 = bf16[512,512]{0,1} copy(bf16[512,512]{1,0} %a)"
+PADDED = (
+    "%dot.3 = bf16[512,100]{1,0:T(8,128)} dot(bf16[512,100]{1,0:T(8,128)} %a, bf16[100,100]{1,0:T(8,128)} %b)"
+)
+WHOLE = (
+    "%dot.3 = bf16[512,128]{1,0:T(8,128)} dot(bf16[512,128]{1,0:T(8,128)} %a, bf16[128,128]{1,0:T(8,128)} %b)"
+)
+
+
+@pytest.mark.parametrize(
+    ("rule", "line", "duration", "status"),
+    [
+        ("float32-matmul", FLOAT32, 300, "failed"),
+        ("float32-matmul", FLOAT32, 90, "passed"),
+        ("float32-matmul", BFLOAT16, 900, "passed"),
+        ("layout-copies", COPY, 110, "failed"),
+        ("layout-copies", COPY, 90, "passed"),
+        ("padded-dimensions", PADDED, 500, "failed"),
+        ("padded-dimensions", PADDED, 90, "passed"),
+        ("padded-dimensions", WHOLE, 900, "passed"),
+    ],
+)
+def test_what_the_device_does(finding, rule, line, duration, status):
+    found = finding(rule, beside(line, duration, "copy" if line is COPY else "convolution"))
+    assert found.status == status
+    if status == "failed":
+        assert f"{duration / 10:.0f} %" in found.title
+        assert line.partition(" = ")[0].lstrip("%") in found.evidence[0].text
+        assert found.evidence[0].value == pytest.approx(duration * STEPS / 1000)
+        assert 0 < found.savings.high <= duration / 1000 * 1.01
+
+
+@pytest.mark.parametrize(("gflop", "status"), [(29, "failed"), (31, "passed")])
+def test_flops_against_the_peak(finding, gflop, status):
+    found = finding("low-mxu-utilization", busy(flops=gflop * 10**9))
+    assert found.status == status
+    assert found.evidence[0].value == pytest.approx(gflop / 100)
+    if status == "failed":
+        assert found.title == "While busy, the device computes at 29 % of its peak"
+
+
+@pytest.mark.parametrize(("megabytes", "status"), [(690, "passed"), (710, "failed")])
+def test_bytes_against_the_peak(finding, megabytes, status):
+    found = finding("memory-bandwidth-bound", busy(flops=10**9, size=megabytes * 10**6))
+    assert found.status == status
+    assert found.evidence[1].value == pytest.approx(1.0)
+
+
+def test_ratios_are_unavailable_where_ops_state_no_flops_and_layouts_no_tiles(finding):
+    trace = beside(BFLOAT16, 900)
+    assert finding("low-mxu-utilization", trace).status == "unavailable"
+    assert finding("padded-dimensions", trace).status == "unavailable"
+
+
+@pytest.mark.parametrize(("exposed", "status"), [(110, "failed"), (90, "passed")])
+def test_copies_that_are_waited_for(finding, exposed, status):
+    trace = busy()
+    work(trace, TO_HOST, BEGINS, 1)
+    work(trace, TO_HOST_DONE, [b + 300 for b in BEGINS], exposed)
+    work(trace, TO_HOST, BEGINS, 300 + exposed, line="Async XLA Ops")
+    found = finding("exposed-host-offload", trace)
+    assert found.status == status
+    assert "begun 299 µs before its wait" in found.evidence[0].text
+    if status == "failed":
+        assert found.savings.high == pytest.approx(exposed / 1000, rel=0.06)
+
+
+@pytest.mark.parametrize(("exposed", "status"), [(110, "failed"), (90, "passed")])
+def test_collectives_that_are_waited_for(finding, exposed, status):
+    trace = busy()
+    work(trace, GATHER, BEGINS, 1)
+    work(trace, GATHER_DONE, [b + 300 for b in BEGINS], exposed)
+    assert finding("exposed-collectives", trace).status == status
+    assert finding("exposed-parameter-gather", trace).status == "not_applicable"
+
+
+def test_tracing_names_its_phases(finding):
+    found = finding("tracing-bound", tracing())
+    assert found.status == "failed"
+    texts = [each.text for each in found.evidence]
+    assert "tracing in python_and_dispatch that leaves the device idle" in texts
+    assert "tracing in forward that leaves the device idle" in texts
+
+
+@pytest.mark.parametrize(("calls", "status"), [(0, "not_applicable"), (1, "failed"), (3, "failed")])
+def test_scans_traced_anew(finding, calls, status):
+    found = finding("scan-cache-off", tracing(scan=calls))
+    assert found.status == status
+    if status == "failed":
+        assert found.title.startswith("scan traces its body anew " + ("once" if calls == 1 else "3 times"))
+
+
+@pytest.mark.parametrize(
+    ("wait", "making", "told"),
+    [(300, None, "none ahead"), (300, 950, "longer than training"), (300, 400, "too few ahead")],
+)
+def test_input_is_waited_for_and_why(finding, wait, making, told):
+    found = finding("input-starved", waiting(wait=wait, making=making))
+    assert found.status == "failed"
+    assert any(told in each.text for each in found.evidence)
+
+
+def test_input_that_is_hardly_waited_for(finding):
+    assert finding("input-starved", waiting(wait=90)).status == "passed"
+
+
+@pytest.mark.parametrize(("lag", "status"), [(40, "passed"), (60, "failed")])
+def test_one_host_of_two_comes_late(finding, lag, status):
+    found = finding("straggler-host", host((0, lag)), host((lag, lag)))
+    assert found.status == status
+    if status == "failed":
+        assert found.title == "host1 holds the other hosts up by 60.0 µs a step"
+        assert "all-reduce.1" in found.evidence[1].text
+
+
+def test_one_host_alone_has_no_straggler(finding):
+    assert finding("straggler-host", host((0, 0))).status == "not_applicable"
+
+
+def test_layers_that_stand_many_times_in_a_predicted_program_are_not_held_against_it(finding):
+    trace = busy()
+    layers(trace, BEGINS, 8, scope="Decoder.1/layers.{0}.2/")
+    info = {"schema": "tpuprof.run/1", "predicted": True}
+    found = finding("unrolled-layers", trace, notes={"run.json": json.dumps(info)})
+    assert (found.status, found.evidence[0].value) == ("passed", 8)
+    assert "predicted run" in found.reason
+
+
+def idles_in_one(extra):
+    """Six steps, the device busy for most of each; one idles so much longer."""
+    trace = TraceBuilder()
+    at = 0
+    for number in range(STEPS):
+        length = 1000 + (extra if number == 3 else 0)
+        trace.host().line("python").event("train", at, length, _r=1, step_num=number)
+        trace.tpu(0).line("XLA Modules").event("f(1)", at + length - 900, 900)
+        at += length
+    return trace
+
+
+@pytest.mark.parametrize(("extra", "status"), [(1000, "failed"), (500, "passed")])
+def test_one_step_idles(finding, extra, status):
+    found = finding("uneven-steps", idles_in_one(extra))
+    assert found.status == status
+    if status == "failed":
+        assert found.title == "1 of 6 steps takes far longer than the others: 14 % of the time"
+        assert found.evidence[0].step == 3
+
+
+def telemetry(**counters):
+    before = {
+        "step": 0,
+        "wall_ns": 1,
+        "captured": False,
+        "compiles": [{"graphs": 1, "seconds": 30.0, "frames": []}],
+    }
+    after = {"step": 1, "wall_ns": 1, "captured": True, "counters": counters, "compiles": []}
+    line = "aten::histc"
+    after["fallbacks"] = {line: "train.py:9"} if line in counters else {}
+    return json.dumps(before) + "\n" + json.dumps(after)
+
+
+def noted(path="", **counters):
+    info = {"schema": "tpuprof.run/1", "compilation_cache": {"path": path}}
+    return {"run.json": json.dumps(info), "telemetry.host0.0.jsonl": telemetry(**counters)}
+
+
+def idle():
+    trace = TraceBuilder()
+    trace.host().line("python").repeat("train", BEGINS, 1000, _r=1)
+    trace.tpu(0).line("XLA Modules").repeat("f(1)", BEGINS, 300)
+    return trace
+
+
+def test_fallbacks_have_their_line(finding):
+    found = finding("aten-fallback", idle(), notes=noted(**{"aten::histc": 2}))
+    assert found.status == "failed"
+    assert found.title == "aten::histc at train.py:9 falls back to the host 2 times a step"
+    assert (found.evidence[0].value, found.evidence[0].source) == (2.0, "train.py:9")
+
+
+@pytest.mark.parametrize(
+    ("path", "counters", "off", "ineffective"),
+    [
+        ("", {}, "failed", "not_applicable"),
+        ("/c", {"PersistentCacheMiss": 3}, "not_applicable", "passed"),
+        ("/c", {"PersistentCacheHit": 3}, "not_applicable", "passed"),
+        ("/c", {"PersistentCacheHit": 3, "PersistentCacheDeserializeFailure": 3}, "not_applicable", "failed"),
+    ],
+)
+def test_the_persistent_cache(finding, path, counters, off, ineffective):
+    notes = noted(path, **counters)
+    assert finding("persistent-cache-off", idle(), notes=notes).status == off
+    assert finding("persistent-cache-ineffective", idle(), notes=notes).status == ineffective
+
+
+def test_without_counters_nothing_is_said_of_the_cache(finding):
+    assert finding("persistent-cache-off", idle()).status == "unavailable"
+    assert finding("persistent-cache-ineffective", idle()).status == "unavailable"

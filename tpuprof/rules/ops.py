@@ -1,0 +1,29 @@
+"""What the rules on device work share: ops as evidence, with the side of the roofline they lie on."""
+
+from __future__ import annotations
+
+from tpuprof.report.schema import Evidence, OpRow
+from tpuprof.units import format_share
+
+# Ops listed as evidence (rows).
+SHOWN = 5
+# Padding worth a word (padded bytes over bytes).
+SHOWN_FROM_PADDING = 1.05
+
+
+def op_evidence(rows: list[OpRow]) -> list[Evidence]:
+    """The ops that take most time, each with what limits it and how near to that it comes."""
+    return [Evidence(_text(op), op.self_ms, "ms over the capture", source=op.source) for op in rows[:SHOWN]]
+
+
+def _text(op: OpRow) -> str:
+    parts = [op.name]
+    if op.matmul_type:
+        parts.append(f"matrix multiplication in {op.matmul_type}")
+    if op.kernel:
+        parts.append(f"kernel {op.kernel}")
+    if op.padding is not None and op.padding >= SHOWN_FROM_PADDING:
+        parts.append(f"{op.padding:.2f} times its bytes once padded")
+    if op.limit and op.roofline is not None:
+        parts.append(f"at {format_share(op.roofline)} of what {op.limit} allows")
+    return ", ".join(parts)

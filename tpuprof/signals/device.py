@@ -1,0 +1,103 @@
+"""What devices compute: ops, matrix multiplications, loops, memory."""
+
+from __future__ import annotations
+
+from tpuprof.report.schema import LoopRow, Memory, OpRow
+from tpuprof.report.sections import Compute
+from tpuprof.signals.base import Unavailable, signal
+from tpuprof.signals.steps import StepSignals
+from tpuprof.signals.telemetry import TelemetrySignals
+from tpuprof.units import ps_to_ms
+
+
+class DeviceSignals(StepSignals, TelemetrySignals):
+    """Ops, loops and memory of the devices."""
+
+    @signal("ops")
+    def ops(self) -> list[OpRow]:
+        """Ops by device self time."""
+        if not self.report.ops:
+            raise Unavailable("the trace has no device ops; capture with the device tracer on")
+        return self.report.ops
+
+    @signal("ms")
+    def op_ms(self) -> float:
+        """Self time of all ops on all devices, over the whole capture."""
+        return sum(row.self_ms for row in self.ops)
+
+    @signal("loops")
+    def loops(self) -> list[LoopRow]:
+        """While loops of the programs, and repeated blocks without one."""
+        return self.report.scan
+
+    @signal("bytes")
+    def memory(self) -> Memory:
+        """Peak HBM of one device and its largest buffers."""
+        if self.report.memory.peak_bytes is None:
+            raise Unavailable(f"peak memory is not known: {self.report.memory.unavailable}")
+        return self.report.memory
+
+    @signal("share")
+    def hbm_share(self) -> float:
+        """Peak HBM as a share of the device's capacity."""
+        memory = self.memory
+        if not memory.capacity_bytes or memory.peak_bytes is None:
+            raise Unavailable(f"the device's memory size is not known: {memory.unavailable or 'not told'}")
+        return memory.peak_bytes / memory.capacity_bytes
+
+    @signal("ms")
+    def compute(self) -> Compute:
+        """What the device's time goes to, per step and device; unavailable where no op was timed."""
+        found = self.report.compute
+        if found is None or not sum(row.self_ms_per_step for row in found.categories):
+            raise Unavailable("the trace has no device ops; capture with the device tracer on")
+        return found
+
+    @signal("ms")
+    def compute_ms(self) -> float:
+        """Self time of all ops, per step and device: what shares of the device's time are shares of."""
+        return sum(row.self_ms_per_step for row in self.compute.categories)
+
+    @signal("ops")
+    def matmuls(self) -> list[OpRow]:
+        """Matrix multiplications, as far as the trace has their HLO lines, most self time first."""
+        found = [op for op in self.ops if op.matmul_type]
+        if not found:
+            raise Unavailable("no matrix multiplication is told by its HLO line in this trace")
+        return found
+
+    @signal("share")
+    def mxu_share(self) -> float:
+        """FLOP/s while the device is in a program, over the chip's peak: the MFU over the busy share."""
+        compute = self.compute
+        if compute.mfu is None:
+            raise Unavailable(compute.mfu_note.removeprefix("unavailable: "))
+        if not self.busy_share:
+            raise Unavailable("the device is in no program in any step")
+        return compute.mfu / self.busy_share
+
+    @signal("share")
+    def bandwidth_share(self) -> float:
+        """Time HBM needs at its peak for what ops move, over the device's busy time.
+
+        An op counts at most its own time: traffic that stays in the chip's own memory would give more.
+        """
+        peak = self.compute.peak_hbm_bytes_per_s
+        if not peak:
+            raise Unavailable("the trace does not say the chip's peak HBM bandwidth")
+        needed = sum(min((op.bytes_per_s or 0.0) / peak, 1.0) * op.self_ms for op in self.ops)
+        if not needed:
+            raise Unavailable("the trace states no bytes of ops")
+        busy = sum(device.busy.total for host in self.hosts for device in host.devices)
+        return needed / ps_to_ms(busy)
+
+    def scoped_ops(self, word: str) -> list[OpRow]:
+        """Ops that the framework traced under a scope with this word in it."""
+        wanted = {
+            (device.ops.module[row], device.ops.name[row])
+            for host in self.hosts
+            for device in host.devices
+            for row in range(len(device.ops))
+            if word in device.ops.scope[row].lower()
+        }
+        return [op for op in self.ops if (op.module, op.name) in wanted]

@@ -1,0 +1,118 @@
+"""Steps, their split, and what is typical of them."""
+
+from __future__ import annotations
+
+import statistics
+
+from tpuprof.model import attribution as part
+from tpuprof.report.schema import CompileRow, StepRow
+from tpuprof.signals.base import SignalsBase, Unavailable, signal
+
+# A step counts as typical up to this multiple of the median wall time (ratio): the spread of steady steps seen on
+# shared machines stays below it, and a compile, a checkpoint or an evaluation goes far above.
+TYPICAL_UP_TO = 1.25
+
+
+class StepSignals(SignalsBase):
+    """Steps and what of them is typical; times in ms, per step."""
+
+    @signal("ms")
+    def step_ms(self) -> float:
+        """Mean wall time of all captured steps on all hosts."""
+        rows = self.steps
+        return statistics.fmean(row.wall_ms for row in rows)
+
+    @signal("steps")
+    def steps(self) -> list[StepRow]:
+        """Every captured step of every host."""
+        if not self.report.steps.per_step:
+            raise Unavailable("the trace has no steps; mark them with tpuprof.step and capture again")
+        return self.report.steps.per_step
+
+    @signal("steps")
+    def typical_steps(self) -> list[StepRow]:
+        """Steps that take at most 1.25 times the median: what a step is when nothing out of the ordinary happens."""
+        limit = TYPICAL_UP_TO * statistics.median(row.wall_ms for row in self.steps)
+        return [row for row in self.steps if row.wall_ms <= limit]
+
+    @signal("ms by part")
+    def typical_parts(self) -> dict[str, float]:
+        """Mean of each part of the breakdown over the typical steps."""
+        rows = self.typical_steps
+        names = dict.fromkeys(name for row in rows for name in row.breakdown_ms)
+        return {name: sum(row.breakdown_ms.get(name, 0.0) for row in rows) / len(rows) for name in names}
+
+    @signal("ms")
+    def typical_ms(self) -> float:
+        """Mean wall time of the typical steps."""
+        return statistics.fmean(row.wall_ms for row in self.typical_steps)
+
+    @signal("ms")
+    def typical_device_idle_ms(self) -> float:
+        """Time in a typical step in which the device is in no program."""
+        return sum(ms for name, ms in self.typical_parts.items() if name not in part.DEVICE_PARTS)
+
+    @signal("share")
+    def busy_share(self) -> float:
+        """Share of all step time in which the device is in a program."""
+        return sum(each.share for name, each in self.report.breakdown.items() if name in part.DEVICE_PARTS)
+
+    @signal("ms")
+    def tracing_hidden_ms(self) -> float:
+        """Tracing a step behind device work, which costs nothing."""
+        if self.report.tracing_hidden_ms_per_step is None:
+            raise Unavailable("the trace has no steps")
+        return self.report.tracing_hidden_ms_per_step
+
+    @signal("text")
+    def bound(self) -> str:
+        """What the verdict says holds the run back."""
+        return self.report.verdict.bound
+
+    @signal("compiles")
+    def step_compiles(self) -> list[CompileRow]:
+        """Compiles inside captured steps."""
+        return [row for row in self.report.compiles if row.step is not None]
+
+    @signal("share")
+    def compile_share(self) -> float:
+        """Share of all step time in which the device idles while XLA compiles."""
+        return self._share(part.COMPILE)
+
+    @signal("steps")
+    def slowest_host_steps(self) -> list[StepRow]:
+        """Captured steps of the host whose mean step is longest."""
+        by_host: dict[str, list[StepRow]] = {}
+        for row in self.steps:
+            by_host.setdefault(row.host, []).append(row)
+        return max(by_host.values(), key=lambda rows: statistics.fmean(row.wall_ms for row in rows))
+
+    @signal("ms by step row")
+    def idle_by_step(self) -> list[float]:
+        """Time in which the device idles and XLA does not compile, of each step of the slowest host.
+
+        Steps of a host that runs ahead of its device are uneven by nature: it waits in some and not in others. What
+        the host's own work adds to a step shows in the device's idle time.
+        """
+        beside = (*part.DEVICE_PARTS, part.COMPILE)
+        return [
+            row.wall_ms - sum(row.breakdown_ms.get(name, 0.0) for name in beside)
+            for row in self.slowest_host_steps
+        ]
+
+    @signal("step rows")
+    def even_rows(self) -> tuple[list[int], list[int]]:
+        """Rows of the slowest host's steps that are even, and of those that idle longer than usual.
+
+        Longer by more than a quarter of the median step, as for typical steps.
+        """
+        idle = self.idle_by_step
+        median = statistics.median(row.wall_ms for row in self.slowest_host_steps)
+        limit = statistics.median(idle) + (TYPICAL_UP_TO - 1) * median
+        even = [row for row, ms in enumerate(idle) if ms <= limit]
+        return even, [row for row in range(len(idle)) if row not in even]
+
+    def _share(self, name: str) -> float:
+        if not self.report.breakdown:
+            raise Unavailable("the trace has no steps; mark them with tpuprof.step and capture again")
+        return self.report.breakdown[name].share if name in self.report.breakdown else 0.0

@@ -1,0 +1,184 @@
+"""What the run folder notes of the process: counters, start-up compiles, versions, flags, features."""
+
+from __future__ import annotations
+
+import statistics
+from typing import Any
+
+from tpuprof.model.run import HostRun
+from tpuprof.model.telemetry import StepRecord
+from tpuprof.report.sections import CompilationCache, FallbackRow
+from tpuprof.signals.base import SignalsBase, Unavailable, signal
+
+
+class TelemetrySignals(SignalsBase):
+    """What the training process noted of itself."""
+
+    @signal("steps")
+    def records(self) -> list[StepRecord]:
+        """What the training process noted of each step, the ones before the capture included."""
+        found = [record for host in self.run.hosts for record in host.records]
+        if not found:
+            raise Unavailable(
+                "the run folder has no telemetry; capture with `tpuprof capture` or tpuprof.profile"
+            )
+        return found
+
+    @signal("steps")
+    def captured_records(self) -> list[StepRecord]:
+        """What the training process noted of the captured steps."""
+        found = [record for record in self.records if record.captured]
+        if not found:
+            raise Unavailable("no captured step has telemetry: the capture ended before its first step did")
+        return found
+
+    @signal("counts a step")
+    def counters(self) -> dict[str, float]:
+        """torch_xla's own counters, as the mean increase a captured step."""
+        rows = self.captured_records
+        names = {name for row in rows for name in row.counters}
+        return {name: sum(row.counters.get(name, 0) for row in rows) / len(rows) for name in sorted(names)}
+
+    @signal("count")
+    def all_counters(self) -> dict[str, int]:
+        """torch_xla's own counters, as the increase over all noted steps, warm-up included."""
+        totals: dict[str, int] = {}
+        for record in self.records:
+            for name, value in record.counters.items():
+                totals[name] = totals.get(name, 0) + value
+        return totals
+
+    @signal("s")
+    def startup_compile_seconds(self) -> float:
+        """Graph cuts that compiled, before the captured steps: tracing, hashing and compiling of those cuts.
+
+        Of a predicted run, what the TPU compiler took for the step on the machine that predicted it.
+        """
+        told = [each.compile_seconds for each in self.run.preflight[:1] if each.compile_seconds is not None]
+        if self.run.predicted and told:
+            return told[0]
+        return sum(record.compile_seconds for record in self.records if not record.captured)
+
+    @signal("steps")
+    def startup_compiles(self) -> int:
+        """Graphs compiled before the captured steps."""
+        return sum(record.compiles for record in self.records if not record.captured)
+
+    @signal("ops")
+    def fallbacks(self) -> list[FallbackRow]:
+        """Ops that ran on the host in captured steps because XLA has no lowering for them, with their lines."""
+        rows = self.report.fallbacks
+        if any(row.per_step is None for row in rows):
+            names = ", ".join(row.op for row in rows)
+            raise Unavailable(
+                f"torch_xla's text names ops that fell back ({names}), but not how often a step; capture with "
+                "`tpuprof capture`"
+            )
+        if not rows and not self.captured_records:
+            return []
+        return rows
+
+    @signal("status")
+    def compilation_cache(self) -> CompilationCache:
+        """The persistent compilation cache: off, ok, cold, never_loads, or unknown where nothing was looked up."""
+        found = self.report.compilation_cache
+        if found.hits is None:
+            raise Unavailable(
+                found.detail.removeprefix("unavailable: ")
+                or "the run folder has none of torch_xla's counters"
+            )
+        return found
+
+    @signal("yes or no")
+    def falls_back(self) -> bool:
+        """Whether ops fall back to the host; no where the run folder has no counters to tell."""
+        try:
+            return bool(self.fallbacks)
+        except Unavailable:
+            return False
+
+    @signal("graphs")
+    def graphs_per_step(self) -> float:
+        """Graphs handed over in a captured step, compiled anew or not; the median step's."""
+        counts = [
+            record.counters.get("CachedCompile", 0) + record.counters.get("UncachedCompile", 0)
+            for record in self.captured_records
+        ]
+        return statistics.median(counts)
+
+    @signal("run.json")
+    def info(self) -> dict[str, Any]:
+        """Tpuprof's own notes on the run: versions, flags, features, how it was captured."""
+        if not self.run.info:
+            raise Unavailable(
+                "the run folder has no run.json; capture with `tpuprof capture` or tpuprof.profile"
+            )
+        return self.run.info
+
+    @signal("variables")
+    def variables(self) -> dict[str, str]:
+        """Environment variables of XLA, PJRT, TPU and torch_xla as the user set them."""
+        found = self.info.get("environment")
+        if not isinstance(found, dict):
+            raise Unavailable("run.json does not say which environment variables were set")
+        return {str(name): str(value) for name, value in found.items()}
+
+    @signal("features")
+    def features(self) -> list[str]:
+        """Features of torch_xla whose modules were loaded: scan, fsdpv2, pallas, assume_pure, dynamo, host_offload."""
+        found = self.info.get("features_loaded")
+        if not isinstance(found, list):
+            raise Unavailable("run.json does not say which features of torch_xla were loaded")
+        return [str(each) for each in found]
+
+    @signal("yes or no")
+    def spmd(self) -> bool:
+        """Whether the run uses SPMD."""
+        found = self.info.get("spmd")
+        if not isinstance(found, dict):
+            raise Unavailable("run.json does not say whether SPMD was on")
+        return bool(found.get("on"))
+
+    @signal("version")
+    def torch_xla_version(self) -> tuple[int, int]:
+        """Major and minor version of torch_xla."""
+        text = (self.info.get("versions") or {}).get("torch_xla")
+        numbers = str(text or "").split(".")
+        if len(numbers) < 2 or not all(each.isdigit() for each in numbers[:2]):
+            raise Unavailable("run.json does not say which torch_xla this was")
+        return int(numbers[0]), int(numbers[1])
+
+    @signal("hosts")
+    def hosts(self) -> list[HostRun]:
+        """Each host's own run."""
+        return self.run.hosts
+
+    @signal("notes")
+    def missing(self) -> list[str]:
+        """What is known to be missing from the capture."""
+        capture = self.run.info.get("capture") or {}
+        wanted, done = capture.get("steps_wanted"), capture.get("steps_captured")
+        notes = []
+        if isinstance(wanted, int) and isinstance(done, int) and done < wanted:
+            notes.append(f"{done} of {wanted} steps were captured before training ended")
+        expected = self.run.info.get("process_count")
+        if isinstance(expected, int) and len(self.hosts) < expected:
+            notes.append(f"{len(self.hosts)} of {expected} processes left a profile")
+        for host in self.hosts:
+            notes += [f"{host.name}: {note}" for note in host.warnings]
+            if not host.devices:
+                notes.append(f"{host.name}: no device activity")
+        return notes
+
+    @signal("text")
+    def framework(self) -> str:
+        """The framework whose host events the trace holds: torch_xla, torch_tpu, jax or unknown."""
+        return str(self.report.environment.get("framework") or "unknown")
+
+    @signal("yes or no")
+    def is_tpu(self) -> bool:
+        """Whether the devices are TPUs."""
+        kind = self.report.environment.get("device_type")
+        if not kind:
+            raise Unavailable("the trace has no device activity; capture on the machine that holds the TPU")
+        return "TPU" in str(kind).upper()

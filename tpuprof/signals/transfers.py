@@ -1,0 +1,48 @@
+"""Copies to and from host memory, and communication between chips."""
+
+from __future__ import annotations
+
+from tpuprof.model import attribution as part
+from tpuprof.model.collective_role import PARAMETER_GATHER
+from tpuprof.report.schema import TransferRow
+from tpuprof.signals.base import signal
+from tpuprof.signals.steps import StepSignals
+from tpuprof.signals.telemetry import TelemetrySignals
+
+
+class TransferSignals(StepSignals, TelemetrySignals):
+    """Copies and collectives; times in ms, per step."""
+
+    @signal("transfers")
+    def offload(self) -> list[TransferRow]:
+        """Copies to and from host memory, most exposed first."""
+        return self.report.offload
+
+    @signal("transfers")
+    def collectives(self) -> list[TransferRow]:
+        """Communication between chips, most exposed first."""
+        return self.report.collectives
+
+    @signal("share")
+    def offload_share(self) -> float:
+        """Share of all step time in which the device waits on copies to and from host memory."""
+        return self._share(part.OFFLOAD)
+
+    @signal("share")
+    def collective_share(self) -> float:
+        """Share of all step time in which the device waits on communication."""
+        return self._share(part.COLLECTIVE)
+
+    @signal("transfers")
+    def parameter_gathers(self) -> list[TransferRow]:
+        """All-gathers of parameters; where programs do not tell, all of an FSDPv2 run's all-gathers of unknown role."""
+        return [
+            row
+            for row in self.collectives
+            if row.role == PARAMETER_GATHER or (not row.role and "all-gather" in row.kind and self._fsdp)
+        ]
+
+    @property
+    def _fsdp(self) -> bool:
+        loaded = self.run.info.get("features_loaded")
+        return isinstance(loaded, list) and "fsdpv2" in loaded and self.spmd
