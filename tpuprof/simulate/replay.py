@@ -10,12 +10,15 @@ Where only the device's programs mark the steps, its work and its idle time are 
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from tpuprof.model import attribution as part
+from tpuprof.model.intervals import Bool, Int64
 from tpuprof.simulate.change import Change
-from tpuprof.simulate.timeline import BLOCKING, DEVICE_WAIT, GRAPH_CUT, WAITS, Stretch, Timeline, Work
+from tpuprof.simulate.timeline import BLOCKING, DEVICE_WAIT, GRAPH_CUT, WAITS, Sort, Stretches, Timeline, Work
 from tpuprof.units import PS_PER_MS
 
 # A simulation that misses the measured step time by more than this share is not used for prices.
@@ -77,7 +80,8 @@ def _step_ms(timeline: Timeline, change: Change, in_flight: int) -> float:
 
 def _in_a_row_ms(timeline: Timeline, change: Change) -> float:
     """The step time of a device whose work and idle time follow one another (ms)."""
-    idle = sum((each.end - each.start) * _factor(each, change, frozenset()) for each in timeline.stretches)
+    rows = timeline.stretches
+    idle = float(((rows.end - rows.start) * _factors(rows, change)).sum())
     return (idle + sum(_length(each, change) for each in timeline.work)) / timeline.steps / PS_PER_MS
 
 
@@ -87,7 +91,10 @@ def _length(work: Work, change: Change) -> float:
 
 @dataclass(slots=True)
 class _Piece:
-    """What the host does next: for how long, or (`ended`) until which work has ended, and `wake` (ps) more."""
+    """What the host does next: for how long, or (`ended`) until which work has ended, and `wake` (ps) more.
+
+    `cut` is the graph cut that it lies in, if that locks the device, else -1.
+    """
 
     start: int
     cut: int
@@ -106,9 +113,9 @@ class _Clock:
         self.free = 0.0
         self.ends: list[float] = []
         self.work = timeline.work
-        self.locking = _locking_cuts(timeline) if timeline.locks else frozenset()
+        locking = _locking_cuts(timeline.stretches) if timeline.locks else np.empty(0, np.int64)
         self.cut = -1
-        self.pieces = _pieces(timeline, change)
+        self.pieces = _pieces(timeline, change, locking)
 
     def play(self) -> float:
         """Replay the window once more; returns the host's time at its end (ps)."""
@@ -127,7 +134,7 @@ class _Clock:
 
     def _enter(self, cut: int) -> None:
         """At the start of a graph cut, wait for the work launched before it where the device is locked so long."""
-        if cut != self.cut and cut in self.locking:
+        if cut not in (self.cut, -1):
             self.host = max(self.host, self.free)
         self.cut = cut
 
@@ -155,74 +162,83 @@ class _Clock:
             self.host = max(self.host, self.ends[base + piece.ended]) + piece.wake
 
 
-def _pieces(timeline: Timeline, change: Change) -> list[_Piece]:
-    """What the host does with this change made; work without a launch in between is one piece."""
-    longest = _longest_cuts(timeline.stretches)
-    launches = {each.launch for each in timeline.work}
-    ends = [each.end for each in timeline.work]
-    factors: dict[tuple[str, frozenset[str], bool, bool], float] = {}
-    pieces: list[_Piece] = []
-    until = -1
-    for each in timeline.stretches:
-        if change.steps is not None and each.step not in change.steps:
-            continue
-        alike = (each.kind, each.marks, each.cut < 0, each.cut in longest)
-        if alike not in factors:
-            factors[alike] = _factor(each, change, longest)
-        length = (each.end - each.start) * factors[alike]
-        ended = _ended_in(each, ends) if each.kind in BLOCKING and factors[alike] else None
-        last = pieces[-1] if pieces else None
-        if (
-            last is not None
-            and last.ended is None
-            and ended is None
-            and last.cut == each.cut
-            and until == each.start
-            and each.start not in launches
-        ):
-            last.length += length
-        else:
-            wake = max(min(each.end - ends[ended], WAKE_PS), 0) if ended is not None else 0
-            pieces.append(_Piece(each.start, each.cut, length, ended, wake))
-        until = each.end
-    return pieces
+def _pieces(timeline: Timeline, change: Change, locking: Int64) -> list[_Piece]:
+    """What the host does with this change made; what no launch, wait or lock parts is one piece."""
+    rows = timeline.stretches
+    if change.steps is not None:
+        rows = _those(rows, np.isin(rows.step, list(change.steps)))
+    if not len(rows.start):
+        return []
+    factor = _factors(rows, change)
+    ends = np.array([each.end for each in timeline.work], np.int64)
+    ended = np.where(rows.of(lambda sort: sort.kind in BLOCKING) & (factor != 0), _ended_in(rows, ends), -1)
+    cut = np.where(np.isin(rows.cut, locking), rows.cut, -1)
+    waits = ended >= 0
+    begins = np.isin(rows.start, [each.launch for each in timeline.work]) | waits
+    begins[0] = True
+    begins[1:] |= waits[:-1] | (cut[1:] != cut[:-1]) | (rows.start[1:] != rows.end[:-1])
+    first = np.flatnonzero(begins)
+    wake = (
+        np.where(waits, np.clip(rows.end - ends[ended], 0, WAKE_PS), 0) if len(ends) else np.zeros_like(ended)
+    )
+    columns = (
+        rows.start[first],
+        cut[first],
+        np.add.reduceat((rows.end - rows.start) * factor, first),
+        ended[first],
+        wake[first],
+    )
+    return [
+        _Piece(start, of_cut, length, row if row >= 0 else None, more)
+        for start, of_cut, length, row, more in zip(*(column.tolist() for column in columns), strict=True)
+    ]
 
 
-def _ended_in(stretch: Stretch, ends: list[int]) -> int | None:
-    """The last piece of work that ended while the host waited, None where none did."""
-    row = bisect_right(ends, stretch.end) - 1
-    return row if row >= 0 and ends[row] > stretch.start else None
+def _those(rows: Stretches, wanted: Bool) -> Stretches:
+    columns = (rows.start, rows.end, rows.sort, rows.step, rows.cut)
+    return Stretches(*(column[wanted] for column in columns), rows.sorts)
 
 
-def _factor(stretch: Stretch, change: Change, longest: frozenset[int]) -> float:
-    """How much of a stretch's time a replay with this change takes."""
-    if change.unblock and (stretch.kind == part.HOST_SYNC or (stretch.kind in WAITS and stretch.cut < 0)):
-        return 0.0
-    factor = change.host.get(stretch.kind, 1.0)
-    for mark in stretch.marks:
-        factor = min(factor, change.marks.get(mark, 1.0))
+def _ended_in(rows: Stretches, ends: Int64) -> Int64:
+    """By stretch the last piece of work that ended in it, -1 where none did."""
+    if not len(ends):
+        return np.full(len(rows.start), -1)
+    row = np.searchsorted(ends, rows.end, "right") - 1
+    return np.where((row >= 0) & (ends[row] > rows.start), row, -1)
+
+
+def _factors(rows: Stretches, change: Change) -> npt.NDArray[np.float64]:
+    """How much of each stretch's time a replay with this change takes."""
+    factor = np.array([_factor(each, change) for each in rows.sorts])[rows.sort]
+    if change.unblock:
+        factor[rows.of(lambda sort: sort.kind in WAITS) & (rows.cut < 0)] = 0.0
     if change.join_cuts is not None:
-        if stretch.kind in WAITS:
-            return 0.0
-        if GRAPH_CUT in stretch.marks and stretch.cut not in longest and stretch.kind != part.COMPILE:
-            factor = min(factor, change.join_cuts)
+        joined = rows.of(lambda sort: GRAPH_CUT in sort.marks and sort.kind not in (*WAITS, part.COMPILE))
+        joined &= ~np.isin(rows.cut, _longest_cuts(rows))
+        factor[joined] = np.minimum(factor[joined], change.join_cuts)
     return factor
 
 
-def _locking_cuts(timeline: Timeline) -> frozenset[int]:
+def _factor(sort: Sort, change: Change) -> float:
+    """What is left of a sort of host time, wherever it lies."""
+    if (change.unblock and sort.kind == part.HOST_SYNC) or (
+        change.join_cuts is not None and sort.kind in WAITS
+    ):
+        return 0.0
+    return min(change.host.get(sort.kind, 1.0), *(change.marks.get(mark, 1.0) for mark in sort.marks), 1.0)
+
+
+def _locking_cuts(rows: Stretches) -> Int64:
     """Graph cuts that found the device free, so that the trace shows no wait where another replay may need one."""
-    cuts = {each.cut for each in timeline.stretches if each.cut >= 0}
-    return frozenset(cuts - {each.cut for each in timeline.stretches if each.kind == DEVICE_WAIT})
+    waiting = rows.of(lambda sort: sort.kind == DEVICE_WAIT)
+    return np.setdiff1d(rows.cut[rows.cut >= 0], rows.cut[waiting])
 
 
-def _longest_cuts(stretches: list[Stretch]) -> frozenset[int]:
+def _longest_cuts(rows: Stretches) -> list[int]:
     """The graph cut of each step that keeps the training thread longest, waits left out."""
+    counted = (rows.cut >= 0) & ~rows.of(lambda sort: sort.kind in WAITS)
     length: dict[tuple[int, int], int] = {}
-    for each in stretches:
-        if each.cut >= 0 and each.kind not in WAITS:
-            key = (each.step, each.cut)
-            length[key] = length.get(key, 0) + each.end - each.start
-    best: dict[int, int] = {}
-    for (step, cut), _ in sorted(length.items(), key=lambda item: item[1]):
-        best[step] = cut
-    return frozenset(best.values())
+    columns = (rows.step, rows.cut, rows.end - rows.start)
+    for step, cut, ps in zip(*(column[counted].tolist() for column in columns), strict=True):
+        length[step, cut] = length.get((step, cut), 0) + ps
+    return list({step: cut for (step, cut), _ in sorted(length.items(), key=lambda item: item[1])}.values())

@@ -5,11 +5,11 @@ All times are int64 ps from the run's origin.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from tpuprof.model import attribution as part
 from tpuprof.model.device import DeviceActivity
@@ -39,18 +39,30 @@ _KIND = {
 }
 
 
-class Stretch(NamedTuple):
-    """A stretch of the training thread's time: its kind, the marks it lies in, the step's row, which graph cut.
+class Sort(NamedTuple):
+    """A sort of host time: its kind, and the marks it lies in."""
 
-    `cut` numbers the graph cuts of the trace, -1 outside any.
-    """
-
-    start: int
-    end: int
     kind: str
     marks: frozenset[str]
-    step: int
-    cut: int
+
+
+@dataclass(frozen=True)
+class Stretches:
+    """Stretches of the training thread's time, in order, one row each: times in ps, and the step's row.
+
+    `sort` is the row of `sorts` that a stretch is of. `cut` numbers the graph cuts of the trace, -1 outside any.
+    """
+
+    start: Int64
+    end: Int64
+    sort: Int64
+    step: Int64
+    cut: Int64
+    sorts: list[Sort]
+
+    def of(self, wanted: Callable[[Sort], bool]) -> Bool:
+        """Which stretches are of a sort that is wanted."""
+        return np.array([wanted(each) for each in self.sorts], np.bool_)[self.sort]
 
 
 @dataclass(frozen=True)
@@ -73,7 +85,7 @@ class Timeline:
     hands it over by running it.
     """
 
-    stretches: list[Stretch]
+    stretches: Stretches
     work: list[Work]
     steps: int
     wall_ps: int
@@ -102,7 +114,7 @@ def read_timeline(
 
 def _stretches(
     steps: Steps, host: HostActivity, marks: dict[str, Spans], launches: Int64, without: Spans
-) -> list[Stretch]:
+) -> Stretches:
     layers = _layers(host)
     begin, end = int(steps.start[0]), int(steps.end[-1])
     spans = [*(span for _, span in layers), *marks.values(), without]
@@ -111,36 +123,27 @@ def _stretches(
     start = points[:-1]
     kind = _first_layer(start, [span for _, span in layers])
     inside = {name: contains(span, start) for name, span in marks.items()}
-    marks_of = _mark_sets(inside, len(start))
     cut = _span_row(marks.get(GRAPH_CUT, EMPTY), start)
     step = np.searchsorted(steps.start, start, "right") - 1
     hidden = contains(without, start)
-    keep = _changes(kind, step, cut, np.isin(start, launches), hidden, *inside.values())
-    first = np.flatnonzero(keep)
-    bounds = [*start[first].tolist(), end]
+    first = np.flatnonzero(_changes(kind, step, cut, np.isin(start, launches), hidden, *inside.values()))
+    until = np.append(start[first[1:]], end)
+    seen = ~hidden[first]
+    first = first[seen]
+    sort, sorts = _sorts(kind[first], {name: hit[first] for name, hit in inside.items()}, layers)
+    return Stretches(start[first], until[seen], sort, step[first], cut[first], sorts)
+
+
+def _sorts(kind: Int64, inside: dict[str, Bool], layers: list[tuple[str, Spans]]) -> tuple[Int64, list[Sort]]:
+    """The sort of each stretch, and what the sorts are; `kind` is the row of its layer."""
+    code = kind.copy()
+    for hit in inside.values():
+        code = code * 2 + hit
+    _, first, sort = np.unique(code, return_index=True, return_inverse=True)
     names = [*(name for name, _ in layers), OTHER]
-    # One a column, not an element of each at a time: a long trace has a hundred thousand stretches.
-    columns = (hidden, kind, marks_of, step, cut)
-    rows = zip(bounds[:-1], bounds[1:], *(column[first].tolist() for column in columns), strict=True)
-    return [
-        Stretch(begun, ended, names[of_kind], marked, in_step, in_cut)
-        for begun, ended, unseen, of_kind, marked, in_step, in_cut in rows
-        if not unseen
+    return sort, [
+        Sort(names[kind[row]], frozenset(name for name, hit in inside.items() if hit[row])) for row in first
     ]
-
-
-def _mark_sets(inside: dict[str, Bool], count: int) -> npt.NDArray[np.object_]:
-    """The names of the marks each moment lies in; moments in the same ones share one set."""
-    code = np.zeros(count, np.int64)
-    for bit, hit in enumerate(inside.values()):
-        code |= hit.astype(np.int64) << bit
-    sets = {
-        each: frozenset(name for bit, name in enumerate(inside) if each >> bit & 1)
-        for each in set(code.tolist())
-    }
-    found = np.empty(count, np.object_)
-    found[:] = [sets[each] for each in code.tolist()]
-    return found
 
 
 def _layers(host: HostActivity) -> list[tuple[str, Spans]]:
