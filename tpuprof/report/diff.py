@@ -210,6 +210,11 @@ def _sentence(
         Outcome.SAME: f"No difference beyond noise: {times}.",
     }
     parts = [texts[outcome]]
+    if outcome is not Outcome.SAME and not change.beyond_noise:
+        # A compile or two among a few steps: their number differs for certain, the mean step does not.
+        parts = [
+            f"{outcome.capitalize()} by its compiles; the mean step went from {times}, which could be chance."
+        ]
     if compiles.outcome is not Outcome.SAME:
         parts.append(
             f"Compiles: {compiles.base} in {compiles.base_steps} steps, now {compiles.candidate} "
