@@ -195,8 +195,10 @@ def _pieces(timeline: Timeline, change: Change, locking: Int64) -> list[_Piece]:
 
 
 def _those(rows: Stretches, wanted: Bool) -> Stretches:
-    columns = (rows.start, rows.end, rows.sort, rows.step, rows.cut)
-    return Stretches(*(column[wanted] for column in columns), rows.sorts)
+    start, end, sort, step, cut = (
+        column[wanted] for column in (rows.start, rows.end, rows.sort, rows.step, rows.cut)
+    )
+    return Stretches(start, end, sort, step, cut, rows.sorts)
 
 
 def _ended_in(rows: Stretches, ends: Int64) -> Int64:
