@@ -93,7 +93,7 @@ def _loop(device: DeviceActivity, row: int, spans: dict[int, tuple[Int64, Int64]
         detail = "unavailable: several devices run on this line, so their iterations mix"
     else:
         trips, iterations, detail = _iterations(device, inside, execution, start, end)
-    names = distinct(device.op_events.op[inside])[0].tolist()
+    names = np.flatnonzero(np.bincount(device.op_events.op[inside])).tolist()
     scopes = [ops.scope[each] for each in names if ops.scope[each]]
     return Loop(
         name=ops.name[row],
