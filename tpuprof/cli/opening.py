@@ -64,23 +64,15 @@ def _analysed(path: Path, entry: str) -> tuple[Report, str]:
     # numpy's linear algebra is not used; its threads would only spin while they wait.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     with working(f"analysing {path}"):
-        # What is needed later is imported while what is needed first is at work on a thread, outside Python mostly.
-        from concurrent.futures import ThreadPoolExecutor
-
         from tpuprof.decode.ahead import reading_ahead
 
         read = reading_ahead(path)
-        from tpuprof.decode.find import find
-        from tpuprof.model.run import build_run
+        from tpuprof.analyse import analyse_run
+        from tpuprof.report.as_json import to_json
+        from tpuprof.rules.registry import all_rules
 
-        with ThreadPoolExecutor(1) as pool:
-            run = pool.submit(build_run, find(path), None, read)
-            from tpuprof.analyse import report_of
-            from tpuprof.report.as_json import to_json
-            from tpuprof.rules.registry import all_rules
-
-            all_rules()
-            report = report_of(run.result())
+        all_rules()
+        report = analyse_run(path, read=read)
         text = to_json(report)
     if entry:
         cache.write(entry, text)
