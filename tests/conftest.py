@@ -1,12 +1,22 @@
 """Fixtures every test may use."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED_TRACES = ROOT.parent / "shared" / "traces"
+CHROMIUM_FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 
 @pytest.fixture(scope="session")
@@ -27,3 +37,16 @@ def own_cache(tmp_path_factory) -> None:
 def samples() -> Path:
     """The folder of the project's own sample traces."""
     return ROOT / "sample_traces"
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """Debian's Chromium, or Chrome. There is one for all tests: Playwright does not run twice in one thread."""
+    sync_api = pytest.importorskip("playwright.sync_api")
+    path = shutil.which("chromium") or shutil.which("google-chrome")
+    if path is None:
+        pytest.skip("no Chromium on this machine (Debian: apt-get install chromium)")
+    with sync_api.sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=path, args=CHROMIUM_FLAGS)
+        yield running
+        running.close()

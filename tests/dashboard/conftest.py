@@ -1,6 +1,5 @@
 """A dashboard served to a real Chromium."""
 
-import shutil
 import threading
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,15 +10,6 @@ from tests.builders import TraceBuilder, op
 
 pytest.importorskip("dash")
 
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 # Names a trace may hold to attack whoever looks at it.
 HOSTILE = [
     "<img src=x onerror=alert(1)>%{y}",
@@ -86,17 +76,9 @@ def served(store, guard=None, tab=None):
 
 
 @pytest.fixture(scope="session")
-def browser():
-    """Chromium, Debian's or Chrome."""
-    sync_api = pytest.importorskip("playwright.sync_api")
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
-    if chromium is None:
-        pytest.skip("no Chromium on this machine (Debian: apt-get install chromium)")
-    with sync_api.sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
-        # One context for all tests: its cache spares loading the page's scripts anew each time.
-        yield running.new_context(viewport={"width": 1280, "height": 1000})
-        running.close()
+def browser(chromium):
+    """One context for all tests: its cache spares loading the page's scripts anew each time."""
+    return chromium.new_context(viewport={"width": 1280, "height": 1000})
 
 
 @pytest.fixture

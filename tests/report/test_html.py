@@ -1,6 +1,5 @@
 """The html report: what it says, and that it is one harmless file, seen in a real Chromium."""
 
-import shutil
 from html.parser import HTMLParser
 
 import pytest
@@ -9,13 +8,6 @@ from tests.report import golden, reports
 from tpuprof.analyse import analyse_run
 from tpuprof.report.html import render_html
 
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-sync",
-]
 # What a mail server takes without a murmur (bytes).
 MAX_BYTES = 2_000_000
 
@@ -94,20 +86,8 @@ def test_one_slow_step_does_not_flatten_the_others():
     assert "↑ 440 ms" in page
 
 
-@pytest.fixture(scope="module")
-def browser():
-    sync_api = pytest.importorskip("playwright.sync_api")
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
-    if chromium is None:
-        pytest.skip("no Chromium on this machine (Debian: apt-get install chromium)")
-    with sync_api.sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
-        yield running
-        running.close()
-
-
-def opened(browser, path, **more):
-    page = browser.new_page(viewport={"width": 1000, "height": 900}, **more)
+def opened(chromium, path, **more):
+    page = chromium.new_page(viewport={"width": 1000, "height": 900}, **more)
     page.problems = []
     page.on("console", lambda message: page.problems.append(message.text))
     page.on("pageerror", lambda error: page.problems.append(str(error)))
@@ -125,11 +105,11 @@ def ground(page):
 
 
 @pytest.mark.parametrize("name", ["with_findings", "hostile"])
-def test_light_and_dark_in_a_browser(browser, tmp_path, name):
+def test_light_and_dark_in_a_browser(chromium, tmp_path, name):
     path = tmp_path / "r.html"
     path.write_text(render_html(getattr(reports, name)()), "utf-8")
     for scheme, bright in (("light", True), ("dark", False)):
-        page = opened(browser, path, color_scheme=scheme)
+        page = opened(chromium, path, color_scheme=scheme)
         assert page.problems == []
         assert (ground(page) > 127) is bright
         # Nothing is wider than the page: no sideways scrolling.
@@ -138,10 +118,10 @@ def test_light_and_dark_in_a_browser(browser, tmp_path, name):
         page.close()
 
 
-def test_print_is_white_and_opens_what_is_folded(browser, tmp_path):
+def test_print_is_white_and_opens_what_is_folded(chromium, tmp_path):
     path = tmp_path / "r.html"
     path.write_text(render_html(reports.with_findings()), "utf-8")
-    page = opened(browser, path, color_scheme="dark")
+    page = opened(chromium, path, color_scheme="dark")
     hidden = page.evaluate(
         "document.querySelector('details ul').checkVisibility({contentVisibilityAuto: true})"
     )
@@ -153,13 +133,13 @@ def test_print_is_white_and_opens_what_is_folded(browser, tmp_path):
     assert page.pdf()[:5] == b"%PDF-"
 
 
-def test_hostile_names_are_text(browser, tmp_path):
+def test_hostile_names_are_text(chromium, tmp_path):
     page_text = render_html(reports.hostile())
     assert "<img" not in page_text
     assert "\x00" not in page_text
     path = tmp_path / "r.html"
     path.write_text(page_text, "utf-8")
-    page = opened(browser, path)
+    page = opened(chromium, path)
     assert "onerror=alert(1)" in page.inner_text("h1")
     assert page.evaluate("document.querySelectorAll('img, script, a').length") == 0
     assert page.problems == []

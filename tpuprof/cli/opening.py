@@ -63,10 +63,15 @@ def _analysed(path: Path, entry: str) -> tuple[Report, str]:
     # numpy's linear algebra is not used; its threads would only spin while they wait.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     with working(f"analysing {path}"):
+        from tpuprof.decode.ahead import reading_ahead
+
+        read = reading_ahead(path)
         from tpuprof.analyse import analyse_run
         from tpuprof.report.as_json import to_json
+        from tpuprof.rules.registry import all_rules
 
-        report = analyse_run(path)
+        all_rules()
+        report = analyse_run(path, read=read)
         text = to_json(report)
     if entry:
         cache.write(entry, text)

@@ -14,7 +14,7 @@ import numpy as np
 
 from tpuprof.model.device import DeviceActivity
 from tpuprof.model.host_activity import HostActivity
-from tpuprof.model.intervals import EMPTY, Int64, Spans, covered, intersect, merge
+from tpuprof.model.intervals import EMPTY, Int64, Spans, covered, intersect, merge, subtract
 from tpuprof.model.op_kind import OpKind
 from tpuprof.model.steps import Steps
 from tpuprof.model.vocabulary import Activity
@@ -69,9 +69,9 @@ class Breakdown:
 def attribute(steps: Steps, devices: list[DeviceActivity], host: HostActivity) -> Breakdown:
     """Split the steps of one host over its devices. Without any device, all of a step is idle time."""
     idle_layers = _idle_layers(host)
-    per_device = in_threads(lambda device: _paint(steps, _device_layers(device) + idle_layers), devices)
+    per_device = in_threads(lambda device: _split(steps, device, idle_layers), devices)
     if not per_device:
-        per_device = [_paint(steps, idle_layers)]
+        per_device = [_paint(steps, idle_layers, EMPTY)]
     parts = _mean_parts(per_device, steps.wall_ps)
     busy = merge(*(device.busy for device in devices)) if devices else EMPTY
     tracing = host.spans(Activity.TRACING)
@@ -109,8 +109,31 @@ def _idle_layers(host: HostActivity) -> list[tuple[str, Spans]]:
     return [*layers, (DISPATCH, host.dispatching)]
 
 
-def _paint(steps: Steps, layers: list[tuple[str, Spans]]) -> dict[str, Int64]:
-    taken, before = EMPTY, _zeros(steps)
+def device_parts(device: DeviceActivity, start: Int64, end: Int64) -> dict[str, Int64]:
+    """How much of each window [start, end) the device is in each of its parts (ps); they sum to its busy time."""
+    parts: dict[str, Int64] = {}
+    earlier: list[Spans] = []
+    before = np.zeros(len(start), np.int64)
+    for name, spans in _device_layers(device)[:-1]:
+        own = spans
+        for each in earlier:
+            own = subtract(own, each)
+        parts[name] = covered(own, start, end)
+        before = before + parts[name]
+        earlier.append(own)
+    # Whatever the device does lies in its busy time.
+    return {**parts, OTHER_DEVICE: covered(device.busy, start, end) - before}
+
+
+def _split(steps: Steps, device: DeviceActivity, idle_layers: list[tuple[str, Spans]]) -> dict[str, Int64]:
+    return {
+        **device_parts(device, steps.start, steps.end),
+        **_paint(steps, idle_layers, device.busy),
+    }
+
+
+def _paint(steps: Steps, layers: list[tuple[str, Spans]], taken: Spans) -> dict[str, Int64]:
+    before = covered(taken, steps.start, steps.end)
     parts: dict[str, Int64] = {}
     for name, spans in layers:
         if not len(spans.start):

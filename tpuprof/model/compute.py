@@ -154,8 +154,7 @@ def _roofline(
 def _padding(arrays: list[Shape]) -> float | None:
     """Padded bytes over bytes of arrays of at least two dimensions with tiled layouts; None where there are none."""
     tiled = [each for each in arrays if each.tiles and len(each.dimensions) >= 2 and each.bytes]
-    values = sum(each.bytes for each in tiled)
-    return sum(each.padded_bytes for each in tiled) / values if values else None
+    return sum(each.padded_bytes for each in tiled) / sum(each.bytes for each in tiled) if tiled else None
 
 
 def _matmul_type(op: OpTotal, arrays: list[Shape]) -> str:

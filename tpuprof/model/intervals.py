@@ -86,6 +86,14 @@ def subtract(spans: Spans, other: Spans) -> Spans:
     """What lies in `spans` and not in `other`."""
     if not len(spans.start) or not len(other.start):
         return spans
+    # Mostly few overlap, and the others stay as they are.
+    row = np.minimum(np.searchsorted(other.end, spans.start, "right"), len(other.end) - 1)
+    hit = (other.start[row] < spans.end) & (other.end[row] > spans.start)
+    if not hit.any():
+        return spans
+    if not hit.all():
+        rest = subtract(Spans(spans.start[hit], spans.end[hit]), other)
+        return merge(Spans(spans.start[~hit], spans.end[~hit]), rest)
     points = np.sort(np.concatenate((*spans, *other)), kind="stable")
     begin = points[:-1]
     kept = contains(spans, begin) & ~contains(other, begin)

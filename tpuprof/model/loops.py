@@ -93,7 +93,7 @@ def _loop(device: DeviceActivity, row: int, spans: dict[int, tuple[Int64, Int64]
         detail = "unavailable: several devices run on this line, so their iterations mix"
     else:
         trips, iterations, detail = _iterations(device, inside, execution, start, end)
-    names = distinct(device.op_events.op[inside])[0].tolist()
+    names = np.flatnonzero(np.bincount(device.op_events.op[inside])).tolist()
     scopes = [ops.scope[each] for each in names if ops.scope[each]]
     return Loop(
         name=ops.name[row],
@@ -115,9 +115,15 @@ def _inside(
     """Events inside the executions of one loop but outside loops nested in it, in time order; and which execution."""
     events = device.op_events
     start, end = spans[row]
-    at = np.searchsorted(start, events.start[order], "right") - 1
-    keep = (at >= 0) & (events.start[order] < end[np.maximum(at, 0)]) & (events.op[order] != row)
-    rows, execution = order[keep], at[keep]
+    times = events.start[order]
+    first = np.searchsorted(times, start)
+    # What begins in two executions belongs to the later one.
+    last = np.minimum(np.searchsorted(times, end), np.append(first[1:], len(times)))
+    count = np.maximum(last - first, 0)
+    execution = np.repeat(np.arange(len(start)), count)
+    rows = order[np.arange(count.sum()) + np.repeat(first - np.cumsum(count) + count, count)]
+    keep = events.op[rows] != row
+    rows, execution = rows[keep], execution[keep]
     for other, (inner_start, inner_end) in spans.items():
         if other != row and len(inner_start):
             nested = _within(inner_start, inner_end, start, end)

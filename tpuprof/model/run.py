@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tpuprof.decode.columns import Trace
 from tpuprof.decode.find import RUN_INFO, Found
 from tpuprof.decode.load import load
 from tpuprof.errors import Code
@@ -90,15 +92,15 @@ class Run:
         return bool(self.info.get("predicted"))
 
 
-def build_run(found: Found, executor: Executor | None = None) -> Run:
-    """Read every host's file, each on its own, through `executor` where one is given.
+def build_run(found: Found, executor: Executor | None = None, read: Callable[[Path], Trace] = load) -> Run:
+    """Read every host's file, each on its own, through `executor` where one is given, else by `read`.
 
     Raises `TpuprofError` where a file cannot be read.
     """
     info, notes = read_run_info(found.run_folder)
     devices, names = _virtual_devices(info), _parameter_names(info)
     jobs = [(name, path, devices, names) for name, path in found.files.items()]
-    hosts = list(executor.map(_read_job, jobs)) if executor else [_read_job(job) for job in jobs]
+    hosts = list(executor.map(_read_job, jobs)) if executor else [read_host_run(*job, read) for job in jobs]
     for host in hosts:
         host.records = step_records(found.run_folder, host.name)
         host.compile_frames = compile_frames(host.records)
@@ -144,14 +146,18 @@ def _read_job(job: tuple[str, Path, int | None, tuple[str, ...]]) -> HostRun:
 
 
 def read_host_run(
-    name: str, path: Path, virtual_devices: int | None = None, parameter_names: tuple[str, ...] = ()
+    name: str,
+    path: Path,
+    virtual_devices: int | None = None,
+    parameter_names: tuple[str, ...] = (),
+    read: Callable[[Path], Trace] = load,
 ) -> HostRun:
     """Decode and analyse one host's file.
 
     `virtual_devices` is the number of CPU devices, `parameter_names` what the inputs of the step's program are
     called, both where known.
     """
-    trace = load(path)
+    trace = read(path)
     host = build_host(trace, name)
     words = vocabularies.detect(_host_names(host))
     hlo = read_hlo_metadata(trace)

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from tpuprof.model.device import DeviceActivity
 from tpuprof.model.intervals import EMPTY, Bool, Int64, Spans, covered, union
@@ -58,12 +57,15 @@ class Transfer:
 
 
 class _Totals(NamedTuple):
-    """Executions inside steps, by op: how many, their self time (ps), and sums of when they begin and end (ps)."""
+    """Executions inside steps, by op: how many, their self time (ps), and sums of when they begin and end (ps).
 
-    occurrences: Int64
-    exposed: Int64
-    begin: npt.NDArray[np.float64]
-    end: npt.NDArray[np.float64]
+    Lists, since they are looked up an op at a time.
+    """
+
+    occurrences: list[int]
+    exposed: list[int]
+    begin: list[float]
+    end: list[float]
 
 
 def offload_transfers(device: DeviceActivity, steps: Steps) -> list[Transfer]:
@@ -90,7 +92,7 @@ def _transfers(device: DeviceActivity, steps: Steps, kind: OpKind) -> list[Trans
     found = [
         _transfer(device, steps, rows, totals, moving.get(key), served.get(key), shared)
         for key, rows in groups.items()
-        if totals.occurrences[rows].any()
+        if _sum_of(totals.occurrences, rows)
     ]
     return sorted(found, key=lambda transfer: -transfer.exposed_ps)
 
@@ -105,10 +107,14 @@ def _totals_in_steps(device: DeviceActivity, steps: Steps, kind: OpKind) -> _Tot
     np.add.at(exposed, op, events.self_ps[chosen])
     # As floats: times of a long capture, summed, go beyond 63 bits.
     begin, end = (
-        np.bincount(op, each[chosen].astype(np.float64), len(ops)).astype(np.float64)
+        np.bincount(op, each[chosen].astype(np.float64), len(ops)).astype(np.float64).tolist()
         for each in (events.start, events.end)
     )
-    return _Totals(np.bincount(op, minlength=len(ops)), exposed, begin, end)
+    return _Totals(np.bincount(op, minlength=len(ops)).tolist(), exposed.tolist(), begin, end)
+
+
+def _sum_of(column: list[int], rows: list[int]) -> int:
+    return sum(column[row] for row in rows)
 
 
 def _own_spans(
@@ -185,7 +191,7 @@ def _transfer(
     starts = _starts(device, rows)
     long_name = _long_name(device, rows)
     size = max(int(ops.bytes[row]) for row in rows)
-    exposed = int(totals.exposed[rows].sum())
+    exposed = _sum_of(totals.exposed, rows)
     rate, alone, hidden = _motion(steps, span, served or span, shared, size, exposed)
     first = starts[0]
     return Transfer(
@@ -193,7 +199,7 @@ def _transfer(
         kind=_kind(device, rows, long_name),
         module=ops.module[first],
         bytes=size,
-        occurrences=int(totals.occurrences[starts].sum()),
+        occurrences=_sum_of(totals.occurrences, starts),
         rate=rate,
         rate_alone=alone,
         exposed_ps=exposed,
@@ -209,10 +215,11 @@ def _ahead(device: DeviceActivity, rows: list[int], totals: _Totals) -> float | 
     """Mean time from the end of a `-start` op to the beginning of its `-done`; None where counts do not match."""
     begun = [row for row in rows if "-start" in device.ops.name[row]]
     awaited = [row for row in rows if "-done" in device.ops.name[row]]
-    count = int(totals.occurrences[begun].sum())
-    if not count or count != int(totals.occurrences[awaited].sum()):
+    count = _sum_of(totals.occurrences, begun)
+    if not count or count != _sum_of(totals.occurrences, awaited):
         return None
-    return max(float(totals.begin[awaited].sum() - totals.end[begun].sum()) / count, 0.0)
+    waited = sum(totals.begin[row] for row in awaited) - sum(totals.end[row] for row in begun)
+    return max(waited / count, 0.0)
 
 
 def _motion(

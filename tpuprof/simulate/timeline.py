@@ -14,8 +14,7 @@ import numpy as np
 from tpuprof.model import attribution as part
 from tpuprof.model.device import DeviceActivity
 from tpuprof.model.host_activity import HostActivity
-from tpuprof.model.intervals import EMPTY, Bool, Int64, Spans, contains, covered, merge
-from tpuprof.model.op_kind import OpKind
+from tpuprof.model.intervals import EMPTY, Bool, Int64, Spans, contains, merge
 from tpuprof.model.steps import Steps
 from tpuprof.model.vocabulary import Activity
 
@@ -185,7 +184,7 @@ def _work(device: DeviceActivity, dispatching: Spans, begin: int, end: int) -> l
         stop = np.minimum(np.append(start[1:], np.iinfo(np.int64).max), busy.end[_rows(busy, start)])
     launch = _launches(dispatching, start)
     chosen, start, stop = _in_window(launch, start, stop, begin, end)
-    parts = _device_parts(device, start, stop)
+    parts = part.device_parts(device, start, stop)
     return [
         Work(
             launched, begun, ended, {name: int(column[row]) for name, column in parts.items() if column[row]}
@@ -220,20 +219,3 @@ def _launches(dispatching: Spans, start: Int64) -> Int64:
         return start
     row = np.searchsorted(dispatching.start, start, "right") - 1
     return np.where(row >= 0, dispatching.start[np.maximum(row, 0)], start)
-
-
-def _device_parts(device: DeviceActivity, start: Int64, end: Int64) -> dict[str, Int64]:
-    kinds = device.by_kind
-    layers = (
-        (part.COMPUTE, kinds[OpKind.COMPUTE]),
-        (part.HOST_IO, kinds[OpKind.INFEED_OUTFEED]),
-        (part.OFFLOAD, kinds[OpKind.OFFLOAD]),
-        (part.COLLECTIVE, kinds[OpKind.COLLECTIVE]),
-    )
-    taken, before = EMPTY, np.zeros(len(start), np.int64)
-    parts: dict[str, Int64] = {}
-    for name, spans in layers:
-        taken = merge(taken, spans)
-        after = covered(taken, start, end)
-        parts[name], before = after - before, after
-    return {**parts, part.OTHER_DEVICE: end - start - before}
