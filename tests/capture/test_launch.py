@@ -241,7 +241,9 @@ def test_without_source_lines_captured_steps_trace_as_usual(tmp_path):
 
 
 def test_what_the_users_ir_debugging_costs_is_measured(tmp_path):
-    code = "shown = []\n" + LOOP.replace("train();", "train(); shown.append(torch_xla._XLAC._get_ir_debug());")
+    code = "shown = []\n" + LOOP.replace(
+        "train();", "train(); shown.append(torch_xla._XLAC._get_ir_debug());"
+    )
     code += "print('ON', *map(int, shown))"
     done = launch(tmp_path, code, 20, options=["--steps", "4"], XLA_IR_DEBUG="1")
     assert done.returncode == 0, done.stderr

@@ -72,6 +72,7 @@ def given(**values):
     variants, predicted = values.pop("variants", []), values.pop("predicted", False)
     values["run"] = SimpleNamespace(info=info or {}, hosts=[], preflight=variants, predicted=predicted)
     fields = {
+        "environment": {}, "memory": Memory(None, None, "", "not known"),
         "host_reads": [], "compiles": [], "fallbacks": [], "input": [], "scan": [], "tracing": Tracing(),
         "steadiness": Steadiness(), **values.pop("report", {}),
     }  # fmt: skip
