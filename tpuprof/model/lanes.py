@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tpuprof.model.attribution import UNKNOWN, layers
 from tpuprof.model.device import DeviceActivity, OpEvents, OpNames
-from tpuprof.model.intervals import Int64, contains, open_before
+from tpuprof.model.intervals import Int64, open_before
 from tpuprof.model.level_of_detail import Pyramid, bars_of, pyramid
 from tpuprof.model.op_kind import OpKind
+from tpuprof.model.periods import periods
 from tpuprof.model.run import HostRun
 from tpuprof.model.timeline import Host, Track
 
@@ -141,23 +141,8 @@ def _steps(run: HostRun) -> Lane:
 
 
 def _periods(run: HostRun) -> Lane:
-    """What held each moment inside steps; with several devices, as the first of them saw it."""
-    parts = layers(run.devices[0] if run.devices else None, run.activity)
-    names = [*dict.fromkeys([*(name for name, _ in parts), UNKNOWN])]
-    edges = [edge for _, spans in parts for edge in (spans.start, spans.end)]
-    points = np.unique(np.concatenate([*edges, run.steps.start, run.steps.end]))
-    begin, until = points[:-1], points[1:]
-    label = np.full(len(begin), names.index(UNKNOWN), np.int64)
-    for name, spans in reversed(parts):
-        label[contains(spans, begin)] = names.index(name)
-    row = np.searchsorted(run.steps.start, begin, "right") - 1
-    inside = (row >= 0) & (begin < run.steps.end[np.maximum(row, 0)]) if len(run.steps) else row > len(row)
-    begin, until, label = begin[inside], until[inside], label[inside]
-    opens = np.ones(len(begin), np.bool_)
-    opens[1:] = (label[1:] != label[:-1]) | (begin[1:] != until[:-1])
-    first = np.flatnonzero(opens)
-    last = np.append(first[1:], len(begin)) - 1 if len(first) else first
-    return _lane(names, names, [""], begin[first], until[last], label[first])
+    found = periods(run)
+    return _lane(found.names, found.names, [""], found.start, found.end, found.label)
 
 
 def _annotations(run: HostRun, mark: str) -> Lane:
