@@ -117,10 +117,14 @@ def page_head(page: Page, *, predicted: bool) -> list[Any]:
     return [*head, predicted_note()] if predicted else head
 
 
-def loading(name: str) -> list[Any]:
-    """What stands there while a run is read."""
+def loading(name: str, done: float, doing: str, seconds: int) -> list[Any]:
+    """What stands there while a run is read: how far it is (share), what is being done, and for how long."""
     lines = [dmc.Skeleton(height=height, mt="md", radius="sm") for height in (34, 90, 260, 120)]
-    return [html.Div(f"Reading {name} …", id="loading", role="status", className="tpu-wrap"), *lines]
+    text = f"Reading {name}: {doing or 'waiting for others'} … {seconds} s"
+    bar = dmc.Progress(
+        value=round(100 * done), striped=True, animated=True, mt="xs", **{"aria-label": "Read"}
+    )
+    return [html.Div([html.Div(text, className="tpu-wrap"), bar], id="loading", role="status"), *lines]
 
 
 def failed(name: str, message: str) -> list[Any]:

@@ -109,7 +109,7 @@ def _device_lanes(number: int, device: DeviceActivity) -> list[LaneInfo]:
                 f"{_short(device.name)} programs",
                 DEVICE,
                 len(modules.start),
-                lambda: _lane(
+                lambda: build_lane(
                     modules.names, [PROGRAM_GROUP], [""], modules.start, modules.end, modules.module
                 ),
             )
@@ -137,12 +137,12 @@ def _short(name: str) -> str:
 
 def _steps(run: HostRun) -> Lane:
     names = [f"step {number}" for number in run.steps.number]
-    return _lane(names, [STEP_GROUP], [""], run.steps.start, run.steps.end, np.arange(len(run.steps)))
+    return build_lane(names, [STEP_GROUP], [""], run.steps.start, run.steps.end, np.arange(len(run.steps)))
 
 
 def _periods(run: HostRun) -> Lane:
     found = periods(run)
-    return _lane(found.names, found.names, [""], found.start, found.end, found.label)
+    return build_lane(found.names, found.names, [""], found.start, found.end, found.label)
 
 
 def _annotations(run: HostRun, mark: str) -> Lane:
@@ -151,13 +151,13 @@ def _annotations(run: HostRun, mark: str) -> Lane:
     names = list(dict.fromkeys(table.name))
     code = {name: row for row, name in enumerate(names)}
     label = np.array([code[name] for name in table.name], np.int64)
-    return _lane(names, [ANNOTATION_GROUP], [""], table.start[chosen], table.end[chosen], label[chosen])
+    return build_lane(names, [ANNOTATION_GROUP], [""], table.start[chosen], table.end[chosen], label[chosen])
 
 
 def _thread(track: Track) -> Lane:
     names = [*track.plane.events.names, "(unnamed)"]
     label = np.where(track.name < 0, len(names) - 1, track.name)
-    return _lane(names, [HOST_GROUP], [""], track.start, track.end, label)
+    return build_lane(names, [HOST_GROUP], [""], track.start, track.end, label)
 
 
 def _ops(names: OpNames, events: OpEvents) -> Lane:
@@ -166,10 +166,10 @@ def _ops(names: OpNames, events: OpEvents) -> Lane:
         " · ".join(filter(None, [category, module, source]))
         for category, module, source in zip(names.category, names.module, names.source, strict=True)
     ]
-    return _lane(names.name, groups, details, events.start, events.end, events.op)
+    return build_lane(names.name, groups, details, events.start, events.end, events.op)
 
 
-def _lane(
+def build_lane(
     names: list[str], groups: list[str], details: list[str], start: Int64, end: Int64, label: Int64
 ) -> Lane:
     """Sort events into rows by depth. A single group or detail is that of every name."""

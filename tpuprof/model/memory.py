@@ -185,7 +185,9 @@ def _course(proto: hlo_pb2.HloProto, steady: int) -> list[Moment]:
 
 def _makers(proto: hlo_pb2.HloProto, buffers: set[int]) -> dict[int, str]:
     """Names of the instructions that make buffers, by buffer."""
-    places = {each.id: each.defined_at for each in proto.buffer_assignment.logical_buffers if each.id in buffers}
+    places = {
+        each.id: each.defined_at for each in proto.buffer_assignment.logical_buffers if each.id in buffers
+    }
     ids = {each.instruction_id for each in places.values()}
     by_id = {
         each.id: each.name

@@ -118,8 +118,8 @@ class OpRow:
 
     `clock_ms` is its time by the devices' own clocks, None where one of them states none; `flops_per_byte` its
     operational intensity. `limit` is the side of the roofline it lies on (compute or memory), `roofline` the share of
-    that roof it reaches; `padding` is padded bytes over bytes of its arrays, `matmul_type` the element type a matmul reads,
-    `kernel` a custom call's name, `layout_copy` whether it only moves data about on the device.
+    that roof it reaches; `padding` is padded bytes over bytes of its arrays, `matmul_type` the element type a matmul
+    reads, `kernel` a custom call's name, `layout_copy` whether it only moves data about on the device.
     """
 
     name: str

@@ -37,7 +37,11 @@ class Places:
     def of(self, outcome: Outcome, category: str) -> list[Evidence]:
         """The outcome's evidence, and where it points nowhere the longest stretches of what it holds up."""
         name, words = _PARTS.get(category, ("", ""))
-        if outcome.status != FAILED or not name or any(each.start_ns is not None for each in outcome.evidence):
+        if (
+            outcome.status != FAILED
+            or not name
+            or any(each.start_ns is not None for each in outcome.evidence)
+        ):
             return outcome.evidence
         spans = [
             (end - start, start, host)

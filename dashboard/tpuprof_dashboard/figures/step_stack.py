@@ -56,7 +56,7 @@ def step_stack(report: Report, template: str = "plotly_white") -> go.Figure:
         yaxis={"title": "wall time (ms)", "rangemode": "tozero"},
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
         margin={"l": 60, "r": 20, "t": 10, "b": 45},
-        height=360,
+        height=300,
         showlegend=True,
     )
     return figure

@@ -23,15 +23,7 @@ def _render(view: View) -> list[Any]:
         )
         parts.append(empty("One host", "The run has one host, so there is none to compare it with.", advice))
     if not told.hosts:
-        names = list(dict.fromkeys(each.host for each in view.report.steps.per_step))
-        rows = [
-            {"host": name, "steps": sum(each.host == name for each in view.report.steps.per_step)}
-            for name in names
-        ]
-        return [
-            *parts,
-            section("Hosts", table("hosts", rows) if rows else empty("No hosts", "No host marks steps.")),
-        ]
+        return [*parts, section("Hosts", empty("No hosts", "No host of this run marks steps."))]
     parts.append(section("Hosts", table("hosts", rows_of(told.hosts)), note=_note(told)))
     if told.late_steps:
         parts.append(section("Late steps", table("late-steps", rows_of(told.late_steps))))
