@@ -269,6 +269,6 @@ def _warnings(run: Run) -> list[str]:
             notes.append(
                 f"{host.name}: no device activity in the trace, so every moment counts as device-idle"
             )
-        if host.activity.driver is None:
+        if host.activity.driver is None and not run.predicted:
             notes.append(f"{host.name}: no training thread was recognised, so idle time cannot be named")
     return notes

@@ -68,12 +68,16 @@ class Viewers:
             oldest.terminate()
             oldest.wait()
         port = _free_port()
-        command = [sys.executable, "-m", "tensorboard.main", "--logdir", str(folder), "--host", "127.0.0.1"]
         process = subprocess.Popen(
-            [*command, "--port", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            _command(folder, port), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         self._running[folder] = (process, port)
         return process, port
+
+
+def _command(folder: Path, port: int) -> list[str]:
+    program = [sys.executable, "-m", "tensorboard.main", "--logdir", str(folder)]
+    return [*program, "--host", "127.0.0.1", "--port", str(port)]
 
 
 def _free_port() -> int:

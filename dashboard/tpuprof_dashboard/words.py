@@ -15,6 +15,8 @@ _LANES = {
     "host event": "Host event",
     "annotation": "Annotation",
     "evidence": "Evidence",
+    "host offload": "Host offload",
+    "collective": "Collective",
 }
 
 
@@ -62,3 +64,9 @@ def short(text: str, most: int = 80) -> str:
         return text
     head = (most - 1) * 2 // 3
     return f"{text[:head]}…{text[-(most - 1 - head) :]}"
+
+
+def byte_unit(largest: float) -> tuple[int, str]:
+    """(bytes of it, its name) of the unit in which a chart up to so many bytes is read best."""
+    units = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
+    return next(((size, name) for size, name in units if largest >= size), (1, "bytes"))

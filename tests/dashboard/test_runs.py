@@ -163,8 +163,29 @@ def test_a_saved_report_is_shown_and_says_what_it_lacks(folder, tmp_path):
     store = Store([path])
     name = store.names()[0]
     assert ready(store, name).steps.count == 4
-    assert isinstance(ready(store, name, "details"), Failure)
+    details = ready(store, name, "details")
+    assert details.run is None
+    assert [each.title for each in details.hosts["x"].lanes][:2] == ["Steps", "Bound by"]
     assert "saved report" in store.bundle(name, tmp_path / "ticket.zip").message
+    store.close()
+
+
+def test_a_load_tells_how_far_it_is(folder, monkeypatch):
+    import threading
+
+    import tpuprof.decode.load as decode
+
+    original, go = decode.load, threading.Event()
+    monkeypatch.setattr(decode, "load", lambda path: (go.wait(60), original(path))[1])
+    store = Store([folder])
+    name = store.names()[0]
+    until = time.monotonic() + 60
+    while not (found := store.report(name)).doing:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    assert found.doing.startswith("host 1 of 1, ")
+    go.set()
+    assert isinstance(ready(store, name), Report)
     store.close()
 
 

@@ -25,12 +25,21 @@ def test_the_first_findings_fix_in_one_sentence():
 def test_another_part_than_the_verdicts_is_explained_by_the_prices():
     other = finding("gather", category="collective", title="Gathers wait", savings=Savings(1, 2, "bound"))
     found = of("collective", finding(category="tracing"), other)
-    assert found.why.endswith("what the verdict names: Gathers wait (saves 1.00 ms to 2.00 ms a step).")
+    assert found.why.endswith("that part saves less: Gathers wait (saves 1.00 ms to 2.00 ms a step).")
     assert of("tracing", finding(category="tracing"), other).why == ""
 
 
 def test_where_no_rule_found_what_the_verdict_names_it_says_so():
-    assert "No rule found a fix" in of("collective", finding(category="tracing")).why
+    assert "no rule found a fix" in of("collective", finding(category="tracing")).why
+
+
+@pytest.mark.parametrize(
+    ("savings", "text"),
+    [(None, "is not priced: Gathers"), (Savings(1, 30, "bound"), "ranks behind: Gathers")],
+)
+def test_what_the_verdict_names_may_save_more_or_have_no_price(savings, text):
+    other = finding("gather", category="collective", title="Gathers wait", savings=savings)
+    assert text in of("collective", finding(category="tracing"), other).why
 
 
 @pytest.mark.parametrize("bound", ["device", "unknown"])

@@ -145,7 +145,7 @@ def test_tracing_names_its_phases(finding):
     found = finding("tracing-bound", tracing())
     assert found.status == "failed"
     texts = [each.text for each in found.evidence]
-    assert "tracing in python_and_dispatch that leaves the device idle" in texts
+    assert "tracing in Python and dispatch that leaves the device idle" in texts
     assert "tracing in forward that leaves the device idle" in texts
 
 

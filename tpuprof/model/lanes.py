@@ -23,11 +23,13 @@ from tpuprof.model.timeline import Host, Track
 MAX_DEPTH = 6
 STEPS, PERIODS, ANNOTATIONS, HOST, DEVICE = "steps", "periods", "annotations", "host", "device"
 HOST_GROUP, ANNOTATION_GROUP, STEP_GROUP, PROGRAM_GROUP = "host event", "annotation", "step", "program"
+# An op's own bar does not tell whether anything hides it: that is what the parts of the breakdown are for.
+OFFLOAD_GROUP, COLLECTIVE_GROUP = "host offload", "collective"
 _KIND_GROUPS = {
     OpKind.COMPUTE: "compute",
     OpKind.INFEED_OUTFEED: "infeed_outfeed",
-    OpKind.OFFLOAD: "offload_exposed",
-    OpKind.COLLECTIVE: "collective_exposed",
+    OpKind.OFFLOAD: OFFLOAD_GROUP,
+    OpKind.COLLECTIVE: COLLECTIVE_GROUP,
     OpKind.CONTAINER: "loop or call",
 }
 

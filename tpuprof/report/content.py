@@ -69,15 +69,21 @@ def first_to_try(report: Report) -> Advice | None:
     first = failed[0]
     fix = first.fix.text if first.fix and first.fix.text else first.title
     wanted = _CATEGORIES.get(report.verdict.bound, first.category)
-    why = ""
-    if first.category != wanted:
-        own = next((each for each in failed if each.category == wanted), None)
-        if own is None:
-            why = "No rule found a fix for what the verdict names; of what can be fixed, this saves most."
-        else:
-            saved = f" ({saves(own)})" if saves(own) else ""
-            why = f"It ranks before a fix for what the verdict names: {own.title}{saved}."
+    own = next((each for each in failed if each.category == wanted), None)
+    why = "" if first.category == wanted else _why_not(first, own)
     return Advice(fix.partition(". ")[0].removesuffix("."), saves(first), why)
+
+
+def _why_not(first: Finding, own: Finding | None) -> str:
+    """Why the first finding is not of what the verdict names, whose own first finding is `own`."""
+    head = "The verdict names the largest part of the step; "
+    if own is None:
+        return head + "no rule found a fix for that part."
+    if own.savings is None:
+        return f"{head}what can be done about that part is not priced: {own.title}."
+    less = first.savings is not None and own.savings.high <= first.savings.high
+    word = "saves less" if less else "ranks behind"
+    return f"{head}what can be done about that part {word}: {own.title} ({saves(own)})."
 
 
 def saves(finding: Finding) -> str:
@@ -119,8 +125,8 @@ def evidence_text(evidence: Evidence) -> str:
 
 def amount(value: float, unit: str) -> str:
     """A value with its unit, as people read it."""
-    if unit == "ms":
-        return format_ms(value)
+    if unit.partition(" ")[0] == "ms":
+        return f"{format_ms(value)}{unit[2:]}"
     if unit in ("bytes", "B"):
         return format_bytes(value)
     if unit in ("share", "ratio of step"):

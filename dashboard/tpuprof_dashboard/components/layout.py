@@ -8,13 +8,17 @@ from typing import Any
 import dash_mantine_components as dmc
 from dash import dcc, html
 
+# Characters of a tile's note that its two lines hold.
+_NOTE_FITS = 50
+
 
 def section(title: str, *children: Any, note: str = "") -> Any:
     """A titled part of a page, with one line on what it shows."""
-    head = [dmc.Title(title, order=3)]
+    head = [dmc.Title(title, order=3, size="h4")]
     if note:
         head.append(dmc.Text(note, c="dimmed", size="sm", maw=900))
-    return html.Section([*head, html.Div(list(children), style={"marginTop": 8})], style={"marginTop": 28})
+    beside = dmc.Group(head, gap="sm", align="baseline")
+    return html.Section([beside, html.Div(list(children), style={"marginTop": 6})], style={"marginTop": 20})
 
 
 def empty(title: str, reason: str, advice: str = "") -> Any:
@@ -44,14 +48,15 @@ def tile(title: str, value: str, note: str, definition: str = "") -> Any:
     inside = [
         dmc.Text(title, size="xs", c="dimmed"),
         dmc.Text(value, size="lg", fw=700, style={"lineHeight": 1.25}),
-        dmc.Text(prose(note), size="xs", className="tpu-wrap", style={"lineHeight": 1.3}),
+        dmc.Text(prose(note), size="xs", lineClamp=2, className="tpu-wrap", style={"lineHeight": 1.3}),
     ]
     paper = dmc.Paper(inside, withBorder=True, px="sm", py=6, className="tpu-tile", radius="md")
     if not definition:
         return paper
     return dmc.Tooltip(
         paper,
-        label=definition,
+        # A note that is cut is whole here.
+        label=f"{definition} {note}" if len(note) > _NOTE_FITS else definition,
         multiline=True,
         w=260,
         withArrow=True,

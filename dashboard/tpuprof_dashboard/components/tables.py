@@ -36,7 +36,8 @@ def table(table_id: str, rows: Sequence[Row], *, go_title: str = "show", digits:
     says so.
     """
     shown = [_flat(row) for row in rows[:MAX_ROWS]]
-    names = list(dict.fromkeys(key for row in shown for key, value in row.items() if value not in (None, "")))
+    keys = dict.fromkeys(key for row in shown for key in row)
+    names = [key for key in keys if any(row.get(key) not in (None, "") for row in shown)]
     button = dmc.Button("CSV", id={"type": "csv", "table": table_id}, size="compact-xs", variant="default")
     count = f"{len(rows):,} rows" if len(rows) != 1 else "1 row"
     if len(rows) > MAX_ROWS:

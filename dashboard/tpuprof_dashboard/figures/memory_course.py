@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 import plotly.graph_objects as go
 
 from tpuprof.units import format_bytes
-from tpuprof_dashboard.words import plain, short
+from tpuprof_dashboard.words import byte_unit, plain, short
 
 if TYPE_CHECKING:
     from tpuprof.report.sections import MemoryMoment
 
-_UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 # The capacity is drawn where the peak comes near enough for both to be read on one axis (share of the capacity).
 _CAPACITY_FROM = 0.3
 
@@ -22,7 +21,7 @@ def memory_course(
 ) -> go.Figure:
     """Bytes in use at each moment as an area; the capacity as a line where the peak is near it."""
     peak = max(each.bytes for each in moments)
-    size, unit = next(((size, unit) for size, unit in _UNITS if peak >= size), (1, "bytes"))
+    size, unit = byte_unit(peak)
     figure = go.Figure()
     figure.add_scatter(
         x=[each.order for each in moments],

@@ -12,6 +12,8 @@ _LANES = {
     "host event": ("#E0A96D", ""),
     "annotation": ("#C9A5BF", ""),
     "evidence": ("#D55E00", "/"),
+    "host offload": style_of_part("offload_exposed"),
+    "collective": style_of_part("collective_exposed"),
 }
 # How much of a bar its pattern covers (share); of bars that hold text, less.
 _SOLIDITY, _FAINT_SOLIDITY = 0.25, 0.1

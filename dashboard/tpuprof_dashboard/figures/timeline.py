@@ -89,7 +89,9 @@ def _add(groups: dict[str, _Group], row: DrawnRow, position: int, drawing: Drawi
 def _inside(title: str, share: float) -> str:
     """The name as far as the bar holds it."""
     fits = int(share * _CHARACTERS_ACROSS)
-    return plain(short(title, fits)) if fits >= min(len(title), _LEAST_CHARACTERS) else ""
+    if fits < min(len(title), _LEAST_CHARACTERS):
+        return ""
+    return plain(title if len(title) <= fits else f"{title[: fits - 1]}…")
 
 
 def _hover(row: DrawnRow, at: int, label: int, title: str) -> str:

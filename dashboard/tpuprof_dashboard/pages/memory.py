@@ -11,9 +11,7 @@ from tpuprof_dashboard.components.tables import table
 from tpuprof_dashboard.figures.bars import stacked_bars
 from tpuprof_dashboard.figures.memory_course import memory_course
 from tpuprof_dashboard.pages.page import Page, View
-from tpuprof_dashboard.words import UNAVAILABLE, reason
-
-_GIB = 2**30
+from tpuprof_dashboard.words import UNAVAILABLE, byte_unit, reason
 
 
 def _render(view: View) -> list[Any]:
@@ -58,11 +56,12 @@ def _kinds(view: View) -> Any:
     kinds = view.report.memory.by_kind
     if not kinds:
         return None
+    size, unit = byte_unit(max(kinds.values()))
     names = sorted(kinds, key=lambda name: -kinds[name])
     figure = stacked_bars(
         ["host memory (not HBM)" if name == "host" else name.replace("_", " ") for name in names],
-        [("GiB", [kinds[name] / _GIB for name in names], "#0072B2", "")],
-        "GiB",
+        [(unit, [kinds[name] / size for name in names], "#0072B2", "")],
+        unit,
         view.template,
     )
     return section("At the peak, by kind", chart(figure, "memory-kinds", "Bytes at the peak by kind"))
