@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import dash
 import dash_mantine_components as dmc
-from dash import ALL, MATCH, Input, Output, State, ctx, no_update
+from dash import ALL, MATCH, ClientsideFunction, Input, Output, State, ctx, no_update
 
 from tpuprof.errors import TpuprofError
 from tpuprof_dashboard import shell
@@ -140,6 +140,12 @@ def _register_header(app: dash.Dash, store: Store) -> None:
     def open_menu(opened: bool | None, _search: str | None, navbar: dict[str, Any]) -> Any:
         collapsed = not opened or ctx.triggered_id == "url"
         return {**navbar, "collapsed": {"mobile": collapsed}}
+
+    app.clientside_callback(
+        ClientsideFunction("tpuprofTables", "restore"),
+        Output("restored", "data"),
+        Input({"type": "table", "table": ALL}, "id"),
+    )
 
     @app.callback(
         Output({"type": "table", "table": MATCH}, "exportDataAsCsv"),

@@ -4,8 +4,8 @@
   var restored = new WeakSet();
   var functions = (window.dashAgGridFunctions = window.dashAgGridFunctions || {});
 
-  function key(params) {
-    return "t." + params.context.table;
+  function key(api) {
+    return "t." + api.getGridOption("context").table;
   }
 
   function stateOf(api) {
@@ -33,33 +33,46 @@
     if (!restored.has(params.api) || params.api.isDestroyed()) return null;
     var query = new URLSearchParams(window.location.search);
     var state = stateOf(params.api);
-    if (query.get(key(params)) === state) return null;
-    if (state === null) query.delete(key(params));
-    else query.set(key(params), state);
+    if (query.get(key(params.api)) === state) return null;
+    if (state === null) query.delete(key(params.api));
+    else query.set(key(params.api), state);
     window.history.replaceState({}, "", "?" + query.toString());
     window.dispatchEvent(new CustomEvent("_dashprivate_pushstate"));
     return null;
   };
 
-  functions.tpuRestore = function (params) {
+  function restore(api) {
     var state;
+    if (restored.has(api)) return;
     try {
-      state = JSON.parse(new URLSearchParams(window.location.search).get(key(params)) || "null");
+      state = JSON.parse(new URLSearchParams(window.location.search).get(key(api)) || "null");
     } catch (error) {
       state = null; /* no address of ours */
     }
     state = state && typeof state === "object" ? state : {};
     if (Array.isArray(state.s)) {
-      params.api.applyColumnState({
+      api.applyColumnState({
         state: state.s.map(function (each, place) {
           return { colId: String(each[0]), sort: each[1] === "asc" ? "asc" : "desc", sortIndex: place };
         }),
         defaultState: { sort: null },
       });
     }
-    if (state.f && typeof state.f === "object") params.api.setFilterModel(state.f);
-    if (Number.isInteger(state.p)) params.api.paginationGoToPage(state.p);
-    restored.add(params.api);
-    return null;
+    if (state.f && typeof state.f === "object") api.setFilterModel(state.f);
+    if (Number.isInteger(state.p)) api.paginationGoToPage(state.p);
+    restored.add(api);
+  }
+
+  var clientside = (window.dash_clientside = window.dash_clientside || {});
+  clientside.tpuprofTables = {
+    /* Called with the ids of the page's tables whenever they change. */
+    restore: function (ids) {
+      ids.forEach(function (id) {
+        window.dash_ag_grid.getApiAsync(id).then(restore, function () {
+          /* the page was left before the table stood */
+        });
+      });
+      return window.dash_clientside.no_update;
+    },
   };
 })();

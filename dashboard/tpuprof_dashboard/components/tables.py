@@ -64,7 +64,6 @@ def table(table_id: str, rows: Sequence[Row], *, go_title: str = "show", digits:
             "context": {"table": table_id},
         },
         eventListeners={
-            "firstDataRendered": ["tpuRestore(params)"],
             "sortChanged": ["tpuKeep(params)"],
             "filterChanged": ["tpuKeep(params)"],
             "paginationChanged": ["tpuKeep(params)"],

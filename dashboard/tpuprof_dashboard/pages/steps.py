@@ -16,12 +16,15 @@ from tpuprof_dashboard.components.tables import GO, table
 from tpuprof_dashboard.figures.bars import stacked_bars
 from tpuprof_dashboard.pages.page import Page, View
 from tpuprof_dashboard.state import integer, read_state, search_of
+from tpuprof_dashboard.store import Failure, Loading
 from tpuprof_dashboard.words import capital, part_title
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from dash import Dash
 
-    from tpuprof.report.schema import StepRow
+    from tpuprof.report.schema import StepRow, StepSummary
     from tpuprof.report.sections import Steadiness
     from tpuprof.report.step_pair import StepPair
     from tpuprof_dashboard.store import Store
@@ -34,16 +37,17 @@ def _render(view: View) -> list[Any]:
     if not steps:
         advice = "Mark steps in the training loop: `with tpuprof.step(i):`, and capture again."
         return [empty("No steps", f"{view.report.steps.note or 'no steps were found'}.", advice)]
-    first, second = _chosen(view, steps)
+    first, second = _chosen(view.state, view.report.steps)
     parts = [_compared(view, steps, first, second), section("All steps", _all(view, steps))]
     parts.insert(1, _outliers(view, view.report.steadiness))
     return parts
 
 
-def _chosen(view: View, steps: list[StepRow]) -> tuple[int, int]:
+def _chosen(state: Mapping[str, str], summary: StepSummary) -> tuple[int, int]:
     """Positions of the two steps: those in the URL, else the one nearest the median and the slowest."""
-    usual, slowest = usual_and_slowest(steps, view.report.steps.median_ms)
-    first, second = integer(view.state, "a"), integer(view.state, "b")
+    steps = summary.per_step
+    usual, slowest = usual_and_slowest(steps, summary.median_ms)
+    first, second = integer(state, "a"), integer(state, "b")
     known = range(len(steps))
     return first if first in known else usual, second if second in known else slowest  # type: ignore[return-value]
 
@@ -160,7 +164,7 @@ def _reasons(reasons: dict[str, float]) -> str:
     return ", ".join(f"{part_title(name)} +{format_ms(ms)}" for name, ms in reasons.items())
 
 
-def _register(app: Dash, _store: Store) -> None:
+def _register(app: Dash, store: Store) -> None:
     @app.callback(
         Output("url", "search", allow_duplicate=True),
         Input("step-a", "value"),
@@ -170,14 +174,11 @@ def _register(app: Dash, _store: Store) -> None:
     )
     def choose(first: str | None, second: str | None, search: str | None) -> Any:
         state = read_state(search)
-        if (
-            state.get("page") != "steps"
-            or not first
-            or not second
-            or (first, second) == (state.get("a"), state.get("b"))
-        ):
+        report = store.report(state.get("run") or next(iter(store.names()), ""))
+        if state.get("page") != "steps" or not first or not second or isinstance(report, (Failure, Loading)):
             return no_update
-        return search_of(state, a=first, b=second)
+        shown = tuple(map(str, _chosen(state, report.steps)))
+        return no_update if (first, second) == shown else search_of(state, a=first, b=second)
 
 
 PAGE = Page("steps", "Steps", "How steps differ, and why.", _render, keys=("a", "b"), register=_register)
