@@ -92,8 +92,15 @@ def chart(figure: Any, chart_id: Any, label: str) -> Any:
 
 def code(text: str, code_id: str) -> Any:
     """Code with a button that copies it; the text is shown as it is."""
-    copy = dcc.Clipboard(
-        content=text, title="copy", style={"position": "absolute", "top": 6, "right": 8, "cursor": "pointer"}
+    copy = dmc.CopyButton(
+        "Copy",
+        value=text,
+        copiedChildren="Copied",
+        size="compact-xs",
+        variant="default",
+        pos="absolute",
+        top=6,
+        right=8,
     )
     block = dmc.Code(text, block=True, className="tpu-code")
     return html.Div([block, copy], id=code_id, style={"position": "relative"})

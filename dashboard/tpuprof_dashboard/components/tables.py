@@ -64,6 +64,7 @@ def table(table_id: str, rows: Sequence[Row], *, go_title: str = "show", digits:
             "context": {"table": table_id},
         },
         eventListeners={
+            "cellKeyDown": ["tpuFollow(params)"],
             "sortChanged": ["tpuKeep(params)"],
             "filterChanged": ["tpuKeep(params)"],
             "paginationChanged": ["tpuKeep(params)"],
