@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 from tpuprof.model import attribution as part
-from tpuprof.model.periods import Periods, periods
+from tpuprof.model.periods import longest
 from tpuprof.model.run import HostRun
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import FAILED, Outcome
@@ -25,14 +23,11 @@ _PARTS = {
 
 
 class Places:
-    """The longest stretches of each part of the breakdown, found when first asked for."""
+    """The longest stretches of parts of the breakdown, each found when first asked for."""
 
     def __init__(self, hosts: list[HostRun]) -> None:
-        self._hosts = hosts
-
-    @cached_property
-    def _periods(self) -> list[tuple[HostRun, Periods]]:
-        return [(host, periods(host)) for host in self._hosts if len(host.steps)]
+        self._hosts = [host for host in hosts if len(host.steps)]
+        self._found: dict[str, list[tuple[int, int, HostRun]]] = {}
 
     def of(self, outcome: Outcome, category: str) -> list[Evidence]:
         """The outcome's evidence, and where it points nowhere the longest stretches of what it holds up."""
@@ -43,13 +38,18 @@ class Places:
             or any(each.start_ns is not None for each in outcome.evidence)
         ):
             return outcome.evidence
-        spans = [
-            (end - start, start, host)
-            for host, found in self._periods
-            for start, end in found.longest(name, SHOWN)
-        ]
-        spans.sort(key=lambda each: -each[0])
-        return [*outcome.evidence, *(_evidence(words, *each) for each in spans[:SHOWN])]
+        return [*outcome.evidence, *(_evidence(words, *each) for each in self._longest(name))]
+
+    def _longest(self, name: str) -> list[tuple[int, int, HostRun]]:
+        """(length, start, host) of the longest stretches of a part on all hosts."""
+        if name not in self._found:
+            spans = [
+                (end - start, start, host)
+                for host in self._hosts
+                for start, end in longest(host, name, SHOWN)
+            ]
+            self._found[name] = sorted(spans, key=lambda each: -each[0])[:SHOWN]
+        return self._found[name]
 
 
 def _evidence(words: str, length: int, start: int, host: HostRun) -> Evidence:
