@@ -16,6 +16,8 @@ _PART_TITLES = {
     "device_to_host_sync": "Device-to-host reads",
     "dispatch": "Dispatch",
     "unknown": "Idle, not explained",
+    "user:gc": "Python garbage collection",
+    "user:overhead": "tpuprof's own work",
 }
 # What each part of the breakdown is, for readers who have not seen the docs.
 _PART_MEANINGS = {
@@ -31,6 +33,8 @@ _PART_MEANINGS = {
     "device_to_host_sync": "device idle while a value is read back",
     "dispatch": "device idle while a program is handed over",
     "unknown": "device idle, reason not told",
+    "user:gc": "device idle while Python collects garbage",
+    "user:overhead": "device idle while tpuprof itself works at a step's end",
 }
 _PHASES = {
     "python_and_dispatch": "Python and dispatch",
