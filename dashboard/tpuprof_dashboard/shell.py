@@ -70,7 +70,7 @@ def _header(names: list[str]) -> Any:
     upload = dcc.Upload(
         dmc.Tooltip(
             dmc.Button("Open a trace", variant="default", size="sm"),
-            label=f"Choose a trace file, or drop one here; up to {MAX_UPLOAD_BYTES // 2**20} MiB",
+            label=f"Choose a trace file, or drop one on the page; up to {MAX_UPLOAD_BYTES // 2**20} MiB",
         ),
         id="upload",
         max_size=MAX_UPLOAD_BYTES,

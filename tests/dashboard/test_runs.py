@@ -125,6 +125,22 @@ def test_an_uploaded_trace_opens(tab, folder):
         tab.wait_for_selector("#page:has-text('6 steps')")
 
 
+def test_a_trace_is_dropped_anywhere_on_the_page(tab, folder):
+    drop = """bytes => {
+      const held = new DataTransfer();
+      held.items.add(new File([Uint8Array.from(bytes)], "dropped.xplane.pb"));
+      const at = document.querySelector("#verdict");
+      for (const type of ["dragover", "drop"]) {
+        at.dispatchEvent(new DragEvent(type, { dataTransfer: held, bubbles: true, cancelable: true }));
+      }
+    }"""
+    with served(Store([folder]), tab=tab) as address:
+        open_page(tab, address)
+        tab.evaluate(drop, list(training_trace(6).to_bytes()))
+        tab.wait_for_url("**run=upload**")
+        tab.wait_for_selector("#page:has-text('6 steps')")
+
+
 @pytest.mark.parametrize(
     "data", [b"", b"no trace at all", b"\x0a\xff\xff\xff\xff\x0f broken", b"\x1f\x8b broken"]
 )
