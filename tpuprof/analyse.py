@@ -34,7 +34,8 @@ from tpuprof.report.schema import (
     Verdict,
 )
 from tpuprof.rows.compiles import compile_rows
-from tpuprof.rows.compute import compute_section
+from tpuprof.rows.compute import compute_section, op_group_rows
+from tpuprof.rows.goodput import goodput_section
 from tpuprof.rows.hosts import hosts_section
 from tpuprof.rows.memory import memory_section
 from tpuprof.rows.runtime import cache_section, fallback_rows, graph_cut_rows
@@ -76,6 +77,8 @@ def report_of(run: Run) -> Report:
     ops = op_totals([device for host in run.hosts for device in host.devices])
     op_rows, compute = compute_section(run.hosts, ops)
     collectives = transfer_rows(run.hosts, OpKind.COLLECTIVE)
+    breakdown = {name: Part(ms, ms / load.wall) for name, ms in load.parts.items()} if load.wall else {}
+    compiles = [row for host in run.hosts for row in compile_rows(host, run.notes)]
     report = Report(
         source={
             "files": [str(path) for path in run.files.values()],
@@ -85,9 +88,9 @@ def report_of(run: Run) -> Report:
         environment=_environment(run),
         verdict=Verdict(bound.word, round(bound.share, 6), _sentence(run, bound, load, hidden)),
         steps=_step_summary(run.hosts),
-        breakdown={name: Part(ms, ms / load.wall) for name, ms in load.parts.items()} if load.wall else {},
+        breakdown=breakdown,
         tracing_hidden_ms_per_step=hidden if load.wall else None,
-        compiles=[row for host in run.hosts for row in compile_rows(host, run.notes)],
+        compiles=compiles,
         ops=op_rows,
         host_reads=_host_read_rows(run.hosts),
         collectives=collectives,
@@ -106,6 +109,8 @@ def report_of(run: Run) -> Report:
         fallbacks=fallback_rows(run),
         graph_cuts=graph_cut_rows(run),
         compilation_cache=cache_section(run),
+        goodput=goodput_section(run.hosts, load, compiles),
+        op_groups=op_group_rows(op_rows),
         predicted=run.predicted,
     )
     return replace(report, findings=run_rules(Signals(report, run), all_rules()))
@@ -262,6 +267,6 @@ def _warnings(run: Run) -> list[str]:
             notes.append(
                 f"{host.name}: no device activity in the trace, so every moment counts as device-idle"
             )
-        if host.activity.driver is None:
+        if host.activity.driver is None and not run.predicted:
             notes.append(f"{host.name}: no training thread was recognised, so idle time cannot be named")
     return notes

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import dash
 import dash_mantine_components as dmc
-from dash import MATCH, Input, Output, State, ctx, no_update
+from dash import ALL, MATCH, ClientsideFunction, Input, Output, State, ctx, no_update
 
 from tpuprof.errors import TpuprofError
 from tpuprof_dashboard import shell
-from tpuprof_dashboard.pages.page import Page, View
+from tpuprof_dashboard.pages.page import OPEN, Page, View
 from tpuprof_dashboard.pages.registry import BY_KEY, PAGES
 from tpuprof_dashboard.security import Guard, install
-from tpuprof_dashboard.state import read_state, search_of
+from tpuprof_dashboard.state import names_in, names_text, read_state, search_of
 from tpuprof_dashboard.store import Failure, Loading, Store
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def create_app(store: Store, guard: Guard | None = None) -> dash.Dash:
     _register_route(app, store)
     _register_header(app, store)
     _register_runs(app, store)
+    _register_open_rows(app)
     for page in PAGES:
         if page.register:
             page.register(app, store)
@@ -71,7 +72,7 @@ def _register_route(app: dash.Dash, store: Store) -> None:
         return (
             built,
             shell.menu(PAGES, {**state, "page": page.key}, _counts(report)),
-            status != "loading",
+            not status.startswith("loading"),
             key,
             theme,
             theme,
@@ -87,17 +88,18 @@ def _content(page: Page, state: dict[str, str], store: Store) -> tuple[Any, str,
     report = store.report(name)
     if isinstance(report, (Failure, Loading)):
         return _not_ready(name, report)
+    saved = store.is_saved(name)
     details = store.details(name) if page.needs_details else None
     if isinstance(details, (Failure, Loading)):
         return _not_ready(name, details)
-    view = View(state, name, report, store, details)
+    view = View(state, name, report, store, details, saved)
     head = [] if page is PAGES[0] else shell.page_head(page, predicted=report.predicted)
     return (lambda: [*head, *page.render(view)]), f"ready {id(report)}", report
 
 
 def _not_ready(name: str, what: Failure | Loading) -> tuple[Any, str, None]:
     if isinstance(what, Loading):
-        return shell.loading(name), "loading", None
+        return shell.loading(name, what.done, what.doing, what.seconds), f"loading {what}", None
     return shell.failed(name, what.message), f"failed: {what.message}", None
 
 
@@ -139,6 +141,12 @@ def _register_header(app: dash.Dash, store: Store) -> None:
         collapsed = not opened or ctx.triggered_id == "url"
         return {**navbar, "collapsed": {"mobile": collapsed}}
 
+    app.clientside_callback(
+        ClientsideFunction("tpuprofTables", "restore"),
+        Output("restored", "data"),
+        Input({"type": "table", "table": ALL}, "id"),
+    )
+
     @app.callback(
         Output({"type": "table", "table": MATCH}, "exportDataAsCsv"),
         Input({"type": "csv", "table": MATCH}, "n_clicks"),
@@ -146,6 +154,21 @@ def _register_header(app: dash.Dash, store: Store) -> None:
     )
     def export(clicks: int | None) -> bool:
         return bool(clicks)
+
+
+def _register_open_rows(app: dash.Dash) -> None:
+    @app.callback(
+        Output("url", "search", allow_duplicate=True),
+        Input({"type": "open", "group": ALL}, "value"),
+        State("url", "search"),
+        prevent_initial_call=True,
+    )
+    def keep(groups: list[list[str] | str | None], search: str | None) -> Any:
+        state = read_state(search)
+        opened = [each for group in groups for each in ([group] if isinstance(group, str) else group or [])]
+        if not groups or set(opened) == set(names_in(state, OPEN)):
+            return no_update
+        return search_of(state, **{OPEN: names_text(opened)})
 
 
 def _register_runs(app: dash.Dash, store: Store) -> None:

@@ -11,6 +11,7 @@ from tpuprof.errors import Code, TpuprofError
 from tpuprof_dashboard.app import create_app
 from tpuprof_dashboard.security import TOKEN_PARAMETER, Guard
 from tpuprof_dashboard.store import Store
+from tpuprof_dashboard.viewers import Viewers
 
 # While a trace is read in the background, a request waits for Python this long at most each time it needs it again
 # (seconds); with Python's own 5 ms, the dozens of times of one request add up.
@@ -22,7 +23,8 @@ def serve(paths: Sequence[Path], host: str, port: int, *, open_browser: bool) ->
     from werkzeug.serving import make_server
 
     sys.setswitchinterval(SWITCH_INTERVAL)
-    guard, store = Guard.for_host(host), Store(paths)
+    guard = Guard.for_host(host)
+    store = Store(paths, Viewers() if guard.token is None else None)
     # Requests are not logged: one of them carries the token.
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     try:

@@ -25,6 +25,7 @@ def shell(names: list[str], *, watching: bool) -> Any:
             html.A("Skip to the page", href="#page", className="tpu-skip"),
             dcc.Location(id="url", refresh=False),
             dcc.Store(id="shown"),
+            dcc.Store(id="restored"),
             dcc.Download(id="download"),
             dcc.Interval(id="poll", interval=POLL_MS, disabled=True),
             dcc.Interval(id="watch", interval=WATCH_MS, disabled=not watching),
@@ -69,7 +70,7 @@ def _header(names: list[str]) -> Any:
     upload = dcc.Upload(
         dmc.Tooltip(
             dmc.Button("Open a trace", variant="default", size="sm"),
-            label=f"Choose a trace file, or drop one here; up to {MAX_UPLOAD_BYTES // 2**20} MiB",
+            label=f"Choose a trace file, or drop one on the page; up to {MAX_UPLOAD_BYTES // 2**20} MiB",
         ),
         id="upload",
         max_size=MAX_UPLOAD_BYTES,
@@ -117,10 +118,14 @@ def page_head(page: Page, *, predicted: bool) -> list[Any]:
     return [*head, predicted_note()] if predicted else head
 
 
-def loading(name: str) -> list[Any]:
-    """What stands there while a run is read."""
+def loading(name: str, done: float, doing: str, seconds: int) -> list[Any]:
+    """What stands there while a run is read: how far it is (share), what is being done, and for how long."""
     lines = [dmc.Skeleton(height=height, mt="md", radius="sm") for height in (34, 90, 260, 120)]
-    return [html.Div(f"Reading {name} …", id="loading", role="status", className="tpu-wrap"), *lines]
+    text = f"Reading {name}: {doing or 'waiting for others'} … {seconds} s"
+    bar = dmc.Progress(
+        value=round(100 * done), striped=True, animated=True, mt="xs", **{"aria-label": "Read"}
+    )
+    return [html.Div([html.Div(text, className="tpu-wrap"), bar], id="loading", role="status"), *lines]
 
 
 def failed(name: str, message: str) -> list[Any]:

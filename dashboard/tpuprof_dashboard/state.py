@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from urllib.parse import parse_qsl, urlencode
+from collections.abc import Iterable, Mapping
+from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 # What stays when the page changes; all else belongs to one page.
 _SHARED = ("run", "theme")
 # A query longer than this is no link of ours (characters).
 _LONGEST = 8_192
+
+# Stands between several names in one parameter.
+_BETWEEN = "|"
 
 State = dict[str, str]
 
@@ -28,6 +31,16 @@ def page_search(state: Mapping[str, str], page: str, **changes: str | None) -> s
     """The query of another page of the same run and theme."""
     kept = {key: state[key] for key in _SHARED if key in state}
     return search_of({"page": page, **kept}, **changes)
+
+
+def names_in(state: Mapping[str, str], key: str) -> list[str]:
+    """A parameter that holds several names: each is escaped, so that any may hold what stands between them."""
+    return [unquote(each) for each in state.get(key, "").split(_BETWEEN) if each]
+
+
+def names_text(names: Iterable[str]) -> str | None:
+    """Several names as one parameter, None of none."""
+    return _BETWEEN.join(quote(each, safe="/") for each in names) or None
 
 
 def integer(state: Mapping[str, str], key: str) -> int | None:

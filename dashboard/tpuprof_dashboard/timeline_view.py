@@ -21,11 +21,11 @@ _LEAST_WINDOW_PS = 10_000
 
 @dataclass(frozen=True)
 class Window:
-    """A stretch of time in ps, and a marked span inside it, where there is one."""
+    """A stretch of time in ps, and the spans marked in it."""
 
     start: int
     end: int
-    mark: tuple[int, int] | None = None
+    marks: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -114,9 +114,9 @@ def open_page(tab, address, query=""):
     tab.wait_for_load_state("networkidle")
 
 
-def screenshot(tab, name):
-    """Keep a screenshot in the folder of artifacts."""
+def screenshot(tab, name, *, whole=True):
+    """Keep a screenshot of the whole page, or of what the window shows, in the folder of artifacts."""
     folder = Path(__file__).parents[2] / "artifacts" / "dashboard"
     folder.mkdir(parents=True, exist_ok=True)
     tab.wait_for_timeout(400)  # charts and tables fade in; only the picture waits for it
-    tab.screenshot(path=folder / f"{name}.png", full_page=True)
+    tab.screenshot(path=folder / f"{name}.png", full_page=whole)

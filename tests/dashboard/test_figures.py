@@ -10,14 +10,17 @@ from tpuprof.analyse import analyse_run
 
 pytest.importorskip("dash")
 from tpuprof_dashboard.figures.iterations import iterations
+from tpuprof_dashboard.figures.memory_course import memory_course
 from tpuprof_dashboard.figures.roofline import roofline
 from tpuprof_dashboard.figures.step_stack import step_stack
 from tpuprof_dashboard.figures.timeline import timeline
+from tpuprof_dashboard.report_lanes import report_extent, report_lanes
 from tpuprof_dashboard.store import Loading, Store
 from tpuprof_dashboard.timeline_view import MAX_BARS, Window, around, chosen_lanes, clamp, draw
 from tpuprof_dashboard.words import run_labels
 
 from tpuprof.report.schema import OpRow
+from tpuprof.report.sections import MemoryMoment
 
 
 def report_of(trace, tmp_path):
@@ -112,7 +115,7 @@ def test_a_span_is_shown_with_room_around_it():
 
 def op_row(name, flops, size, rate, limit):
     row = OpRow(name, "fusion", "compute", "m", 1, 1.0, 1.0, flops, size, "", "")
-    return replace(row, flops_per_s=rate, limit=limit)
+    return replace(row, flops_per_s=rate, limit=limit, flops_per_byte=flops / size if size else None)
 
 
 def test_the_roofline_shows_what_the_model_says_limits_an_op():
@@ -131,6 +134,31 @@ def test_the_roofline_shows_what_the_model_says_limits_an_op():
 def test_iterations_that_stand_out_are_marked():
     figure = iterations([1.0, 1.1, 5.0], [2, 7])
     assert [list(each.x) for each in figure.data] == [[0, 1, 2], [2]]
+
+
+def test_memory_over_the_program_is_drawn_in_a_unit_that_fits():
+    moments = [MemoryMoment(0, "a", 2**20), MemoryMoment(1, HOSTILE[0], 3 * 2**20)]
+    figure = memory_course(moments, 4 * 2**20)
+    assert list(figure.data[0].y) == [1.0, 3.0]
+    assert figure.layout.yaxis.title.text == "MiB"
+    assert figure.layout.shapes[0].y0 == 4.0
+    assert "<img" not in figure.data[0].hovertext[1]
+    assert not memory_course(moments, 2**30).layout.shapes
+
+
+def test_a_report_alone_draws_its_steps_compiles_and_evidence():
+    from tests.report.reports import finding, report
+
+    found = report((10.0, 25.0), compiles=[(1, 14.0)], findings=[finding()])
+    lanes = report_lanes(found)["host-a"]
+    assert [(each.title, each.events) for each in lanes] == [
+        ("Steps", 2),
+        ("Bound by", 2),
+        ("Compiles", 1),
+        ("Evidence", 1),
+    ]
+    # The evidence lasts from 1.5 ms to 414 ms, the steps to 35 ms.
+    assert report_extent(lanes) == (0, 414_000_000_000)
 
 
 def test_runs_are_called_by_what_tells_them_apart():

@@ -3,6 +3,7 @@
 import json
 import zipfile
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -15,6 +16,7 @@ from tests.dashboard.conftest import (
     served,
     training_trace,
 )
+from tests.model.test_hosts import host
 
 pytest.importorskip("dash")
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
@@ -46,6 +48,8 @@ def runs(tmp_path_factory):
         "offload": SAMPLES / "predicted_decoder_offload",
         "hostile": hostile_trace().write(folder / "hostile" / "x.xplane.pb"),
         "empty": empty_trace().write(folder / "empty" / "x.xplane.pb"),
+        "scan": SAMPLES / "decoder_scan",
+        "hosts": two_hosts(folder / "hosts"),
         "training": training_trace().write(folder / "training" / "x.xplane.pb"),
     }
 
@@ -56,6 +60,13 @@ def address(runs):
 
     with served(Store(list(runs.values()))) as url:
         yield url
+
+
+def two_hosts(folder):
+    """The second of two hosts comes late to every all-reduce."""
+    for name, late in (("host0", (0, 60)), ("host1", (60, 60))):
+        host(late).write(folder / "plugins" / "profile" / "one" / f"{name}.xplane.pb")
+    return folder
 
 
 def test_every_page_has_a_claim_to_check():
@@ -71,6 +82,59 @@ def test_a_page_shows_its_main_claim(tab, address, page, theme):
     assert CLAIMS[page] in tab.inner_text("#page")
     assert tab.locator("html").get_attribute("data-mantine-color-scheme") == theme
     screenshot(tab, f"{page}-{theme}")
+
+
+# The run that has most to show on a page, and what it then says.
+RICHEST = {
+    "tracing": ("scan", "Scan bodies traced"),
+    "transfers": ("fsdp", "Collectives by layer"),
+    "memory": ("fsdp", "Over the program"),
+    "scan": ("scan", "Iterations of while"),
+    "hosts": ("hosts", "host1 is late"),
+    "ops": ("offload", "Most wasted time first"),
+}
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("page", RICHEST)
+def test_a_page_with_much_to_show(tab, address, runs, page, theme):
+    run, claim = RICHEST[page]
+    open_page(tab, address, f"?page={page}&run={runs[run]}&theme={theme}")
+    assert claim in tab.inner_text("#page")
+    screenshot(tab, f"{page}-rich-{theme}")
+
+
+@pytest.mark.parametrize("sample", sorted(each.parent.name for each in SAMPLES.glob("*/EXPECTED.toml")))
+def test_the_first_screen_says_what_is_slow_and_what_to_try(tab, sample):
+    from tpuprof_dashboard.store import Store
+
+    from tpuprof.analyse import analyse_run
+
+    report = analyse_run(SAMPLES / sample)
+    with served(Store([SAMPLES / sample]), tab=tab) as url:
+        tab.set_viewport_size({"width": 1280, "height": 900})
+        open_page(tab, url)
+        screenshot(tab, f"first-{sample}", whole=False)
+        assert tab.inner_text("#verdict") == report.verdict.sentence
+        failed = [each for each in report.findings if each.status == "failed"]
+        assert failed
+        assert tab.inner_text("#try-first").startswith("Try first: ")
+        # Without scrolling: what is slow, what to try, and what else was found.
+        for seen in ("#verdict", "#try-first", "h3:has-text('What to try')"):
+            box = tab.locator(seen).bounding_box()
+            assert box["y"] + box["height"] <= 900, seen
+
+
+@pytest.mark.shared_traces
+def test_the_first_screen_of_the_real_v6e_trace(tab, shared_traces):
+    from tpuprof_dashboard.store import Store
+
+    with served(Store([shared_traces / "tpu_v6e_host_offload"]), tab=tab) as url:
+        open_page(tab, url)
+        assert "Offload-bound: the device waits for 97 %" in tab.inner_text("#verdict")
+        assert "Offload less" in tab.inner_text("#try-first")
+        assert "peak 20.0 GiB of 31.2 GiB" in tab.inner_text("#page")
+        screenshot(tab, "first-v6e", whole=False)
 
 
 @pytest.mark.parametrize("run", ["empty", "hostile"])
@@ -112,6 +176,56 @@ def test_a_table_exports_csv(tab, address):
     lines = Path(download.value.path()).read_text().splitlines()
     assert len(lines) == 7
     assert "wall ms" in lines[0]
+
+
+def test_a_plain_table_exports_csv(tab, address):
+    open_page(tab, address, f"?page=compiles&run={RECOMPILE}")
+    with tab.expect_download() as download:
+        tab.locator("[data-csv=compilation-cache]").click()
+    lines = Path(download.value.path()).read_text().splitlines()
+    assert lines[0] == "state,off: every start compiles anew"
+
+
+@pytest.mark.parametrize("page", CLAIMS)
+def test_every_table_has_its_csv(tab, address, page):
+    open_page(tab, address, f"?page={page}&run={FSDP}&with={RECOMPILE}")
+    if page == "compare":
+        tab.wait_for_selector("#comparison")
+    plain = tab.locator("#page table:not([class*=ag-])").count()
+    grids = tab.locator("#page .ag-root-wrapper").count()
+    # Grids out of sight are drawn when they are scrolled to; their buttons are there.
+    assert tab.locator("#page [data-csv]").count() == plain
+    assert tab.locator("#page button:has-text('CSV')").count() >= plain + grids
+
+
+def test_order_and_filters_of_a_table_are_kept_in_the_address(tab, address):
+    open_page(tab, address, f"?page=steps&run={RECOMPILE}")
+    grid = tab.locator("#page .ag-root-wrapper").last
+    grid.get_by_text("wall ms", exact=True).click()
+    grid.get_by_text("wall ms", exact=True).click()
+    tab.wait_for_url("**t.steps=**desc**")
+    open_page(tab, tab.url)
+    grid = tab.locator("#page .ag-root-wrapper").last
+    grid.scroll_into_view_if_needed()
+    grid.locator("[col-id='wall ms'][aria-sort=descending]").wait_for()
+    assert grid.locator("[row-index='0'] [col-id=step]").inner_text() == "7"
+    filtered = quote('{"f":{"step":{"filterType":"number","type":"equals","filter":5}}}')
+    open_page(tab, address, f"?page=steps&run={RECOMPILE}&t.steps={filtered}")
+    grid = tab.locator("#page .ag-root-wrapper").last
+    grid.scroll_into_view_if_needed()
+    grid.locator("[row-index='0'] [col-id=step]:has-text('5')").wait_for()
+    assert grid.locator(".ag-center-cols-container .ag-row").count() == 1
+
+
+def test_a_damaged_table_state_is_left_alone(tab, address):
+    open_page(tab, address, f"?page=steps&run={RECOMPILE}&t.steps=%7Bnot-json&t.outliers=[1]")
+    assert tab.locator("#page .ag-root-wrapper").count() >= 1
+
+
+def test_ops_are_shown_by_wasted_time(tab, address, runs):
+    open_page(tab, address, f"?page=ops&run={runs['offload']}")
+    tab.get_by_role("link", name="Most wasted time first").click()
+    tab.locator("[col-id='wasted ms'][aria-sort=descending]").wait_for()
 
 
 def test_the_menu_and_the_run_lead_elsewhere_and_back(tab, address):
@@ -156,6 +270,36 @@ def test_a_step_opens_in_the_timeline(tab, address):
     assert "start=" in tab.url
 
 
+def test_the_ticket_is_made_only_when_asked(tab, address):
+    """A button that appears with a page starts nothing."""
+    open_page(tab, address, f"?page=steps&run={RECOMPILE}")
+    asked = []
+    tab.on("request", lambda request: asked.append(request.post_data or ""))
+    tab.get_by_role("link", name="Overview").click()
+    tab.wait_for_selector("#ticket")
+    tab.wait_for_load_state("networkidle")
+    assert not [each for each in asked if "ticket-download" in each]
+
+
+def test_a_tables_link_is_followed_with_the_keyboard(tab, address):
+    open_page(tab, address, f"?page=steps&run={RECOMPILE}")
+    cell = tab.locator("#page .ag-root-wrapper").last.locator("[row-index='2'] [col-id=step]")
+    cell.scroll_into_view_if_needed()
+    cell.click()
+    tab.keyboard.press("Control+ArrowRight")
+    tab.keyboard.press("Enter")
+    tab.wait_for_url("**page=timeline**")
+    assert "start=" in tab.url
+
+
+def test_code_is_copied_with_the_keyboard(tab, address):
+    tab.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    open_page(tab, address, f"?page=findings&run={RECOMPILE}&open=recompiles-shape")
+    tab.get_by_role("button", name="Copy").last.press("Enter")
+    tab.get_by_role("button", name="Copied").wait_for()
+    assert "pad" in tab.evaluate("navigator.clipboard.readText()")
+
+
 def test_two_steps_in_the_address_are_compared(tab, address):
     open_page(tab, address, f"?page=steps&run={RECOMPILE}&a=3&b=0")
     assert "Step 7 took" in tab.inner_text("#step-difference")
@@ -190,6 +334,23 @@ def test_several_runs_are_compared_with_the_first(tab, address, runs):
     tab.locator("#comparison a").nth(1).click()
     tab.wait_for_url("**show=1**")
     tab.wait_for_selector("h3:has-text('decoder_fsdpv2 against the base')")
+
+
+def test_a_run_whose_name_holds_a_bar_is_compared(tab, tmp_path):
+    from tpuprof_dashboard.store import Store
+
+    paths = [
+        training_trace().write(tmp_path / name / "x.xplane.pb") for name in ("one", "two|half 100%", "three")
+    ]
+    with served(Store(paths), tab=tab) as url:
+        open_page(tab, url, f"?page=compare&run={quote(str(paths[0]))}")
+        tab.get_by_role("textbox", name="Compare with").click()
+        tab.get_by_role("option", name="two|half").click()
+        tab.wait_for_selector("#comparison")
+        assert "with=" in tab.url
+        open_page(tab, tab.url)
+        tab.wait_for_selector("#comparison")
+        assert tab.locator(".mantine-MultiSelect-pill").all_inner_texts() == ["two|half 100%/x.xplane.pb"]
 
 
 def test_a_predicted_run_says_so_wherever_it_opens(tab, address, runs):

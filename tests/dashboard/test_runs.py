@@ -125,6 +125,22 @@ def test_an_uploaded_trace_opens(tab, folder):
         tab.wait_for_selector("#page:has-text('6 steps')")
 
 
+def test_a_trace_is_dropped_anywhere_on_the_page(tab, folder):
+    drop = """bytes => {
+      const held = new DataTransfer();
+      held.items.add(new File([Uint8Array.from(bytes)], "dropped.xplane.pb"));
+      const at = document.querySelector("#verdict");
+      for (const type of ["dragover", "drop"]) {
+        at.dispatchEvent(new DragEvent(type, { dataTransfer: held, bubbles: true, cancelable: true }));
+      }
+    }"""
+    with served(Store([folder]), tab=tab) as address:
+        open_page(tab, address)
+        tab.evaluate(drop, list(training_trace(6).to_bytes()))
+        tab.wait_for_url("**run=upload**")
+        tab.wait_for_selector("#page:has-text('6 steps')")
+
+
 @pytest.mark.parametrize(
     "data", [b"", b"no trace at all", b"\x0a\xff\xff\xff\xff\x0f broken", b"\x1f\x8b broken"]
 )
@@ -163,8 +179,29 @@ def test_a_saved_report_is_shown_and_says_what_it_lacks(folder, tmp_path):
     store = Store([path])
     name = store.names()[0]
     assert ready(store, name).steps.count == 4
-    assert isinstance(ready(store, name, "details"), Failure)
+    details = ready(store, name, "details")
+    assert details.run is None
+    assert [each.title for each in details.hosts["x"].lanes][:2] == ["Steps", "Bound by"]
     assert "saved report" in store.bundle(name, tmp_path / "ticket.zip").message
+    store.close()
+
+
+def test_a_load_tells_how_far_it_is(folder, monkeypatch):
+    import threading
+
+    import tpuprof.decode.load as decode
+
+    original, go = decode.load, threading.Event()
+    monkeypatch.setattr(decode, "load", lambda path: (go.wait(60), original(path))[1])
+    store = Store([folder])
+    name = store.names()[0]
+    until = time.monotonic() + 60
+    while not (found := store.report(name)).doing:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    assert found.doing.startswith("host 1 of 1, ")
+    go.set()
+    assert isinstance(ready(store, name), Report)
     store.close()
 
 

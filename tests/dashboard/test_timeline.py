@@ -100,6 +100,39 @@ def test_the_window_downloads_for_perfetto(tab, address):
     assert len([name for name in names if name.startswith("e")]) == 2
 
 
+PERFETTO = """<script>
+addEventListener("message", (event) => {
+  if (event.data === "PING") event.source.postMessage("PONG", event.origin);
+  else document.title = new TextDecoder().decode(event.data.perfetto.buffer);
+});
+</script>"""
+
+
+def test_the_window_opens_in_perfetto(tab, address):
+    """The Perfetto UI is played by a page that answers as it does: this machine reaches no other site."""
+    tab.context.route(
+        "https://ui.perfetto.dev/**", lambda route: route.fulfill(body=PERFETTO, content_type="text/html")
+    )
+    open_page(tab, address, "?page=timeline&start=100000000&end=100100000")
+    with tab.context.expect_page() as opened:
+        tab.get_by_role("button", name="Open in Perfetto").press("Enter")
+    opened.value.wait_for_function("document.title.includes('traceEvents')")
+    names = [each["name"] for each in json.loads(opened.value.title())["traceEvents"] if each["ph"] == "X"]
+    opened.value.close()
+    tab.context.unroute("https://ui.perfetto.dev/**")
+    assert "train" in names
+
+
+def test_sorting_the_events_draws_nothing_anew(tab, address):
+    open_page(tab, address, "?page=timeline")
+    tab.evaluate("document.querySelector('#timeline .js-plotly-plot').same = true")
+    tab.locator("#timeline-events").get_by_text("name", exact=True).click()
+    tab.wait_for_url("**t.timeline-events=**")
+    tab.wait_for_load_state("networkidle")
+    assert tab.evaluate("document.querySelector('#timeline .js-plotly-plot').same")
+    assert tab.locator("#timeline-events [col-id=name][aria-sort=ascending]").count() == 1
+
+
 def test_several_hosts_are_chosen_by_name(tab, tmp_path):
     from tpuprof_dashboard.store import Store
 

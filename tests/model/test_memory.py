@@ -3,7 +3,7 @@
 import pytest
 
 from tpuprof.decode import hlo_pb2
-from tpuprof.model.memory import NO_ASSIGNMENT, NO_PROGRAMS, device_memory
+from tpuprof.model.memory import MOMENTS, NO_ASSIGNMENT, NO_PROGRAMS, device_memory
 
 ALLOC, FREE, SHARE = 0, 1, 2
 
@@ -66,6 +66,26 @@ def test_buffers_that_share_a_place_count_once_until_the_last_is_freed():
     memory = device_memory({"f(1)": program(shared)}, "")
     assert [b.name for b in memory.buffers if b.kind == "temporary"] == ["op.1"]
     assert memory.capacity is None
+
+
+def test_the_course_is_what_is_in_use_as_the_program_goes_on():
+    memory = device_memory({"f(1)": program(BOTH)}, "")
+    steady = 10 + 20
+    assert [(each.order, each.op, each.bytes - steady) for each in memory.course] == [
+        (0, "op.1", 100),
+        (1, "op.2", 150),
+        (2, "op.1", 50),
+        (3, "op.2", 0),
+    ]
+
+
+def test_a_long_course_keeps_the_highest_moment_of_each_stretch():
+    events = [event for _ in range(1000) for event in ((ALLOC, 2), (FREE, 2))]
+    events[1000:1000] = [(ALLOC, 1), (FREE, 1)]
+    course = device_memory({"f(1)": program(events)}, "").course
+    assert len(course) <= MOMENTS
+    assert max(course, key=lambda each: each.bytes).op == "op.1"
+    assert min(each.bytes for each in course) == 10 + 20 + 50
 
 
 def test_holes_are_what_no_live_buffer_fills():

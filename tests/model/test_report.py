@@ -159,3 +159,27 @@ def test_a_damaged_run_json_is_said(tmp_path, text):
 def test_a_missing_process_is_said(tmp_path):
     report = run_folder(tmp_path, {"schema": "tpuprof.run/1", "process_count": 4})
     assert "4 processes, and 1" in report.warnings[0]
+
+
+def test_the_run_in_a_few_figures(analyse):
+    report = analyse(one_host(compiles=[(2100, 300, "abc123")]))
+    # Of each 1 ms step the device is in a program for 0.3 ms.
+    assert report.goodput.device_busy_share == pytest.approx(0.3)
+    assert report.goodput.mean_step_ms == pytest.approx(1.0)
+    assert report.goodput.compile_ms == pytest.approx(0.3)
+
+
+def test_a_trace_without_devices_has_no_duty_cycle(analyse):
+    trace = TraceBuilder()
+    python = trace.host().line("python")
+    for number in range(4):
+        python.event("train_step", number * 1000, 1000, _r=1, step_num=number)
+    assert analyse(trace).goodput.device_busy_share is None
+
+
+def test_ops_are_summed_by_what_they_share(analyse):
+    report = analyse(one_host())
+    assert {row.name for row in report.op_groups if row.by == "program"} == {row.module for row in report.ops}
+    for by in ("category", "program", "annotation"):
+        assert sum(row.self_ms for row in report.op_groups if row.by == by) == pytest.approx(1.2)
+        assert sum(row.occurrences for row in report.op_groups if row.by == by) == 4

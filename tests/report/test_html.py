@@ -70,7 +70,7 @@ def test_findings_show_and_their_section_is_skipped_without_any():
     ):
         assert text in page
     assert page.index("Input shapes change") < page.index("A value is read back each step")
-    assert "1 unavailable" in page
+    assert "1 could not be checked" in page
     assert "no memory profile" in page
     assert ">Findings<" not in render_html(reports.report())
     assert "No rule found a fault" in render_html(reports.report(findings=[reports.finding(status="passed")]))

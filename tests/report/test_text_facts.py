@@ -26,7 +26,7 @@ def facts():
 
 def test_tracing_and_scans(facts):
     (line,) = facts("decoder_scan")["Tracing"]
-    assert "Python and dispatcher" in line
+    assert "Python and dispatch " in line
     assert "scans are traced anew once a step" in line
 
 
@@ -43,7 +43,7 @@ def test_repeated_layers(facts):
 
 def test_input(facts):
     (line,) = facts("input_starved")["Input"]
-    assert line.startswith("nothing prefetches: a batch takes 101 ms")
+    assert line.startswith("no prefetch: training makes its own batches; a batch takes 101 ms")
 
 
 def test_what_a_trace_cannot_tell_says_so(facts):

@@ -145,7 +145,7 @@ def test_tracing_names_its_phases(finding):
     found = finding("tracing-bound", tracing())
     assert found.status == "failed"
     texts = [each.text for each in found.evidence]
-    assert "tracing in python_and_dispatch that leaves the device idle" in texts
+    assert "tracing in Python and dispatch that leaves the device idle" in texts
     assert "tracing in forward that leaves the device idle" in texts
 
 
@@ -264,3 +264,31 @@ def test_the_persistent_cache(finding, path, counters, off, ineffective):
 def test_without_counters_nothing_is_said_of_the_cache(finding):
     assert finding("persistent-cache-off", idle()).status == "unavailable"
     assert finding("persistent-cache-ineffective", idle()).status == "unavailable"
+
+
+def test_a_finding_points_at_the_longest_stretches_of_what_it_holds_up(finding):
+    found = finding("exposed-collectives", waited(110, 150))
+    placed = [each for each in found.evidence if each.start_ns is not None]
+    assert [(each.step, each.value) for each in placed] == [
+        (1, pytest.approx(0.15)),
+        (0, pytest.approx(0.11)),
+        (2, pytest.approx(0.11)),
+    ]
+    assert placed[0].start_ns == (BEGINS[1] + 300) * 1000
+    assert all(each.duration_ms == each.value for each in placed)
+
+
+def test_a_finding_says_what_mean_step_its_fix_would_leave(finding):
+    savings = finding("exposed-collectives", waited(110, 110)).savings
+    assert savings.step_low_ms == pytest.approx(1.0 - savings.high)
+    assert savings.step_high_ms == pytest.approx(1.0 - savings.low)
+    assert savings.step_low_ms < savings.step_high_ms < 1.0
+
+
+def waited(usual, second):
+    """A trace whose device waits so long for a gather in each step, and in the second."""
+    trace = busy()
+    work(trace, GATHER, BEGINS, 1)
+    work(trace, GATHER_DONE, [begin + 300 for begin in BEGINS if begin != BEGINS[1]], usual)
+    work(trace, GATHER_DONE, [BEGINS[1] + 300], second)
+    return trace

@@ -10,7 +10,10 @@ import typer
 
 def dashboard(
     paths: Annotated[
-        list[Path], typer.Argument(help="Trace files, run folders or logdirs.", show_default=False)
+        list[Path],
+        typer.Argument(
+            help="Trace files, run folders, logdirs, saved reports or ticket bundles.", show_default=False
+        ),
     ],
     host: Annotated[
         str, typer.Option(help="Address to serve on. Any but a loopback one requires a token, printed once.")

@@ -94,13 +94,15 @@ def op_cost(op: OpTotal, peak_flops: float | None, peak_bytes: float | None) -> 
     seconds = op.self_ps / 1e12
     flops, moved = op.flops * op.occurrences, op.bytes * op.occurrences
     limit, roofline = "", None
-    # What waits for a link, or for a copy under way, is not limited by HBM or the matrix units.
-    if op.kind == _COMPUTE and not _ASYNC.search(op.name):
+    # The halves of an asynchronous op hand a transfer over and wait for it: their bytes move in between.
+    half = _ASYNC.search(op.name) is not None
+    # What waits for a link is not limited by HBM or the matrix units.
+    if op.kind == _COMPUTE and not half:
         limit, roofline = _roofline(flops, moved, seconds, peak_flops, peak_bytes)
     arrays = [_array(text) for text in _ARRAY.findall(op.long_name)]
     return OpCost(
-        flops_per_s=flops / seconds if flops and seconds else None,
-        bytes_per_s=moved / seconds if moved and seconds else None,
+        flops_per_s=flops / seconds if flops and seconds and not half else None,
+        bytes_per_s=moved / seconds if moved and seconds and not half else None,
         limit=limit,
         roofline=roofline,
         padding=_padding(arrays),

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tpuprof.model.attribution import UNKNOWN, layers
 from tpuprof.model.device import DeviceActivity, OpEvents, OpNames
-from tpuprof.model.intervals import Int64, contains, open_before
+from tpuprof.model.intervals import Int64, open_before
 from tpuprof.model.level_of_detail import Pyramid, bars_of, pyramid
 from tpuprof.model.op_kind import OpKind
+from tpuprof.model.periods import periods
 from tpuprof.model.run import HostRun
 from tpuprof.model.timeline import Host, Track
 
@@ -23,11 +23,13 @@ from tpuprof.model.timeline import Host, Track
 MAX_DEPTH = 6
 STEPS, PERIODS, ANNOTATIONS, HOST, DEVICE = "steps", "periods", "annotations", "host", "device"
 HOST_GROUP, ANNOTATION_GROUP, STEP_GROUP, PROGRAM_GROUP = "host event", "annotation", "step", "program"
+# An op's own bar does not tell whether anything hides it: that is what the parts of the breakdown are for.
+OFFLOAD_GROUP, COLLECTIVE_GROUP = "host offload", "collective"
 _KIND_GROUPS = {
     OpKind.COMPUTE: "compute",
     OpKind.INFEED_OUTFEED: "infeed_outfeed",
-    OpKind.OFFLOAD: "offload_exposed",
-    OpKind.COLLECTIVE: "collective_exposed",
+    OpKind.OFFLOAD: OFFLOAD_GROUP,
+    OpKind.COLLECTIVE: COLLECTIVE_GROUP,
     OpKind.CONTAINER: "loop or call",
 }
 
@@ -109,7 +111,7 @@ def _device_lanes(number: int, device: DeviceActivity) -> list[LaneInfo]:
                 f"{_short(device.name)} programs",
                 DEVICE,
                 len(modules.start),
-                lambda: _lane(
+                lambda: build_lane(
                     modules.names, [PROGRAM_GROUP], [""], modules.start, modules.end, modules.module
                 ),
             )
@@ -137,27 +139,12 @@ def _short(name: str) -> str:
 
 def _steps(run: HostRun) -> Lane:
     names = [f"step {number}" for number in run.steps.number]
-    return _lane(names, [STEP_GROUP], [""], run.steps.start, run.steps.end, np.arange(len(run.steps)))
+    return build_lane(names, [STEP_GROUP], [""], run.steps.start, run.steps.end, np.arange(len(run.steps)))
 
 
 def _periods(run: HostRun) -> Lane:
-    """What held each moment inside steps; with several devices, as the first of them saw it."""
-    parts = layers(run.devices[0] if run.devices else None, run.activity)
-    names = [*dict.fromkeys([*(name for name, _ in parts), UNKNOWN])]
-    edges = [edge for _, spans in parts for edge in (spans.start, spans.end)]
-    points = np.unique(np.concatenate([*edges, run.steps.start, run.steps.end]))
-    begin, until = points[:-1], points[1:]
-    label = np.full(len(begin), names.index(UNKNOWN), np.int64)
-    for name, spans in reversed(parts):
-        label[contains(spans, begin)] = names.index(name)
-    row = np.searchsorted(run.steps.start, begin, "right") - 1
-    inside = (row >= 0) & (begin < run.steps.end[np.maximum(row, 0)]) if len(run.steps) else row > len(row)
-    begin, until, label = begin[inside], until[inside], label[inside]
-    opens = np.ones(len(begin), np.bool_)
-    opens[1:] = (label[1:] != label[:-1]) | (begin[1:] != until[:-1])
-    first = np.flatnonzero(opens)
-    last = np.append(first[1:], len(begin)) - 1 if len(first) else first
-    return _lane(names, names, [""], begin[first], until[last], label[first])
+    found = periods(run)
+    return build_lane(found.names, found.names, [""], found.start, found.end, found.label)
 
 
 def _annotations(run: HostRun, mark: str) -> Lane:
@@ -166,13 +153,13 @@ def _annotations(run: HostRun, mark: str) -> Lane:
     names = list(dict.fromkeys(table.name))
     code = {name: row for row, name in enumerate(names)}
     label = np.array([code[name] for name in table.name], np.int64)
-    return _lane(names, [ANNOTATION_GROUP], [""], table.start[chosen], table.end[chosen], label[chosen])
+    return build_lane(names, [ANNOTATION_GROUP], [""], table.start[chosen], table.end[chosen], label[chosen])
 
 
 def _thread(track: Track) -> Lane:
     names = [*track.plane.events.names, "(unnamed)"]
     label = np.where(track.name < 0, len(names) - 1, track.name)
-    return _lane(names, [HOST_GROUP], [""], track.start, track.end, label)
+    return build_lane(names, [HOST_GROUP], [""], track.start, track.end, label)
 
 
 def _ops(names: OpNames, events: OpEvents) -> Lane:
@@ -181,10 +168,10 @@ def _ops(names: OpNames, events: OpEvents) -> Lane:
         " · ".join(filter(None, [category, module, source]))
         for category, module, source in zip(names.category, names.module, names.source, strict=True)
     ]
-    return _lane(names.name, groups, details, events.start, events.end, events.op)
+    return build_lane(names.name, groups, details, events.start, events.end, events.op)
 
 
-def _lane(
+def build_lane(
     names: list[str], groups: list[str], details: list[str], start: Int64, end: Int64, label: Int64
 ) -> Lane:
     """Sort events into rows by depth. A single group or detail is that of every name."""

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 # Buffers named; on real programs the first dozen hold most of the peak.
 LARGEST = 20
+# Moments kept of a program's course: what a chart on a wide screen can tell apart. Real programs have thousands.
+MOMENTS = 240
 NO_PROGRAMS = "the capture embeds no HLO program (`/host:metadata` is missing)"
 NO_ASSIGNMENT = "the programs in the capture carry no buffer assignment"
 
@@ -36,11 +38,21 @@ class HeldBuffer:
 
 
 @dataclass(frozen=True)
+class Moment:
+    """HBM in use (bytes) once the program has come to `op`; `order` counts the compiler's allocations and frees."""
+
+    order: int
+    op: str
+    bytes: int
+
+
+@dataclass(frozen=True)
 class DeviceMemory:
     """HBM of one device in bytes, for the program that takes most; `unavailable` says why where `peak` is None.
 
     `capacity` is what the compiler lets a program use of this chip, None where the chip is not known. `holes` is
-    what of the temporaries' arena no live buffer fills at its peak: fragmentation.
+    what of the temporaries' arena no live buffer fills at its peak: fragmentation. `course` is what is in use over the
+    program, the highest moment of each of `MOMENTS` stretches of it.
     """
 
     program: str = ""
@@ -50,6 +62,7 @@ class DeviceMemory:
     by_kind: dict[str, int] = field(default_factory=dict)
     holes: int | None = None
     buffers: list[HeldBuffer] = field(default_factory=list)
+    course: list[Moment] = field(default_factory=list)
 
 
 def device_memory(protos: Mapping[str, bytes], device_type: str) -> DeviceMemory:
@@ -83,7 +96,8 @@ def _program(name: str, data: bytes, capacity: int | None) -> DeviceMemory | Non
             kinds[kind] = kinds.get(kind, 0) + each.size
     peak = sum(size for kind, size in kinds.items() if kind != "host")
     buffers, holes = _buffers(proto)
-    return DeviceMemory(name, peak, capacity, "", kinds, holes, buffers)
+    steady = peak - kinds.get("temporaries", 0)
+    return DeviceMemory(name, peak, capacity, "", kinds, holes, buffers, _course(proto, steady))
 
 
 def _kind(each: hlo_pb2.BufferAllocationProto) -> str:
@@ -132,16 +146,59 @@ def _alive_at_peak(
     heap = _Heap({key: each.size for key, each in logical.items() if key in inside})
     for trace in assignment.heap_simulator_traces:
         for event in trace.events:
-            if event.kind == event.FREE:
-                heap.free(event.buffer_id)
-            else:
-                shared = event.kind == event.SHARE_WITH
-                heap.take(event.buffer_id, event.share_with_canonical_id if shared else event.buffer_id)
+            heap.follow(event)
     # Without a simulation only the largest buffer that was given this place is certain.
     largest = [
         each.logical_buffer_id for each in sorted(allocation.assigned, key=lambda each: -each.size)[:1]
     ]
     return [logical[each] for each in heap.at_peak or largest if each in logical]
+
+
+def _course(proto: hlo_pb2.HloProto, steady: int) -> list[Moment]:
+    """Memory in use over the program: `steady` bytes that are always there, and the temporaries alive.
+
+    Of several simulations the one that needs most HBM is followed: they have no common clock.
+    """
+    assignment = proto.buffer_assignment
+    sizes = {each.id: each.size for each in assignment.logical_buffers}
+    inside = {
+        each.logical_buffer_id: sizes.get(each.logical_buffer_id, 0)
+        for allocation in assignment.buffer_allocations
+        if _kind(allocation) == "temporaries"
+        for each in allocation.assigned
+    }
+    best: list[tuple[int, int]] = []
+    for trace in assignment.heap_simulator_traces:
+        heap, levels = _Heap(inside), []
+        for event in trace.events:
+            if event.buffer_id in inside:
+                heap.follow(event)
+                levels.append((heap.total, event.buffer_id))
+        if max(levels, default=(0, 0))[0] > max(best, default=(0, 0))[0]:
+            best = levels
+    stretch = -(-len(best) // MOMENTS) or 1
+    stretches = [range(at, min(at + stretch, len(best))) for at in range(0, len(best), stretch)]
+    kept = [max(each, key=lambda at: best[at][0]) for each in stretches]
+    names = _makers(proto, {best[at][1] for at in kept})
+    return [Moment(at, names.get(best[at][1], ""), steady + best[at][0]) for at in kept]
+
+
+def _makers(proto: hlo_pb2.HloProto, buffers: set[int]) -> dict[int, str]:
+    """Names of the instructions that make buffers, by buffer."""
+    places = {
+        each.id: each.defined_at for each in proto.buffer_assignment.logical_buffers if each.id in buffers
+    }
+    ids = {each.instruction_id for each in places.values()}
+    by_id = {
+        each.id: each.name
+        for computation in proto.hlo_module.computations
+        for each in computation.instructions
+        if each.id in ids
+    }
+    return {
+        key: (each.instruction_name or by_id.get(each.instruction_id, b"")).decode("utf-8", "replace")
+        for key, each in places.items()
+    }
 
 
 class _Heap:
@@ -152,17 +209,25 @@ class _Heap:
         self._sizes = sizes
         self._place: dict[int, int] = {}
         self._users: dict[int, int] = {}
-        self._total = self._most = 0
+        self.total = self._most = 0
+
+    def follow(self, event: hlo_pb2.HeapSimulatorTrace.Event) -> None:
+        """Replay one event of the compiler's simulation."""
+        if event.kind == event.FREE:
+            self.free(event.buffer_id)
+        else:
+            shared = event.kind == event.SHARE_WITH
+            self.take(event.buffer_id, event.share_with_canonical_id if shared else event.buffer_id)
 
     def take(self, buffer: int, place: int) -> None:
         if buffer not in self._sizes or place not in self._sizes:
             return
         self._place[buffer] = place
         if place not in self._users:
-            self._total += self._sizes[place]
+            self.total += self._sizes[place]
         self._users[place] = self._users.get(place, 0) + 1
-        if self._total > self._most:
-            self._most, self.at_peak = self._total, list(self._users)
+        if self.total > self._most:
+            self._most, self.at_peak = self.total, list(self._users)
 
     def free(self, buffer: int) -> None:
         place = self._place.pop(buffer, None)
@@ -171,7 +236,7 @@ class _Heap:
         self._users[place] -= 1
         if not self._users[place]:
             del self._users[place]
-            self._total -= self._sizes[place]
+            self.total -= self._sizes[place]
 
 
 def _described(

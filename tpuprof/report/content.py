@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tpuprof.report.names import STATUS_WORDS
 from tpuprof.report.text import printable
 from tpuprof.units import format_bytes, format_ms, format_share
 
@@ -11,28 +13,29 @@ if TYPE_CHECKING:
     from tpuprof.report.schema import CompileRow, Evidence, Finding, Report
 
 PREDICTED = "Predicted, not measured: device times are the compiler's estimate."
-# What each part of the breakdown is, for readers who have not seen the docs.
-PART_MEANINGS = {
-    "compute": "ops that do the model's work",
-    "collective_exposed": "communication between chips that nothing hides",
-    "offload_exposed": "copies to and from host memory that nothing hides",
-    "infeed_outfeed": "infeed, outfeed, host send and receive",
-    "other_device": "inside a program, in none of the above",
-    "tracing": "device idle while Python builds the next graph",
-    "compile": "device idle while XLA compiles",
-    "input_wait": "device idle while training waits for the next batch",
-    "host_to_device": "device idle while data is copied to it",
-    "device_to_host_sync": "device idle while a value is read back",
-    "dispatch": "device idle while a program is handed over",
-    "unknown": "device idle, reason not told",
-}
 _FAILED = "failed"
-_STATUS_WORDS = {
-    "passed": "passed",
-    "not_applicable": "not applicable",
-    "unavailable": "unavailable",
-    "error": "could not be checked",
+_OTHERS = ("passed", "not_applicable", "unavailable", "error")
+# Categories of the rules that look at what a verdict names; of a device that is simply busy, any may help.
+_CATEGORIES = {
+    "tracing": "tracing",
+    "compile": "compile",
+    "input": "input",
+    "sync": "host",
+    "offload": "offload",
+    "collective": "collective",
+    "dispatch": "tracing",
 }
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to try first: the fix in one sentence, what it saves (may be empty), and why it is not what the verdict
+    names, empty where it is.
+    """
+
+    text: str
+    savings: str
+    why: str
 
 
 def headline(report: Report) -> str:
@@ -54,10 +57,50 @@ def failed_findings(report: Report) -> list[Finding]:
     return [each for each in report.findings if each.status == _FAILED]
 
 
+def first_to_try(report: Report) -> Advice | None:
+    """The first finding's fix, None where nothing failed.
+
+    Findings rank by what their fix would save, the verdict names the largest part of the step: where the two differ,
+    the advice says what fixing that part would save.
+    """
+    failed = failed_findings(report)
+    if not failed:
+        return None
+    first = failed[0]
+    fix = first.fix.text if first.fix and first.fix.text else first.title
+    wanted = _CATEGORIES.get(report.verdict.bound, first.category)
+    own = next((each for each in failed if each.category == wanted), None)
+    why = "" if first.category == wanted else _why_not(first, own)
+    return Advice(fix.partition(". ")[0].removesuffix("."), saves(first), why)
+
+
+def _why_not(first: Finding, own: Finding | None) -> str:
+    """Why the first finding is not of what the verdict names, whose own first finding is `own`."""
+    head = "The verdict names the largest part of the step; "
+    if own is None:
+        return head + "no rule found a fix for that part."
+    if own.savings is None:
+        return f"{head}what can be done about that part is not priced: {own.title}."
+    less = first.savings is not None and own.savings.high <= first.savings.high
+    word = "saves less" if less else "ranks behind"
+    return f"{head}what can be done about that part {word}: {own.title} ({saves(own)})."
+
+
+def saves(finding: Finding) -> str:
+    """`saves 12 to 18 ms a step`, empty where it is not priced."""
+    if finding.savings is None:
+        return ""
+    low, high = format_ms(finding.savings.low), format_ms(finding.savings.high)
+    if not finding.savings.low and finding.savings.high:
+        return f"saves up to {high} a step"
+    return f"saves {low} a step" if low == high else f"saves {low} to {high} a step"
+
+
 def other_findings(report: Report) -> list[tuple[str, list[Finding]]]:
     """(what became of them, rules) of rules that found no fault, in a fixed order."""
     groups = []
-    for status, words in _STATUS_WORDS.items():
+    for status in _OTHERS:
+        words = STATUS_WORDS[status]
         found = [each for each in report.findings if each.status == status]
         if found:
             groups.append((words, sorted(found, key=lambda each: each.rule)))
@@ -82,8 +125,8 @@ def evidence_text(evidence: Evidence) -> str:
 
 def amount(value: float, unit: str) -> str:
     """A value with its unit, as people read it."""
-    if unit == "ms":
-        return format_ms(value)
+    if unit.partition(" ")[0] == "ms":
+        return f"{format_ms(value)}{unit[2:]}"
     if unit in ("bytes", "B"):
         return format_bytes(value)
     if unit in ("share", "ratio of step"):

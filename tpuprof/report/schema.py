@@ -13,10 +13,13 @@ from tpuprof.report.sections import (
     CompilationCache,
     Compute,
     FallbackRow,
+    Goodput,
     GraphCutRow,
     Hosts,
     InputRow,
     LayerRow,
+    MemoryMoment,
+    OpGroupRow,
     Steadiness,
     Tracing,
 )
@@ -113,9 +116,10 @@ class CoreRow:
 class OpRow:
     """One op of one program, summed over its executions on all devices. `flops`, `bytes` are per execution.
 
-    `limit` is the side of the roofline it lies on (compute or memory), `roofline` the share of that roof it
-    reaches; `padding` is padded bytes over bytes of its arrays, `matmul_type` the element type a matmul reads,
-    `kernel` a custom call's name, `layout_copy` whether it only moves data about on the device.
+    `clock_ms` is its time by the devices' own clocks, None where one of them states none; `flops_per_byte` its
+    operational intensity. `limit` is the side of the roofline it lies on (compute or memory), `roofline` the share of
+    that roof it reaches; `padding` is padded bytes over bytes of its arrays, `matmul_type` the element type a matmul
+    reads, `kernel` a custom call's name, `layout_copy` whether it only moves data about on the device.
     """
 
     name: str
@@ -137,6 +141,8 @@ class OpRow:
     matmul_type: str = ""
     kernel: str = ""
     layout_copy: bool = False
+    clock_ms: float | None = None
+    flops_per_byte: float | None = None
     cores: list[CoreRow] = field(default_factory=list)
 
     @property
@@ -226,11 +232,16 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Savings:
-    """What a fix would save of each step, from `low` to `high` ms, by `method` measured, counterfactual or bound."""
+    """What a fix would save of each step, from `low` to `high` ms, by `method` measured, counterfactual or bound.
+
+    `step_low_ms` to `step_high_ms` is the mean step that would be left, None where the run has no steps.
+    """
 
     low: float
     high: float
     method: str
+    step_low_ms: float | None = None
+    step_high_ms: float | None = None
 
 
 @dataclass(frozen=True)
@@ -301,7 +312,9 @@ class BufferRow:
 class Memory:
     """HBM of one device, in bytes. None is unavailable, for the reason in `unavailable`.
 
-    `fragmented_bytes` is what of the temporaries' arena no live buffer fills at its peak.
+    `fragmented_bytes` is what of the temporaries' arena no live buffer fills at its peak. `headroom_bytes` is what of
+    the capacity is left at the peak, negative where it does not fit. `over_program` is what is in use as the program
+    goes on, arguments, constants and results included: the highest moment of each stretch of it.
     """
 
     peak_bytes: int | None
@@ -312,6 +325,8 @@ class Memory:
     buffers: list[BufferRow] = field(default_factory=list)
     program: str = ""
     fragmented_bytes: int | None = None
+    headroom_bytes: int | None = None
+    over_program: list[MemoryMoment] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -345,6 +360,8 @@ class Report:
     fallbacks: list[FallbackRow] = field(default_factory=list)
     graph_cuts: list[GraphCutRow] = field(default_factory=list)
     compilation_cache: CompilationCache = field(default_factory=lambda: CompilationCache("unknown"))
+    goodput: Goodput = field(default_factory=Goodput)
+    op_groups: list[OpGroupRow] = field(default_factory=list)
     predicted: bool = False
     # How often values of each kind were replaced before this report was handed on; None: nothing was replaced.
     redactions: dict[str, int] | None = None

@@ -9,6 +9,43 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
+class Goodput:
+    """The run in a few figures.
+
+    `device_busy_share` is the share of step time in which the devices were in a program, their waits for copies and
+    communication included; None without steps or without a device in the trace. `mean_step_ms` is the mean wall time,
+    which shares and savings refer to. `compile_ms` is the time of all compiles of the capture.
+    """
+
+    device_busy_share: float | None = None
+    mean_step_ms: float | None = None
+    compile_ms: float = 0.0
+
+
+@dataclass(frozen=True)
+class OpGroupRow:
+    """Device self time of ops that share a value: `by` is category, program or annotation, `name` may be empty.
+
+    `self_ms` is over the whole capture on all devices, `ops` counts ops, `occurrences` their executions.
+    """
+
+    by: str
+    name: str
+    ops: int
+    self_ms: float
+    occurrences: int
+
+
+@dataclass(frozen=True)
+class MemoryMoment:
+    """HBM in use when the program has come to `op` (bytes); `order` counts the compiler's allocations and frees."""
+
+    order: int
+    op: str
+    bytes: int
+
+
+@dataclass(frozen=True)
 class TracingRow:
     """Tracing of one phase, or under one annotation (`kind` annotation, module, module_backward)."""
 
@@ -83,14 +120,17 @@ class Compute:
 
 @dataclass(frozen=True)
 class LayerRow:
-    """Collectives of one kind in one layer and direction (empty: not told), summed over one device's step."""
+    """Collectives of one kind in one layer and direction (empty: not told), summed over one device's step.
+
+    `bytes_per_step` is None where the trace states the bytes of none of them.
+    """
 
     layer: str
     direction: str
     kind: str
     role: str
     count_per_step: float
-    bytes_per_step: float
+    bytes_per_step: float | None
     exposed_ms_per_step: float
     hidden_ms_per_step: float | None
 

@@ -4,31 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tpuprof.report.names import cache_title, diagnosis_title, phase_title
 from tpuprof.report.schema import LoopRow, Report
 from tpuprof.report.sections import InputRow, OutlierRow
 from tpuprof.units import format_bytes, format_ms, format_share
 
 # Entries of each kind that a line names; the JSON has all.
 SHOWN = 3
-_PHASES = {
-    "python_and_dispatch": "Python and dispatcher",
-    "ir_walk_and_hash": "IR walk and hashing",
-    "scan_retrace": "scan traced anew",
-    "autograd": "autograd",
-    "sharding": "sharding",
-}
-_INPUT = {
-    "ok": "it keeps up",
-    "no_prefetch": "nothing prefetches",
-    "slow_loader": "the loader is slower than the step",
-    "shallow_prefetch": "the loader is fast enough, its queue is too shallow",
-}
-_CACHE = {
-    "off": "off",
-    "ok": "in use",
-    "cold": "on, and cold: this run filled it",
-    "never_loads": "on, but what it finds is never loaded",
-}
 
 
 def fact_lines(report: Report) -> list[tuple[str, str]]:
@@ -56,7 +38,7 @@ def _tracing(report: Report) -> list[str]:
     exposed = sum(each.exposed_ms_per_step for each in phases)
     hidden = sum(each.hidden_ms_per_step for each in phases)
     parts = [
-        f"{_PHASES.get(each.name, each.name)} {format_ms(each.exposed_ms_per_step + each.hidden_ms_per_step)}"
+        f"{phase_title(each.name)} {format_ms(each.exposed_ms_per_step + each.hidden_ms_per_step)}"
         for each in phases
     ]
     line = (
@@ -76,7 +58,7 @@ def _input(row: InputRow) -> str:
         f"a batch takes {format_ms(row.batch_ms)}" if row.batch_ms is not None else "batch time unavailable"
     )
     waits = f"training waits {format_ms(row.wait_ms_per_step)} a step"
-    return f"{_INPUT.get(row.diagnosis, row.diagnosis)}: {batch}, {waits}"
+    return f"{diagnosis_title(row.diagnosis)}; {batch}, {waits}"
 
 
 def _loop(row: LoopRow) -> str:
@@ -167,6 +149,7 @@ def _graph_cuts(report: Report) -> list[str]:
 
 def _cache(report: Report) -> list[str]:
     cache = report.compilation_cache
-    if cache.status not in _CACHE or (cache.status == "off" and not report.compiles):
+    state = cache_title(cache.status)
+    if not state or (cache.status == "off" and not report.compiles):
         return []
-    return [_CACHE[cache.status] + (f" ({cache.detail})" if cache.detail else "")]
+    return [state + (f" ({cache.detail})" if cache.detail else "")]

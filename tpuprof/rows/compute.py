@@ -6,7 +6,7 @@ from tpuprof.model.compute import OpCost, flops_in_steps, op_cost, summarise
 from tpuprof.model.op_table import OpTotal, scope_label
 from tpuprof.model.run import HostRun
 from tpuprof.report.schema import CoreRow, OpRow
-from tpuprof.report.sections import CategoryRow, Compute
+from tpuprof.report.sections import CategoryRow, Compute, OpGroupRow
 from tpuprof.units import ps_to_ms
 
 
@@ -39,6 +39,33 @@ def compute_section(hosts: list[HostRun], ops: list[OpTotal]) -> tuple[list[OpRo
     )
 
 
+def op_group_rows(ops: list[OpRow]) -> list[OpGroupRow]:
+    """Self time by category, by program and by annotation; of each, the largest first."""
+    found = []
+    for by in ("category", "program", "annotation"):
+        groups: dict[str, list[OpRow]] = {}
+        for op in ops:
+            groups.setdefault(_group(op, by), []).append(op)
+        rows = [
+            OpGroupRow(by, name, len(own), sum(op.self_ms for op in own), sum(op.occurrences for op in own))
+            for name, own in groups.items()
+        ]
+        found += sorted(rows, key=lambda row: -row.self_ms)
+    return found
+
+
+def _group(op: OpRow, by: str) -> str:
+    if by == "category":
+        return op.category or op.kind
+    return op.module if by == "program" else op.annotation
+
+
+def _clock_ms(op: OpTotal) -> float | None:
+    """Time on all devices, None where one of them states none: a sum of some would be taken for that of all."""
+    clocks = [each.clock_ps for each in op.cores if each.clock_ps is not None]
+    return ps_to_ms(sum(clocks)) if clocks and len(clocks) == len(op.cores) else None
+
+
 def _categories(sums: list[tuple[str, int]], lanes: int, total: int) -> list[CategoryRow]:
     return [CategoryRow(name, ps_to_ms(ps) / lanes, ps / total if total else 0.0) for name, ps in sums]
 
@@ -64,6 +91,8 @@ def _op_row(op: OpTotal, cost: OpCost) -> OpRow:
         matmul_type=cost.matmul_type,
         kernel=cost.kernel,
         layout_copy=cost.layout_copy,
+        clock_ms=_clock_ms(op),
+        flops_per_byte=op.flops / op.bytes if op.flops and op.bytes else None,
         cores=[
             CoreRow(
                 each.device,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tpuprof.model.op_table import scope_label
 from tpuprof.model.run import Run
 from tpuprof.report.schema import BufferRow, Memory
+from tpuprof.report.sections import MemoryMoment
 
 ASSIGNMENT = "compiler's buffer assignment"
 DEBUG_TEXT = "PT_XLA_DEBUG's post-compilation analysis"
@@ -15,6 +17,13 @@ PREDICTED = "compiler's memory report (preflight)"
 
 def memory_section(run: Run) -> Memory:
     """The host whose program needs most; of a predicted run, what the compiler said when it compiled it."""
+    found = _section(run)
+    if found.peak_bytes is None or found.capacity_bytes is None:
+        return found
+    return replace(found, headroom_bytes=found.capacity_bytes - found.peak_bytes)
+
+
+def _section(run: Run) -> Memory:
     predicted = _predicted(run.info)
     if predicted is not None:
         return predicted
@@ -35,6 +44,7 @@ def memory_section(run: Run) -> Memory:
         ],
         program=found.program,
         fragmented_bytes=found.holes,
+        over_program=[MemoryMoment(each.order, each.op, each.bytes) for each in found.course],
     )
 
 

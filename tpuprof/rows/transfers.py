@@ -65,10 +65,11 @@ def layer_rows(rows: list[TransferRow], steps: int) -> list[LayerRow]:
 
 def _layer_row(key: tuple[str, str, str, str], members: list[TransferRow], steps: int) -> LayerRow:
     hidden = [row.hidden_ms_per_step for row in members if row.hidden_ms_per_step is not None]
+    sizes = [row.bytes * row.occurrences for row in members if row.bytes is not None]
     return LayerRow(
         *key,
         count_per_step=sum(row.occurrences for row in members) / steps,
-        bytes_per_step=sum((row.bytes or 0) * row.occurrences for row in members) / steps,
+        bytes_per_step=sum(sizes) / steps if sizes else None,
         exposed_ms_per_step=sum(row.exposed_ms_per_step for row in members),
         hidden_ms_per_step=sum(hidden) if hidden else None,
     )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from tpuprof.report.schema import Finding, Fix, Savings
 from tpuprof.rules.base import ERROR, FAILED, PASSED, UNAVAILABLE, Outcome, Price, Rule
+from tpuprof.rules.places import Places
 from tpuprof.rules.pricing import COUNTERFACTUAL, Pricing
 from tpuprof.rules.thresholds import BROAD_RANKS_AT, PRICED_FROM_SHARE
 from tpuprof.signals import Signals, Unavailable
@@ -19,8 +21,8 @@ def run_rules(signals: Signals, rules: Iterable[Rule]) -> list[Finding]:
 
     An exception in a rule makes its finding an error and touches no other.
     """
-    pricing = Pricing(signals)
-    found = [(rule, _finding(rule, outcome_of(rule, signals), pricing)) for rule in rules]
+    pricing, places = Pricing(signals), Places(signals.run.hosts)
+    found = [(rule, _finding(rule, outcome_of(rule, signals), pricing, places)) for rule in rules]
     found.sort(key=lambda pair: (_ORDER.get(pair[1].status, 2), -_rank(*pair), pair[0].id))
     return [finding for _, finding in found]
 
@@ -39,7 +41,7 @@ def _rank(rule: Rule, finding: Finding) -> float:
     return finding.severity * (BROAD_RANKS_AT if rule.broad else 1.0)
 
 
-def _finding(rule: Rule, outcome: Outcome, pricing: Pricing) -> Finding:
+def _finding(rule: Rule, outcome: Outcome, pricing: Pricing, places: Places) -> Finding:
     savings, reason = None, outcome.reason
     if outcome.status == FAILED:
         savings, unpriced = _priced(outcome.price, pricing)
@@ -51,6 +53,7 @@ def _finding(rule: Rule, outcome: Outcome, pricing: Pricing) -> Finding:
                 f"a replay without it gains only {gain} a step: something else holds it up",
                 None,
             )
+    savings = _with_step(savings, pricing.step_ms)
     page = rule.page
     return Finding(
         rule=rule.id,
@@ -61,10 +64,18 @@ def _finding(rule: Rule, outcome: Outcome, pricing: Pricing) -> Finding:
         severity=_severity(outcome, savings, pricing),
         savings=savings,
         confidence=outcome.confidence,
-        evidence=outcome.evidence,
+        evidence=places.of(outcome, rule.category),
         fix=Fix(page.fix, page.before, page.after, rule.doc) if outcome.status == FAILED else None,
         reason=reason,
     )
+
+
+def _with_step(savings: Savings | None, step_ms: float | None) -> Savings | None:
+    """The savings with the mean step they would leave."""
+    if savings is None or step_ms is None:
+        return savings
+    left = [max(step_ms - each, 0.0) for each in (savings.high, savings.low)]
+    return replace(savings, step_low_ms=left[0], step_high_ms=left[1])
 
 
 def _too_little(savings: Savings, pricing: Pricing) -> bool:

@@ -1,16 +1,32 @@
 /* Cells of tables that lead elsewhere in this page. React escapes what they hold; only queries are followed. */
-var dagcomponentfuncs = (window.dashAgGridComponentFunctions = window.dashAgGridComponentFunctions || {});
+(function () {
+  var components = (window.dashAgGridComponentFunctions = window.dashAgGridComponentFunctions || {});
+  var functions = (window.dashAgGridFunctions = window.dashAgGridFunctions || {});
 
-dagcomponentfuncs.Go = function (props) {
-  var value = props.value;
-  if (typeof value !== "string" || value.charAt(0) !== "?") {
-    return null;
+  function leads(value) {
+    return typeof value === "string" && value.charAt(0) === "?";
   }
-  function follow(event) {
-    event.preventDefault();
+
+  function follow(value) {
     window.history.pushState({}, "", value);
     window.dispatchEvent(new CustomEvent("_dashprivate_pushstate"));
     window.scrollTo(0, 0);
   }
-  return React.createElement("a", { href: value, onClick: follow }, props.title || "show");
-};
+
+  components.Go = function (props) {
+    if (!leads(props.value)) return null;
+    function clicked(event) {
+      event.preventDefault();
+      follow(props.value);
+    }
+    return React.createElement("a", { href: props.value, onClick: clicked, tabIndex: -1 }, props.title || "show");
+  };
+
+  /* The table's own keys move between cells; Enter on one that leads elsewhere goes there. */
+  functions.tpuFollow = function (params) {
+    if (params.event.key === "Enter" && params.colDef.cellRenderer === "Go" && leads(params.value)) {
+      follow(params.value);
+    }
+    return null;
+  };
+})();

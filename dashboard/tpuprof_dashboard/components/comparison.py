@@ -8,11 +8,12 @@ import dash_mantine_components as dmc
 
 from tpuprof.report.diff import Outcome, signed_ms, signed_share, told
 from tpuprof.report.fairness import Weight
+from tpuprof.report.names import bound_title
 from tpuprof.units import format_bytes, format_ms, format_share
-from tpuprof_dashboard.components.layout import chart, empty, section
+from tpuprof_dashboard.components.layout import chart, empty, plain_table, section
 from tpuprof_dashboard.components.tables import table
 from tpuprof_dashboard.figures.bars import stacked_bars
-from tpuprof_dashboard.words import bound_title, part_title
+from tpuprof_dashboard.words import part_title
 
 if TYPE_CHECKING:
     from tpuprof.report.diff import Comparison, FindingChange, OpChange
@@ -57,7 +58,7 @@ def summary(rows: list[tuple[str, Comparison, str]]) -> Any:
         lines.append([dmc.Text(label, size="sm", className="tpu-wrap"), outcome, *cells])
     return section(
         "All against the base",
-        _plain(("run", "outcome", "base", "this run", "change", "95 % bounds"), lines),
+        plain_table("compare-runs", ("run", "outcome", "base", "this run", "change", "95 % bounds"), lines),
         note="Of the median step. Choose an outcome to see that run below.",
     )
 
@@ -72,7 +73,11 @@ def _fairness(found: Comparison) -> Any:
     ]
     heavy = [each.what for each in found.unlike if each.weight is not Weight.NOTE]
     note = f"Mind: {', '.join(heavy)}." if heavy else "Nothing that differs forbids or clouds it."
-    return section(title, _plain(("what differs", "base", "candidate", "weight", "why"), rows), note=note)
+    return section(
+        title,
+        plain_table("compare-differs", ("what differs", "base", "candidate", "weight", "why"), rows),
+        note=note,
+    )
 
 
 def _times(found: Comparison) -> Any:
@@ -101,7 +106,9 @@ def _times(found: Comparison) -> Any:
         "of the step: two processes that run one script differ by some percent anyway."
     )
     return section(
-        "Step time", _plain(("", "base", "candidate", "change", "95 % bounds", ""), rows), note=note
+        "Step time",
+        plain_table("compare-steps", ("", "base", "candidate", "change", "95 % bounds", ""), rows),
+        note=note,
     )
 
 
@@ -155,7 +162,9 @@ def _findings(changes: list[FindingChange]) -> Any:
     ]
     columns = ("", "finding", "base: at stake", "candidate: at stake", "predicted gain of the fix")
     return section(
-        "Findings", _plain(columns, rows), note="At stake: the share of step time a finding explains."
+        "Findings",
+        plain_table("compare-findings", columns, rows),
+        note="At stake: the share of step time a finding explains.",
     )
 
 
@@ -193,17 +202,3 @@ def _verdict(changed: bool) -> str:
 
 def _range(predicted: tuple[float, float] | None) -> str:
     return f"{format_ms(predicted[0])} to {format_ms(predicted[1])} a step" if predicted else ""
-
-
-def _plain(columns: tuple[str, ...], rows: list[list[Any]]) -> Any:
-    head = dmc.TableThead(dmc.TableTr([dmc.TableTh(name) for name in columns]))
-    body = dmc.TableTbody(
-        [
-            # The first cell names the row and keeps its words whole.
-            dmc.TableTr([dmc.TableTd(row[0]), *(dmc.TableTd(cell, className="tpu-wrap") for cell in row[1:])])
-            for row in rows
-        ]
-    )
-    return dmc.TableScrollContainer(
-        dmc.Table([head, body], withTableBorder=True, fz="sm"), minWidth=560, type="native"
-    )

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 import dash_mantine_components as dmc
 from dash import html
 
+from tpuprof.report.content import amount, saves
 from tpuprof.units import format_ms, format_share
-from tpuprof_dashboard.components.layout import code, link
+from tpuprof_dashboard.components.layout import code, link, plain_table
 from tpuprof_dashboard.words import STATUS_TITLES
 
 if TYPE_CHECKING:
-    from tpuprof.report.schema import Evidence, Finding, Report, Savings
+    from tpuprof.report.schema import Evidence, Finding
     from tpuprof_dashboard.pages.page import View
 
 # Evidence shown of one finding (rows); the Report's JSON has all.
@@ -27,32 +28,24 @@ _MARKS = {"failed": "▲", "passed": "✓", "not_applicable": "–", "unavailabl
 _COLOURS = {"failed": "orange", "passed": "green", "error": "red"}
 
 
-def failed_findings(report: Report) -> list[Finding]:
-    """Findings to fix, in the Report's order: what matters most first."""
-    return [each for each in report.findings if each.status == "failed"]
-
-
-def savings_text(savings: Savings | None) -> str:
-    """`saves 12 to 18 ms a step`, empty where it is not priced."""
-    if savings is None:
-        return ""
-    low, high = format_ms(savings.low), format_ms(savings.high)
-    return f"saves {low} a step" if low == high else f"saves {low} to {high} a step"
-
-
-def finding_lines(findings: list[Finding], view: View) -> Any:
-    """An accordion of findings."""
+def finding_lines(findings: list[Finding], view: View, group: str) -> Any:
+    """An accordion of findings; `group` tells it from others of the page. Those the address names are open."""
     return dmc.Accordion(
-        [_item(each, view) for each in findings], variant="contained", multiple=True, chevronPosition="left"
+        [_item(each, view) for each in findings],
+        id={"type": "open", "group": group},
+        value=view.opened([each.rule for each in findings]),
+        variant="contained",
+        multiple=True,
+        chevronPosition="left",
     )
 
 
 def _item(finding: Finding, view: View) -> Any:
     badges = [dmc.Badge(finding.category, variant="light", color="gray", tt="none")]
-    price = savings_text(finding.savings)
+    price = saves(finding)
     if price:
         badges.insert(0, dmc.Badge(price, variant="light", color="teal", tt="none"))
-    elif finding.status == "failed":
+    elif finding.status == "failed" and finding.severity > 0:
         stake = f"{format_share(finding.severity)} of step time at stake"
         badges.insert(0, dmc.Badge(stake, variant="light", color="gray", tt="none"))
     mark = dmc.Text(
@@ -76,7 +69,7 @@ def _body(finding: Finding, view: View) -> Any:
     if finding.reason:
         parts.append(dmc.Text(finding.reason, c="dimmed", className="tpu-wrap"))
     if finding.savings:
-        parts.append(dmc.Text(_price(finding, view), size="sm", mt="xs"))
+        parts.append(dmc.Text(_price(finding), size="sm", mt="xs"))
     if finding.evidence:
         parts.append(_evidence(finding, view))
     if finding.fix:
@@ -93,36 +86,37 @@ def _body(finding: Finding, view: View) -> Any:
     return html.Div(parts)
 
 
-def _price(finding: Finding, view: View) -> str:
-    savings, median = finding.savings, view.report.steps.median_ms
+def _price(finding: Finding) -> str:
+    savings = finding.savings
     if savings is None:
         return ""
-    text = f"A fix {savings_text(savings)} ({_METHODS.get(savings.method, savings.method)})"
-    if median is None:
+    text = f"A fix {saves(finding)} ({_METHODS.get(savings.method, savings.method)})"
+    if savings.step_low_ms is None or savings.step_high_ms is None:
         return f"{text}."
-    after = f"{format_ms(max(median - savings.high, 0))} to {format_ms(max(median - savings.low, 0))}"
-    return f"{text}: the median step of {format_ms(median)} would take {after}."
+    low, high = format_ms(savings.step_low_ms), format_ms(savings.step_high_ms)
+    return f"{text}: the mean step would take {low if low == high else f'{low} to {high}'}."
 
 
 def _evidence(finding: Finding, view: View) -> Any:
-    head = dmc.TableThead(
-        dmc.TableTr([dmc.TableTh(name) for name in ("Evidence", "Value", "Step", "Source", "")])
-    )
-    rows = [dmc.TableTr(_evidence_cells(each, view)) for each in finding.evidence[:MAX_EVIDENCE]]
-    parts: list[Any] = [dmc.Table([head, dmc.TableTbody(rows)], withTableBorder=True, fz="sm", mt="sm")]
+    columns = ("Evidence", "Value", "Step", "Source", "")
+    shown = finding.evidence[:MAX_EVIDENCE]
+    rows = [_evidence_cells(each, view) for each in shown]
+    parts: list[Any] = [plain_table(f"evidence-{finding.rule}", columns, rows)]
+    where = view.finding_in_timeline(finding)
+    if where:
+        parts.append(link("Show all of it in the timeline", where))
     if len(finding.evidence) > MAX_EVIDENCE:
         parts.append(dmc.Text(f"the first {MAX_EVIDENCE} of {len(finding.evidence)}", size="xs", c="dimmed"))
     return html.Div(parts)
 
 
 def _evidence_cells(each: Evidence, view: View) -> list[Any]:
-    value = "" if each.value is None else f"{each.value:,.4g} {each.unit}".strip()
+    value = "" if each.value is None else amount(each.value, each.unit)
     where: Any = ""
     if each.start_ns is not None:
         host = each.host or next((row.host for row in view.report.steps.per_step), "")
         where = link("show in timeline", view.timeline(host, each.start_ns, each.duration_ms or 0.0))
-    texts = [each.text, value, "" if each.step is None else str(each.step), each.source]
-    return [*(dmc.TableTd(text, className="tpu-wrap") for text in texts), dmc.TableTd(where)]
+    return [each.text, value, "" if each.step is None else str(each.step), each.source, where]
 
 
 def _fix(finding: Finding, view: View) -> list[Any]:

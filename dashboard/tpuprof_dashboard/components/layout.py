@@ -1,30 +1,35 @@
-"""Pieces pages are made of: sections, tiles, empty states, links."""
+"""Pieces pages are made of: sections, tiles, empty states, links, plain tables."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import dash_mantine_components as dmc
 from dash import dcc, html
 
+# Characters of a tile's note that its two lines hold.
+_NOTE_FITS = 50
+
 
 def section(title: str, *children: Any, note: str = "") -> Any:
     """A titled part of a page, with one line on what it shows."""
-    head = [dmc.Title(title, order=3)]
+    head = [dmc.Title(title, order=3, size="h4")]
     if note:
         head.append(dmc.Text(note, c="dimmed", size="sm", maw=900))
-    return html.Section([*head, html.Div(list(children), style={"marginTop": 8})], style={"marginTop": 28})
+    beside = dmc.Group(head, gap="sm", align="baseline")
+    return html.Section([beside, html.Div(list(children), style={"marginTop": 6})], style={"marginTop": 20})
 
 
 def empty(title: str, reason: str, advice: str = "") -> Any:
     """What stands where there is nothing to show: why, and what to capture."""
-    text = [dmc.Text(_prose(reason), className="tpu-wrap")]
+    text = [dmc.Text(prose(reason), size="sm", className="tpu-wrap")]
     if advice:
-        text.append(dmc.Text(_prose(advice), size="sm", mt=4))
+        text.append(dmc.Text(prose(advice), size="sm", mt=4))
     return dmc.Alert(text, title=title, color="gray", variant="light", my="sm")
 
 
-def _prose(text: str) -> list[Any]:
+def prose(text: str) -> list[Any]:
     """Text in which what stands between backquotes is code; both are shown as they are."""
     pieces = text.split("`")
     if len(pieces) % 2 == 0:
@@ -34,23 +39,24 @@ def _prose(text: str) -> list[Any]:
 
 def predicted_note() -> Any:
     """Says that a run's device times are no measurement."""
-    note = "Device times are the compiler's estimate of a run on TPU, not a measurement."
-    return dmc.Alert(note, title="Predicted", color="red", my="xs")
+    note = "Predicted: device times are the compiler's estimate of a run on TPU, not a measurement."
+    return dmc.Alert(note, color="red", my="xs", py="xs")
 
 
 def tile(title: str, value: str, note: str, definition: str = "") -> Any:
     """One figure: its name, its value, and what it is."""
     inside = [
-        dmc.Text(title, size="sm", c="dimmed"),
-        dmc.Text(value, size="xl", fw=700, style={"lineHeight": 1.3}),
-        dmc.Text(note, size="xs", className="tpu-wrap"),
+        dmc.Text(title, size="xs", c="dimmed"),
+        dmc.Text(value, size="lg", fw=700, style={"lineHeight": 1.25}),
+        dmc.Text(prose(note), size="xs", lineClamp=2, className="tpu-wrap", style={"lineHeight": 1.3}),
     ]
-    paper = dmc.Paper(inside, withBorder=True, p="sm", className="tpu-tile", radius="md")
+    paper = dmc.Paper(inside, withBorder=True, px="sm", py=6, className="tpu-tile", radius="md")
     if not definition:
         return paper
     return dmc.Tooltip(
         paper,
-        label=definition,
+        # A note that is cut is whole here.
+        label=f"{definition} {note}" if len(note) > _NOTE_FITS else definition,
         multiline=True,
         w=260,
         withArrow=True,
@@ -61,12 +67,17 @@ def tile(title: str, value: str, note: str, definition: str = "") -> Any:
 
 def tiles(*each: Any) -> Any:
     """Tiles side by side."""
-    return dmc.SimpleGrid(list(each), cols={"base": 2, "sm": 3, "lg": 5}, my="md", spacing="sm")
+    return dmc.SimpleGrid(list(each), cols={"base": 2, "sm": 3, "lg": 5}, my="sm", spacing="xs")
 
 
 def link(title: str, search: str, **more: Any) -> Any:
     """A link within the page: `search` is the query it leads to."""
     return dmc.Anchor(title, href=search, refresh=False, size="sm", **more)
+
+
+def current(chosen: bool) -> dict[str, str]:
+    """What tells screen readers that a link of several is the chosen one."""
+    return {"aria-current": "true"} if chosen else {}
 
 
 def chart(figure: Any, chart_id: Any, label: str) -> Any:
@@ -81,19 +92,51 @@ def chart(figure: Any, chart_id: Any, label: str) -> Any:
 
 def code(text: str, code_id: str) -> Any:
     """Code with a button that copies it; the text is shown as it is."""
-    copy = dcc.Clipboard(
-        content=text, title="copy", style={"position": "absolute", "top": 6, "right": 8, "cursor": "pointer"}
+    copy = dmc.CopyButton(
+        "Copy",
+        value=text,
+        copiedChildren="Copied",
+        size="compact-xs",
+        variant="default",
+        pos="absolute",
+        top=6,
+        right=8,
     )
     block = dmc.Code(text, block=True, className="tpu-code")
     return html.Div([block, copy], id=code_id, style={"position": "relative"})
 
 
-def facts(rows: list[tuple[str, str]]) -> Any:
+def facts(table_id: str, rows: list[tuple[str, str]]) -> Any:
     """A two-column table of names and values."""
     body = [
         dmc.TableTr(
-            [dmc.TableTd(name, style={"whiteSpace": "nowrap"}), dmc.TableTd(value, className="tpu-wrap")]
+            [
+                dmc.TableTd(name, style={"whiteSpace": "nowrap"}),
+                dmc.TableTd(prose(value), className="tpu-wrap"),
+            ]
         )
         for name, value in rows
     ]
-    return dmc.Table([dmc.TableTbody(body)], withTableBorder=True, striped="odd", fz="sm")
+    return _with_csv(
+        table_id, dmc.Table([dmc.TableTbody(body)], withTableBorder=True, striped="odd", fz="sm")
+    )
+
+
+def plain_table(table_id: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Any:
+    """A table whose cells may be components; it can be neither sorted nor filtered, but exported.
+
+    The first cell of a row names it and keeps its words whole.
+    """
+    head = dmc.TableThead(dmc.TableTr([dmc.TableTh(name) for name in columns]))
+    body = [
+        dmc.TableTr([dmc.TableTd(row[0]), *(dmc.TableTd(cell, className="tpu-wrap") for cell in row[1:])])
+        for row in rows
+    ]
+    inside = dmc.Table([head, dmc.TableTbody(body)], withTableBorder=True, fz="sm")
+    return _with_csv(table_id, dmc.TableScrollContainer(inside, minWidth=560, type="native"))
+
+
+def _with_csv(table_id: str, inside: Any) -> Any:
+    """A table in the page with a button that exports it; `assets/plain_table.js` reads its cells."""
+    button = dmc.Button("CSV", size="compact-xs", variant="default", **{"data-csv": table_id})
+    return html.Div([dmc.Group(button, justify="flex-end", mb=4), html.Div(inside, id=f"plain-{table_id}")])

@@ -1,7 +1,8 @@
-"""Sortable, filterable tables with CSV export."""
+"""Sortable, filterable tables with CSV export; their order, filters and page are kept in the address."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +21,8 @@ _PAGER_HEIGHT = 48
 _WIDEST = 460
 # Values longer than this make a column that wide (characters).
 _LONG = 60
+# Columns that hold shares, shown as percentages.
+_SHARES = ("share", "of roofline")
 # The column whose values are queries of this page, shown as links.
 GO = "→"
 
@@ -29,10 +32,12 @@ Row = dict[str, Any]
 def table(table_id: str, rows: Sequence[Row], *, go_title: str = "show", digits: int = 3) -> Any:
     """A table of rows; columns are the rows' keys, in order. The `→` column holds links (queries).
 
-    Of more than `MAX_ROWS` rows the first are shown, and it says so.
+    Columns that have no value in any row are left out. Of more than `MAX_ROWS` rows the first are shown, and it
+    says so.
     """
     shown = [_flat(row) for row in rows[:MAX_ROWS]]
-    names = list(dict.fromkeys(key for row in shown for key in row))
+    keys = dict.fromkeys(key for row in shown for key in row)
+    names = [key for key in keys if any(row.get(key) not in (None, "") for row in shown)]
     button = dmc.Button("CSV", id={"type": "csv", "table": table_id}, size="compact-xs", variant="default")
     count = f"{len(rows):,} rows" if len(rows) != 1 else "1 row"
     if len(rows) > MAX_ROWS:
@@ -56,6 +61,13 @@ def table(table_id: str, rows: Sequence[Row], *, go_title: str = "show", digits:
             "headerHeight": 38,
             "enableCellTextSelection": True,
             "tooltipShowDelay": 300,
+            "context": {"table": table_id},
+        },
+        eventListeners={
+            "cellKeyDown": ["tpuFollow(params)"],
+            "sortChanged": ["tpuKeep(params)"],
+            "filterChanged": ["tpuKeep(params)"],
+            "paginationChanged": ["tpuKeep(params)"],
         },
         csvExportParams={
             "fileName": f"{table_id}.csv",
@@ -64,6 +76,11 @@ def table(table_id: str, rows: Sequence[Row], *, go_title: str = "show", digits:
         style={"height": f"{height}px"},
     )
     return html.Div([head, grid])
+
+
+def sorted_by(table_id: str, column: str) -> dict[str, str]:
+    """The parameter of the address that shows a table sorted by a column, the largest first."""
+    return {f"t.{table_id}": json.dumps({"s": [[column, "desc"]]}, separators=(",", ":"))}
 
 
 def _flat(row: Row) -> Row:
@@ -95,6 +112,8 @@ def _column(name: str, values: Sequence[Any], go_title: str, digits: int) -> dic
         column |= {"width": _WIDEST, "suppressAutoSize": True}
     if name.startswith("FLOP") or name == "bytes/s":
         written = "params.value == null ? '' : d3.format('.3s')(params.value)"
+    elif float in kinds and name.endswith(_SHARES):
+        written = "params.value == null ? '' : d3.format('.1%')(params.value)"
     elif float in kinds:
         written = f"params.value == null ? '' : d3.format(',.{digits}f')(params.value)"
     elif int in kinds:

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dash_mantine_components as dmc
-from dash import html
+from dash import dcc, html
 
-from tpuprof_dashboard.components.layout import code, link, section
+from tpuprof.report.content import failed_findings
+from tpuprof_dashboard.components.layout import code, current, link, section
+from tpuprof_dashboard.viewers import logdir_of, missing_viewer
 
 if TYPE_CHECKING:
     from tpuprof_dashboard.pages.page import View
@@ -39,28 +41,83 @@ def controls(view: View, hosts: list[str], host: str) -> Any:
         )
     if len(hosts) > 1:
         parts += [
-            link(name, view.here(host=name, lanes=None), fw=700 if name == host else 400) for name in hosts
+            link(
+                name,
+                view.here(host=name, lanes=None, finding=None),
+                fw=700 if name == host else 400,
+                **current(name == host),
+            )
+            for name in hosts
         ]
     return dmc.Group(parts, gap="md", mb="xs")
 
 
-def _run_folder(path: Path) -> Path:
-    """The folder that TensorBoard wants: the one above `plugins`."""
-    return next((each.parent for each in (path, *path.parents) if each.name == "plugins"), path)
+def finding_chips(view: View) -> Any:
+    """The findings that can be seen in the run: choosing one marks all its spans and zooms to them."""
+    shown = [(each, view.finding_in_timeline(each)) for each in failed_findings(view.report)]
+    links = [
+        link(
+            each.title,
+            where,
+            fw=700 if view.state.get("finding") == each.rule else 400,
+            className="tpu-chip",
+            **current(view.state.get("finding") == each.rule),
+        )
+        for each, where in shown
+        if where is not None
+    ]
+    if not links:
+        return None
+    title = dmc.Text("Findings seen here", size="sm", c="dimmed")
+    return html.Nav(dmc.Group([title, *links], gap="xs", mb="xs"), **{"aria-label": "Findings"})
 
 
-def elsewhere(path: Path) -> Any:
-    """How to open the same trace in other viewers."""
-    command = f"tpuprof tensorboard {shlex.quote(str(_run_folder(path)))}"
-    perfetto = (
-        "Perfetto shows every event of this window: download it as Chrome JSON, then choose “Open trace file” in the "
-        "Perfetto UI (ui.perfetto.dev, or one you host). This page itself contacts no other site."
+def elsewhere(path: Path, *, may_start: bool) -> Any:
+    """How to open the same trace in other viewers. `may_start` says that whoever asks sits at this machine."""
+    note = (
+        "Perfetto shows every event of this window. “Open in Perfetto” opens ui.perfetto.dev in a tab of its own and "
+        "hands it the events there, in the browser: they are not uploaded. Offline, download them for a Perfetto of "
+        "your own. Nothing else on these pages leads to another site."
     )
+    buttons = [
+        dmc.Button("Open in Perfetto", id="perfetto-open", size="compact-sm", variant="default"),
+        dmc.Button("Download for Perfetto", id="perfetto", size="compact-sm", variant="default"),
+    ]
     return section(
         "Open elsewhere",
-        dmc.Text(perfetto, size="sm", maw=900),
-        dmc.Button("Download for Perfetto", id="perfetto", size="compact-sm", variant="default", my="xs"),
-        html.Div(id="perfetto-note"),
-        dmc.Text("XProf and TensorBoard, where installed, open the run folder:", size="sm", mt="sm"),
-        code(command, "tensorboard-command"),
+        dmc.Text(note, size="sm", maw=900),
+        dmc.Group(buttons, gap="xs", my="xs"),
+        html.Div(id="perfetto-note", role="status"),
+        dcc.Store(id="perfetto-wanted"),
+        dcc.Store(id="perfetto-data"),
+        dcc.Download(id="perfetto-download"),
+        *_tensorboard(path, may_start=may_start),
     )
+
+
+def _tensorboard(path: Path, *, may_start: bool) -> list[Any]:
+    folder, missing = logdir_of(path), missing_viewer()
+    if folder is None:
+        return [dmc.Text("XProf reads run folders; this trace lies in none.", size="sm", mt="sm")]
+    # The button is always there, so that its callback finds it.
+    button = dmc.Button(
+        "Open in XProf (TensorBoard)",
+        id="tensorboard",
+        size="compact-sm",
+        variant="default",
+        my="xs",
+        disabled=bool(missing) or not may_start,
+    )
+    if missing:
+        text = f"XProf in TensorBoard is {missing}. Where it is, this opens the run:"
+    elif not may_start:
+        text = "XProf in TensorBoard is started by whoever sits at the dashboard's machine:"
+    else:
+        text = "Or, with tpuprof's verdict and step times beside the profile:"
+    command = f"tpuprof tensorboard {shlex.quote(str(folder))}"
+    return [
+        button,
+        html.Div(id="tensorboard-note", role="status"),
+        dmc.Text(text, size="sm"),
+        code(command, "tensorboard-command"),
+    ]

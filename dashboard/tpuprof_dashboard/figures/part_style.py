@@ -10,8 +10,13 @@ _LANES = {
     "program": ("#7FCDB5", ""),
     "loop or call": ("#B6A5D8", ""),
     "host event": ("#E0A96D", ""),
-    "annotation": ("#B07AA1", "-"),
+    "annotation": ("#C9A5BF", ""),
+    "evidence": ("#D55E00", "/"),
+    "host offload": style_of_part("offload_exposed"),
+    "collective": style_of_part("collective_exposed"),
 }
+# How much of a bar its pattern covers (share); of bars that hold text, less.
+_SOLIDITY, _FAINT_SOLIDITY = 0.25, 0.1
 
 
 def style_of(part: str) -> tuple[str, str]:
@@ -19,7 +24,8 @@ def style_of(part: str) -> tuple[str, str]:
     return _LANES.get(part) or style_of_part(part)
 
 
-def marker_of(part: str) -> dict[str, object]:
-    """A part's style as plotly's `marker`."""
+def marker_of(part: str, *, faint: bool = False) -> dict[str, object]:
+    """A part's style as plotly's `marker`; `faint` patterns leave text on the bar readable."""
     colour, pattern = style_of(part)
-    return {"color": colour, "pattern": {"shape": pattern, "solidity": 0.25}, "line": {"width": 0}}
+    solidity = _FAINT_SOLIDITY if faint else _SOLIDITY
+    return {"color": colour, "pattern": {"shape": pattern, "solidity": solidity}, "line": {"width": 0}}

@@ -23,10 +23,10 @@ def roofline(
     None where no op has a rate. The model says which side of the roof an op lies on.
     Peaks in FLOP/s and bytes/s. (Williams, Waterman, Patterson: Roofline, 2009.)
     """
-    told = [op for op in ops if op.flops and op.bytes and op.flops_per_s][:MAX_OPS]
+    told = [op for op in ops if op.flops_per_byte and op.flops_per_s][:MAX_OPS]
     if not told:
         return None
-    x = [(op.flops or 0) / (op.bytes or 1) for op in told]
+    x = [op.flops_per_byte or 0.0 for op in told]
     y = [op.flops_per_s for op in told]
     longest = max(op.self_ms for op in told)
     figure = go.Figure()

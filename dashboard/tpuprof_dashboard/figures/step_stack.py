@@ -55,8 +55,8 @@ def step_stack(report: Report, template: str = "plotly_white") -> go.Figure:
         xaxis={"title": title, "type": "category", "nticks": 20},
         yaxis={"title": "wall time (ms)", "rangemode": "tozero"},
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
-        margin={"l": 60, "r": 20, "t": 10, "b": 45},
-        height=360,
+        margin={"l": 60, "r": 20, "t": 5, "b": 40},
+        height=260,
         showlegend=True,
     )
     return figure

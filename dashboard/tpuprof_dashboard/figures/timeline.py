@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 # Height of a row and of what stands around the rows (screen pixels).
 _ROW_HEIGHT = 24
 _FRAME_HEIGHT = 130
-# A bar shows its name where it is at least this share of the window wide; narrower ones cannot hold it.
-_LABEL_FROM_SHARE = 0.04
+# Characters of a bar's name that fit the window's width, at 12 pixels a letter and some 800 pixels; of a longer name
+# at least so many must be seen, or it says nothing.
+_CHARACTERS_ACROSS = 115
+_LEAST_CHARACTERS = 7
 _NAME_CHARACTERS = 90
 
 
@@ -41,7 +43,7 @@ def timeline(drawing: Drawing, template: str = "plotly_white") -> go.Figure:
             text=group.text,
             hovertext=group.hover,
             hovertemplate="%{hovertext}<extra></extra>",
-            marker=marker_of(name),
+            marker=marker_of(name, faint=True),
             textposition="inside",
             insidetextanchor="start",
             textangle=0,
@@ -85,8 +87,11 @@ def _add(groups: dict[str, _Group], row: DrawnRow, position: int, drawing: Drawi
 
 
 def _inside(title: str, share: float) -> str:
-    """The name as far as the bar holds it: some 140 characters fit the window's width."""
-    return plain(short(title, max(int(share * 140), 4))) if share >= _LABEL_FROM_SHARE else ""
+    """The name as far as the bar holds it."""
+    fits = int(share * _CHARACTERS_ACROSS)
+    if fits < min(len(title), _LEAST_CHARACTERS):
+        return ""
+    return plain(title if len(title) <= fits else f"{title[: fits - 1]}…")
 
 
 def _hover(row: DrawnRow, at: int, label: int, title: str) -> str:
@@ -139,22 +144,27 @@ def _frame(figure: go.Figure, drawing: Drawing, template: str) -> None:
     for position, row in enumerate(rows):
         if row.depth == 0 and position:
             figure.add_hline(y=position - 0.5, line={"width": 1, "color": "rgba(128,128,128,0.4)"})
-    if window.mark:
-        # A row above all others holds the label, which would be unreadable on bars.
-        figure.update_yaxes(range=[len(rows) - 0.5, -1.5])
-        figure.update_layout(height=figure.layout.height + _ROW_HEIGHT)
-        low, high = (each / PS_PER_MS for each in window.mark)
+    shown = [each for each in window.marks if each[0] < window.end and each[1] > window.start]
+    if shown:
+        _mark(figure, shown, window.start, len(rows))
+
+
+def _mark(figure: go.Figure, marks: list[tuple[int, int]], start: int, rows: int) -> None:
+    """Shade spans over all rows; the first carries the label, in a row of its own: it could not be read on bars."""
+    figure.update_yaxes(range=[rows - 0.5, -1.5])
+    figure.update_layout(height=figure.layout.height + _ROW_HEIGHT)
+    for low, high in marks:
         figure.add_vrect(
-            x0=low,
-            x1=high,
+            x0=low / PS_PER_MS,
+            x1=high / PS_PER_MS,
             fillcolor="rgba(213,94,0,0.15)",
             line={"color": "#D55E00", "width": 2, "dash": "dash"},
         )
-        figure.add_annotation(
-            x=max(low, window.start / PS_PER_MS),
-            y=-1,
-            text="evidence",
-            showarrow=False,
-            xanchor="left",
-            font={"color": "#D55E00", "size": 13},
-        )
+    figure.add_annotation(
+        x=max(min(low for low, _ in marks), start) / PS_PER_MS,
+        y=-1,
+        text="evidence",
+        showarrow=False,
+        xanchor="left",
+        font={"color": "#D55E00", "size": 13},
+    )

@@ -12,7 +12,7 @@ from tpuprof_dashboard.components.layout import empty, section
 from tpuprof_dashboard.components.tables import table
 from tpuprof_dashboard.pages.page import Page, View
 from tpuprof_dashboard.shell import choices
-from tpuprof_dashboard.state import integer, read_state, search_of
+from tpuprof_dashboard.state import integer, names_in, names_text, read_state, search_of
 from tpuprof_dashboard.store import Failure, Loading
 from tpuprof_dashboard.words import run_labels
 
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 # Runs compared with the base at a time: more do not fit one table's sight.
 MAX_CANDIDATES = 6
-# Stands between the names of runs in the URL (a line feed would be lost in links); few paths hold one.
-_BETWEEN = "|"
 
 
 def _render(view: View) -> list[Any]:
@@ -64,7 +62,7 @@ def _render(view: View) -> list[Any]:
 def _wanted(state: Mapping[str, str], base: str, store: Store) -> list[str]:
     """The runs the URL names; the only other one where it names none."""
     others = [name for name in store.names() if name != base]
-    named = [name for name in state.get("with", "").split(_BETWEEN) if name in others]
+    named = [name for name in names_in(state, "with") if name in others]
     return named[:MAX_CANDIDATES] or (others if len(others) == 1 else [])
 
 
@@ -129,7 +127,7 @@ def _register(app: Dash, store: Store) -> None:
             or names == _wanted(state, _base(state, store), store)
         ):
             return no_update
-        return search_of(state, **{"with": _BETWEEN.join(names) or None, "show": None})
+        return search_of(state, **{"with": names_text(names), "show": None})
 
     @app.callback(
         Output("shown", "data", allow_duplicate=True),

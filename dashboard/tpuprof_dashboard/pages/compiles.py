@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 import dash_mantine_components as dmc
 from dash import html
 
+from tpuprof.report.names import cache_title
 from tpuprof.units import format_ms
 from tpuprof_dashboard.components.layout import code, empty, facts, link, section
 from tpuprof_dashboard.components.tables import GO, table
 from tpuprof_dashboard.pages.page import Page, View
 from tpuprof_dashboard.state import integer
+from tpuprof_dashboard.words import UNAVAILABLE, capital, reason
 
 if TYPE_CHECKING:
     from tpuprof.model.hlo_difference import Difference
@@ -19,14 +21,6 @@ if TYPE_CHECKING:
 
 # Lines of a difference sent to the browser at most.
 _MAX_DIFF_LINES = 1_500
-_CACHE_STATES = {
-    "off": "off: every start compiles anew",
-    "ok": "on, and used",
-    "never_hits": "on, but nothing was ever found in it",
-    "never_loads": "on and hit, but no program was loaded from it",
-    "cold": "on, and filled for the first time by this run",
-    "unknown": "unknown",
-}
 _SIGNS = {"added": "+", "removed": "-", "same": " ", "place": "@"}
 
 
@@ -38,7 +32,7 @@ def _render(view: View) -> list[Any]:
     chosen = integer(view.state, "compile")
     chosen = chosen if chosen is not None and 0 <= chosen < len(compiles) else 0
     rows = [{**_row(each), GO: view.here(compile=str(row))} for row, each in enumerate(compiles)]
-    total = format_ms(sum(each.duration_ms for each in compiles))
+    total = format_ms(view.report.goodput.compile_ms)
     note = f"{len(compiles)} compiles, {total} in all." if len(compiles) != 1 else f"One compile, {total}."
     return [
         section("In this capture", table("compiles", rows, go_title="details"), note=note),
@@ -63,16 +57,21 @@ def _row(each: CompileRow) -> dict[str, Any]:
 
 
 def _cache(view: View) -> Any:
-    found = view.report.compilation_cache
+    found, title = view.report.compilation_cache, "Persistent compilation cache"
+    note = "Keeps compiled programs on disk, so that the next start of the same training compiles nothing."
+    state = cache_title(found.status)
+    if not state:
+        why = capital(reason(found.detail) or "the run folder does not tell")
+        advice = "`tpuprof capture -- python train.py` counts what it did."
+        return section(title, empty("Unavailable", f"{why}.", advice), note=note)
     counts = [
-        (name, "unavailable" if count is None else f"{count:,}")
+        (name, UNAVAILABLE if count is None else f"{count:,}")
         for name, count in (("hits", found.hits), ("misses", found.misses), ("programs loaded", found.loads))
     ]
-    rows = [("state", _CACHE_STATES.get(found.status, found.status)), *counts]
+    rows = [("state", state), *counts]
     rows += [("folder", found.path)] if found.path else []
     rows += [("counted", found.detail)] if found.detail else []
-    note = "Keeps compiled programs on disk, so that the next start of the same training compiles nothing."
-    return section("Persistent compilation cache", facts(rows), note=note)
+    return section(title, facts("compilation-cache", rows), note=note)
 
 
 def _one(view: View, each: CompileRow) -> Any:
@@ -106,7 +105,7 @@ def _no_frames() -> Any:
 def _change(view: View, each: CompileRow) -> Any:
     found = _difference(view, each)
     if isinstance(found, str):
-        return empty("Graphs not compared", found)
+        return empty("Graphs not compared", capital(reason(found)))
     if not found.lines:
         return empty("No difference", "The two graphs have the same lines, numbers of names aside.")
     lines = [
@@ -130,8 +129,10 @@ def _difference(view: View, each: CompileRow) -> Difference | str:
     from tpuprof.model.hlo_metadata import hlo_protos
     from tpuprof.units import PS_PER_NS
 
+    if view.saved:
+        return "only the trace holds the graphs, and this is a saved report: open the run itself to compare them."
     host = view.details.hosts.get(each.host) if view.details else None
-    if host is None:
+    if host is None or host.host is None or host.run is None:
         return "unavailable: this host's trace could not be read."
     protos = dict(hlo_protos(host.host.trace))
     if each.program not in protos:

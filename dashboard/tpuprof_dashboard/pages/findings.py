@@ -5,25 +5,28 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import dash_mantine_components as dmc
-from dash import Input, Output, State, dcc, html
+from dash import Input, Output, State, dcc, html, no_update
 
 from tpuprof.errors import TpuprofError
+from tpuprof.report.content import failed_findings, saves
 from tpuprof.report.schema import Finding, Report
 from tpuprof.rules.what_if import what_if
 from tpuprof.signals import Signals
 from tpuprof.units import format_ms
-from tpuprof_dashboard.components.findings import failed_findings, finding_lines, savings_text
-from tpuprof_dashboard.components.layout import empty, link, section
+from tpuprof_dashboard.components.findings import finding_lines
+from tpuprof_dashboard.components.layout import current, empty, link, section
 from tpuprof_dashboard.components.tables import table
 from tpuprof_dashboard.pages.page import Page, View
 from tpuprof_dashboard.shell import POLL_MS
-from tpuprof_dashboard.state import read_state
+from tpuprof_dashboard.state import names_in, names_text, read_state, search_of
 from tpuprof_dashboard.store import Failure, Loading, Store
 from tpuprof_dashboard.words import STATUS_TITLES
 
 if TYPE_CHECKING:
     from dash import Dash
 
+# The parameter that names the findings ticked in "What if".
+_TICKED = "fix"
 _CLOSED = ("passed", "not_applicable", "unavailable", "error")
 
 
@@ -41,33 +44,46 @@ def _render(view: View) -> list[Any]:
     failed = [each for each in failed_findings(view.report) if each in shown]
     head = f"{len(failed)} to fix" + (f" in {wanted}" if wanted else "")
     parts: list[Any] = [_filter(view), section(head, _failed(failed, view, wanted))]
-    parts.append(_what_if_panel([each for each in failed if each.savings]))
+    parts.append(_what_if_panel([each for each in failed if each.savings], view))
     for status in _CLOSED:
         rows = [each for each in shown if each.status == status]
         if rows:
-            parts.append(_closed(STATUS_TITLES[status], len(rows), finding_lines(rows, view)))
+            parts.append(_closed(status, rows, view))
     rules = link("What every rule looks for", view.go("rule"))
     return [*parts, section("All as a table", table("findings", [_row(each) for each in shown]), rules)]
 
 
-def _what_if_panel(priced: list[Finding]) -> Any:
+def _what_if_panel(priced: list[Finding], view: View) -> Any:
     if not priced:
         return None
     boxes = [dmc.Checkbox(label=each.title, value=each.rule, mb=6) for each in priced]
     note = "Savings overlap, so they do not add up: the step is replayed without all causes ticked."
     result = html.Div(id="what-if-result", role="status")
     poll = dcc.Interval(id="what-if-poll", interval=POLL_MS, disabled=True)
-    return section("What if", dmc.CheckboxGroup(boxes, id="what-if", value=[]), result, poll, note=note)
+    ticked = [rule for rule in names_in(view.state, _TICKED) if any(each.rule == rule for each in priced)]
+    group = dmc.CheckboxGroup(boxes, id="what-if", value=ticked)
+    return section("What if", group, result, poll, note=note)
 
 
 def _register(app: Dash, store: Store) -> None:
+    @app.callback(
+        Output("url", "search", allow_duplicate=True),
+        Input("what-if", "value"),
+        State("url", "search"),
+        prevent_initial_call=True,
+    )
+    def keep(rules: list[str] | None, search: str | None) -> Any:
+        state = read_state(search)
+        if rules is None or set(rules) == set(names_in(state, _TICKED)):
+            return no_update
+        return search_of(state, **{_TICKED: names_text(rules)})
+
     @app.callback(
         Output("what-if-result", "children"),
         Output("what-if-poll", "disabled"),
         Input("what-if", "value"),
         Input("what-if-poll", "n_intervals"),
         State("url", "search"),
-        prevent_initial_call=True,
     )
     def predict(rules: list[str] | None, _ticks: int | None, search: str | None) -> Any:
         name = read_state(search).get("run") or store.names()[0]
@@ -79,6 +95,10 @@ def _register(app: Dash, store: Store) -> None:
             return dmc.Text("Reading the trace to replay its steps …", c="dimmed"), False
         if isinstance(details, Failure):
             return dmc.Alert(details.message, color="gray"), True
+        if details.run is None:
+            return dmc.Alert(
+                "A saved report holds no trace whose steps could be replayed.", color="gray"
+            ), True
         try:
             found = what_if(Signals(report, details.run), rules)
         except TpuprofError as error:
@@ -105,13 +125,12 @@ def _chip(title: str, search: str, chosen: bool) -> Any:
         "borderRadius": 14,
         "padding": "2px 10px",
     }
-    current = {"aria-current": "true"} if chosen else {}
-    return html.Span(link(title, search, fw=700 if chosen else 400), style=style, **current)
+    return html.Span(link(title, search, fw=700 if chosen else 400, **current(chosen)), style=style)
 
 
 def _failed(failed: list[Any], view: View, wanted: str | None) -> Any:
     if failed:
-        return finding_lines(failed, view)
+        return finding_lines(failed, view, "failed")
     place = f" in {wanted}" if wanted else ""
     return empty(
         f"Nothing to fix{place}",
@@ -119,11 +138,15 @@ def _failed(failed: list[Any], view: View, wanted: str | None) -> Any:
     )
 
 
-def _closed(title: str, count: int, lines: Any) -> Any:
-    item = dmc.AccordionItem(
-        [dmc.AccordionControl(f"{title} ({count})"), dmc.AccordionPanel(lines)], value=title
+def _closed(status: str, rows: list[Finding], view: View) -> Any:
+    head = f"{STATUS_TITLES[status]} ({len(rows)})"
+    panel = dmc.AccordionPanel(finding_lines(rows, view, status))
+    item = dmc.AccordionItem([dmc.AccordionControl(head), panel], value=status)
+    opened = status if view.opened([status]) else None
+    whole = dmc.Accordion(
+        [item], id={"type": "open", "group": f"all {status}"}, value=opened, variant="separated"
     )
-    return html.Div(dmc.Accordion([item], variant="separated"), style={"marginTop": 16})
+    return html.Div(whole, style={"marginTop": 16})
 
 
 def _row(each: Any) -> dict[str, Any]:
@@ -132,7 +155,7 @@ def _row(each: Any) -> dict[str, Any]:
         "category": each.category,
         "status": STATUS_TITLES.get(each.status, each.status),
         "title": each.title,
-        "savings": savings_text(each.savings),
+        "savings": saves(each),
         "share at stake": each.severity,
         "confidence": each.confidence,
         "reason": each.reason,

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tpuprof_dashboard.components.layout import empty, section
+from tpuprof_dashboard.components.layout import chart, empty, section
 from tpuprof_dashboard.components.rows import rows_of
 from tpuprof_dashboard.components.tables import table
+from tpuprof_dashboard.figures.bars import MAX_ROWS, stacked_bars
 from tpuprof_dashboard.pages.page import Page, View
+from tpuprof_dashboard.words import capital
 
 if TYPE_CHECKING:
     from tpuprof.report.sections import Hosts
+
+# (colour, hatching) of hosts in turn; the legend names them.
+_STYLES = (("#0072B2", ""), ("#D55E00", "/"), ("#009E73", "x"), ("#CC79A7", "."))
 
 
 def _render(view: View) -> list[Any]:
@@ -23,19 +28,39 @@ def _render(view: View) -> list[Any]:
         )
         parts.append(empty("One host", "The run has one host, so there is none to compare it with.", advice))
     if not told.hosts:
-        names = list(dict.fromkeys(each.host for each in view.report.steps.per_step))
-        rows = [
-            {"host": name, "steps": sum(each.host == name for each in view.report.steps.per_step)}
-            for name in names
-        ]
-        return [
-            *parts,
-            section("Hosts", table("hosts", rows) if rows else empty("No hosts", "No host marks steps.")),
-        ]
+        return [*parts, section("Hosts", empty("No hosts", "No host of this run marks steps."))]
     parts.append(section("Hosts", table("hosts", rows_of(told.hosts)), note=_note(told)))
     if told.late_steps:
-        parts.append(section("Late steps", table("late-steps", rows_of(told.late_steps))))
+        parts.append(_late(view, told))
     return parts
+
+
+def _late(view: View, told: Hosts) -> Any:
+    names = [each.host for each in told.hosts]
+    figure = stacked_bars(
+        [f"step {each.step}" for each in told.late_steps],
+        [
+            (
+                name,
+                [each.waited_ms.get(name, 0.0) for each in told.late_steps],
+                *_STYLES[number % len(_STYLES)],
+            )
+            for number, name in enumerate(names)
+        ],
+        "ms waited for the last host",
+        view.template,
+        mode="group",
+    )
+    note = "Who came last in each step, and how long each host waited for it."
+    if len(told.late_steps) > MAX_ROWS:
+        note += f" The first {MAX_ROWS} of {len(told.late_steps)} are drawn."
+    label = "What each host waited in each step; the table below has it"
+    return section(
+        "Late steps",
+        chart(figure, "late-steps", label),
+        table("late-steps", rows_of(told.late_steps)),
+        note=note,
+    )
 
 
 def _note(told: Hosts) -> str:
@@ -45,8 +70,14 @@ def _note(told: Hosts) -> str:
         else ""
     )
     return " ".join(
-        filter(None, [late, f"Lateness is read from {told.method}." if told.method else "", told.clocks])
+        filter(
+            None, [late, f"Lateness is read from {told.method}." if told.method else "", _ended(told.clocks)]
+        )
     )
+
+
+def _ended(text: str) -> str:
+    return f"{capital(text)}." if text else ""
 
 
 PAGE = Page("hosts", "Hosts", "Which host is late, and who waits for it.", _render)

@@ -9,10 +9,9 @@ from tpuprof_dashboard.components.layout import chart, empty, section, tile, til
 from tpuprof_dashboard.components.rows import rows_of
 from tpuprof_dashboard.components.tables import table
 from tpuprof_dashboard.figures.bars import stacked_bars
+from tpuprof_dashboard.figures.memory_course import memory_course
 from tpuprof_dashboard.pages.page import Page, View
-from tpuprof_dashboard.words import UNAVAILABLE, reason
-
-_GIB = 2**30
+from tpuprof_dashboard.words import UNAVAILABLE, byte_unit, reason
 
 
 def _render(view: View) -> list[Any]:
@@ -23,7 +22,7 @@ def _render(view: View) -> list[Any]:
             empty("Memory unavailable", f"{reason(memory.unavailable) or 'the trace does not tell'}.", advice)
         ]
     capacity = memory.capacity_bytes
-    left = capacity - memory.peak_bytes if capacity is not None else None
+    left = memory.headroom_bytes
     top = tiles(
         tile("Peak", format_bytes(memory.peak_bytes), memory.method),
         tile(
@@ -32,7 +31,7 @@ def _render(view: View) -> list[Any]:
         *_fragmented(memory.fragmented_bytes),
         tile("Headroom", UNAVAILABLE if left is None else format_bytes(max(left, 0)), _left_note(left)),
     )
-    return [top, _kinds(view), _buffers(view)]
+    return [top, _kinds(view), _over_program(view), _buffers(view)]
 
 
 def _fragmented(size: int | None) -> list[Any]:
@@ -57,14 +56,29 @@ def _kinds(view: View) -> Any:
     kinds = view.report.memory.by_kind
     if not kinds:
         return None
+    size, unit = byte_unit(max(kinds.values()))
     names = sorted(kinds, key=lambda name: -kinds[name])
     figure = stacked_bars(
         ["host memory (not HBM)" if name == "host" else name.replace("_", " ") for name in names],
-        [("GiB", [kinds[name] / _GIB for name in names], "#0072B2", "")],
-        "GiB",
+        [(unit, [kinds[name] / size for name in names], "#0072B2", "")],
+        unit,
         view.template,
     )
     return section("At the peak, by kind", chart(figure, "memory-kinds", "Bytes at the peak by kind"))
+
+
+def _over_program(view: View) -> Any:
+    memory, title = view.report.memory, "Over the program"
+    if not memory.over_program:
+        reason = (
+            "The compiler's simulation of the program's memory is not in this run: only its total is known."
+        )
+        return section(title, empty("Unavailable", reason))
+    rows = rows_of(memory.over_program)
+    note = f"What {memory.program or 'the program'} has in use as it goes on, from the compiler's own simulation."
+    label = "Memory in use over the program; the table below has it"
+    figure = memory_course(memory.over_program, memory.capacity_bytes, view.template)
+    return section(title, chart(figure, "memory-course", label), table("memory-course", rows), note=note)
 
 
 def _buffers(view: View) -> Any:

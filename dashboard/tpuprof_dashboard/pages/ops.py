@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dash_mantine_components as dmc
+from dash import html
 
-from tpuprof.report.schema import OpRow
 from tpuprof.units import format_ms, format_share
-from tpuprof_dashboard.components.layout import chart, empty, facts, link, section
+from tpuprof_dashboard.components.layout import chart, current, empty, facts, link, section
 from tpuprof_dashboard.components.rows import rows_of
-from tpuprof_dashboard.components.tables import table
+from tpuprof_dashboard.components.tables import sorted_by, table
 from tpuprof_dashboard.figures.roofline import roofline
 from tpuprof_dashboard.pages.page import Page, View
 
-_KEYS: dict[str, tuple[str, Callable[[OpRow], str]]] = {
-    "op": ("each op", lambda op: op.name),
-    "category": ("category", lambda op: op.category or op.kind),
-    "module": ("program", lambda op: op.module),
-    "annotation": ("annotation", lambda op: op.annotation),
-    "source": ("source line", lambda op: op.source),
-}
+if TYPE_CHECKING:
+    from tpuprof.report.schema import OpRow, Report
+
+_WASTED = "wasted ms"
+_GROUPS = {"op": "each op", "category": "category", "program": "program", "annotation": "annotation"}
 
 
 def _render(view: View) -> list[Any]:
@@ -31,23 +28,26 @@ def _render(view: View) -> list[Any]:
         advice = "A host-only profile has none; `tpuprof capture -- python train.py` traces the device too."
         return [empty("No ops", reason, advice)]
     by = view.state.get("by", "op")
-    by = by if by in _KEYS else "op"
+    by = by if by in _GROUPS else "op"
     links = [
-        link(title, view.here(by=key), fw=700 if key == by else 400) for key, (title, _) in _KEYS.items()
+        link(title, view.here(by=key), fw=700 if key == by else 400, **current(key == by))
+        for key, title in _GROUPS.items()
     ]
+    links.append(html.A("source line", href="#source-lines", className="tpu-link"))
     choose = dmc.Group([dmc.Text("Grouped by", size="sm"), *links], gap="md")
-    rows = _told([_op_row(op) for op in report.ops]) if by == "op" else _grouped(report.ops, by)
+    rows = [_op_row(op) for op in report.ops] if by == "op" else _grouped(report, by)
     note = "Self time leaves out ops inside (a loop's body, a call); summed over all devices and the whole capture."
-    if any(op.wasted_ms is not None for op in report.ops):
-        note += (
-            " Wasted: what the op would save if it reached its roofline; sort by it to see where to begin."
-        )
+    parts = [table(f"ops-by-{by}", rows)]
+    if by == "op" and any(op.wasted_ms is not None for op in report.ops):
+        note += " Wasted: what the op would save if it reached its roofline."
+        order = sorted_by("ops-by-op", _WASTED)
+        parts.insert(0, link("Most wasted time first", view.here(sort="wasted", **order)))
     return [
         choose,
-        section("Device time", table(f"ops-by-{by}", rows), note=note),
+        section("Device time", *parts, note=note),
         _roofline(view),
         *_compute(view),
-        _lines(view),
+        html.Div(_lines(view), id="source-lines"),
     ]
 
 
@@ -56,7 +56,7 @@ def _op_row(op: OpRow) -> dict[str, Any]:
         "op": op.name,
         "category": op.category or op.kind,
         "self ms": op.self_ms,
-        "wasted ms": op.wasted_ms,
+        _WASTED: op.wasted_ms,
         "of roofline": op.roofline,
         "limit": op.limit,
         "FLOP/s": op.flops_per_s,
@@ -66,7 +66,7 @@ def _op_row(op: OpRow) -> dict[str, Any]:
         "kernel": op.kernel,
         "layout copy": "yes" if op.layout_copy else "",
         "total ms": op.total_ms,
-        "device clock ms": _clock(op),
+        "device clock ms": op.clock_ms,
         "devices": len(op.cores),
         "times": op.occurrences,
         "FLOP each": op.flops,
@@ -77,29 +77,12 @@ def _op_row(op: OpRow) -> dict[str, Any]:
     }
 
 
-def _clock(op: OpRow) -> float | None:
-    """Time by the devices' own clocks, which XProf's op tables show; None where one of them states none."""
-    clocks = [core.clock_ms for core in op.cores if core.clock_ms is not None]
-    return sum(clocks) if clocks and len(clocks) == len(op.cores) else None
-
-
-def _told(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows without the columns that this trace tells of no op."""
-    empty_columns = {key for key in rows[0] if all(row[key] in (None, "") for row in rows)}
-    return [{key: value for key, value in row.items() if key not in empty_columns} for row in rows]
-
-
-def _grouped(ops: list[OpRow], by: str) -> list[dict[str, Any]]:
-    title, key = _KEYS[by]
-    groups: dict[str, dict[str, Any]] = {}
-    for op in ops:
-        row = groups.setdefault(
-            key(op) or "(none)", {title: key(op) or "(none)", "ops": 0, "self ms": 0.0, "times": 0}
-        )
-        row["ops"] += 1
-        row["self ms"] += op.self_ms
-        row["times"] += op.occurrences
-    return sorted(groups.values(), key=lambda row: -row["self ms"])
+def _grouped(report: Report, by: str) -> list[dict[str, Any]]:
+    return [
+        {by: row.name or "(none)", "ops": row.ops, "self ms": row.self_ms, "times": row.occurrences}
+        for row in report.op_groups
+        if row.by == by
+    ]
 
 
 def _roofline(view: View) -> Any:
@@ -133,7 +116,7 @@ def _compute(view: View) -> list[Any]:
         ("MFU", format_share(compute.mfu) if compute.mfu is not None else compute.mfu_note),
     ]
     note = "Device self time of a step on one device."
-    parts = [section("How the time is used", facts(rows), note=note)]
+    parts = [section("How the time is used", facts("compute", rows), note=note)]
     for title, key, kinds in (
         ("By kind of op", "kinds", compute.categories),
         ("Kernels", "kernels", compute.kernels),
@@ -154,4 +137,4 @@ def _lines(view: View) -> Any:
     )
 
 
-PAGE = Page("ops", "Ops", "Which ops the device spends its time on.", _render, keys=("by",))
+PAGE = Page("ops", "Ops", "Which ops the device spends its time on.", _render, keys=("by", "sort"))

@@ -10,24 +10,26 @@ import dash_mantine_components as dmc
 from dash import Input, Output, State, dcc, html, no_update
 
 from tpuprof.model.attribution import DEVICE_PARTS
+from tpuprof.report.content import failed_findings, first_to_try
 from tpuprof.units import format_bytes, format_ms, format_share
-from tpuprof_dashboard.components.findings import failed_findings, finding_lines, savings_text
+from tpuprof_dashboard.components.findings import finding_lines
 from tpuprof_dashboard.components.layout import (
     chart,
     empty,
     facts,
     link,
     predicted_note,
+    prose,
     section,
     tile,
     tiles,
 )
 from tpuprof_dashboard.figures.step_stack import OUTLIER_MARK, step_stack
-from tpuprof_dashboard.pages.page import Page, View
-from tpuprof_dashboard.state import page_search, read_state
+from tpuprof_dashboard.pages.page import OPEN, Page, View
+from tpuprof_dashboard.state import names_text, page_search, read_state
 from tpuprof_dashboard.store import Failure
 from tpuprof_dashboard.timeline_view import around
-from tpuprof_dashboard.words import UNAVAILABLE, part_definition, part_title, reason
+from tpuprof_dashboard.words import UNAVAILABLE, capital, part_definition, part_title, reason
 
 if TYPE_CHECKING:
     from dash import Dash
@@ -44,42 +46,42 @@ _TILES = (
     "offload_exposed",
 )
 _SHOWN_FINDINGS = 5
+_ENVIRONMENT = "environment"
 
 
 def _render(view: View) -> list[Any]:
-    return [*_head(view), _tiles(view), _stack(view), _findings(view), _environment(view.report)]
+    return [*_head(view), _tiles(view), _stack(view), _findings(view), _environment(view)]
 
 
 def _head(view: View) -> list[Any]:
     report = view.report
-    alerts = [dmc.Alert(note, color="yellow", mt="xs", className="tpu-wrap") for note in report.warnings]
+    alerts = [
+        dmc.Alert(prose(note), color="yellow", mt=6, py=6, className="tpu-wrap") for note in report.warnings
+    ]
     if report.predicted:
         alerts.insert(0, predicted_note())
     return [
-        dmc.Title(report.verdict.sentence, order=2, id="verdict", className="tpu-wrap"),
+        dmc.Title(report.verdict.sentence, order=2, size="h3", id="verdict", className="tpu-wrap"),
         *_first_to_try(view),
         dmc.Group([_facts(report), _ticket()], justify="space-between", gap="xs", mt=4),
         html.Div(id="ticket-note", role="status"),
+        dcc.Download(id="ticket-download"),
         *alerts,
     ]
 
 
 def _first_to_try(view: View) -> list[Any]:
-    """What to do about the first finding, in one line under the verdict."""
-    failed = failed_findings(view.report)
-    if not failed:
+    """What to do about the first finding, in one line under the verdict, and why that one."""
+    advice = first_to_try(view.report)
+    if advice is None:
         return []
-    price = savings_text(failed[0].savings)
-    fix = failed[0].fix
-    advice = _first_sentence(fix.text) if fix and fix.text else failed[0].title
-    text = f"Try first: {advice}" + (f" ({price})" if price else "")
-    return [
-        link(text, view.go("findings"), fw=600, id="try-first", className="tpu-wrap", display="block", mt=6)
-    ]
-
-
-def _first_sentence(text: str) -> str:
-    return text.partition(". ")[0].removesuffix(".")
+    first = failed_findings(view.report)[0].rule
+    text = f"Try first: {advice.text}" + (f" ({advice.savings})" if advice.savings else "")
+    where = view.go("findings", **{OPEN: names_text([first])})
+    parts = [link(text, where, fw=600, id="try-first", className="tpu-wrap", display="block", mt=6)]
+    if advice.why:
+        parts.append(dmc.Text(advice.why, size="sm", id="try-first-why", className="tpu-wrap"))
+    return parts
 
 
 def _facts(report: Report) -> Any:
@@ -88,7 +90,7 @@ def _facts(report: Report) -> Any:
     hosts = f"{environment['host_count']} host" + ("s" if environment["host_count"] != 1 else "")
     text = f"{devices}, {hosts}, {_framework(environment['framework'])}. "
     text += f"Steps told from: {steps.method} ({steps.confidence} confidence)."
-    return dmc.Text(text, c="dimmed")
+    return dmc.Text(text, c="dimmed", size="sm")
 
 
 def _ticket() -> Any:
@@ -105,43 +107,52 @@ def _framework(name: str) -> str:
 
 
 def _tiles(view: View) -> Any:
-    report, steps = view.report, view.report.steps
-    spread = f"p95 {format_ms(steps.p95_ms)}, {steps.count} steps" if steps.p95_ms is not None else steps.note
-    median = format_ms(steps.median_ms) if steps.median_ms is not None else UNAVAILABLE
-    row = [
-        tile(
-            "Median step", median, spread, "Wall time of the middle step; p95: 95 % of steps are no longer."
-        ),
-        _busy(report),
-        *(_part_tile(report, name) for name in _TILES),
-        *_mfu(view),
-        _headroom(report),
-    ]
-    return tiles(*row)
+    report = view.report
+    row = [_step_time(report)]
+    if report.breakdown:
+        row += [_busy(report), *(_part_tile(report, name) for name in _TILES)]
+    return tiles(*row, _mfu(view), _headroom(report))
+
+
+def _step_time(report: Report) -> Any:
+    steps, mean = report.steps, report.goodput.mean_step_ms
+    definition = (
+        "Wall time of the middle step; 95 % are no longer than p95. Shares and savings are of the mean step."
+    )
+    if steps.median_ms is None or steps.p95_ms is None:
+        return tile("Step time", UNAVAILABLE, steps.note or "no steps in the trace", definition)
+    spread = [f"p95 {format_ms(steps.p95_ms)}", f"{steps.count} steps"]
+    if mean is not None:
+        spread.insert(0, f"mean {format_ms(mean)}")
+    return tile("Median step", format_ms(steps.median_ms), ", ".join(spread), definition)
 
 
 def _busy(report: Report) -> Any:
+    title, share = "Device duty cycle", report.goodput.device_busy_share
     definition = (
         "Share of step time in which the device was in a program, its waits for copies and communication too."
     )
-    if not report.breakdown:
-        return tile("Device duty cycle", UNAVAILABLE, "no steps in the trace", definition)
-    share = sum(report.breakdown[name].share for name in DEVICE_PARTS if name in report.breakdown)
-    return tile("Device duty cycle", format_share(share), "of step time in a program", definition)
+    if share is None:
+        return tile(title, UNAVAILABLE, "no device in the trace", definition)
+    return tile(title, format_share(share), "of step time in a program", definition)
 
 
-def _mfu(view: View) -> list[Any]:
+def _mfu(view: View) -> Any:
     compute = view.report.compute
-    if compute is None:
-        return []
     definition = (
         "Model FLOPs utilisation: FLOPs of the programs over the devices' peak, in the steps' wall time."
     )
-    value = UNAVAILABLE if compute.mfu is None else format_share(compute.mfu)
+    if compute is None:
+        return tile("MFU", UNAVAILABLE, "needs steps and a device in the trace", definition)
     note = reason(compute.mfu_note)
     if compute.mfu is None:
-        return [tile("MFU", value, note, definition)]
-    return [tile("MFU", value, "of peak FLOP/s", f"{definition} Told {note}." if note else definition)]
+        return tile("MFU", UNAVAILABLE, note, definition)
+    return tile(
+        "MFU",
+        format_share(compute.mfu),
+        "of peak FLOP/s",
+        f"{definition} Told {note}." if note else definition,
+    )
 
 
 def _part_tile(report: Report, name: str) -> Any:
@@ -163,9 +174,9 @@ def _headroom(report: Report) -> Any:
     if memory.peak_bytes is None:
         note = reason(memory.unavailable)
         return tile("HBM headroom", UNAVAILABLE, note, definition)
-    if memory.capacity_bytes is None:
+    left = memory.headroom_bytes
+    if left is None or memory.capacity_bytes is None:
         return tile("HBM peak", format_bytes(memory.peak_bytes), "capacity unknown", definition)
-    left = memory.capacity_bytes - memory.peak_bytes
     note = f"peak {format_bytes(memory.peak_bytes)} of {format_bytes(memory.capacity_bytes)}"
     return tile("HBM headroom", format_bytes(left) if left >= 0 else "none", note, definition)
 
@@ -174,7 +185,9 @@ def _stack(view: View) -> Any:
     report = view.report
     if not report.steps.per_step:
         advice = "Mark steps in the training loop: `with tpuprof.step(i):`, and capture again."
-        return empty("No steps to draw", f"{report.steps.note or 'no steps were found'}.", advice)
+        ops = link("What the device did all the same", view.go("ops")) if report.ops else None
+        why = capital(report.steps.note or "no steps were found")
+        return html.Div([empty("No steps to draw", f"{why}.", advice), ops])
     figure = step_stack(report, view.template)
     note = "Choose a bar to see that step in the timeline."
     if report.steadiness.outliers:
@@ -193,12 +206,13 @@ def _findings(view: View) -> Any:
         return section("What to try", empty("No findings", reason))
     if not failed:
         return section("What to try", empty("Nothing to fix", "Every rule that applies has passed."))
-    lines = finding_lines(failed[:_SHOWN_FINDINGS], view)
+    lines = finding_lines(failed[:_SHOWN_FINDINGS], view, "first")
     more = link(f"All {len(view.report.findings)} findings", view.go("findings"))
     return section("What to try", lines, more, note="Most step time at stake first.")
 
 
-def _environment(report: Report) -> Any:
+def _environment(view: View) -> Any:
+    report = view.report
     rows = [
         (_name(key), str(value))
         for key, value in report.environment.items()
@@ -210,9 +224,14 @@ def _environment(report: Report) -> Any:
     ]
     rows += [("Files", ", ".join(report.source["files"]))]
     item = dmc.AccordionItem(
-        [dmc.AccordionControl("Run environment"), dmc.AccordionPanel(facts(rows))], value="environment"
+        [dmc.AccordionControl("Run environment"), dmc.AccordionPanel(facts("environment", rows))],
+        value=_ENVIRONMENT,
     )
-    return html.Div(dmc.Accordion([item], variant="contained"), style={"marginTop": 28})
+    opened = _ENVIRONMENT if view.opened([_ENVIRONMENT]) else None
+    whole = dmc.Accordion(
+        [item], id={"type": "open", "group": _ENVIRONMENT}, value=opened, variant="contained"
+    )
+    return html.Div(whole, style={"marginTop": 28})
 
 
 def _name(key: str) -> str:
@@ -247,7 +266,7 @@ def _register(app: Dash, store: Store) -> None:
 
 def _register_ticket(app: Dash, store: Store) -> None:
     @app.callback(
-        Output("download", "data", allow_duplicate=True),
+        Output("ticket-download", "data"),
         Output("ticket-note", "children"),
         Input("ticket", "n_clicks"),
         State("url", "search"),

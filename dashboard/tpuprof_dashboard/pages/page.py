@@ -6,21 +6,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tpuprof_dashboard.state import State, page_search, search_of
+from tpuprof_dashboard.state import State, names_in, page_search, search_of
 from tpuprof_dashboard.timeline_view import around
 
 if TYPE_CHECKING:
     from dash import Dash
 
-    from tpuprof.report.schema import Report
+    from tpuprof.report.schema import Finding, Report
     from tpuprof_dashboard.store import Details, Store
+
+# The parameter that names the rows of a page that are open.
+OPEN = "open"
 
 
 @dataclass(frozen=True)
 class View:
     """One run as a page sees it: the URL's state, the run's name and Report, and the store for other runs.
 
-    `details` is None on pages that do not need them.
+    `details` is None on pages that do not need them. `saved` says that the run is a saved report, without its trace.
     """
 
     state: State
@@ -28,6 +31,7 @@ class View:
     report: Report
     store: Store
     details: Details | None = None
+    saved: bool = False
 
     @property
     def template(self) -> str:
@@ -47,6 +51,23 @@ class View:
         start, end = around(start_ns, duration_ms)
         marked = f"{start_ns}-{start_ns + max(round(duration_ms * 1e6), 1)}" if mark else None
         return self.go("timeline", host=host, start=str(start), end=str(end), mark=marked)
+
+    def opened(self, known: list[str]) -> list[str]:
+        """Which of these rows the address names as open."""
+        named = names_in(self.state, OPEN)
+        return [each for each in known if each in named]
+
+    def finding_in_timeline(self, finding: Finding) -> str | None:
+        """The query of the timeline around all spans of a finding on one host, None where it has none."""
+        placed = [each for each in finding.evidence if each.start_ns is not None]
+        if not placed:
+            return None
+        host = placed[0].host or next((row.host for row in self.report.steps.per_step), "")
+        spans = [(each.start_ns or 0, each.duration_ms or 0.0) for each in placed if each.host in ("", host)]
+        first = min(start for start, _ in spans)
+        last = max(start + round(ms * 1e6) for start, ms in spans)
+        start, end = around(first, (last - first) / 1e6)
+        return self.go("timeline", host=host, start=str(start), end=str(end), finding=finding.rule)
 
 
 @dataclass(frozen=True)

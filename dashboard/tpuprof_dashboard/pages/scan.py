@@ -2,29 +2,45 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tpuprof_dashboard.components.layout import chart, empty, section
-from tpuprof_dashboard.components.rows import rows_of
 from tpuprof_dashboard.components.tables import GO, table
 from tpuprof_dashboard.figures.iterations import iterations
 from tpuprof_dashboard.pages.page import Page, View
 from tpuprof_dashboard.state import integer
+
+if TYPE_CHECKING:
+    from tpuprof.report.schema import LoopRow
 
 
 def _render(view: View) -> list[Any]:
     loops = view.report.scan
     if not loops:
         reason = "No program of this run loops on the device, and no block of ops repeats."
+        if view.report.tracing.scan_retraces_per_step is not None:
+            reason += " The host does trace a scan: XLA removes a loop of one iteration."
         advice = "torch_xla's scan_layers turns a stack of layers into one loop, which is traced once."
         return [empty("No loops", reason, advice)]
     chosen = integer(view.state, "loop")
     chosen = chosen if chosen is not None and 0 <= chosen < len(loops) else 0
-    rows = [
-        {**row, GO: view.here(loop=str(number))}
-        for number, row in enumerate(rows_of(loops, ("iteration_ms",)))
-    ]
+    rows = [{**_row(each), GO: view.here(loop=str(number))} for number, each in enumerate(loops)]
     return [section("Loops", table("loops", rows, go_title="iterations")), _one(view, chosen)]
+
+
+def _row(each: LoopRow) -> dict[str, Any]:
+    return {
+        "loop": each.name,
+        "kind": each.kind,
+        "direction": each.direction,
+        "trip count": each.trip_count,
+        "ms a step": each.total_ms_per_step,
+        "times": each.occurrences,
+        "stand out": ", ".join(map(str, each.outliers)),
+        "detail": each.detail,
+        "source": each.source,
+        "program": each.module,
+    }
 
 
 def _one(view: View, chosen: int) -> Any:

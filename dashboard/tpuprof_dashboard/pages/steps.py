@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import dash_mantine_components as dmc
 from dash import Input, Output, State, no_update
 
+from tpuprof.report.names import bound_title
+from tpuprof.report.step_pair import compare_steps, usual_and_slowest
 from tpuprof.units import format_ms
 from tpuprof_dashboard.components.layout import chart, empty, section
 from tpuprof_dashboard.components.rows import rows_of
@@ -14,13 +16,17 @@ from tpuprof_dashboard.components.tables import GO, table
 from tpuprof_dashboard.figures.bars import stacked_bars
 from tpuprof_dashboard.pages.page import Page, View
 from tpuprof_dashboard.state import integer, read_state, search_of
-from tpuprof_dashboard.words import bound_title, part_title
+from tpuprof_dashboard.store import Failure, Loading
+from tpuprof_dashboard.words import capital, part_title
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from dash import Dash
 
-    from tpuprof.report.schema import StepRow
+    from tpuprof.report.schema import StepRow, StepSummary
     from tpuprof.report.sections import Steadiness
+    from tpuprof.report.step_pair import StepPair
     from tpuprof_dashboard.store import Store
 
 _FIRST, _SECOND = ("#0072B2", ""), ("#D55E00", "/")
@@ -31,39 +37,41 @@ def _render(view: View) -> list[Any]:
     if not steps:
         advice = "Mark steps in the training loop: `with tpuprof.step(i):`, and capture again."
         return [empty("No steps", f"{view.report.steps.note or 'no steps were found'}.", advice)]
-    first, second = _chosen(view, steps)
+    first, second = _chosen(view.state, view.report.steps)
     parts = [_compared(view, steps, first, second), section("All steps", _all(view, steps))]
     parts.insert(1, _outliers(view, view.report.steadiness))
     return parts
 
 
-def _chosen(view: View, steps: list[StepRow]) -> tuple[int, int]:
+def _chosen(state: Mapping[str, str], summary: StepSummary) -> tuple[int, int]:
     """Positions of the two steps: those in the URL, else the one nearest the median and the slowest."""
-    median = view.report.steps.median_ms or 0.0
-    usual = min(range(len(steps)), key=lambda row: abs(steps[row].wall_ms - median))
-    slowest = max(range(len(steps)), key=lambda row: steps[row].wall_ms)
-    first, second = integer(view.state, "a"), integer(view.state, "b")
+    steps = summary.per_step
+    usual, slowest = usual_and_slowest(steps, summary.median_ms)
+    first, second = integer(state, "a"), integer(state, "b")
     known = range(len(steps))
     return first if first in known else usual, second if second in known else slowest  # type: ignore[return-value]
 
 
 def _compared(view: View, steps: list[StepRow], first: int, second: int) -> Any:
-    one, other = steps[first], steps[second]
-    names = [
-        name for name in view.report.breakdown if one.breakdown_ms.get(name) or other.breakdown_ms.get(name)
-    ]
-    before = [one.breakdown_ms.get(name, 0.0) for name in names]
-    after = [other.breakdown_ms.get(name, 0.0) for name in names]
+    pair = compare_steps(steps[first], steps[second], list(view.report.breakdown))
     figure = stacked_bars(
-        [part_title(name) for name in names],
-        [(_title(steps, first), before, *_FIRST), (_title(steps, second), after, *_SECOND)],
+        [part_title(each.name) for each in pair.parts],
+        [
+            (_title(steps, first), [each.first_ms for each in pair.parts], *_FIRST),
+            (_title(steps, second), [each.second_ms for each in pair.parts], *_SECOND),
+        ],
         "ms",
         view.template,
         mode="group",
     )
     rows = [
-        {"part": part_title(name), "first ms": was, "second ms": is_, "difference ms": is_ - was}
-        for name, was, is_ in zip(names, before, after, strict=True)
+        {
+            "part": part_title(each.name),
+            "first ms": each.first_ms,
+            "second ms": each.second_ms,
+            "difference ms": each.difference_ms,
+        }
+        for each in pair.parts
     ]
     choose = dmc.Group(
         [_select("step-a", "First step", steps, first), _select("step-b", "Second step", steps, second)]
@@ -71,30 +79,22 @@ def _compared(view: View, steps: list[StepRow], first: int, second: int) -> Any:
     return section(
         "Two steps side by side",
         choose,
-        dmc.Text(_difference(steps, first, second), my="sm", fw=600, id="step-difference"),
+        dmc.Text(_difference(steps, first, second, pair), my="sm", fw=600, id="step-difference"),
         chart(figure, "step-pair", "Parts of the two steps; the table below has them"),
         table("two-steps", rows),
         note="Unasked: the step nearest the median against the slowest.",
     )
 
 
-def _difference(steps: list[StepRow], first: int, second: int) -> str:
+def _difference(steps: list[StepRow], first: int, second: int, pair: StepPair) -> str:
     one, other = steps[first], steps[second]
     sides = f"{_title(steps, first)} took {format_ms(one.wall_ms)}, {_title(steps, second)} {format_ms(other.wall_ms)}"
-    text = sides[0].upper() + sides[1:]
-    change = other.wall_ms - one.wall_ms
-    if first == second or not change:
+    text = capital(sides)
+    if first == second or pair.grown is None:
         return f"{text}."
-    sign = 1 if change > 0 else -1
-    grown = {
-        name: sign * (other.breakdown_ms.get(name, 0.0) - one.breakdown_ms.get(name, 0.0))
-        for name in [*one.breakdown_ms, *other.breakdown_ms]
-    }
-    most = max(grown, key=lambda name: grown[name], default="")
-    word = "longer" if change > 0 else "shorter"
-    return (
-        f"{text}: {format_ms(abs(change))} {word}, mostly {part_title(most)} ({format_ms(abs(grown[most]))})."
-    )
+    word = "longer" if pair.difference_ms > 0 else "shorter"
+    most = f"{part_title(pair.grown.name)} ({format_ms(abs(pair.grown.difference_ms))})"
+    return f"{text}: {format_ms(abs(pair.difference_ms))} {word}, mostly {most}."
 
 
 def _title(steps: list[StepRow], row: int) -> str:
@@ -164,7 +164,7 @@ def _reasons(reasons: dict[str, float]) -> str:
     return ", ".join(f"{part_title(name)} +{format_ms(ms)}" for name, ms in reasons.items())
 
 
-def _register(app: Dash, _store: Store) -> None:
+def _register(app: Dash, store: Store) -> None:
     @app.callback(
         Output("url", "search", allow_duplicate=True),
         Input("step-a", "value"),
@@ -174,14 +174,11 @@ def _register(app: Dash, _store: Store) -> None:
     )
     def choose(first: str | None, second: str | None, search: str | None) -> Any:
         state = read_state(search)
-        if (
-            state.get("page") != "steps"
-            or not first
-            or not second
-            or (first, second) == (state.get("a"), state.get("b"))
-        ):
+        report = store.report(state.get("run") or next(iter(store.names()), ""))
+        if state.get("page") != "steps" or not first or not second or isinstance(report, (Failure, Loading)):
             return no_update
-        return search_of(state, a=first, b=second)
+        shown = tuple(map(str, _chosen(state, report.steps)))
+        return no_update if (first, second) == shown else search_of(state, a=first, b=second)
 
 
 PAGE = Page("steps", "Steps", "How steps differ, and why.", _render, keys=("a", "b"), register=_register)

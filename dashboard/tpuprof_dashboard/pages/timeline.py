@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import base64
 from typing import TYPE_CHECKING, Any
 
 import dash_mantine_components as dmc
-from dash import Input, Output, State, ctx, dcc, html, no_update
+from dash import ClientsideFunction, Input, Output, State, ctx, dcc, html, no_update
 
 from tpuprof.units import PS_PER_MS, PS_PER_NS, format_ms, ps_to_ms
 from tpuprof_dashboard.components.layout import empty, section
 from tpuprof_dashboard.components.tables import table
-from tpuprof_dashboard.components.timeline_controls import MOVES, controls, elsewhere
+from tpuprof_dashboard.components.timeline_controls import MOVES, controls, elsewhere, finding_chips
 from tpuprof_dashboard.figures.timeline import timeline
 from tpuprof_dashboard.pages.page import Page, View
 from tpuprof_dashboard.state import integer, read_state, search_of
-from tpuprof_dashboard.store import Details
+from tpuprof_dashboard.store import Details, Failure, Loading
 from tpuprof_dashboard.timeline_view import (
     Drawing,
     DrawnRow,
@@ -24,6 +25,7 @@ from tpuprof_dashboard.timeline_view import (
     default_lanes,
     draw,
 )
+from tpuprof_dashboard.viewers import logdir_of
 from tpuprof_dashboard.words import part_title
 
 if TYPE_CHECKING:
@@ -31,10 +33,13 @@ if TYPE_CHECKING:
 
     from dash import Dash
 
+    from tpuprof.report.schema import Report
     from tpuprof_dashboard.store import HostDetails, Store
 
 # Events of the window listed below the chart, the longest first (rows).
 _LISTED = 200
+# Spans of one finding marked at most: more would shade the whole chart.
+MAX_MARKS = 60
 _NS_PER_MS = 1_000_000
 
 
@@ -47,7 +52,8 @@ def _render(view: View) -> list[Any]:
                 "No timeline", "The trace holds no events.", "Capture again while training steps are running."
             )
         ]
-    shown, drawing = chosen_lanes(host.lanes, view.state.get("lanes")), _drawing(view.state, host)
+    shown = chosen_lanes(host.lanes, view.state.get("lanes"))
+    drawing = _drawing(view.state, host, view.report)
     data = [{"value": each.key, "label": f"{each.title} ({each.events:,})"} for each in host.lanes]
     lanes = dmc.MultiSelect(
         id="lanes",
@@ -67,15 +73,34 @@ def _render(view: View) -> list[Any]:
         config={"displayModeBar": False, "scrollZoom": False},
     )
     return [
-        controls(view, list(details.hosts), host.run.name),
+        *([_saved_note()] if view.saved else []),
+        controls(view, list(details.hosts), host.name),
+        finding_chips(view),
+        dcc.Store(id="drawn", data=_drawn(view.state, view.state.get("theme", "light"))),
         html.Div(
             graph, role="img", **{"aria-label": "Timeline of the window; the longest events are listed below"}
         ),
         dmc.Text(_note(drawing), id="timeline-note", size="sm", c="dimmed"),
         html.Div(lanes, style={"marginTop": 12}),
         section("Longest events of the window", html.Div(_listed(drawing), id="timeline-events")),
-        elsewhere(view.store.path(view.name)),
+        None
+        if view.saved
+        else elsewhere(view.store.path(view.name), may_start=view.store.viewers is not None),
     ]
+
+
+def _saved_note() -> Any:
+    return empty(
+        "What a saved report can draw",
+        "Steps, what bound each, compiles, and where findings are seen. Host threads, device queues, annotations and "
+        "every single event are in the trace alone: open the run itself to see them.",
+    )
+
+
+def _drawn(state: Mapping[str, str], theme: str) -> list[str]:
+    """What a drawing depends on: as long as it stays, the address may change without drawing anew."""
+    keys = ("run", "host", "start", "end", "mark", "finding", "lanes")
+    return [*(state.get(key, "") for key in keys), theme]
 
 
 def _host(details: Details | None, state: Mapping[str, str]) -> HostDetails | None:
@@ -83,16 +108,31 @@ def _host(details: Details | None, state: Mapping[str, str]) -> HostDetails | No
     return hosts.get(state.get("host", "")) or next(iter(hosts.values()), None)
 
 
-def _window(state: Mapping[str, str], host: HostDetails) -> Window:
+def _window(state: Mapping[str, str], host: HostDetails, report: Report | None = None) -> Window:
     start, end = clamp(integer(state, "start"), integer(state, "end"), host.start, host.end)
+    marks = _finding_spans(report, state.get("finding", ""), host.name) if report else []
     low, _, high = state.get("mark", "").partition("-")
-    if not (low.isdecimal() and high.isdecimal() and len(high) < 20):
-        return Window(start, end)
-    return Window(start, end, (int(low) * PS_PER_NS, int(high) * PS_PER_NS))
+    if low.isdecimal() and high.isdecimal() and len(high) < 20:
+        marks = [(int(low) * PS_PER_NS, int(high) * PS_PER_NS)]
+    return Window(start, end, tuple(marks))
 
 
-def _drawing(state: Mapping[str, str], host: HostDetails) -> Drawing:
-    return draw(chosen_lanes(host.lanes, state.get("lanes")), _window(state, host))
+def _finding_spans(report: Report, rule: str, host: str) -> list[tuple[int, int]]:
+    """Where one finding is seen on a host (ps)."""
+    return [
+        (
+            each.start_ns * PS_PER_NS,
+            each.start_ns * PS_PER_NS + max(round((each.duration_ms or 0) * PS_PER_MS), 1),
+        )
+        for finding in report.findings
+        if finding.rule == rule
+        for each in finding.evidence
+        if each.start_ns is not None and each.host in ("", host)
+    ][:MAX_MARKS]
+
+
+def _drawing(state: Mapping[str, str], host: HostDetails, report: Report | None) -> Drawing:
+    return draw(chosen_lanes(host.lanes, state.get("lanes")), _window(state, host, report))
 
 
 def _note(drawing: Drawing) -> str:
@@ -137,6 +177,7 @@ def _register(app: Dash, store: Store) -> None:
     _register_drawing(app, store)
     _register_window(app, store)
     _register_download(app, store)
+    _register_tensorboard(app, store)
 
 
 def _register_drawing(app: Dash, store: Store) -> None:
@@ -144,17 +185,19 @@ def _register_drawing(app: Dash, store: Store) -> None:
         Output("timeline", "figure"),
         Output("timeline-note", "children"),
         Output("timeline-events", "children"),
+        Output("drawn", "data"),
         Input("url", "search"),
         State("theme", "forceColorScheme"),
+        State("drawn", "data"),
         prevent_initial_call=True,
     )
-    def redraw(search: str | None, theme: str) -> Any:
+    def redraw(search: str | None, theme: str, drawn: list[str] | None) -> Any:
         state = read_state(search)
-        host = _loaded_host(store, state)
-        if state.get("page") != "timeline" or host is None:
-            return no_update, no_update, no_update
-        drawing = _drawing(state, host)
-        return timeline(drawing, f"mantine_{theme}"), _note(drawing), _listed(drawing)
+        host, wanted = _loaded_host(store, state), _drawn(state, theme)
+        if state.get("page") != "timeline" or host is None or wanted == drawn:
+            return (no_update,) * 4
+        drawing = _drawing(state, host, _loaded_report(store, state))
+        return timeline(drawing, f"mantine_{theme}"), _note(drawing), _listed(drawing), wanted
 
     @app.callback(
         Output("url", "search", allow_duplicate=True),
@@ -209,34 +252,92 @@ def _register_window(app: Dash, store: Store) -> None:
         state = read_state(search)
         host = _loaded_host(store, state)
         row = int(value) if value and value.isdecimal() else -1
-        if host is None or not 0 <= row < len(host.run.steps):
+        report = _loaded_report(store, state)
+        steps = [each for each in report.steps.per_step if host and each.host == host.name] if report else []
+        if not 0 <= row < len(steps):
             return no_update
-        start, end = int(host.run.steps.start[row]), int(host.run.steps.end[row])
+        start = steps[row].start_ns * PS_PER_NS
+        end = start + round(steps[row].wall_ms * PS_PER_MS)
         room = (end - start) // 20
         return search_of(state, start=_ns(start - room), end=_ns(end + room), mark=None)
 
 
 def _register_download(app: Dash, store: Store) -> None:
     @app.callback(
-        Output("download", "data"),
+        Output("perfetto-download", "data"),
         Output("perfetto-note", "children"),
         Input("perfetto", "n_clicks"),
         State("url", "search"),
         prevent_initial_call=True,
     )
     def download(clicks: int | None, search: str | None) -> Any:
-        from tpuprof.export.chrome_json import chrome_json
+        data, note = _for_perfetto(store, read_state(search)) if clicks else (None, None)
+        return (dcc.send_bytes(data, "window.trace.json.gz") if data else no_update), note
 
-        state = read_state(search)
-        host = _loaded_host(store, state)
-        if host is None or not clicks:
-            return no_update, no_update
-        window = _window(state, host)
-        data, left_out = chrome_json(host.host, window.start, window.end)
-        note = (
-            f"{left_out:,} of the shortest events were left out: zoom in for all of them." if left_out else ""
-        )
-        return dcc.send_bytes(data, "window.trace.json.gz"), dmc.Text(note, size="sm", c="dimmed")
+    # The tab is opened by the click itself, as browsers demand, and waits there for the events.
+    app.clientside_callback(
+        ClientsideFunction("tpuprof", "askPerfetto"),
+        Output("perfetto-wanted", "data"),
+        Input("perfetto-open", "n_clicks"),
+        prevent_initial_call=True,
+    )
+
+    @app.callback(
+        Output("perfetto-data", "data"),
+        Output("perfetto-note", "children", allow_duplicate=True),
+        Input("perfetto-wanted", "data"),
+        State("url", "search"),
+        prevent_initial_call=True,
+    )
+    def events(wanted: int | None, search: str | None) -> Any:
+        data, note = _for_perfetto(store, read_state(search)) if wanted else (None, None)
+        return (base64.b64encode(data).decode() if data else no_update), note
+
+    app.clientside_callback(
+        ClientsideFunction("tpuprof", "handToPerfetto"),
+        Output("perfetto-open", "data-handed"),
+        Input("perfetto-data", "data"),
+        prevent_initial_call=True,
+    )
+
+
+def _for_perfetto(store: Store, state: Mapping[str, str]) -> tuple[bytes | None, Any]:
+    """The window's events as compressed Chrome JSON, and a note on what was left out."""
+    from tpuprof.export.chrome_json import chrome_json
+
+    host = _loaded_host(store, state)
+    if host is None or host.host is None:
+        return None, None
+    window = _window(state, host)
+    data, left_out = chrome_json(host.host, window.start, window.end)
+    note = f"{left_out:,} of the shortest events were left out: zoom in for all of them." if left_out else ""
+    return data, dmc.Text(note, size="sm", c="dimmed")
+
+
+def _register_tensorboard(app: Dash, store: Store) -> None:
+    @app.callback(
+        Output("tensorboard-note", "children"),
+        Input("tensorboard", "n_clicks"),
+        State("url", "search"),
+        running=[(Output("tensorboard", "loading"), True, False)],
+        prevent_initial_call=True,
+    )
+    def start(clicks: int | None, search: str | None) -> Any:
+        name = read_state(search).get("run") or next(iter(store.names()), "")
+        folder = logdir_of(store.path(name)) if name in store.names() else None
+        if not clicks or store.viewers is None or folder is None:
+            return no_update
+        try:
+            address = store.viewers.open(folder)
+        except OSError as error:
+            return dmc.Alert(f"XProf could not be opened: {error}.", color="red", my="xs")
+        text = f"XProf on this run: {address}"
+        return html.A(text, href=address, target="_blank", rel="noopener noreferrer")
+
+
+def _loaded_report(store: Store, state: Mapping[str, str]) -> Report | None:
+    found = store.report(state.get("run") or next(iter(store.names()), ""))
+    return None if isinstance(found, (Failure, Loading)) else found
 
 
 def _loaded_host(store: Store, state: Mapping[str, str]) -> HostDetails | None:
@@ -248,7 +349,7 @@ def _loaded_host(store: Store, state: Mapping[str, str]) -> HostDetails | None:
 def _moved(how: str, start: int, end: int) -> dict[str, str | None]:
     """The window (ns) after a button: half or twice as wide, or half a width to a side."""
     if how == "all":
-        return {"start": None, "end": None, "mark": None}
+        return {"start": None, "end": None, "mark": None, "finding": None}
     width = end - start
     shifts = {"in": (width // 4, -width // 4), "out": (-width // 2, width // 2)}
     shifts |= {"left": (-width // 2, -width // 2), "right": (width // 2, width // 2)}
@@ -276,6 +377,6 @@ PAGE = Page(
     "What host and device did, moment by moment.",
     _render,
     needs_details=True,
-    keys=("host",),
+    keys=("host", "finding"),
     register=_register,
 )

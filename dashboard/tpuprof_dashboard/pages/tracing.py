@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tpuprof.report.names import diagnosis_title, phase_title
 from tpuprof.units import format_ms
 from tpuprof_dashboard.components.layout import chart, empty, section, tile, tiles
 from tpuprof_dashboard.components.rows import rows_of
@@ -11,7 +12,7 @@ from tpuprof_dashboard.components.tables import table
 from tpuprof_dashboard.figures.bars import MAX_ROWS, stacked_bars
 from tpuprof_dashboard.figures.part_style import style_of
 from tpuprof_dashboard.pages.page import Page, View
-from tpuprof_dashboard.words import UNAVAILABLE, diagnosis_title, phase_title
+from tpuprof_dashboard.words import UNAVAILABLE, capital
 
 if TYPE_CHECKING:
     from tpuprof.report.sections import TracingRow
@@ -55,8 +56,11 @@ def _phases(view: View) -> Any:
     title = "What tracing is made of"
     if not phases:
         return section(title, empty("No tracing", _untold(view)))
-    rows = [{**row, "name": phase_title(each.name)} for each, row in zip(phases, _rows(phases), strict=True)]
-    figure = _bars([phase_title(each.name) for each in phases], phases, view.template)
+    rows = [
+        {**row, "name": capital(phase_title(each.name))}
+        for each, row in zip(phases, _rows(phases), strict=True)
+    ]
+    figure = _bars([capital(phase_title(each.name)) for each in phases], phases, view.template)
     label = "Exposed and hidden time of each phase of tracing; the table below has it"
     return section(title, chart(figure, "tracing-phases", label), table("tracing-phases", rows), note=_NOTE)
 

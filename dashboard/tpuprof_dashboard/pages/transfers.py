@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tpuprof_dashboard.components.layout import chart, empty, section
@@ -12,8 +13,10 @@ from tpuprof_dashboard.pages.page import Page, View
 
 if TYPE_CHECKING:
     from tpuprof.report.schema import TransferRow
+    from tpuprof.report.sections import LayerRow
 
 _EXPOSED, _HIDDEN = ("#D55E00", "/"), ("#7FCDB5", "")
+_NO_LAYER = "(no layer told)"
 _NAMES = {"gb_per_s_alone": "GB/s alone", "occurrences": "times"}
 _NOTE = (
     "Exposed: the device waits for it. Hidden: it runs behind other work, and costs nothing. Times are of one device "
@@ -46,15 +49,7 @@ def _transfers(view: View, title: str, key: str, rows: list[TransferRow], reason
         return section(title, empty(f"No {title.lower()}", reason, advice))
     ordered = sorted(rows, key=lambda row: -(row.exposed_ms_per_step + (row.hidden_ms_per_step or 0.0)))
     names = [" · ".join(filter(None, [row.name, row.tensor or row.annotation])) for row in ordered]
-    figure = stacked_bars(
-        names,
-        [
-            ("exposed", [row.exposed_ms_per_step for row in ordered], *_EXPOSED),
-            ("hidden", [row.hidden_ms_per_step or 0.0 for row in ordered], *_HIDDEN),
-        ],
-        "ms a step",
-        view.template,
-    )
+    figure = stacked_bars(names, _bars(ordered), "ms a step", view.template)
     note = _NOTE if len(rows) <= MAX_ROWS else f"{_NOTE} The {MAX_ROWS} longest of {len(rows)} are drawn."
     if any(row.hidden_ms_per_step is None for row in rows):
         note += " Hidden time is unavailable where the capture has no Async XLA Ops line."
@@ -68,7 +63,21 @@ def _layers(view: View) -> Any:
     rows = view.report.collective_layers
     if not rows:
         return None
-    return section("Collectives by layer", table("collective-layers", rows_of(rows)))
+    names = [" · ".join(filter(None, [row.layer or _NO_LAYER, row.direction, row.kind])) for row in rows]
+    figure = stacked_bars(names, _bars(rows), "ms a step", view.template)
+    shown = [{**row, "layer": each.layer or _NO_LAYER} for each, row in zip(rows, rows_of(rows), strict=True)]
+    label = "Exposed and hidden time of collectives by layer; the table below has it"
+    return section(
+        "Collectives by layer", chart(figure, "layer-bars", label), table("collective-layers", shown)
+    )
+
+
+def _bars(rows: Sequence[TransferRow | LayerRow]) -> list[tuple[str, list[float], str, str]]:
+    """Exposed and, where any is told, hidden time."""
+    parts = [("exposed", [row.exposed_ms_per_step for row in rows], *_EXPOSED)]
+    if any(row.hidden_ms_per_step is not None for row in rows):
+        parts.append(("hidden", [row.hidden_ms_per_step or 0.0 for row in rows], *_HIDDEN))
+    return parts
 
 
 def _reads(view: View) -> Any:

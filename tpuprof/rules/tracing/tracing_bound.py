@@ -47,6 +47,7 @@ nine tenths of tracing can go, which depends on the fix.
 from __future__ import annotations
 
 from tpuprof.model import attribution as part
+from tpuprof.report.names import phase_title
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
 from tpuprof.rules.thresholds import TRACING_FROM_SHARE
@@ -99,10 +100,11 @@ def check(signals: Signals) -> Outcome:
 def _made_of(signals: Signals) -> list[Evidence]:
     """The phases and annotations with most exposed tracing, and the mean step if tracing cost nothing."""
     tracing = signals.report.tracing
-    rows = [row for each in (tracing.phases, tracing.annotations) for row in each[:SHOWN]]
+    rows = [(phase_title(row.name), row) for row in tracing.phases[:SHOWN]]
+    rows += [(row.name, row) for row in tracing.annotations[:SHOWN]]
     facts = [
-        Evidence(f"tracing in {row.name} that leaves the device idle", row.exposed_ms_per_step, "ms a step")
-        for row in rows
+        Evidence(f"tracing in {name} that leaves the device idle", row.exposed_ms_per_step, "ms a step")
+        for name, row in rows
         if row.exposed_ms_per_step
     ]
     if tracing.step_ms_if_free is not None:

@@ -1,0 +1,121 @@
+"""The lanes a Report alone can draw, for a saved one: its steps, what bound each, compiles, findings' evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tpuprof.model.lanes import ANNOTATIONS, PERIODS, STEP_GROUP, STEPS, Lane, LaneInfo, build_lane
+from tpuprof.report.content import failed_findings
+from tpuprof.report.names import bound_title
+from tpuprof.units import PS_PER_MS, PS_PER_NS
+
+if TYPE_CHECKING:
+    from tpuprof.report.schema import Report, StepRow
+
+# What each verdict's word is drawn as: the part of the breakdown it stands for.
+_BOUND_PARTS = {
+    "device": "compute",
+    "collective": "collective_exposed",
+    "offload": "offload_exposed",
+    "input": "input_wait",
+    "sync": "device_to_host_sync",
+}
+_EVIDENCE_GROUP = "evidence"
+
+
+@dataclass(frozen=True)
+class _Bar:
+    """One bar: ps from the run's origin, what it says, and what it is coloured by."""
+
+    start: int
+    length: int
+    name: str
+    group: str
+    detail: str = ""
+
+
+def report_lanes(report: Report) -> dict[str, list[LaneInfo]]:
+    """Lanes by host; a host without any bar is left out."""
+    hosts = list(
+        dict.fromkeys([each.host for each in report.steps.per_step] + [each.host for each in report.compiles])
+    )
+    found = {host: _lanes(report, host) for host in hosts}
+    return {host: lanes for host, lanes in found.items() if lanes}
+
+
+def report_extent(lanes: Sequence[LaneInfo]) -> tuple[int, int]:
+    """First and last moment of lanes in ps."""
+    bars = [row.levels[0] for each in lanes for row in each.lane.rows]
+    return min(int(each.start.min()) for each in bars), max(int(each.end.max()) for each in bars)
+
+
+def _lanes(report: Report, host: str) -> list[LaneInfo]:
+    steps = [each for each in report.steps.per_step if each.host == host]
+    rows = [
+        ("steps", "Steps", STEPS, [_step(each, f"step {each.index}", STEP_GROUP) for each in steps]),
+        (
+            "bounds",
+            "Bound by",
+            PERIODS,
+            [
+                _step(each, bound_title(each.bound), _BOUND_PARTS.get(each.bound, each.bound))
+                for each in steps
+            ],
+        ),
+        ("compiles", "Compiles", ANNOTATIONS, _compiles(report, host)),
+        ("evidence", "Evidence", ANNOTATIONS, _evidence(report, host)),
+    ]
+    return [LaneInfo(key, title, kind, len(bars), _building(bars)) for key, title, kind, bars in rows if bars]
+
+
+def _step(step: StepRow, name: str, group: str) -> _Bar:
+    return _Bar(step.start_ns * PS_PER_NS, round(step.wall_ms * PS_PER_MS), name, group)
+
+
+def _compiles(report: Report, host: str) -> list[_Bar]:
+    return [
+        _Bar(
+            each.start_ns * PS_PER_NS,
+            round(each.duration_ms * PS_PER_MS),
+            f"{each.cause.kind}: {each.cause.detail}",
+            "compile",
+            " · ".join(filter(None, [each.program, each.cause.source_file or ""])),
+        )
+        for each in report.compiles
+        if each.host == host
+    ]
+
+
+def _evidence(report: Report, host: str) -> list[_Bar]:
+    return [
+        _Bar(
+            each.start_ns * PS_PER_NS,
+            round((each.duration_ms or 0.0) * PS_PER_MS),
+            each.text,
+            _EVIDENCE_GROUP,
+            " · ".join(filter(None, [finding.title, each.source])),
+        )
+        for finding in failed_findings(report)
+        for each in finding.evidence
+        if each.start_ns is not None and each.host in ("", host)
+    ]
+
+
+def _building(bars: list[_Bar]) -> Callable[[], Lane]:
+    def build() -> Lane:
+        start = np.array([each.start for each in bars], np.int64)
+        end = start + np.maximum(np.array([each.length for each in bars], np.int64), 1)
+        return build_lane(
+            [each.name for each in bars],
+            [each.group for each in bars],
+            [each.detail for each in bars],
+            start,
+            end,
+            np.arange(len(bars)),
+        )
+
+    return build

@@ -1,0 +1,94 @@
+"""Starts TensorBoard with XProf on a run's folder, for whoever sits at this machine."""
+
+from __future__ import annotations
+
+import importlib.util
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+# How long TensorBoard may take until it answers (seconds); it imports for some ten on a slow machine.
+START_WITHIN = 60.0
+_LOOK_EVERY = 0.2
+# Servers running at a time: each takes some hundred MB.
+MAX_RUNNING = 4
+
+
+def missing_viewer() -> str:
+    """Why XProf cannot be opened here; empty where TensorBoard and its profile plugin are installed."""
+    absent = [name for name in ("tensorboard", "xprof") if importlib.util.find_spec(name) is None]
+    return f"not installed here: {', '.join(absent)} (pip install tensorboard xprof)" if absent else ""
+
+
+def logdir_of(path: Path) -> Path | None:
+    """The folder that TensorBoard reads a capture from: the one above `plugins`; None where there is none."""
+    return next((each.parent for each in (path, *path.parents) if each.name == "plugins"), None)
+
+
+class Viewers:
+    """TensorBoard servers on loopback, one a folder, ended with the dashboard. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._running: dict[Path, tuple[subprocess.Popen[bytes], int]] = {}
+        self._lock = threading.Lock()
+
+    def open(self, folder: Path) -> str:
+        """The address of a server on this folder, started where there is none.
+
+        Raises `OSError` where it ends at once or does not answer within `START_WITHIN`.
+        """
+        with self._lock:
+            process, port = self._running.get(folder, (None, 0))
+            if process is None or process.poll() is not None:
+                process, port = self._start(folder)
+        until = time.monotonic() + START_WITHIN
+        while not _answers(port):
+            if process.poll() is not None:
+                raise OSError(f"TensorBoard ended with status {process.returncode}")
+            if time.monotonic() > until:
+                raise OSError(f"TensorBoard does not answer within {START_WITHIN:g} s")
+            time.sleep(_LOOK_EVERY)
+        return f"http://127.0.0.1:{port}/#profile"
+
+    def close(self) -> None:
+        """End all servers."""
+        with self._lock:
+            for process, _ in self._running.values():
+                process.terminate()
+            for process, _ in self._running.values():
+                process.wait()
+            self._running.clear()
+
+    def _start(self, folder: Path) -> tuple[subprocess.Popen[bytes], int]:
+        while len(self._running) >= MAX_RUNNING:
+            oldest, _ = self._running.pop(next(iter(self._running)))
+            oldest.terminate()
+            oldest.wait()
+        port = _free_port()
+        process = subprocess.Popen(
+            _command(folder, port), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        self._running[folder] = (process, port)
+        return process, port
+
+
+def _command(folder: Path, port: int) -> list[str]:
+    program = [sys.executable, "-m", "tensorboard.main", "--logdir", str(folder)]
+    return [*program, "--host", "127.0.0.1", "--port", str(port)]
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _answers(port: int) -> bool:
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=1.0):
+            return True
+    except OSError:
+        return False

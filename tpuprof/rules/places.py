@@ -1,0 +1,65 @@
+"""Where in the run a finding can be seen, for rules whose evidence is a sum over the run."""
+
+from __future__ import annotations
+
+from tpuprof.model import attribution as part
+from tpuprof.model.periods import longest
+from tpuprof.model.run import HostRun
+from tpuprof.report.schema import Evidence
+from tpuprof.rules.base import FAILED, Outcome
+from tpuprof.units import PS_PER_NS, ps_to_ms
+
+# Stretches pointed at: enough to see whether one is like the other (rows).
+SHOWN = 3
+# The part of the breakdown that a category's findings hold up, and what a stretch of it is.
+_PARTS = {
+    "collective": (part.COLLECTIVE, "device waits on communication"),
+    "compile": (part.COMPILE, "device idle while XLA compiles"),
+    "host": (part.HOST_SYNC, "device idle while a value is read back"),
+    "input": (part.INPUT_WAIT, "device idle while training waits for a batch"),
+    "offload": (part.OFFLOAD, "device waits on a copy to or from host memory"),
+    "tracing": (part.TRACING, "device idle while the host traces"),
+}
+
+
+class Places:
+    """The longest stretches of parts of the breakdown, each found when first asked for."""
+
+    def __init__(self, hosts: list[HostRun]) -> None:
+        self._hosts = [host for host in hosts if len(host.steps)]
+        self._found: dict[str, list[tuple[int, int, HostRun]]] = {}
+
+    def of(self, outcome: Outcome, category: str) -> list[Evidence]:
+        """The outcome's evidence, and where it points nowhere the longest stretches of what it holds up."""
+        name, words = _PARTS.get(category, ("", ""))
+        if (
+            outcome.status != FAILED
+            or not name
+            or any(each.start_ns is not None for each in outcome.evidence)
+        ):
+            return outcome.evidence
+        return [*outcome.evidence, *(_evidence(words, *each) for each in self._longest(name))]
+
+    def _longest(self, name: str) -> list[tuple[int, int, HostRun]]:
+        """(length, start, host) of the longest stretches of a part on all hosts."""
+        if name not in self._found:
+            spans = [
+                (end - start, start, host)
+                for host in self._hosts
+                for start, end in longest(host, name, SHOWN)
+            ]
+            self._found[name] = sorted(spans, key=lambda each: -each[0])[:SHOWN]
+        return self._found[name]
+
+
+def _evidence(words: str, length: int, start: int, host: HostRun) -> Evidence:
+    row = int(host.steps.start.searchsorted(start, "right")) - 1
+    return Evidence(
+        f"a long stretch: {words}",
+        ps_to_ms(length),
+        "ms",
+        host=host.name,
+        step=int(host.steps.number[row]),
+        start_ns=start // PS_PER_NS,
+        duration_ms=ps_to_ms(length),
+    )
