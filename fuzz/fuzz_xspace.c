@@ -61,7 +61,7 @@ static void line_stats(const uint8_t *base, const uint8_t *start, const uint8_t 
 }
 
 static int walk_line(const uint8_t *base, const uint8_t *start, const uint8_t *end) {
-    enum { STRIDE = 3 };
+    enum { STRIDE = 3, PLACES = 5 };
     xs_line line;
     int64_t room = (end - start) / 2 / STRIDE + 1;
     const uint8_t **marks = malloc((size_t)room * sizeof *marks);
@@ -73,16 +73,20 @@ static int walk_line(const uint8_t *base, const uint8_t *start, const uint8_t *e
         require((line.events + STRIDE - 1) / STRIDE <= room);
     }
     int64_t seen[XS_SEEN] = {0};
+    int64_t total[PLACES] = {0};
+    uint8_t negative[PLACES] = {0};
+    xs_sums sums = {2, total, negative, PLACES - 1, 0};
     for (int64_t first = 0; !wrong && first < line.events; first += STRIDE) {
         int64_t count = line.events - first < STRIDE ? line.events - first : STRIDE;
         size_t bytes = (size_t)count * sizeof(int64_t);
         int64_t *id = malloc(bytes), *offset = malloc(bytes), *duration = malloc(bytes);
         cursor = range(marks[first / STRIDE], end, 2);
-        wrong = xs_read_events(&cursor, count, id, offset, duration, seen);
+        wrong = xs_read_events(&cursor, count, id, offset, duration, seen, first ? &sums : NULL);
         free(id);
         free(offset);
         free(duration);
     }
+    require(sums.having <= (line.events < STRIDE ? 0 : line.events - STRIDE) || wrong);
     if (!wrong) {
         const int64_t keys[] = {1, 2, 3, 257, -1};
         line_stats(base, start, end, keys, 5, seen);

@@ -36,17 +36,24 @@ def run(step: Callable[[int], object], steps: int = STEPS, warmup: int = WARMUP)
     """
     for number in range(warmup):
         tpuprof.step(number)
-        step(number)
-    torch_xla.sync(wait=True)
+        result = step(number)
+    _drain(result)
     began = time.perf_counter()
     for number in range(warmup, warmup + steps):
         tpuprof.step(number)
-        step(number)
+        result = step(number)
     tpuprof.step(warmup + steps)
-    torch_xla.sync(wait=True)
+    _drain(result)
     ended = time.perf_counter()
     facts = {"step_ms": (ended - began) * 1e3 / steps, "steps": steps, "start_s": began - _BEGAN}
     print("SCENARIO " + json.dumps(facts), flush=True)
+
+
+def _drain(result: object) -> None:
+    """Wait for all device work. `sync(wait=True)` does not where there are several devices: reading a result does."""
+    torch_xla.sync(wait=True)
+    if isinstance(result, torch.Tensor):
+        result.cpu()
 
 
 def decoder(shape: Shape, **options: object) -> Decoder:

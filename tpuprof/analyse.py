@@ -6,21 +6,22 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tpuprof import __version__
 from tpuprof.decode.columns import Trace
 from tpuprof.decode.find import Found, find
 from tpuprof.decode.load import load
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.model.attribution import PARTS
 from tpuprof.model.intervals import Int64
+from tpuprof.model.median import median
+from tpuprof.model.op_kind import OpKind
 from tpuprof.model.op_table import OpTotal, annotation_totals, op_totals, source_totals
 from tpuprof.model.run import HostRun, Run, build_run
-from tpuprof.model.transfers import collective_transfers, offload_transfers
 from tpuprof.model.verdict import Load, bound_of, sentence
 from tpuprof.report.schema import (
     AnnotationRow,
@@ -75,7 +76,7 @@ def report_of(run: Run) -> Report:
     bound = bound_of(load)
     ops = op_totals([device for host in run.hosts for device in host.devices])
     op_rows, compute = compute_section(run.hosts, ops)
-    collectives = transfer_rows(run.hosts, collective_transfers)
+    collectives = transfer_rows(run.hosts, OpKind.COLLECTIVE)
     breakdown = {name: Part(ms, ms / load.wall) for name, ms in load.parts.items()} if load.wall else {}
     compiles = [row for host in run.hosts for row in compile_rows(host, run.notes)]
     report = Report(
@@ -93,7 +94,7 @@ def report_of(run: Run) -> Report:
         ops=op_rows,
         host_reads=_host_read_rows(run.hosts),
         collectives=collectives,
-        offload=transfer_rows(run.hosts, offload_transfers),
+        offload=transfer_rows(run.hosts, OpKind.OFFLOAD),
         annotations=_annotation_rows(run.hosts, ops),
         sources=[SourceRow(source, count, ps_to_ms(ps)) for source, count, ps in source_totals(ops)],
         warnings=_warnings(run),
@@ -122,11 +123,8 @@ def what_if_of(path: str | os.PathLike[str], rules: Sequence[str]) -> WhatIf:
 
 
 def package_version() -> str:
-    """The installed version of tpuprof, `unknown` where it runs from a bare checkout."""
-    try:
-        return version("tpuprof")
-    except PackageNotFoundError:
-        return "unknown"
+    """The version of tpuprof."""
+    return __version__
 
 
 def _found(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> Found:
@@ -186,7 +184,7 @@ def _step_summary(hosts: list[HostRun]) -> StepSummary:
         count=len(first.steps),
         method=first.steps.method,
         confidence=first.steps.confidence,
-        median_ms=float(np.median(walls)) if len(walls) else None,
+        median_ms=median(walls) if len(walls) else None,
         p95_ms=float(np.percentile(walls, 95)) if len(walls) else None,
         note=first.steps.note,
         per_step=rows,

@@ -1,7 +1,6 @@
 """The same without the flags."""
 
-from common import Shape, Trainer, decoder, run, tokens
+from common import run
+from nested import nested
 
-train = Trainer(decoder(Shape(layers=8, width=64)))
-batch = tokens(16, 33)
-run(lambda _: train(batch))
+run(lambda _: nested())

@@ -5,8 +5,7 @@ import os
 os.environ["XLA_IR_DEBUG"] = "1"
 os.environ["XLA_HLO_DEBUG"] = "1"
 
-from common import Shape, Trainer, decoder, run, tokens
+from common import run
+from nested import nested
 
-train = Trainer(decoder(Shape(layers=8, width=64)))
-batch = tokens(16, 33)
-run(lambda _: train(batch))
+run(lambda _: nested())

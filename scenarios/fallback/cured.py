@@ -5,7 +5,7 @@ import torch_xla
 from common import Shape, Trainer, decoder, run, tokens
 
 train = Trainer(decoder(Shape(layers=6, width=96)))
-batch = tokens(16, 49)
+batch = tokens(24, 49)
 weight = train.model.layers[0].up.weight
 edges = torch.linspace(-1.0, 1.0, 17).to(batch.device)
 ranges = []

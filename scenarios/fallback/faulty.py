@@ -4,7 +4,7 @@ import torch
 from common import Shape, Trainer, decoder, run, tokens
 
 train = Trainer(decoder(Shape(layers=6, width=96)))
-batch = tokens(16, 49)
+batch = tokens(24, 49)
 weight = train.model.layers[0].up.weight
 ranges = []
 

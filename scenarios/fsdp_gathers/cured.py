@@ -1,5 +1,5 @@
 """The parameters are replicated, the batch stays sharded."""
 
-from sharded import train_sharded
+from sharded import train_head
 
-train_sharded(shard_parameters=False)
+train_head(shard_parameters=False)

@@ -1,5 +1,5 @@
 """FSDPv2 shards every parameter of a model that would fit whole: each is gathered before every use."""
 
-from sharded import train_sharded
+from sharded import train_head
 
-train_sharded(shard_parameters=True)
+train_head(shard_parameters=True)

@@ -11,7 +11,7 @@ def weighted_layers(layers, x):
 
 
 train = Trainer(decoder(Shape(layers=6, width=64), run_layers=weighted_layers))
-batch = tokens(16, 49)
+batch = tokens(32, 49)
 
 
 def step(number: int) -> None:

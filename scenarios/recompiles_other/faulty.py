@@ -12,7 +12,7 @@ def some_layers(layers, x):
 
 
 train = Trainer(decoder(Shape(layers=6, width=64), run_layers=some_layers))
-batch = tokens(16, 49)
+batch = tokens(32, 49)
 
 
 def step(number: int) -> None:

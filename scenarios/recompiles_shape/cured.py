@@ -3,4 +3,4 @@
 from common import Shape, Trainer, decoder, run, tokens
 
 train = Trainer(decoder(Shape(layers=1, width=64)))
-run(lambda _: train(tokens(16, 57)), steps=8)
+run(lambda _: train(tokens(40, 57)), steps=8)

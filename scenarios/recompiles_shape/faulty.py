@@ -3,4 +3,4 @@
 from common import Shape, Trainer, decoder, run, tokens
 
 train = Trainer(decoder(Shape(layers=1, width=64)))
-run(lambda number: train(tokens(16, 41 + number)), steps=8)
+run(lambda number: train(tokens(40, 41 + number)), steps=8)

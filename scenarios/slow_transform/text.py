@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch.utils.data import Dataset
 
-TEXT = "the quick brown fox jumps over the lazy dog and then goes to sleep in the sun " * 90
+TEXT = "the quick brown fox jumps over the lazy dog and then goes to sleep in the sun " * 200
 
 
 def tokenize(text: str) -> torch.Tensor:

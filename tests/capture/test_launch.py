@@ -240,6 +240,21 @@ def test_without_source_lines_captured_steps_trace_as_usual(tmp_path):
     assert any("--source-lines" in note for note in analyse_run(tmp_path / "run").warnings)
 
 
+def test_what_the_users_ir_debugging_costs_is_measured(tmp_path):
+    code = "shown = []\n" + LOOP.replace(
+        "train();", "train(); shown.append(torch_xla._XLAC._get_ir_debug());"
+    )
+    code += "print('ON', *map(int, shown))"
+    done = launch(tmp_path, code, 20, options=["--steps", "4"], XLA_IR_DEBUG="1")
+    assert done.returncode == 0, done.stderr
+    capture = run_info(tmp_path)["capture"]
+    shown = [word == "1" for word in done.stdout.rpartition("ON ")[2].split()]
+    assert [number for number, on in enumerate(shown) if not on] == capture["ir_debug_off_in_steps"]
+    assert len(capture["ir_debug_off_in_steps"]) == 3
+    (finding,) = [each for each in analyse_run(tmp_path / "run").findings if each.rule == "debug-flags-on"]
+    assert [each.value > 0 for each in finding.evidence if each.unit == "ms"] == [True, True]
+
+
 CUTS = """
 indices = torch.arange(8, device=device)
 for index in range(int(sys.argv[1])):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tpuprof.decode import xplane_protobuf
-from tpuprof.decode.columns import StatKind
+from tpuprof.decode.columns import StatKind, sum_stats
 from tpuprof.errors import TpuprofError
 
 # Many stats are compared per line; a key that is in no trace checks that nothing is found.
@@ -46,6 +46,7 @@ def assert_same_plane(found, expected):
     assert len(found.lines) == len(expected.lines)
     for one, other in zip(found.lines, expected.lines, strict=True):
         assert_same_line(one, other, [*found.stat_names, ABSENT_KEY, 0])
+        assert_same_sums(one, expected.events, other)
 
 
 def assert_same_line(found, expected, keys):
@@ -57,6 +58,16 @@ def assert_same_line(found, expected, keys):
     for key in keys[:3]:
         assert_same_stats(found.read_stats([key]), expected.read_stats([key]))
     assert len(found.read_stats([])) == 0
+
+
+def assert_same_sums(found, names, expected):
+    """What a reader added up as it went is what its stats add up to."""
+    rows = names.rows(expected.metadata_id)
+    for key, sums in found.sums.items():
+        reference = sum_stats(expected.read_stats([key]), rows, len(names.ids))
+        assert_same_column(sums.total, reference.total)
+        assert_same_column(sums.negative, reference.negative)
+        assert sums.having == reference.having
 
 
 def assert_same_stats(found, expected):

@@ -33,6 +33,9 @@ def test_real_tpu_traces(shared_traces):
         assert assert_same_reading(path.read_bytes(), native)
 
 
+ODD_NUMBERS = [7, 0, -3, 2**63 - 1, -(2**63), 2.75, -2.75, 1e300, float("nan"), "7", b"7"]
+
+
 def built():
     trace = TraceBuilder()
     python = trace.host().line("python")
@@ -41,7 +44,14 @@ def built():
             f"step {number % 7}", 10.5 * number, 9.25, step_num=number, text="w\u00fc", part=-0.5, raw=b"\0"
         )
     trace.tpu(0).stat(device_type_string="TPU v6 Lite", peak=918.0, negative=-7)
-    trace.tpu(0).line("XLA Ops").repeat(starts=range(100), duration=0.5, **op("fusion.1"))
+    ops = trace.tpu(0).line("XLA Ops").repeat(starts=range(100), duration=0.5, **op("fusion.1"))
+    for number in range(30):
+        ops.event(
+            f"copy.{number % 4}",
+            200.0 + number,
+            0.5,
+            device_duration_ps=ODD_NUMBERS[number % len(ODD_NUMBERS)],
+        )
     trace.tpu(1).line("empty")
     trace.space.hostnames.append(b"vm\xff")
     trace.space.errors.append(b"lost")
@@ -171,6 +181,33 @@ def test_stats_are_told_apart_where_their_keys_share_low_bits():
     assert line.read_stats([513, 1, 1]).bits.tolist() == [1, 513]
     assert len(line.read_stats([769])) == 0
     assert line.read_stats([2**63 - 1, -1]).row.dtype == np.int64
+
+
+def test_the_stat_that_is_added_up():
+    """By the row of the event's name; of several in one event the last counts, ids without metadata go last."""
+
+    def event(name, *values):
+        return delimited(
+            4, b"\x08" + varint(name) + b"".join(delimited(4, b"\x08\x09\x20" + varint(v)) for v in values)
+        )
+
+    events = [
+        event(1, 5),
+        event(1, 6),
+        event(3, 1, 7),
+        event(2, 2**64 - 1),
+        event(4, 40),
+        event(2**40, 2),
+        event(1),
+    ]
+    names = b"".join(delimited(4, b"\x08" + varint(key) + delimited(2, b"")) for key in (1, 2, 3))
+    stat = delimited(5, b"\x08\x09" + delimited(2, delimited(2, b"device_duration_ps")))
+    data = delimited(1, delimited(3, b"".join(events)) + names + stat)
+    assert assert_same_reading(data, native)
+    sums = native.parse(data, "x").planes[0].lines[0].sums[9]
+    assert sums.total.tolist() == [11, -1, 7, 42]
+    assert sums.negative.tolist() == [False, True, False, False]
+    assert sums.having == 6
 
 
 @pytest.mark.parametrize("name", ["native", "protobuf"])

@@ -48,6 +48,13 @@ def test_a_clear_change_is_told_with_bounds(mean, outcome):
     assert "95 % bounds" in comparison.sentence
 
 
+def test_steps_long_and_short_by_turns_do_not_differ_by_where_they_begin():
+    steps = [7.0, 25.0, 7.4, 24.0, 6.8, 25.5, 7.1, 24.6, 7.2, 25.1]
+    comparison = diff(reports.report(walls=(*steps, 7.0)), reports.report(walls=(*steps[1:], 7.0, 25.0)))
+    assert comparison.outcome is Outcome.SAME
+    assert comparison.steady.base == pytest.approx(comparison.steady.candidate, rel=0.02)
+
+
 @pytest.mark.parametrize(("device", "threshold"), [("TPU v5p", MIN_CHANGE), ("CPU", MIN_CHANGE_CPU)])
 def test_a_change_too_small_to_trust_is_none(device, threshold):
     def outcome(change):

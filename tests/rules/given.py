@@ -72,6 +72,7 @@ def given(**values):
     variants, predicted = values.pop("variants", []), values.pop("predicted", False)
     values["run"] = SimpleNamespace(info=info or {}, hosts=[], preflight=variants, predicted=predicted)
     fields = {
+        "environment": {}, "memory": Memory(None, None, "", "not known"),
         "host_reads": [], "compiles": [], "fallbacks": [], "input": [], "scan": [], "tracing": Tracing(),
         "steadiness": Steadiness(), **values.pop("report", {}),
     }  # fmt: skip
@@ -91,9 +92,9 @@ def summary(confidence="high", count=10, method="step markers"):
     return StepSummary(count, method, confidence, None, None, "", [])
 
 
-def record(captured=True, wall_ms=100.0, compiles=0, seconds=0.0, **counters):
+def record(captured=True, wall_ms=100.0, compiles=0, seconds=0.0, step=0, **counters):
     counters = {name.replace("__", "::"): value for name, value in counters.items()}
-    return StepRecord(0, int(wall_ms * 1e6), captured, counters, compiles, seconds)
+    return StepRecord(step, int(wall_ms * 1e6), captured, counters, compiles, seconds)
 
 
 def compiled(kind, ms=100.0, step=1, file=None):

@@ -21,7 +21,17 @@ def result(runner, predicted, *, spread=0.0, rule="tracing-bound"):
     """A pair that measurably saves 10 ms, give or take; `predicted` ms were foretold."""
     faulty = [110.0 - spread, 110.0, 110.0 + spread]
     bounds = (predicted, predicted) if predicted is not None else None
-    return runner.Result("pair", rule, "step", rule, bounds, [], faulty, [100.0] * 3)
+    return runner.Result("pair", rule, "step", rule, bounds, faulty=faulty, cured=[100.0] * 3)
+
+
+def test_what_fails_in_the_cured_run(runner):
+    fine = runner.Result("pair", "tracing-bound", "step", "tracing-bound", cured_failed=["uneven-steps"])
+    assert not fine.found
+    fine.also = {"uneven-steps": "it is"}
+    assert fine.found
+    fine.cured_failed.append("tracing-bound")
+    assert not fine.found
+    assert runner.Result("healthy", "", "step").found
 
 
 def test_nothing_known_is_nothing_proven(runner):

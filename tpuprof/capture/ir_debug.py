@@ -2,8 +2,11 @@
 
 With IR debugging on, torch_xla collects Python frames at every op, which makes tracing about half as slow
 again or worse. The metadata ends up in the compiled program and is no part of its hash. So debugging is on
-while graphs are first compiled, and off while steps are captured: those reuse the programs and are traced
-at their usual speed. A graph that is compiled during the capture itself has no metadata then.
+while graphs are first compiled, and as the user has it while steps are captured: those reuse the programs and are
+traced at their usual speed. A graph that is compiled during the capture itself has no metadata then.
+
+Where the user trains with it on, it is turned off for every other steady step before the capture: what those steps
+take less is what it costs.
 """
 
 from __future__ import annotations
@@ -12,14 +15,20 @@ import os
 from typing import Any
 
 _VARIABLES = ("XLA_IR_DEBUG", "XLA_HLO_DEBUG")
+# Steady steps before the capture where IR debugging is the user's: three with it and three without (steps).
+COMPARED_STEPS = 6
 
 
 class IrDebug:
-    """Turns torch_xla's IR debugging on and off, and back to what the user had (`was_on`)."""
+    """Turns torch_xla's IR debugging on and off, and back to what the user had (`was_on`).
+
+    `off_in` are the numbers of steps that were compared without it.
+    """
 
     def __init__(self, extension: Any) -> None:
         self._extension = extension
         self.was_on = bool(extension._get_ir_debug())
+        self.off_in: list[int] = []
 
     def on(self) -> list[str]:
         """Turn it on; returns notes on what will be missing."""
@@ -34,9 +43,16 @@ class IrDebug:
         self._extension._set_ir_debug(True)
         return notes
 
-    def off(self) -> None:
-        """Turn it off for the captured steps, unless the user trains with it on: then it is what there is to see."""
-        self._extension._set_ir_debug(self.was_on)
+    def compare(self, step: int, quiet: int) -> None:
+        """Before a step that follows `quiet` steps without a compile: every other one goes without, if it was on."""
+        if self.was_on:
+            off = quiet % 2 == 1
+            self._extension._set_ir_debug(not off)
+            self.off_in += [step] if off else []
+
+    def captures(self, *, source_lines: bool) -> None:
+        """Before the captured steps: as the user has it, so that they show what there is to see, or on."""
+        self._extension._set_ir_debug(self.was_on or source_lines)
 
     def restore(self) -> None:
         """Leave it as the user had it."""

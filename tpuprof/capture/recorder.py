@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from tpuprof.capture.backend import Backend
 from tpuprof.capture.contention import Contention
 from tpuprof.capture.controller import Controller, Phase, Plan
 from tpuprof.capture.fallbacks import FallbackFinder
-from tpuprof.capture.ir_debug import IrDebug
+from tpuprof.capture.ir_debug import COMPARED_STEPS, IrDebug
 from tpuprof.capture.telemetry import Telemetry
 from tpuprof.instrument import host_events, sync_guard
 from tpuprof.instrument.spans import Span, close_span, open_span
@@ -48,7 +49,8 @@ class Recorder:
     ) -> None:
         self.run = run
         self.name = name
-        self.controller = Controller(plan, self._start, self._stop)
+        self._ir_debug = IrDebug(extension) if hlo_debug else None
+        self.controller = Controller(self._long_enough(plan), self._start, self._stop)
         self.telemetry = Telemetry(extension)
         self.profile: Path | None = None
         self.notes: list[str] = []
@@ -57,7 +59,6 @@ class Recorder:
         self._cpu_wait: float | None = None
         self._backend = backend
         self._report = report or (lambda _: None)
-        self._ir_debug = IrDebug(extension) if hlo_debug else None
         self._source_lines = source_lines
         self._fallbacks = FallbackFinder()
         self._from_cuts = steps_from_cuts
@@ -71,6 +72,12 @@ class Recorder:
         self._compiles = self.telemetry.compiles_so_far()
         self._closed = False
         self._placed = False
+
+    def _long_enough(self, plan: Plan) -> Plan:
+        """Wait for enough steady steps to compare some without the user's IR debugging, unless none are waited for."""
+        if self._ir_debug is None or not self._ir_debug.was_on or not plan.steady:
+            return plan
+        return replace(plan, steady=max(plan.steady, COMPARED_STEPS))
 
     def open(self) -> None:
         """Arm the instrumentation and listen for steps."""
@@ -135,6 +142,8 @@ class Recorder:
         self.controller.step_ended(compiles - self._compiles)
         self._compiles = compiles
         self._number = number if number is not None else self._number + 1
+        if self._ir_debug and self.controller.phase is Phase.WAITING:
+            self._ir_debug.compare(self._number, self.controller.quiet)
         self._began = (time.time_ns(), time.perf_counter_ns())
         if self.controller.phase is Phase.CAPTURING:
             self._open_step()
@@ -174,8 +183,8 @@ class Recorder:
         if self._source_lines:
             self.notes.append(SLOWER_TRACING)
         self._fallbacks.stop()
-        if self._ir_debug and not self._source_lines:
-            self._ir_debug.off()
+        if self._ir_debug:
+            self._ir_debug.captures(source_lines=self._source_lines)
         self.notes += host_events.install()
         self._report(
             f"training is steady after {self.controller.seen} steps; capturing {self.controller.plan.steps}"
@@ -262,5 +271,6 @@ class Recorder:
             "cpu_wait_share": self._cpu_wait,
             "source_lines": self._source_lines,
             "ir_debug_by_user": self._ir_debug.was_on if self._ir_debug else None,
+            "ir_debug_off_in_steps": self._ir_debug.off_in if self._ir_debug else [],
             "overhead_seconds": {phase: ns / 1e9 for phase, ns in self.overhead_ns.items()},
         }

@@ -29,7 +29,9 @@ def analyze(
 ) -> None:
     """Say what holds a captured run back, and where each step's time went."""
     from tpuprof.cli.opening import open_json, open_report
+    from tpuprof.cli.process import leave_at_once
 
+    leave_at_once()
     if what_if:
         _what_if(path, what_if)
         return

@@ -18,6 +18,7 @@ from tpuprof.cli.demo import demo
 from tpuprof.cli.diff import diff
 from tpuprof.cli.doctor import doctor
 from tpuprof.cli.preflight import preflight
+from tpuprof.cli.process import end
 from tpuprof.cli.report import report
 from tpuprof.cli.rules import rules
 from tpuprof.cli.tensorboard import tensorboard
@@ -64,7 +65,7 @@ def main() -> None:
     """Run the command line; the console script's entry point."""
     debug = "--debug" in sys.argv or bool(os.environ.get("TPUPROF_DEBUG"))
     try:
-        app()
+        _run()
     except TpuprofError as error:
         if debug:
             raise
@@ -73,6 +74,14 @@ def main() -> None:
     except BrokenPipeError:
         # The reader of our output (head, less) has gone: that is no error of ours.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _run() -> None:
+    try:
+        app()
+    except SystemExit as ended:
+        end(ended.code)
+        raise
 
 
 if __name__ == "__main__":

@@ -58,10 +58,12 @@ def _kept(path: Path, use_cache: bool) -> tuple[str, str | None]:
 
 
 def _analysed(path: Path, entry: str) -> tuple[Report, str]:
+    from tpuprof.cli.process import keep_freed_memory
     from tpuprof.cli.progress import working
 
     # numpy's linear algebra is not used; its threads would only spin while they wait.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    keep_freed_memory()
     with working(f"analysing {path}"):
         from tpuprof.decode.ahead import reading_ahead
 

@@ -49,6 +49,16 @@ typedef struct {
     const uint8_t *end;
 } xs_text;
 
+/* Sums of the stat `key` by metadata id, in `room` places and one more for ids that have none; `negative` marks
+   places where a value was below zero, `having` counts events with the stat. */
+typedef struct {
+    int64_t key;
+    int64_t *total;
+    uint8_t *negative;
+    int64_t room;
+    int64_t having;
+} xs_sums;
+
 typedef struct {
     int64_t id;
     int64_t timestamp_ns;
@@ -223,11 +233,36 @@ static inline int xs_read_stat(xs_cursor *c, xs_stat *stat) {
     return XS_OK;
 }
 
-/* Reads one event; counts its stats in `seen` by the low bits of their keys. */
+/* A stat's value as an integer: doubles are truncated toward zero, what is no number that fits counts as 0. */
+static inline int64_t xs_integer(const xs_stat *stat) {
+    double value;
+    switch (stat->kind) {
+    case 2:
+        memcpy(&value, &stat->value, sizeof value);
+        return value > -0x1p63 && value < 0x1p63 ? (int64_t)value : 0;
+    case 3:
+    case 4:
+    case 7:
+        return (int64_t)stat->value;
+    default:
+        return 0;
+    }
+}
+
+/* Sums wrap, as numpy's do. */
+static inline void xs_add(xs_sums *sums, int64_t id, int64_t value) {
+    int64_t at = id >= 0 && id < sums->room ? id : sums->room;
+    sums->total[at] = (int64_t)((uint64_t)sums->total[at] + (uint64_t)value);
+    sums->negative[at] |= value < 0;
+    sums->having++;
+}
+
+/* Reads one event; counts its stats in `seen` by the low bits of their keys, and sums one of them if asked. */
 static inline int xs_read_event(xs_cursor *c, int64_t *metadata_id, int64_t *offset, int64_t *duration,
-                                int64_t *seen) {
+                                int64_t *seen, xs_sums *sums) {
     xs_field f = {0};
-    int64_t id = 0, at = 0, lasts = 0;
+    int64_t id = 0, at = 0, lasts = 0, value = 0;
+    int has = 0;
     while (c->at < c->end) {
         int wrong = xs_next(c, &f);
         if (wrong) return wrong;
@@ -249,12 +284,17 @@ static inline int xs_read_event(xs_cursor *c, int64_t *metadata_id, int64_t *off
             xs_stat stat;
             if ((wrong = xs_read_stat(&inner, &stat))) return xs_failed(c, &inner, wrong);
             seen[(uint64_t)stat.key % XS_SEEN]++;
+            if (sums && stat.key == sums->key) {
+                has = 1;
+                value = xs_integer(&stat);
+            }
             break;
         }
         default:
             break;
         }
     }
+    if (has) xs_add(sums, id, value);
     *metadata_id = id;
     *offset = at;
     *duration = lasts;
@@ -296,16 +336,16 @@ static int xs_read_line(xs_cursor *c, xs_line *line, int64_t stride, const uint8
     return XS_OK;
 }
 
-/* Reads `count` events from here on into the three columns. */
+/* Reads `count` events from here on into the three columns; `sums` may be NULL. */
 static int xs_read_events(xs_cursor *c, int64_t count, int64_t *metadata_id, int64_t *offset, int64_t *duration,
-                          int64_t *seen) {
+                          int64_t *seen, xs_sums *sums) {
     xs_field f = {0};
     for (int64_t row = 0; row < count && c->at < c->end;) {
         int wrong = xs_next(c, &f);
         if (wrong) return wrong;
         if (f.tag != XS_TAG(4, XS_BYTES)) continue;
         xs_cursor inner = xs_inside(c, &f);
-        wrong = xs_read_event(&inner, metadata_id + row, offset + row, duration + row, seen);
+        wrong = xs_read_event(&inner, metadata_id + row, offset + row, duration + row, seen, sums);
         if (wrong) return xs_failed(c, &inner, wrong);
         row++;
     }

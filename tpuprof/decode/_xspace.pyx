@@ -21,6 +21,12 @@ cdef extern from "_xspace.h" nogil:
     ctypedef struct xs_text:
         const uint8_t *start
         const uint8_t *end
+    ctypedef struct xs_sums:
+        int64_t key
+        int64_t *total
+        uint8_t *negative
+        int64_t room
+        int64_t having
     ctypedef struct xs_line:
         int64_t id
         int64_t timestamp_ns
@@ -44,7 +50,7 @@ cdef extern from "_xspace.h" nogil:
     int xs_list_fields(xs_cursor *c, const uint8_t *base, int64_t *rows, int64_t room, int64_t *count)
     int xs_read_line(xs_cursor *c, xs_line *line, int64_t stride, const uint8_t **marks, int64_t room)
     int xs_read_events(xs_cursor *c, int64_t count, int64_t *metadata_id, int64_t *offset, int64_t *duration,
-                       int64_t *seen)
+                       int64_t *seen, xs_sums *sums)
     void xs_want(xs_sink *sink, const int64_t *keys, int64_t count)
     int xs_stat_alone(xs_cursor *c, int64_t row, xs_sink *sink)
     int xs_stats_of_line(xs_cursor *c, xs_sink *sink)
@@ -58,7 +64,7 @@ cdef enum:
     IN_SPACE = 1
     IN_PLANE = 2
 
-INTERFACE = 2
+INTERFACE = 3
 """Changes with the functions' arguments, so that a build left over from an older tpuprof is known as such."""
 
 SEEN_KEYS = XS_SEEN
@@ -145,19 +151,30 @@ def line(Bytes data, Py_ssize_t start, Py_ssize_t end, int64_t stride):
 
 
 def events(Bytes data, Py_ssize_t start, Py_ssize_t end, int64_t[::1] metadata_id, int64_t[::1] offset,
-           int64_t[::1] duration, int64_t[::1] seen):
-    """Fills the columns with the events from `start` on; counts their stats in `seen` by the low bits of their keys."""
+           int64_t[::1] duration, int64_t[::1] seen, int64_t key, int64_t[::1] total, uint8_t[::1] negative):
+    """Fills the columns with the events from `start` on; counts their stats in `seen` by the low bits of their keys.
+
+    Adds the stat `key` to `total` by metadata id, the last place for ids that have none, and sets `negative` where
+    a value was below zero; both may be empty. Returns how many events have that stat.
+    """
     cdef xs_cursor cursor = xs_cursor(NULL, NULL, 0)
+    cdef xs_sums sums = xs_sums(key, NULL, NULL, total.shape[0] - 1, 0)
     cdef int wrong
     cdef int64_t count = metadata_id.shape[0]
     if offset.shape[0] != count or duration.shape[0] != count or seen.shape[0] != XS_SEEN:
         raise ValueError("columns of unequal length")
+    if total.shape[0] != negative.shape[0]:
+        raise ValueError("sums of unequal length")
     if not count:
-        return
+        return 0
+    if total.shape[0]:
+        sums.total, sums.negative = &total[0], &negative[0]
     _open(data, start, end, IN_PLANE, &cursor)
     with nogil:
-        wrong = xs_read_events(&cursor, count, &metadata_id[0], &offset[0], &duration[0], &seen[0])
+        wrong = xs_read_events(&cursor, count, &metadata_id[0], &offset[0], &duration[0], &seen[0],
+                               &sums if sums.total != NULL else NULL)
     _check(wrong, data, &cursor)
+    return sums.having
 
 
 cdef class _Stats:

@@ -19,6 +19,9 @@ UInt64 = npt.NDArray[np.uint64]
 UInt8 = npt.NDArray[np.uint8]
 
 NO_TEXT = -1
+# A stat that every op's event has and of which the sum by op is all that is asked for: readers may add it up as they
+# go, rather than keep a column of it.
+SUMMED_STAT = "device_duration_ps"
 # Metadata ids below this many times their number are looked up in a table rather than searched for.
 _DENSE = 8
 
@@ -95,6 +98,31 @@ def empty_stats() -> StatTable:
     return StatTable(none, none, np.empty(0, np.uint8), np.empty(0, np.uint64), none, b"")
 
 
+@dataclass(frozen=True, slots=True)
+class StatSums:
+    """An integer stat added up over a line's events, by their row in the plane's `EventNames`; sums wrap.
+
+    The last place is that of events without metadata. `negative` says where any value was below zero, `having` how
+    many events have the stat; of several in one event the last counts.
+    """
+
+    total: Int64
+    negative: npt.NDArray[np.bool_]
+    having: int
+
+
+def sum_stats(stats: StatTable, name: Int64, names: int) -> StatSums:
+    """Add up stats of one key; `name` is each event's row among `names` entries of metadata, -1 for none."""
+    values, has = np.zeros(len(name), np.int64), np.zeros(len(name), np.bool_)
+    is_number = (stats.kind != StatKind.STR) & (stats.kind != StatKind.BYTES)
+    values[stats.row] = np.where(is_number, stats.integers(), 0)
+    has[stats.row] = True
+    total, negative = np.zeros(names + 1, np.int64), np.zeros(names + 1, np.bool_)
+    np.add.at(total, name, values)  # -1 counts from the end
+    negative[name[values < 0]] = True
+    return StatSums(total, negative, int(has.sum()))
+
+
 StatReader = Callable[[Sequence[int]], StatTable]
 
 
@@ -102,7 +130,8 @@ StatReader = Callable[[Sequence[int]], StatTable]
 class Line:
     """One line (thread or device queue) of a plane.
 
-    `read_stats(keys)` decodes the stats with those stat-metadata ids, and only those, when asked.
+    `read_stats(keys)` decodes the stats with those stat-metadata ids, and only those, when asked. `sums` holds, by
+    stat-metadata id, what the reader has added up already.
     """
 
     id: int
@@ -112,6 +141,7 @@ class Line:
     offset_ps: Int64
     duration_ps: Int64
     read_stats: StatReader = field(repr=False)
+    sums: dict[int, StatSums] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.metadata_id)
@@ -129,11 +159,16 @@ class EventNames:
     display_names: list[str]
     stats: StatTable
 
+    @property
+    def is_dense(self) -> bool:
+        """Whether a table with a place for each id, from 0 on, is of reasonable size."""
+        return len(self.ids) > 0 and self.ids[0] >= 0 and self.ids[-1] < _DENSE * len(self.ids)
+
     def rows(self, metadata_id: Int64) -> Int64:
         """Row of each metadata id in this table, -1 where an event names metadata that is not there."""
         if not len(self.ids):
             return np.full(len(metadata_id), -1, np.int64)
-        if self.ids[0] >= 0 and self.ids[-1] < _DENSE * len(self.ids):
+        if self.is_dense:
             return self._rows_of_dense_ids(metadata_id)
         found = np.searchsorted(self.ids, metadata_id)
         found[found == len(self.ids)] = 0

@@ -12,13 +12,26 @@ from typing import TypeVar
 import numpy as np
 
 from tpuprof.decode import _xspace
-from tpuprof.decode.columns import EventNames, Int64, Line, Plane, StatTable, Trace, UInt8, empty_stats
+from tpuprof.decode.columns import (
+    SUMMED_STAT,
+    EventNames,
+    Int64,
+    Line,
+    Plane,
+    StatSums,
+    StatTable,
+    Trace,
+    UInt8,
+    empty_stats,
+)
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.parallel import in_threads
 
 Data = bytes | memoryview
 _T = TypeVar("_T")
 _R = TypeVar("_R")
+# What a task added up by metadata id: totals, where a value was below zero, how many events had the stat.
+_Sums = tuple[Int64, UInt8, int]
 _BYTES = 2
 _VARINT = 0
 # Column of `_xspace.entries`.
@@ -28,6 +41,8 @@ _SPACE_DEPTH = 0
 _PLANE_DEPTH = 1
 # Events decoded as one task: some milliseconds of work, far above what handing out a task costs.
 EVENTS_PER_TASK = 65_536
+# Sums by metadata id are kept for each task: with more ids than this they would take more room than its events.
+SUMMED_IDS = 65_536
 # Below this size starting threads takes longer than they save (bytes).
 THREADS_FROM = 4_000_000
 
@@ -41,6 +56,9 @@ class _LineSpan:
     line: Line
     seen: Int64
     marks: Int64
+    plane: Plane
+    # Places to add `SUMMED_STAT` up in, by metadata id and one for all other ids; 0 where that is not done.
+    places: int
 
 
 def parse(data: Data, source: str) -> Trace:
@@ -102,19 +120,20 @@ def _plane(data: Data, start: int, end: int) -> tuple[Plane, list[_LineSpan]]:
     rows = _xspace.fields(data, start, end, _PLANE_DEPTH)
     ids = rows[(rows[:, 0] == 1) & (rows[:, 1] == _VARINT), 2]
     own = _ranges(rows, 6)
-    lines = _map(data, lambda span: _line(data, span[0], span[1]), _ranges(rows, 3).tolist())
     plane = Plane(
         id=int(ids[-1]) if len(ids) else 0,
         name=_last_text(data, _ranges(rows, 2)),
-        lines=[each.line for each in lines],
+        lines=[],
         events=_event_names(data, _ranges(rows, 4)),
         stat_names=_stat_names(data, _ranges(rows, 5)),
         stats=_table(_xspace.own_stats(data, *_columns(own)), data),
     )
+    lines = _map(data, lambda span: _line(data, span[0], span[1], plane), _ranges(rows, 3).tolist())
+    plane.lines += [each.line for each in lines]
     return plane, lines
 
 
-def _line(data: Data, start: int, end: int) -> _LineSpan:
+def _line(data: Data, start: int, end: int, plane: Plane) -> _LineSpan:
     number, timestamp, name, display, count, marks = _xspace.line(data, start, end, EVENTS_PER_TASK)
     seen = np.zeros(_xspace.SEEN_KEYS, np.int64)
 
@@ -132,22 +151,42 @@ def _line(data: Data, start: int, end: int) -> _LineSpan:
         duration_ps=np.empty(count, np.int64),
         read_stats=read_stats,
     )
-    return _LineSpan(start, end, line, seen, marks)
+    names = plane.events
+    summed = SUMMED_STAT in plane.stat_ids and names.is_dense and names.ids[-1] < SUMMED_IDS
+    return _LineSpan(start, end, line, seen, marks, plane, int(names.ids[-1]) + 2 if summed else 0)
 
 
 def _decode_events(data: Data, spans: list[_LineSpan]) -> None:
     tasks = [(span, index, position) for span in spans for index, position in enumerate(span.marks.tolist())]
 
-    def decode(task: tuple[_LineSpan, int, int]) -> Int64:
+    def decode(task: tuple[_LineSpan, int, int]) -> tuple[Int64, _Sums]:
         span, index, position = task
         part = slice(index * EVENTS_PER_TASK, (index + 1) * EVENTS_PER_TASK)
         line, seen = span.line, np.zeros(_xspace.SEEN_KEYS, np.int64)
+        total, negative = np.zeros(span.places, np.int64), np.zeros(span.places, np.uint8)
+        key = span.plane.stat_ids.get(SUMMED_STAT, 0)
         columns = line.metadata_id[part], line.offset_ps[part], line.duration_ps[part]
-        _xspace.events(data, position, span.end, *columns, seen)
-        return seen
+        having = _xspace.events(data, position, span.end, *columns, seen, key, total, negative)
+        return seen, (total, negative, having)
 
-    for (span, _, _), seen in zip(tasks, _map(data, decode, tasks), strict=True):
+    parts: dict[int, list[_Sums]] = {}
+    for (span, _, _), (seen, sums) in zip(tasks, _map(data, decode, tasks), strict=True):
         span.seen[:] += seen
+        parts.setdefault(id(span), []).append(sums)
+    for span in spans:
+        if span.places and id(span) in parts:
+            span.line.sums[span.plane.stat_ids[SUMMED_STAT]] = _put_together(
+                parts[id(span)], span.plane.events
+            )
+
+
+def _put_together(parts: list[_Sums], names: EventNames) -> StatSums:
+    row = np.append(names.rows(np.arange(len(parts[0][0]) - 1)), -1)
+    total, negative = np.zeros(len(names.ids) + 1, np.int64), np.zeros(len(names.ids) + 1, np.bool_)
+    for part, below_zero, _ in parts:
+        np.add.at(total, row, part)
+        negative[row[below_zero != 0]] = True
+    return StatSums(total, negative, sum(having for _, _, having in parts))
 
 
 def _map(data: Data, work: Callable[[_T], _R], tasks: Sequence[_T]) -> list[_R]:

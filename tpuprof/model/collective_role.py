@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from tpuprof.decode.hlo import Computation, HloModule, Instruction
 from tpuprof.errors import TpuprofError
 from tpuprof.model.device import DeviceActivity
@@ -153,9 +155,9 @@ def collective_roles(
     programs: dict[str, Roles | None] = {}
     for device in devices:
         names = device.ops
-        for row in range(len(names)):
+        for row in np.flatnonzero(names.kind == OpKind.COLLECTIVE).tolist():
             key = (names.module[row], names.name[row])
-            if names.kind[row] != OpKind.COLLECTIVE or key in found:
+            if key in found:
                 continue
             if names.module[row] not in programs:
                 programs[names.module[row]] = _read_program(protos.get(names.module[row]), parameter_names)

@@ -85,7 +85,7 @@ def _with_causes(
     compiles: list[Compile], devices: list[DeviceActivity], protos: dict[str, bytes]
 ) -> list[Compile]:
     """Compare each compile's program with those there were before it; without HLO, all stays as it is."""
-    if not protos:
+    if not protos or not compiles:
         return compiles
     known = [*{**first_runs(devices), **protos}]
     return [
@@ -116,8 +116,8 @@ def first_runs(devices: list[DeviceActivity]) -> dict[str, int]:
         modules = device.modules
         seen += zip([modules.names[row] for row in modules.module], modules.start.tolist(), strict=True)
         for program, when in seen:
-            if program:
-                first[program] = min(first.get(program, when), when)
+            if program and (program not in first or when < first[program]):
+                first[program] = when
     return first
 
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
-from tpuprof.decode.hlo_shape import Shape, parse_shape
+from tpuprof.decode.hlo_shape import parse_shape
 from tpuprof.model.device import DeviceActivity
 from tpuprof.model.op_kind import HOST_MEMORY, OpKind, is_matmul, opcode
 from tpuprof.model.op_table import OpTotal
@@ -27,11 +29,21 @@ _TARGET = re.compile(r'custom_call_target="([^"]+)"')
 # An array with its layout, as an HLO line writes results and operands.
 _ARRAY = re.compile(r"\b(?:pred|bf16|[suf]\d+\w*|c64|c128)\[[\d,]*\](?:\{[^}]*\})?")
 _FLOATS = ("f32", "f64")
+# Looked up once: Python 3.11 looks for members of an enumeration in a slow way, and here it is done for each op.
+_COMPUTE, _CONTAINER = OpKind.COMPUTE, OpKind.CONTAINER
 _ASYNC = re.compile(r"-(start|done)(?=\.|$)")
 
 
-@dataclass(frozen=True)
-class OpCost:
+class _Array(NamedTuple):
+    """An array of an HLO line. `padded` is its bytes as laid out, 0 below two dimensions or without tiles."""
+
+    element_type: str
+    rank: int
+    bytes: int
+    padded: int
+
+
+class OpCost(NamedTuple):
     """What one op's HLO line and totals say of its efficiency; None where they cannot tell.
 
     `limit` is compute or memory, the side of the roofline the op lies on; `roofline` the share of that roof it
@@ -70,17 +82,14 @@ class Compute:
 def flops_in_steps(device: DeviceActivity, steps: Steps) -> int:
     """FLOPs of the ops that one device ran inside steps, those of loop bodies each time."""
     events = device.op_events
-    at = np.searchsorted(steps.start, events.start, "right") - 1
-    inside = (
-        (at >= 0) & (events.start < steps.end[np.maximum(at, 0)]) if len(steps) else np.zeros(len(at), bool)
-    )
     own = np.where(device.ops.kind == OpKind.CONTAINER, 0, device.ops.flops)
-    return int(own[events.op[inside]].sum()) if len(own) else 0
+    times = np.bincount(events.op[steps.hold(events.start)], minlength=len(own))
+    return int((own * times).sum())
 
 
 def op_cost(op: OpTotal, peak_flops: float | None, peak_bytes: float | None) -> OpCost:
     """The efficiency of one op, given the peaks of one device per second."""
-    if op.kind == OpKind.CONTAINER:
+    if op.kind == _CONTAINER:
         return OpCost()
     seconds = op.self_ps / 1e12
     flops, moved = op.flops * op.occurrences, op.bytes * op.occurrences
@@ -88,9 +97,9 @@ def op_cost(op: OpTotal, peak_flops: float | None, peak_bytes: float | None) -> 
     # The halves of an asynchronous op hand a transfer over and wait for it: their bytes move in between.
     half = _ASYNC.search(op.name) is not None
     # What waits for a link is not limited by HBM or the matrix units.
-    if op.kind == OpKind.COMPUTE and not half:
+    if op.kind == _COMPUTE and not half:
         limit, roofline = _roofline(flops, moved, seconds, peak_flops, peak_bytes)
-    arrays = [parse_shape(text) for text in _ARRAY.findall(op.long_name)]
+    arrays = [_array(text) for text in _ARRAY.findall(op.long_name)]
     return OpCost(
         flops_per_s=flops / seconds if flops and seconds and not half else None,
         bytes_per_s=moved / seconds if moved and seconds and not half else None,
@@ -113,7 +122,7 @@ def summarise(
     categories: dict[str, int] = {}
     kernels: dict[str, int] = {}
     for row, op in enumerate(ops):
-        if op.kind != OpKind.CONTAINER:
+        if op.kind != _CONTAINER:
             label = op.category or opcode(op.long_name, op.name)
             categories[label] = categories.get(label, 0) + op.self_ps
         if costs[row].kernel:
@@ -153,22 +162,28 @@ def _roofline(
     return ("compute" if compute >= memory else "memory"), max(compute, memory) / seconds
 
 
-def _padding(arrays: list[Shape]) -> float | None:
+@lru_cache(maxsize=65_536)
+def _array(text: str) -> _Array:
+    shape = parse_shape(text)
+    rank, size = len(shape.dimensions), shape.bytes
+    padded = shape.padded_bytes if shape.tiles and rank >= 2 and size else 0
+    return _Array(shape.element_type, rank, size, padded)
+
+
+def _padding(arrays: list[_Array]) -> float | None:
     """Padded bytes over bytes of arrays of at least two dimensions with tiled layouts; None where there are none."""
-    tiled = [each for each in arrays if each.tiles and len(each.dimensions) >= 2 and each.bytes]
-    return sum(each.padded_bytes for each in tiled) / sum(each.bytes for each in tiled) if tiled else None
+    padded = sum(each.padded for each in arrays)
+    return padded / sum(each.bytes for each in arrays if each.padded) if padded else None
 
 
-def _matmul_type(op: OpTotal, arrays: list[Shape]) -> str:
+def _matmul_type(op: OpTotal, arrays: list[_Array]) -> str:
     """Element type the matmul of an op reads: that of its two largest float operands, wider one first."""
     if not is_matmul(op.category, op.long_name, op.name):
         return ""
     head, _, rest = op.long_name.partition(opcode(op.long_name, op.name) + "(")
     results = len(_ARRAY.findall(head)) if rest else 0
     operands = [each for each in arrays[results:] if each.element_type.startswith(("f", "bf"))]
-    largest = sorted((each for each in operands if len(each.dimensions) >= 2), key=lambda each: -each.bytes)[
-        :2
-    ]
+    largest = sorted((each for each in operands if each.rank >= 2), key=lambda each: -each.bytes)[:2]
     # A mixed pair is multiplied in the narrower type: the wider one is converted on its way in.
     types = sorted({each.element_type for each in largest}, key=lambda name: name in _FLOATS)
     return types[0] if types else ""
@@ -186,7 +201,7 @@ def _kernel(op: OpTotal) -> str:
 
 def _is_layout_copy(op: OpTotal) -> bool:
     """Whether an op moves data about on the device without computing: copies to other memories are not meant."""
-    if op.kind != OpKind.COMPUTE or HOST_MEMORY in op.long_name:
+    if op.kind != _COMPUTE or HOST_MEMORY in op.long_name:
         return False
     code = opcode(op.long_name, op.name)
     if code.startswith("copy-"):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tpuprof.decode.columns import Plane, TextColumn
+from tpuprof.decode.columns import SUMMED_STAT, Plane, TextColumn
 from tpuprof.model.device import DeviceActivity, ModuleEvents, OpEvents, OpNames
 from tpuprof.model.intervals import Int64, distinct, self_time, union
 from tpuprof.model.op_kind import op_kind
@@ -17,7 +17,6 @@ MODULES_LINE = "XLA Modules"
 OPS_LINE = "XLA Ops"
 ASYNC_LINE = "Async XLA Ops"
 STEPS_LINE = "Steps"
-_CLOCK_STAT = "device_duration_ps"
 _GIGA = 1e9
 _TERA = 1e12
 
@@ -94,26 +93,21 @@ def _ops(facts: _Facts, track: Track | None, modules: ModuleEvents) -> tuple[OpN
     names = _names(facts, used, program)
     if not names.flops.any() or not names.bytes.any():
         names = _with_event_costs(names, track, op)
-    names = replace(names, clock_ps=_clock_totals(track, op, len(used)))
+    names = replace(names, clock_ps=_clock_totals(track, used))
     events = OpEvents(op, track.start, track.end, self_time(track.start, track.end, track.parent))
     return names, events
 
 
-def _clock_totals(track: Track, op: Int64, count: int) -> Int64:
-    """Time of each op by the device's own clock (ps), -1 where any of its events states none.
+def _clock_totals(track: Track, used: Int64) -> Int64:
+    """Time of each op by the device's own clock (ps), -1 where the line's events do not all state it.
 
     The lines' offsets are on the host's clock, to which the device's was fitted: on a real v6e an op's durations
     differ by up to 13 % between the two. XProf's op tables show the device's.
     """
-    stats = track.stats(_CLOCK_STAT)
-    total = np.full(count, -1, np.int64)
-    if len(stats) < len(track):
-        return total
-    clock = track.plane.stat_integers(stats, _CLOCK_STAT, len(track), missing=-1)
-    total[:] = 0
-    np.add.at(total, op, clock)
-    total[op[clock < 0]] = -1
-    return total
+    sums = track.sums(SUMMED_STAT)
+    if sums is None or sums.having < len(track):
+        return np.full(len(used), -1, np.int64)
+    return np.where(sums.negative, -1, sums.total)[used]
 
 
 def _names(facts: _Facts, used: Int64, program: dict[int, str]) -> OpNames:

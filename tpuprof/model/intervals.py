@@ -112,6 +112,12 @@ def contains(spans: Spans, times: Int64) -> Bool:
     """Whether each time lies in a span."""
     if not len(spans.start):
         return np.zeros(len(times), np.bool_)
+    if len(times) > len(spans.start) and _ascending(times):
+        # Where each span begins and ends among the times: far fewer searches than one a time.
+        edges = np.searchsorted(times, np.stack(spans, axis=1).ravel())
+        lengths = np.diff(edges, prepend=0, append=len(times))
+        if (lengths >= 0).all():
+            return np.repeat(np.arange(len(lengths)) % 2 == 1, lengths)
     row = np.searchsorted(spans.start, times, "right") - 1
     return (row >= 0) & (times < spans.end[np.maximum(row, 0)])
 
@@ -169,6 +175,12 @@ def _nesting_of_ordered(start: Int64, end: Int64) -> Int64:
         parent[rows] = np.repeat(outer, children)
         inside = deeper
     return parent
+
+
+def ascending_distinct(times: Int64) -> Int64:
+    """The distinct times, ascending; quicker than `numpy.unique`, which hashes before it sorts."""
+    times = np.sort(times)
+    return times[np.append(True, times[1:] != times[:-1])] if len(times) else times
 
 
 def _ascending(times: Int64) -> bool:

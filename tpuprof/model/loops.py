@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tpuprof.model.device import DeviceActivity
-from tpuprof.model.intervals import Bool, Int64, distinct
+from tpuprof.model.device import DeviceActivity, OpEvents
+from tpuprof.model.intervals import Bool, Int64, Spans, contains, distinct
 from tpuprof.model.op_kind import OpKind, opcode
 from tpuprof.model.steps import Steps
 
@@ -59,41 +59,48 @@ class Loop:
 
 def find_loops(device: DeviceActivity, steps: Steps) -> list[Loop]:
     """Every `while` that ran inside a step, the one with most time first."""
-    events = device.op_events
-    order = np.argsort(events.start, kind="stable")
+    names = device.ops
     loops = [
         row
-        for row in range(len(device.ops))
-        if device.ops.kind[row] == OpKind.CONTAINER
-        and opcode(device.ops.long_name[row], device.ops.name[row]) == "while"
+        for row in np.flatnonzero(names.kind == OpKind.CONTAINER).tolist()
+        if opcode(names.long_name[row], names.name[row]) == "while"
     ]
-    spans = {row: _executions(device, row, steps) for row in loops}
-    found = [_loop(device, row, spans, order) for row in loops if len(spans[row][0])]
+    if not loops:
+        return []
+    events = _in_order(device.op_events)
+    spans = {row: _executions(events, row, steps) for row in loops}
+    found = [_loop(device, events, row, spans) for row in loops if len(spans[row][0])]
     return sorted(found, key=lambda each: -each.total_ps)
 
 
-def _executions(device: DeviceActivity, row: int, steps: Steps) -> tuple[Int64, Int64]:
-    events = device.op_events
+def _in_order(events: OpEvents) -> OpEvents:
+    """The same events in time order."""
+    if (events.start[1:] >= events.start[:-1]).all():
+        return events
+    order = np.argsort(events.start, kind="stable")
+    return OpEvents(events.op[order], events.start[order], events.end[order], events.self_ps[order])
+
+
+def _executions(events: OpEvents, row: int, steps: Steps) -> tuple[Int64, Int64]:
     chosen = np.flatnonzero(events.op == row)
     start, end = events.start[chosen], events.end[chosen]
     if len(steps):
-        at = np.searchsorted(steps.start, start, "right") - 1
-        keep = (at >= 0) & (start < steps.end[np.maximum(at, 0)])
+        keep = steps.hold(start)
         start, end = start[keep], end[keep]
-    order = np.argsort(start, kind="stable")
-    return start[order], end[order]
+    return start, end
 
 
-def _loop(device: DeviceActivity, row: int, spans: dict[int, tuple[Int64, Int64]], order: Int64) -> Loop:
+def _loop(device: DeviceActivity, events: OpEvents, row: int, spans: dict[int, tuple[Int64, Int64]]) -> Loop:
     ops = device.ops
     start, end = spans[row]
-    inside, execution = _inside(device, row, spans, order)
+    inside, execution = _inside(events, row, spans)
+    op = events.op[inside]
     if device.count > 1:
         trips, iterations = None, None
         detail = "unavailable: several devices run on this line, so their iterations mix"
     else:
-        trips, iterations, detail = _iterations(device, inside, execution, start, end)
-    names = np.flatnonzero(np.bincount(device.op_events.op[inside])).tolist()
+        trips, iterations, detail = _iterations(events, inside, op, execution, start, end)
+    names = np.flatnonzero(np.bincount(op)).tolist()
     scopes = [ops.scope[each] for each in names if ops.scope[each]]
     return Loop(
         name=ops.name[row],
@@ -109,26 +116,23 @@ def _loop(device: DeviceActivity, row: int, spans: dict[int, tuple[Int64, Int64]
     )
 
 
-def _inside(
-    device: DeviceActivity, row: int, spans: dict[int, tuple[Int64, Int64]], order: Int64
-) -> tuple[Int64, Int64]:
+def _inside(events: OpEvents, row: int, spans: dict[int, tuple[Int64, Int64]]) -> tuple[Int64, Int64]:
     """Events inside the executions of one loop but outside loops nested in it, in time order; and which execution."""
-    events = device.op_events
     start, end = spans[row]
-    times = events.start[order]
-    first = np.searchsorted(times, start)
+    first = np.searchsorted(events.start, start)
     # What begins in two executions belongs to the later one.
-    last = np.minimum(np.searchsorted(times, end), np.append(first[1:], len(times)))
-    count = np.maximum(last - first, 0)
-    execution = np.repeat(np.arange(len(start)), count)
-    rows = order[np.arange(count.sum()) + np.repeat(first - np.cumsum(count) + count, count)]
-    keep = events.op[rows] != row
-    rows, execution = rows[keep], execution[keep]
+    last = np.minimum(np.searchsorted(events.start, end), np.append(first[1:], len(events.start)))
+    last = np.maximum(last, first)
+    lengths = np.diff(np.stack((first, last), axis=1).ravel(), prepend=0, append=len(events.start))
+    wanted = np.repeat(np.arange(len(lengths)) % 2 == 1, lengths)
+    wanted &= events.op != row
     for other, (inner_start, inner_end) in spans.items():
         if other != row and len(inner_start):
             nested = _within(inner_start, inner_end, start, end)
-            rows, execution = _without(events.start, rows, execution, inner_start[nested], inner_end[nested])
-    return rows, execution
+            wanted &= ~contains(Spans(inner_start[nested], inner_end[nested]), events.start)
+    rows = np.flatnonzero(wanted)
+    count = np.searchsorted(rows, last) - np.searchsorted(rows, first)
+    return rows, np.repeat(np.arange(len(start)), count)
 
 
 def _within(start: Int64, end: Int64, outer_start: Int64, outer_end: Int64) -> Bool:
@@ -137,22 +141,15 @@ def _within(start: Int64, end: Int64, outer_start: Int64, outer_end: Int64) -> B
     return nested
 
 
-def _without(times: Int64, rows: Int64, execution: Int64, start: Int64, end: Int64) -> tuple[Int64, Int64]:
-    """Drop events that begin inside given spans."""
-    if not len(start):
-        return rows, execution
-    at = np.searchsorted(start, times[rows], "right") - 1
-    keep = (at < 0) | (times[rows] >= end[np.maximum(at, 0)])
-    return rows[keep], execution[keep]
-
-
 def _iterations(
-    device: DeviceActivity, rows: Int64, execution: Int64, start: Int64, end: Int64
+    events: OpEvents, rows: Int64, op: Int64, execution: Int64, start: Int64, end: Int64
 ) -> tuple[int | None, list[float] | None, str]:
-    """(trip count, mean time of each iteration, why not) from the events inside all executions of a loop."""
+    """(trip count, mean time of each iteration, why not) from the events inside all executions of a loop.
+
+    `op` and `execution` say which op and execution each of those events, at `rows`, is of.
+    """
     if not len(rows):
         return None, None, "unavailable: the trace shows no op inside the loop"
-    op = device.op_events.op[rows]
     names, column = distinct(op)
     counts = np.bincount(execution * len(names) + column, minlength=len(start) * len(names))
     counts = counts.reshape(len(start), len(names))
@@ -160,15 +157,13 @@ def _iterations(
     if not steady.any():
         return None, None, "unavailable: the number of iterations differs between executions"
     time = np.zeros(len(names), np.int64)
-    np.add.at(time, column, device.op_events.self_ps[rows])
+    np.add.at(time, column, events.self_ps[rows])
     weight: dict[int, int] = {}
     for each in np.flatnonzero(steady).tolist():
         weight[int(counts[0, each])] = weight.get(int(counts[0, each]), 0) + int(time[each])
     trips = max(weight, key=lambda count: (weight[count], count))
-    first = np.empty(len(names), np.int64)
-    first[column[::-1]] = np.arange(len(column) - 1, -1, -1)
-    anchor = int(np.argmin(np.where(steady & (counts[0] == trips), first, len(column))))
-    begins = device.op_events.start[rows[column == anchor]].reshape(len(start), trips)
+    anchor = column[np.argmax((steady & (counts[0] == trips))[column])]
+    begins = events.start[rows[column == anchor]].reshape(len(start), trips)
     # What precedes the first body op belongs to the first iteration, what follows the last to the last.
     begins[:, 0] = start
     lengths = np.diff(np.concatenate((begins, end[:, None]), axis=1), axis=1)

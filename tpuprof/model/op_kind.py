@@ -23,6 +23,7 @@ COLLECTIVES = (
     "send",
     "recv",
 )
+_NAMES_COLLECTIVE = re.compile("|".join(("collective", *COLLECTIVES)))
 _HOST_IO = ("infeed", "outfeed", "host send", "host recv", "host-send", "host-recv")
 _CONTAINERS = ("while", "call", "conditional", "async-start-call")
 _MATMULS = ("convolution", "dot")
@@ -52,12 +53,17 @@ def opcode(long_name: str, short_name: str) -> str:
     return name.lstrip("%")
 
 
+@lru_cache(
+    maxsize=16_384
+)  # an op is asked about by its opcode, its category and its name, by several readers
 def collective_kind(name: str) -> str | None:
     """`all-gather`, `reduce-scatter`, ... if an op of that opcode, name or category is a collective.
 
     Fused and asynchronous forms count: `all-reduce-start`, `all-gather fusion`, `async-collective-fusion`.
     """
     name = name.lower().replace("_", "-")
+    if not _NAMES_COLLECTIVE.search(name):
+        return None
     for kind in COLLECTIVES:
         if name.startswith(kind):
             return kind

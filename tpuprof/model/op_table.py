@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,13 +11,13 @@ from tpuprof.model.device import DeviceActivity
 from tpuprof.model.hlo_metadata import scope_names
 from tpuprof.model.host_activity import Annotations
 from tpuprof.model.op_kind import OpKind
+from tpuprof.parallel import in_threads
 
 # Ends the scope of ops traced in a module's backward pass; tpuprof.annotate_modules writes it.
 _BACKWARD = "@backward"
 
 
-@dataclass(frozen=True)
-class CoreTotal:
+class CoreTotal(NamedTuple):
     """One op on one device: `clock_ps` is by the device's own clock, None where it states none."""
 
     device: str
@@ -58,28 +59,33 @@ class AnnotationTotal:
 def op_totals(devices: list[DeviceActivity]) -> list[OpTotal]:
     """Every op, the one with most self time first."""
     totals: dict[tuple[str, str], OpTotal] = {}
-    for device in devices:
-        _add_device(device, totals)
+    for device, sums in zip(devices, in_threads(_sums, devices), strict=True):
+        _add_device(device, sums, totals)
     return sorted(totals.values(), key=lambda op: (-op.self_ps, op.name))
 
 
-def _add_device(device: DeviceActivity, totals: dict[tuple[str, str], OpTotal]) -> None:
-    ops, events = device.ops, device.op_events
-    executions = np.bincount(events.op, minlength=len(ops))
-    total = np.zeros(len(ops), np.int64)
-    own = np.zeros(len(ops), np.int64)
+def _sums(device: DeviceActivity) -> tuple[list[int], list[int], list[int]]:
+    """By op: executions, their time and their self time (ps)."""
+    events, count = device.op_events, len(device.ops)
+    total, own = np.zeros(count, np.int64), np.zeros(count, np.int64)
     np.add.at(total, events.op, events.end - events.start)
     np.add.at(own, events.op, events.self_ps)
+    return np.bincount(events.op, minlength=count).tolist(), total.tolist(), own.tolist()
+
+
+def _add_device(
+    device: DeviceActivity, sums: tuple[list[int], ...], totals: dict[tuple[str, str], OpTotal]
+) -> None:
+    ops = device.ops
     kind, flops, size = ops.kind.tolist(), ops.flops.tolist(), ops.bytes.tolist()
     clock = ops.clock_ps.tolist() or [-1] * len(ops)
-    for row, (count, total_ps, self_ps) in enumerate(
-        zip(executions.tolist(), total.tolist(), own.tolist(), strict=True)
-    ):
+    for row, (count, total_ps, self_ps) in enumerate(zip(*sums, strict=True)):
         if not count:
             continue
         key = (ops.module[row], ops.name[row])
-        if key not in totals:
-            totals[key] = OpTotal(
+        each = totals.get(key)
+        if each is None:
+            each = totals[key] = OpTotal(
                 name=ops.name[row],
                 long_name=ops.long_name[row],
                 category=ops.category[row],
@@ -90,7 +96,6 @@ def _add_device(device: DeviceActivity, totals: dict[tuple[str, str], OpTotal]) 
                 flops=flops[row],
                 bytes=size[row],
             )
-        each = totals[key]
         each.occurrences += count
         each.total_ps += total_ps
         each.cores.append(CoreTotal(device.name, count, total_ps, clock[row] if clock[row] >= 0 else None))

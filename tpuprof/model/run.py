@@ -21,7 +21,7 @@ from tpuprof.model.device import DeviceActivity
 from tpuprof.model.device_cpu import read_cpu
 from tpuprof.model.device_tpu import read_tpu
 from tpuprof.model.graph_cuts import GraphCut, graph_cuts
-from tpuprof.model.hlo_metadata import HloMetadata, hlo_protos, read_hlo_metadata
+from tpuprof.model.hlo_metadata import hlo_protos, read_hlo_metadata
 from tpuprof.model.host_activity import HostActivity, find_driver, read_host
 from tpuprof.model.host_reads import HostRead, host_reads, unexplained_reads
 from tpuprof.model.input_pipeline import InputPipeline, read_input
@@ -55,7 +55,6 @@ class HostRun:
     breakdown: Breakdown
     compiles: list[Compile]
     host_reads: list[HostRead]
-    hlo: HloMetadata
     warnings: list[str]
     tracing: Tracing
     input: InputPipeline | None
@@ -160,8 +159,7 @@ def read_host_run(
     trace = read(path)
     host = build_host(trace, name)
     words = vocabularies.detect(_host_names(host))
-    hlo = read_hlo_metadata(trace)
-    devices = _devices(host, hlo, virtual_devices)
+    devices = _devices(host, virtual_devices)
     driver = find_driver(host, words)
     activity = read_host(host, words, driver)
     steps = find_steps(driver, devices, words)
@@ -177,7 +175,6 @@ def read_host_run(
         breakdown=attribute(steps, devices, activity),
         compiles=find_compiles(host, words, steps, devices),
         host_reads=host_reads(driver, words, steps),
-        hlo=hlo,
         marks=find_marks(host, words, driver),
         warnings=[*trace.errors, *trace.warnings, *host.warnings],
         tracing=split_tracing(host, driver, words, activity, steps, devices),
@@ -197,11 +194,11 @@ def _host_names(host: Host) -> list[str]:
     ]
 
 
-def _devices(host: Host, hlo: HloMetadata, virtual_devices: int | None) -> list[DeviceActivity]:
+def _devices(host: Host, virtual_devices: int | None) -> list[DeviceActivity]:
     planes = [(host.device_planes[index], tracks) for index, tracks in sorted(host.devices.items()) if tracks]
     if planes:
         return in_threads(lambda plane: read_tpu(*plane), planes)
-    cpu = read_cpu(host.threads, virtual_devices or 1, hlo.describe)
+    cpu = read_cpu(host.threads, virtual_devices or 1, read_hlo_metadata(host.trace).describe)
     return [cpu] if cpu else []
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tpuprof.model.intervals import Int64
+from tpuprof.model.median import median
 
 # Modified z-score from which a value is an outlier (Iglewicz and Hoaglin, "How to Detect and Handle Outliers",
 # 1993): 0.6745 makes the median absolute deviation comparable with a standard deviation.
@@ -47,14 +48,14 @@ def find_outliers(wall: Int64, parts: Mapping[str, Int64]) -> list[Outlier]:
     """Steps that stand out, longest first, each with what it had more of than the median step."""
     if len(wall) < MIN_STEPS:
         return []
-    median = float(np.median(wall))
-    deviation = float(np.median(np.abs(wall - median)))
-    score = np.full(len(wall), np.inf) if not deviation else _Z_SCALE * (wall - median) / deviation
-    rows = np.flatnonzero((score > OUTLIER_Z) & (wall > OUTLIER_FACTOR * median))
-    usual = {name: float(np.median(column)) for name, column in parts.items()}
+    middle = median(wall)
+    deviation = median(np.abs(wall - middle))
+    score = np.full(len(wall), np.inf) if not deviation else _Z_SCALE * (wall - middle) / deviation
+    rows = np.flatnonzero((score > OUTLIER_Z) & (wall > OUTLIER_FACTOR * middle))
+    usual = {name: median(column) for name, column in parts.items()}
     found = []
     for row in rows.tolist():
-        excess = int(wall[row] - median)
+        excess = int(wall[row] - middle)
         more = [(name, int(column[row] - usual[name])) for name, column in parts.items()]
         reasons = sorted(
             (each for each in more if each[1] >= REASON_SHARE * excess), key=lambda each: -each[1]
@@ -75,10 +76,10 @@ def find_drift(wall: Int64) -> Drift | None:
     thin = wall[:: -(-count // 400)].astype(np.float64)
     rows, columns = np.triu_indices(len(thin), 1)
     differences = thin[columns] - thin[rows]
-    slope = float(np.median(differences / (columns - rows)))
+    slope = median(differences / (columns - rows))
     change = slope * (len(thin) - 1)
     p_value = _mann_kendall(int(np.sign(differences).sum()), len(thin))
-    if abs(change) < DRIFT_FROM * float(np.median(wall)) or p_value >= DRIFT_P:
+    if abs(change) < DRIFT_FROM * median(wall) or p_value >= DRIFT_P:
         return None
     return Drift(int(change), p_value)
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from tpuprof.model.device import DeviceActivity, ModuleEvents
 from tpuprof.model.host_activity import marks
-from tpuprof.model.intervals import Int64
+from tpuprof.model.intervals import Bool, Int64, Spans, contains
 from tpuprof.model.timeline import Track
 from tpuprof.model.vocabulary import Vocabulary
 
@@ -49,6 +49,10 @@ class Steps:
     def wall_ps(self) -> Int64:
         """Wall time of each step in ps."""
         return self.end - self.start
+
+    def hold(self, times: Int64) -> Bool:
+        """Whether each time lies in a step."""
+        return contains(Spans(self.start, self.end), times)
 
 
 def find_steps(driver: Track | None, devices: list[DeviceActivity], vocabulary: Vocabulary) -> Steps:

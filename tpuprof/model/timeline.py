@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from tpuprof.decode.columns import Line, Plane, StatTable, Trace
+from tpuprof.decode.columns import Line, Plane, StatSums, StatTable, Trace, sum_stats
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.model.intervals import Int64, nesting
 from tpuprof.units import PS_PER_NS
@@ -51,6 +51,14 @@ class Track:
     def stats(self, *names: str) -> StatTable:
         """The events' stats of those names."""
         return self.line.read_stats(self.plane.stat_keys(names))
+
+    def sums(self, name: str) -> StatSums | None:
+        """An integer stat added up by the events' names, None where the plane has none of that name."""
+        key = self.plane.stat_ids.get(name)
+        if key is None:
+            return None
+        found = self.line.sums.get(key)
+        return found or sum_stats(self.line.read_stats([key]), self.name, len(self.plane.events.ids))
 
 
 @dataclass

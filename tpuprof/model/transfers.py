@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tpuprof.model.device import DeviceActivity
-from tpuprof.model.intervals import EMPTY, Bool, Int64, Spans, covered, union
+from tpuprof.model.intervals import EMPTY, Int64, Spans, covered, union
 from tpuprof.model.op_kind import HOST_MEMORY, OpKind, collective_kind, opcode
 from tpuprof.model.steps import Steps
 
@@ -56,6 +56,10 @@ class Transfer:
     ahead_ps: float | None = None
 
 
+# A transfer goes by its program and its ops' name without `-start` and `-done`.
+_Key = tuple[str, str]
+
+
 class _Totals(NamedTuple):
     """Executions inside steps, by op: how many, their self time (ps), and sums of when they begin and end (ps).
 
@@ -68,40 +72,52 @@ class _Totals(NamedTuple):
     end: list[float]
 
 
-def offload_transfers(device: DeviceActivity, steps: Steps) -> list[Transfer]:
-    """Copies to and from host memory, most exposed first."""
-    return _transfers(device, steps, OpKind.OFFLOAD)
+class Transfers:
+    """The copies to and from host memory (`OpKind.OFFLOAD`) or the collectives of all kinds of one device."""
 
+    def __init__(self, device: DeviceActivity, steps: Steps, kind: OpKind) -> None:
+        names = device.ops
+        groups: dict[_Key, list[int]] = {}
+        for row in np.flatnonzero(names.kind == kind).tolist():
+            groups.setdefault((names.module[row], _PHASE.sub("", names.name[row])), []).append(row)
+        self._device, self._steps, self._kind = device, steps, kind
+        self._totals = _totals_in_steps(device, steps, kind)
+        # Those with executions inside steps; others do not count, but do share the link.
+        self._groups = {key: rows for key, rows in groups.items() if _sum_of(self._totals.occurrences, rows)}
+        self._all = groups
+        self._moving = _own_spans(device, list(groups))
 
-def collective_transfers(device: DeviceActivity, steps: Steps) -> list[Transfer]:
-    """Collectives of all kinds, most exposed first."""
-    return _transfers(device, steps, OpKind.COLLECTIVE)
+    def __len__(self) -> int:
+        return len(self._groups)
 
+    @property
+    def told(self) -> int:
+        """Of how many of them the trace has the work itself."""
+        spans = [self._moving[key] for key in self._groups if key in self._moving]
+        return sum(1 for start, end in spans if (end - start)[self._steps.hold(start)].sum())
 
-def _transfers(device: DeviceActivity, steps: Steps, kind: OpKind) -> list[Transfer]:
-    groups: dict[tuple[str, str], list[int]] = {}
-    for row in np.flatnonzero(device.ops.kind == kind).tolist():
-        groups.setdefault((device.ops.module[row], _PHASE.sub("", device.ops.name[row])), []).append(row)
-    if not groups:
-        return []
-    totals = _totals_in_steps(device, steps, kind)
-    moving = _own_spans(device, list(groups))
-    directions = {key: _kind(device, groups[key], _long_name(device, groups[key])) for key in moving}
-    served = _served(moving, directions) if kind == OpKind.OFFLOAD else moving
-    shared = _shared(list(served.values()))
-    found = [
-        _transfer(device, steps, rows, totals, moving.get(key), served.get(key), shared)
-        for key, rows in groups.items()
-        if _sum_of(totals.occurrences, rows)
-    ]
-    return sorted(found, key=lambda transfer: -transfer.exposed_ps)
+    def rows(self) -> list[Transfer]:
+        """Each of them, most exposed first."""
+        served = self._moving
+        if self._kind == OpKind.OFFLOAD:
+            directions = {key: _direction(_long_name(self._device, self._all[key])) for key in self._moving}
+            served = _served(self._moving, directions)
+        shared = _shared(list(served.values()))
+        found = [
+            _transfer(
+                self._device, self._steps, rows, self._totals, self._moving.get(key), served.get(key), shared
+            )
+            for key, rows in self._groups.items()
+        ]
+        return sorted(found, key=lambda transfer: -transfer.exposed_ps)
 
 
 def _totals_in_steps(device: DeviceActivity, steps: Steps, kind: OpKind) -> _Totals:
     """Executions and self time of each op of that kind, of those that begin inside steps."""
     ops, events = device.ops, device.op_events
-    chosen = np.flatnonzero((ops.kind == kind)[events.op])
-    chosen = chosen[_inside(steps, events.start[chosen])]
+    of_kind = ops.kind == kind
+    chosen = np.flatnonzero(of_kind[events.op]) if of_kind.any() else np.empty(0, np.int64)
+    chosen = chosen[steps.hold(events.start[chosen])]
     op = events.op[chosen]
     exposed = np.zeros(len(ops), np.int64)
     np.add.at(exposed, op, events.self_ps[chosen])
@@ -117,9 +133,7 @@ def _sum_of(column: list[int], rows: list[int]) -> int:
     return sum(column[row] for row in rows)
 
 
-def _own_spans(
-    device: DeviceActivity, keys: list[tuple[str, str]]
-) -> dict[tuple[str, str], tuple[Int64, Int64]]:
+def _own_spans(device: DeviceActivity, keys: list[_Key]) -> dict[_Key, tuple[Int64, Int64]]:
     """Start and end of each execution of the work itself, for the transfers that have any in the trace.
 
     Where the trace does not say which program a piece of work belongs to, every program with such a transfer has it.
@@ -142,8 +156,8 @@ def _own_spans(
 
 
 def _served(
-    moving: dict[tuple[str, str], tuple[Int64, Int64]], directions: dict[tuple[str, str], str]
-) -> dict[tuple[str, str], tuple[Int64, Int64]]:
+    moving: dict[_Key, tuple[Int64, Int64]], directions: dict[_Key, str]
+) -> dict[_Key, tuple[Int64, Int64]]:
     """When each copy had its direction of the link: copies of one direction are served in the order they begin.
 
     On a v6e, of three copies begun together the first runs at the rate of one alone, and the others after it.
@@ -233,7 +247,7 @@ def _motion(
     """(rate, rate while alone on the link, hidden time) of the executions inside steps; rates of the median one."""
     if span is None or served is None:
         return None, None, None
-    inside = _inside(steps, span[0])
+    inside = steps.hold(span[0])
     start, end = span[0][inside], span[1][inside]
     length = end - start
     if not length.sum():
@@ -283,12 +297,3 @@ def _tensor(long_name: str) -> str:
 
 def _short(long_name: str) -> str:
     return long_name.partition(" = ")[0].lstrip("%") if " = " in long_name else ""
-
-
-def _inside(steps: Steps, start: Int64) -> Bool:
-    """Whether each time lies in a step."""
-    if not len(steps):
-        return np.zeros(len(start), np.bool_)
-    row = np.searchsorted(steps.start, start, "right") - 1
-    inside: Bool = (row >= 0) & (start < steps.end[np.maximum(row, 0)])
-    return inside

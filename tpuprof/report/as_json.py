@@ -35,5 +35,5 @@ def _bracketed(opening: str, lines: list[str], closing: str, depth: int) -> str:
     return opening + inner + ("," + inner).join(lines) + "\n" + " " * depth + closing
 
 
-# One for all rows: making an encoder takes longer than writing a row.
-_dumps = json.JSONEncoder(allow_nan=False, default=vars).encode
+# One for all rows: making an encoder takes longer than writing a row. Rows hold no row around them.
+_dumps = json.JSONEncoder(allow_nan=False, default=vars, check_circular=False).encode

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tpuprof.report.fairness import Unlike, Weight, slowed_down, unlike
-from tpuprof.report.noise import Change, Floats, compare, means, medians, percentiles_95
+from tpuprof.report.noise import Change, Floats, compare, means, medians, percentiles_95, two_by_two
 from tpuprof.units import format_ms, format_share
 
 if TYPE_CHECKING:
@@ -132,7 +132,10 @@ def diff(base: Report, candidate: Report) -> Comparison:
     median, mean, p95 = (
         compare(_wall(base), _wall(candidate), each) for each in (medians, means, percentiles_95)
     )
-    steady = [compare(_steady(base), _steady(candidate), each) for each in (medians, means)]
+    steady = [
+        compare(two_by_two(_steady(base)), two_by_two(_steady(candidate)), medians),
+        compare(_steady(base), _steady(candidate), means),
+    ]
     compiles = _compiles(base, candidate)
     outcome, deciding = _outcome(steady, mean, compiles, threshold)
     findings = _findings(base, candidate)

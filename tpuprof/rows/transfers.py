@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from tpuprof.model.collective_role import Role
-from tpuprof.model.device import DeviceActivity
+from tpuprof.model.op_kind import OpKind
 from tpuprof.model.op_table import scope_label
 from tpuprof.model.run import HostRun
-from tpuprof.model.steps import Steps
-from tpuprof.model.transfers import Transfer
+from tpuprof.model.transfers import Transfer, Transfers
 from tpuprof.report.schema import TransferRow
 from tpuprof.report.sections import LayerRow
 from tpuprof.units import PS_PER_MS, ps_to_ms
 
 
-def transfer_rows(
-    hosts: list[HostRun], find_on: Callable[[DeviceActivity, Steps], list[Transfer]]
-) -> list[TransferRow]:
-    """Rows of the device that has most of these transfers' own spans: devices of one program do the same."""
-    best: tuple[int, HostRun, list[Transfer]] | None = None
+def transfer_rows(hosts: list[HostRun], kind: OpKind) -> list[TransferRow]:
+    """Offload copies or collectives, of the device that has most of their own spans.
+
+    Devices of one program do the same.
+    """
+    best: tuple[int, HostRun, Transfers] | None = None
     for host in hosts:
         for device in host.devices:
             if best is not None and not len(device.async_events.op):
                 continue
-            found = find_on(device, host.steps)
-            told = sum(1 for each in found if each.hidden_ps is not None)
-            if found and (best is None or told > best[0]):
+            found = Transfers(device, host.steps, kind)
+            told = found.told
+            if len(found) and (best is None or told > best[0]):
                 best = (told, host, found)
     if best is None:
         return []
     _, host, transfers = best
-    return [_transfer_row(each, len(host.steps), host.collective_roles) for each in transfers]
+    return [_transfer_row(each, len(host.steps), host.collective_roles) for each in transfers.rows()]
 
 
 def _transfer_row(each: Transfer, steps: int, roles: dict[tuple[str, str], Role]) -> TransferRow:

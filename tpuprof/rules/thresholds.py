@@ -10,9 +10,9 @@ FAILS_FROM_SHARE = 0.10
 # stake and what a fix gains of it differ where something else then holds the step up.
 PRICED_FROM_SHARE = 0.05
 
-# A broad rule's severity counts this much in the ranking (ratio): a specific rule that explains half of what the
-# broad one does says more of what to do.
-BROAD_RANKS_AT = 0.5
+# A broad rule's severity counts this much in the ranking (ratio): a specific rule that explains two fifths of what the
+# broad one does says more of what to do. Measured steps carry the profiler's own time, which no specific rule claims.
+BROAD_RANKS_AT = 0.4
 
 # Share of tracing in a typical step, and how much of it is exposed. The upstream project's own wish is a warning when
 # tracing comes near the step time (AI-Hypercomputer/torchprime issue 149).

@@ -113,6 +113,7 @@ class _Clock:
         self.free = 0.0
         self.ends: list[float] = []
         self.work = timeline.work
+        self.lengths = [_length(each, change) for each in timeline.work]
         locking = _locking_cuts(timeline.stretches) if timeline.locks else np.empty(0, np.int64)
         self.cut = -1
         self.pieces = _pieces(timeline, change, locking)
@@ -124,12 +125,12 @@ class _Clock:
             while launched < len(self.work) and self.work[launched].launch < piece.start:
                 launched = self._skip_or_launch(launched)
             while launched < len(self.work) and self.work[launched].launch == piece.start:
-                self._launch(self.work[launched])
+                self._launch(launched)
                 launched += 1
             self._enter(piece.cut)
             self._spend(piece, base)
-        for each in self.work[launched:]:
-            self._launch(each)
+        for row in range(launched, len(self.work)):
+            self._launch(row)
         return self.host
 
     def _enter(self, cut: int) -> None:
@@ -143,16 +144,17 @@ class _Clock:
         if self.change.steps is not None and self.work[row].launch >= self.pieces[0].start:
             self.ends.append(self.free)
         else:
-            self._launch(self.work[row])
+            self._launch(row)
         return row + 1
 
-    def _launch(self, work: Work) -> None:
+    def _launch(self, row: int) -> None:
+        work = self.work[row]
         if len(self.ends) >= self.in_flight:
             self.host = max(self.host, self.ends[-self.in_flight])
         queued = self.ends and work.start - work.launch > 0 and self.free > self.host
         latency = 0 if queued else work.start - work.launch
         begun = max(self.host + latency, self.free)
-        self.free = begun + _length(work, self.change)
+        self.free = begun + self.lengths[row]
         self.ends.append(self.free)
 
     def _spend(self, piece: _Piece, base: int) -> None:

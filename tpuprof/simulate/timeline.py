@@ -14,7 +14,7 @@ import numpy as np
 from tpuprof.model import attribution as part
 from tpuprof.model.device import DeviceActivity
 from tpuprof.model.host_activity import HostActivity
-from tpuprof.model.intervals import EMPTY, Bool, Int64, Spans, contains, merge
+from tpuprof.model.intervals import EMPTY, Bool, Int64, Spans, ascending_distinct, contains, merge
 from tpuprof.model.steps import Steps
 from tpuprof.model.vocabulary import Activity
 
@@ -118,7 +118,7 @@ def _stretches(
     begin, end = int(steps.start[0]), int(steps.end[-1])
     spans = [*(span for _, span in layers), *marks.values(), without]
     points = np.concatenate([np.concatenate(span) for span in spans] + [launches, steps.start, steps.end])
-    points = np.unique(points[(points >= begin) & (points <= end)])
+    points = ascending_distinct(points[(points >= begin) & (points <= end)])
     start = points[:-1]
     kind = _first_layer(start, [span for _, span in layers])
     inside = {name: contains(span, start) for name, span in marks.items()}
@@ -180,7 +180,7 @@ def _work(device: DeviceActivity, dispatching: Spans, begin: int, end: int) -> l
     if device.type != "CPU" and len(device.modules.start):
         # Programs queue up without a gap between them: each is a piece of its own.
         cuts = device.modules.start[contains(busy, device.modules.start)]
-        start = np.unique(np.concatenate((busy.start, cuts)))
+        start = ascending_distinct(np.concatenate((busy.start, cuts)))
         stop = np.minimum(np.append(start[1:], np.iinfo(np.int64).max), busy.end[_rows(busy, start)])
     launch = _launches(dispatching, start)
     chosen, start, stop = _in_window(launch, start, stop, begin, end)

@@ -31,8 +31,8 @@ After:
 ## Limits and false positives
 
 Which all-gather is of a parameter is read from the program; where it does not tell and FSDPv2 is in use, all
-of them count. The price takes all exposed
-time of the gathers out, which is the most that can be gained.
+of them count. Where the device has room for whole parameters with their gradients and
+optimizer state, the price takes all exposed time of the gathers out; else half of it up to all.
 
 ## References
 
@@ -43,14 +43,19 @@ time of the gathers out, which is the most that can be gained.
 from __future__ import annotations
 
 from tpuprof.model import attribution as part
+from tpuprof.report.schema import TransferRow
 from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
-from tpuprof.rules.thresholds import FAILS_FROM_SHARE
+from tpuprof.rules.thresholds import FAILS_FROM_SHARE, HBM_PRESSURE_FROM_SHARE
 from tpuprof.rules.transfers import exposed_share, transfer_evidence
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
 from tpuprof.units import format_share
 
+# How much of the exposed gathers goes where they are made fewer or hidden, but not spared (share). A judgement.
 HIDDEN_AT_LEAST = 0.5
+# What training with Adam keeps of a parameter: itself, its gradient and two moments, of one size each (ratio; the count
+# of ZeRO, Rajbhandari and others 2020, section 3.1, without mixed precision).
+STATE_PER_PARAMETER = 4
 
 
 @rule(good="Parameter gathers are hidden", bad="The device waits for gathers of parameters")
@@ -64,12 +69,26 @@ def check(signals: Signals) -> Outcome:
     if share < FAILS_FROM_SHARE:
         return passed(evidence)
     of_all = share / signals.collective_share
+    surely = 1.0 if _whole_parameters_fit(signals, rows) else HIDDEN_AT_LEAST
     return failed(
         share,
         evidence,
         title=f"The device waits {format_share(share)} of each step for gathers of parameters",
         price=counterfactual(
             Change(device={part.COLLECTIVE: 1 - of_all}),
-            Change(device={part.COLLECTIVE: 1 - of_all * HIDDEN_AT_LEAST}),
+            Change(device={part.COLLECTIVE: 1 - of_all * surely}),
         ),
     )
+
+
+def _whole_parameters_fit(signals: Signals, rows: list[TransferRow]) -> bool:
+    """Whether parameters need no sharding: the device uses the host's memory, or its own has room for all of them."""
+    if signals.report.environment.get("device_type") == "CPU":
+        return True
+    memory = signals.report.memory
+    if memory.peak_bytes is None or not memory.capacity_bytes:
+        return False
+    # Each parameter is gathered forward and backward.
+    sizes = {row.parameter or row.name: row.bytes or 0 for row in rows if row.direction != "backward"}
+    wanted = memory.peak_bytes + STATE_PER_PARAMETER * sum(sizes.values())
+    return wanted <= HBM_PRESSURE_FROM_SHARE * memory.capacity_bytes

@@ -12,7 +12,8 @@ disk in every step.
 
 ## Evidence
 
-The flags, and the wall time of steps with IR debugging on and off: tpuprof turns it off for the steps it captures.
+The flags, and the wall time of steps with IR debugging on and off: tpuprof turns it off in some steps before those it
+captures.
 
 ## How to fix
 
@@ -28,7 +29,7 @@ After:
 
 ## Limits and false positives
 
-Only IR debugging is measured; the other flags have no price. Steps before the capture may differ for other reasons.
+Only IR debugging is measured, in three steps with it and three without; the other flags have no price.
 
 ## References
 
@@ -63,7 +64,7 @@ def check(signals: Signals) -> Outcome:
     evidence += [
         Evidence("IR debugging was on before tpuprof touched it (XLA_IR_DEBUG)"),
         Evidence("median step with IR debugging on, before the capture", with_debug, "ms"),
-        Evidence("median step with IR debugging off, captured", without, "ms"),
+        Evidence("median step with IR debugging off, before the capture", without, "ms"),
     ]
     if with_debug is None or without is None:
         return _unpriced(["XLA_IR_DEBUG", *others], evidence)
@@ -74,7 +75,6 @@ def check(signals: Signals) -> Outcome:
             if others
             else passed(evidence, reason="IR debugging is on but hardly costs")
         )
-    # The captured steps also carry the profiler's own work, so at least this much is saved.
     savings = Savings(saved, saved, "measured")
     title = f"IR debugging takes {format_share(saved / with_debug)} of each step"
     return failed(saved / with_debug, evidence, title=title, price=Price(savings=savings), confidence="high")
@@ -86,9 +86,13 @@ def _unpriced(names: list[str], evidence: list[Evidence]) -> Outcome:
 
 
 def _medians(signals: Signals) -> tuple[float | None, float | None]:
-    """Median wall time (ms) of steps before the capture, and of captured ones, those that compiled left out."""
-    quiet = [record for record in signals.records if not record.compiles]
-    return tuple(  # type: ignore[return-value]  # two of them
-        statistics.median(rows) / 1e6 if rows else None
-        for rows in ([r.wall_ns for r in quiet if not r.captured], [r.wall_ns for r in quiet if r.captured])
-    )
+    """Median wall time (ms) of steps before the capture, with IR debugging and without; those that compile left out."""
+    off_in = (signals.info.get("capture") or {}).get("ir_debug_off_in_steps") or []
+    steady = [each for each in signals.records if not each.captured and not each.compiles]
+    with_debug = [each.wall_ns for each in steady if each.step not in off_in]
+    without = [each.wall_ns for each in steady if each.step in off_in]
+    return _median_ms(with_debug), _median_ms(without)
+
+
+def _median_ms(walls_ns: list[int]) -> float | None:
+    return statistics.median(walls_ns) / 1e6 if walls_ns else None

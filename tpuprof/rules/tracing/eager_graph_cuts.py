@@ -50,7 +50,9 @@ from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
 
 CUT = "graph_cut"
-# How much of an extra cut's host time stays when cuts are joined (ratio): its ops are still walked and hashed.
+# What of a cut stays when cuts are joined: its ops are still walked and hashed.
+WALK = "graph_walk"
+# How much of an extra cut's host time stays where events do not tell the walk (ratio). A judgement.
 LEFT_AT_MOST = 0.5
 
 
@@ -76,5 +78,10 @@ def check(signals: Signals) -> Outcome:
         share,
         evidence,
         title=f"A step is cut into {graphs:g} graphs",
-        price=counterfactual(Change(join_cuts=0.0), Change(join_cuts=LEFT_AT_MOST)),
+        price=counterfactual(Change(join_cuts=0.0), Change(join_cuts=_left(signals))),
     )
+
+
+def _left(signals: Signals) -> float:
+    walk = signals.mark_ms.get(WALK)
+    return min(walk / signals.mark_ms[CUT], 1.0) if walk else LEFT_AT_MOST
