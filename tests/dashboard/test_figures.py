@@ -55,6 +55,15 @@ def test_bars_of_a_step_sum_to_its_wall_time(samples):
     assert [mark.x for mark in figure.layout.annotations] == [outlier]
 
 
+@pytest.mark.parametrize(("steps", "patterned"), [(120, True), (121, False)])
+def test_bars_too_narrow_for_a_pattern_have_none(steps, patterned):
+    from tests.report.reports import report
+
+    figure = step_stack(report([10.0] * steps))
+    shapes = [bar.marker.pattern.shape for bar in figure.data if bar.name == "Exposed tracing"]
+    assert shapes == (["x"] if patterned else [None])
+
+
 def test_hostile_names_are_text_in_every_figure(tmp_path):
     host = lanes_of(hostile_trace(), tmp_path)
     drawn = draw(chosen_lanes(host.lanes, None), Window(host.start, host.end))

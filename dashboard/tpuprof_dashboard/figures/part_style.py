@@ -24,8 +24,10 @@ def style_of(part: str) -> tuple[str, str]:
     return _LANES.get(part) or style_of_part(part)
 
 
-def marker_of(part: str, *, faint: bool = False) -> dict[str, object]:
-    """A part's style as plotly's `marker`; `faint` patterns leave text on the bar readable."""
+def marker_of(part: str, *, faint: bool = False, plain: bool = False) -> dict[str, object]:
+    """A part's style as plotly's `marker`; `faint` patterns leave text on the bar readable, `plain` has none."""
     colour, pattern = style_of(part)
+    if plain:
+        return {"color": colour, "line": {"width": 0}}
     solidity = _FAINT_SOLIDITY if faint else _SOLIDITY
     return {"color": colour, "pattern": {"shape": pattern, "solidity": solidity}, "line": {"width": 0}}

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 MAX_STEPS_DRAWN = 500
 # Parts below this share of all step time are not drawn by name in the legend (share); they are still drawn.
 _LEGEND_FROM_SHARE = 0.001
+# Bars of more steps than this are drawn without patterns (steps): they are narrower than a pattern repeats (8 pixels)
+# and take a browser longer. Hover and the Steps page name the parts.
+_PATTERNED_UP_TO = 120
 
 # Stands above the bar of a step that stands out.
 OUTLIER_MARK = "▼"
@@ -39,7 +42,7 @@ def step_stack(report: Report, template: str = "plotly_white") -> go.Figure:
             x=[plain(label) for label in labels],
             y=[step.breakdown_ms.get(name, 0.0) for step in shown],
             customdata=list(range(len(shown))),
-            marker=marker_of(name),
+            marker=marker_of(name, plain=len(shown) > _PATTERNED_UP_TO),
             showlegend=report.breakdown[name].share >= _LEGEND_FROM_SHARE,
             hovertemplate=f"step %{{x}}<br>{title}: %{{y:.3f}} ms<extra></extra>",
         )
