@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from tpuprof.instrument.server import start_server
     from tpuprof.instrument.step import step
 
-__version__ = "0.1.0"
-
 __all__ = [
     "ExpectationError",
     "TpuprofError",

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from tpuprof import __version__
 from tpuprof.decode.columns import Trace
 from tpuprof.decode.find import Found, find
 from tpuprof.decode.load import load
@@ -48,6 +47,7 @@ from tpuprof.rules.runner import run_rules
 from tpuprof.rules.what_if import WhatIf, what_if
 from tpuprof.signals import Signals
 from tpuprof.units import PS_PER_MS, PS_PER_NS, ps_to_ms
+from tpuprof.version import VERSION
 
 
 def analyse_run(
@@ -84,7 +84,7 @@ def report_of(run: Run) -> Report:
             "files": [str(path) for path in run.files.values()],
             "sizes": [host.size for host in run.hosts],
         },
-        generator={"name": "tpuprof", "version": package_version()},
+        generator={"name": "tpuprof", "version": VERSION},
         environment=_environment(run),
         verdict=Verdict(bound.word, round(bound.share, 6), _sentence(run, bound, load, hidden)),
         steps=_step_summary(run.hosts),
@@ -120,11 +120,6 @@ def what_if_of(path: str | os.PathLike[str], rules: Sequence[str]) -> WhatIf:
     """The step time of a run with the causes of several rules removed at once. Raises `TpuprofError`."""
     run = build_run(_found(path))
     return what_if(Signals(report_of(run), run), rules)
-
-
-def package_version() -> str:
-    """The version of tpuprof."""
-    return __version__
 
 
 def _found(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> Found:

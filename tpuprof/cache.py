@@ -14,9 +14,10 @@ import contextlib
 import hashlib
 import os
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from tpuprof.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tpuprof.model import intervals as iv
+from tpuprof.model.median import median
 
 LIMIT = 40
 pairs = st.lists(st.tuples(st.integers(0, LIMIT), st.integers(0, LIMIT)), max_size=12)
@@ -44,6 +45,25 @@ def test_covered_counts_ticks_in_each_window(spans, windows):
     start, end = arrays(windows)
     found = iv.covered(iv.union(*arrays(spans)), start, end)
     assert found.tolist() == [len(ticks(spans) & ticks([window])) for window in windows]
+
+
+@given(pairs, st.lists(st.integers(-2, LIMIT + 2), max_size=60), st.booleans())
+def test_contains_agrees_with_counting_whatever_the_order_of_times(spans, times, ascending):
+    times = sorted(times) if ascending else times
+    merged = iv.union(*arrays(spans))
+    inside = iv.contains(merged, np.array(times, np.int64))
+    assert inside.tolist() == [time in ticks(spans) for time in times]
+
+
+@given(st.lists(st.integers(-LIMIT, LIMIT)))
+def test_ascending_distinct(times):
+    assert iv.ascending_distinct(np.array(times, np.int64)).tolist() == sorted(set(times))
+
+
+@given(st.lists(st.one_of(st.integers(-(2**40), 2**40), st.floats(-1e9, 1e9)), min_size=1))
+def test_median_is_that_of_numpy(values):
+    column = np.array(values)
+    assert median(column) == np.median(column)
 
 
 @st.composite

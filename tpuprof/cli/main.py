@@ -23,6 +23,7 @@ from tpuprof.cli.report import report
 from tpuprof.cli.rules import rules
 from tpuprof.cli.tensorboard import tensorboard
 from tpuprof.errors import TpuprofError
+from tpuprof.version import VERSION
 
 EXIT_UNUSABLE = 2
 
@@ -55,9 +56,7 @@ def _root(
 ) -> None:
     """Hold what every subcommand shares."""
     if version:
-        from tpuprof.analyse import package_version
-
-        typer.echo(package_version())
+        typer.echo(VERSION)
         raise typer.Exit
 
 

@@ -7,12 +7,14 @@ nanoseconds since the epoch, `offset_ps` and `duration_ps` in picoseconds.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+
+from tpuprof.records import dataclass
 
 Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
@@ -38,7 +40,7 @@ class StatKind(IntEnum):
     REF = 7
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StatTable:
     """Stats of many events (or of many event metadata) as columns, one row per stat.
 
@@ -98,7 +100,7 @@ def empty_stats() -> StatTable:
     return StatTable(none, none, np.empty(0, np.uint8), np.empty(0, np.uint64), none, b"")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StatSums:
     """An integer stat added up over a line's events, by their row in the plane's `EventNames`; sums wrap.
 
@@ -126,7 +128,7 @@ def sum_stats(stats: StatTable, name: Int64, names: int) -> StatSums:
 StatReader = Callable[[Sequence[int]], StatTable]
 
 
-@dataclass(slots=True)
+@dataclass
 class Line:
     """One line (thread or device queue) of a plane.
 
@@ -147,7 +149,7 @@ class Line:
         return len(self.metadata_id)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EventNames:
     """Event metadata of a plane: ids ascending, names and display names beside them.
 
@@ -256,7 +258,7 @@ class Plane:
         return self.text(self.stats, int(found[0])) if len(found) else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TextColumn:
     """Text by row: `codes` index `strings`, `NO_TEXT` where a row has none."""
 

@@ -7,7 +7,9 @@ wordings are known: `user mark_step` (torch_xla up to 2.5) and `user torch_xla.s
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from tpuprof.records import dataclass
 
 _LINE = re.compile(r"^(?P<section>(?:Post )?(?:Compilation|Execution) Analysis): ?(?P<text>.*)$")
 _SIZE = re.compile(r"^(?P<what>[A-Za-z ]+?) size: (?P<number>[\d.]+) GB")

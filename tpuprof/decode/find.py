@@ -8,11 +8,12 @@ at, files side by side are one session, and the newest session is the run.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from tpuprof.decode import sniff
 from tpuprof.errors import Code, TpuprofError
+from tpuprof.records import dataclass
 
 # A logdir with more files than this is searched no further, so that a home directory cannot hang a command.
 MAX_FILES_LOOKED_AT = 20_000

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 from tpuprof.decode.hlo_shape import Shape
+from tpuprof.records import dataclass
 
 # The value is written as a string in backend_config; the compiler gives none where it has no estimate.
 _ESTIMATED_CYCLES = re.compile(r'"estimated_cycles":\s*"?(\d+)')
@@ -22,7 +23,7 @@ _MEMORY_PASS_THROUGH = frozenset(
 )
 
 
-@dataclass(slots=True)
+@dataclass
 class Instruction:
     """One HLO instruction.
 
@@ -73,7 +74,7 @@ class Instruction:
         return [name for names in self.called.values() for name in names]
 
 
-@dataclass(slots=True)
+@dataclass
 class Computation:
     """A computation: its instructions by name, in program order (the schedule, where the module has one)."""
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from functools import lru_cache
+
+from tpuprof.records import dataclass
 
 HBM = 0
 VMEM = 1
@@ -32,7 +33,7 @@ _MEMORY_SPACE = re.compile(r"S\((\d+)\)")
 _COMMENT = re.compile(r"/\*.*?\*/")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Shape:
     """An array, tuple or token. For tuples `element_type` is `tuple` and `elements` its parts.
 

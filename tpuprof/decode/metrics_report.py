@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from tpuprof.records import dataclass
 
 _HEAD = re.compile(r"^(?P<kind>Metric|Counter): (?P<name>\S+)\s*$")
 _FIELD = re.compile(r"^\s+(?P<name>TotalSamples|Accumulator|Value): (?P<value>.+?)\s*$")

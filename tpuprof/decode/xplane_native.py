@@ -6,7 +6,6 @@ Nothing is copied but the columns: texts are looked up in the (mapped) file, sta
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
@@ -26,6 +25,7 @@ from tpuprof.decode.columns import (
 )
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.parallel import in_threads
+from tpuprof.records import dataclass
 
 Data = bytes | memoryview
 _T = TypeVar("_T")
@@ -47,7 +47,7 @@ SUMMED_IDS = 65_536
 THREADS_FROM = 4_000_000
 
 
-@dataclass(slots=True)
+@dataclass
 class _LineSpan:
     """A line before its events are decoded, with the columns they go to."""
 

@@ -8,8 +8,6 @@ given to the largest part, so the sum stays exact.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from tpuprof.model.device import DeviceActivity
@@ -19,6 +17,7 @@ from tpuprof.model.op_kind import OpKind
 from tpuprof.model.steps import Steps
 from tpuprof.model.vocabulary import Activity
 from tpuprof.parallel import in_threads
+from tpuprof.records import dataclass
 
 COMPUTE = "compute"
 COLLECTIVE = "collective_exposed"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from tpuprof.errors import TpuprofError
 from tpuprof.model.device import DeviceActivity
 from tpuprof.model.hlo_metadata import scope_names
 from tpuprof.model.op_kind import OpKind, collective_kind, opcode
+from tpuprof.records import dataclass
 
 PARAMETER_GATHER = "parameter_gather"
 GRADIENT_SCATTER = "gradient_scatter"

@@ -11,8 +11,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
+
+from tpuprof.records import dataclass
 
 if TYPE_CHECKING:
     from tpuprof.decode.hlo import Computation, HloModule, Instruction

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from tpuprof.model.intervals import Int64
 from tpuprof.model.steps import Steps
 from tpuprof.model.timeline import Host, Track, by_plane
 from tpuprof.model.vocabulary import Vocabulary
+from tpuprof.records import dataclass
 from tpuprof.units import PS_PER_MS
 
 # `SyncTensorsGraph.66628(14940262714490726846)`: torch_xla numbers its graphs, others do not.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from tpuprof.model.device import DeviceActivity
 from tpuprof.model.op_kind import HOST_MEMORY, OpKind, is_matmul, opcode
 from tpuprof.model.op_table import OpTotal
 from tpuprof.model.steps import Steps
+from tpuprof.records import dataclass
 
 # Ops whose padded arrays take this many times their values' bytes count as padded (ratio). A fifth lost is what
 # rounding 104 rows up to 128 costs; smaller losses are common and not worth another shape.

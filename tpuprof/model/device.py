@@ -6,12 +6,13 @@ PJRT_DEVICE=CPU leaves on host threads.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from tpuprof.model.intervals import EMPTY, Int64, Spans, merge, union
 from tpuprof.model.op_kind import OpKind
+from tpuprof.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ the op's `_p`. A program's execution is `ThunkExecutor::Execute` and its wait fo
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +17,7 @@ from tpuprof.model.device import DeviceActivity, ModuleEvents, OpEvents, OpNames
 from tpuprof.model.intervals import Int64, Spans, covered, merge, union
 from tpuprof.model.op_kind import OpKind, op_kind
 from tpuprof.model.timeline import Track
+from tpuprof.records import dataclass
 
 EXECUTE = "ThunkExecutor::Execute"
 WAIT = "ThunkExecutor::Execute (wait for completion)"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from tpuprof.model.device import DeviceActivity, ModuleEvents, OpEvents, OpNames
 from tpuprof.model.intervals import Int64, distinct, self_time, union
 from tpuprof.model.op_kind import op_kind
 from tpuprof.model.timeline import Track
+from tpuprof.records import dataclass
 
 MODULES_LINE = "XLA Modules"
 OPS_LINE = "XLA Ops"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from tpuprof.model.intervals import inherit
 from tpuprof.model.steps import Steps
 from tpuprof.model.timeline import Track
 from tpuprof.model.vocabulary import Vocabulary
+from tpuprof.records import dataclass
 
 CUT_EVENT = "tpuprof.graph_cut"
 # A cut that neither a sync nor a read of a value explains: torch_xla runs an op on the CPU, or a library reads.

@@ -7,12 +7,12 @@ v6e, TPU7x), per chip. Usable HBM is what the compiler itself allows (`of X hbm`
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from tpuprof.records import dataclass
 
 _GIB = 1 << 30
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Chip:
     """One generation, counted by JAX device: a chip, but for TPU7x, whose chip is two devices.
 

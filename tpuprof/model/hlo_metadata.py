@@ -7,10 +7,11 @@ The profiler stores each program it saw in `/host:metadata`, one event metadata 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from tpuprof.decode.columns import StatKind, Trace
 from tpuprof.model.timeline import METADATA_PLANE
+from tpuprof.records import dataclass
 
 # torch_xla numbers each entry into a scope: `attention.3` is the third time the scope `attention` was entered.
 _ENTRY_NUMBER = re.compile(r"\.\d+$")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
@@ -11,6 +9,7 @@ from tpuprof.decode.columns import NO_TEXT, Plane
 from tpuprof.model.intervals import EMPTY, Int64, Segments, Spans, flatten, inherit, merge, union
 from tpuprof.model.timeline import Host, Track, by_plane
 from tpuprof.model.vocabulary import Activity, Vocabulary
+from tpuprof.records import dataclass
 from tpuprof.units import PS_PER_MS
 
 MARK_STAT = "tpuprof"

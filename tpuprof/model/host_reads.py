@@ -6,14 +6,13 @@ source line. Other captures show only the runtime's transfers, without one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from tpuprof.model.intervals import Int64, intersect, subtract, union
 from tpuprof.model.steps import Steps
 from tpuprof.model.timeline import Track
 from tpuprof.model.vocabulary import Activity, Vocabulary
+from tpuprof.records import dataclass
 
 READ_EVENT = "tpuprof.host_read"
 # Python-level reads that tpuprof's capture puts on the timeline: methods of Tensor.

@@ -7,7 +7,7 @@ clock. Where no collective is seen, a host's own step time against the others' i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from tpuprof.model.device import DeviceActivity
 from tpuprof.model.intervals import Int64
 from tpuprof.model.op_kind import OpKind
 from tpuprof.model.steps import Steps
+from tpuprof.records import dataclass
 
 BARRIER = "collectives"
 WALL = "step times"

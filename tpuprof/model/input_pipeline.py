@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from tpuprof.model.device import DeviceActivity
@@ -12,6 +10,7 @@ from tpuprof.model.intervals import EMPTY, Int64, Spans, covered, intersect, mer
 from tpuprof.model.steps import Steps
 from tpuprof.model.timeline import Host, Track
 from tpuprof.model.vocabulary import Activity, Vocabulary
+from tpuprof.records import dataclass
 
 # A loader keeps up while a batch takes at most this share of a step: what is left absorbs its own jitter (ratio).
 KEEPS_UP = 0.9

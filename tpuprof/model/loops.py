@@ -7,14 +7,13 @@ starts of the earliest of those ops cut the execution into iterations.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from tpuprof.model.device import DeviceActivity, OpEvents
 from tpuprof.model.intervals import Bool, Int64, Spans, contains, distinct
 from tpuprof.model.op_kind import OpKind, opcode
 from tpuprof.model.steps import Steps
+from tpuprof.records import dataclass
 
 # An iteration stands out from this factor over the median of its loop: a scan's iterations do the same work, and
 # on a v6e their times differ by a few percent.

@@ -8,11 +8,12 @@ results that reuse no input, constants, and one arena for temporaries, whose siz
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from tpuprof.decode.hlo_shape import HBM, HOST_MEMORY
 from tpuprof.model.hardware import chip_of
+from tpuprof.records import dataclass
 
 if TYPE_CHECKING:
     from tpuprof.decode import hlo_pb2

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from tpuprof.decode.debug_text import DebugCompile, parse_debug_text
 from tpuprof.decode.metrics_report import parse_metrics_report
+from tpuprof.records import dataclass
 
 FOLDER = "tpuprof"
 # Longer text is read to this point: a log of days would cost more than it tells (bytes).

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ from tpuprof.model.hlo_metadata import scope_names
 from tpuprof.model.host_activity import Annotations
 from tpuprof.model.op_kind import OpKind
 from tpuprof.parallel import in_threads
+from tpuprof.records import dataclass
 
 # Ends the scope of ops traced in a module's backward pass; tpuprof.annotate_modules writes it.
 _BACKWARD = "@backward"

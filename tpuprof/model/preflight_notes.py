@@ -6,9 +6,10 @@ The file is what `tpuprof preflight ... --json` prints. A predicted run tells of
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tpuprof.records import dataclass
 
 PREFLIGHT_FILE = Path("tpuprof") / "preflight.json"
 # What that command writes as `schema`; a later one may mean other things by the same names.

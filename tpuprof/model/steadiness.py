@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from tpuprof.model.intervals import Int64
 from tpuprof.model.median import median
+from tpuprof.records import dataclass
 
 # Modified z-score from which a value is an outlier (Iglewicz and Hoaglin, "How to Detect and Handle Outliers",
 # 1993): 0.6745 makes the median absolute deviation comparable with a standard deviation.

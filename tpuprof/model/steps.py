@@ -8,7 +8,6 @@ host's graph cuts, or from the period of the device's programs.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from tpuprof.model.host_activity import marks
 from tpuprof.model.intervals import Bool, Int64, Spans, contains
 from tpuprof.model.timeline import Track
 from tpuprof.model.vocabulary import Vocabulary
+from tpuprof.records import dataclass
 
 _PROFILER_STEP = re.compile(r"ProfilerStep#(\d+)")
 # A repeating sequence of programs longer than this is not looked for (programs a step).

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
+
+from tpuprof.records import dataclass
 
 FOLDER = "tpuprof"
 FALLBACK_PREFIX = "aten::"

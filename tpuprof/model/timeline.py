@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeVar
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from tpuprof.decode.columns import Line, Plane, StatSums, StatTable, Trace, sum_stats
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.model.intervals import Int64, nesting
+from tpuprof.records import dataclass
 from tpuprof.units import PS_PER_NS
 
 _T = TypeVar("_T")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from tpuprof.model.intervals import EMPTY, Int64, Spans, covered, intersect, mer
 from tpuprof.model.steps import Steps
 from tpuprof.model.timeline import Host, Track
 from tpuprof.model.vocabulary import Activity, NameSet, Vocabulary
+from tpuprof.records import dataclass
 
 AUTOGRAD = "autograd"
 PYTHON = "python_and_dispatch"

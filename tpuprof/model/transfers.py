@@ -9,7 +9,6 @@ the work's own span is unknown and only the exposed part is told.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +17,7 @@ from tpuprof.model.device import DeviceActivity
 from tpuprof.model.intervals import EMPTY, Int64, Spans, covered, union
 from tpuprof.model.op_kind import HOST_MEMORY, OpKind, collective_kind, opcode
 from tpuprof.model.steps import Steps
+from tpuprof.records import dataclass
 
 TO_HOST = "device_to_host"
 TO_DEVICE = "host_to_device"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from tpuprof.model.collective_role import layer_of
 from tpuprof.model.device import DeviceActivity
 from tpuprof.model.hlo_metadata import scope_names
 from tpuprof.model.op_kind import is_matmul
+from tpuprof.records import dataclass
 
 # Fewer repetitions than this are not worth a loop (layers).
 MIN_LAYERS = 3

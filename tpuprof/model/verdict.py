@@ -9,9 +9,9 @@ reaches the threshold.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from tpuprof.model import attribution as part
+from tpuprof.records import dataclass
 from tpuprof.units import format_ms, format_share
 
 # Share of a step from which a part is worth naming; below it, removing the part whole gains less than the

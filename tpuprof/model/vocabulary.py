@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from functools import cache
 from importlib import resources
@@ -15,6 +15,7 @@ from importlib import resources
 import numpy as np
 
 from tpuprof.model.intervals import Int64
+from tpuprof.records import dataclass
 
 
 class Activity(IntEnum):

@@ -6,9 +6,10 @@ cannot give is None beside a warning or an `unavailable` reason, never zero.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, is_dataclass
+from dataclasses import field, is_dataclass
 from typing import Any
 
+from tpuprof.records import dataclass
 from tpuprof.report.sections import (
     CompilationCache,
     Compute,

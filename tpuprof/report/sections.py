@@ -5,7 +5,9 @@ Times are milliseconds, per step where a name says so; shares lie between 0 and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from tpuprof.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from tpuprof.records import dataclass
 from tpuprof.report.schema import Evidence, Savings
 from tpuprof.rules.docstring import Page, read_page
 from tpuprof.signals import Signals

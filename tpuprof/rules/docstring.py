@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from dataclasses import dataclass
+
+from tpuprof.records import dataclass
 
 HEADINGS = (
     "What it detects",

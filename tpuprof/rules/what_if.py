@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tpuprof.errors import Code, TpuprofError
+from tpuprof.records import dataclass
 from tpuprof.rules.base import FAILED
 from tpuprof.rules.pricing import Pricing
 from tpuprof.rules.registry import find_rule

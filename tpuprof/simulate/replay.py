@@ -10,13 +10,12 @@ Where only the device's programs mark the steps, its work and its idle time are 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
 from tpuprof.model import attribution as part
 from tpuprof.model.intervals import Bool, Int64
+from tpuprof.records import dataclass
 from tpuprof.simulate.change import Change
 from tpuprof.simulate.timeline import BLOCKING, DEVICE_WAIT, GRAPH_CUT, WAITS, Sort, Stretches, Timeline, Work
 from tpuprof.units import PS_PER_MS
@@ -89,7 +88,7 @@ def _length(work: Work, change: Change) -> float:
     return sum(ps * change.device.get(name, 1.0) for name, ps in work.parts.items())
 
 
-@dataclass(slots=True)
+@dataclass
 class _Piece:
     """What the host does next: for how long, or (`ended`) until which work has ended, and `wake` (ps) more.
 

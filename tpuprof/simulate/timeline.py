@@ -6,7 +6,6 @@ All times are int64 ps from the run's origin.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ from tpuprof.model.host_activity import HostActivity
 from tpuprof.model.intervals import EMPTY, Bool, Int64, Spans, ascending_distinct, contains, merge
 from tpuprof.model.steps import Steps
 from tpuprof.model.vocabulary import Activity
+from tpuprof.records import dataclass
 
 DEVICE_WAIT = "device_wait"
 # Host time that no event explains and that is not tracing either.
