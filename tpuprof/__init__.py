@@ -10,6 +10,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from tpuprof.version import VERSION as __version__
+
 if TYPE_CHECKING:
     from tpuprof.analyse import analyse_run
     from tpuprof.capture.profile import profile
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ExpectationError",
     "TpuprofError",
+    "__version__",
     "analyse_run",
     "annotate",
     "annotate_modules",
