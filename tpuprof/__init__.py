@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from tpuprof.version import VERSION as __version__
+from tpuprof.version import VERSION
 
 if TYPE_CHECKING:
     from tpuprof.analyse import analyse_run
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 __all__ = [
     "ExpectationError",
     "TpuprofError",
-    "__version__",
     "analyse_run",
     "annotate",
     "annotate_modules",
@@ -34,6 +33,8 @@ __all__ = [
     "start_server",
     "step",
 ]
+
+__version__ = VERSION
 
 _HOMES = {
     "ExpectationError": "tpuprof.expectation",
