@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import dash
 import dash_mantine_components as dmc
-from dash import ALL, MATCH, ClientsideFunction, Input, Output, State, ctx, no_update
+from dash import ALL, MATCH, Input, Output, State, ctx, no_update
 
 from tpuprof.errors import TpuprofError
 from tpuprof_dashboard import shell
+from tpuprof_dashboard.components.tables import restored
 from tpuprof_dashboard.pages.page import OPEN, Page, View
 from tpuprof_dashboard.pages.registry import BY_KEY, PAGES
 from tpuprof_dashboard.security import Guard, install
@@ -31,6 +32,7 @@ def create_app(store: Store, guard: Guard | None = None) -> dash.Dash:
     app.layout = lambda: shell.shell(store.names(), watching=store.watching)
     _register_route(app, store)
     _register_header(app, store)
+    _register_tables(app)
     _register_runs(app, store)
     _register_open_rows(app)
     for page in PAGES:
@@ -68,7 +70,7 @@ def _register_route(app: dash.Dash, store: Store) -> None:
         theme = "dark" if state.get("theme") == "dark" else "light"
         if key == shown:
             return (no_update,) * 6
-        built = content() if callable(content) else content
+        built = restored(content(), state) if callable(content) else content
         return (
             built,
             shell.menu(PAGES, {**state, "page": page.key}, _counts(report)),
@@ -141,12 +143,8 @@ def _register_header(app: dash.Dash, store: Store) -> None:
         collapsed = not opened or ctx.triggered_id == "url"
         return {**navbar, "collapsed": {"mobile": collapsed}}
 
-    app.clientside_callback(
-        ClientsideFunction("tpuprofTables", "restore"),
-        Output("restored", "data"),
-        Input({"type": "table", "table": ALL}, "id"),
-    )
 
+def _register_tables(app: dash.Dash) -> None:
     @app.callback(
         Output({"type": "table", "table": MATCH}, "exportDataAsCsv"),
         Input({"type": "csv", "table": MATCH}, "n_clicks"),

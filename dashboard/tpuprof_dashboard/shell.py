@@ -25,7 +25,6 @@ def shell(names: list[str], *, watching: bool) -> Any:
             html.A("Skip to the page", href="#page", className="tpu-skip"),
             dcc.Location(id="url", refresh=False),
             dcc.Store(id="shown"),
-            dcc.Store(id="restored"),
             dcc.Download(id="download"),
             dcc.Interval(id="poll", interval=POLL_MS, disabled=True),
             dcc.Interval(id="watch", interval=WATCH_MS, disabled=not watching),

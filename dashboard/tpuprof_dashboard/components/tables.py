@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dash_ag_grid as dag
@@ -43,12 +43,17 @@ def table(table_id: str, rows: Sequence[Row], *, go_title: str = "show", digits:
     if len(rows) > MAX_ROWS:
         count = f"the first {MAX_ROWS:,} of {len(rows):,} rows; `tpuprof analyze --json` has all"
     head = dmc.Group([dmc.Text(count, size="xs", c="dimmed"), button], justify="space-between", mb=4)
+    columns = [_column(name, [row.get(name) for row in shown], go_title, digits) for name in names]
+    return html.Div([head, _grid(table_id, shown, columns)])
+
+
+def _grid(table_id: str, shown: list[Row], columns: list[dict[str, Any]]) -> Any:
     height = _FRAME_HEIGHT + _ROW_HEIGHT * max(min(len(shown), _PAGE_ROWS), 2)
     height += _PAGER_HEIGHT if len(shown) > _PAGE_ROWS else 0
-    grid = dag.AgGrid(
+    return dag.AgGrid(
         id={"type": "table", "table": table_id},
         rowData=shown,
-        columnDefs=[_column(name, [row.get(name) for row in shown], go_title, digits) for name in names],
+        columnDefs=columns,
         defaultColDef={"sortable": True, "filter": True, "resizable": True},
         columnSize="autoSize",
         dashGridOptions={
@@ -71,16 +76,48 @@ def table(table_id: str, rows: Sequence[Row], *, go_title: str = "show", digits:
         },
         csvExportParams={
             "fileName": f"{table_id}.csv",
-            "columnKeys": [name for name in names if name != GO],
+            "columnKeys": [each["field"] for each in columns if each["field"] != GO],
         },
         style={"height": f"{height}px"},
     )
-    return html.Div([head, grid])
 
 
 def sorted_by(table_id: str, column: str) -> dict[str, str]:
     """The parameter of the address that shows a table sorted by a column, the largest first."""
     return {f"t.{table_id}": json.dumps({"s": [[column, "desc"]]}, separators=(",", ":"))}
+
+
+def restored(parts: list[Any], state: Mapping[str, str]) -> list[Any]:
+    """The parts of a page, its tables in the order, with the filters and on the page that the address says."""
+    for each in html.Div(parts)._traverse():
+        if isinstance(each, dag.AgGrid):
+            _restore(each, state.get(f"t.{each.id['table']}", ""))
+    return parts
+
+
+def _restore(grid: Any, text: str) -> None:
+    """Put a grid into the state that `assets/table_state.js` wrote; what names no column of it is left out."""
+    try:
+        told = json.loads(text or "{}")
+    except ValueError:  # no address of ours
+        return
+    if not isinstance(told, dict):
+        return
+    known = {each["field"] for each in grid.columnDefs}
+    order, filters, page = told.get("s"), told.get("f"), told.get("p")
+    initial: dict[str, Any] = {}
+    if isinstance(order, list):
+        pairs = [each for each in order if isinstance(each, list) and len(each) == 2 and each[0] in known]
+        model = [{"colId": name, "sort": "asc" if way == "asc" else "desc"} for name, way in pairs]
+        initial["sort"] = {"sortModel": model}
+    if isinstance(page, int) and page > 0:
+        initial["pagination"] = {"page": page, "pageSize": _PAGE_ROWS}
+    if isinstance(filters, dict):
+        grid.filterModel = {
+            name: each for name, each in filters.items() if name in known and isinstance(each, dict)
+        }
+    if initial:
+        grid.dashGridOptions = {**grid.dashGridOptions, "initialState": initial}
 
 
 def _flat(row: Row) -> Row:

@@ -66,6 +66,11 @@ def _what_if_panel(priced: list[Finding], view: View) -> Any:
 
 
 def _register(app: Dash, store: Store) -> None:
+    _register_ticks(app)
+    _register_prediction(app, store)
+
+
+def _register_ticks(app: Dash) -> None:
     @app.callback(
         Output("url", "search", allow_duplicate=True),
         Input("what-if", "value"),
@@ -78,6 +83,8 @@ def _register(app: Dash, store: Store) -> None:
             return no_update
         return search_of(state, **{_TICKED: names_text(rules)})
 
+
+def _register_prediction(app: Dash, store: Store) -> None:
     @app.callback(
         Output("what-if-result", "children"),
         Output("what-if-poll", "disabled"),

@@ -10,7 +10,7 @@ from dash import ClientsideFunction, Input, Output, State, ctx, dcc, html, no_up
 
 from tpuprof.units import PS_PER_MS, PS_PER_NS, format_ms, ps_to_ms
 from tpuprof_dashboard.components.layout import empty, section
-from tpuprof_dashboard.components.tables import table
+from tpuprof_dashboard.components.tables import restored, table
 from tpuprof_dashboard.components.timeline_controls import MOVES, controls, elsewhere, finding_chips
 from tpuprof_dashboard.figures.timeline import timeline
 from tpuprof_dashboard.pages.page import Page, View
@@ -54,18 +54,6 @@ def _render(view: View) -> list[Any]:
         ]
     shown = chosen_lanes(host.lanes, view.state.get("lanes"))
     drawing = _drawing(view.state, host, view.report)
-    data = [{"value": each.key, "label": f"{each.title} ({each.events:,})"} for each in host.lanes]
-    lanes = dmc.MultiSelect(
-        id="lanes",
-        data=data,
-        value=[each.key for each in shown],
-        label="Lanes",
-        searchable=True,
-        clearable=True,
-        maxDropdownHeight=320,
-        limit=200,
-        description="Threads and device queues to draw; none chosen draws the usual ones.",
-    )
     graph = dcc.Graph(
         id="timeline",
         figure=timeline(drawing, view.template),
@@ -81,12 +69,27 @@ def _render(view: View) -> list[Any]:
             graph, role="img", **{"aria-label": "Timeline of the window; the longest events are listed below"}
         ),
         dmc.Text(_note(drawing), id="timeline-note", size="sm", c="dimmed"),
-        html.Div(lanes, style={"marginTop": 12}),
+        html.Div(_lane_choice(host, [each.key for each in shown]), style={"marginTop": 12}),
         section("Longest events of the window", html.Div(_listed(drawing), id="timeline-events")),
         None
         if view.saved
         else elsewhere(view.store.path(view.name), may_start=view.store.viewers is not None),
     ]
+
+
+def _lane_choice(host: HostDetails, shown: list[str]) -> Any:
+    data = [{"value": each.key, "label": f"{each.title} ({each.events:,})"} for each in host.lanes]
+    return dmc.MultiSelect(
+        id="lanes",
+        data=data,
+        value=shown,
+        label="Lanes",
+        searchable=True,
+        clearable=True,
+        maxDropdownHeight=320,
+        limit=200,
+        description="Threads and device queues to draw; none chosen draws the usual ones.",
+    )
 
 
 def _saved_note() -> Any:
@@ -176,6 +179,7 @@ def _longest(drawn: DrawnRow) -> list[dict[str, Any]]:
 def _register(app: Dash, store: Store) -> None:
     _register_drawing(app, store)
     _register_window(app, store)
+    _register_steps(app, store)
     _register_download(app, store)
     _register_tensorboard(app, store)
 
@@ -197,7 +201,8 @@ def _register_drawing(app: Dash, store: Store) -> None:
         if state.get("page") != "timeline" or host is None or wanted == drawn:
             return (no_update,) * 4
         drawing = _drawing(state, host, _loaded_report(store, state))
-        return timeline(drawing, f"mantine_{theme}"), _note(drawing), _listed(drawing), wanted
+        (listed,) = restored([_listed(drawing)], state)
+        return timeline(drawing, f"mantine_{theme}"), _note(drawing), listed, wanted
 
     @app.callback(
         Output("url", "search", allow_duplicate=True),
@@ -242,6 +247,8 @@ def _register_window(app: Dash, store: Store) -> None:
             state, **_moved(str(ctx.triggered_id).removeprefix("move-"), window.start, window.end)
         )
 
+
+def _register_steps(app: Dash, store: Store) -> None:
     @app.callback(
         Output("url", "search", allow_duplicate=True),
         Input("go-step", "value"),
