@@ -1,7 +1,7 @@
-"""Builds the native XPlane reader where a compiler is at hand, and puts the demo's sample into the package.
+"""Builds the native modules where a compiler is at hand, and puts the demo's sample into the package.
 
-The reader is optional: without Cython or a compiler the build says so and goes on, and tpuprof reads with
-protobuf instead. All else about the build is in pyproject.toml.
+They are optional: without Cython or a compiler the build says so and goes on, and tpuprof reads with protobuf
+and computes with numpy instead. All else about the build is in pyproject.toml.
 """
 
 import shutil
@@ -13,7 +13,8 @@ from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent
 SAMPLE = "recompile_shapes"
-READER = "tpuprof/decode/_xspace"
+# Each with the headers it includes, which lie beside it.
+NATIVE = {"tpuprof/decode/_xspace": ["_xspace.h"], "tpuprof/model/_nesting": []}
 
 
 class BuildWithSample(build_py):
@@ -28,40 +29,43 @@ class BuildWithSample(build_py):
 
 
 class BuildIfPossible(build_ext):
-    """Build the reader; where that fails, say so and leave it out."""
+    """Build the native modules; where that fails, say so and leave them out."""
 
     def run(self) -> None:
         """Build all extensions, none of which is needed."""
         try:
             super().run()
         except Exception as error:  # whatever is missing, installing must not fail for it
-            print(f"tpuprof: no native reader ({type(error).__name__}: {error}); protobuf reads instead")
+            print(f"tpuprof: no native modules ({type(error).__name__}: {error}); protobuf reads instead")
             self.extensions = []
 
 
-def reader() -> list[Extension]:
-    """The native reader, nothing where Cython is missing."""
+def native() -> list[Extension]:
+    """The native modules, none where Cython is missing."""
     try:
         from Cython.Build import cythonize
     except ImportError:
-        print("tpuprof: no native reader (Cython is missing); protobuf reads instead")
+        print("tpuprof: no native modules (Cython is missing); protobuf reads instead")
         return []
-    extension = Extension(
-        READER.replace("/", "."),
-        [f"{READER}.pyx"],
-        depends=[f"{READER}.h"],
-        include_dirs=[str(Path(READER).parent)],
-        optional=True,
-    )
+    extensions = [
+        Extension(
+            path.replace("/", "."),
+            [f"{path}.pyx"],
+            depends=[str(Path(path).parent / header) for header in headers],
+            include_dirs=[str(Path(path).parent)],
+            optional=True,
+        )
+        for path, headers in NATIVE.items()
+    ]
     try:
-        return list(cythonize(extension, build_dir="build"))
+        return list(cythonize(extensions, build_dir="build"))
     except Exception as error:  # a Cython too old for this source must not keep tpuprof from being installed
-        print(f"tpuprof: no native reader ({type(error).__name__}); protobuf reads instead")
+        print(f"tpuprof: no native modules ({type(error).__name__}); protobuf reads instead")
         return []
 
 
 setup(
     cmdclass={"build_py": BuildWithSample, "build_ext": BuildIfPossible},
-    ext_modules=reader(),
+    ext_modules=native(),
     exclude_package_data={"": ["*.c", "*.h", "*.pyx"]},
 )

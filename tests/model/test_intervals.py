@@ -1,5 +1,7 @@
 """Interval arithmetic agrees with counting single picoseconds one by one."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -99,8 +101,20 @@ def test_flatten_labels_each_tick_with_the_innermost_event(tree):
             assert tick not in labels
             labels[tick] = event
     assert labels == {t: innermost(spans, t) for t in range(LIMIT) if innermost(spans, t) is not None}
-    own = iv.self_time(start, end, parent)
+    own = iv.self_time(start, end)
     assert own.tolist() == [sum(1 for event in labels.values() if event == row) for row in range(len(spans))]
+
+
+@pytest.mark.skipif(iv._nesting is None, reason="the native module is not built")
+@given(pairs, st.booleans())
+def test_one_native_pass_and_numpy_agree_on_any_line(spans, ordered):
+    """Nested or not, in order or not, with events that take no time."""
+    spans = sorted(spans, key=lambda span: (span[0], -span[1])) if ordered else spans
+    start, end = arrays(spans)
+    native = iv.nesting(start, end), iv.self_time(start, end)
+    with mock.patch.object(iv, "_nesting", None):
+        assert native[0].tolist() == iv.nesting(start, end).tolist()
+        assert native[1].tolist() == iv.self_time(start, end).tolist()
 
 
 def test_nesting_names_the_direct_parent():
@@ -113,7 +127,7 @@ def test_a_child_that_outlasts_its_parent_by_rounding_stays_a_child():
     start, end = np.array([0, 5], np.int64), np.array([10, 11], np.int64)
     parent = iv.nesting(start, end)
     assert parent.tolist() == [-1, 0]
-    assert (iv.self_time(start, end, parent) >= 0).all()
+    assert (iv.self_time(start, end) >= 0).all()
 
 
 def test_events_without_duration_enclose_nothing():

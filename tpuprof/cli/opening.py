@@ -6,8 +6,6 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tpuprof import cache
-
 if TYPE_CHECKING:
     from tpuprof.report.schema import Report
 
@@ -50,6 +48,8 @@ def _kept(path: Path, use_cache: bool) -> tuple[str, str | None]:
 
     if not use_cache:
         return "", None
+    from tpuprof import cache
+
     try:
         entry = cache.key(find(path))
     except OSError:  # whatever cannot be read is told by the analysis
@@ -58,12 +58,12 @@ def _kept(path: Path, use_cache: bool) -> tuple[str, str | None]:
 
 
 def _analysed(path: Path, entry: str) -> tuple[Report, str]:
-    from tpuprof.cli.process import keep_freed_memory
+    from tpuprof.cli.process import prepare
     from tpuprof.cli.progress import working
 
     # numpy's linear algebra is not used; its threads would only spin while they wait.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    keep_freed_memory()
+    prepare()
     with working(f"analysing {path}"):
         from tpuprof.decode.ahead import reading_ahead
 
@@ -76,5 +76,7 @@ def _analysed(path: Path, entry: str) -> tuple[Report, str]:
         report = analyse_run(path, read=read)
         text = to_json(report)
     if entry:
+        from tpuprof import cache
+
         cache.write(entry, text)
     return report, text

@@ -99,11 +99,14 @@ def _runs_out(data: Data) -> bool:
 def _space(data: Data, source: str) -> Trace:
     rows = _xspace.fields(data, 0, len(data), _SPACE_DEPTH)
     planes: list[Plane] = []
-    spans: list[_LineSpan] = []
+    lines: list[tuple[Plane, int, int]] = []
     for start, end in _ranges(rows, 1).tolist():
-        plane, lines = _plane(data, start, end)
+        plane, places = _plane(data, start, end)
         planes.append(plane)
-        spans += lines
+        lines += [(plane, begin, until) for begin, until in places]
+    spans = _map(data, lambda line: _line(data, *line), lines)
+    for span in spans:
+        span.plane.lines.append(span.line)
     _decode_events(data, spans)
     return Trace(
         source=source,
@@ -116,7 +119,8 @@ def _space(data: Data, source: str) -> Trace:
     )
 
 
-def _plane(data: Data, start: int, end: int) -> tuple[Plane, list[_LineSpan]]:
+def _plane(data: Data, start: int, end: int) -> tuple[Plane, list[list[int]]]:
+    """A plane without its lines, and where those start and end."""
     rows = _xspace.fields(data, start, end, _PLANE_DEPTH)
     ids = rows[(rows[:, 0] == 1) & (rows[:, 1] == _VARINT), 2]
     own = _ranges(rows, 6)
@@ -128,12 +132,10 @@ def _plane(data: Data, start: int, end: int) -> tuple[Plane, list[_LineSpan]]:
         stat_names=_stat_names(data, _ranges(rows, 5)),
         stats=_table(_xspace.own_stats(data, *_columns(own)), data),
     )
-    lines = _map(data, lambda span: _line(data, span[0], span[1], plane), _ranges(rows, 3).tolist())
-    plane.lines += [each.line for each in lines]
-    return plane, lines
+    return plane, _ranges(rows, 3).tolist()
 
 
-def _line(data: Data, start: int, end: int, plane: Plane) -> _LineSpan:
+def _line(data: Data, plane: Plane, start: int, end: int) -> _LineSpan:
     number, timestamp, name, display, count, marks = _xspace.line(data, start, end, EVENTS_PER_TASK)
     seen = np.zeros(_xspace.SEEN_KEYS, np.int64)
 

@@ -18,6 +18,8 @@ MODULES_LINE = "XLA Modules"
 OPS_LINE = "XLA Ops"
 ASYNC_LINE = "Async XLA Ops"
 STEPS_LINE = "Steps"
+# Events looked through at a time (rows).
+_ROWS_AT_ONCE = 65_536
 _GIGA = 1e9
 _TERA = 1e12
 
@@ -95,7 +97,7 @@ def _ops(facts: _Facts, track: Track | None, modules: ModuleEvents) -> tuple[OpN
     if not names.flops.any() or not names.bytes.any():
         names = _with_event_costs(names, track, op)
     names = replace(names, clock_ps=_clock_totals(track, used))
-    events = OpEvents(op, track.start, track.end, self_time(track.start, track.end, track.parent))
+    events = OpEvents(op, track.start, track.end, self_time(track.start, track.end))
     return names, events
 
 
@@ -138,8 +140,7 @@ def _program_names(used: Int64, op: Int64, track: Track, modules: ModuleEvents) 
     """Name of the program each op belongs to: the module executing when the op first ran."""
     if not len(modules.start) or not len(op):
         return {}
-    first = np.empty(len(used), np.int64)
-    first[op[::-1]] = np.arange(len(op) - 1, -1, -1)
+    first = _first_rows(op, len(used))
     order = np.argsort(modules.start, kind="stable")
     position = np.searchsorted(modules.start[order], track.start[first], "right") - 1
     names = {}
@@ -147,6 +148,19 @@ def _program_names(used: Int64, op: Int64, track: Track, modules: ModuleEvents) 
         if at >= 0:
             names[int(used[index])] = modules.names[int(modules.module[order[at]])]
     return names
+
+
+def _first_rows(op: Int64, count: int) -> Int64:
+    """The first row of each op; all of them occur, most in the first step, so that little need be looked through."""
+    first = np.full(count, -1, np.int64)
+    for begin in range(0, len(op), _ROWS_AT_ONCE):
+        part = op[begin : begin + _ROWS_AT_ONCE]
+        found = np.full(count, -1, np.int64)
+        found[part[::-1]] = np.arange(begin + len(part) - 1, begin - 1, -1)
+        first = np.where(first < 0, found, first)
+        if (first >= 0).all():
+            break
+    return first
 
 
 def _with_event_costs(names: OpNames, track: Track, op: Int64) -> OpNames:

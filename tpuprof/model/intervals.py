@@ -6,10 +6,16 @@ All times are int64 picoseconds from the run's origin. A `Spans` is a set of hal
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+_nesting: Any
+try:
+    from tpuprof.model import _nesting
+except ImportError:  # not built, or for another Python or machine
+    _nesting = None
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -128,6 +134,8 @@ def distinct(rows: Int64) -> tuple[Int64, Int64]:
     Counts where `numpy.unique` would sort. Values from -1 on are allowed.
     """
     values = np.flatnonzero(np.bincount(rows + 1)) - 1
+    if len(values) and values[0] == 0 and values[-1] == len(values) - 1:
+        return values.astype(np.int64), rows  # each is its own place
     place = np.empty(int(values.max(initial=-1)) + 2, np.int64)
     place[values + 1] = np.arange(len(values))
     return values.astype(np.int64), place[rows + 1]
@@ -139,10 +147,13 @@ def nesting(start: Int64, end: Int64) -> Int64:
     Events of one line nest by time. One that starts inside another and outlasts it (rounding does this)
     counts as its child. Events without duration enclose nothing and get -1.
     """
+    found: Int64 | None = _nesting.nesting(start, end) if _nesting else None
+    if found is not None:
+        return found
     order = _outer_first(start, end)
     if order is None:
         return _nesting_of_ordered(start, end)
-    inner = _nesting_of_ordered(start[order], end[order])
+    inner = nesting(start[order], end[order])
     parent = np.full(len(start), -1, np.int64)
     parent[order] = np.where(inner >= 0, order[inner], -1) if len(order) else inner
     return parent
@@ -215,8 +226,12 @@ def flatten(start: Int64, end: Int64, parent: Int64) -> Segments:
     return Segments(time[:-1][keep], time[1:][keep], label[:-1][keep])
 
 
-def self_time(start: Int64, end: Int64, parent: Int64) -> Int64:
+def self_time(start: Int64, end: Int64) -> Int64:
     """Each event's duration less that of its direct children, never below zero (ps)."""
+    found: Int64 | None = _nesting.self_time(start, end) if _nesting else None
+    if found is not None:
+        return found
+    parent = nesting(start, end)
     duration = end - start
     # The last place takes what has no parent: -1 counts from the end.
     spent = np.zeros(len(start) + 1, np.int64)

@@ -1,0 +1,62 @@
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""Walks once along a line of events, without the GIL: which event encloses which, and what is left of each.
+
+`intervals.nesting` and `intervals.self_time` say what that means. Both want events in order, and return None where
+they are not: events that last, by start, of equal ones the longest first.
+"""
+
+import numpy as np
+
+from libc.stdint cimport int64_t
+
+ctypedef const int64_t[::1] Times
+
+
+def nesting(Times start, Times end):
+    """The row of the event around each event, -1 for none."""
+    parent = np.empty(start.shape[0], np.int64)
+    return parent if _walk(start, end, parent, False) else None
+
+
+def self_time(Times start, Times end):
+    """Each event's duration less that of its direct children, never below zero."""
+    own = np.empty(start.shape[0], np.int64)
+    return own if _walk(start, end, own, True) else None
+
+
+cdef bint _walk(Times start, Times end, int64_t[::1] out, bint to_self_time) except -1:
+    cdef Py_ssize_t count = start.shape[0], row, at, depth = 0
+    cdef int64_t parent
+    if end.shape[0] != count:
+        raise ValueError("columns of unequal length")
+    if not count:
+        return True
+    # The ends of open events, latest first, and the last event that began at each depth: never more than events.
+    cdef int64_t[::1] ends = np.empty(count, np.int64), last = np.empty(count, np.int64)
+    with nogil:
+        for row in range(count):
+            if end[row] <= start[row] or row and (
+                start[row] < start[row - 1] or start[row] == start[row - 1] and end[row] > end[row - 1]
+            ):
+                return False
+            while depth and ends[depth - 1] <= start[row]:
+                depth -= 1
+            parent = last[depth - 1] if depth else -1
+            if to_self_time:
+                out[row] = end[row] - start[row]
+                if parent >= 0:
+                    out[parent] -= out[row]
+            else:
+                out[row] = parent
+            last[depth] = row
+            at = depth
+            while at and ends[at - 1] < end[row]:
+                ends[at] = ends[at - 1]
+                at -= 1
+            ends[at] = end[row]
+            depth += 1
+        if to_self_time:
+            for row in range(count):
+                if out[row] < 0:
+                    out[row] = 0
+    return True
