@@ -21,6 +21,21 @@ def threads() -> int:
     return min(cores, MAX_THREADS)
 
 
+def begin(work: Callable[[], _R]) -> Callable[[], _R]:
+    """Begin `work` on another core; what is returned waits for its result.
+
+    Where there is but one core, that is when the work is done.
+    """
+    if threads() < 2:
+        return work
+    from concurrent.futures import ThreadPoolExecutor
+
+    pool = ThreadPoolExecutor(1)
+    result = pool.submit(work).result
+    pool.shutdown(wait=False)
+    return result
+
+
 def in_threads(work: Callable[[_T], _R], tasks: Sequence[_T]) -> list[_R]:
     """`work` of each task, in order; on the calling thread where there is but one core or task."""
     count = min(threads(), len(tasks))

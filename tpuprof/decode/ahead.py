@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from tpuprof.decode.columns import Trace
 from tpuprof.decode.find import find
 from tpuprof.decode.load import load
 from tpuprof.errors import TpuprofError
+from tpuprof.parallel import begin
 
 
 def reading_ahead(path: Path) -> Callable[[Path], Trace]:
@@ -17,18 +18,14 @@ def reading_ahead(path: Path) -> Callable[[Path], Trace]:
 
     The native reader leaves Python to others meanwhile. What cannot be found or read is told by the analysis.
     """
-    pending: dict[Path, Future[Trace]] = {}
     try:
         files = find(path).files
     except (TpuprofError, OSError):
         return load
-    pool = ThreadPoolExecutor(1)
-    for file in list(files.values())[:1]:
-        pending[file] = pool.submit(load, file)
-    pool.shutdown(wait=False)
+    begun = {file: begin(partial(load, file)) for file in list(files.values())[:1]}
 
     def read(file: Path) -> Trace:
-        begun = pending.pop(file, None)
-        return begun.result() if begun else load(file)
+        result = begun.pop(file, None)
+        return result() if result else load(file)
 
     return read

@@ -36,7 +36,7 @@ from tpuprof.model.telemetry import StepRecord, compile_frames, step_records
 from tpuprof.model.timeline import Host, build_host
 from tpuprof.model.tracing import Tracing, split_tracing
 from tpuprof.model.unrolled import Repetition, find_repetition
-from tpuprof.parallel import in_threads
+from tpuprof.parallel import begin, in_threads
 from tpuprof.records import dataclass
 
 RUN_SCHEMA = "tpuprof.run/1"
@@ -160,11 +160,20 @@ def read_host_run(
     trace = read(path)
     host = build_host(trace, name)
     words = vocabularies.detect(_host_names(host))
-    devices = _devices(host, virtual_devices)
+    # Two halves side by side: what takes long over a device's events, and what is asked of the host and of programs.
+    devices_read = begin(lambda: _devices(host, virtual_devices))
     driver = find_driver(host, words)
     activity = read_host(host, words, driver)
+    devices = devices_read()
     steps = find_steps(driver, devices, words)
+    attributed = begin(lambda: attribute(steps, devices, activity))
     protos = dict(hlo_protos(trace))
+    compiles = find_compiles(host, words, steps, devices)
+    loops = find_loops(devices[0], steps) if devices else []
+    repetition = find_repetition(devices[0]) if devices else None
+    memory = device_memory(protos, devices[0].type if devices else "")
+    roles = collective_roles(devices, protos, parameter_names)
+    breakdown = attributed()
     return HostRun(
         name=name,
         size=trace.size,
@@ -173,17 +182,17 @@ def read_host_run(
         devices=devices,
         activity=activity,
         steps=steps,
-        breakdown=attribute(steps, devices, activity),
-        compiles=find_compiles(host, words, steps, devices),
+        breakdown=breakdown,
+        compiles=compiles,
         host_reads=host_reads(driver, words, steps),
         marks=find_marks(host, words, driver),
         warnings=[*trace.errors, *trace.warnings, *host.warnings],
         tracing=split_tracing(host, driver, words, activity, steps, devices),
         input=read_input(host, driver, words, activity, steps, devices),
-        loops=find_loops(devices[0], steps) if devices else [],
-        repetition=find_repetition(devices[0]) if devices else None,
-        memory=device_memory(protos, devices[0].type if devices else ""),
-        collective_roles=collective_roles(devices, protos, parameter_names),
+        loops=loops,
+        repetition=repetition,
+        memory=memory,
+        collective_roles=roles,
         graph_cuts=graph_cuts(driver, words, steps),
         unexplained_reads_ps=unexplained_reads(driver, words, steps),
     )
