@@ -208,7 +208,9 @@ def _findings(view: View) -> Any:
         return section("What to try", empty("Nothing to fix", "Every rule that applies has passed."))
     lines = finding_lines(failed[:_SHOWN_FINDINGS], view, "first")
     more = link(f"All {len(view.report.findings)} findings", view.go("findings"))
-    return section("What to try", lines, more, note="Most step time at stake first, a specific cause before a broad one.")
+    return section(
+        "What to try", lines, more, note="Most step time at stake first, a specific cause before a broad one."
+    )
 
 
 def _environment(view: View) -> Any:
