@@ -1,11 +1,14 @@
 """Time and peak memory of tpuprof, XProf and xprof-rs on the same files, whole processes, in turn.
 
     python benchmarks/compare_readers.py [--events 0.1 1 3 10] [--repeats 7] [--work FOLDER] [--xprof-rs COMMAND]
+        [--here]
 
-Files come from generate_xspace.py and are made when missing; the smallest is a sample trace of about 1 MB. Every
-run but the `again` one starts with an empty cache, of tpuprof's as of XProf's, which lies beside the file; the
-files themselves are in the page cache, for all alike. xprof-rs is used where it is on the path or beside the
-running Python. Prints a table in Markdown: medians, lowest to highest, and tpuprof's share of each other's.
+tpuprof is measured as `pip install` leaves it: this checkout is installed into an environment of its own in the
+work folder (a minute). With --here it is the running Python's, whose other packages and editable installs are then
+part of its time. Files come from generate_xspace.py and are made when missing; the smallest is a sample trace of
+about 1 MB. Every run but the `again` one starts with an empty cache, of tpuprof's as of XProf's, which lies beside
+the file; the files themselves are in the page cache, for all alike. xprof-rs is used where it is on the path or
+beside the running Python. Prints a table in Markdown: medians, lowest to highest, and tpuprof's share of each other's.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import venv
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -63,9 +67,11 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--work", type=Path, default=Path(tempfile.gettempdir()) / "tpuprof-bench")
     parser.add_argument("--xprof-up-to", type=float, default=XPROF_UP_TO, help="millions of events")
+    parser.add_argument("--here", action="store_true", help="measure the running Python's tpuprof")
     parser.add_argument("--xprof-rs", default=None, help="its command, where it is not found by itself")
     arguments = parser.parse_args()
-    tools = commands(arguments.xprof_rs)
+    ours = [sys.executable, "-m", "tpuprof"] if arguments.here else [installed(arguments.work / "installed")]
+    tools = commands(ours, arguments.xprof_rs)
     print(
         f"{platform.platform()}, {cpu()}, {os.cpu_count()} cores, Python {platform.python_version()}, {versions()}"
     )
@@ -83,6 +89,13 @@ def main() -> None:
             print(row, flush=True)
 
 
+def installed(folder: Path) -> str:
+    """The command of this checkout, installed into an environment of its own."""
+    venv.create(folder, clear=True, with_pip=True)
+    subprocess.run([folder / "bin" / "python", "-m", "pip", "install", "--quiet", str(ROOT)], check=True)
+    return str(folder / "bin" / "tpuprof")
+
+
 def made(path: Path, events: int) -> Path:
     """The generated file, made where it is missing."""
     if not path.exists():
@@ -92,7 +105,7 @@ def made(path: Path, events: int) -> Path:
             [sys.executable, str(GENERATOR), str(path), "--events", str(events)],
             check=True,
             stdout=subprocess.DEVNULL,
-            env=environment(),
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
         )
     return path
 
@@ -110,9 +123,9 @@ def rows(path: Path, name: str, tools: dict[str, list[str]], repeats: int) -> li
     return [f"| {name} | {size:,.1f} | {tool} | {told(each, found[FIRST])} |" for tool, each in found.items()]
 
 
-def commands(rust: str | None) -> dict[str, list[str]]:
+def commands(tpuprof: list[str], rust: str | None) -> dict[str, list[str]]:
     """What to run, without the file; tools that are not installed are left out."""
-    ours = [sys.executable, "-m", "tpuprof", "analyze", "--json"]
+    ours = [*tpuprof, "analyze", "--json"]
     tools = {FIRST: ours, AGAIN: ours, XPROF_NAME: [sys.executable, "-c", XPROF]}
     beside = BIN / "xprof-rs"
     rust = rust or (str(beside) if beside.exists() else shutil.which("xprof-rs"))
@@ -136,7 +149,7 @@ def measure(command: list[str], path: Path, into: Measured, cache: str | None) -
         start = time.perf_counter()
         child = subprocess.Popen(
             ["timeout", str(PATIENCE), *command, str(file)],
-            env={**environment(), "TPUPROF_CACHE_DIR": cache or fresh},
+            env={**os.environ, "TPUPROF_CACHE_DIR": cache or fresh},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
@@ -159,11 +172,6 @@ def told(each: Measured, first: Measured) -> str:
         return f"{spread} | | "
     time_share = statistics.median(first.seconds) / seconds
     return f"{spread} | {time_share:.2f} | {statistics.median(first.megabytes) / memory:.2f}"
-
-
-def environment() -> dict[str, str]:
-    """The environment, with this checkout first on Python's path."""
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
 
 
 def cpu() -> str:

@@ -12,6 +12,7 @@ from dash import ALL, MATCH, Input, Output, State, ctx, no_update
 
 from tpuprof.errors import TpuprofError
 from tpuprof_dashboard import shell
+from tpuprof_dashboard.components.layout import register_charts_after_words
 from tpuprof_dashboard.components.tables import restored
 from tpuprof_dashboard.pages.page import OPEN, Page, View
 from tpuprof_dashboard.pages.registry import BY_KEY, PAGES
@@ -35,6 +36,7 @@ def create_app(store: Store, guard: Guard | None = None) -> dash.Dash:
     _register_tables(app)
     _register_runs(app, store)
     _register_open_rows(app)
+    register_charts_after_words(app)
     for page in PAGES:
         if page.register:
             page.register(app, store)

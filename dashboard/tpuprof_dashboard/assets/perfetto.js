@@ -31,17 +31,16 @@
   }
 
   var clientside = (window.dash_clientside = window.dash_clientside || {});
-  clientside.tpuprof = {
-    askPerfetto: function (clicks) {
-      if (!clicks) return clientside.no_update;
-      tab = window.open(SITE);
-      return tab ? clicks : clientside.no_update;
-    },
-    handToPerfetto: function (data) {
-      if (!data || !tab) return clientside.no_update;
-      var plain = new Blob([bytesOf(data)]).stream().pipeThrough(new DecompressionStream("gzip"));
-      new Response(plain).arrayBuffer().then(post);
-      return "yes";
-    },
+  var functions = (clientside.tpuprof = clientside.tpuprof || {});
+  functions.askPerfetto = function (clicks) {
+    if (!clicks) return clientside.no_update;
+    tab = window.open(SITE);
+    return tab ? clicks : clientside.no_update;
+  };
+  functions.handToPerfetto = function (data) {
+    if (!data || !tab) return clientside.no_update;
+    var plain = new Blob([bytesOf(data)]).stream().pipeThrough(new DecompressionStream("gzip"));
+    new Response(plain).arrayBuffer().then(post);
+    return "yes";
   };
 })();

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dash_mantine_components as dmc
-from dash import dcc, html
+from dash import MATCH, ClientsideFunction, Input, Output, dcc, html
+
+if TYPE_CHECKING:
+    from dash import Dash
 
 # Characters of a tile's note that its two lines hold.
 _NOTE_FITS = 50
@@ -82,12 +85,42 @@ def current(chosen: bool) -> dict[str, str]:
 
 def chart(figure: Any, chart_id: Any, label: str) -> Any:
     """A figure, told to screen readers by `label`."""
-    graph = dcc.Graph(
+    return html.Div(_graph(figure, chart_id), role="img", **{"aria-label": label})
+
+
+def chart_after_words(figure: Any, chart_id: str, label: str) -> Any:
+    """A figure that is drawn once the words around it have been painted; its room is kept free until then."""
+    slot = html.Div(
+        id={"type": "late", "chart": chart_id},
+        role="img",
+        style={"minHeight": figure.layout.height},
+        **{"aria-label": label},
+    )
+    return html.Div(
+        [
+            slot,
+            dcc.Store(
+                id={"type": "late-chart", "chart": chart_id}, data=_graph(figure, chart_id).to_plotly_json()
+            ),
+        ]
+    )
+
+
+def register_charts_after_words(app: Dash) -> None:
+    """Let charts of `chart_after_words` appear."""
+    app.clientside_callback(
+        ClientsideFunction("tpuprof", "afterWords"),
+        Output({"type": "late", "chart": MATCH}, "children"),
+        Input({"type": "late-chart", "chart": MATCH}, "data"),
+    )
+
+
+def _graph(figure: Any, chart_id: Any) -> Any:
+    return dcc.Graph(
         figure=figure,
         id=chart_id,
         config={"displaylogo": False, "responsive": True, "modeBarButtonsToRemove": ["select2d", "lasso2d"]},
     )
-    return html.Div(graph, role="img", **{"aria-label": label})
 
 
 def code(text: str, code_id: str) -> Any:

@@ -14,7 +14,7 @@ from tpuprof.report.content import failed_findings, first_to_try
 from tpuprof.units import format_bytes, format_ms, format_share
 from tpuprof_dashboard.components.findings import finding_lines
 from tpuprof_dashboard.components.layout import (
-    chart,
+    chart_after_words,
     empty,
     facts,
     link,
@@ -194,7 +194,9 @@ def _stack(view: View) -> Any:
         note += f" {OUTLIER_MARK} marks steps that stand out; the Steps page says why."
     return section(
         "Where each step's time goes",
-        chart(figure, "step-stack", "Stacked bars of each step's parts; the Steps page has them as a table"),
+        chart_after_words(
+            figure, "step-stack", "Stacked bars of each step's parts; the Steps page has them as a table"
+        ),
         note=note,
     )
 
