@@ -128,7 +128,8 @@ def _capture(folder: Path) -> list[str]:
 
 
 def _environment() -> dict[str, str]:
-    flags = {"PJRT_DEVICE": "CPU", "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
+    # One thread for the device, so that the host has a core of its own.
+    flags = {"PJRT_DEVICE": "CPU", "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false", "NPROC": "1"}
     return {**os.environ, **flags, "PYTHONPATH": str(ROOT)}
 
 

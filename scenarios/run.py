@@ -5,8 +5,10 @@
 For each scenario the faulty and the cured script are captured and analysed; then both are run in turn, `--pairs` times,
 without any capture, and the difference of their own clocks is what the cure saves. Results are kept, one file a
 scenario, so that a broken-off run goes on where it stopped; `--again` measures anew. At the end docs/scenarios.md is
-written from all results there are. Exit status: 0 if all that was asked holds, 1 if not, also where no saving was
-measured well enough to judge a prediction by (`--captures-only` asks for the findings alone).
+written from all results there are. A prediction is compared as a share of the step: the capture and the runs without
+it are minutes apart, and steps take longer while they are captured. Exit status: 0 if all that was asked holds, 1 if
+not, also where no saving was measured well enough to judge a prediction by (`--captures-only` asks for the findings
+alone).
 """
 
 from __future__ import annotations
@@ -30,6 +32,8 @@ ROOT = HERE.parent
 RESULTS = ROOT / "artifacts" / "scenarios"
 PAGE = ROOT / "docs" / "scenarios.md"
 TIMEOUT_SECONDS = 600
+# Captured steps a prediction is made from, where scenario.toml asks for no other number.
+CAPTURE_STEPS = 24
 # 97.5 % quantiles of Student's t, by degrees of freedom: for 95 % confidence intervals of few pairs.
 T_QUANTILES = {2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
 # A saving counts as known when its interval is at most this share of it to either side.
@@ -47,6 +51,8 @@ class Result:
     measure: str
     first: str = ""
     predicted: tuple[float, float] | None = None
+    # Mean step of the capture that the prediction is of (ms).
+    captured_ms: float | None = None
     cured_failed: list[str] = field(default_factory=list)
     # Rules that are true of the cured script as well, and why: its scenario.toml says so.
     also: dict[str, str] = field(default_factory=dict)
@@ -56,12 +62,21 @@ class Result:
 
     @property
     def saving(self) -> tuple[float, float] | None:
-        """Mean saving of the pairs and half of its 95 % confidence interval, None before three pairs."""
-        pairs = [bad - good for bad, good in zip(self.faulty, self.cured, strict=True)]
-        if len(pairs) < 3:
+        """Mean saving of the pairs, as a share of the faulty script's step or start, and half of its 95 % interval.
+
+        None before three pairs.
+        """
+        shares = [(bad - good) / bad for bad, good in zip(self.faulty, self.cured, strict=True)]
+        if len(shares) < 3:
             return None
-        half = T_QUANTILES[min(len(pairs) - 1, 9)] * statistics.stdev(pairs) / math.sqrt(len(pairs))
-        return statistics.fmean(pairs), half
+        half = T_QUANTILES[min(len(shares) - 1, 9)] * statistics.stdev(shares) / math.sqrt(len(shares))
+        return statistics.fmean(shares), half
+
+    @property
+    def predicted_share(self) -> tuple[float, float] | None:
+        """The prediction as a share of the step it was made from; of a start, as a share of what starts took."""
+        whole = self.captured_ms or (statistics.fmean(self.faulty) if self.faulty else 0.0)
+        return (self.predicted[0] / whole, self.predicted[1] / whole) if self.predicted and whole else None
 
     @property
     def known(self) -> bool:
@@ -71,9 +86,9 @@ class Result:
     @property
     def error(self) -> float | None:
         """How far the middle of the predicted range is off, as a share of the measured saving."""
-        if self.predicted is None or self.saving is None or not self.saving[0]:
+        if self.predicted_share is None or self.saving is None or not self.saving[0]:
             return None
-        return sum(self.predicted) / 2 / self.saving[0] - 1
+        return sum(self.predicted_share) / 2 / self.saving[0] - 1
 
     @property
     def found(self) -> bool:
@@ -113,7 +128,8 @@ def capture(name: str) -> Result:
     result.also = plan.get("also", {})
     with tempfile.TemporaryDirectory() as scratch:
         if (HERE / name / "faulty.py").is_file():
-            findings = _findings(name, "faulty", plan, Path(scratch))
+            findings, mean_ms = _findings(name, "faulty", plan, Path(scratch))
+            result.captured_ms = mean_ms if result.measure == "step" else None
             result.first = findings[0]["rule"] if findings else ""
             savings = next((each["savings"] for each in findings if each["rule"] == result.rule), None)
             if savings:
@@ -122,7 +138,7 @@ def capture(name: str) -> Result:
         if result.measure == "start":
             # The first start fills the cache: it is the second that is cured.
             _time(name, "cured")
-        result.cured_failed = [each["rule"] for each in _findings(name, "cured", plan, Path(scratch))]
+        result.cured_failed = [each["rule"] for each in _findings(name, "cured", plan, Path(scratch))[0]]
     return result
 
 
@@ -134,11 +150,18 @@ def time_pair(result: Result) -> None:
     result.cured.append(good[key] * scale)
 
 
-def _findings(name: str, kind: str, plan: dict[str, Any], scratch: Path) -> list[dict[str, Any]]:
-    """The failed findings of a capture, in order."""
+def _findings(
+    name: str, kind: str, plan: dict[str, Any], scratch: Path
+) -> tuple[list[dict[str, Any]], float | None]:
+    """The failed findings of a capture, in order, and the mean step they are of (ms)."""
     run = scratch / kind
     command = [sys.executable, "-m", "tpuprof", "capture", "-o", str(run), "--warmup", "3"]
-    command += ["--steps", str(plan.get("capture_steps", 12)), "--patience", str(plan.get("patience", 20))]
+    command += [
+        "--steps",
+        str(plan.get("capture_steps", CAPTURE_STEPS)),
+        "--patience",
+        str(plan.get("patience", 20)),
+    ]
     subprocess.run(
         [*command, "--", sys.executable, str(HERE / name / f"{kind}.py")],
         check=True, timeout=TIMEOUT_SECONDS, env=_environment(), capture_output=True,
@@ -151,7 +174,9 @@ def _findings(name: str, kind: str, plan: dict[str, Any], scratch: Path) -> list
     if keep:
         (Path(keep) / f"{name}.{kind}").mkdir(parents=True, exist_ok=True)
         subprocess.run(["cp", "-r", f"{run}/.", str(Path(keep) / f"{name}.{kind}")], check=True)
-    return [each for each in json.loads(done.stdout)["findings"] if each["status"] == "failed"]
+    report = json.loads(done.stdout)
+    failed = [each for each in report["findings"] if each["status"] == "failed"]
+    return failed, report["goodput"]["mean_step_ms"]
 
 
 def _time(name: str, kind: str) -> dict[str, float]:
@@ -183,7 +208,11 @@ def _plan(name: str) -> dict[str, Any]:
 
 def _load(name: str) -> Result | None:
     path = RESULTS / f"{name}.json"
-    return Result(**json.loads(path.read_text("utf-8"))) if path.is_file() else None
+    if not path.is_file():
+        return None
+    result = Result(**json.loads(path.read_text("utf-8")))
+    result.also = _plan(name).get("also", {})
+    return result
 
 
 def _save(result: Result) -> None:
@@ -223,12 +252,12 @@ def line(result: Result) -> str:
 
 
 def _numbers(result: Result) -> str:
-    if not result.predicted or not result.saving:
+    if not result.predicted or not result.predicted_share or not result.saving:
         return ""
     mean, half = result.saving
     off = f"{result.error:+.0%}" if result.error is not None else ""
     note = "" if result.known else " (measured too loosely to compare)"
-    return f"predicted {_range(result.predicted)} ms, measured {mean:.3g} ± {half:.2g} ms, off by {off}{note}"
+    return f"predicted {_share(result.predicted_share)}, measured {mean:.0%} ± {half:.0%}, off by {off}{note}"
 
 
 def _range(bounds: tuple[float, float]) -> str:
@@ -236,12 +265,17 @@ def _range(bounds: tuple[float, float]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
+def _share(bounds: tuple[float, float]) -> str:
+    low, high = (f"{each:.0%}" for each in bounds)
+    return low if low == high else f"{low} to {high}"
+
+
 def write_page() -> None:
     """Write docs/scenarios.md from all results there are."""
     results = [found for path in sorted(RESULTS.glob("*.json")) if (found := _load(path.stem))]
     head = (HERE / "page.head.md").read_text("utf-8").rstrip()
-    rows = ["| scenario | rule that must be first | found | step: faulty, cured (ms) | predicted saving (ms) | "
-            "measured saving (ms, 95 %) | off by |", "|---|---|---|---|---|---|---|"]  # fmt: skip
+    rows = ["| scenario | rule that must be first | found | step: faulty, cured (ms) | predicted of captured step (ms) "
+            "| predicted saving | measured saving (95 %) | off by |", "|---|---|---|---|---|---|---|---|"]  # fmt: skip
     rows += [_row(result) for result in results]
     errors = [abs(each.error) for each in results if each.known and each.error is not None]
     summary = (
@@ -263,11 +297,13 @@ def _row(result: Result) -> str:
     if result.saving:
         mean, half = result.saving
         times = f"{statistics.fmean(result.faulty):.3g}, {statistics.fmean(result.cured):.3g}"
-        measured = f"{mean:.3g} ± {half:.2g}"
+        measured = f"{mean:.0%} ± {half:.0%}"
         off = f"{result.error:+.0%}" if result.error is not None and result.known else "not known well enough"
     name = f"{result.name} (a start)" if result.measure == "start" else result.name
     predicted = _range(result.predicted) if result.predicted else ""
-    return f"| {name} | {result.rule or 'none'} | {found} | {times} | {predicted} | {measured} | {off} |"
+    predicted += f" of {result.captured_ms:.3g}" if predicted and result.captured_ms else ""
+    share = _share(result.predicted_share) if result.predicted_share else ""
+    return f"| {name} | {result.rule or 'none'} | {found} | {times} | {predicted} | {share} | {measured} | {off} |"
 
 
 def _options() -> argparse.Namespace:

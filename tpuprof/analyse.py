@@ -21,7 +21,7 @@ from tpuprof.model.median import median
 from tpuprof.model.op_kind import OpKind
 from tpuprof.model.op_table import OpTotal, annotation_totals, op_totals, source_totals
 from tpuprof.model.run import HostRun, Run, build_run
-from tpuprof.model.verdict import Load, bound_of, sentence
+from tpuprof.model.verdict import READS_IN_STEPS_SHARE, Load, bound_of, sentence
 from tpuprof.report.schema import (
     AnnotationRow,
     HostReadRow,
@@ -165,9 +165,11 @@ def _sentence(run: Run, bound: Any, load: Load, hidden: float) -> str:
     if not load.wall:
         return "Unknown: the trace marks no steps and repeats no program, so there is no step to explain."
     text = sentence(bound, load, hidden)
-    reads = _host_read_rows(run.hosts)
-    if bound.word == "sync" and reads and reads[0].source:
-        text += f" It is {reads[0].call} at {reads[0].source}."
+    if bound.word == "sync":
+        # A read that happens once, at the end say, waits longest and is not what every step does.
+        often = READS_IN_STEPS_SHARE * sum(len(host.steps) for host in run.hosts)
+        read = next((each for each in _host_read_rows(run.hosts) if each.occurrences >= often), None)
+        text += f" It is {read.call} at {read.source}." if read and read.source else ""
     return f"Predicted, not measured: {text}" if run.predicted else text
 
 

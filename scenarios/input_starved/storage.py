@@ -12,7 +12,7 @@ class SlowStorage(Dataset):
     """Sequences of 65 random tokens."""
 
     def __len__(self) -> int:
-        return 32 * 100
+        return 32 * 200
 
     def __getitem__(self, index: int) -> torch.Tensor:
         time.sleep(SECONDS_A_SAMPLE)

@@ -6,7 +6,7 @@ from text import Texts, tokenize
 from torch.utils.data import DataLoader
 
 ready = Texts(tokenize)
-ready = [ready[index] for index in range(16)] * 100
+ready = [ready[index] for index in range(16)] * 200
 train = Trainer(decoder(Shape(layers=2, width=128)))
 device = torch_xla.device()
 batches = iter(DataLoader(ready, batch_size=16))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch.utils.data import Dataset
 
-TEXT = "the quick brown fox jumps over the lazy dog and then goes to sleep in the sun " * 200
+TEXT = "the quick brown fox jumps over the lazy dog and then goes to sleep in the sun " * 600
 
 
 def tokenize(text: str) -> torch.Tensor:
@@ -25,7 +25,7 @@ class Texts(Dataset):
         self.transform = transform
 
     def __len__(self) -> int:
-        return 16 * 100
+        return 16 * 600
 
     def __getitem__(self, index: int) -> torch.Tensor:
         return self.transform(TEXT)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 import tpuprof
 
-ROUNDS = 4
+ROUNDS = 3
 
 
 class Cell(nn.Module):
@@ -43,8 +43,8 @@ class Stack(nn.Module):
 
 
 def train(run_layers: Callable[[nn.ModuleList, Tensor], Tensor]) -> None:
-    """Train a stack of 16 layers."""
-    model = Stack(16, 32, run_layers).to(torch_xla.device())
+    """Train a stack of 32 layers."""
+    model = Stack(32, 32, run_layers).to(torch_xla.device())
     # On the CPU only their names tell the layers of a program apart.
     tpuprof.annotate_modules(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)

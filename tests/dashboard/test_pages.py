@@ -125,6 +125,32 @@ def test_the_first_screen_says_what_is_slow_and_what_to_try(tab, sample):
             assert box["y"] + box["height"] <= 900, seen
 
 
+NOTE_FRAMES = """
+window.frameTimes = [];
+(function frame() { window.frameTimes.push(performance.now()); requestAnimationFrame(frame); })();
+new MutationObserver(function (_, observer) {
+  if (!document.getElementById("verdict")) return;
+  window.verdictAt = performance.now();
+  observer.disconnect();
+}).observe(document, { childList: true, subtree: true });
+"""
+
+
+def test_the_verdict_is_painted_before_its_chart_asks_for_plotly(tab):
+    from tpuprof_dashboard.store import Store
+
+    tab.add_init_script(NOTE_FRAMES)
+    # A server of its own: another address, whose scripts no earlier page has loaded.
+    with served(Store([FSDP]), tab=tab) as url:
+        open_page(tab, url)
+        tab.locator("#step-stack .nsewdrag").wait_for(state="attached")
+        asked = tab.evaluate(
+            "performance.getEntriesByType('resource').find(each => each.name.includes('plotly.min')).startTime"
+        )
+        frames = tab.evaluate("window.frameTimes.filter(each => each > window.verdictAt)")
+        assert frames[0] < asked
+
+
 @pytest.mark.shared_traces
 def test_the_first_screen_of_the_real_v6e_trace(tab, shared_traces):
     from tpuprof_dashboard.store import Store

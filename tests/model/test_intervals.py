@@ -147,3 +147,18 @@ def test_inherit_takes_the_nearest_labelled_ancestor():
     parent = np.array([-1, 0, 1, 1, -1], np.int64)
     label = np.array([7, -1, -1, 3, -1], np.int64)
     assert iv.inherit(label, parent).tolist() == [7, 7, 7, 3, -1]
+
+
+# Events of a line that all outlast each other: as deep as they are many. What takes quadratic time on it, hangs.
+STAIRCASE = 300_000
+
+
+def test_a_line_that_only_gets_deeper():
+    start = np.arange(STAIRCASE, dtype=np.int64)
+    end = start + STAIRCASE
+    assert (iv.nesting(start, end) == start - 1).all()
+    assert iv.self_time(start, end).tolist() == [0] * (STAIRCASE - 1) + [STAIRCASE]
+    label = np.full(STAIRCASE, -1, np.int64)
+    label[0] = 5
+    assert (iv.inherit(label, start - 1) == 5).all()
+    assert len(iv.flatten(start, end, start - 1).start) > 0

@@ -74,7 +74,7 @@ def given(**values):
     fields = {
         "environment": {}, "memory": Memory(None, None, "", "not known"),
         "host_reads": [], "compiles": [], "fallbacks": [], "input": [], "scan": [], "tracing": Tracing(),
-        "steadiness": Steadiness(), **values.pop("report", {}),
+        "tracing_hidden_ms_per_step": None, "steadiness": Steadiness(), **values.pop("report", {}),
     }  # fmt: skip
     values["report"] = SimpleNamespace(**fields)
     return GivenSignals(**values)

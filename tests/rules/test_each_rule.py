@@ -75,6 +75,8 @@ CASES = {
         ("many", "failed", traced(0.5, loops=[loop(LAYERS)])),
         ("few", "passed", traced(0.5, loops=[loop(LAYERS - 1)])),
         ("hidden", "passed", traced(BELOW, loops=[loop(LAYERS)])),
+        # 9 ms of tracing: any scan takes 8 ms, and this one as much as tracing six of the eight layers besides.
+        ("scan takes as long", "passed", traced(0.5, steps=steps(wall=18.0, tracing=9.0), loops=[loop(LAYERS)])),
         ("only loops", "not_applicable", {"loops": [loop(8, "while")]}),
         ("no steps", "unavailable", NOTHING),
     ],

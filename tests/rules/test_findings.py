@@ -61,19 +61,22 @@ def test_a_broad_rule_ranks_behind_a_specific_one_of_two_fifths_of_its_worth(spe
     assert found[0][0] == first
 
 
-def taking_turns(count=6):
-    """Host 10 ms, device 10 ms, one after the other because of a read."""
+def taking_turns(count=6, drain_ms=0):
+    """Host 10 ms, device 10 ms, one after the other because of a read; the last step may read all else at its end."""
     trace = TraceBuilder()
     python = trace.host().line("python")
     modules, ops = trace.tpu(0).line("XLA Modules"), trace.tpu(0).line("XLA Ops")
     for number in range(count):
         at = number * 20_000
-        python.event("train_step", at, 20_000, _r=1, step_num=number)
+        drain = drain_ms * 1_000 if number == count - 1 else 0
+        python.event("train_step", at, 20_000 + drain, _r=1, step_num=number)
         python.event("SyncLiveTensorsGraph", at + 9_000, 1_000)
         python.event("PjRtComputationClient::ExecuteComputation", at + 9_900, 100)
         python.event("tpuprof.host_read", at + 10_000, 10_000, call="item", source="train.py:9")
-        modules.event("step(7)", at + 10_000, 10_000)
-        ops.event(start=at + 10_000, duration=10_000, **op("fusion.1"))
+        if drain:
+            python.event("tpuprof.host_read", at + 20_000, drain, call="cpu", source="train.py:20")
+        modules.event("step(7)", at + 10_000, 10_000 + drain)
+        ops.event(start=at + 10_000, duration=10_000 + drain, **op("fusion.1"))
     return trace
 
 
@@ -91,6 +94,12 @@ def test_a_read_that_makes_turns_is_first_with_its_line_and_price(turns):
     assert (finding.savings.low + finding.savings.high) / 2 == pytest.approx(10, rel=0.05)
     assert finding.severity == pytest.approx(0.5, rel=0.05)
     assert finding.fix.after and finding.fix.doc == "docs/rules/device-to-host-sync.md"
+
+
+def test_the_verdict_names_the_read_of_every_step_not_a_longer_one_at_the_end(tmp_path):
+    report = analyse_run(taking_turns(drain_ms=70).write(tmp_path / "host.xplane.pb"))
+    assert [each.call for each in report.host_reads] == ["cpu", "item"]
+    assert report.verdict.sentence.endswith("It is item at train.py:9.")
 
 
 @pytest.mark.parametrize(("left", "status"), [(0.94, "failed"), (0.96, "passed")])

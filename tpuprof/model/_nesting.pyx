@@ -2,7 +2,8 @@
 """Walks once along a line of events, without the GIL: which event encloses which, and what is left of each.
 
 `intervals.nesting` and `intervals.self_time` say what that means. Both want events in order, and return None where
-they are not: events that last, by start, of equal ones the longest first.
+they are not: events that last, by start, of equal ones the longest first. They return None as well where so many events
+outlast those around them that one walk would take quadratic time; numpy sorts such a line.
 """
 
 import numpy as np
@@ -10,6 +11,11 @@ import numpy as np
 from libc.stdint cimport int64_t
 
 ctypedef const int64_t[::1] Times
+
+# Open events passed over to keep them in order, for each event, from which a line is left to numpy. Lines of real
+# captures, whose events nest but for rounding, need less than one.
+cdef enum:
+    MOVES_AN_EVENT = 64
 
 
 def nesting(Times start, Times end):
@@ -25,7 +31,7 @@ def self_time(Times start, Times end):
 
 
 cdef bint _walk(Times start, Times end, int64_t[::1] out, bint to_self_time) except -1:
-    cdef Py_ssize_t count = start.shape[0], row, at, depth = 0
+    cdef Py_ssize_t count = start.shape[0], row, at, depth = 0, moves = 0
     cdef int64_t parent
     if end.shape[0] != count:
         raise ValueError("columns of unequal length")
@@ -53,6 +59,9 @@ cdef bint _walk(Times start, Times end, int64_t[::1] out, bint to_self_time) exc
             while at and ends[at - 1] < end[row]:
                 ends[at] = ends[at - 1]
                 at -= 1
+            moves += depth - at
+            if moves > MOVES_AN_EVENT * count:
+                return False
             ends[at] = end[row]
             depth += 1
         if to_self_time:

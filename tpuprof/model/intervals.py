@@ -170,22 +170,15 @@ def _outer_first(start: Int64, end: Int64) -> Int64 | None:
 
 
 def _nesting_of_ordered(start: Int64, end: Int64) -> Int64:
+    """Around an event is the last of those before it that began with one open event less."""
     count = len(start)
-    parent = np.full(count, -1, np.int64)
-    # Ends are all but sorted already, which is what a stable sort is quick at.
-    ends = np.sort(end, kind="stable")
-    inside = np.ones(count, np.bool_)
-    for level in range(count):
-        # An event lies deeper than a level when, of those before it, more than that many have not ended yet.
-        deeper = np.zeros(count, np.bool_)
-        np.greater(ends[: count - 1 - level], start[level + 1 :], out=deeper[level + 1 :])
-        if not deeper.any():
-            break
-        outer, rows = np.flatnonzero(inside & ~deeper), np.flatnonzero(deeper)
-        children = np.diff(np.searchsorted(rows, outer), append=len(rows))
-        parent[rows] = np.repeat(outer, children)
-        inside = deeper
-    return parent
+    depth = open_before(start, end)
+    rows = np.arange(count)
+    # Sorted by depth, then row: one search finds the last event before each that is one level up.
+    by_depth = np.argsort(depth, kind="stable")
+    key = depth[by_depth] * count + by_depth
+    found = np.searchsorted(key, (depth - 1) * count + rows) - 1
+    return np.where(depth > 0, by_depth[found], -1)
 
 
 def ascending_distinct(times: Int64) -> Int64:
@@ -242,24 +235,29 @@ def self_time(start: Int64, end: Int64) -> Int64:
 
 def inherit(label: Int64, parent: Int64, none: int = -1) -> Int64:
     """Fill each event whose label is `none` with that of its nearest labelled ancestor."""
-    resolved = label.copy()
-    depth = _depth(parent)
-    for level in range(1, int(depth.max(initial=0)) + 1):
-        rows = np.flatnonzero((depth == level) & (resolved == none))
-        resolved[rows] = resolved[parent[rows]]
-    return resolved
+    own = np.arange(len(label))
+    source = _jump(np.where((label != none) | (parent < 0), own, parent))
+    return label[source]
 
 
 def _depth(parent: Int64) -> Int64:
-    depth = np.zeros(len(parent), np.int64)
-    rows = np.flatnonzero(parent >= 0)
-    above = parent[rows]
+    # Depths of ancestors are added up in strides that double, so that a million levels take twenty rounds.
+    depth = (parent >= 0).astype(np.int64)
+    above = parent.copy()
+    rows = np.flatnonzero(above >= 0)
     while len(rows):
-        depth[rows] += 1
-        above = parent[above]
-        keep = above >= 0
-        rows, above = rows[keep], above[keep]
+        depth[rows], above[rows] = depth[rows] + depth[above[rows]], above[above[rows]]
+        rows = rows[above[rows] >= 0]
     return depth
+
+
+def _jump(following: Int64) -> Int64:
+    """Where following leads in the end, from each row; rows that lead to themselves are ends."""
+    while True:
+        further = following[following]
+        if (further == following).all():
+            return following
+        following = further
 
 
 def _covered_until(spans: Spans, until: Int64, time: Int64) -> Int64:

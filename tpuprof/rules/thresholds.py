@@ -24,9 +24,9 @@ SCAN_RETRACE_FROM_SHARE = FAILS_FROM_SHARE
 # Times a step that a scan's body is traced from which its cache is off (a step): with the cache on it is never.
 SCAN_RETRACES_FROM = 0.5
 
-# Layers of the same program from which folding them with scan_layers is worth a finding. Below it, the overhead of
-# scan itself (stacking parameters, one loop) eats what is saved.
-UNROLLED_FROM_LAYERS = 4
+# Layers of the same program from which folding them with scan_layers is worth a finding. Below it, scan itself takes
+# the host longer than it saves: as long as tracing six layers and more (measured, rules/tracing/unrolled_layers.py).
+UNROLLED_FROM_LAYERS = 8
 
 # torch_xla up to this version (major, minor) was published with both C++ ABIs; its 2.6 release notes report about
 # 20 % better goodput with the C++11 ABI for tracing-bound models.
