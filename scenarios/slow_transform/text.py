@@ -25,7 +25,7 @@ class Texts(Dataset):
         self.transform = transform
 
     def __len__(self) -> int:
-        return 16 * 600
+        return 16 * 200
 
     def __getitem__(self, index: int) -> torch.Tensor:
         return self.transform(TEXT)

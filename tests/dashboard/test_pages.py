@@ -141,7 +141,7 @@ def test_the_verdict_is_painted_before_its_chart_asks_for_plotly(tab):
 
     tab.add_init_script(NOTE_FRAMES)
     # A server of its own: another address, whose scripts no earlier page has loaded.
-    with served(Store([FSDP]), tab=tab) as url:
+    with served(Store([Path(FSDP)]), tab=tab) as url:
         open_page(tab, url)
         tab.locator("#step-stack .nsewdrag").wait_for(state="attached")
         asked = tab.evaluate(
