@@ -30,7 +30,7 @@ from playwright.sync_api import Page, Playwright, sync_playwright
 
 VERDICT, CHART = "#verdict", "#step-stack .barlayer .point"
 MOVES = ["in", "in", "in", "in", "right", "left", "out", "all"]
-# Requests that change what is shown; scripts and polls for progress are none.
+# Requests that ask for what is shown, polls for progress among them; scripts and styles are none.
 UPDATE = "_dash-update-component"
 # Nothing asked for this long: the interaction is over (ms).
 SETTLED_MS = 700

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 
 # One thread for the device, so that it does not take the core the host traces on. The flag covers Eigen's operations
-# alone; the size of the pool that runs all others is PJRT's NPROC. Scripts with several devices set their own.
+# alone; the size of the pool that runs all others is PJRT's NPROC.
 os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
 os.environ.setdefault("NPROC", "1")
 os.environ.setdefault("PJRT_DEVICE", "CPU")

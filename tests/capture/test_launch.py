@@ -112,16 +112,10 @@ def test_what_was_captured_is_kept_when_told_to_stop(tmp_path, number):
         text=True,
     )
     for line in process.stdout:
-        # Far enough beyond the steps it takes to get steady on a busy machine.
-        if int(line) == 150:
+        if int(line) == 40:
             break
     process.send_signal(number)
-    try:
-        _, stderr = process.communicate(timeout=60)
-    except subprocess.TimeoutExpired:
-        # Python drops a KeyboardInterrupt raised where exceptions are ignored; whoever sits there presses again.
-        process.send_signal(number)
-        _, stderr = process.communicate(timeout=60)
+    _, stderr = process.communicate(timeout=120)
     assert process.returncode in (128 + number, 1, 130), stderr
     assert analyse_run(tmp_path / "run").steps.count >= 20
 
