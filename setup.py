@@ -1,7 +1,7 @@
 """Builds the native modules where a compiler is at hand, and puts the demo's sample into the package.
 
-They are optional: without Cython or a compiler the build says so and goes on, and tpuprof reads with protobuf
-and computes with numpy instead. All else about the build is in pyproject.toml.
+They are optional: without Cython or a compiler the build says so and goes on. tpuprof then reads with protobuf,
+computes with numpy, and leaves garbage collections out of captures. All else about the build is in pyproject.toml.
 """
 
 import shutil
@@ -14,7 +14,11 @@ from setuptools.command.build_py import build_py
 ROOT = Path(__file__).resolve().parent
 SAMPLE = "recompile_shapes"
 # Each with the headers it includes, which lie beside it.
-NATIVE = {"tpuprof/decode/_xspace": ["_xspace.h"], "tpuprof/model/_nesting": []}
+NATIVE = {
+    "tpuprof/decode/_xspace": ["_xspace.h"],
+    "tpuprof/model/_nesting": [],
+    "tpuprof/instrument/_gc_events": [],
+}
 
 
 class BuildWithSample(build_py):

@@ -12,8 +12,14 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from tpuprof.instrument.spans import Span, close_span, open_span
-from tpuprof.instrument.state import STATE
+from tpuprof.instrument.spans import close_span, open_span
+from tpuprof.instrument.state import STATE, xlac
+
+_gc_events: Any
+try:
+    from tpuprof.instrument import _gc_events
+except ImportError:  # not built, or for another Python or machine
+    _gc_events = None
 
 # Where frames of libraries are told from the user's own, for the source line of a read.
 _LIBRARIES = ("/torch/", "/torch_xla/", "/tpuprof/instrument/", "/tpuprof/capture/", "/contextlib.py")
@@ -38,7 +44,10 @@ _LOADERS = (
     ("torch_xla.distributed.parallel_loader", "PerDeviceLoader", "next"),
 )
 _undo: list[Callable[[], None]] = []
-_gc_span: list[Span | None] = []
+_NO_GC_EVENTS = (
+    "garbage collections are missing from the timeline: tpuprof was installed without its compiled modules, "
+    "and a callback in Python would lose a Ctrl-C that comes during one"
+)
 
 
 def install() -> list[str]:
@@ -51,8 +60,7 @@ def install() -> list[str]:
     _try(notes, functools.partial(_wrap_function, *_SCAN, "tpuprof.scan_trace", "scan"))
     for name in _READS:
         _try(notes, functools.partial(_wrap_read, name))
-    gc.callbacks.append(_on_gc)
-    _undo.append(lambda: gc.callbacks.remove(_on_gc))
+    _watch_collections(notes)
     return notes
 
 
@@ -60,7 +68,6 @@ def remove() -> None:
     """Put everything back, last first."""
     while _undo:
         _undo.pop()()
-    _gc_span.clear()
 
 
 def _try(notes: list[str], wrap: Callable[[], None]) -> None:
@@ -68,6 +75,24 @@ def _try(notes: list[str], wrap: Callable[[], None]) -> None:
         wrap()
     except (AttributeError, TypeError) as error:
         notes.append(f"a host event is missing from the timeline: {error}")
+
+
+def _watch_collections(notes: list[str]) -> None:
+    extension = xlac()
+    if extension is None:
+        return
+    if _gc_events is None:
+        notes.append(_NO_GC_EVENTS)
+        return
+    events = _gc_events.GcEvents(extension.profiler.TraceMe)
+    gc.callbacks.append(events)
+
+    def stop() -> None:
+        gc.callbacks.remove(events)
+        if events.error is not None:
+            STATE.notes.append(f"garbage collections are missing from the timeline: {events.error}")
+
+    _undo.append(stop)
 
 
 def _wrap_method(module: str, owner: str, name: str, event: str, mark: str) -> None:
@@ -133,10 +158,3 @@ def user_line() -> str:
             return f"{path}:{frame.f_lineno}"
         frame = frame.f_back  # type: ignore[assignment]  # the last frame has none
     return ""
-
-
-def _on_gc(phase: str, info: dict[str, int]) -> None:
-    if phase == "start":
-        _gc_span.append(open_span("tpuprof.gc", "gc", generation=info.get("generation", -1)))
-    elif _gc_span:
-        close_span(_gc_span.pop())

@@ -3,7 +3,7 @@
 (function () {
   var clientside = (window.dash_clientside = window.dash_clientside || {});
   var functions = (clientside.tpuprof = clientside.tpuprof || {});
-  functions.afterWords = function (chart) {
+  functions.wordsFirst = function (chart) {
     // A frame is painted after its callbacks have run, so the second one begins when the first has been painted. A tab
     // in the background paints none: a timer stands in.
     return new Promise(function (resolve) {

@@ -109,7 +109,7 @@ def chart_after_words(figure: Any, chart_id: str, label: str) -> Any:
 def register_charts_after_words(app: Dash) -> None:
     """Let charts of `chart_after_words` appear."""
     app.clientside_callback(
-        ClientsideFunction("tpuprof", "afterWords"),
+        ClientsideFunction("tpuprof", "wordsFirst"),
         Output({"type": "late", "chart": MATCH}, "children"),
         Input({"type": "late-chart", "chart": MATCH}, "data"),
     )
