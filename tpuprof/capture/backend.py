@@ -61,7 +61,7 @@ class OverServer:
         self._request: object | None = None
 
     def start(self) -> None:
-        """Start a server on a free port and ask it to record."""
+        """Start a server on a free port and ask it to record; returns once it was asked, so that no step is missed."""
         import threading
 
         from tpuprof.capture.ports import free_port
@@ -73,11 +73,17 @@ class OverServer:
         self._scratch = Path(tempfile.mkdtemp(prefix="tpuprof-"))
         target = Target(self._scratch, "session", "host")
 
+        asked = threading.Event()
+
         def ask() -> None:
-            profile_host(f"localhost:{port}", self.seconds, target)
+            try:
+                profile_host(f"localhost:{port}", self.seconds, target, asked.set)
+            finally:
+                asked.set()
 
         thread = threading.Thread(target=ask, name="tpuprof-request", daemon=True)
         thread.start()
+        asked.wait()
         self._request = thread
 
     def stop(self) -> Path | None:

@@ -47,8 +47,10 @@ def host_of(address: str, among: list[str]) -> str:
     return f"{host}_{port}" if len(same) > 1 else host
 
 
-def profile_host(address: str, seconds: float, target: Target) -> Path:
-    """Record `seconds` of one process; returns the file its server wrote.
+def profile_host(
+    address: str, seconds: float, target: Target, asked: Callable[[], None] = lambda: None
+) -> Path:
+    """Record `seconds` of one process; returns the file its server wrote. `asked` is called once it was told to.
 
     Raises `TpuprofError` where it cannot be reached, recorded nothing, or wrote where we cannot see it.
     """
@@ -59,13 +61,15 @@ def profile_host(address: str, seconds: float, target: Target) -> Path:
     options = [("grpc.max_receive_message_length", _UNLIMITED), ("grpc.max_send_message_length", _UNLIMITED)]
     with grpc.insecure_channel(address, options=options) as channel:
         _connect(grpc, channel, address)
-        call: Callable[..., Any] = channel.unary_unary(
+        call: Any = channel.unary_unary(
             _METHOD,
             request_serializer=messages.ProfileRequest.SerializeToString,
             response_deserializer=messages.ProfileResponse.FromString,
         )
         try:
-            response = call(_request(messages, seconds, target), timeout=seconds + COLLECT_SECONDS)
+            pending = call.future(_request(messages, seconds, target), timeout=seconds + COLLECT_SECONDS)
+            asked()
+            response = pending.result()
         except grpc.RpcError as error:
             raise _failed(address, error) from error
     return _written(address, bool(response.empty_trace), target)
