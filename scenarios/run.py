@@ -56,6 +56,8 @@ class Result:
     cured_failed: list[str] = field(default_factory=list)
     # Rules that are true of the cured script as well, and why: its scenario.toml says so.
     also: dict[str, str] = field(default_factory=dict)
+    # Why the cure shows no saving on this device, from scenario.toml; such a pair is captured, and not timed.
+    unmeasured: str = ""
     faulty: list[float] = field(default_factory=list)
     cured: list[float] = field(default_factory=list)
     machine: str = ""
@@ -81,6 +83,8 @@ class Result:
     @property
     def known(self) -> bool:
         """Whether the measured saving is known well enough to compare a prediction with."""
+        if self.unmeasured:
+            return False
         return bool(self.saving and self.saving[0] > 0 and self.saving[1] <= KNOWN_WITHIN * self.saving[0])
 
     @property
@@ -105,7 +109,8 @@ def main() -> int:
         result = _load(name) if not options.again else None
         result = result or capture(name)
         _save(result)
-        while not options.captures_only and result.rule and len(result.faulty) < options.pairs:
+        timed = result.rule and not result.unmeasured and not options.captures_only
+        while timed and len(result.faulty) < options.pairs:
             time_pair(result)
             _save(result)
         print(line(result), flush=True)
@@ -125,7 +130,7 @@ def capture(name: str) -> Result:
     """Capture and analyse both scripts."""
     plan = _plan(name)
     result = Result(name, plan["rule"], plan.get("measure", "step"), machine=machine())
-    result.also = plan.get("also", {})
+    result.also, result.unmeasured = plan.get("also", {}), plan.get("unmeasured", "")
     with tempfile.TemporaryDirectory() as scratch:
         if (HERE / name / "faulty.py").is_file():
             findings, mean_ms = _findings(name, "faulty", plan, Path(scratch))
@@ -211,7 +216,8 @@ def _load(name: str) -> Result | None:
     if not path.is_file():
         return None
     result = Result(**json.loads(path.read_text("utf-8")))
-    result.also = _plan(name).get("also", {})
+    plan = _plan(name)
+    result.also, result.unmeasured = plan.get("also", {}), plan.get("unmeasured", "")
     return result
 
 
@@ -293,8 +299,8 @@ def _row(result: Result) -> str:
     found = (
         "yes" if result.found else f"no: {result.first or 'nothing'}; cured: {', '.join(result.cured_failed)}"
     )
-    times, measured, off = "", "", ""
-    if result.saving:
+    times, measured, off = "", result.unmeasured, ""
+    if result.saving and not result.unmeasured:
         mean, half = result.saving
         times = f"{statistics.fmean(result.faulty):.3g}, {statistics.fmean(result.cured):.3g}"
         measured = f"{mean:.0%} ± {half:.0%}"

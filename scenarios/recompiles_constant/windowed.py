@@ -7,9 +7,9 @@ from common import Shape, decoder, tokens
 from tpuprof.demo.decoder import next_token_loss
 
 LENGTH = 64
-model = decoder(Shape(layers=1, width=64))
+model = decoder(Shape(layers=1, width=128))
 optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
-batch = tokens(32, LENGTH + 1)
+batch = tokens(64, LENGTH + 1)
 
 
 def train(outside: torch.Tensor) -> None:

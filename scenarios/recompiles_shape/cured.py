@@ -1,6 +1,8 @@
 """Batches are padded to one length."""
 
-from common import Shape, Trainer, decoder, run, tokens
+from common import WARMUP, Shape, Trainer, decoder, run, tokens
 
-train = Trainer(decoder(Shape(layers=1, width=64)))
-run(lambda _: train(tokens(40, 57)), steps=8)
+STEPS = 8
+train = Trainer(decoder(Shape(layers=1, width=128)))
+batches = [tokens(64, 52) for number in range(WARMUP + STEPS)]
+run(lambda number: train(batches[number]), steps=STEPS)

@@ -1,6 +1,9 @@
 """Batches are padded to their own longest sequence, so every batch has another length."""
 
-from common import Shape, Trainer, decoder, run, tokens
+from common import WARMUP, Shape, Trainer, decoder, run, tokens
 
-train = Trainer(decoder(Shape(layers=1, width=64)))
-run(lambda number: train(tokens(40, 41 + number)), steps=8)
+STEPS = 8
+train = Trainer(decoder(Shape(layers=1, width=128)))
+# On the device beforehand: one thread there would hold the host up until it has run the step before.
+batches = [tokens(64, 41 + number) for number in range(WARMUP + STEPS)]
+run(lambda number: train(batches[number]), steps=STEPS)

@@ -41,6 +41,15 @@ def test_nothing_known_is_nothing_proven(runner):
     assert not runner.accepted([loose])
 
 
+def test_a_pair_that_cannot_show_its_saving_is_not_compared(runner):
+    pair = result(runner, 10.0)
+    assert pair.known
+    pair.unmeasured = "not on this device"
+    assert not pair.known
+    assert not runner.accepted([pair])
+    assert "| not on this device |" in runner._row(pair)
+
+
 def test_a_saving_known_without_a_prediction_is_a_miss(runner):
     assert not runner.accepted([result(runner, None)])
     assert not runner.accepted([result(runner, 10.0), result(runner, None)])
