@@ -17,11 +17,12 @@ from tpuprof.decode.load import load
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.model.attribution import PARTS
 from tpuprof.model.intervals import Int64
-from tpuprof.model.median import median
+from tpuprof.model.median import median, percentile_95
 from tpuprof.model.op_kind import OpKind
 from tpuprof.model.op_table import OpTotal, annotation_totals, op_totals, source_totals
 from tpuprof.model.run import HostRun, Run, build_run
 from tpuprof.model.verdict import READS_IN_STEPS_SHARE, Load, bound_of, sentence
+from tpuprof.parallel import begin
 from tpuprof.report.schema import (
     AnnotationRow,
     HostReadRow,
@@ -72,13 +73,15 @@ def report_of(run: Run) -> Report:
             f"{files}: the profile holds neither training steps nor device activity.",
             "Capture while training steps are running: `tpuprof capture -- python train.py` waits for them.",
         )
+    # Beside the ops, which are looked at one by one; these are numpy's.
+    transfers = begin(lambda: [transfer_rows(run.hosts, kind) for kind in (OpKind.COLLECTIVE, OpKind.OFFLOAD)])
     load, hidden = _mean_load(run.hosts)
     bound = bound_of(load)
     ops = op_totals([device for host in run.hosts for device in host.devices])
     op_rows, compute = compute_section(run.hosts, ops)
-    collectives = transfer_rows(run.hosts, OpKind.COLLECTIVE)
     breakdown = {name: Part(ms, ms / load.wall) for name, ms in load.parts.items()} if load.wall else {}
     compiles = [row for host in run.hosts for row in compile_rows(host, run.notes)]
+    collectives, offload = transfers()
     report = Report(
         source={
             "files": [str(path) for path in run.files.values()],
@@ -94,7 +97,7 @@ def report_of(run: Run) -> Report:
         ops=op_rows,
         host_reads=_host_read_rows(run.hosts),
         collectives=collectives,
-        offload=transfer_rows(run.hosts, OpKind.OFFLOAD),
+        offload=offload,
         annotations=_annotation_rows(run.hosts, ops),
         sources=[SourceRow(source, count, ps_to_ms(ps)) for source, count, ps in source_totals(ops)],
         warnings=_warnings(run),
@@ -182,7 +185,7 @@ def _step_summary(hosts: list[HostRun]) -> StepSummary:
         method=first.steps.method,
         confidence=first.steps.confidence,
         median_ms=median(walls) if len(walls) else None,
-        p95_ms=float(np.percentile(walls, 95)) if len(walls) else None,
+        p95_ms=percentile_95(walls) if len(walls) else None,
         note=first.steps.note,
         per_step=rows,
     )

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tpuprof.model import intervals as iv
-from tpuprof.model.median import median
+from tpuprof.model.median import median, percentile_95
 
 LIMIT = 40
 pairs = st.lists(st.tuples(st.integers(0, LIMIT), st.integers(0, LIMIT)), max_size=12)
@@ -66,6 +66,12 @@ def test_ascending_distinct(times):
 def test_median_is_that_of_numpy(values):
     column = np.array(values)
     assert median(column) == np.median(column)
+
+
+@given(st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=200))
+def test_95th_percentile_is_that_of_numpy(values):
+    column = np.array(values)
+    assert percentile_95(column) == np.percentile(column, 95)
 
 
 @st.composite

@@ -173,6 +173,8 @@ def read_host_run(
     repetition = find_repetition(devices[0]) if devices else None
     memory = device_memory(protos, devices[0].type if devices else "")
     roles = collective_roles(devices, protos, parameter_names)
+    tracing = split_tracing(host, driver, words, activity, steps, devices)
+    input_found = read_input(host, driver, words, activity, steps, devices)
     breakdown = attributed()
     return HostRun(
         name=name,
@@ -187,8 +189,8 @@ def read_host_run(
         host_reads=host_reads(driver, words, steps),
         marks=find_marks(host, words, driver),
         warnings=[*trace.errors, *trace.warnings, *host.warnings],
-        tracing=split_tracing(host, driver, words, activity, steps, devices),
-        input=read_input(host, driver, words, activity, steps, devices),
+        tracing=tracing,
+        input=input_found,
         loops=loops,
         repetition=repetition,
         memory=memory,

@@ -15,6 +15,7 @@ import numpy as np
 
 from tpuprof.model.device import DeviceActivity
 from tpuprof.model.intervals import EMPTY, Int64, Spans, covered, union
+from tpuprof.model.median import median
 from tpuprof.model.op_kind import HOST_MEMORY, OpKind, collective_kind, opcode
 from tpuprof.model.steps import Steps
 from tpuprof.records import dataclass
@@ -256,8 +257,8 @@ def _motion(
     turn = end - begun
     alone = (covered(shared, begun, end) <= ALONE_SHARE * turn) & (turn > 0) & (turn >= LEAST_TURN * length)
     undisturbed = turn[alone]
-    rate = size / (float(np.median(length)) / 1e12) if size else None
-    rate_alone = size / (float(np.median(undisturbed)) / 1e12) if size and len(undisturbed) else None
+    rate = size / (median(length) / 1e12) if size else None
+    rate_alone = size / (median(undisturbed) / 1e12) if size and len(undisturbed) else None
     return rate, rate_alone, max(int(length.sum()) - exposed, 0)
 
 
