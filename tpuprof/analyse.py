@@ -74,7 +74,9 @@ def report_of(run: Run) -> Report:
             "Capture while training steps are running: `tpuprof capture -- python train.py` waits for them.",
         )
     # Beside the ops, which are looked at one by one; these are numpy's.
-    transfers = begin(lambda: [transfer_rows(run.hosts, kind) for kind in (OpKind.COLLECTIVE, OpKind.OFFLOAD)])
+    transfers = begin(
+        lambda: [transfer_rows(run.hosts, kind) for kind in (OpKind.COLLECTIVE, OpKind.OFFLOAD)]
+    )
     load, hidden = _mean_load(run.hosts)
     bound = bound_of(load)
     ops = op_totals([device for host in run.hosts for device in host.devices])

@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,9 +56,8 @@ def folder() -> Path:
 def key(found: Found) -> str:
     """The key of the report of these files, as hexadecimal digits. Raises `OSError` where one cannot be read."""
     state = hashlib.blake2b(digest_size=_DIGEST_BYTES)
-    for path in sorted(_PACKAGE.rglob("*")):
-        if path.suffix in (".py", ".toml", ".so"):
-            _add(state, str(path), path.stat())
+    for own in _own_files():
+        _add(state, own, os.stat(own))
     for name, path in found.files.items():
         _add(state, name, path.absolute(), path.stat())
         _add_samples(state, path)
@@ -69,6 +67,15 @@ def key(found: Found) -> str:
     # The report says what it was given and what lay beside it.
     _add(state, list(map(str, found.files.values())), found.run_folder, found.warnings)
     return state.hexdigest()
+
+
+def _own_files() -> Iterator[str]:
+    """What tpuprof itself consists of, in order."""
+    for folder, below, names in os.walk(_PACKAGE):
+        below[:] = sorted(name for name in below if name != "__pycache__")
+        for name in sorted(names):
+            if name.endswith((".py", ".toml", ".so")):
+                yield os.path.join(folder, name)
 
 
 def read(entry: str) -> str | None:
@@ -87,6 +94,8 @@ def read(entry: str) -> str | None:
 
 def write(entry: str, text: str) -> None:
     """Keep a report's JSON under a key, and drop what has not been used for longest where that is too much."""
+    import tempfile
+
     data = text.encode("utf-8")
     if len(data) > MAX_BYTES // 4:
         return

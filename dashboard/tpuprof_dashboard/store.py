@@ -163,7 +163,7 @@ class Store:
 
     def is_saved(self, name: str) -> bool:
         """Whether a run is a saved report or a bundle that was given; what was uploaded must be a trace."""
-        from tpuprof.report.load import is_saved_report
+        from tpuprof.report.saved import is_saved_report
 
         source = self._sources.get(name)
         return source is not None and name not in self._uploads and is_saved_report(source.path)

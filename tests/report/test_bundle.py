@@ -14,8 +14,9 @@ from tests.report import reports
 from tpuprof.analyse import analyse_run
 from tpuprof.decode import hlo_pb2, xplane_pb2
 from tpuprof.report.bundle import write_bundle
-from tpuprof.report.load import is_saved_report, read_report
+from tpuprof.report.load import read_report
 from tpuprof.report.redact import Redactor
+from tpuprof.report.saved import is_saved_report
 from tpuprof.report.trim import STEPS_KEPT, representative
 
 needs_xprof = pytest.mark.skipif(importlib.util.find_spec("xprof") is None, reason="xprof is not installed")

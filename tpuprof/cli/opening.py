@@ -14,20 +14,27 @@ def open_report(path: Path, *, use_cache: bool = True) -> Report:
     """The Report of a run, or the one saved at that path. Raises `TpuprofError`."""
     import json
 
-    from tpuprof.report.load import is_saved_report, read_report, report_from
+    from tpuprof.report.saved import is_saved_report
 
     if is_saved_report(path):
+        from tpuprof.report.load import read_report
+
         return read_report(path)
     entry, text = _kept(path, use_cache)
-    return report_from(json.loads(text)) if text else _analysed(path, entry)[0]
+    if not text:
+        return _analysed(path, entry)[0]
+    from tpuprof.report.load import report_from
+
+    return report_from(json.loads(text))
 
 
 def open_json(path: Path, *, use_cache: bool = True) -> str:
     """The same Report as JSON text. Raises `TpuprofError`."""
-    from tpuprof.report.load import is_saved_report, read_report
+    from tpuprof.report.saved import is_saved_report
 
     if is_saved_report(path):
         from tpuprof.report.as_json import to_json
+        from tpuprof.report.load import read_report
 
         return to_json(read_report(path))
     entry, text = _kept(path, use_cache)
@@ -37,7 +44,7 @@ def open_json(path: Path, *, use_cache: bool = True) -> str:
 def run_folder_of(path: Path) -> Path | None:
     """The run folder a path belongs to, None where tpuprof did not capture it."""
     from tpuprof.decode.find import find
-    from tpuprof.report.load import is_saved_report
+    from tpuprof.report.saved import is_saved_report
 
     return None if is_saved_report(path) else find(path).run_folder
 

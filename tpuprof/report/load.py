@@ -20,18 +20,6 @@ MAX_REPORT_BYTES = 1 << 30
 _AS_THEY_ARE = (Any, str, int, float, bool)
 
 
-def is_saved_report(path: Path) -> bool:
-    """Whether a path is a file that may hold a saved Report: JSON, or a bundle with one inside."""
-    if not path.is_file():
-        return False
-    if path.suffix == ".zip":
-        return zipfile.is_zipfile(path)
-    if path.suffix != ".json":
-        return False
-    with path.open("rb") as file:
-        return SCHEMA.partition("/")[0].encode() in file.read(4096)
-
-
 def read_report(path: Path) -> Report:
     """The Report in a JSON file or in a ticket bundle.
 

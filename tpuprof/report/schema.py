@@ -10,6 +10,7 @@ from dataclasses import field, is_dataclass
 from typing import Any
 
 from tpuprof.records import dataclass
+from tpuprof.report.saved import SCHEMA_NAME
 from tpuprof.report.sections import (
     CompilationCache,
     Compute,
@@ -25,7 +26,7 @@ from tpuprof.report.sections import (
     Tracing,
 )
 
-SCHEMA = "tpuprof.report/1"
+SCHEMA = f"{SCHEMA_NAME}/1"
 
 
 @dataclass(frozen=True)
