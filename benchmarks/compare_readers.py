@@ -1,4 +1,4 @@
-"""Time and peak memory of tpuprof, XProf and xprof-rs on the same files, whole processes, in turn.
+"""Time and peak memory of tpuprof, XProf and xprof-rs on the same files, whole processes, in a new order each round.
 
     python benchmarks/compare_readers.py [--events 0.1 1 3 10] [--repeats 7] [--work FOLDER] [--xprof-rs COMMAND]
         [--here]
@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import random
 import shutil
 import statistics
 import subprocess
@@ -115,10 +116,13 @@ def rows(path: Path, name: str, tools: dict[str, list[str]], repeats: int) -> li
     found = {tool: Measured() for tool in tools}
     with tempfile.TemporaryDirectory() as kept:
         measure(tools[AGAIN], path, Measured(), kept)  # fills the cache
+        order = random.Random(repeats)
         for _ in range(repeats):
-            for tool, command in tools.items():
+            # What a process leaves of the memory it used makes the next one faster or slower by up to a third: none may
+            # always follow the same other.
+            for tool in order.sample(list(tools), len(tools)):
                 if not found[tool].is_enough:
-                    measure(command, path, found[tool], kept if tool == AGAIN else None)
+                    measure(tools[tool], path, found[tool], kept if tool == AGAIN else None)
     size = path.stat().st_size / 1e6
     return [f"| {name} | {size:,.1f} | {tool} | {told(each, found[FIRST])} |" for tool, each in found.items()]
 
