@@ -72,7 +72,6 @@ class OverServer:
         start_server(port)
         self._scratch = Path(tempfile.mkdtemp(prefix="tpuprof-"))
         target = Target(self._scratch, "session", "host")
-
         asked = threading.Event()
 
         def ask() -> None:

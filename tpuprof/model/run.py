@@ -175,6 +175,7 @@ def read_host_run(
     roles = collective_roles(devices, protos, parameter_names)
     tracing = split_tracing(host, driver, words, activity, steps, devices)
     input_found = read_input(host, driver, words, activity, steps, devices)
+    # All that does not need it first: steps are attributed on another core meanwhile.
     breakdown = attributed()
     return HostRun(
         name=name,
