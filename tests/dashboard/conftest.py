@@ -106,12 +106,24 @@ def tab(browser):
     assert problems == []
 
 
+# Whether nothing has come or gone in so many frames. Frames, not milliseconds: while scripts run none is drawn.
+SETTLED = """() => {
+    if (!window.unchanged) {
+        window.unchanged = {frames: 0};
+        const anew = () => { window.unchanged.frames = 0; };
+        new MutationObserver(anew).observe(document.body, {subtree: true, childList: true, characterData: true});
+    }
+    return ++window.unchanged.frames > 15;
+}"""
+
+
 def open_page(tab, address, query=""):
-    """Go to a page and wait until it shows its run."""
+    """Go to a page and wait until it shows its run, charts and tables included."""
     tab.goto(address + query)
     tab.wait_for_selector("#page > *")
     tab.wait_for_selector("#loading", state="detached")
     tab.wait_for_load_state("networkidle")
+    tab.wait_for_function(SETTLED)
 
 
 def screenshot(tab, name, *, whole=True):

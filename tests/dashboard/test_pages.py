@@ -245,7 +245,7 @@ def test_order_and_filters_of_a_table_are_kept_in_the_address(tab, address):
 
 def test_a_damaged_table_state_is_left_alone(tab, address):
     open_page(tab, address, f"?page=steps&run={RECOMPILE}&t.steps=%7Bnot-json&t.outliers=[1]")
-    assert tab.locator("#page .ag-root-wrapper").count() >= 1
+    tab.wait_for_selector("#page .ag-root-wrapper")
 
 
 def test_ops_are_shown_by_wasted_time(tab, address, runs):
@@ -376,6 +376,7 @@ def test_a_run_whose_name_holds_a_bar_is_compared(tab, tmp_path):
         assert "with=" in tab.url
         open_page(tab, tab.url)
         tab.wait_for_selector("#comparison")
+        tab.wait_for_selector(".mantine-MultiSelect-pill")
         assert tab.locator(".mantine-MultiSelect-pill").all_inner_texts() == ["two|half 100%/x.xplane.pb"]
 
 

@@ -38,6 +38,7 @@ def test_every_page_opens(tab, address):
 
 def test_the_timeline_draws_steps_compiles_and_evidence(tab, address):
     open_page(tab, address, "?page=timeline")
+    tab.wait_for_selector("#timeline .ytick")
     assert tab.locator("#timeline .ytick").all_text_contents() == [
         "Steps",
         "Bound by",

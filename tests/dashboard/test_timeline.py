@@ -75,6 +75,7 @@ def test_a_step_is_chosen_by_its_number(tab, address):
 
 def test_lanes_chosen_are_kept_in_the_address(tab, address):
     open_page(tab, address, "?page=timeline&lanes=steps,host:1")
+    tab.wait_for_selector("#timeline .ytick")
     ticks = tab.locator("#timeline .ytick").all_text_contents()
     assert ticks == ["Steps", "busy"]
 
@@ -125,6 +126,7 @@ def test_the_window_opens_in_perfetto(tab, address):
 
 def test_sorting_the_events_draws_nothing_anew(tab, address):
     open_page(tab, address, "?page=timeline")
+    tab.wait_for_selector("#timeline .ytick")
     tab.evaluate("document.querySelector('#timeline .js-plotly-plot').same = true")
     tab.locator("#timeline-events").get_by_text("name", exact=True).click()
     tab.wait_for_url("**t.timeline-events=**")
