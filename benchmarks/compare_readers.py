@@ -118,8 +118,7 @@ def rows(path: Path, name: str, tools: dict[str, list[str]], repeats: int) -> li
         measure(tools[AGAIN], path, Measured(), kept)  # fills the cache
         order = random.Random(repeats)
         for _ in range(repeats):
-            # What a process leaves of the memory it used makes the next one faster or slower by up to a third: none may
-            # always follow the same other.
+            # Which tool ran before makes one faster or slower by up to a third: none may always follow the same other.
             for tool in order.sample(list(tools), len(tools)):
                 if not found[tool].is_enough:
                     measure(tools[tool], path, found[tool], kept if tool == AGAIN else None)

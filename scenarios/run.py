@@ -83,9 +83,10 @@ class Result:
     @property
     def known(self) -> bool:
         """Whether the measured saving is known well enough to compare a prediction with."""
-        if self.unmeasured:
+        if self.unmeasured or self.saving is None:
             return False
-        return bool(self.saving and self.saving[0] > 0 and self.saving[1] <= KNOWN_WITHIN * self.saving[0])
+        mean, half = self.saving
+        return mean > 0 and half <= KNOWN_WITHIN * mean
 
     @property
     def error(self) -> float | None:
@@ -130,7 +131,7 @@ def capture(name: str) -> Result:
     """Capture and analyse both scripts."""
     plan = _plan(name)
     result = Result(name, plan["rule"], plan.get("measure", "step"), machine=machine())
-    result.also, result.unmeasured = plan.get("also", {}), plan.get("unmeasured", "")
+    _take_over(result, plan)
     with tempfile.TemporaryDirectory() as scratch:
         if (HERE / name / "faulty.py").is_file():
             findings, mean_ms = _findings(name, "faulty", plan, Path(scratch))
@@ -216,9 +217,13 @@ def _load(name: str) -> Result | None:
     if not path.is_file():
         return None
     result = Result(**json.loads(path.read_text("utf-8")))
-    plan = _plan(name)
-    result.also, result.unmeasured = plan.get("also", {}), plan.get("unmeasured", "")
+    _take_over(result, _plan(name))
     return result
+
+
+def _take_over(result: Result, plan: dict[str, Any]) -> None:
+    """What scenario.toml declares holds now, whenever the result was measured."""
+    result.also, result.unmeasured = plan.get("also", {}), plan.get("unmeasured", "")
 
 
 def _save(result: Result) -> None:

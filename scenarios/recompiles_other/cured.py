@@ -13,8 +13,7 @@ def all_scaled(layers, x):
 
 
 def scales(number: int) -> torch.Tensor:
-    choice = number
-    return torch.tensor([0.5 if choice >> position & 1 else 1.0 for position in range(LAYERS)])
+    return torch.tensor([0.5 if number >> position & 1 else 1.0 for position in range(LAYERS)])
 
 
 train = Trainer(decoder(Shape(layers=LAYERS, width=128), run_layers=all_scaled))

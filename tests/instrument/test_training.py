@@ -193,7 +193,7 @@ def test_every_way_to_write_a_step_is_one_step(styles, style):
 SERVER = """
 import tpuprof.capture.profile
 from tpuprof.capture.backend import OverServer
-sys.modules["tpuprof.capture.profile"].choose_backend = lambda: OverServer(seconds=2.0)
+sys.modules["tpuprof.capture.profile"].choose_backend = lambda: OverServer(seconds=1.0)
 with tpuprof.profile(sys.argv[1], warmup=2, steps=5, name="one") as capture:
     import time
     for index in range(12):

@@ -74,6 +74,12 @@ def test_95th_percentile_is_that_of_numpy(values):
     assert percentile_95(column) == np.percentile(column, 95)
 
 
+@given(st.lists(st.integers(0, LIMIT)), st.lists(st.integers(0, LIMIT)))
+def test_among_is_isin_of_numpy(values, wanted):
+    values, wanted = np.array(values, np.int64), np.array(wanted, np.int64)
+    assert iv.among(values, wanted).tolist() == np.isin(values, wanted).tolist()
+
+
 @st.composite
 def nested(draw, start=0, end=LIMIT, depth=0):
     """Properly nested intervals, each with the row of the interval around it."""

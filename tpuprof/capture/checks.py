@@ -73,8 +73,7 @@ def _reader() -> Check:
     name = reader_name()
     if name == "native":
         return Check("XPlane reader", "ok", name)
-    advice = "Slower on large traces, and captures leave garbage collections out: no compiled modules are installed."
-    return Check("XPlane reader", "warn", name, advice)
+    return Check("XPlane reader", "warn", name, "Slower on large traces: no compiled reader is installed.")
 
 
 def _torch_xla() -> Check:

@@ -60,7 +60,7 @@ def install() -> list[str]:
     _try(notes, functools.partial(_wrap_function, *_SCAN, "tpuprof.scan_trace", "scan"))
     for name in _READS:
         _try(notes, functools.partial(_wrap_read, name))
-    _watch_collections(notes)
+    _try(notes, functools.partial(_watch_collections, notes))
     return notes
 
 

@@ -187,6 +187,15 @@ def ascending_distinct(times: Int64) -> Int64:
     return times[np.append(True, times[1:] != times[:-1])] if len(times) else times
 
 
+def among(values: Int64, wanted: Int64) -> Bool:
+    """Whether each value is one of those wanted: `numpy.isin` for times, which imports masked arrays for them."""
+    if not len(wanted):
+        return np.zeros(len(values), np.bool_)
+    wanted = np.sort(wanted)
+    found: Bool = wanted[np.minimum(np.searchsorted(wanted, values), len(wanted) - 1)] == values
+    return found
+
+
 def _ascending(times: Int64) -> bool:
     return bool((times[1:] >= times[:-1]).all())
 

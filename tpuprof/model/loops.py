@@ -11,6 +11,7 @@ import numpy as np
 
 from tpuprof.model.device import DeviceActivity, OpEvents
 from tpuprof.model.intervals import Bool, Int64, Spans, contains, distinct
+from tpuprof.model.median import median
 from tpuprof.model.op_kind import OpKind, opcode
 from tpuprof.model.steps import Steps
 from tpuprof.records import dataclass
@@ -52,7 +53,7 @@ class Loop:
         """Iterations (from 0) that take `OUTLIER_FACTOR` times the median or more."""
         if not self.iteration_ps:
             return []
-        limit = OUTLIER_FACTOR * float(np.median(self.iteration_ps))
+        limit = OUTLIER_FACTOR * median(np.asarray(self.iteration_ps))
         return [row for row, each in enumerate(self.iteration_ps) if each >= limit]
 
 

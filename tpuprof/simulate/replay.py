@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof.model import attribution as part
-from tpuprof.model.intervals import Bool, Int64
+from tpuprof.model.intervals import Bool, Int64, among, ascending_distinct
 from tpuprof.records import dataclass
 from tpuprof.simulate.change import Change
 from tpuprof.simulate.timeline import BLOCKING, DEVICE_WAIT, GRAPH_CUT, WAITS, Sort, Stretches, Timeline, Work
@@ -175,7 +175,7 @@ def _pieces(timeline: Timeline, change: Change, locking: Int64) -> list[_Piece]:
     ended = np.where(rows.of(lambda sort: sort.kind in BLOCKING) & (factor != 0), _ended_in(rows, ends), -1)
     cut = np.where(np.isin(rows.cut, locking), rows.cut, -1)
     waits = ended >= 0
-    begins = np.isin(rows.start, [each.launch for each in timeline.work]) | waits
+    begins = among(rows.start, np.array([each.launch for each in timeline.work], np.int64)) | waits
     begins[0] = True
     begins[1:] |= waits[:-1] | (cut[1:] != cut[:-1]) | (rows.start[1:] != rows.end[:-1])
     first = np.flatnonzero(begins)
@@ -232,7 +232,8 @@ def _factor(sort: Sort, change: Change) -> float:
 def _locking_cuts(rows: Stretches) -> Int64:
     """Graph cuts that found the device free, so that the trace shows no wait where another replay may need one."""
     waiting = rows.of(lambda sort: sort.kind == DEVICE_WAIT)
-    return np.setdiff1d(rows.cut[rows.cut >= 0], rows.cut[waiting])
+    cuts = rows.cut[rows.cut >= 0]
+    return ascending_distinct(cuts[~among(cuts, rows.cut[waiting])])
 
 
 def _longest_cuts(rows: Stretches) -> list[int]:

@@ -13,7 +13,7 @@ import numpy as np
 from tpuprof.model import attribution as part
 from tpuprof.model.device import DeviceActivity
 from tpuprof.model.host_activity import HostActivity
-from tpuprof.model.intervals import EMPTY, Bool, Int64, Spans, ascending_distinct, contains, merge
+from tpuprof.model.intervals import EMPTY, Bool, Int64, Spans, among, ascending_distinct, contains, merge
 from tpuprof.model.steps import Steps
 from tpuprof.model.vocabulary import Activity
 from tpuprof.records import dataclass
@@ -125,7 +125,7 @@ def _stretches(
     cut = _span_row(marks.get(GRAPH_CUT, EMPTY), start)
     step = np.searchsorted(steps.start, start, "right") - 1
     hidden = contains(without, start)
-    first = np.flatnonzero(_changes(kind, step, cut, np.isin(start, launches), hidden, *inside.values()))
+    first = np.flatnonzero(_changes(kind, step, cut, among(start, launches), hidden, *inside.values()))
     until = np.append(start[first[1:]], end)
     seen = ~hidden[first]
     first = first[seen]
