@@ -120,6 +120,22 @@ def test_layers_with_names(analyse, count):
     assert found == ([(count, "layers.*")] if count >= MIN_LAYERS else [])
 
 
+def test_the_ops_of_layers_with_names_are_counted(analyse):
+    trace, begins = program()
+    # Nine ops in layers, one that names nothing (the head of `layers`), and one of another part of the model.
+    layers(trace, begins, 3, scope="Decoder.1/layers.{0}.2/layers.{0}.up.5/")
+    run(trace, "dot.last", "dot", [b + 950 for b in begins], 1, scope="Decoder.1/out.9/aten__mm")
+    row = analyse(trace).scan[0]
+    assert (row.ops_share_low, row.ops_share_high) == pytest.approx((9 / 11, 10 / 11))
+
+
+def test_ops_of_layers_without_names_are_not_counted(analyse):
+    trace, begins = program()
+    layers(trace, begins, MIN_UNNAMED_LAYERS)
+    row = analyse(trace).scan[0]
+    assert (row.ops_share_low, row.ops_share_high) == (None, None)
+
+
 def test_without_flops_and_names_nothing_is_claimed(analyse):
     trace, begins = program()
     layers(trace, begins, 12, flops=0)

@@ -46,7 +46,7 @@ _DERIVED = {
     "captured_records", "counters", "all_counters", "startup_compile_seconds", "startup_compiles", "fallbacks",
     "graphs_per_step", "falls_back", "python_reads", "variables", "features", "spmd", "torch_xla_version",
     "hbm_share", "op_ms", "slowest_host_steps", "even_rows", "idle_by_step", "parameter_gathers", "compute_ms",
-    "matmuls", "scan_retraces", "preflight",
+    "matmuls", "scan_retraces", "preflight", "unrolled",
 }  # fmt: skip
 
 

@@ -52,7 +52,8 @@ def info(**more):
 
 def started(seconds, compilation_cache=None, **counters):
     records = [record(captured=False, compiles=2, seconds=seconds, **counters), record()]
-    return {"compilation_cache": compilation_cache or cache("off"), "records": records, "steps": steps()}
+    given = {"compilation_cache": compilation_cache or cache("off"), "records": records}
+    return {**given, "steps": steps(), "loops": []}
 
 
 def foreseen(seconds):

@@ -42,7 +42,8 @@ class Repetition:
 
     `share` is the part of the program's matmul FLOPs that belongs to it (of its matmuls, where no FLOPs are
     stated). `path` is what the layers are called (`layers.*`), empty where nothing names them; `differs` lists
-    matmuls that some of the layers have and others not.
+    matmuls that some of the layers have and others not. `ops_share` is the part of the program's ops that belongs to
+    it, at least and at most, None where nothing names them: ops that the compiler made have no name.
     """
 
     module: str
@@ -52,6 +53,7 @@ class Repetition:
     path: str
     source: str
     differs: list[str] = field(default_factory=list)
+    ops_share: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ def find_repetition(device: DeviceActivity) -> Repetition | None:
     """The repeated block of the program that takes most of a device's time; None where it repeats none."""
     module, matmuls = _main_program(device)
     if any(each.layer for each in matmuls):
-        return _by_layer_names(module, matmuls)
+        return _by_layer_names(device, module, matmuls)
     # Without FLOPs (PJRT_DEVICE=CPU) matmuls of one line cannot be told apart.
     return _by_signature(module, [each for each in matmuls if each.flops])
 
@@ -103,7 +105,7 @@ def _matmul(device: DeviceActivity, row: int) -> _Matmul:
     return _Matmul((label, names.source[row], flops), layer, flops)
 
 
-def _by_layer_names(module: str, matmuls: list[_Matmul]) -> Repetition | None:
+def _by_layer_names(device: DeviceActivity, module: str, matmuls: list[_Matmul]) -> Repetition | None:
     layers: dict[str, dict[int, list[_Matmul]]] = {}
     for each in matmuls:
         path, _, index = each.layer.rpartition(".")
@@ -116,7 +118,17 @@ def _by_layer_names(module: str, matmuls: list[_Matmul]) -> Repetition | None:
         return None
     every = Counter(label for table in members.values() for label in {each.signature[0] for each in table})
     differs = sorted(label for label, count in every.items() if count < len(members))
-    return _repetition(module, matmuls, held, len(members), f"{path}.*", differs)
+    shares = _ops_share(device, module, path)
+    return _repetition(module, matmuls, held, len(members), f"{path}.*", differs, shares)
+
+
+def _ops_share(device: DeviceActivity, module: str, path: str) -> tuple[float, float]:
+    """Share of a program's ops that are traced in layers called `path`, without and with those of no scope."""
+    names = device.ops
+    scopes = [scope for scope, of in zip(names.scope, names.module, strict=True) if of == module]
+    of_layers = sum(layer_of("/".join(scope_names(scope))).rpartition(".")[0] == path for scope in scopes)
+    unnamed = scopes.count("")
+    return of_layers / len(scopes), (of_layers + unnamed) / len(scopes)
 
 
 def _by_signature(module: str, matmuls: list[_Matmul]) -> Repetition | None:
@@ -147,7 +159,13 @@ def _share(some: list[_Matmul], every: list[_Matmul]) -> float:
 
 
 def _repetition(
-    module: str, matmuls: list[_Matmul], held: list[_Matmul], layers: int, path: str, differs: list[str]
+    module: str,
+    matmuls: list[_Matmul],
+    held: list[_Matmul],
+    layers: int,
+    path: str,
+    differs: list[str],
+    ops_share: tuple[float, float] | None = None,
 ) -> Repetition:
     return Repetition(
         module=module,
@@ -157,4 +175,5 @@ def _repetition(
         path=path,
         source=next((each.signature[1] for each in held if each.signature[1]), ""),
         differs=differs[:SHOWN],
+        ops_share=ops_share,
     )

@@ -282,7 +282,8 @@ class LoopRow:
     """One `while` of a program (a scan, mostly), or a block repeated without a loop (`kind` unrolled).
 
     Times in ms on one device. `iteration_ms` lists each iteration's mean over all executions, in order, None
-    where the trace does not tell iterations apart; `outliers` are the iterations that stand out.
+    where the trace does not tell iterations apart; `outliers` are the iterations that stand out. `ops_share_low` to
+    `ops_share_high` is the part of the program's ops that belongs to an unrolled block, None where nothing names it.
     """
 
     name: str
@@ -296,6 +297,8 @@ class LoopRow:
     outliers: list[int]
     source: str
     detail: str
+    ops_share_low: float | None = None
+    ops_share_high: float | None = None
 
 
 @dataclass(frozen=True)

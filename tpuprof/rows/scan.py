@@ -40,6 +40,7 @@ def _loop_row(each: Loop, steps: int) -> LoopRow:
 def _repetition_row(each: Repetition) -> LoopRow:
     what = f"{each.layers} equal layers" + (f" ({each.path})" if each.path else "")
     detail = f"{what} with {each.matmuls} matrix multiplications each, {each.share:.0%} of the program's matmul work"
+    low, high = each.ops_share or (None, None)
     if each.differs:
         detail += f"; not in all of them: {', '.join(each.differs)}"
     return LoopRow(
@@ -54,4 +55,6 @@ def _repetition_row(each: Repetition) -> LoopRow:
         outliers=[],
         source=each.source,
         detail=detail,
+        ops_share_low=low,
+        ops_share_high=high,
     )

@@ -30,6 +30,12 @@ class DeviceSignals(StepSignals, TelemetrySignals):
         """While loops of the programs, and repeated blocks without one."""
         return self.report.scan
 
+    @signal("loop")
+    def unrolled(self) -> LoopRow | None:
+        """The block that a program repeats most often without a loop; None where none does."""
+        rows = [row for row in self.loops if row.kind == "unrolled" and row.trip_count]
+        return max(rows, key=lambda each: each.trip_count or 0, default=None)
+
     @signal("bytes")
     def memory(self) -> Memory:
         """Peak HBM of one device and its largest buffers."""

@@ -53,7 +53,6 @@ from tpuprof.rules.thresholds import TRACING_FROM_SHARE, UNROLLED_FROM_LAYERS
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
 
-UNROLLED = "unrolled"
 # What a cached scan of layers takes the host itself, forward and backward: so long whatever the layers (ms), so long
 # for each (ms), and as much as tracing so many of them (layers). Source: scenarios/unrolled_layers with 4, 16 and 48
 # layers of 2, 4 and 12 rounds, torch_xla 2.9 on an AMD EPYC: 16.4 ms for 32 layers of 0.75 ms each, 15.8, 17.7 and
@@ -68,10 +67,9 @@ OUTSIDE_LAYERS = 0.3
 @rule(good="Repeated layers are folded", bad="scan_layers would fold repeated layers")
 def check(signals: Signals) -> Outcome:
     """Fail where enough copies of a block are traced in every step and tracing is exposed."""
-    rows = [row for row in signals.loops if row.kind == UNROLLED and row.trip_count]
-    if not rows:
+    row = signals.unrolled
+    if row is None:
         return not_applicable("no block repeats in the programs of this capture")
-    row = max(rows, key=lambda each: each.trip_count or 0)
     count = row.trip_count or 0
     share = signals.typical_parts.get(part.TRACING, 0.0) / signals.typical_ms
     evidence = [

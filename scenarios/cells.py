@@ -42,18 +42,24 @@ class Stack(nn.Module):
         return self.run_layers(self.layers, x)
 
 
-def train(run_layers: Callable[[nn.ModuleList, Tensor], Tensor]) -> None:
-    """Train a stack of 32 layers."""
-    model = Stack(32, 32, run_layers).to(torch_xla.device())
+def train(
+    run_layers: Callable[[nn.ModuleList, Tensor], Tensor],
+    layers: int = 32,
+    width: int = 32,
+    batch: int = 16,
+    **options: int,
+) -> None:
+    """Train a stack of layers; `options` are those of `run`."""
+    model = Stack(layers, width, run_layers).to(torch_xla.device())
     # On the CPU only their names tell the layers of a program apart.
     tpuprof.annotate_modules(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
-    batch = torch.randn(16, 32).to(torch_xla.device())
+    inputs = torch.randn(batch, width).to(torch_xla.device())
 
     def step(_: int) -> None:
         optimizer.zero_grad()
-        model(batch).square().mean().backward()
+        model(inputs).square().mean().backward()
         optimizer.step()
         torch_xla.sync()
 
-    run(step)
+    run(step, **options)
