@@ -17,6 +17,8 @@ SAMPLE = "recompile_shapes"
 NATIVE = {
     "tpuprof/decode/_xspace": ["_xspace.h"],
     "tpuprof/model/_nesting": [],
+    "tpuprof/model/_op_sums": [],
+    "tpuprof/model/_sweeps": [],
     "tpuprof/instrument/_gc_events": [],
 }
 

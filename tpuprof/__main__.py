@@ -1,5 +1,5 @@
 """Runs the command line as `python -m tpuprof`."""
 
-from tpuprof.cli.main import main
+from tpuprof.cli.entry import main
 
 main()

@@ -73,13 +73,13 @@ def report_of(run: Run) -> Report:
             f"{files}: the profile holds neither training steps nor device activity.",
             "Capture while training steps are running: `tpuprof capture -- python train.py` waits for them.",
         )
+    ops = op_totals([(host.devices, host.steps) for host in run.hosts])
     # Beside the ops, which are looked at one by one; these are numpy's.
     transfers = begin(
         lambda: [transfer_rows(run.hosts, kind) for kind in (OpKind.COLLECTIVE, OpKind.OFFLOAD)]
     )
     load, hidden = _mean_load(run.hosts)
     bound = bound_of(load)
-    ops = op_totals([device for host in run.hosts for device in host.devices])
     op_rows, compute = compute_section(run.hosts, ops)
     breakdown = {name: Part(ms, ms / load.wall) for name, ms in load.parts.items()} if load.wall else {}
     compiles = [row for host in run.hosts for row in compile_rows(host, run.notes)]

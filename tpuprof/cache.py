@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -94,19 +95,22 @@ def read(entry: str) -> str | None:
 
 def write(entry: str, text: str) -> None:
     """Keep a report's JSON under a key, and drop what has not been used for longest where that is too much."""
-    import tempfile
-
     data = text.encode("utf-8")
     if len(data) > MAX_BYTES // 4:
         return
     with contextlib.suppress(OSError):
         home = folder()
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # Under another name first: whoever reads meanwhile sees a whole entry or none.
-        with tempfile.NamedTemporaryFile(dir=home, delete=False) as file:
+        # Under a name of this thread's own first: whoever reads meanwhile sees a whole entry or none.
+        unfinished = home / f"{entry}.{os.getpid()}.{threading.get_ident()}"
+        with open(unfinished, "wb", opener=_private) as file:
             file.write(_digest(data).encode("ascii") + b"\n" + data)
-        Path(file.name).replace(home / (entry + _SUFFIX))
+        unfinished.replace(home / (entry + _SUFFIX))
         _trim(home)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def usage() -> Usage:

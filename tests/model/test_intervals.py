@@ -117,7 +117,90 @@ def test_flatten_labels_each_tick_with_the_innermost_event(tree):
     assert own.tolist() == [sum(1 for event in labels.values() if event == row) for row in range(len(spans))]
 
 
-@pytest.mark.skipif(iv._nesting is None, reason="the native module is not built")
+needs_native = pytest.mark.skipif(iv._nesting is None, reason="the native modules are not built")
+# Times before the origin too, and lines that are no Spans: in any order, overlapping, negative.
+lines = st.lists(st.tuples(st.integers(-5, LIMIT), st.integers(-5, LIMIT)), max_size=12)
+
+
+def both_ways(work):
+    """What the native walks give, and what numpy gives."""
+    native = work()
+    with mock.patch.object(iv, "_sweeps", None):
+        return native, work()
+
+
+def as_lists(spans):
+    return spans.start.tolist(), spans.end.tolist()
+
+
+@needs_native
+@given(lines, st.booleans())
+def test_unions_agree_with_numpy_to_the_last_interval(line, ordered):
+    start, end = arrays(sorted(line) if ordered else line)
+    native, plain = both_ways(lambda: iv.union(start, end))
+    assert as_lists(native) == as_lists(plain)
+
+
+@needs_native
+@pytest.mark.parametrize("operation", [iv.merge, iv.intersect, iv.subtract])
+@given(one=lines, other=lines)
+def test_operations_on_two_sets_agree_with_numpy_to_the_last_interval(operation, one, other):
+    one, other = iv.union(*arrays(one)), iv.union(*arrays(other))
+    native, plain = both_ways(lambda: operation(one, other))
+    assert as_lists(native) == as_lists(plain)
+
+
+@needs_native
+@given(lines, lines, st.booleans())
+def test_covered_agrees_with_numpy_whatever_the_order_of_windows(line, windows, ordered):
+    spans, windows = iv.union(*arrays(line)), arrays(sorted(windows) if ordered else windows)
+    native, plain = both_ways(lambda: iv.covered(spans, *windows))
+    assert native.tolist() == plain.tolist()
+
+
+@given(
+    st.lists(st.tuples(st.integers(-5, LIMIT), st.integers(-5, LIMIT), st.integers(0, 3)), max_size=15),
+    st.booleans(),
+)
+def test_union_by_label_is_the_union_of_each_label(events, ordered):
+    events = sorted(events) if ordered else events
+    start, end = arrays([event[:2] for event in events])
+    member, label = np.array([event[2] for event in events], np.int64), np.array([0, 2, 1, 2])
+    for found in both_ways(lambda: iv.union_by_label(start, end, member, label, 3)):
+        for each, spans in enumerate(found):
+            assert as_set(spans) == ticks([event[:2] for event in events if label[event[2]] == each])
+            assert (spans.start[1:] > spans.end[:-1]).all()
+
+
+def test_union_by_label_without_events_or_members():
+    none = np.empty(0, np.int64)
+    assert [spans.total for spans in iv.union_by_label(none, none, none, none, 2)] == [0, 0]
+
+
+@needs_native
+def test_labels_and_members_that_are_not_there_are_refused():
+    one = np.array([0], np.int64)
+    for member, label in (([1], [0]), ([-1], [0]), ([0], [2]), ([0], [-1])):
+        with pytest.raises(ValueError, match="not there"):
+            iv._sweeps.union_by_label(one, one + 1, np.array(member), np.array(label, np.int8), 2)
+
+
+@needs_native
+def test_columns_of_unequal_length_are_refused():
+    one, two = np.zeros(1, np.int64), np.zeros(2, np.int64)
+    for wrong in (
+        lambda: iv._sweeps.union(one, two),
+        lambda: iv._sweeps.merge(one, one, one, two),
+        lambda: iv._sweeps.intersect(one, two, one, one),
+        lambda: iv._sweeps.subtract(one, one, two, one),
+        lambda: iv._sweeps.covered(one, one, one, two),
+        lambda: iv._sweeps.union_by_label(one, one, two, np.zeros(1, np.int8), 1),
+    ):
+        with pytest.raises(ValueError, match="unequal length"):
+            wrong()
+
+
+@needs_native
 @given(pairs, st.booleans())
 def test_one_native_pass_and_numpy_agree_on_any_line(spans, ordered):
     """Nested or not, in order or not, with events that take no time."""

@@ -3,11 +3,36 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from tpuprof.decode.columns import Trace
     from tpuprof.report.schema import Report
+
+
+class _Begun(NamedTuple):
+    """A run's key in the cache, empty where it is not to be kept, what is kept there, else how to read its files."""
+
+    entry: str
+    kept: str | None
+    read: Callable[[Path], Trace] | None
+
+
+_begun: dict[tuple[Path, bool], _Begun] = {}
+
+
+def begin_opening(path: str, *, use_cache: bool) -> None:
+    """Begin with what `open_report` or `open_json` of that path will do; what is wrong with it they will tell."""
+    from tpuprof.errors import TpuprofError
+    from tpuprof.report.saved import is_saved_report
+
+    try:
+        if not is_saved_report(Path(path)):
+            _begun[Path(path), use_cache] = _begin(Path(path), use_cache)
+    except (TpuprofError, OSError):
+        return
 
 
 def open_report(path: Path, *, use_cache: bool = True) -> Report:
@@ -20,12 +45,12 @@ def open_report(path: Path, *, use_cache: bool = True) -> Report:
         from tpuprof.report.load import read_report
 
         return read_report(path)
-    entry, text = _kept(path, use_cache)
-    if not text:
-        return _analysed(path, entry)[0]
+    begun = _begun.pop((path, use_cache), None) or _begin(path, use_cache)
+    if not begun.kept:
+        return _analysed(path, begun)[0]
     from tpuprof.report.load import report_from
 
-    return report_from(json.loads(text))
+    return report_from(json.loads(begun.kept))
 
 
 def open_json(path: Path, *, use_cache: bool = True) -> str:
@@ -37,8 +62,8 @@ def open_json(path: Path, *, use_cache: bool = True) -> str:
         from tpuprof.report.load import read_report
 
         return to_json(read_report(path))
-    entry, text = _kept(path, use_cache)
-    return text or _analysed(path, entry)[1]
+    begun = _begun.pop((path, use_cache), None) or _begin(path, use_cache)
+    return begun.kept or _analysed(path, begun)[1]
 
 
 def run_folder_of(path: Path) -> Path | None:
@@ -64,26 +89,34 @@ def _kept(path: Path, use_cache: bool) -> tuple[str, str | None]:
     return entry, cache.read(entry)
 
 
-def _analysed(path: Path, entry: str) -> tuple[Report, str]:
+def _begin(path: Path, use_cache: bool) -> _Begun:
+    entry, text = _kept(path, use_cache)
+    if text:
+        return _Begun(entry, text, None)
     from tpuprof.cli.process import prepare
-    from tpuprof.cli.progress import working
 
     # numpy's linear algebra is not used; its threads would only spin while they wait.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     prepare()
-    with working(f"analysing {path}"):
-        from tpuprof.decode.ahead import reading_ahead
+    from tpuprof.decode.ahead import reading_ahead
 
-        read = reading_ahead(path)
+    return _Begun(entry, None, reading_ahead(path))
+
+
+def _analysed(path: Path, begun: _Begun) -> tuple[Report, str]:
+    from tpuprof.cli.progress import working
+
+    with working(f"analysing {path}"):
         from tpuprof.analyse import analyse_run
+        from tpuprof.decode.load import load
         from tpuprof.report.as_json import to_json
         from tpuprof.rules.registry import all_rules
 
         all_rules()
-        report = analyse_run(path, read=read)
+        report = analyse_run(path, read=begun.read or load)
         text = to_json(report)
-    if entry:
+    if begun.entry:
         from tpuprof import cache
 
-        cache.write(entry, text)
+        cache.write(begun.entry, text)
     return report, text

@@ -103,15 +103,21 @@ class Shape:
 @lru_cache(maxsize=65536)
 def parse_shape(text: str) -> Shape:
     """Read a shape as HLO text writes it: `bf16[8,128]{1,0:T(8,128)(2,1)S(1)}`, `(f32[2], s32[])`, `token[]`."""
-    text = _COMMENT.sub("", text).strip()
+    text = (_COMMENT.sub("", text) if "/*" in text else text).strip()
     if text.startswith("("):
         return Shape("tuple", elements=tuple(parse_shape(part) for part in split_parts(text[1:-1])))
     found = _ARRAY.match(text)
     if found is None:
         return Shape(text or "opaque")
-    dims = tuple(int(part.lstrip("<=")) for part in found["dims"].split(",") if part.strip("<=? ").isdigit())
-    minor, tiles, space = _parse_layout(found["layout"] or "")
-    return Shape(found["type"], dims, minor, tiles, space)
+    name, dims, layout = found.groups()
+    minor, tiles, space = _parse_layout(layout or "")
+    return Shape(name, _dimensions(dims), minor, tiles, space)
+
+
+def _dimensions(text: str) -> tuple[int, ...]:
+    """Sizes of dimensions; of dynamic ones (`<=8`) the largest, `?` and what is no number left out."""
+    parts = text.split(",")
+    return tuple([int(part.lstrip("<=")) for part in parts if part.isdigit() or part.strip("<=? ").isdigit()])
 
 
 def split_parts(text: str) -> list[str]:
@@ -137,6 +143,8 @@ def split_parts(text: str) -> list[str]:
 _SPECIAL = re.compile(r'\\.|["()\[\]{},]')
 
 
+# Programs have few layouts, and many shapes.
+@lru_cache(maxsize=4096)
 def _parse_layout(text: str) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...], int]:
     order, _, rest = text.partition(":")
     minor = tuple(int(part) for part in order.split(",") if part.strip().isdigit())

@@ -82,10 +82,8 @@ class Compute:
 
 def flops_in_steps(device: DeviceActivity, steps: Steps) -> int:
     """FLOPs of the ops that one device ran inside steps, those of loop bodies each time."""
-    events = device.op_events
     own = np.where(device.ops.kind == OpKind.CONTAINER, 0, device.ops.flops)
-    times = np.bincount(events.op[steps.hold(events.start)], minlength=len(own))
-    return int((own * times).sum())
+    return int((own * device.sums(steps.spans).executions_in_steps).sum())
 
 
 def op_cost(op: OpTotal, peak_flops: float | None, peak_bytes: float | None) -> OpCost:

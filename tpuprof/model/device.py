@@ -10,8 +10,9 @@ from dataclasses import field
 
 import numpy as np
 
-from tpuprof.model.intervals import EMPTY, Int64, Spans, merge, union
+from tpuprof.model.intervals import Int64, Spans, merge, union, union_by_label
 from tpuprof.model.op_kind import OpKind
+from tpuprof.model.op_sums import OpSums, op_sums
 from tpuprof.records import dataclass
 
 
@@ -84,13 +85,15 @@ class DeviceActivity:
     # Not cached properties: in Python 3.11 one lock would make the devices of a host take turns.
     _by_kind: dict[OpKind, Spans] | None = field(default=None, repr=False)
     _busy: Spans | None = field(default=None, repr=False)
+    _sums: tuple[Spans, OpSums] | None = field(default=None, repr=False)
 
     @property
     def by_kind(self) -> dict[OpKind, Spans]:
         """When ops of each kind were running, each kind's overlaps merged; computed once."""
         if self._by_kind is None:
-            kind = self.ops.kind[self.op_events.op] if len(self.ops) else self.ops.kind
-            self._by_kind = {each: self._spans_of(kind, each) for each in OpKind}
+            events = self.op_events
+            found = union_by_label(events.start, events.end, events.op, self.ops.kind, len(OpKind))
+            self._by_kind = dict(zip(OpKind, found, strict=True))
         return self._by_kind
 
     @property
@@ -100,11 +103,14 @@ class DeviceActivity:
             self._busy = merge(self.executing, union(self.op_events.start, self.op_events.end))
         return self._busy
 
-    def _spans_of(self, kind: Int64, each: OpKind) -> Spans:
-        if not (self.ops.kind == each).any():
-            return EMPTY
-        chosen = np.flatnonzero(kind == each)
-        return union(self.op_events.start[chosen], self.op_events.end[chosen])
+    def sums(self, steps: Spans) -> OpSums:
+        """Executions and times by op; computed once for the same steps."""
+        found = self._sums
+        if found is None or found[0].start is not steps.start or found[0].end is not steps.end:
+            events = self.op_events
+            found = steps, op_sums(events.op, events.start, events.end, events.self_ps, len(self.ops), steps)
+            self._sums = found
+        return found[1]
 
 
 def no_ops() -> tuple[OpNames, OpEvents]:

@@ -12,10 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 _nesting: Any
+_sweeps: Any
 try:
-    from tpuprof.model import _nesting
+    from tpuprof.model import _nesting, _sweeps
 except ImportError:  # not built, or for another Python or machine
-    _nesting = None
+    _nesting = _sweeps = None
 
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
@@ -49,6 +50,9 @@ EMPTY = Spans(np.empty(0, np.int64), np.empty(0, np.int64))
 
 def union(start: Int64, end: Int64) -> Spans:
     """Merge intervals that overlap or touch; empty and negative ones are dropped."""
+    found = _sweeps.union(start, end) if _sweeps else None
+    if found is not None:
+        return Spans(*found)
     keep = end > start
     if not keep.all():
         start, end = start[keep], end[keep]
@@ -68,6 +72,16 @@ def union(start: Int64, end: Int64) -> Spans:
     return Spans(start[first], reach[last])
 
 
+def union_by_label(start: Int64, end: Int64, member: Int64, label: Int64, labels: int) -> list[Spans]:
+    """The union of the intervals of each label from 0 to `labels`; interval i is of `label[member[i]]`."""
+    found = _sweeps.union_by_label(start, end, member, label.astype(np.int8), labels) if _sweeps else None
+    if found is not None:
+        return [Spans(*each) for each in found]
+    own = label[member] if len(label) else label
+    rows = [np.flatnonzero(own == each) for each in range(labels)]
+    return [union(start[chosen], end[chosen]) for chosen in rows]
+
+
 def merge(*parts: Spans) -> Spans:
     """The union of several span sets."""
     filled = [part for part in parts if len(part.start)]
@@ -75,6 +89,8 @@ def merge(*parts: Spans) -> Spans:
         return filled[0]
     if not filled:
         return EMPTY
+    if _sweeps and len(filled) == 2:
+        return Spans(*_sweeps.merge(*filled[0], *filled[1]))
     return union(np.concatenate([p.start for p in filled]), np.concatenate([p.end for p in filled]))
 
 
@@ -82,6 +98,8 @@ def intersect(one: Spans, other: Spans) -> Spans:
     """What lies in both."""
     if not len(one.start) or not len(other.start):
         return EMPTY
+    if _sweeps:
+        return Spans(*_sweeps.intersect(*one, *other))
     points = np.sort(np.concatenate((*one, *other)), kind="stable")
     begin = points[:-1]
     both = contains(one, begin) & contains(other, begin)
@@ -92,6 +110,8 @@ def subtract(spans: Spans, other: Spans) -> Spans:
     """What lies in `spans` and not in `other`."""
     if not len(spans.start) or not len(other.start):
         return spans
+    if _sweeps:
+        return Spans(*_sweeps.subtract(*spans, *other))
     # Mostly few overlap, and the others stay as they are.
     row = np.minimum(np.searchsorted(other.end, spans.start, "right"), len(other.end) - 1)
     hit = (other.start[row] < spans.end) & (other.end[row] > spans.start)
@@ -110,6 +130,9 @@ def covered(spans: Spans, start: Int64, end: Int64) -> Int64:
     """How many ps of each window [start, end) the spans cover; one int64 a window."""
     if not len(spans.start):
         return np.zeros(len(start), np.int64)
+    found: Int64 | None = _sweeps.covered(*spans, start, end) if _sweeps else None
+    if found is not None:
+        return found
     until: Int64 = np.cumsum(spans.end - spans.start)
     return _covered_until(spans, until, end) - _covered_until(spans, until, start)
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import field
 from typing import NamedTuple
 
-import numpy as np
-
 from tpuprof.model.device import DeviceActivity
 from tpuprof.model.hlo_metadata import scope_names
 from tpuprof.model.host_activity import Annotations
 from tpuprof.model.op_kind import OpKind
+from tpuprof.model.steps import Steps
 from tpuprof.parallel import in_threads
 from tpuprof.records import dataclass
 
@@ -57,21 +56,15 @@ class AnnotationTotal:
     device_ps: int | None
 
 
-def op_totals(devices: list[DeviceActivity]) -> list[OpTotal]:
-    """Every op, the one with most self time first."""
+def op_totals(hosts: list[tuple[list[DeviceActivity], Steps]]) -> list[OpTotal]:
+    """Every op of the devices of all hosts, the one with most self time first; each host's steps beside its devices."""
+    devices = [(device, steps) for of_host, steps in hosts for device in of_host]
     totals: dict[tuple[str, str], OpTotal] = {}
-    for device, sums in zip(devices, in_threads(_sums, devices), strict=True):
-        _add_device(device, sums, totals)
+    sums = in_threads(lambda each: each[0].sums(each[1].spans), devices)
+    for (device, _), found in zip(devices, sums, strict=True):
+        columns = found.executions, found.total_ps, found.self_ps
+        _add_device(device, tuple(column.tolist() for column in columns), totals)
     return sorted(totals.values(), key=lambda op: (-op.self_ps, op.name))
-
-
-def _sums(device: DeviceActivity) -> tuple[list[int], list[int], list[int]]:
-    """By op: executions, their time and their self time (ps)."""
-    events, count = device.op_events, len(device.ops)
-    total, own = np.zeros(count, np.int64), np.zeros(count, np.int64)
-    np.add.at(total, events.op, events.end - events.start)
-    np.add.at(own, events.op, events.self_ps)
-    return np.bincount(events.op, minlength=count).tolist(), total.tolist(), own.tolist()
 
 
 def _add_device(

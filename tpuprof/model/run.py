@@ -170,7 +170,7 @@ def read_host_run(
     protos = dict(hlo_protos(trace))
     compiles = find_compiles(host, words, steps, devices)
     loops = find_loops(devices[0], steps) if devices else []
-    repetition = find_repetition(devices[0]) if devices else None
+    repetition = find_repetition(devices[0], steps) if devices else None
     memory = device_memory(protos, devices[0].type if devices else "")
     roles = collective_roles(devices, protos, parameter_names)
     tracing = split_tracing(host, driver, words, activity, steps, devices)

@@ -52,7 +52,12 @@ class Steps:
 
     def hold(self, times: Int64) -> Bool:
         """Whether each time lies in a step."""
-        return contains(Spans(self.start, self.end), times)
+        return contains(self.spans, times)
+
+    @property
+    def spans(self) -> Spans:
+        """The steps as intervals, which may touch."""
+        return Spans(self.start, self.end)
 
 
 def find_steps(driver: Track | None, devices: list[DeviceActivity], vocabulary: Vocabulary) -> Steps:

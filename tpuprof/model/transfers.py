@@ -82,7 +82,7 @@ class Transfers:
         for row in np.flatnonzero(names.kind == kind).tolist():
             groups.setdefault((names.module[row], _PHASE.sub("", names.name[row])), []).append(row)
         self._device, self._steps, self._kind = device, steps, kind
-        self._totals = _totals_in_steps(device, steps, kind)
+        self._totals = _totals_in_steps(device, steps)
         # Those with executions inside steps; others do not count, but do share the link.
         self._groups = {key: rows for key, rows in groups.items() if _sum_of(self._totals.occurrences, rows)}
         self._all = groups
@@ -113,21 +113,11 @@ class Transfers:
         return sorted(found, key=lambda transfer: -transfer.exposed_ps)
 
 
-def _totals_in_steps(device: DeviceActivity, steps: Steps, kind: OpKind) -> _Totals:
-    """Executions and self time of each op of that kind, of those that begin inside steps."""
-    ops, events = device.ops, device.op_events
-    of_kind = ops.kind == kind
-    chosen = np.flatnonzero(of_kind[events.op]) if of_kind.any() else np.empty(0, np.int64)
-    chosen = chosen[steps.hold(events.start[chosen])]
-    op = events.op[chosen]
-    exposed = np.zeros(len(ops), np.int64)
-    np.add.at(exposed, op, events.self_ps[chosen])
-    # As floats: times of a long capture, summed, go beyond 63 bits.
-    begin, end = (
-        np.bincount(op, each[chosen].astype(np.float64), len(ops)).astype(np.float64).tolist()
-        for each in (events.start, events.end)
-    )
-    return _Totals(np.bincount(op, minlength=len(ops)).tolist(), exposed.tolist(), begin, end)
+def _totals_in_steps(device: DeviceActivity, steps: Steps) -> _Totals:
+    """Executions and self time of each op, of those that begin inside steps."""
+    found = device.sums(steps.spans)
+    columns = (found.executions_in_steps, found.self_ps_in_steps, found.begin_in_steps, found.end_in_steps)
+    return _Totals(*(column.tolist() for column in columns))
 
 
 def _sum_of(column: list[int], rows: list[int]) -> int:

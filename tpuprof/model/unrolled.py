@@ -12,12 +12,12 @@ import re
 from collections import Counter
 from dataclasses import field
 
-import numpy as np
-
 from tpuprof.model.collective_role import layer_of
 from tpuprof.model.device import DeviceActivity
 from tpuprof.model.hlo_metadata import scope_names
 from tpuprof.model.op_kind import is_matmul
+from tpuprof.model.op_sums import OpSums
+from tpuprof.model.steps import Steps
 from tpuprof.records import dataclass
 
 # Fewer repetitions than this are not worth a loop (layers).
@@ -63,25 +63,22 @@ class _Matmul:
     flops: int
 
 
-def find_repetition(device: DeviceActivity) -> Repetition | None:
+def find_repetition(device: DeviceActivity, steps: Steps) -> Repetition | None:
     """The repeated block of the program that takes most of a device's time; None where it repeats none."""
-    module, matmuls = _main_program(device)
+    module, matmuls = _main_program(device, device.sums(steps.spans))
     if any(each.layer for each in matmuls):
         return _by_layer_names(device, module, matmuls)
     # Without FLOPs (PJRT_DEVICE=CPU) matmuls of one line cannot be told apart.
     return _by_signature(module, [each for each in matmuls if each.flops])
 
 
-def _main_program(device: DeviceActivity) -> tuple[str, list[_Matmul]]:
+def _main_program(device: DeviceActivity, sums: OpSums) -> tuple[str, list[_Matmul]]:
     """The name of the program with most self time, and its matmuls outside any loop."""
-    names, events = device.ops, device.op_events
-    if not len(names) or not len(events.op):
+    names, count = device.ops, sums.executions
+    if not count.any():
         return "", []
-    own = np.zeros(len(names), np.int64)
-    np.add.at(own, events.op, events.self_ps)
-    count = np.bincount(events.op, minlength=len(names))
     time: dict[str, int] = {}
-    for module, each in zip(names.module, own.tolist(), strict=True):
+    for module, each in zip(names.module, sums.self_ps.tolist(), strict=True):
         time[module] = time.get(module, 0) + each
     module = max(time, key=lambda name: time[name])
     rows = [row for row in range(len(names)) if names.module[row] == module and count[row]]

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import field
 from enum import IntEnum
 from functools import cache
-from importlib import resources
+from pathlib import Path
 
 import numpy as np
 
@@ -112,9 +112,7 @@ NONE = Vocabulary(
 @cache
 def vocabularies() -> tuple[Vocabulary, ...]:
     """Every vocabulary that ships with tpuprof, in the order in which a trace is tried against them."""
-    folder = resources.files("tpuprof.vocabulary")
-    loaded = {name: _load((folder / f"{name}.toml").read_text("utf-8")) for name in _ORDER}
-    return tuple(loaded.values())
+    return tuple(_load((_FOLDER / f"{name}.toml").read_text("utf-8")) for name in _ORDER)
 
 
 def detect(names: Sequence[str]) -> Vocabulary:
@@ -128,6 +126,7 @@ def detect(names: Sequence[str]) -> Vocabulary:
     return NONE
 
 
+_FOLDER = Path(__file__).resolve().parents[1] / "vocabulary"
 _ORDER = ("torch_xla", "torch_tpu", "jax")
 
 

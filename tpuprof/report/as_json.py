@@ -6,6 +6,8 @@ import json
 from dataclasses import is_dataclass
 from typing import TYPE_CHECKING, Any
 
+import orjson
+
 if TYPE_CHECKING:
     from tpuprof.report.schema import Report
 
@@ -19,7 +21,6 @@ def to_json(report: Report) -> str:
 
 
 def _text(value: Any, depth: int) -> str:
-    # Python writes indented JSON in Python, all else natively: rows are written whole, so natively.
     if is_dataclass(value):
         value = vars(value)
     if isinstance(value, dict) and value and depth < _LINES_TO_DEPTH:
@@ -35,5 +36,13 @@ def _bracketed(opening: str, lines: list[str], closing: str, depth: int) -> str:
     return opening + inner + ("," + inner).join(lines) + "\n" + " " * depth + closing
 
 
-# One for all rows: making an encoder takes longer than writing a row. Rows hold no row around them.
-_dumps = json.JSONEncoder(allow_nan=False, default=vars, check_circular=False).encode
+# For what orjson does not take: integers beyond 64 bits, halves of surrogate pairs.
+_SLOWLY = json.JSONEncoder(allow_nan=False, default=vars, check_circular=False)
+
+
+def _dumps(value: Any) -> str:
+    """A value on one line; rows go in whole, since that is where the time goes."""
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:
+        return _SLOWLY.encode(value)

@@ -55,7 +55,8 @@ class Pricing:
         simulator = self.simulator
         if isinstance(simulator, str):
             return None, simulator
-        gains = [self._gain(simulator, change) for change in (price.least or price.most, price.most)]
+        changes = [price.most] if price.least is None else [price.least, price.most]
+        gains = [self._gain(simulator, change) for change in changes]
         # The replay's own miss widens the range.
         miss = simulator.error
         return Savings(min(gains) * (1 - miss), max(gains) * (1 + miss), COUNTERFACTUAL), ""
