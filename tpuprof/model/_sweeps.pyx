@@ -102,7 +102,12 @@ def intersect(Times start, Times end, Times other_start, Times other_end):
     cdef Py_ssize_t count = _same_length(start, end), others = _same_length(other_start, other_end)
     cdef Py_ssize_t row = 0, other = 0, at = -1
     cdef int64_t begin, until
-    found = np.empty((2, count + others), np.int64)
+    if not count or not others:
+        return _cut(np.empty((2, 0), np.int64), 0)
+    # Only where both have intervals.
+    row, other = _first_ending_after(end, other_start[0]), _first_ending_after(other_end, start[0])
+    count, others = _first_from(start, other_end[others - 1]), _first_from(other_start, end[count - 1])
+    found = np.empty((2, max(count - row, 0) + max(others - other, 0)), np.int64)
     cdef int64_t[:, ::1] out = found
     with nogil:
         while row < count and other < others:
@@ -122,7 +127,11 @@ def subtract(Times start, Times end, Times other_start, Times other_end):
     cdef Py_ssize_t count = _same_length(start, end), others = _same_length(other_start, other_end)
     cdef Py_ssize_t row, other = 0, hole, at = -1
     cdef int64_t begin
-    found = np.empty((2, count + others), np.int64)
+    if count and others:
+        # Of a large second set mostly little lies where the first has intervals.
+        other, others = _first_ending_after(other_end, start[0]), _first_from(other_start, end[count - 1])
+    cdef Py_ssize_t room = count + max(others - other, 0)
+    found = np.empty((2, room), np.int64)
     cdef int64_t[:, ::1] out = found
     with nogil:
         for row in range(count):
@@ -131,11 +140,14 @@ def subtract(Times start, Times end, Times other_start, Times other_end):
                 other += 1
             # One that reaches past this interval may take from the next as well.
             hole = other
-            while hole < others and other_start[hole] < end[row]:
+            while hole < others and other_start[hole] < end[row] and at + 1 < room:
                 if other_start[hole] > begin:
                     at = _append(out, at, begin, other_start[hole])
                 begin = max(begin, other_end[hole])
                 hole += 1
+            # Disjoint intervals leave no more pieces than there is room for.
+            if at + 1 == room:
+                break
             if begin < end[row]:
                 at = _append(out, at, begin, end[row])
             other = max(other, hole - 1)
@@ -145,23 +157,16 @@ def subtract(Times start, Times end, Times other_start, Times other_end):
 def covered(Times start, Times end, Times begin, Times until):
     """How much of each window disjoint ascending intervals cover, or None where windows do not ascend."""
     cdef Py_ssize_t count = _same_length(start, end), windows = _same_length(begin, until)
-    cdef Py_ssize_t low = 0, high = count, middle
-    cdef int64_t earliest
+    cdef Py_ssize_t first
     cdef bint ordered
     found = np.zeros(windows, np.int64)
     cdef int64_t[::1] out = found
     if not windows:
         return found
-    earliest = min(begin[0], until[0])
+    # Intervals before the first window lie outside of all of them.
+    first = _first_ending_after(end, min(begin[0], until[0]))
     with nogil:
-        # The first interval that ends after the first window begins: those before it lie outside of all windows.
-        while low < high:
-            middle = (low + high) // 2
-            if end[middle] <= earliest:
-                low = middle + 1
-            else:
-                high = middle
-        ordered = _add_past(start, end, low, until, 1, out) and _add_past(start, end, low, begin, -1, out)
+        ordered = _add_past(start, end, first, until, 1, out) and _add_past(start, end, first, begin, -1, out)
     return found if ordered else None
 
 
@@ -177,6 +182,23 @@ cdef bint _add_past(Times start, Times end, Py_ssize_t row, Times time, int sign
             row += 1
         out[at] += sign * (whole + (time[at] - start[row] if row < count and start[row] < time[at] else 0))
     return True
+
+
+cdef Py_ssize_t _first_ending_after(Times end, int64_t time) noexcept nogil:
+    """The first of ascending intervals that ends later than a time."""
+    cdef Py_ssize_t low = 0, high = end.shape[0], middle
+    while low < high:
+        middle = (low + high) // 2
+        if end[middle] <= time:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+cdef Py_ssize_t _first_from(Times start, int64_t time) noexcept nogil:
+    """The first that starts at a time or later."""
+    return _first_ending_after(start, time - 1)
 
 
 cdef inline Py_ssize_t _append(int64_t[:, ::1] out, Py_ssize_t at, int64_t begin, int64_t until) noexcept nogil:
