@@ -13,15 +13,21 @@ from tpuprof.rules.thresholds import SLOW_COMPILE_FROM_SECONDS, STARTUP_SPREAD_O
 PER_STEP_MS = SLOW_COMPILE_FROM_SECONDS * 1e3 / STARTUP_SPREAD_OVER_STEPS
 
 
-def saved(*loops):
+def outcome(*loops):
     signals = given(**{**started(SLOW_COMPILE_FROM_SECONDS), "loops": list(loops)})
-    savings = outcome_of(find_rule("slow-compile"), signals).price.savings
+    return outcome_of(find_rule("slow-compile"), signals)
+
+
+def saved(*loops):
+    savings = outcome(*loops).price.savings
     return savings.low / PER_STEP_MS, savings.high / PER_STEP_MS
 
 
 def test_layers_whose_ops_are_told():
     row = replace(loop(10), ops_share_low=0.6, ops_share_high=0.9)
     assert saved(row) == pytest.approx((0.6 * 0.9, 0.9 * 0.9))
+    assert {10, 0.6, 0.9} <= {each.value for each in outcome(row).evidence}
+    assert outcome().evidence == [each for each in outcome(row).evidence if each.value not in (10, 0.6, 0.9)]
 
 
 def test_the_block_repeated_most_often_counts():

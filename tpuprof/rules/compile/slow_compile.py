@@ -11,7 +11,8 @@ Every start of the run waits for them: each edit, each preemption, each resumed 
 ## Evidence
 
 Graphs compiled before training was steady, the time those graph cuts took; of a predicted run, what the
-TPU compiler took for the step. A preflight's compile times, where it lies in the run folder.
+TPU compiler took for the step; how many layers repeat, and how much of the program they are, where annotations name
+them. A preflight's compile times, where it lies in the run folder.
 
 ## How to fix
 
@@ -31,10 +32,10 @@ After:
 
 The time is that of the graph cuts that compiled, tracing's last part included. The price spreads it over the steps of
 a run of ten thousand steps: a longer run pays less a step. Where annotations name the layers
-(`tpuprof.annotate_modules`), folding saves the compile of their ops, all but one layer's,
-and compiling is taken to last as long as the program has ops: at least those that name a layer, at most those that
-name nothing as well. Else it is not known what folding leaves, and the whole compile is the upper bound. What scan adds
-to stack parameters and to cut gradients apart is not counted: layers of many small parameters save less.
+(`tpuprof.annotate_modules`), folding saves the compile of their ops, all but one layer's, and compiling is taken to
+last as long as the program has ops: at least those that name a layer, at most those that name nothing as well. Else it
+is not known what folding leaves, and the whole compile is the upper bound. What scan adds to stack parameters and to
+cut gradients apart is not counted: layers of many small parameters save less.
 
 ## References
 
@@ -44,6 +45,7 @@ to stack parameters and to cut gradients apart is not counted: layers of many sm
 
 from __future__ import annotations
 
+from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, failed, passed, rule
 from tpuprof.rules.startup import at_stake, compile_evidence, saved_at_start, slow_start
 from tpuprof.signals import Signals
@@ -63,18 +65,24 @@ def check(signals: Signals) -> Outcome:
             title=f"The TPU compiler took {seconds:.0f} s for the step",
             reason="it cannot be priced: that was on the machine that predicted this run, not on the TPU's host",
         )
+    least, most, layers = _folded(signals)
     return failed(
         at_stake(signals),
-        evidence,
+        [*evidence, *layers],
         title=f"Training waited {seconds:.0f} s for the compiler before it was steady",
-        price=saved_at_start(signals, *_folded(signals)),
+        price=saved_at_start(signals, least, most),
     )
 
 
-def _folded(signals: Signals) -> tuple[float, float]:
-    """Share of the compile that folding repeated layers saves, at least and at most."""
+def _folded(signals: Signals) -> tuple[float, float, list[Evidence]]:
+    """Share of the compile that folding repeated layers saves, at least and at most, and what tells of them."""
     row = signals.unrolled
     if row is None or not row.trip_count or row.ops_share_low is None or row.ops_share_high is None:
-        return 0.0, 1.0
+        return 0.0, 1.0, []
     folded = 1 - 1 / row.trip_count
-    return row.ops_share_low * folded, row.ops_share_high * folded
+    evidence = [
+        Evidence(f"{row.detail} in {row.module or 'a program'}", row.trip_count, "copies", source=row.source),
+        Evidence("ops that name one of them, of all ops of the program", row.ops_share_low, "share"),
+        Evidence("with those that name nothing", row.ops_share_high, "share"),
+    ]
+    return row.ops_share_low * folded, row.ops_share_high * folded, evidence
