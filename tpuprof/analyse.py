@@ -43,6 +43,7 @@ from tpuprof.rows.scan import loop_rows
 from tpuprof.rows.steadiness import steadiness_section
 from tpuprof.rows.tracing import input_rows, tracing_section
 from tpuprof.rows.transfers import layer_rows, transfer_rows
+from tpuprof.rules.pricing import simulator_of
 from tpuprof.rules.registry import all_rules
 from tpuprof.rules.runner import run_rules
 from tpuprof.rules.what_if import WhatIf, what_if
@@ -73,17 +74,15 @@ def report_of(run: Run) -> Report:
             f"{files}: the profile holds neither training steps nor device activity.",
             "Capture while training steps are running: `tpuprof capture -- python train.py` waits for them.",
         )
+    # Fixes are priced by a replay of the steps: what it needs is read beside all else, whether or not one is asked for.
+    simulator = begin(lambda: simulator_of(run.hosts))
     ops = op_totals([(host.devices, host.steps) for host in run.hosts])
-    # Beside the ops, which are looked at one by one; these are numpy's.
-    transfers = begin(
-        lambda: [transfer_rows(run.hosts, kind) for kind in (OpKind.COLLECTIVE, OpKind.OFFLOAD)]
-    )
     load, hidden = _mean_load(run.hosts)
     bound = bound_of(load)
     op_rows, compute = compute_section(run.hosts, ops)
     breakdown = {name: Part(ms, ms / load.wall) for name, ms in load.parts.items()} if load.wall else {}
     compiles = [row for host in run.hosts for row in compile_rows(host, run.notes)]
-    collectives, offload = transfers()
+    collectives, offload = (transfer_rows(run.hosts, kind) for kind in (OpKind.COLLECTIVE, OpKind.OFFLOAD))
     report = Report(
         source={
             "files": [str(path) for path in run.files.values()],
@@ -118,7 +117,7 @@ def report_of(run: Run) -> Report:
         op_groups=op_group_rows(op_rows),
         predicted=run.predicted,
     )
-    return replace(report, findings=run_rules(Signals(report, run), all_rules()))
+    return replace(report, findings=run_rules(Signals(report, run), all_rules(), simulator))
 
 
 def what_if_of(path: str | os.PathLike[str], rules: Sequence[str]) -> WhatIf:

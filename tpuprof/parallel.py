@@ -36,9 +36,12 @@ def begin(work: Callable[[], _R]) -> Callable[[], _R]:
     return result
 
 
-def in_threads(work: Callable[[_T], _R], tasks: Sequence[_T]) -> list[_R]:
-    """`work` of each task, in order; on the calling thread where there is but one core or task."""
-    count = min(threads(), len(tasks))
+def in_threads(work: Callable[[_T], _R], tasks: Sequence[_T], *, beside: int = 0) -> list[_R]:
+    """`work` of each task, in order; on the calling thread where there is but one core or task.
+
+    `beside` is how many threads work meanwhile: more of them than cores take turns in Python and slow each other.
+    """
+    count = min(threads() - beside, len(tasks))
     if count < 2:
         return [work(task) for task in tasks]
     from concurrent.futures import ThreadPoolExecutor

@@ -8,14 +8,17 @@ from typer.testing import CliRunner
 
 from tests.builders import TraceBuilder, op
 from tests.rules.given import given, steps
-from tpuprof.analyse import analyse_run, what_if_of
+from tpuprof.analyse import analyse_run, report_of, what_if_of
 from tpuprof.cli.main import app
+from tpuprof.decode.find import find
 from tpuprof.errors import TpuprofError
+from tpuprof.model.run import build_run
 from tpuprof.report.schema import Evidence, Savings
 from tpuprof.rules.base import Price, Rule, counterfactual, failed, not_applicable, passed
 from tpuprof.rules.docstring import read_page
+from tpuprof.rules.registry import all_rules
 from tpuprof.rules.runner import run_rules
-from tpuprof.signals import Unavailable
+from tpuprof.signals import Signals, Unavailable
 from tpuprof.simulate.change import Change
 
 
@@ -105,9 +108,6 @@ def test_the_verdict_names_the_read_of_every_step_not_a_longer_one_at_the_end(tm
 @pytest.mark.parametrize(("left", "status"), [(0.94, "failed"), (0.96, "passed")])
 def test_a_finding_whose_replay_gains_too_little_is_no_failure(turns, left, status):
     """Both sides of the share a replay must gain: 6 % and 4 % of host time that is half of the step."""
-    from tpuprof.decode.find import find
-    from tpuprof.model.run import build_run
-    from tpuprof.signals import Signals
 
     def check(_signals):
         change = Change(host={"tracing": 2 * left - 1})
@@ -176,3 +176,10 @@ def test_the_page_of_a_rule_is_the_same_everywhere():
 
     page = CliRunner().invoke(app, ["rules", "input-starved"]).stdout.partition("\n\n")[2].strip()
     assert page in (Path(__file__).parents[2] / "docs" / "rules" / "input-starved.md").read_text("utf-8")
+
+
+def test_a_simulator_begun_before_gives_the_same_prices(turns):
+    run = build_run(find(turns))
+    report = report_of(run)
+    assert any(finding.savings for finding in report.findings)
+    assert run_rules(Signals(report, run), all_rules()) == report.findings

@@ -68,7 +68,8 @@ class Breakdown:
 def attribute(steps: Steps, devices: list[DeviceActivity], host: HostActivity) -> Breakdown:
     """Split the steps of one host over its devices. Without any device, all of a step is idle time."""
     idle_layers = _idle_layers(host)
-    per_device = in_threads(lambda device: _split(steps, device, idle_layers), devices)
+    # Beside the thread that looks at compiles, loops and memory meanwhile.
+    per_device = in_threads(lambda device: _split(steps, device, idle_layers), devices, beside=1)
     if not per_device:
         per_device = [_paint(steps, idle_layers, EMPTY)]
     parts = _mean_parts(per_device, steps.wall_ps)

@@ -210,7 +210,8 @@ def _host_names(host: Host) -> list[str]:
 def _devices(host: Host, virtual_devices: int | None) -> list[DeviceActivity]:
     planes = [(host.device_planes[index], tracks) for index, tracks in sorted(host.devices.items()) if tracks]
     if planes:
-        return in_threads(lambda plane: read_tpu(*plane), planes)
+        # Beside the thread that reads the host.
+        return in_threads(lambda plane: read_tpu(*plane), planes, beside=1)
     cpu = read_cpu(host.threads, virtual_devices or 1, read_hlo_metadata(host.trace).describe)
     return [cpu] if cpu else []
 

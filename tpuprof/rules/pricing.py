@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 
+from tpuprof.model.run import HostRun
 from tpuprof.report.schema import Savings
 from tpuprof.rules.base import Price
 from tpuprof.signals import Signals, Unavailable
@@ -18,8 +20,10 @@ COUNTERFACTUAL = "counterfactual"
 class Pricing:
     """Prices for one run: one simulator, fitted when first asked for."""
 
-    def __init__(self, signals: Signals) -> None:
+    def __init__(self, signals: Signals, simulator: Callable[[], Simulator | str] | None = None) -> None:
+        """`simulator` gives what `simulator_of` does, where that was begun before."""
         self._signals = signals
+        self._simulator = simulator or (lambda: simulator_of(signals.hosts))
 
     @cached_property
     def step_ms(self) -> float | None:
@@ -32,19 +36,7 @@ class Pricing:
     @cached_property
     def simulator(self) -> Simulator | str:
         """The fitted simulator of the slowest host, or why there is none."""
-        hosts = [host for host in self._signals.hosts if len(host.steps)]
-        if not hosts:
-            return "it cannot be priced: the trace has no steps"
-        host = max(hosts, key=lambda each: float(each.steps.wall_ps.mean()))
-        if not host.devices:
-            return "it cannot be priced: the trace has no device activity"
-        simulator = fit(read_timeline(host.steps, host.devices, host.activity, host.marks))
-        if simulator.error > FIT_WITHIN:
-            return (
-                f"it cannot be priced: the replay gives {format_ms(simulator.base_ms)} a step where "
-                f"{format_ms(simulator.measured_ms)} were measured, {format_share(simulator.error)} off"
-            )
-        return simulator
+        return self._simulator()
 
     def savings(self, price: Price) -> tuple[Savings | None, str]:
         """The range a fix saves and an empty text, or None and the reason."""
@@ -63,3 +55,20 @@ class Pricing:
 
     def _gain(self, simulator: Simulator, change: Change) -> float:
         return max(simulator.measured_ms - simulator.step_ms(change), 0.0)
+
+
+def simulator_of(all_hosts: list[HostRun]) -> Simulator | str:
+    """A simulator fitted to the slowest host, or why there is none."""
+    hosts = [host for host in all_hosts if len(host.steps)]
+    if not hosts:
+        return "it cannot be priced: the trace has no steps"
+    host = max(hosts, key=lambda each: float(each.steps.wall_ps.mean()))
+    if not host.devices:
+        return "it cannot be priced: the trace has no device activity"
+    simulator = fit(read_timeline(host.steps, host.devices, host.activity, host.marks))
+    if simulator.error > FIT_WITHIN:
+        return (
+            f"it cannot be priced: the replay gives {format_ms(simulator.base_ms)} a step where "
+            f"{format_ms(simulator.measured_ms)} were measured, {format_share(simulator.error)} off"
+        )
+    return simulator

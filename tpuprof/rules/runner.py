@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from tpuprof.report.schema import Finding, Fix, Savings
@@ -11,17 +11,21 @@ from tpuprof.rules.places import Places
 from tpuprof.rules.pricing import COUNTERFACTUAL, Pricing
 from tpuprof.rules.thresholds import BROAD_RANKS_AT, PRICED_FROM_SHARE
 from tpuprof.signals import Signals, Unavailable
+from tpuprof.simulate.replay import Simulator
 from tpuprof.units import format_ms
 
 _ORDER = {FAILED: 0, ERROR: 1, UNAVAILABLE: 3}
 
 
-def run_rules(signals: Signals, rules: Iterable[Rule]) -> list[Finding]:
+def run_rules(
+    signals: Signals, rules: Iterable[Rule], simulator: Callable[[], Simulator | str] | None = None
+) -> list[Finding]:
     """A finding of every rule: failed ones first, the one that saves most on top.
 
-    An exception in a rule makes its finding an error and touches no other.
+    An exception in a rule makes its finding an error and touches no other. `simulator` gives what prices are computed
+    with, where it was begun before.
     """
-    pricing, places = Pricing(signals), Places(signals.run.hosts)
+    pricing, places = Pricing(signals, simulator), Places(signals.run.hosts)
     found = [(rule, _finding(rule, outcome_of(rule, signals), pricing, places)) for rule in rules]
     found.sort(key=lambda pair: (_ORDER.get(pair[1].status, 2), -_rank(*pair), pair[0].id))
     return [finding for _, finding in found]

@@ -1,0 +1,32 @@
+"""Work on several threads comes back in order, and leaves cores to those that work beside it."""
+
+import threading
+
+import pytest
+
+from tpuprof import parallel
+
+
+@pytest.mark.parametrize(
+    ("cores", "beside", "alone"), [(1, 0, True), (2, 1, True), (2, 0, False), (3, 1, False)]
+)
+def test_who_works(monkeypatch, cores, beside, alone):
+    monkeypatch.setattr(parallel, "threads", lambda: cores)
+    both = threading.Barrier(2, timeout=10)
+
+    def work(number):
+        # Two that wait for each other are two threads.
+        if not alone:
+            both.wait()
+        return number, threading.current_thread() is threading.main_thread()
+
+    assert parallel.in_threads(work, [1, 2], beside=beside) == [(1, alone), (2, alone)]
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_what_was_begun_gives_its_result_or_its_error(monkeypatch, cores):
+    monkeypatch.setattr(parallel, "threads", lambda: cores)
+    assert parallel.begin(lambda: 7)() == 7
+    broken = parallel.begin(lambda: 1 // 0)
+    with pytest.raises(ZeroDivisionError):
+        broken()
