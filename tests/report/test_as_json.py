@@ -26,3 +26,11 @@ def test_integers_beyond_64_bits(count):
 def test_half_of_a_surrogate_pair_in_a_name():
     report = replace(analyse_run(SAMPLE), sources=[SourceRow("\ud800.py:1", 1, 1.5)])
     assert json.loads(to_json(report))["sources"][0]["source"] == "\ud800.py:1"
+
+
+def test_what_a_terminal_would_obey_is_escaped():
+    name = "\x1b[31m\x9b31m\u202e\u2028\x7f\xe9"
+    text = to_json(replace(analyse_run(SAMPLE), sources=[SourceRow(name, 1, 1.5)], warnings=[name]))
+    assert text.isascii()
+    assert "\x1b" not in text
+    assert json.loads(text)["sources"][0]["source"] == json.loads(text)["warnings"][0] == name

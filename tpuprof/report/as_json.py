@@ -36,13 +36,15 @@ def _bracketed(opening: str, lines: list[str], closing: str, depth: int) -> str:
     return opening + inner + ("," + inner).join(lines) + "\n" + " " * depth + closing
 
 
-# For what orjson does not take: integers beyond 64 bits, halves of surrogate pairs.
+# For what orjson does not do: integers beyond 64 bits, and escapes of all that is not ASCII. A name may hold what a
+# terminal takes for a command.
 _SLOWLY = json.JSONEncoder(allow_nan=False, default=vars, check_circular=False)
 
 
 def _dumps(value: Any) -> str:
-    """A value on one line; rows go in whole, since that is where the time goes."""
+    """A value on one line, in ASCII; rows go in whole, since that is where the time goes."""
     try:
-        return orjson.dumps(value).decode()
+        text = orjson.dumps(value).decode()
     except TypeError:
         return _SLOWLY.encode(value)
+    return text if text.isascii() else _SLOWLY.encode(value)
