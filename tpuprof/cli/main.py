@@ -61,7 +61,7 @@ def _root(
 
 
 def main() -> None:
-    """Run the command line; the console script's entry point."""
+    """Run the command line; the console script comes here by way of `entry`."""
     debug = "--debug" in sys.argv or bool(os.environ.get("TPUPROF_DEBUG"))
     try:
         _run()

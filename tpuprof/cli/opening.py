@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tpuprof.decode.columns import Trace
     from tpuprof.report.schema import Report
 
 
-class _Begun(NamedTuple):
-    """A run's key in the cache, empty where it is not to be kept, what is kept there, else how to read its files."""
-
-    entry: str
-    kept: str | None
-    read: Callable[[Path], Trace] | None
-
-
+# What is kept of a run in the cache, else the rest of its analysis.
+_Begun = str | Callable[[], tuple["Report", str]]
 _begun: dict[tuple[Path, bool], _Begun] = {}
 
 
@@ -46,11 +41,11 @@ def open_report(path: Path, *, use_cache: bool = True) -> Report:
 
         return read_report(path)
     begun = _begun.pop((path, use_cache), None) or _begin(path, use_cache)
-    if not begun.kept:
-        return _analysed(path, begun)[0]
+    if not isinstance(begun, str):
+        return begun()[0]
     from tpuprof.report.load import report_from
 
-    return report_from(json.loads(begun.kept))
+    return report_from(json.loads(begun))
 
 
 def open_json(path: Path, *, use_cache: bool = True) -> str:
@@ -63,7 +58,7 @@ def open_json(path: Path, *, use_cache: bool = True) -> str:
 
         return to_json(read_report(path))
     begun = _begun.pop((path, use_cache), None) or _begin(path, use_cache)
-    return begun.kept or _analysed(path, begun)[1]
+    return begun if isinstance(begun, str) else begun()[1]
 
 
 def run_folder_of(path: Path) -> Path | None:
@@ -92,7 +87,7 @@ def _kept(path: Path, use_cache: bool) -> tuple[str, str | None]:
 def _begin(path: Path, use_cache: bool) -> _Begun:
     entry, text = _kept(path, use_cache)
     if text:
-        return _Begun(entry, text, None)
+        return text
     from tpuprof.cli.process import prepare
 
     # numpy's linear algebra is not used; its threads would only spin while they wait.
@@ -100,23 +95,22 @@ def _begin(path: Path, use_cache: bool) -> _Begun:
     prepare()
     from tpuprof.decode.ahead import reading_ahead
 
-    return _Begun(entry, None, reading_ahead(path))
+    return partial(_analysed, path, entry, reading_ahead(path))
 
 
-def _analysed(path: Path, begun: _Begun) -> tuple[Report, str]:
+def _analysed(path: Path, entry: str, read: Callable[[Path], Trace]) -> tuple[Report, str]:
     from tpuprof.cli.progress import working
 
     with working(f"analysing {path}"):
         from tpuprof.analyse import analyse_run
-        from tpuprof.decode.load import load
         from tpuprof.report.as_json import to_json
         from tpuprof.rules.registry import all_rules
 
         all_rules()
-        report = analyse_run(path, read=begun.read or load)
+        report = analyse_run(path, read=read)
         text = to_json(report)
-    if begun.entry:
+    if entry:
         from tpuprof import cache
 
-        cache.write(begun.entry, text)
+        cache.write(entry, text)
     return report, text

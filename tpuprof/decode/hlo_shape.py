@@ -109,15 +109,9 @@ def parse_shape(text: str) -> Shape:
     found = _ARRAY.match(text)
     if found is None:
         return Shape(text or "opaque")
-    name, dims, layout = found.groups()
-    minor, tiles, space = _parse_layout(layout or "")
-    return Shape(name, _dimensions(dims), minor, tiles, space)
-
-
-def _dimensions(text: str) -> tuple[int, ...]:
-    """Sizes of dimensions; of dynamic ones (`<=8`) the largest, `?` and what is no number left out."""
-    parts = text.split(",")
-    return tuple([int(part.lstrip("<=")) for part in parts if part.isdigit() or part.strip("<=? ").isdigit()])
+    dims = tuple(int(part.lstrip("<=")) for part in found["dims"].split(",") if part.strip("<=? ").isdigit())
+    minor, tiles, space = _parse_layout(found["layout"] or "")
+    return Shape(found["type"], dims, minor, tiles, space)
 
 
 def split_parts(text: str) -> list[str]:

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """Walks once along intervals, without the GIL: their union, what two sets share or differ in, what windows they cover.
 
-`intervals` says what each of these means. All want times in ascending order, and return None where they are not:
-numpy sorts those.
+`intervals` says what each of these means. Unions and windows may come in any order: where theirs is not ascending, the
+result is None, and numpy sorts them. Sets of intervals are what unions give, and not looked at for their order.
 """
 
 import numpy as np
@@ -34,15 +34,15 @@ def union(Times start, Times end):
 def union_by_label(Times start, Times end, Times member, const int8_t[:] label, int labels):
     """The union of the intervals of each label, as a list of starts and ends; None where starts do not ascend.
 
-    `label` has one of 0 to `labels` for each member, and `member` says which of them an interval is of.
+    `label` has a number from 0 on, below `labels`, for each member, and `member` says which of them an interval is of.
     """
     cdef Py_ssize_t count = _same_length(start, end), row, last
     cdef int each
     cdef bint valid = True
     if member.shape[0] != count:
         raise ValueError("columns of unequal length")
-    number = np.zeros(labels, np.int64)
-    cdef int64_t[::1] many = number, at = np.full(labels, -1, np.int64), first = np.zeros(labels, np.int64)
+    cdef int64_t[::1] many = np.zeros(labels, np.int64), first = np.zeros(labels, np.int64)
+    cdef int64_t[::1] at = np.full(labels, -1, np.int64)
     with nogil:
         for row in range(count):
             if not 0 <= member[row] < label.shape[0] or not 0 <= label[member[row]] < labels:

@@ -73,7 +73,7 @@ def union(start: Int64, end: Int64) -> Spans:
 
 
 def union_by_label(start: Int64, end: Int64, member: Int64, label: Int64, labels: int) -> list[Spans]:
-    """The union of the intervals of each label from 0 to `labels`; interval i is of `label[member[i]]`."""
+    """The union of the intervals of each label below `labels`; interval i is of `label[member[i]]`."""
     found = _sweeps.union_by_label(start, end, member, label.astype(np.int8), labels) if _sweeps else None
     if found is not None:
         return [Spans(*each) for each in found]
