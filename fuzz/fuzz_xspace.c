@@ -1,4 +1,4 @@
-/* Fuzzes the walks of tpuprof/decode/_xspace.h the way xplane_native.py drives them: libFuzzer entry point. */
+/* Fuzzes the walks of tpuprof/decode/_xspace.h the way xplane_walk.py drives them: libFuzzer entry point. */
 #include <stdlib.h>
 
 #include "../tpuprof/decode/_xspace.h"

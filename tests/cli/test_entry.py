@@ -1,7 +1,7 @@
-"""What `analyze` is to read is begun before the command line is there, and comes out as it would without."""
+"""A plain `analyze` goes past the command line's library, and says what it would say by way of it."""
 
 import json
-import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -9,32 +9,34 @@ from pathlib import Path
 import pytest
 
 from tpuprof.analyse import analyse_run
-from tpuprof.cli import opening
-from tpuprof.cli.entry import to_analyse
+from tpuprof.cli.entry import Plain, to_analyse
 from tpuprof.report.as_json import to_json
 
 SAMPLE = Path(__file__).resolve().parents[2] / "sample_traces" / "decoder_scan"
+# The command line itself, whatever it is asked.
+COMMAND_LINE = "from tpuprof.cli.main import main; main()"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "begun"),
+    ("arguments", "plain"),
     [
-        (["analyze", "HERE"], True),
-        (["analyze", "--json", "HERE", "--no-cache"], True),
-        (["analyze", "HERE", "--what-if", "tracing-bound"], False),
-        (["analyze", "HERE", "--what-if=tracing-bound"], False),
-        (["analyze", "HERE", "-h"], False),
-        (["analyze", "HERE", "--no-such-option"], False),
-        (["analyze", "HERE", "HERE"], False),
-        (["analyze", "missing"], False),
-        (["analyze"], False),
-        (["report", "HERE"], False),
-        ([], False),
+        (["analyze", "HERE"], Plain("HERE", frozenset())),
+        (["analyze", "--json", "HERE", "--no-cache"], Plain("HERE", frozenset({"--json", "--no-cache"}))),
+        (["analyze", "HERE", "--md"], Plain("HERE", frozenset({"--md"}))),
+        (["analyze", "HERE", "--what-if", "tracing-bound"], None),
+        (["analyze", "HERE", "--what-if=tracing-bound"], None),
+        (["analyze", "HERE", "-h"], None),
+        (["analyze", "HERE", "--no-such-option"], None),
+        (["analyze", "HERE", "HERE"], None),
+        (["analyze", "--json"], None),
+        (["analyze"], None),
+        (["report", "HERE"], None),
+        (["--debug", "analyze", "HERE"], None),
+        ([], None),
     ],
 )
-def test_only_a_plain_analysis_is_begun(tmp_path, arguments, begun):
-    arguments = [str(tmp_path) if each == "HERE" else each for each in arguments]
-    assert to_analyse(arguments) == (str(tmp_path) if begun else "")
+def test_which_arguments_are_plain(arguments, plain):
+    assert to_analyse(arguments) == plain
 
 
 def analyze(*arguments, cache):
@@ -68,16 +70,43 @@ def test_what_is_wrong_is_told_as_ever(tmp_path):
     assert "input-no-trace" in done.stderr
 
 
-@pytest.mark.parametrize("use_cache", [True, False])
-def test_what_was_begun_is_used_once(tmp_path, monkeypatch, use_cache):
-    monkeypatch.setenv("TPUPROF_CACHE_DIR", str(tmp_path / "cache"))
-    run = tmp_path / "run"
-    shutil.copytree(SAMPLE, run)
-    begun = []
-    real = opening._begin
-    monkeypatch.setattr(opening, "_begin", lambda *given: begun.append(given) or real(*given))
-    opening.begin_opening(str(run), use_cache=use_cache)
-    first = opening.open_json(run, use_cache=use_cache)
-    assert begun == [(run, use_cache)]
-    assert opening.open_json(run, use_cache=use_cache) == first
-    assert begun == [(run, use_cache)] * 2
+@pytest.mark.parametrize("form", [[], ["--json"], ["--md"], ["--md", "--json"]], ids=str)
+@pytest.mark.parametrize("path", [SAMPLE, "nowhere"], ids=["sample", "missing"])
+def test_it_says_what_the_command_line_says(form, path):
+    arguments = ["analyze", str(path), "--no-cache", *form]
+    plain, whole = (
+        subprocess.run([sys.executable, *how, *arguments], check=False, capture_output=True, text=True)
+        for how in (["-m", "tpuprof"], ["-c", COMMAND_LINE])
+    )
+    assert (plain.returncode, plain.stdout, plain.stderr) == (whole.returncode, whole.stdout, whole.stderr)
+    assert plain.returncode == (0 if path == SAMPLE else 2)
+    assert plain.stdout or plain.stderr
+
+
+def test_it_does_not_import_the_command_line(tmp_path):
+    command = [sys.executable, "-X", "importtime", "-m", "tpuprof", "analyze", str(SAMPLE), "--json"]
+    env = {"TPUPROF_CACHE_DIR": str(tmp_path), "PATH": ""}
+    for has_numpy in (True, False):  # the second time it comes from the cache
+        done = subprocess.run(command, check=True, capture_output=True, text=True, env=env)
+        imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+        assert "tpuprof.cli.analysis" in imported
+        assert "typer" not in imported
+        assert ("numpy" in imported) == has_numpy
+
+
+@pytest.mark.parametrize("how", ["plain", "whole"])
+def test_ctrl_c(how):
+    # What an analysis needs first stands still, until it is interrupted.
+    program = (
+        "import sys, time, tpuprof.decode.find as find\n"
+        "find.find = lambda path: print('begun', flush=True) or time.sleep(60)\n"
+    ) + (COMMAND_LINE if how == "whole" else "from tpuprof.cli.entry import main; main()")
+    running = subprocess.Popen(
+        [sys.executable, "-c", program, "analyze", str(SAMPLE)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert running.stdout.readline() == b"begun\n"
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=30)
+    assert (running.returncode, said) == (130, b"")

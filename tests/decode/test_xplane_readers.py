@@ -63,13 +63,13 @@ def test_a_built_trace():
 
 
 def test_lines_cut_into_tasks_for_several_threads(monkeypatch):
-    monkeypatch.setattr(native, "THREADS_FROM", 0)
-    monkeypatch.setattr(native, "EVENTS_PER_TASK", 3)
+    monkeypatch.setattr("tpuprof.decode.xplane_walk.THREADS_FROM", 0)
+    monkeypatch.setattr("tpuprof.decode.xplane_walk.EVENTS_PER_TASK", 3)
     monkeypatch.setattr("tpuprof.parallel.threads", lambda: 4)
     assert assert_same_reading(built(), native)
 
 
-@settings(max_examples=600, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=600, suppress_health_check=list(HealthCheck))
 @given(message("space"))
 def test_odd_wire_format(data):
     event("read" if assert_same_reading(data, native) else "refused")
@@ -78,7 +78,7 @@ def test_odd_wire_format(data):
 BUILT = built()
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(
     st.lists(st.tuples(st.integers(0, len(BUILT) - 1), st.integers(0, 255)), max_size=5),
     st.one_of(st.just(len(BUILT)), st.integers(0, len(BUILT))),

@@ -28,27 +28,13 @@ def analyze(
     ] = "",
 ) -> None:
     """Say what holds a captured run back, and where each step's time went."""
-    from tpuprof.cli.opening import open_json, open_report
-    from tpuprof.cli.process import leave_at_once
+    from tpuprof.cli.analysis import Form, print_analysis
 
-    leave_at_once()
     if what_if:
         _what_if(path, what_if)
         return
-    if as_json:
-        typer.echo(open_json(path, use_cache=not no_cache), nl=False)
-        return
-    report = open_report(path, use_cache=not no_cache)
-    if as_markdown:
-        from tpuprof.report.markdown import render_markdown
-
-        typer.echo(render_markdown(report), nl=False)
-        return
-    from rich.console import Console
-
-    from tpuprof.report.text import render
-
-    render(report, Console(highlight=False))
+    form = Form.JSON if as_json else Form.MARKDOWN if as_markdown else Form.TEXT
+    print_analysis(path, form, use_cache=not no_cache)
 
 
 def _what_if(path: Path, rules: str) -> None:

@@ -1,31 +1,55 @@
-"""Where the `tpuprof` command starts: what `analyze` is to read is being read before the command line is imported."""
+"""Where the `tpuprof` command starts: a plain `analyze` is done without the command line's library.
+
+Importing that takes as long as a cached report does, or as reading a million events.
+"""
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
 
-# Options of `analyze` with which it reads a run as a whole; with any other, the command line itself is asked first.
-_OPTIONS = frozenset({"--json", "--md", "--no-cache"})
+# Options of a plain analysis; with any other, the command line itself is asked.
+_JSON, _MARKDOWN, _NO_CACHE = "--json", "--md", "--no-cache"
+_OPTIONS = frozenset({_JSON, _MARKDOWN, _NO_CACHE})
+
+
+class Plain(NamedTuple):
+    """An analysis asked for in the plainest way: of one path that is there."""
+
+    path: str
+    options: frozenset[str]
 
 
 def main() -> None:
     """Run the command line; the console script's entry point."""
-    path = to_analyse(sys.argv[1:])
-    if path:
-        from tpuprof.cli.opening import begin_opening
+    asked = to_analyse(sys.argv[1:])
+    if asked:
+        from tpuprof.cli.guard import guarded
 
-        begin_opening(path, use_cache="--no-cache" not in sys.argv)
+        guarded(partial(_analyze, asked))
+        return
     from tpuprof.cli.main import main as run
 
     run()
 
 
-def to_analyse(arguments: Sequence[str]) -> str:
-    """What these arguments ask to analyse, empty where that is not plain: the command line itself will tell."""
+def to_analyse(arguments: Sequence[str]) -> Plain | None:
+    """What these arguments ask to analyse, None where that is not plain: the command line itself will tell."""
     if not arguments or arguments[0] != "analyze":
-        return ""
+        return None
+    options = _OPTIONS.intersection(arguments)
     others = [each for each in arguments[1:] if each not in _OPTIONS]
-    plain = len(others) == 1 and not others[0].startswith("-") and os.path.exists(others[0])
-    return others[0] if plain else ""
+    if len(others) != 1 or others[0].startswith("-"):
+        return None
+    return Plain(others[0], options)
+
+
+def _analyze(asked: Plain) -> None:
+    from pathlib import Path
+
+    from tpuprof.cli.analysis import Form, print_analysis
+
+    form = Form.JSON if _JSON in asked.options else Form.MARKDOWN if _MARKDOWN in asked.options else Form.TEXT
+    print_analysis(Path(asked.path), form, use_cache=_NO_CACHE not in asked.options)

@@ -1,12 +1,6 @@
-"""The `tpuprof` command: registers every subcommand and turns errors into one line and an exit code.
-
-Exit codes: 0 fine, 1 a budget or comparison failed, 2 unusable input or usage.
-"""
+"""The `tpuprof` command line: registers every subcommand."""
 
 from __future__ import annotations
-
-import os
-import sys
 
 import typer
 
@@ -17,15 +11,12 @@ from tpuprof.cli.dashboard import dashboard
 from tpuprof.cli.demo import demo
 from tpuprof.cli.diff import diff
 from tpuprof.cli.doctor import doctor
+from tpuprof.cli.guard import guarded
 from tpuprof.cli.preflight import preflight
-from tpuprof.cli.process import end
 from tpuprof.cli.report import report
 from tpuprof.cli.rules import rules
 from tpuprof.cli.tensorboard import tensorboard
-from tpuprof.errors import TpuprofError
 from tpuprof.version import VERSION
-
-EXIT_UNUSABLE = 2
 
 app = typer.Typer(
     name="tpuprof",
@@ -62,25 +53,7 @@ def _root(
 
 def main() -> None:
     """Run the command line; the console script comes here by way of `entry`."""
-    debug = "--debug" in sys.argv or bool(os.environ.get("TPUPROF_DEBUG"))
-    try:
-        _run()
-    except TpuprofError as error:
-        if debug:
-            raise
-        typer.echo(f"tpuprof: {error}", err=True)
-        sys.exit(EXIT_UNUSABLE)
-    except BrokenPipeError:
-        # The reader of our output (head, less) has gone: that is no error of ours.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _run() -> None:
-    try:
-        app()
-    except SystemExit as ended:
-        end(ended.code)
-        raise
+    guarded(app)
 
 
 if __name__ == "__main__":

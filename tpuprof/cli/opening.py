@@ -4,30 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tpuprof.decode.columns import Trace
     from tpuprof.report.schema import Report
-
-
-# What is kept of a run in the cache, else the rest of its analysis.
-_Begun = str | Callable[[], tuple["Report", str]]
-_begun: dict[tuple[Path, bool], _Begun] = {}
-
-
-def begin_opening(path: str, *, use_cache: bool) -> None:
-    """Begin with what `open_report` or `open_json` of that path will do; what is wrong with it they will tell."""
-    from tpuprof.errors import TpuprofError
-    from tpuprof.report.saved import is_saved_report
-
-    try:
-        if not is_saved_report(Path(path)):
-            _begun[Path(path), use_cache] = _begin(Path(path), use_cache)
-    except (TpuprofError, OSError):
-        return
 
 
 def open_report(path: Path, *, use_cache: bool = True) -> Report:
@@ -40,12 +22,12 @@ def open_report(path: Path, *, use_cache: bool = True) -> Report:
         from tpuprof.report.load import read_report
 
         return read_report(path)
-    begun = _begun.pop((path, use_cache), None) or _begin(path, use_cache)
-    if not isinstance(begun, str):
-        return begun()[0]
+    entry, text = _kept(path, use_cache)
+    if text is None:
+        return _analysed(path, entry)[0]
     from tpuprof.report.load import report_from
 
-    return report_from(json.loads(begun))
+    return report_from(json.loads(text))
 
 
 def open_json(path: Path, *, use_cache: bool = True) -> str:
@@ -57,8 +39,8 @@ def open_json(path: Path, *, use_cache: bool = True) -> str:
         from tpuprof.report.load import read_report
 
         return to_json(read_report(path))
-    begun = _begun.pop((path, use_cache), None) or _begin(path, use_cache)
-    return begun if isinstance(begun, str) else begun()[1]
+    entry, text = _kept(path, use_cache)
+    return _analysed(path, entry)[1] if text is None else text
 
 
 def run_folder_of(path: Path) -> Path | None:
@@ -84,21 +66,8 @@ def _kept(path: Path, use_cache: bool) -> tuple[str, str | None]:
     return entry, cache.read(entry)
 
 
-def _begin(path: Path, use_cache: bool) -> _Begun:
-    entry, text = _kept(path, use_cache)
-    if text:
-        return text
-    from tpuprof.cli.process import prepare
-
-    # numpy's linear algebra is not used; its threads would only spin while they wait.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    prepare()
-    from tpuprof.decode.ahead import reading_ahead
-
-    return partial(_analysed, path, entry, reading_ahead(path))
-
-
-def _analysed(path: Path, entry: str, read: Callable[[Path], Trace]) -> tuple[Report, str]:
+def _analysed(path: Path, entry: str) -> tuple[Report, str]:
+    read = _reading(path)
     from tpuprof.cli.progress import working
 
     with working(f"analysing {path}"):
@@ -114,3 +83,15 @@ def _analysed(path: Path, entry: str, read: Callable[[Path], Trace]) -> tuple[Re
 
         cache.write(entry, text)
     return report, text
+
+
+def _reading(path: Path) -> Callable[[Path], Trace]:
+    """Begin to read, so that what analyses it is imported meanwhile."""
+    from tpuprof.cli.process import prepare
+
+    # numpy's linear algebra is not used; its threads would only spin while they wait.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    prepare()
+    from tpuprof.decode.ahead import reading_ahead
+
+    return reading_ahead(path)

@@ -1,19 +1,24 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""Hands the walks of `_xspace.h` to Python: bytes in, numpy arrays out, without the GIL while walking.
+"""Hands the walks of `_xspace.h` to Python: bytes in, columns out, without the GIL while walking.
 
-Ranges are `start`, `end` in bytes of `data`; every range is checked before it is walked. DamagedError bytes raise
-`DamagedError(position, ended)`: about where, and whether the range ended too early.
+Columns are buffers of numbers that `memoryview` and numpy read in place; numpy itself is not needed here, so that a
+file can be walked while it is imported. Ranges are `start`, `end` in bytes of `data`; every range is checked before
+it is walked. Damaged bytes raise `DamagedError(position, ended)`: about where, and whether the range ended too early.
 """
 
-import numpy as np
+from array import array
 
-from libc.stdint cimport int64_t, uint8_t, uint64_t
+from cython cimport view
+from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint8_t, uint64_t
+from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 cdef extern from "_xspace.h" nogil:
     enum:
         XS_ENDED
         XS_SEEN
+        XS_VARINT
+        XS_BYTES
     ctypedef struct xs_cursor:
         const uint8_t *at
         const uint8_t *end
@@ -64,7 +69,11 @@ cdef enum:
     IN_SPACE = 1
     IN_PLANE = 2
 
-INTERFACE = 3
+# Numbers of one entry in what `entries` gives.
+cdef enum:
+    ENTRY = 6
+
+INTERFACE = 4
 """Changes with the functions' arguments, so that a build left over from an older tpuprof is known as such."""
 
 SEEN_KEYS = XS_SEEN
@@ -105,41 +114,74 @@ cdef tuple _span(const xs_text *text, const uint8_t *base):
     return text.start - base, text.end - base
 
 
+def column(Py_ssize_t count):
+    """Room for `count` integers of 64 bits, not cleared."""
+    return _room(count, sizeof(int64_t), "q")
+
+
+cdef _room(Py_ssize_t count, Py_ssize_t size, str kind):
+    # Cython's own arrays are never empty.
+    return memoryview(view.array((count,), size, kind) if count else array(kind))
+
+
 def fields(Bytes data, Py_ssize_t start, Py_ssize_t end, int depth):
-    """The fields of the message in a range, as rows of (number, wire type, value or start, end)."""
+    """The fields of the message in a range: by their numbers, the spans of those that hold bytes, and varints."""
     cdef xs_cursor cursor = xs_cursor(NULL, NULL, 0)
-    cdef int64_t count = 0, room = 64
+    cdef int64_t count = 0, room = 0
     cdef int wrong
-    cdef int64_t[:, ::1] rows
-    while True:
-        rows = np.empty((room, 4), np.int64)
-        _open(data, start, end, depth, &cursor)
-        with nogil:
-            wrong = xs_list_fields(&cursor, _base(data), &rows[0, 0], room, &count)
-        _check(wrong, data, &cursor)
-        if count <= room:
-            return np.asarray(rows)[:count]
-        room = count
+    cdef int64_t *rows = NULL
+    try:
+        while True:
+            _open(data, start, end, depth, &cursor)
+            with nogil:
+                wrong = xs_list_fields(&cursor, _base(data), rows, room, &count)
+            _check(wrong, data, &cursor)
+            if count <= room:
+                return _by_number(rows, count)
+            rows, room = <int64_t *>malloc(count * 4 * sizeof(int64_t)), count
+            if rows == NULL:
+                raise MemoryError
+    finally:
+        free(rows)
+
+
+cdef tuple _by_number(const int64_t *rows, int64_t count):
+    cdef int64_t at
+    cdef const int64_t *row
+    spans, numbers = {}, {}
+    for at in range(count):
+        row = rows + 4 * at
+        if row[1] == XS_BYTES:
+            spans.setdefault(row[0], []).append((row[2], row[3]))
+        elif row[1] == XS_VARINT:
+            numbers.setdefault(row[0], []).append(row[2])
+    return spans, numbers
 
 
 def line(Bytes data, Py_ssize_t start, Py_ssize_t end, int64_t stride):
     """A line's (id, timestamp, span of name, span of display name, number of events, marks).
 
-    `marks` holds the position of every `stride`-th event.
+    `marks` lists the position of every `stride`-th event.
     """
     cdef xs_cursor cursor = xs_cursor(NULL, NULL, 0)
     cdef xs_line found
     cdef int wrong
+    cdef const uint8_t **marks
     if stride < 1:
         raise ValueError("a stride below one event")
     # An event takes two bytes at least; one mark more keeps the array from being empty.
-    cdef int64_t room = (end - start) // 2 // stride + 1
-    cdef int64_t[::1] marks = np.empty(room, np.int64)
+    cdef int64_t at, room = (end - start) // 2 // stride + 1
     _open(data, start, end, IN_PLANE, &cursor)
-    with nogil:
-        wrong = xs_read_line(&cursor, &found, stride, <const uint8_t **>&marks[0], room)
-    _check(wrong, data, &cursor)
-    positions = np.asarray(marks)[:-(-found.events // stride)] - <int64_t>_base(data)
+    marks = <const uint8_t **>malloc(room * sizeof(uint8_t *))
+    if marks == NULL:
+        raise MemoryError
+    try:
+        with nogil:
+            wrong = xs_read_line(&cursor, &found, stride, marks, room)
+        _check(wrong, data, &cursor)
+        positions = [marks[at] - _base(data) for at in range(-(-found.events // stride))]
+    finally:
+        free(marks)
     return (
         found.id,
         found.timestamp_ns,
@@ -191,11 +233,11 @@ cdef class _Stats:
         cdef uint64_t[::1] bits
         cdef uint8_t[::1] kind
         self.columns = (
-            np.empty(count, np.int64),
-            np.empty(count, np.int64),
-            np.empty(count, np.uint8),
-            np.empty(count, np.uint64),
-            np.empty(count, np.int64),
+            column(count),
+            column(count),
+            _room(count, sizeof(uint8_t), "B"),
+            _room(count, sizeof(uint64_t), "Q"),
+            column(count),
         )
         self.sink.count = 0
         if not count:
@@ -208,10 +250,10 @@ cdef class _Stats:
 
     cdef tuple found(self):
         """The columns, as far as they were filled."""
-        return tuple([column[:self.sink.count] for column in self.columns])
+        return tuple([each[:self.sink.count] for each in self.columns])
 
 
-def line_stats(Bytes data, Py_ssize_t start, Py_ssize_t end, int64_t[::1] keys, int64_t most):
+def line_stats(Bytes data, Py_ssize_t start, Py_ssize_t end, const int64_t[::1] keys, int64_t most):
     """Columns (row, key, kind, bits, length) of the stats of a line's events that have one of the keys.
 
     There are at most `most` of them. Bits of text are its position in `data`.
@@ -232,25 +274,25 @@ def line_stats(Bytes data, Py_ssize_t start, Py_ssize_t end, int64_t[::1] keys, 
     return stats.found()
 
 
-def entry_stats(Bytes data, const int64_t[::1] starts, const int64_t[::1] ends):
+def entry_stats(Bytes data, list spans):
     """Columns, as of `line_stats`, of all stats of entries of event_metadata; rows count the entries."""
-    return _stats_of(data, starts, ends, True)
+    return _stats_of(data, spans, True)
 
 
-def own_stats(Bytes data, const int64_t[::1] starts, const int64_t[::1] ends):
+def own_stats(Bytes data, list spans):
     """Columns, as of `line_stats`, of the stats in these ranges; all belong to row 0."""
-    return _stats_of(data, starts, ends, False)
+    return _stats_of(data, spans, False)
 
 
-cdef _stats_of(Bytes data, const int64_t[::1] starts, const int64_t[::1] ends, bint of_entries):
+cdef _stats_of(Bytes data, list spans, bint of_entries):
     cdef xs_cursor cursor = xs_cursor(NULL, NULL, 0)
     cdef int wrong
-    cdef Py_ssize_t at
+    cdef Py_ssize_t at, start, end
     cdef _Stats stats = _Stats()
     stats.sink.base = _base(data)
     for _ in range(2):
-        for at in range(starts.shape[0]):
-            _open(data, starts[at], ends[at], IN_PLANE, &cursor)
+        for at, (start, end) in enumerate(spans):
+            _open(data, start, end, IN_PLANE, &cursor)
             if of_entries:
                 wrong = xs_stats_of_entry(&cursor, at, &stats.sink)
             else:
@@ -261,21 +303,31 @@ cdef _stats_of(Bytes data, const int64_t[::1] starts, const int64_t[::1] ends, b
     return stats.columns
 
 
-def entries(Bytes data, const int64_t[::1] starts, const int64_t[::1] ends, bint of_events):
-    """Entries of a plane's map of event (or stat) metadata: rows of key, spans of name and display name, and
-    whether the entry counts."""
+def entries(Bytes data, list spans, bint of_events):
+    """Entries of a plane's map of event (or stat) metadata, six numbers each: key, spans of name and display name,
+    and whether the entry counts."""
     cdef xs_cursor cursor = xs_cursor(NULL, NULL, 0)
     cdef xs_entry entry
-    cdef Py_ssize_t at
-    cdef const uint8_t *base = _base(data)
-    table = np.zeros((starts.shape[0], 6), np.int64)
-    cdef int64_t[:, ::1] rows = table
-    for at in range(starts.shape[0]):
-        _open(data, starts[at], ends[at], IN_PLANE, &cursor)
+    cdef Py_ssize_t at = 0, start, end
+    table = column(ENTRY * len(spans))
+    cdef int64_t[::1] rows = table
+    for start, end in spans:
+        _open(data, start, end, IN_PLANE, &cursor)
         _check(xs_read_entry(&cursor, of_events, &entry), data, &cursor)
-        rows[at, 0], rows[at, 5] = entry.key, entry.is_known
-        if entry.name.start != NULL:
-            rows[at, 1], rows[at, 2] = entry.name.start - base, entry.name.end - base
-        if entry.display_name.start != NULL:
-            rows[at, 3], rows[at, 4] = entry.display_name.start - base, entry.display_name.end - base
+        rows[at] = entry.key
+        rows[at + 1], rows[at + 2] = _span(&entry.name, _base(data))
+        rows[at + 3], rows[at + 4] = _span(&entry.display_name, _base(data))
+        rows[at + 5] = entry.is_known
+        at += ENTRY
     return table
+
+
+def key_range(const int64_t[::1] table):
+    """Of what `entries` gave: how many count, and the lowest and highest key of those."""
+    cdef Py_ssize_t at
+    cdef int64_t count = 0, low = INT64_MAX, high = INT64_MIN
+    for at in range(0, table.shape[0], ENTRY):
+        if table[at + 5]:
+            count += 1
+            low, high = min(low, table[at]), max(high, table[at])
+    return count, low, high

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tpuprof.decode.columns import Trace
 from tpuprof.decode.find import find
 from tpuprof.decode.load import load
 from tpuprof.errors import TpuprofError
 from tpuprof.parallel import begin
+
+if TYPE_CHECKING:
+    from tpuprof.decode.columns import Trace
 
 
 def reading_ahead(path: Path) -> Callable[[Path], Trace]:

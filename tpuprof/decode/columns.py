@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from tpuprof.decode.sums import DENSE
 from tpuprof.records import dataclass
 
 Int64 = npt.NDArray[np.int64]
@@ -21,11 +22,6 @@ UInt64 = npt.NDArray[np.uint64]
 UInt8 = npt.NDArray[np.uint8]
 
 NO_TEXT = -1
-# A stat that every op's event has and of which the sum by op is all that is asked for: readers may add it up as they
-# go, rather than keep a column of it.
-SUMMED_STAT = "device_duration_ps"
-# Metadata ids below this many times their number are looked up in a table rather than searched for.
-_DENSE = 8
 
 
 class StatKind(IntEnum):
@@ -164,7 +160,7 @@ class EventNames:
     @property
     def is_dense(self) -> bool:
         """Whether a table with a place for each id, from 0 on, is of reasonable size."""
-        return len(self.ids) > 0 and self.ids[0] >= 0 and self.ids[-1] < _DENSE * len(self.ids)
+        return len(self.ids) > 0 and self.ids[0] >= 0 and self.ids[-1] < DENSE * len(self.ids)
 
     def rows(self, metadata_id: Int64) -> Int64:
         """Row of each metadata id in this table, -1 where an event names metadata that is not there."""

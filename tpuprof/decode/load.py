@@ -5,10 +5,13 @@ from __future__ import annotations
 import mmap
 import zlib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tpuprof.decode import sniff
-from tpuprof.decode.columns import Trace
 from tpuprof.errors import Code, TpuprofError
+
+if TYPE_CHECKING:
+    from tpuprof.decode.columns import Trace
 
 
 def load(path: Path) -> Trace:

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from tpuprof.decode.columns import SUMMED_STAT, Plane, TextColumn
+from tpuprof.decode.columns import Plane, TextColumn
+from tpuprof.decode.sums import SUMMED_STAT
 from tpuprof.model.device import DeviceActivity, ModuleEvents, OpEvents, OpNames
 from tpuprof.model.intervals import Int64, distinct, self_time, union
 from tpuprof.model.op_kind import op_kind

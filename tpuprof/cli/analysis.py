@@ -1,0 +1,42 @@
+"""What `tpuprof analyze` prints. Knows nothing of the command line, so that a plain analysis need not import it."""
+
+from __future__ import annotations
+
+import sys
+from enum import Enum
+from pathlib import Path
+
+from tpuprof.cli.opening import open_json, open_report
+from tpuprof.cli.process import leave_at_once
+
+
+class Form(Enum):
+    """How a Report is printed."""
+
+    TEXT = "text"
+    JSON = "json"
+    MARKDOWN = "md"
+
+
+def print_analysis(path: Path, form: Form, *, use_cache: bool) -> None:
+    """Print the Report of a run and let the process end at once. Raises `TpuprofError`."""
+    leave_at_once()
+    if form == Form.JSON:
+        _write(open_json(path, use_cache=use_cache))
+        return
+    report = open_report(path, use_cache=use_cache)
+    if form == Form.MARKDOWN:
+        from tpuprof.report.markdown import render_markdown
+
+        _write(render_markdown(report))
+        return
+    from rich.console import Console
+
+    from tpuprof.report.text import render
+
+    render(report, Console(highlight=False))
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()

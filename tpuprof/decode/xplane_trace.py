@@ -1,0 +1,113 @@
+"""Makes a Trace of what a walk over the bytes of an XSpace finds; columns are used in place."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof.decode import _xspace
+from tpuprof.decode.columns import EventNames, Line, Plane, StatSums, StatTable, Trace, empty_stats
+from tpuprof.decode.xplane_walk import (
+    ENTRY,
+    Data,
+    Part,
+    WalkedLine,
+    WalkedPlane,
+    WalkedSpace,
+    texts,
+)
+
+# Column of an entry that says whether it counts.
+_IS_KNOWN = 5
+
+
+def trace_of(data: Data, space: WalkedSpace, source: str) -> Trace:
+    """The Trace of a file. Raises `_xspace.DamagedError`."""
+    return Trace(
+        source=source,
+        format="xplane",
+        size=len(data),
+        planes=[_plane(data, plane) for plane in space.planes],
+        hostnames=space.hostnames,
+        errors=space.errors,
+        warnings=space.warnings,
+    )
+
+
+def _plane(data: Data, plane: WalkedPlane) -> Plane:
+    events = _event_names(data, plane)
+    return Plane(
+        id=plane.id,
+        name=plane.name,
+        lines=[_line(data, plane, line, events) for line in plane.lines],
+        events=events,
+        stat_names=plane.stat_names,
+        stats=_table(_xspace.own_stats(data, plane.stat_spans), data),
+    )
+
+
+def _line(data: Data, plane: WalkedPlane, walked: WalkedLine, names: EventNames) -> Line:
+    seen = np.zeros(_xspace.SEEN_KEYS, np.int64)
+    for part in walked.parts:
+        seen += _column(part.seen)
+    span = walked.span
+
+    def read_stats(keys: Sequence[int]) -> StatTable:
+        wanted = array("q", sorted(set(keys)))
+        most = int(seen[sorted({key % _xspace.SEEN_KEYS for key in wanted})].sum())
+        return _table(_xspace.line_stats(data, *span, wanted, most), data) if most else empty_stats()
+
+    line = Line(
+        id=walked.id,
+        name=walked.name,
+        timestamp_ns=walked.timestamp_ns,
+        metadata_id=_column(walked.metadata_id),
+        offset_ps=_column(walked.offset_ps),
+        duration_ps=_column(walked.duration_ps),
+        read_stats=read_stats,
+    )
+    if plane.places and walked.parts:
+        line.sums[plane.summed] = _put_together(walked.parts, names)
+    return line
+
+
+def _put_together(parts: list[Part], names: EventNames) -> StatSums:
+    row = np.append(names.rows(np.arange(len(parts[0].total) - 1)), -1)
+    total, negative = np.zeros(len(names.ids) + 1, np.int64), np.zeros(len(names.ids) + 1, np.bool_)
+    for part in parts:
+        np.add.at(total, row, _column(part.total))
+        negative[row[np.frombuffer(part.negative, np.bool_)]] = True
+    return StatSums(total, negative, sum(part.having for part in parts))
+
+
+def _event_names(data: Data, plane: WalkedPlane) -> EventNames:
+    table = _column(plane.entries).reshape(-1, ENTRY)
+    # Of several entries under one key the last stays, as in a protobuf map.
+    order = np.argsort(table[:, 0], kind="stable")
+    order = order[table[order, _IS_KNOWN] != 0]
+    keys = table[order, 0]
+    order = order[np.append(keys[1:] != keys[:-1], True)] if len(keys) else order
+    kept = table[order]
+    spans = [plane.entry_spans[row] for row in order.tolist()]
+    return EventNames(
+        ids=np.ascontiguousarray(kept[:, 0]),
+        names=texts(data, kept[:, 1:3].tolist()),
+        display_names=texts(data, kept[:, 3:5].tolist()),
+        stats=_table(_xspace.entry_stats(data, spans), data),
+    )
+
+
+def _table(
+    columns: tuple[memoryview, memoryview, memoryview, memoryview, memoryview], data: Data
+) -> StatTable:
+    row, key, kind, bits, length = columns
+    kinds, values = _column(kind, np.uint8), _column(bits, np.uint64)
+    return StatTable(_column(row), _column(key), kinds, values, _column(length), heap=data)
+
+
+def _column(numbers: memoryview, kind: type[np.generic] = np.int64) -> npt.NDArray[Any]:
+    return np.frombuffer(numbers, kind)
