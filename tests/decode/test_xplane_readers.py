@@ -1,5 +1,7 @@
 """The native reader and the protobuf reader make the same of the same bytes."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -67,6 +69,20 @@ def test_lines_cut_into_tasks_for_several_threads(monkeypatch):
     monkeypatch.setattr("tpuprof.decode.xplane_walk.EVENTS_PER_TASK", 3)
     monkeypatch.setattr("tpuprof.parallel.threads", lambda: 4)
     assert assert_same_reading(built(), native)
+
+
+def test_a_file_is_walked_without_numpy():
+    program = (
+        "import sys, pathlib; from tpuprof.decode import ahead, load, xplane, xplane_native, xplane_walk\n"
+        "space = xplane_walk.walk(pathlib.Path(sys.argv[1]).read_bytes())\n"
+        "print(sum(len(line.offset_ps) for plane in space.planes for line in plane.lines), 'numpy' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(SAMPLES[0])], check=True, capture_output=True, text=True
+    )
+    lines = [line for plane in native.parse(SAMPLES[0].read_bytes(), "x").planes for line in plane.lines]
+    assert done.stdout.split() == [str(sum(map(len, lines))), "False"]
+    assert lines
 
 
 @settings(max_examples=600, suppress_health_check=list(HealthCheck))

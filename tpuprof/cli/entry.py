@@ -1,7 +1,4 @@
-"""Where the `tpuprof` command starts: a plain `analyze` is done without the command line's library.
-
-Importing that takes as long as a cached report does, or as reading a million events.
-"""
+"""Where the `tpuprof` command starts: a plain `analyze` is done without importing the command line's library."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ _OPTIONS = frozenset({_JSON, _MARKDOWN, _NO_CACHE})
 
 
 class Plain(NamedTuple):
-    """An analysis asked for in the plainest way: of one path that is there."""
+    """An analysis asked for in the plainest way: of one path, with no more than these options."""
 
     path: str
     options: frozenset[str]

@@ -326,6 +326,8 @@ def key_range(const int64_t[::1] table):
     """Of what `entries` gave: how many count, and the lowest and highest key of those."""
     cdef Py_ssize_t at
     cdef int64_t count = 0, low = INT64_MAX, high = INT64_MIN
+    if table.shape[0] % ENTRY:
+        raise ValueError("a table of other than entries")
     for at in range(0, table.shape[0], ENTRY):
         if table[at + 5]:
             count += 1
