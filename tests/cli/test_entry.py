@@ -96,9 +96,10 @@ def test_it_does_not_import_the_command_line(tmp_path):
 
 @pytest.mark.parametrize("how", ["plain", "whole"])
 def test_ctrl_c(how):
-    # What an analysis needs first stands still, until it is interrupted.
+    # What an analysis needs first stands still, until it is interrupted; a shell's background jobs ignore Ctrl-C.
     program = (
-        "import sys, time, tpuprof.decode.find as find\n"
+        "import signal, sys, time, tpuprof.decode.find as find\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "find.find = lambda path: print('begun', flush=True) or time.sleep(60)\n"
     ) + (COMMAND_LINE if how == "whole" else "from tpuprof.cli.entry import main; main()")
     running = subprocess.Popen(
