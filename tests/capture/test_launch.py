@@ -1,6 +1,8 @@
 """`tpuprof capture -- COMMAND` on real scripts that know nothing of tpuprof."""
 
+import contextlib
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -110,12 +112,19 @@ def test_what_was_captured_is_kept_when_told_to_stop(tmp_path, number):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # As at a terminal: what a shell runs in the background ignores Ctrl-C, and so would all that it starts.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        start_new_session=True,
     )
-    for line in process.stdout:
-        if int(line) == 40:
-            break
-    process.send_signal(number)
-    _, stderr = process.communicate(timeout=120)
+    try:
+        for line in process.stdout:
+            if int(line) == 40:
+                break
+        process.send_signal(number)
+        _, stderr = process.communicate(timeout=120)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode in (128 + number, 1, 130), stderr
     assert analyse_run(tmp_path / "run").steps.count >= 20
 
