@@ -91,6 +91,7 @@ def test_death_by_signal_is_told_as_a_shell_does(tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.usefixtures("heeding_ctrl_c")
 def test_what_was_captured_is_kept_when_told_to_stop(tmp_path, number):
     code = "index = 0\nwhile True:\n    train(); torch_xla.sync(); index += 1\n    print(index, flush=True)\n"
     script = scripts.write(tmp_path / "train.py", code)
@@ -112,8 +113,6 @@ def test_what_was_captured_is_kept_when_told_to_stop(tmp_path, number):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        # As at a terminal: what a shell runs in the background ignores Ctrl-C, and so would all that it starts.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         start_new_session=True,
     )
     try:

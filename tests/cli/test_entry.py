@@ -94,12 +94,12 @@ def test_it_does_not_import_the_command_line(tmp_path):
         assert ("numpy" in imported) == has_numpy
 
 
+@pytest.mark.usefixtures("heeding_ctrl_c")
 @pytest.mark.parametrize("how", ["plain", "whole"])
 def test_ctrl_c(how):
-    # What an analysis needs first stands still, until it is interrupted; a shell's background jobs ignore Ctrl-C.
+    # What an analysis needs first stands still, until it is interrupted.
     program = (
-        "import signal, sys, time, tpuprof.decode.find as find\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "import sys, time, tpuprof.decode.find as find\n"
         "find.find = lambda path: print('begun', flush=True) or time.sleep(60)\n"
     ) + (COMMAND_LINE if how == "whole" else "from tpuprof.cli.entry import main; main()")
     running = subprocess.Popen(
