@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from pathlib import Path
@@ -11,9 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tpuprof.decode.columns import Trace
 from tpuprof.decode.find import Found, find
-from tpuprof.decode.load import load
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.model.attribution import PARTS
 from tpuprof.model.intervals import Int64
@@ -55,14 +53,12 @@ from tpuprof.version import VERSION
 def analyse_run(
     paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     executor: Executor | None = None,
-    read: Callable[[Path], Trace] = load,
 ) -> Report:
     """Analyse a trace file, a run folder or logdir, or one file a host.
 
-    `executor` is any `concurrent.futures.Executor`; each host's file is one task. `read` decodes a file where there
-    is no executor. Raises `TpuprofError`.
+    `executor` is any `concurrent.futures.Executor`; each host's file is one task. Raises `TpuprofError`.
     """
-    return report_of(build_run(_found(paths), executor, read))
+    return report_of(build_run(_found(paths), executor))
 
 
 def report_of(run: Run) -> Report:

@@ -49,7 +49,7 @@ def entries():
 
 def test_the_second_run_is_served_from_the_cache(trace, monkeypatch):
     first = analyze(trace, "--json"), analyze(trace)
-    monkeypatch.setattr("tpuprof.analyse.analyse_run", fail)
+    monkeypatch.setattr("tpuprof.analyse.report_of", fail)
     assert (analyze(trace, "--json"), analyze(trace)) == first
 
 

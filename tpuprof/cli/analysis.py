@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import sys
-from enum import Enum
 from pathlib import Path
 
 from tpuprof.cli.opening import open_json, open_report
 from tpuprof.cli.process import leave_at_once
 
 
-class Form(Enum):
-    """How a Report is printed."""
+def print_analysis(path: Path, *, as_json: bool, as_markdown: bool, use_cache: bool) -> None:
+    """Print the Report of a run, as text unless asked otherwise, and let the process end at once.
 
-    TEXT = "text"
-    JSON = "json"
-    MARKDOWN = "md"
-
-
-def print_analysis(path: Path, form: Form, *, use_cache: bool) -> None:
-    """Print the Report of a run and let the process end at once. Raises `TpuprofError`."""
+    Raises `TpuprofError`.
+    """
     leave_at_once()
-    if form == Form.JSON:
+    if as_json:
         _write(open_json(path, use_cache=use_cache))
         return
     report = open_report(path, use_cache=use_cache)
-    if form == Form.MARKDOWN:
+    if as_markdown:
         from tpuprof.report.markdown import render_markdown
 
         _write(render_markdown(report))

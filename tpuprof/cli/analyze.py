@@ -28,13 +28,12 @@ def analyze(
     ] = "",
 ) -> None:
     """Say what holds a captured run back, and where each step's time went."""
-    from tpuprof.cli.analysis import Form, print_analysis
+    from tpuprof.cli.analysis import print_analysis
 
     if what_if:
         _what_if(path, what_if)
         return
-    form = Form.JSON if as_json else Form.MARKDOWN if as_markdown else Form.TEXT
-    print_analysis(path, form, use_cache=not no_cache)
+    print_analysis(path, as_json=as_json, as_markdown=as_markdown, use_cache=not no_cache)
 
 
 def _what_if(path: Path, rules: str) -> None:

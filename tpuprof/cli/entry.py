@@ -46,7 +46,11 @@ def to_analyse(arguments: Sequence[str]) -> Plain | None:
 def _analyze(asked: Plain) -> None:
     from pathlib import Path
 
-    from tpuprof.cli.analysis import Form, print_analysis
+    from tpuprof.cli.analysis import print_analysis
 
-    form = Form.JSON if _JSON in asked.options else Form.MARKDOWN if _MARKDOWN in asked.options else Form.TEXT
-    print_analysis(Path(asked.path), form, use_cache=_NO_CACHE not in asked.options)
+    print_analysis(
+        Path(asked.path),
+        as_json=_JSON in asked.options,
+        as_markdown=_MARKDOWN in asked.options,
+        use_cache=_NO_CACHE not in asked.options,
+    )

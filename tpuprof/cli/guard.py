@@ -18,7 +18,7 @@ EXIT_INTERRUPTED = 130
 
 
 def guarded(run: Callable[[], object]) -> None:
-    """Run a command; ends the process with its exit code where that is not 0 or it asked to end at once."""
+    """Run a command; ends the process where its exit code is not 0, and where the command asked to end at once."""
     debug = "--debug" in sys.argv or bool(os.environ.get("TPUPROF_DEBUG"))
     try:
         _run(run)
@@ -33,12 +33,13 @@ def guarded(run: Callable[[], object]) -> None:
 
 
 def _run(run: Callable[[], object]) -> None:
+    code: str | int | None = 0
     try:
         run()
     except SystemExit as ended:
-        end(ended.code)
-        raise
+        code = ended.code
     except KeyboardInterrupt:
-        end(EXIT_INTERRUPTED)
-        sys.exit(EXIT_INTERRUPTED)
-    end(0)
+        code = EXIT_INTERRUPTED
+    end(code)
+    if code:
+        sys.exit(code)

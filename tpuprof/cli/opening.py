@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tpuprof.decode.columns import Trace
+    from tpuprof.decode.find import Found
     from tpuprof.report.schema import Report
 
 
@@ -16,15 +17,17 @@ def open_report(path: Path, *, use_cache: bool = True) -> Report:
     """The Report of a run, or the one saved at that path. Raises `TpuprofError`."""
     import json
 
+    from tpuprof.decode.find import find
     from tpuprof.report.saved import is_saved_report
 
     if is_saved_report(path):
         from tpuprof.report.load import read_report
 
         return read_report(path)
-    entry, text = _kept(path, use_cache)
+    found = find(path)
+    entry, text = _kept(found, use_cache)
     if text is None:
-        return _analysed(path, entry)[0]
+        return _analysed(path, found, entry)[0]
     from tpuprof.report.load import report_from
 
     return report_from(json.loads(text))
@@ -32,6 +35,7 @@ def open_report(path: Path, *, use_cache: bool = True) -> Report:
 
 def open_json(path: Path, *, use_cache: bool = True) -> str:
     """The same Report as JSON text. Raises `TpuprofError`."""
+    from tpuprof.decode.find import find
     from tpuprof.report.saved import is_saved_report
 
     if is_saved_report(path):
@@ -39,8 +43,9 @@ def open_json(path: Path, *, use_cache: bool = True) -> str:
         from tpuprof.report.load import read_report
 
         return to_json(read_report(path))
-    entry, text = _kept(path, use_cache)
-    return _analysed(path, entry)[1] if text is None else text
+    found = find(path)
+    entry, text = _kept(found, use_cache)
+    return _analysed(path, found, entry)[1] if text is None else text
 
 
 def run_folder_of(path: Path) -> Path | None:
@@ -51,32 +56,31 @@ def run_folder_of(path: Path) -> Path | None:
     return None if is_saved_report(path) else find(path).run_folder
 
 
-def _kept(path: Path, use_cache: bool) -> tuple[str, str | None]:
+def _kept(found: Found, use_cache: bool) -> tuple[str, str | None]:
     """The key of a run's report in the cache, empty where none is to be kept, and what is kept there."""
-    from tpuprof.decode.find import find
-
     if not use_cache:
         return "", None
     from tpuprof import cache
 
     try:
-        entry = cache.key(find(path))
+        entry = cache.key(found)
     except OSError:  # whatever cannot be read is told by the analysis
         return "", None
     return entry, cache.read(entry)
 
 
-def _analysed(path: Path, entry: str) -> tuple[Report, str]:
-    read = _reading(path)
+def _analysed(path: Path, found: Found, entry: str) -> tuple[Report, str]:
+    read = _reading(found)
     from tpuprof.cli.progress import working
 
     with working(f"analysing {path}"):
-        from tpuprof.analyse import analyse_run
+        from tpuprof.analyse import report_of
+        from tpuprof.model.run import build_run
         from tpuprof.report.as_json import to_json
         from tpuprof.rules.registry import all_rules
 
         all_rules()
-        report = analyse_run(path, read=read)
+        report = report_of(build_run(found, read=read))
         text = to_json(report)
     if entry:
         from tpuprof import cache
@@ -85,7 +89,7 @@ def _analysed(path: Path, entry: str) -> tuple[Report, str]:
     return report, text
 
 
-def _reading(path: Path) -> Callable[[Path], Trace]:
+def _reading(found: Found) -> Callable[[Path], Trace]:
     """Begin to read, so that what analyses it is imported meanwhile."""
     from tpuprof.cli.process import prepare
 
@@ -94,4 +98,4 @@ def _reading(path: Path) -> Callable[[Path], Trace]:
     prepare()
     from tpuprof.decode.ahead import reading_ahead
 
-    return reading_ahead(path)
+    return reading_ahead(found)

@@ -7,6 +7,7 @@ _Columns = tuple[memoryview, memoryview, memoryview, memoryview, memoryview]
 _Span = tuple[int, int]
 
 INTERFACE: int
+ENTRY_NUMBERS: int
 SEEN_KEYS: int
 
 class DamagedError(Exception): ...

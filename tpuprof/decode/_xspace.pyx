@@ -73,8 +73,11 @@ cdef enum:
 cdef enum:
     ENTRY = 6
 
-INTERFACE = 4
+INTERFACE = 5
 """Changes with the functions' arguments, so that a build left over from an older tpuprof is known as such."""
+
+ENTRY_NUMBERS = ENTRY
+"""How many numbers `entries` gives of each entry."""
 
 SEEN_KEYS = XS_SEEN
 """Length of the table that `events` counts stats in, by the low bits of their keys."""

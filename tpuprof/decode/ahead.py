@@ -7,25 +7,20 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tpuprof.decode.find import find
 from tpuprof.decode.load import load
-from tpuprof.errors import TpuprofError
 from tpuprof.parallel import begin
 
 if TYPE_CHECKING:
     from tpuprof.decode.columns import Trace
+    from tpuprof.decode.find import Found
 
 
-def reading_ahead(path: Path) -> Callable[[Path], Trace]:
-    """Start to decode the first file of the run at `path` on a thread; the result does what `load` does.
+def reading_ahead(found: Found) -> Callable[[Path], Trace]:
+    """Start to decode the first file of a run on a thread; the result does what `load` does.
 
-    The native reader leaves Python to others meanwhile. What cannot be found or read is told by the analysis.
+    The native reader leaves Python to others meanwhile. What cannot be read is told when it is asked for.
     """
-    try:
-        files = find(path).files
-    except (TpuprofError, OSError):
-        return load
-    begun = {file: begin(partial(load, file)) for file in list(files.values())[:1]}
+    begun = {file: begin(partial(load, file)) for file in list(found.files.values())[:1]}
 
     def read(file: Path) -> Trace:
         result = begun.pop(file, None)

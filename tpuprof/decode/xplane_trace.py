@@ -12,7 +12,6 @@ import numpy.typing as npt
 from tpuprof.decode import _xspace
 from tpuprof.decode.columns import EventNames, Line, Plane, StatSums, StatTable, Trace, empty_stats
 from tpuprof.decode.xplane_walk import (
-    ENTRY,
     Data,
     Part,
     WalkedLine,
@@ -85,7 +84,7 @@ def _put_together(parts: list[Part], names: EventNames) -> StatSums:
 
 
 def _event_names(data: Data, plane: WalkedPlane) -> EventNames:
-    table = _column(plane.entries).reshape(-1, ENTRY)
+    table = _column(plane.entries).reshape(-1, _xspace.ENTRY_NUMBERS)
     # Of several entries under one key the last stays, as in a protobuf map.
     order = np.argsort(table[:, 0], kind="stable")
     order = order[table[order, _IS_KNOWN] != 0]

@@ -7,7 +7,7 @@ is found here. Nothing is copied but the columns: texts are looked up in the (ma
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import TypeVar
 
@@ -23,8 +23,6 @@ _R = TypeVar("_R")
 # How many messages surround a space and a plane.
 SPACE_DEPTH = 0
 _PLANE_DEPTH = 1
-# Numbers of one entry in what `_xspace.entries` gives: key, start and end of name and display name, whether it counts.
-ENTRY = 6
 # Events decoded as one task: some milliseconds of work, far above what handing out a task costs.
 EVENTS_PER_TASK = 65_536
 # Sums by metadata id are kept for each task: with more ids than this they would take more room than its events.
@@ -166,16 +164,9 @@ def _decode_events(data: Data, planes: list[WalkedPlane]) -> None:
 
 
 def _stat_names(data: Data, spans: list[Span]) -> dict[int, str]:
-    return {
-        key: text(data, start, end)
-        for key, start, end, _, _, is_known in _by_six(_xspace.entries(data, spans, False))
-        if is_known
-    }
-
-
-def _by_six(table: memoryview) -> Iterator[tuple[int, ...]]:
-    numbers = iter(table.tolist())
-    return zip(*[numbers] * ENTRY, strict=True)
+    numbers = iter(_xspace.entries(data, spans, False).tolist())
+    rows = zip(*[numbers] * _xspace.ENTRY_NUMBERS, strict=True)
+    return {key: text(data, start, end) for key, start, end, _, _, is_known in rows if is_known}
 
 
 def _zeros(count: int) -> memoryview:
