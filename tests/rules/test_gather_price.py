@@ -4,7 +4,7 @@ import pytest
 
 from tests.rules.given import Memory, given
 from tests.rules.situations import collectives
-from tpuprof.rules.collective.exposed_parameter_gather import HIDDEN_AT_LEAST, STATE_PER_PARAMETER
+from tpuprof.rules.collective.exposed_parameter_gather.rule import HIDDEN_AT_LEAST, STATE_PER_PARAMETER
 from tpuprof.rules.registry import find_rule
 from tpuprof.rules.runner import outcome_of
 from tpuprof.rules.thresholds import HBM_PRESSURE_FROM_SHARE

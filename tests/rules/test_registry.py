@@ -101,8 +101,9 @@ def test_an_undocumented_rule_is_refused():
 @RULES
 def test_a_rule_is_what_its_file_says(each):
     path = Path(inspect.getfile(sys.modules[each.module]))
-    assert path.stem.replace("_", "-") == each.id
-    assert path.parent.name == each.category
+    assert path.name == "rule.py"
+    assert path.parent.name.replace("_", "-") == each.id
+    assert path.parent.parent.name == each.category
     assert each.status in (PREVIEW, STABLE)
     assert each.good != each.bad
 

@@ -1,6 +1,6 @@
 """What a rule is, and what it may say.
 
-A rule is a module `rules/<category>/<id with underscores>.py`: its docstring is its page, its `check` looks at
+A rule is a module `rules/<category>/<id with underscores>/rule.py`: its docstring is its page, its `check` looks at
 signals and returns an `Outcome`. A signal that is missing ends the rule as unavailable.
 """
 
@@ -85,7 +85,7 @@ def rule(
 
     def wrap(check: Callable[[Signals], Outcome]) -> Rule:
         module = sys.modules[check.__module__]
-        *_, category, name = check.__module__.split(".")
+        *_, category, name, _ = check.__module__.split(".")
         return Rule(
             id=name.replace("_", "-"),
             category=category,

@@ -1,4 +1,4 @@
-"""Finds every rule: one module a rule under `tpuprof/rules/<category>/`."""
+"""Finds every rule: one folder per rule, `tpuprof/rules/<category>/<rule>/`, with the check in its `rule.py`."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from tpuprof.rules.base import Rule
 
 @cache
 def all_rules() -> tuple[Rule, ...]:
-    """Every rule, by category and id. Raises `TypeError` where a module of a category holds no rule."""
+    """Every rule, by category and id. Raises `TypeError` where a folder of a category has no rule."""
     found = []
     for category in pkgutil.iter_modules(tpuprof.rules.__path__, "tpuprof.rules."):
         if not category.ispkg:
             continue
         package = importlib.import_module(category.name)
         for module in pkgutil.iter_modules(package.__path__, f"{category.name}."):
-            check = getattr(importlib.import_module(module.name), "check", None)
+            name = f"{module.name}.rule"
+            check = getattr(importlib.import_module(name), "check", None)
             if not isinstance(check, Rule):
-                raise TypeError(f"{module.name} has no rule: its `check` needs the @rule decorator")
+                raise TypeError(f"{name} has no rule: its `check` needs the @rule decorator")
             found.append(check)
     return tuple(sorted(found, key=lambda each: (each.category, each.id)))
 

@@ -25,7 +25,7 @@ SCAN_RETRACE_FROM_SHARE = FAILS_FROM_SHARE
 SCAN_RETRACES_FROM = 0.5
 
 # Layers of the same program from which folding them with scan_layers is worth a finding. Below it, scan itself takes
-# the host longer than it saves: as long as tracing six layers and more (measured, rules/tracing/unrolled_layers.py).
+# the host longer than it saves: as long as tracing six layers and more (measured, rules/tracing/unrolled_layers).
 UNROLLED_FROM_LAYERS = 8
 
 # torch_xla up to this version (major, minor) was published with both C++ ABIs; its 2.6 release notes report about

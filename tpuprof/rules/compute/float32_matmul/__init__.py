@@ -1,0 +1,1 @@
+"""The rule `float32-matmul`."""

@@ -1,0 +1,1 @@
+"""The rule `pre-cxx11-abi`."""

@@ -1,0 +1,1 @@
+"""The rule `scan-cache-off`."""
