@@ -7,22 +7,20 @@ find it too.
 from __future__ import annotations
 
 import atexit
-import importlib.abc
-import importlib.machinery
-import importlib.util
 import json
 import os
 import signal
 import sys
 import threading
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import FrameType, ModuleType
+from types import FrameType
 from typing import Any
 
+from tpuprof.instrument.after_import import watch
+
 VARIABLE = "TPUPROF_CAPTURE"
-_WATCHED = "torch_xla"
+_WATCHED = ("torch_xla",)
 
 
 @dataclass(frozen=True)
@@ -45,51 +43,7 @@ class Orders:
 def install() -> None:
     """Arrange for recording to be set up right after torch_xla has been imported."""
     orders = Orders(**json.loads(os.environ[VARIABLE]))
-    if _WATCHED in sys.modules:
-        _record(orders)
-    else:
-        sys.meta_path.insert(0, _AfterImport(orders))
-
-
-class _AfterImport(importlib.abc.MetaPathFinder):
-    """Lets the usual finders find torch_xla, and runs our set-up after its own code."""
-
-    def __init__(self, orders: Orders) -> None:
-        self._orders = orders
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:
-        """The spec of torch_xla with a loader that calls us; nothing for other modules."""
-        if fullname != _WATCHED:
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(fullname)
-        if spec is not None and spec.loader is not None:
-            spec.loader = _Loader(spec.loader, self._orders)
-        return spec
-
-
-class _Loader(importlib.abc.Loader):
-    def __init__(self, loader: Any, orders: Orders) -> None:
-        self._loader = loader
-        self._orders = orders
-
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
-        """As the real loader does."""
-        created: ModuleType | None = self._loader.create_module(spec)
-        return created
-
-    def exec_module(self, module: ModuleType) -> None:
-        """Run the module's own code, then set recording up."""
-        self._loader.exec_module(module)
-        try:
-            _record(self._orders)
-        except Exception as error:
-            say(f"the capture could not be set up: {error!r}")
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._loader, name)
+    watch(_WATCHED, lambda _: _record(orders))
 
 
 def _record(orders: Orders) -> None:
