@@ -45,11 +45,10 @@ def test_every_field_of_the_report_is_described():
 
 
 def test_every_part_and_verdict_is_described():
-    from tpuprof.model.attribution import PARTS
-    from tpuprof.model.verdict import _BOUND_OF_PART
+    from tpuprof.parts import NAMES, WORDS
 
     text = (ROOT / "docs" / "analysis.md").read_text("utf-8")
-    assert [name for name in (*PARTS, *_BOUND_OF_PART.values()) if f"`{name}`" not in text] == []
+    assert [name for name in (*NAMES, *WORDS) if f"`{name}`" not in text] == []
 
 
 def test_the_readme_shows_what_a_command_prints():

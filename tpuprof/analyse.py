@@ -13,7 +13,6 @@ import numpy as np
 
 from tpuprof.decode.find import Found, find
 from tpuprof.errors import Code, TpuprofError
-from tpuprof.model.attribution import PARTS
 from tpuprof.model.intervals import Int64
 from tpuprof.model.median import median, percentile_95
 from tpuprof.model.op_kind import OpKind
@@ -21,6 +20,7 @@ from tpuprof.model.op_table import OpTotal, annotation_totals, op_totals, source
 from tpuprof.model.run import HostRun, Run, build_run
 from tpuprof.model.verdict import READS_IN_STEPS_SHARE, Load, bound_of, sentence
 from tpuprof.parallel import begin
+from tpuprof.parts import NAMES
 from tpuprof.report.schema import (
     AnnotationRow,
     HostReadRow,
@@ -147,7 +147,7 @@ def _mean_load(hosts: list[HostRun]) -> tuple[Load, float]:
     def mean(columns: Iterable[Int64]) -> float:
         return sum(int(column.sum()) for column in columns) / count / PS_PER_MS
 
-    names = list(dict.fromkeys([*PARTS, *(name for host in hosts for name in host.breakdown.parts)]))
+    names = list(dict.fromkeys([*NAMES, *(name for host in hosts for name in host.breakdown.parts)]))
     parts = {
         name: mean(h.breakdown.parts[name] for h in hosts if name in h.breakdown.parts) for name in names
     }

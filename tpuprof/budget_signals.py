@@ -6,11 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from tpuprof import parts
+
 if TYPE_CHECKING:
     from tpuprof.report.schema import Report
-
-# Parts during which a TensorCore (or the CPU device) works.
-_BUSY = ("compute", "collective_exposed", "offload_exposed", "infeed_outfeed", "other_device")
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ def _host_reads(report: Report) -> Reading:
 def _duty_cycle(report: Report) -> Reading:
     if not report.ops:
         return Reading(None, unavailable="no device activity in the trace; capture with `tpuprof capture`")
-    return _share(*_BUSY)(report)
+    return _share(*parts.DEVICE_PARTS)(report)
 
 
 def _mfu(report: Report) -> Reading:
@@ -121,27 +120,25 @@ SIGNALS: dict[str, Signal] = {
         ),
         Signal("step_time_p95", "ms", True, "95th percentile of it", _step_time(lambda r: r.steps.p95_ms)),
         Signal(
-            "tracing_share", "share", True, "device idle while Python builds the graph", _share("tracing")
+            "tracing_share", "share", True, "device idle while Python builds the graph", _share(parts.TRACING)
         ),
-        Signal("input_share", "share", True, "device idle waiting for input", _share("input_wait")),
+        Signal("input_share", "share", True, "device idle waiting for input", _share(parts.INPUT_WAIT)),
         Signal(
             "device_to_host_share",
             "share",
             True,
             "device idle while a value is read back",
-            _share("device_to_host_sync"),
+            _share(parts.HOST_SYNC),
         ),
         Signal(
             "exposed_collectives_share",
             "share",
             True,
             "collectives nothing hides",
-            _share("collective_exposed"),
+            _share(parts.COLLECTIVE),
         ),
-        Signal("exposed_collectives", "ms", True, "the same, a step", _part_ms("collective_exposed")),
-        Signal(
-            "exposed_offload_share", "share", True, "host offload nothing hides", _share("offload_exposed")
-        ),
+        Signal("exposed_collectives", "ms", True, "the same, a step", _part_ms(parts.COLLECTIVE)),
+        Signal("exposed_offload_share", "share", True, "host offload nothing hides", _share(parts.OFFLOAD)),
         Signal(
             "recompiles", "count", True, "compiles inside the captured steps, so after warm-up", _recompiles
         ),

@@ -9,21 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tpuprof.model.lanes import ANNOTATIONS, PERIODS, STEP_GROUP, STEPS, Lane, LaneInfo, build_lane
+from tpuprof.parts import word_of
 from tpuprof.report.content import failed_findings
-from tpuprof.report.names import bound_title
 from tpuprof.units import PS_PER_MS, PS_PER_NS
 
 if TYPE_CHECKING:
     from tpuprof.report.schema import Report, StepRow
 
-# What each verdict's word is drawn as: the part of the breakdown it stands for.
-_BOUND_PARTS = {
-    "device": "compute",
-    "collective": "collective_exposed",
-    "offload": "offload_exposed",
-    "input": "input_wait",
-    "sync": "device_to_host_sync",
-}
 _EVIDENCE_GROUP = "evidence"
 
 
@@ -62,7 +54,7 @@ def _lanes(report: Report, host: str) -> list[LaneInfo]:
             "Bound by",
             PERIODS,
             [
-                _step(each, bound_title(each.bound), _BOUND_PARTS.get(each.bound, each.bound))
+                _step(each, word_of(each.bound).title, word_of(each.bound).part or each.bound)
                 for each in steps
             ],
         ),

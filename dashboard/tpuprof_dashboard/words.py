@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from tpuprof import parts
 from tpuprof.report import names
 
 UNAVAILABLE = "unavailable"
@@ -30,12 +31,12 @@ STATUS_TITLES = {status: capital(words) for status, words in names.STATUS_WORDS.
 
 def part_title(part: str) -> str:
     """The title of a part of the breakdown, or of what else a lane of the timeline holds."""
-    return _LANES.get(part) or names.part_title(part)
+    return _LANES.get(part) or parts.title_of(part)
 
 
 def part_definition(part: str) -> str:
     """What a part is, in words for those who meet the term here for the first time."""
-    return f"{capital(names.part_meaning(part))}."
+    return f"{capital(parts.meaning_of(part))}."
 
 
 def reason(text: str) -> str:

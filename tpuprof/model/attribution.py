@@ -17,36 +17,24 @@ from tpuprof.model.op_kind import OpKind
 from tpuprof.model.steps import Steps
 from tpuprof.model.vocabulary import Activity
 from tpuprof.parallel import in_threads
+from tpuprof.parts import (
+    COLLECTIVE,
+    COMPILE,
+    COMPUTE,
+    DEVICE_PARTS,
+    DISPATCH,
+    HOST_IO,
+    NAMES,
+    OFFLOAD,
+    OTHER_DEVICE,
+    UNKNOWN,
+    USER_PREFIX,
+    of_activity,
+)
 from tpuprof.records import dataclass
 
-COMPUTE = "compute"
-COLLECTIVE = "collective_exposed"
-OFFLOAD = "offload_exposed"
-HOST_IO = "infeed_outfeed"
-OTHER_DEVICE = "other_device"
-TRACING = "tracing"
-COMPILE = "compile"
-INPUT_WAIT = "input_wait"
-HOST_TO_DEVICE = "host_to_device"
-HOST_SYNC = "device_to_host_sync"
-DISPATCH = "dispatch"
-UNKNOWN = "unknown"
-USER_PREFIX = "user:"
-
-DEVICE_PARTS = (COMPUTE, COLLECTIVE, OFFLOAD, HOST_IO, OTHER_DEVICE)
-IDLE_PARTS = (TRACING, COMPILE, INPUT_WAIT, HOST_TO_DEVICE, HOST_SYNC, DISPATCH, UNKNOWN)
-PARTS = DEVICE_PARTS + IDLE_PARTS
-
-# What each host activity is called when the device idles meanwhile. A host that waits for a device which
-# idles is waiting for work that has been handed over and not yet begun.
-_IDLE_NAME = {
-    Activity.TRACING: TRACING,
-    Activity.INPUT_WAIT: INPUT_WAIT,
-    Activity.HOST_TO_DEVICE: HOST_TO_DEVICE,
-    Activity.DEVICE_TO_HOST_SYNC: HOST_SYNC,
-    Activity.DISPATCH: DISPATCH,
-    Activity.DEVICE_WAIT: DISPATCH,
-}
+# What each host activity is called when the device idles meanwhile.
+_IDLE_NAME = {Activity[activity.upper()]: name for activity, name in of_activity().items()}
 
 
 @dataclass(frozen=True)
@@ -105,7 +93,7 @@ def _idle_layers(host: HostActivity) -> list[tuple[str, Spans]]:
     """Compiles first, whichever thread runs them: the training thread only waits for those."""
     layers = [(COMPILE, merge(host.compiling, host.spans(Activity.COMPILE)))]
     layers += [(USER_PREFIX + name, spans) for name, spans in sorted(host.user.items())]
-    layers += [(name, host.spans(activity)) for activity, name in _IDLE_NAME.items()]
+    layers += [(name, host.spans(activity)) for activity, name in _IDLE_NAME.items() if name != COMPILE]
     return [*layers, (DISPATCH, host.dispatching)]
 
 
@@ -147,7 +135,7 @@ def _paint(steps: Steps, layers: list[tuple[str, Spans]], taken: Spans) -> dict[
 
 
 def _mean_parts(per_device: list[dict[str, Int64]], wall: Int64) -> dict[str, Int64]:
-    names = list(dict.fromkeys([*PARTS, *(name for parts in per_device for name in parts)]))
+    names = list(dict.fromkeys([*NAMES, *(name for parts in per_device for name in parts)]))
     zero = np.zeros(len(wall), np.int64)
     total = np.stack([sum((parts.get(name, zero) for parts in per_device), zero) for name in names])
     mean = total // len(per_device)

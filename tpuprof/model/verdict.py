@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tpuprof.model import attribution as part
+from tpuprof import parts
 from tpuprof.records import dataclass
 from tpuprof.units import format_ms, format_share
 
@@ -24,21 +24,6 @@ DEVICE_BOUND_FROM_SHARE = 0.90
 BALANCE_FOR_SYNC = 0.8
 # Share of steps that must hold a blocking read for reads to be the run's rhythm and not an accident.
 READS_IN_STEPS_SHARE = 0.5
-
-_BOUND_OF_PART = {
-    part.COMPUTE: "device",
-    part.OTHER_DEVICE: "device",
-    part.COLLECTIVE: "collective",
-    part.OFFLOAD: "offload",
-    part.HOST_IO: "input",
-    part.TRACING: "tracing",
-    part.COMPILE: "compile",
-    part.INPUT_WAIT: "input",
-    part.HOST_TO_DEVICE: "input",
-    part.HOST_SYNC: "sync",
-    part.DISPATCH: "dispatch",
-    part.UNKNOWN: "unknown",
-}
 
 
 @dataclass(frozen=True)
@@ -72,7 +57,7 @@ def bound_of(load: Load) -> Bound:
         return Bound("unknown", 0.0, 0.0)
     groups: dict[str, float] = {}
     for name, ms in load.parts.items():
-        word = _BOUND_OF_PART.get(name, name)
+        word = parts.part_of(name).word
         groups[word] = groups.get(word, 0.0) + ms
     device = groups.pop("device", 0.0)
     word = max(groups, key=lambda each: groups[each], default="unknown")
@@ -82,8 +67,8 @@ def bound_of(load: Load) -> Bound:
         return Bound("sync", turns / load.wall, turns)
     if ms / load.wall < NAMED_FROM_SHARE:
         return Bound("device", load.busy / load.wall, device)
-    if word.startswith(part.USER_PREFIX):
-        return Bound("unknown", ms / load.wall, ms, word.removeprefix(part.USER_PREFIX))
+    if word.startswith(parts.USER_PREFIX):
+        return Bound("unknown", ms / load.wall, ms, word.removeprefix(parts.USER_PREFIX))
     return Bound(word, ms / load.wall, ms)
 
 
@@ -95,22 +80,10 @@ def sentence(bound: Bound, load: Load, tracing_hidden: float) -> str:
         return f"Held back by {bound.name!r}: the device idles for {of_step} while the host is in that annotation."
     if bound.word == "device":
         return _device_sentence(load, share, wall)
-    text = _SENTENCES[bound.word].format(of_step=of_step)
+    text = parts.word_of(bound.word).sentence.format(of_step=of_step)
     if bound.word == "tracing" and tracing_hidden >= NAMED_FROM_SHARE * load.wall:
         text += f" Another {format_ms(tracing_hidden)} of tracing a step is hidden behind device work."
     return text
-
-
-_SENTENCES = {
-    "tracing": "Tracing-bound: the device idles for {of_step} while the host traces the next graph.",
-    "compile": "Compile-bound: the device idles for {of_step} while XLA compiles.",
-    "input": "Input-bound: the device idles for {of_step} waiting for data.",
-    "sync": "Sync-bound: a device-to-host read in the step makes host and device take turns, which costs {of_step}.",
-    "offload": "Offload-bound: the device waits for {of_step} on copies to and from host memory.",
-    "collective": "Collective-bound: the device waits for {of_step} on communication that nothing hides.",
-    "dispatch": "Dispatch-bound: the device idles for {of_step} while the host hands over programs already built.",
-    "unknown": "No known cause: the device idles for {of_step} while the host does something the trace does not name.",
-}
 
 
 def _device_sentence(load: Load, share: str, wall: str) -> str:

@@ -32,6 +32,7 @@ class Activity(IntEnum):
     CHECKPOINT = 7
     GC = 8
     USER = 9
+    HOST_OTHER = 10
 
 
 @dataclass(frozen=True)

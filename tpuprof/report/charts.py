@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tpuprof.report.part_style import style_of
+from tpuprof.parts import style_of
 from tpuprof.report.text import printable
 from tpuprof.units import format_ms, format_share
 

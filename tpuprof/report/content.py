@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tpuprof.parts import word_of
 from tpuprof.report.names import STATUS_WORDS
 from tpuprof.report.text import printable
 from tpuprof.units import format_bytes, format_ms, format_share
@@ -15,16 +16,6 @@ if TYPE_CHECKING:
 PREDICTED = "Predicted, not measured: device times are the compiler's estimate."
 _FAILED = "failed"
 _OTHERS = ("passed", "not_applicable", "unavailable", "error")
-# Categories of the rules that look at what a verdict names; of a device that is simply busy, any may help.
-_CATEGORIES = {
-    "tracing": "tracing",
-    "compile": "compile",
-    "input": "input",
-    "sync": "host",
-    "offload": "offload",
-    "collective": "collective",
-    "dispatch": "tracing",
-}
 
 
 @dataclass(frozen=True)
@@ -68,7 +59,7 @@ def first_to_try(report: Report) -> Advice | None:
         return None
     first = failed[0]
     fix = first.fix.text if first.fix and first.fix.text else first.title
-    wanted = _CATEGORIES.get(report.verdict.bound, first.category)
+    wanted = word_of(report.verdict.bound).category or first.category
     own = next((each for each in failed if each.category == wanted), None)
     why = "" if first.category == wanted else _why_not(first, own)
     return Advice(fix.partition(". ")[0].removesuffix("."), saves(first), why)

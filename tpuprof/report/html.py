@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tpuprof.parts import meaning_of, word_of
 from tpuprof.report import charts, content
-from tpuprof.report.names import part_meaning
 from tpuprof.report.text import printable, printable_lines
 from tpuprof.report.text_facts import fact_lines
 from tpuprof.units import format_bytes, format_ms, format_share
@@ -41,7 +41,8 @@ def render_html(report: Report) -> str:
     return environment.get_template("report.html.jinja").render(
         report=report,
         content=content,
-        meaning=part_meaning,
+        meaning=meaning_of,
+        bound=word_of(report.verdict.bound).title,
         facts=fact_lines(report),
         failed=content.failed_findings(report),
         others=content.other_findings(report),

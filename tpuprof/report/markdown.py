@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from tpuprof.parts import meaning_of
 from tpuprof.report import content
-from tpuprof.report.names import part_meaning
 from tpuprof.report.text import printable, printable_lines
 from tpuprof.report.text_facts import fact_lines
 from tpuprof.units import format_bytes, format_ms, format_share
@@ -104,7 +104,7 @@ def _breakdown(report: Report, limit: int) -> list[str]:
             code(name, limit),
             format_share(part.share),
             format_ms(part.ms_per_step),
-            part_meaning(name),
+            meaning_of(name),
         )
         for name, part in ranked
         if part.share > 0

@@ -9,6 +9,7 @@ from rich.markup import escape as escape_markup
 from rich.table import Table
 from rich.text import Text
 
+from tpuprof.parts import part_of
 from tpuprof.report.schema import CompileRow, Finding, Report, StepRow, TransferRow
 from tpuprof.report.text_facts import fact_lines
 from tpuprof.units import format_bytes, format_ms, format_share
@@ -23,20 +24,6 @@ _NAME_CELLS = 44
 # Parts below this share are left out of the bar and listed as "below" (share of step time).
 BAR_FROM_SHARE = 0.005
 
-_COLOURS = {
-    "compute": "green",
-    "other_device": "bright_green",
-    "collective_exposed": "magenta",
-    "offload_exposed": "bright_magenta",
-    "infeed_outfeed": "bright_cyan",
-    "tracing": "yellow",
-    "compile": "red",
-    "input_wait": "cyan",
-    "host_to_device": "bright_blue",
-    "device_to_host_sync": "bright_red",
-    "dispatch": "blue",
-    "unknown": "bright_black",
-}
 # Columns that hold numbers.
 _TIMES = (
     "wall",
@@ -161,7 +148,7 @@ def _breakdown(report: Report) -> list[RenderableType]:
     shown = [(name, part) for name, part in parts if part.share >= BAR_FROM_SHARE]
     bar, legend = Text(), Table.grid(padding=(0, 2))
     for index, (name, part) in enumerate(shown):
-        glyph, style = _GLYPHS[index % len(_GLYPHS)], _COLOURS.get(name, "white")
+        glyph, style = _GLYPHS[index % len(_GLYPHS)], part_of(name).terminal
         bar.append(glyph * round(part.share * BAR_CELLS), style=style)
         share, time = format_share(part.share), format_ms(part.ms_per_step)
         legend.add_row(Text(glyph, style=style), escape(name), Text(share, justify="right"), f"{time} a step")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tpuprof.model.attribution import DEVICE_PARTS
 from tpuprof.model.run import HostRun
 from tpuprof.model.verdict import Load
+from tpuprof.parts import DEVICE_PARTS
 from tpuprof.report.schema import CompileRow
 from tpuprof.report.sections import Goodput
 

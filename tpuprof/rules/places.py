@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from tpuprof.model import attribution as part
 from tpuprof.model.periods import longest
 from tpuprof.model.run import HostRun
+from tpuprof.parts import word_of_category
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import FAILED, Outcome
 from tpuprof.units import PS_PER_NS, ps_to_ms
 
 # Stretches pointed at: enough to see whether one is like the other (rows).
 SHOWN = 3
-# The part of the breakdown that a category's findings hold up, and what a stretch of it is.
-_PARTS = {
-    "collective": (part.COLLECTIVE, "device waits on communication"),
-    "compile": (part.COMPILE, "device idle while XLA compiles"),
-    "host": (part.HOST_SYNC, "device idle while a value is read back"),
-    "input": (part.INPUT_WAIT, "device idle while training waits for a batch"),
-    "offload": (part.OFFLOAD, "device waits on a copy to or from host memory"),
-    "tracing": (part.TRACING, "device idle while the host traces"),
-}
 
 
 class Places:
@@ -31,14 +22,14 @@ class Places:
 
     def of(self, outcome: Outcome, category: str) -> list[Evidence]:
         """The outcome's evidence, and where it points nowhere the longest stretches of what it holds up."""
-        name, words = _PARTS.get(category, ("", ""))
+        word = word_of_category(category)
         if (
             outcome.status != FAILED
-            or not name
+            or word is None
             or any(each.start_ns is not None for each in outcome.evidence)
         ):
             return outcome.evidence
-        return [*outcome.evidence, *(_evidence(words, *each) for each in self._longest(name))]
+        return [*outcome.evidence, *(_evidence(word.stretch, *each) for each in self._longest(word.part))]
 
     def _longest(self, name: str) -> list[tuple[int, int, HostRun]]:
         """(length, start, host) of the longest stretches of a part on all hosts."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tpuprof.model import attribution as part
+from tpuprof import parts as part
 from tpuprof.report.schema import CompileRow, Evidence
 from tpuprof.rules.base import Outcome, counterfactual, failed, passed
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 
-from tpuprof.model import attribution as part
+from tpuprof import parts as part
 from tpuprof.report.schema import CompileRow, StepRow
 from tpuprof.signals.base import SignalsBase, Unavailable, signal
 

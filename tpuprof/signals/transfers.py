@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tpuprof.model import attribution as part
+from tpuprof import parts as part
 from tpuprof.model.collective_role import PARAMETER_GATHER
 from tpuprof.report.schema import TransferRow
 from tpuprof.signals.base import signal

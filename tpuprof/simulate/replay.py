@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof.model import attribution as part
+from tpuprof import parts as part
 from tpuprof.model.intervals import Bool, Int64, among, ascending_distinct
 from tpuprof.records import dataclass
 from tpuprof.simulate.change import Change

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tpuprof.model import attribution as part
+from tpuprof import parts as part
+from tpuprof.model.attribution import device_parts
 from tpuprof.model.device import DeviceActivity
 from tpuprof.model.host_activity import HostActivity
 from tpuprof.model.intervals import EMPTY, Bool, Int64, Spans, among, ascending_distinct, contains, merge
@@ -23,19 +24,13 @@ DEVICE_WAIT = "device_wait"
 OTHER = "other"
 # Kinds of host time in which the host waits for device work rather than works. Time of JAX's host that nothing
 # explains is counted here: its waits leave no event, and it is replayed as a fixed time where no work ended in it.
-WAITS = (DEVICE_WAIT, part.HOST_SYNC, OTHER)
+WAITS = (DEVICE_WAIT, *(each.name for each in part.PARTS if each.replay is part.Replay.WAIT), OTHER)
 # Kinds that end with a piece of work where one ended in them: handing over a program waits while the queue is full.
-BLOCKING = (*WAITS, part.DISPATCH)
+BLOCKING = (*WAITS, *(each.name for each in part.PARTS if each.replay is part.Replay.HAND_OVER))
 GRAPH_CUT = "graph_cut"
 
-_KIND = {
-    Activity.TRACING: part.TRACING,
-    Activity.INPUT_WAIT: part.INPUT_WAIT,
-    Activity.HOST_TO_DEVICE: part.HOST_TO_DEVICE,
-    Activity.DEVICE_TO_HOST_SYNC: part.HOST_SYNC,
-    Activity.DISPATCH: part.DISPATCH,
-    Activity.DEVICE_WAIT: DEVICE_WAIT,
-}
+_KIND = {Activity[activity.upper()]: name for activity, name in part.of_activity().items()}
+_KIND[Activity.DEVICE_WAIT] = DEVICE_WAIT
 
 
 class Sort(NamedTuple):
@@ -149,7 +144,10 @@ def _layers(host: HostActivity) -> list[tuple[str, Spans]]:
     """Kinds of host time, the first that covers a moment names it."""
     layers = [(part.COMPILE, merge(host.compiling, host.spans(Activity.COMPILE)))]
     layers += [(part.USER_PREFIX + name, spans) for name, spans in sorted(host.user.items())]
-    return [*layers, *((name, host.spans(activity)) for activity, name in _KIND.items())]
+    return [
+        *layers,
+        *((name, host.spans(activity)) for activity, name in _KIND.items() if name != part.COMPILE),
+    ]
 
 
 def _first_layer(times: Int64, spans: list[Spans]) -> Int64:
@@ -184,7 +182,7 @@ def _work(device: DeviceActivity, dispatching: Spans, begin: int, end: int) -> l
         stop = np.minimum(np.append(start[1:], np.iinfo(np.int64).max), busy.end[_rows(busy, start)])
     launch = _launches(dispatching, start)
     chosen, start, stop = _in_window(launch, start, stop, begin, end)
-    parts = part.device_parts(device, start, stop)
+    parts = device_parts(device, start, stop)
     return [
         Work(
             launched, begun, ended, {name: int(column[row]) for name, column in parts.items() if column[row]}

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import dash_mantine_components as dmc
 
+from tpuprof.parts import word_of
 from tpuprof.report.diff import Outcome, signed_ms, signed_share, told
 from tpuprof.report.fairness import Weight
-from tpuprof.report.names import bound_title
 from tpuprof.units import format_bytes, format_ms, format_share
 from tpuprof_dashboard.components.layout import chart, empty, plain_table, section
 from tpuprof_dashboard.components.tables import table
@@ -100,7 +100,9 @@ def _times(found: Comparison) -> Any:
         rows.append(["compiles", *counts, "", "", _verdict(each.outcome is not Outcome.SAME)])
     before, after = (format_bytes(each) if each is not None else "unavailable" for each in found.memory)
     rows.append(["HBM at the peak", before, after, "", "", ""])
-    rows.append(["bound by", bound_title(found.base_bound), bound_title(found.candidate_bound), "", "", ""])
+    rows.append(
+        ["bound by", word_of(found.base_bound).title, word_of(found.candidate_bound).title, "", "", ""]
+    )
     note = (
         f"A change counts where its bounds exclude zero and it is at least {format_share(found.threshold)} "
         "of the step: two processes that run one script differ by some percent anyway."

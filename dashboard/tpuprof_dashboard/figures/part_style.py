@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tpuprof.report.part_style import style_of as style_of_part
+from tpuprof.parts import style_of as style_of_part
 
 # Lanes of the timeline that are no part of the breakdown (colour, plotly pattern).
 _LANES = {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import dash_mantine_components as dmc
 from dash import Input, Output, State, dcc, html, no_update
 
-from tpuprof.model.attribution import DEVICE_PARTS
+from tpuprof.parts import DEVICE_PARTS, PARTS
 from tpuprof.report.content import failed_findings, first_to_try
 from tpuprof.units import format_bytes, format_ms, format_share
 from tpuprof_dashboard.components.findings import finding_lines
@@ -37,14 +37,7 @@ if TYPE_CHECKING:
     from tpuprof.report.schema import Report
     from tpuprof_dashboard.store import Store
 
-_TILES = (
-    "tracing",
-    "compile",
-    "input_wait",
-    "device_to_host_sync",
-    "collective_exposed",
-    "offload_exposed",
-)
+_TILES = tuple(each.name for each in PARTS if each.tile)
 _SHOWN_FINDINGS = 5
 _ENVIRONMENT = "environment"
 

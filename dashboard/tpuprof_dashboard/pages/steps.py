@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import dash_mantine_components as dmc
 from dash import Input, Output, State, no_update
 
-from tpuprof.report.names import bound_title
+from tpuprof.parts import word_of
 from tpuprof.report.step_pair import compare_steps, usual_and_slowest
 from tpuprof.units import format_ms
 from tpuprof_dashboard.components.layout import chart, empty, section
@@ -125,7 +125,7 @@ def _all(view: View, steps: list[StepRow]) -> Any:
             "step": each.index,
             "host": each.host,
             "wall ms": each.wall_ms,
-            "bound by": bound_title(each.bound),
+            "bound by": word_of(each.bound).title,
             **{part_title(name): ms for name, ms in each.breakdown_ms.items()},
             "hidden tracing": each.tracing_hidden_ms,
             GO: view.timeline(each.host, each.start_ns, each.wall_ms, mark=False),

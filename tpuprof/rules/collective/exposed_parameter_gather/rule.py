@@ -42,7 +42,7 @@ optimizer state, the price takes all exposed time of the gathers out; else half 
 
 from __future__ import annotations
 
-from tpuprof.model import attribution as part
+from tpuprof import parts as part
 from tpuprof.report.schema import TransferRow
 from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE, HBM_PRESSURE_FROM_SHARE

@@ -36,7 +36,7 @@ Some copies are donated buffers put back in place; XLA may need others for colle
 
 from __future__ import annotations
 
-from tpuprof.model import attribution as part
+from tpuprof import parts as part
 from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
 from tpuprof.rules.ops import op_evidence
 from tpuprof.rules.thresholds import OPS_FROM_SHARE

@@ -36,7 +36,7 @@ The price takes an op's time to grow with its padded bytes; one that another arr
 
 from __future__ import annotations
 
-from tpuprof.model import attribution as part
+from tpuprof import parts as part
 from tpuprof.model.compute import PADDED_FROM
 from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
 from tpuprof.rules.ops import op_evidence

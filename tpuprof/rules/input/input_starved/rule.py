@@ -42,7 +42,7 @@ the step to its own rate: more workers, or a cheaper transform.
 
 from __future__ import annotations
 
-from tpuprof.model import attribution as part
+from tpuprof import parts as part
 from tpuprof.report.schema import Evidence
 from tpuprof.report.sections import InputRow
 from tpuprof.rules.base import Outcome, counterfactual, failed, passed, rule

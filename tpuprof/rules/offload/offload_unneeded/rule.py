@@ -35,7 +35,7 @@ The peak is that of the captured programs; evaluation or a longer batch may need
 
 from __future__ import annotations
 
-from tpuprof.model import attribution as part
+from tpuprof import parts as part
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE, HBM_TO_SPARE_BELOW_SHARE

@@ -40,7 +40,7 @@ it. `aten::_local_scalar_dense` is a read of a value and counted by device-to-ho
 
 from __future__ import annotations
 
-from tpuprof.model import attribution as part
+from tpuprof import parts as part
 from tpuprof.report.schema import Evidence
 from tpuprof.report.sections import FallbackRow
 from tpuprof.rules.base import Outcome, counterfactual, failed, passed, rule

@@ -36,7 +36,7 @@ The price is the release notes' figure, not a measurement of this run.
 
 from __future__ import annotations
 
-from tpuprof.model import attribution as part
+from tpuprof import parts as part
 from tpuprof.report.schema import Evidence, Savings
 from tpuprof.rules.base import Outcome, Price, failed, not_applicable, passed, rule
 from tpuprof.rules.thresholds import CXX11_ABI_GAIN, LAST_WITH_OLD_ABI, TRACING_FROM_SHARE

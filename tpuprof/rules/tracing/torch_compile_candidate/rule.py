@@ -39,7 +39,7 @@ only: it never fails, since tracing-bound prices the same time.
 
 from __future__ import annotations
 
-from tpuprof.model import attribution as part
+from tpuprof import parts as part
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, not_applicable, passed, rule
 from tpuprof.rules.thresholds import TORCH_COMPILE_FROM_SHARE

@@ -46,7 +46,7 @@ nine tenths of tracing can go, which depends on the fix.
 
 from __future__ import annotations
 
-from tpuprof.model import attribution as part
+from tpuprof import parts as part
 from tpuprof.report.names import phase_title
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule

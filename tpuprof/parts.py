@@ -1,0 +1,405 @@
+"""The parts of a step's breakdown, in one table: what each is called, means and looks like, and how it is replayed.
+
+Everything that names, paints, prices or draws parts reads this table: a part that is added here is known everywhere.
+Two families have parts without a row of their own: `host:WHAT` (from stack samples) and `user:NAME` (annotations).
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from tpuprof.records import dataclass
+
+COMPUTE = "compute"
+COLLECTIVE = "collective_exposed"
+OFFLOAD = "offload_exposed"
+HOST_IO = "infeed_outfeed"
+OTHER_DEVICE = "other_device"
+TRACING = "tracing"
+COMPILE = "compile"
+INPUT_WAIT = "input_wait"
+HOST_TO_DEVICE = "host_to_device"
+HOST_SYNC = "device_to_host_sync"
+DISPATCH = "dispatch"
+ATEN_FALLBACK = "aten_fallback"
+HOST_OTHER = "host_other"
+UNKNOWN = "unknown"
+USER_PREFIX = "user:"
+HOST_PREFIX = "host:"
+
+
+class Replay(Enum):
+    """How a replay treats the host's time in a part: what makes it end."""
+
+    DEVICE = "device"  # no time of the host: a piece of device work
+    WORK = "work"  # takes as long as it took
+    WAIT = "wait"  # ends when the device work does that ended in it
+    HAND_OVER = "hand_over"  # ends so where the queue is full, else takes as long as it took
+
+
+@dataclass(frozen=True)
+class Part:
+    r"""One part of the breakdown.
+
+    `word` is the verdict's when this part is the largest, a name in `WORDS`. `activities` are the host activities
+    (`tpuprof.model.vocabulary`) that count for it while the device idles. `tile` parts have a figure of their own on
+    the dashboard's first page. `colour` is for charts, `hatch` makes it readable without colour ("", "/", "\\", "x",
+    "|", "-", "."), `terminal` is rich's name of a colour.
+    """
+
+    name: str
+    title: str
+    meaning: str
+    word: str
+    replay: Replay
+    colour: str
+    hatch: str
+    terminal: str
+    activities: tuple[str, ...] = ()
+    tile: bool = False
+
+    @property
+    def on_device(self) -> bool:
+        """Whether the device is in a program during this part."""
+        return self.replay is Replay.DEVICE
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word of the verdict: its sentence, the category of the rules that can help, and what a stretch of it is.
+
+    `sentence` has `{of_step}` where the share and the time belong; empty where the verdict words it itself. `part` is
+    the part that its evidence and its colour come from.
+    """
+
+    name: str
+    sentence: str = ""
+    category: str = ""
+    part: str = ""
+    stretch: str = ""
+
+    @property
+    def title(self) -> str:
+        """`tracing` as `Tracing-bound`."""
+        word = self.name.capitalize()
+        return word if self.name in ("unknown", "undecided") else f"{word}-bound"
+
+
+_DEVICE, _WORK, _WAIT = Replay.DEVICE, Replay.WORK, Replay.WAIT
+# Okabe and Ito's palette, distinguishable with colour-vision deficiencies. Parts are in the order of display.
+PARTS: tuple[Part, ...] = (
+    Part(COMPUTE, "Compute", "ops that do the model's work", "device", _DEVICE, "#009E73", "", "green"),
+    Part(
+        COLLECTIVE,
+        "Exposed collectives",
+        "communication between chips that nothing hides",
+        "collective",
+        _DEVICE,
+        "#CC79A7",
+        "/",
+        "magenta",
+        tile=True,
+    ),
+    Part(
+        OFFLOAD,
+        "Exposed host offload",
+        "copies to and from host memory that nothing hides",
+        "offload",
+        _DEVICE,
+        "#0072B2",
+        "\\",
+        "bright_magenta",
+        tile=True,
+    ),
+    Part(
+        HOST_IO,
+        "Infeed and outfeed",
+        "infeed, outfeed, host send and receive",
+        "input",
+        _DEVICE,
+        "#56B4E9",
+        "-",
+        "bright_cyan",
+    ),
+    Part(
+        OTHER_DEVICE,
+        "Other device work",
+        "inside a program, in none of the above",
+        "device",
+        _DEVICE,
+        "#7FCDB5",
+        "",
+        "bright_green",
+    ),
+    Part(
+        TRACING,
+        "Exposed tracing",
+        "device idle while Python builds the next graph",
+        "tracing",
+        _WORK,
+        "#E69F00",
+        "x",
+        "yellow",
+        ("tracing",),
+        tile=True,
+    ),
+    Part(
+        COMPILE,
+        "Compiling",
+        "device idle while XLA compiles",
+        "compile",
+        _WORK,
+        "#D55E00",
+        "|",
+        "red",
+        ("compile",),
+        tile=True,
+    ),
+    Part(
+        INPUT_WAIT,
+        "Input wait",
+        "device idle while training waits for the next batch",
+        "input",
+        _WORK,
+        "#56B4E9",
+        ".",
+        "cyan",
+        ("input_wait",),
+        tile=True,
+    ),
+    Part(
+        HOST_TO_DEVICE,
+        "Host-to-device copies",
+        "device idle while data is copied to it",
+        "input",
+        _WORK,
+        "#0072B2",
+        ".",
+        "bright_blue",
+        ("host_to_device",),
+    ),
+    Part(
+        HOST_SYNC,
+        "Device-to-host reads",
+        "device idle while a value is read back",
+        "sync",
+        _WAIT,
+        "#CC79A7",
+        "x",
+        "bright_red",
+        ("device_to_host_sync",),
+        tile=True,
+    ),
+    # A host that waits for a device which idles is waiting for work that it has handed over and that has not begun.
+    Part(
+        DISPATCH,
+        "Dispatch",
+        "device idle while a program is handed over",
+        "dispatch",
+        Replay.HAND_OVER,
+        "#F0E442",
+        "|",
+        "blue",
+        ("dispatch", "device_wait"),
+    ),
+    Part(
+        ATEN_FALLBACK,
+        "CPU fallbacks",
+        "device idle while the host runs an op that XLA does not know",
+        "fallback",
+        _WORK,
+        "#D55E00",
+        "\\",
+        "red",
+    ),
+    Part(
+        HOST_OTHER,
+        "Other host time",
+        "device idle while the host does something that neither events nor samples name",
+        "undecided",
+        _WORK,
+        "#999999",
+        "/",
+        "bright_black",
+        ("host_other",),
+    ),
+    Part(
+        UNKNOWN,
+        "Idle, not explained",
+        "device idle, reason unknown",
+        "unknown",
+        _WAIT,
+        "#999999",
+        "",
+        "bright_black",
+    ),
+)
+
+# What stack samples can say of the host, by what follows `host:` (title, meaning).
+HOST_KINDS: dict[str, tuple[str, str]] = {
+    "sleep": ("Host sleeps", "device idle while the training thread sleeps"),
+    "io": (
+        "Host reads or writes",
+        "device idle while the training thread reads or writes files, pipes or sockets",
+    ),
+    "lock": (
+        "Host waits for a thread",
+        "device idle while the training thread waits for a lock, queue or process",
+    ),
+    "gil": ("Host waits for the GIL", "device idle while another thread of the program holds Python's lock"),
+    "python": (
+        "Python that traces nothing",
+        "device idle while the training thread runs Python that traces no op",
+    ),
+    "native": (
+        "Library calls",
+        "device idle while the training thread is in a library's code that traces no op",
+    ),
+    "stalled": (
+        "Host gets no CPU",
+        "device idle while other work on the machine keeps the training thread from a CPU",
+    ),
+}
+# Annotations that tpuprof itself makes.
+_USER_KINDS: dict[str, tuple[str, str]] = {
+    "gc": ("Python garbage collection", "device idle while Python collects garbage"),
+    "overhead": ("tpuprof's own work", "device idle while tpuprof itself works at a step's end"),
+}
+
+WORDS: dict[str, Word] = {
+    each.name: each
+    for each in (
+        Word("device", part=COMPUTE),
+        Word(
+            "tracing",
+            "Tracing-bound: the device idles for {of_step} while the host traces the next graph.",
+            "tracing",
+            TRACING,
+            "device idle while the host traces",
+        ),
+        Word(
+            "compile",
+            "Compile-bound: the device idles for {of_step} while XLA compiles.",
+            "compile",
+            COMPILE,
+            "device idle while XLA compiles",
+        ),
+        Word(
+            "input",
+            "Input-bound: the device idles for {of_step} waiting for data.",
+            "input",
+            INPUT_WAIT,
+            "device idle while training waits for a batch",
+        ),
+        Word(
+            "sync",
+            "Sync-bound: a device-to-host read in the step makes host and device take turns, which costs {of_step}.",
+            "host",
+            HOST_SYNC,
+            "device idle while a value is read back",
+        ),
+        Word(
+            "offload",
+            "Offload-bound: the device waits for {of_step} on copies to and from host memory.",
+            "offload",
+            OFFLOAD,
+            "device waits on a copy to or from host memory",
+        ),
+        Word(
+            "collective",
+            "Collective-bound: the device waits for {of_step} on communication that nothing hides.",
+            "collective",
+            COLLECTIVE,
+            "device waits on communication",
+        ),
+        Word(
+            "dispatch",
+            "Dispatch-bound: the device idles for {of_step} while the host hands over programs already built.",
+            "tracing",
+            DISPATCH,
+            "device idle while a program is handed over",
+        ),
+        Word(
+            "fallback",
+            "Fallback-bound: the device idles for {of_step} while the host runs ops that XLA does not know.",
+            "tracing",
+            ATEN_FALLBACK,
+            "device idle while an op runs on the host",
+        ),
+        Word(
+            "host",
+            "Host-bound: the device idles for {of_step} while the host does something else than trace.",
+            "host",
+            HOST_OTHER,
+            "device idle while the host does something else than trace",
+        ),
+        Word(
+            "undecided",
+            "Undecided: the device idles for {of_step} while the host traces or runs other Python; nothing in the "
+            "trace tells these two apart.",
+            "tracing",
+            HOST_OTHER,
+            "device idle while the host traces or runs other Python",
+        ),
+        Word(
+            "unknown",
+            "No known cause: the device idles for {of_step} while the host does something the trace does not name.",
+            "",
+            UNKNOWN,
+            "device idle for an unknown reason",
+        ),
+    )
+}
+
+
+def word_of(name: str) -> Word:
+    """The verdict's word of that name, also one that this version does not know."""
+    return WORDS.get(name) or Word(name)
+
+
+def word_of_category(category: str) -> Word | None:
+    """The word whose part the findings of a category hold up, None where there is none."""
+    return next((each for each in WORDS.values() if each.category == category), None)
+
+
+_BY_NAME = {each.name: each for each in PARTS}
+DEVICE_PARTS = tuple(each.name for each in PARTS if each.on_device)
+IDLE_PARTS = tuple(each.name for each in PARTS if not each.on_device)
+NAMES = DEVICE_PARTS + IDLE_PARTS
+_HOST_LOOK = ("#8C6D31", "|", "bright_yellow")
+_USER_LOOK = ("#B07AA1", "-", "white")
+
+
+def part_of(name: str) -> Part:
+    """The part of that name. Names of no family are taken for annotations, so that any name has a title and a look."""
+    if name in _BY_NAME:
+        return _BY_NAME[name]
+    if name.startswith(HOST_PREFIX):
+        what = name.removeprefix(HOST_PREFIX)
+        usual = (f"Host: {what}", "device idle while the training thread does this and traces no op")
+        title, meaning = HOST_KINDS.get(what, usual)
+        return Part(name, title, meaning, "host", Replay.WORK, *_HOST_LOOK)
+    what = name.removeprefix(USER_PREFIX)
+    title, meaning = _USER_KINDS.get(what, (what, "device idle inside this annotation of yours"))
+    return Part(name, title, meaning, name, Replay.WORK, *_USER_LOOK)
+
+
+def title_of(name: str) -> str:
+    """The title of a part; the user's annotations go by their own names."""
+    return part_of(name).title
+
+
+def meaning_of(name: str) -> str:
+    """What a part is, for readers who have not seen the docs."""
+    return part_of(name).meaning
+
+
+def style_of(name: str) -> tuple[str, str]:
+    """(colour, hatching) of a part in charts."""
+    found = part_of(name)
+    return found.colour, found.hatch
+
+
+def of_activity() -> dict[str, str]:
+    """The part that each host activity counts for while the device idles, by the activity's name."""
+    return {activity: each.name for each in PARTS for activity in each.activities}
