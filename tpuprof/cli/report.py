@@ -40,7 +40,7 @@ def report(
         typer.Option("--show-redactions", help="List what is replaced by what, to review before sending."),
     ] = False,
 ) -> None:
-    """Write a report to send. What is private in it is replaced by pseudonyms, unless told otherwise."""
+    """Write a report to send. Private values are replaced by pseudonyms, unless --no-redact is given."""
     _check_usage(out, no_redact, show_redactions)
     from tpuprof.cli.opening import open_report
     from tpuprof.report.redact import redactor_for
@@ -57,9 +57,7 @@ def report(
                 "Choose another place.",
             ) from error
         if redactor is not None:
-            kinds = ", ".join(f"{kind} {count}" for kind, count in redactor.counts_by_kind().items())
-            note = f"replaced: {kinds}" if kinds else "nothing private was found to replace"
-            typer.echo(f"{out} ({out.stat().st_size:,} bytes); {note}", err=True)
+            typer.echo(f"{out} ({out.stat().st_size:,} bytes); {_replaced(redactor)}", err=True)
         else:
             typer.echo(f"{out} ({out.stat().st_size:,} bytes); nothing was redacted", err=True)
     if show_redactions and redactor is not None:
@@ -67,19 +65,31 @@ def report(
         _show(redactor)
 
 
+def _replaced(redactor: Redactor) -> str:
+    """What was replaced, and what was looked for and not found: a name without a form that gives it away stays."""
+    from tpuprof.report.sensitive import Kind
+
+    counts = redactor.counts_by_kind()
+    missing = [kind.value for kind in Kind if kind.value not in counts]
+    found = ", ".join(f"{kind} {count}" for kind, count in counts.items()) or "nothing"
+    return f"replaced: {found}; looked for and not found: {', '.join(missing) or 'nothing'}"
+
+
 def _check_usage(out: Path | None, no_redact: bool, show_redactions: bool) -> None:
     if out is None and not show_redactions:
-        raise TpuprofError(Code.USAGE, "tpuprof report: where to?", "Add -o report.html (.md, .json, .zip).")
+        raise TpuprofError(
+            Code.USAGE, "tpuprof report: no output file is given.", "Add -o report.html (.md, .json, .zip)."
+        )
     if no_redact and show_redactions:
         raise TpuprofError(
-            Code.USAGE, "--no-redact replaces nothing, so there is nothing to show.", "Drop one."
+            Code.USAGE,
+            "--no-redact replaces nothing, so there is nothing to show.",
+            "Remove one of the two options.",
         )
     if out is not None and out.suffix not in FORMATS:
-        raise TpuprofError(
-            Code.USAGE, f"{out}: the suffix says no format.", f"Use one of {', '.join(FORMATS)}."
-        )
+        raise TpuprofError(Code.USAGE, f"{out}: unsupported suffix.", f"Use one of {', '.join(FORMATS)}.")
     if out is not None and not out.parent.is_dir():
-        raise TpuprofError(Code.NOT_FOUND, f"{out.parent}: no such folder to write into.", "Make it first.")
+        raise TpuprofError(Code.NOT_FOUND, f"{out.parent}: there is no such folder.", "Create it first.")
 
 
 def _write(out: Path, found: Report, path: Path, redactor: Redactor | None) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,18 +13,20 @@ from typing import TYPE_CHECKING, Any
 
 from tpuprof.decode import sniff
 from tpuprof.decode.find import RUN_INFO, host_name
-from tpuprof.report import content
+from tpuprof.report import chrome_bundle, content
 from tpuprof.report.as_json import to_json
 from tpuprof.report.html import render_html
 from tpuprof.report.load import REPORT_IN_BUNDLE
 from tpuprof.report.markdown import render_markdown
 from tpuprof.report.redact_proto import blot, redact_hlo, redact_xspace
-from tpuprof.report.trim import embedded_programs, representative, trim
+from tpuprof.report.sensitive import Kind
+from tpuprof.report.trim import Window, embedded_programs, representative, trim
 
 if TYPE_CHECKING:
     from tpuprof.report.redact import Redactor
     from tpuprof.report.schema import Report
 
+Text = Callable[[str], str]
 # Protobuf objects take some five times the file's size; above this a profile is left out (bytes).
 MAX_PROFILE_BYTES = 600 << 20
 # Of text that is longer, the beginning goes in: a ticket's reader looks at the first compiles (characters).
@@ -143,42 +147,67 @@ def _add_texts(bundle: Bundle, run_folder: Path | None, redactor: Redactor | Non
         bundle.members[str(RUN / "tpuprof" / shown(path.name))] = shown(text).encode()
 
 
-def _add_profile(bundle: Bundle, path: Path, host: str, report: Report, text: Any, redacting: bool) -> None:
+def _add_profile(bundle: Bundle, path: Path, host: str, report: Report, text: Text, redacting: bool) -> None:
     from google.protobuf.message import DecodeError
 
     from tpuprof.decode import xplane_pb2
 
     label = text(path.name)
     kind = sniff.sniff(path) if path.is_file() else ""
-    if kind not in (sniff.XPLANE, sniff.XPLANE_GZ):
-        bundle.notes.append(f"{label} is no XPlane profile and was left out")
+    if kind not in (sniff.XPLANE, sniff.XPLANE_GZ, sniff.CHROME, sniff.CHROME_GZ):
+        bundle.notes.append(f"{label} was left out: it is not a profile")
         return
     if path.stat().st_size > MAX_PROFILE_BYTES:
-        bundle.notes.append(f"{label} is too large to be cut down here and was left out")
+        bundle.notes.append(f"{label} was left out: it is too large to be cut down here")
+        return
+    if kind in (sniff.CHROME, sniff.CHROME_GZ):
+        _add_chrome(bundle, path, kind == sniff.CHROME_GZ, representative(report, host), text)
         return
     data = path.read_bytes()
     try:
         space = xplane_pb2.XSpace.FromString(sniff.gunzip(data) if kind == sniff.XPLANE_GZ else data)
     except DecodeError:
-        bundle.notes.append(f"{label} is damaged and was left out")
+        bundle.notes.append(f"{label} was left out: it is damaged")
         return
     graphs = embedded_programs(space)
     changed = _changed_programs(report, host, set(graphs))
     window = representative(report, host)
     trim(space, window, changed)
     kept = set(embedded_programs(space))
-    steps = f"steps {window.steps[0]} to {window.steps[-1]}" if window else "all of it: it marks no steps"
     name = text(host_name(path)) + ".xplane.pb"
-    bundle.notes.append(f"{name} was cut down to {steps}")
+    bundle.notes.append(_cut_note(name, window))
     out = space.SerializeToString()
-    session = text(path.parent.name) if path.parent.parent.name == "profile" else "capture"
-    member = str(RUN / "plugins" / "profile" / session / name)
-    bundle.members[member] = redact_xspace(out, text) if redacting else out
+    bundle.members[_member(path, name, text)] = redact_xspace(out, text) if redacting else out
     for program in sorted(kept) if changed else []:
         file = "".join(char if char.isalnum() or char in "._-" else "_" for char in text(program))
         bundle.members[f"graphs/{file}.hlo.pb"] = (
             redact_hlo(graphs[program], text) if redacting else graphs[program]
         )
+
+
+def _add_chrome(bundle: Bundle, path: Path, gzipped: bool, window: Window | None, text: Text) -> None:
+    """The profiler's Chrome JSON, cut down and redacted like an XPlane profile."""
+    data = path.read_bytes()
+    try:
+        document = json.loads(sniff.gunzip(data) if gzipped else data)
+        shown = chrome_bundle.cut_down(document, window, text)
+    except (OSError, EOFError, zlib.error, ValueError, RecursionError):
+        bundle.notes.append(f"{text(path.name)} was left out: it is damaged")
+        return
+    name = text(host_name(path)) + ".trace.json.gz"
+    bundle.notes.append(_cut_note(name, window))
+    # No time stamp: the same run gives the same bytes.
+    bundle.members[_member(path, name, text)] = gzip.compress(json.dumps(shown).encode(), mtime=0)
+
+
+def _cut_note(name: str, window: Window | None) -> str:
+    kept = f"steps {window.steps[0]} to {window.steps[-1]}" if window else "all of it: it marks no steps"
+    return f"{name} was cut down to {kept}"
+
+
+def _member(path: Path, name: str, text: Text) -> str:
+    session = text(path.parent.name) if path.parent.parent.name == "profile" else "capture"
+    return str(RUN / "plugins" / "profile" / session / name)
 
 
 def _changed_programs(report: Report, host: str, embedded: set[str]) -> set[str]:
@@ -197,7 +226,7 @@ def _environment_text(report: Report) -> str:
     return "".join(f"{name}: {value}\n" for name, value in content.environment_facts(report))
 
 
-def _metrics_text(telemetry: dict[str, list[Any]], text: Any) -> str:
+def _metrics_text(telemetry: dict[str, list[Any]], text: Text) -> str:
     """Counters and metrics summed over all recorded steps, in the manner of torch_xla's metrics report."""
     lines = []
     for name, rows in telemetry.items():
@@ -231,6 +260,7 @@ def _write(path: Path, bundle: Bundle, redactor: Redactor | None) -> None:
     manifest = {
         "schema": "tpuprof.bundle/1",
         "redacted": redactor is not None,
+        "looked_for": [kind.value for kind in Kind] if redactor is not None else [],
         "replaced": redactor.counts_by_kind() if redactor is not None else {},
         "blotted_out": left_over,
         "notes": bundle.notes,

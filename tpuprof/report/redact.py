@@ -19,7 +19,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tpuprof.report import sensitive
+from tpuprof.report import sensitive, token_forms
 from tpuprof.report.redact_proto import mask_opaque
 from tpuprof.report.sensitive import Kind
 
@@ -35,6 +35,8 @@ INSIDE_WORDS_FROM = 8
 MIN_SECRET = 6
 # Shorter host names than this are replaced only where a host name stands (characters).
 MIN_HOST = 4
+# Names of these kinds are replaced in any letter case: computers and mail servers do not tell cases apart.
+_ANY_CASE = frozenset({Kind.HOST, Kind.PROJECT, Kind.BUCKET, Kind.USER, Kind.EMAIL})
 _TRIVIAL = re.compile(r"(?i)^(?:\d{1,6}|none|null|true|false|yes|no|on|off|int|str|\$\{?\w+\}?|<.*>|\*+)$")
 _SPLIT = re.compile(r"[,;\s]+")
 _PROCESS = re.compile(r"-p\d+$")
@@ -43,6 +45,12 @@ _LEARNT = (
     (Kind.SECRET, sensitive.BEARER, (2,)),
     (Kind.SECRET, sensitive.ASSIGNED, (3, 6)),
     (Kind.USER, sensitive.HOME, (1,)),
+    (Kind.USER, sensitive.USER_FOLDER, (1,)),
+    (Kind.USER, sensitive.LOGIN, (1,)),
+    (Kind.HOST, sensitive.LOGIN, (2,)),
+    (Kind.HOST, sensitive.UNC_PATH, (2,)),
+    (Kind.PROJECT, sensitive.PROJECT, (1,)),
+    (Kind.PROJECT, sensitive.ACCOUNT_PROJECT, (1,)),
     (Kind.USER, sensitive.WINDOWS_USER, (1,)),
     (Kind.BUCKET, sensitive.BUCKET, (1,)),
     (Kind.BUCKET, sensitive.BUCKET_HOST, (1,)),
@@ -65,6 +73,7 @@ class Redactor:
         self._passes: list[tuple[re.Pattern[str], Replace]] = []
         self._cache: dict[str, tuple[str, tuple[tuple[Kind, str], ...]]] = {}
         self._hits: list[tuple[Kind, str]] = []
+        self._spelling: dict[tuple[Kind, str], str] = {}
 
     def learn(self, value: Any, name: str = "") -> None:
         """Collect private values from a text, or from dictionaries and lists of them, by name and by form."""
@@ -196,7 +205,7 @@ class Redactor:
             self._add(Kind.BUCKET, value.rsplit("//", maxsplit=1)[-1].split("/", maxsplit=1)[0])
 
     def _learn_text(self, text: str) -> None:
-        for match in sensitive.SECRET.finditer(text):
+        for match in token_forms.SECRET.finditer(text):
             self._add(Kind.SECRET, match.group())
             # A key of many lines may be cut apart elsewhere.
             for line in match.group().splitlines()[1:]:
@@ -219,6 +228,7 @@ class Redactor:
         return self.value(value)
 
     def _pseudonym(self, kind: Kind, value: str) -> str:
+        value = self._as_first_seen(kind, value)
         key = (kind, value)
         if key not in self._names:
             number = sum(1 for each, _ in self._names if each is kind) + 1
@@ -228,8 +238,14 @@ class Redactor:
     def _hit(self, kind: Kind, value: str) -> str:
         if sensitive.PSEUDONYM.fullmatch(value):
             return value
-        self._hits.append((kind, value))
+        self._hits.append((kind, self._as_first_seen(kind, value)))
         return self._pseudonym(kind, value)
+
+    def _as_first_seen(self, kind: Kind, value: str) -> str:
+        """Names differ in letter case from place to place; keys do not, and paths may not."""
+        if kind not in _ANY_CASE:
+            return value
+        return self._spelling.setdefault((kind, value.lower()), value)
 
     def _replace(self, text: str) -> str:
         self._passes = self._passes or self._make_passes()
@@ -241,13 +257,18 @@ class Redactor:
         """Patterns in order: what may contain another kind goes first, single names go last."""
         return [
             (sensitive.BASE64, self._base64),
-            (sensitive.SECRET, lambda m: self._hit(Kind.SECRET, m.group())),
+            (token_forms.SECRET, lambda m: self._hit(Kind.SECRET, m.group())),
+            (token_forms.WEB_HOOK, lambda m: self._hit(Kind.SECRET, m.group())),
+            (token_forms.AZURE, lambda m: m.group(1) + self._hit(Kind.SECRET, m.group(2))),
             (sensitive.BEARER, lambda m: m.group(1) + self._hit(Kind.SECRET, m.group(2))),
             (sensitive.URL_LOGIN, lambda m: self._hit(Kind.SECRET, m.group(1))),
             (sensitive.ASSIGNED, self._assigned),
-            (sensitive.RANDOM, self._random),
+            (token_forms.RANDOM_BASE64, self._random_base64),
+            (token_forms.RANDOM_WORD, self._random),
             (self._literals(Kind.SECRET), lambda m: self._hit(Kind.SECRET, m.group())),
             (sensitive.EMAIL, self._email),
+            (sensitive.LOGIN, self._login),
+            (sensitive.UNC_PATH, self._unc_path),
             (sensitive.BUCKET, self._bucket),
             (sensitive.BUCKET_HOST, lambda m: self._hit(Kind.BUCKET, m.group())),
             (sensitive.WINDOWS_PATH, self._windows_path),
@@ -257,9 +278,12 @@ class Redactor:
             (sensitive.IP4, self._ip),
             (sensitive.IP6, self._ip),
             (self._literals(Kind.BUCKET), lambda m: self._hit(Kind.BUCKET, m.group())),
+            (sensitive.URL_HOST, self._url_host),
             (self._literals(Kind.HOST), lambda m: self._hit(Kind.HOST, m.group())),
             (sensitive.HOST, lambda m: self._hit(Kind.HOST, m.group())),
+            (sensitive.PROJECT, self._project),
             (self._literals(Kind.PROJECT), lambda m: self._hit(Kind.PROJECT, m.group())),
+            (sensitive.USER_FOLDER, self._user_folder),
             (self._literals(Kind.USER), lambda m: self._hit(Kind.USER, m.group())),
         ]
 
@@ -270,7 +294,8 @@ class Redactor:
             form = _literal(kind, value)
             if form:
                 forms.append(form)
-        return re.compile("|".join(forms) if forms else r"(?!)")
+        flags = re.IGNORECASE if kind in _ANY_CASE else 0
+        return re.compile("|".join(forms) if forms else r"(?!)", flags)
 
     def _assigned(self, match: re.Match[str]) -> str:
         value = match.group(3) or match.group(6)
@@ -290,7 +315,42 @@ class Redactor:
 
     def _random(self, match: re.Match[str]) -> str:
         found = match.group()
-        return self._hit(Kind.SECRET, found) if sensitive.looks_random(found) else found
+        return self._hit(Kind.SECRET, found) if token_forms.looks_random(found) else found
+
+    def _random_base64(self, match: re.Match[str]) -> str:
+        found = match.group()
+        return self._hit(Kind.SECRET, found) if token_forms.looks_random_base64(found) else found
+
+    def _login(self, match: re.Match[str]) -> str:
+        user, host = match.groups()
+        return f"{self._known_or_generic(Kind.USER, user)}@{self._known_or_generic(Kind.HOST, host)}"
+
+    def _known_or_generic(self, kind: Kind, value: str) -> str:
+        """The pseudonym of a name, or the name itself where thousands of machines share it."""
+        generic = sensitive.GENERIC_USERS if kind is Kind.USER else sensitive.GENERIC_HOSTS
+        return value if value.lower() in generic else self._hit(kind, value)
+
+    def _unc_path(self, match: re.Match[str]) -> str:
+        slashes, host, rest = match.groups()
+        folder, _, base = rest.rpartition("\\")
+        return f"{slashes}{self._hit(Kind.HOST, host)}/{self._folder(host + folder, base)}"
+
+    def _url_host(self, match: re.Match[str]) -> str:
+        host = match.group(1)
+        if sensitive.public_host(host) or sensitive.private_ip(host):
+            return match.group()
+        return match.group()[: match.start(1) - match.start()] + self._hit(Kind.HOST, host)
+
+    def _project(self, match: re.Match[str]) -> str:
+        project = match.group(1)
+        if _TRIVIAL.match(project):
+            return match.group()
+        return match.group()[: match.start(1) - match.start()] + self._hit(Kind.PROJECT, project)
+
+    def _user_folder(self, match: re.Match[str]) -> str:
+        user = match.group(1)
+        kept = match.group()[: match.start(1) - match.start()]
+        return kept + self._known_or_generic(Kind.USER, user)
 
     def _email(self, match: re.Match[str]) -> str:
         """An address; what is left of a login in front of a host is none."""
@@ -349,8 +409,9 @@ class Redactor:
 
 
 def redactor_for(*reports: Report) -> Redactor:
-    """A redactor that has learnt what is private from these reports and from this machine."""
+    """A redactor that has learned what is private from these reports, their profiles, and this machine."""
     from tpuprof.decode.find import host_name
+    from tpuprof.report.learn_profile import telling_texts
 
     redactor = Redactor()
     redactor.learn_this_machine()
@@ -359,6 +420,7 @@ def redactor_for(*reports: Report) -> Redactor:
         for file in report.source.get("files", []):
             redactor.learn(str(Path(file).absolute()))
             redactor.learn(host_name(Path(file)), "host")
+            redactor.learn(telling_texts(Path(file)))
     return redactor
 
 
@@ -374,7 +436,8 @@ def _literal(kind: Kind, value: str) -> str:
     """A pattern for one learnt value, empty where it may only be replaced in its own place."""
     form = re.escape(value)
     if kind is Kind.HOST and len(value) < MIN_HOST:
-        return rf"(?:(?<![^/@])|(?<=telemetry\.)|(?<=run\.)){form}(?=$|[.:]|-p?\d)"
+        kept_files = r"(?<=telemetry\.)|(?<=run\.)|(?<=metrics\.)|(?<=pt_xla_debug\.)"
+        return rf"(?:(?<![^/@\\])|{kept_files}){form}(?=$|[.:]|[-_]p?\d)"
     if kind is Kind.USER and value.lower() in sensitive.WORDS_OF_TRACES:
         return ""
     if kind is Kind.SECRET and len(value) < MIN_SECRET:

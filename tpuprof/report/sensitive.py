@@ -24,21 +24,6 @@ class Kind(StrEnum):
     USER = "user"
 
 
-# Keys and tokens whose form gives them away, wherever they stand.
-SECRET = re.compile(
-    r"""-----BEGIN[ ][A-Z ]*PRIVATE[ ]KEY-----.*?(?:-----END[ ][A-Z ]*PRIVATE[ ]KEY-----|\Z)
-    |(?<![A-Za-z0-9])(?:
-        hf_[A-Za-z0-9]{16,}                               # Hugging Face
-       |gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}     # GitHub
-       |glpat-[\w-]{16,}                                  # GitLab
-       |(?:AKIA|ASIA|AIDA|AROA)[A-Z0-9]{12,}              # AWS key ids
-       |AIza[\w-]{30,}|ya29\.[\w.-]{10,}|GOCSPX-[\w-]{10,}  # Google
-       |wandb_v1_\w{16,}|[0-9a-f]{40}(?![0-9a-zA-Z])      # Weights & Biases
-       |sk-[\w-]{16,}|xox[abprs]-[\w-]{10,}|npm_\w{30,}|pypi-[\w-]{16,}|r8_\w{20,}|nvapi-[\w-]{20,}
-       |eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?              # JSON web tokens
-    )""",
-    re.VERBOSE | re.DOTALL,
-)
 # A value after a word that says it is one: `Bearer X`, `://user:X@host`.
 BEARER = re.compile(r"(?i)(?<![a-z])((?:bearer|authorization:\s*basic)\s+)([\w.~+/=-]{8,})")
 URL_LOGIN = re.compile(r"(?<=://)([^/\s@\"']+:[^/\s@\"']+)(?=@)")
@@ -52,13 +37,9 @@ ASSIGNED = re.compile(
 BASE64 = re.compile(
     r"(?<![A-Za-z0-9+/=])(?:[A-Za-z0-9+/]{4}){16,}(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?(?![A-Za-z0-9+/=])"
 )
-# Forty random characters of base64, as AWS makes them: no word and no identifier looks like it.
-RANDOM = re.compile(r"(?<![A-Za-z0-9/+=_.-])[A-Za-z0-9/+]{40}={0,2}(?![A-Za-z0-9/+=_.-])")
-# Shannon entropy (bits a character) of 40 characters above which they count as random. 40 random base64
-# characters have 4.8 on average; English words and identifiers of that length stay below 4.2.
-MIN_RANDOM_ENTROPY = 4.4
-
-EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]+@(?!backward\b)(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,}(?![\w-])")
+EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]+(?:@(?!backward\b)|%40)(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,}(?![\w-])")
+# `user@host` without a dot, as ssh and prompts write it. `module@backward` is a scope of ours.
+LOGIN = re.compile(r"(?<![\w.+@/%-])([A-Za-z_][\w-]*)@(?!backward\b)([A-Za-z][\w-]*)(?![\w.-])")
 BUCKET = re.compile(
     r"(?:(?<=gs://)|(?<=s3://)|(?<=s3a://)|(?<=r2://)|(?<=gcs://)|(?<=storage\.googleapis\.com/)"
     r"|(?<=storage\.cloud\.google\.com/)|(?<=/gcs/)|(?<=abfs://)|(?<=abfss://)|(?<=hdfs://)|(?<=az://))"
@@ -73,6 +54,11 @@ HOME = re.compile(rf"/(?:home|Users)/({_PART})((?:/{_PART})*)(/?)")
 PATH = re.compile(rf"(?<![\w./\-+\])}}*%])(~[\w.-]*)?((?:/{_PART})+/)({_PART})?")
 SHORT_PATH = re.compile(rf"(?<![\w./\-+\])}}*%])((?:~[\w.-]*)(?=/{_PART}))(/)({_PART})")
 WINDOWS_PATH = re.compile(r"(?<![A-Za-z])([A-Za-z]:(?:\\+[^\\/:\"<>|*?\x00-\x1f]+)*\\+)([^\\/:\s\"'<>|*?]*)")
+# `\\server\share\folder\file`, its backslashes doubled where it is quoted.
+_UNC_PART = r"\\{1,2}[^\\/:\"<>|*?\s\x00-\x1f]+"
+UNC_PATH = re.compile(rf"(?<![\\\w:])(\\{{2,4}})([A-Za-z0-9][\w.-]+)((?:{_UNC_PART})+)")
+# A user's own folder of a source tree or a share, as `experimental/users/NAME/net/train.py`.
+USER_FOLDER = re.compile(r"(?i)(?<![a-z0-9])(?:users|home|homes)/([a-z][\w.-]+)(?=/)")
 WINDOWS_USER = re.compile(r"(?i)(?<![a-z])[a-z]:\\+users\\+([^\\/:\"<>|*?\x00-\x1f]+)")
 # Folders of every machine, which say nothing of this one.
 PUBLIC_ROOTS = ("/usr/", "/lib/", "/lib64/", "/bin/", "/sbin/", "/proc/", "/sys/", "/dev/", "/etc/")
@@ -88,10 +74,11 @@ IP6 = re.compile(r"(?<![\w:.])(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}(?![\w:]
 # Names that give a machine away by their form: TPU VMs, GCE and cluster-internal names, and hosts of addresses.
 HOST = re.compile(
     r"(?<![\w.-])(?:t1v-n-[0-9a-f]{8}-w-\d+(?!\.[\w.-]*internal)"
+    r"|(?i:ip(?:-\d{1,3}){4})(?![\w.-]*internal)(?!\w)"
     r"|(?:[A-Za-z0-9-]+\.)+(?:internal|local|localdomain|lan|corp|intranet)(?![\w-]))"
 )
 URL_HOST = re.compile(
-    r"(?i)(?:https?|grpc|tcp|ssh|dns|unix|ws)://(?:[^/\s@\"']+@)?([A-Za-z0-9][A-Za-z0-9.-]*)"
+    r"(?i)(?:https?|grpcs?|tcp|ssh|s?ftp|dns|unix|wss?|redis|postgres(?:ql)?|mysql|mongodb|amqp|kafka)://(?:[^/\s@\"']+@)?([A-Za-z0-9][A-Za-z0-9.-]*)"
 )
 PUBLIC_HOSTS = (
     "github.com",
@@ -111,6 +98,12 @@ PUBLIC_HOSTS = (
 HOST_NAMED = re.compile(
     r"(?i)(?:^|[_-])(?:host|host_?names?|hosts|addr|address|addresses|node_?name|tpu_name|master|endpoint|server)$"
 )
+# A project of Google Cloud: as a resource's name has it, a variable, a flag, or a service account's domain.
+PROJECT = re.compile(
+    r"(?i)(?:(?<![\w.-])projects/|(?<![a-z])(?:[\w-]*_)?project(?:_?id|_?name)?[\"']?\s?[=:]\s?[\"']?|--project[ =])"
+    r"([a-z][a-z0-9-]{4,28}[a-z0-9])(?![\w.])"
+)
+ACCOUNT_PROJECT = re.compile(r"(?:@|%40)([a-z][a-z0-9-]{4,28}[a-z0-9])(?=\.iam\.gserviceaccount\.com)")
 PROJECT_NAMED = re.compile(r"(?i)(?:^|_)(?:project|project_?id|project_?name|account|organi[sz]ation|org)$")
 USER_NAMED = re.compile(r"(?i)^(?:user|user_?name|logname|sudo_user|owner|author)$")
 BUCKET_NAMED = re.compile(r"(?i)(?:^|_)bucket(?:_?name)?$")
@@ -160,14 +153,3 @@ def public_host(name: str) -> bool:
         or any(lower == each or lower.endswith("." + each) for each in PUBLIC_HOSTS)
         or bool(PSEUDONYM.fullmatch(lower))
     )
-
-
-def looks_random(text: str) -> bool:
-    """Whether a run of characters has upper case, lower case, digits, and the entropy of a random key."""
-    from collections import Counter
-    from math import log2
-
-    counts = Counter(text)
-    entropy = -sum(n / len(text) * log2(n / len(text)) for n in counts.values())
-    mixed = re.search("[a-z]", text) and re.search("[A-Z]", text) and re.search("[0-9]", text)
-    return bool(mixed) and entropy >= MIN_RANDOM_ENTROPY
