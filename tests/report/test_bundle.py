@@ -109,7 +109,7 @@ def test_fields_nobody_declares_survive_the_cut(tmp_path, samples):
     assert b"\x1a\x0bdescription" in profile.read_bytes()
 
 
-def test_a_compressed_profile_is_cut_too_and_another_format_is_named(samples, tmp_path):
+def test_a_compressed_profile_and_a_chrome_trace_are_cut_too(samples, tmp_path):
     (path,) = (samples / "input_starved").rglob("*.xplane.pb")
     packed = tmp_path / "packed"
     packed.mkdir()
@@ -132,7 +132,8 @@ def test_a_compressed_profile_is_cut_too_and_another_format_is_named(samples, tm
     ]
     (chrome / "h.trace.json").write_text(json.dumps({"traceEvents": events}), "utf-8")
     _, folder, notes = bundle(chrome, chrome)
-    assert any("no XPlane" in note for note in notes)
+    assert any("h.trace.json.gz was cut down to steps 0 to 3" in note for note in notes)
+    assert analyse_run(folder / "run").steps.count == 4
 
 
 def test_a_profile_without_steps_is_kept_whole(tmp_path):
