@@ -36,8 +36,8 @@ def _belongs(event: Any, window: Window) -> bool:
     if not isinstance(event.get("ts"), int | float):
         return False
     length = event.get("dur")
-    begin = event["ts"]
-    end = begin + (length if isinstance(length, int | float) else 0.0)
+    begin = float(event["ts"])
+    end = begin + (float(length) if isinstance(length, int | float) else 0.0)
     return begin < window.end_ns / _NS_PER_US and end > window.start_ns / _NS_PER_US
 
 
