@@ -17,6 +17,9 @@ GATHER_DONE = (
 )
 
 
+COMPUTE = "%fusion.1 = f32[8]{0} fusion(f32[8]{0} %p), kind=kLoop"
+
+
 def steps(trace, count=3):
     trace.host().line("python").repeat("train", [1000 * i for i in range(count)], 1000, _r=1)
     trace.tpu(0).line("XLA Modules").repeat("f(1)", [1000 * i for i in range(count)], 1000)
@@ -33,6 +36,7 @@ def test_direction_bytes_rate_exposed_and_hidden(analyse):
     steps(trace)
     begins = [0, 1000, 2000]
     work(trace, TO_HOST, begins, 1)
+    work(trace, COMPUTE, [b + 50 for b in begins], 200)
     work(trace, TO_HOST_DONE, [b + 300 for b in begins], 99)
     work(trace, TO_HOST, begins, 400, line="Async XLA Ops")
     work(trace, FROM_HOST, [b + 500 for b in begins], 1)
@@ -43,11 +47,44 @@ def test_direction_bytes_rate_exposed_and_hidden(analyse):
     assert (out.kind, out.tensor, out.bytes, out.occurrences) == ("device_to_host", "grad.7", 30 * MB, 3)
     assert (back.kind, back.tensor) == ("host_to_device", "param.3")
     assert out.exposed_ms_per_step == pytest.approx(0.100)
-    assert out.hidden_ms_per_step == pytest.approx(0.300)
+    # The device computes for 200 of the 400 us, and idles for 100 of them: idle time hides nothing.
+    assert out.hidden_ms_per_step == pytest.approx(0.200)
+    assert out.waiting_ms_per_step == 0.0
     assert out.gb_per_s == pytest.approx(30e6 / 400e-6 / 1e9)
     assert out.gb_per_s_alone == pytest.approx(out.gb_per_s)
     assert back.exposed_ms_per_step == pytest.approx(0.150)
     assert report.to_dict()["offload"][0]["direction"] == "host_to_device"
+
+
+def test_a_copy_behind_another_exposed_copy_is_not_hidden(analyse):
+    trace = TraceBuilder()
+    steps(trace)
+    begins = [0, 1000, 2000]
+    work(trace, TO_HOST, begins, 1)
+    work(trace, FROM_HOST, [b + 1 for b in begins], 1)
+    work(trace, FROM_HOST_DONE, [b + 2 for b in begins], 298)
+    work(trace, COMPUTE, [b + 300 for b in begins], 40)
+    work(trace, TO_HOST_DONE, [b + 340 for b in begins], 60)
+    work(trace, TO_HOST, begins, 400, line="Async XLA Ops")
+    work(trace, FROM_HOST, [b + 1 for b in begins], 299, line="Async XLA Ops")
+    out = next(row for row in analyse(trace).offload if row.kind == "device_to_host")
+    assert out.hidden_ms_per_step == pytest.approx(0.040)
+    assert out.waiting_ms_per_step == pytest.approx(0.299)
+    assert out.exposed_ms_per_step == pytest.approx(0.061)
+
+
+@pytest.mark.parametrize(("without_length", "known"), [(1, True), (2, False)])
+def test_spans_without_length_give_no_rate_and_no_hidden_time(analyse, without_length, known):
+    trace = TraceBuilder()
+    steps(trace)
+    begins = [0, 1000, 2000]
+    work(trace, TO_HOST, begins, 1)
+    work(trace, TO_HOST_DONE, [b + 300 for b in begins], 99)
+    work(trace, TO_HOST, begins[without_length:], 400, line="Async XLA Ops")
+    work(trace, TO_HOST, begins[:without_length], 0, line="Async XLA Ops")
+    (row,) = analyse(trace).offload
+    assert (row.gb_per_s is not None, row.hidden_ms_per_step is not None) == (known, known)
+    assert row.note == ("" if known else "inconsistent: most of its asynchronous spans have no length")
 
 
 def test_sharing_the_link_is_told_from_having_it_alone(analyse):
@@ -135,3 +172,15 @@ def test_v6e_transfers(shared_traces):
     assert sorted(row.kind for row in rows.values()) == ["device_to_host"] * 3 + ["host_to_device"] * 3
     assert rows["copy-start.5"].tensor == "broadcast_add_fusion"
     assert sum(row.exposed_ms_per_step for row in rows.values()) == pytest.approx(760, abs=2)
+    # The device computes for 23.5 ms per step, so six copies hide little: 47 ms of the 1,976 ms they are in flight.
+    assert sum(row.hidden_ms_per_step for row in rows.values()) == pytest.approx(47.3, abs=0.1)
+    assert sum(row.waiting_ms_per_step for row in rows.values()) == pytest.approx(1168.2, abs=1)
+
+
+@pytest.mark.shared_traces
+@pytest.mark.parametrize("name", ["async_mostly_zero", "ip_21_814"])
+def test_damaged_traces_are_read(shared_traces, name):
+    from tpuprof.analyse import analyse_run
+
+    report = analyse_run(shared_traces / "damaged" / f"{name}.xplane.pb")
+    assert [each for each in report.findings if each.status == "error"] == []

@@ -128,7 +128,9 @@ def _buffers(proto: hlo_pb2.HloProto) -> tuple[list[HeldBuffer], int | None]:
             held += [("temporary", each) for each in alive]
         elif kind and kind != "host":
             # All values of such an allocation share its bytes; the first names it.
-            held += [(kind.rstrip("s"), logical[each.logical_buffer_id]) for each in allocation.assigned[:1]]
+            # A damaged program may name buffers that it does not have.
+            first = [logical.get(each.logical_buffer_id) for each in allocation.assigned[:1]]
+            held += [(kind.rstrip("s"), each) for each in first if each is not None]
     held = sorted((each for each in held if each[1].size), key=lambda each: -each[1].size)[:LARGEST]
     return _described(proto, held), holes
 

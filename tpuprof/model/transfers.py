@@ -1,9 +1,9 @@
-"""Copies to and from host memory, and communication between chips: bytes, rate, exposed wait and hidden time.
+"""Copies to and from host memory, and communication between chips: bytes, rates, and what their time was spent beside.
 
 On a TPU such work is asynchronous: a `-start` op begins it, a `-done` op waits for it. Its span on the
 `Async XLA Ops` line is the work itself; the self time of its `-start` and `-done` on `XLA Ops` is what the
 device spent on it and nothing hid. Where a capture has no such line (on some, only the first core has one),
-the work's own span is unknown and only the exposed part is told.
+the work's own span is unknown and only the exposed part is known. `transfer_motion.py` looks at the spans.
 """
 
 from __future__ import annotations
@@ -14,20 +14,14 @@ from typing import NamedTuple
 import numpy as np
 
 from tpuprof.model.device import DeviceActivity
-from tpuprof.model.intervals import EMPTY, Int64, Spans, covered, union
-from tpuprof.model.median import median
+from tpuprof.model.intervals import union
 from tpuprof.model.op_kind import HOST_MEMORY, OpKind, collective_kind, opcode
 from tpuprof.model.steps import Steps
+from tpuprof.model.transfer_motion import Beside, Motion, Span, motion, served, shared
 from tpuprof.records import dataclass
 
 TO_HOST = "device_to_host"
 TO_DEVICE = "host_to_device"
-# A transfer counts as alone on the link while others overlap at most this share of it.
-ALONE_SHARE = 0.01
-# A copy whose turn on the link, by the order in which copies begin, was less than this share of its own span did not
-# wait its turn (it ended with the copy before it): what it had alone is not told. Of 600 copies on a v6e, 101 had
-# turns below a thousandth of their span, and no other one below 0.15 (share).
-LEAST_TURN = 0.1
 _OPERAND = re.compile(r"%([\w.\-]+)\)?(?:[,)]|$)")
 _RESULT = re.compile(r"= \(?([a-z0-9]+\[[^\]]*\](?:\{[^}]*\})?)")
 _PHASE = re.compile(r"-(start|done)(?=\.|$)")
@@ -38,7 +32,9 @@ class Transfer:
     """One copy or collective of a program on one device, over all its executions inside steps.
 
     `kind` is a direction (`device_to_host`, `host_to_device`) or a kind of collective. `rate` and `rate_alone`
-    are bytes/s, `exposed_ps` and `hidden_ps` sums; None where the trace cannot tell.
+    are bytes/s. `exposed_ps` is what the device spent on this transfer alone. Of the time in flight, `hidden_ps` is
+    what the device computed meanwhile, `waiting_ps` what it waited for other transfers. All are sums; None where the
+    trace cannot tell, for the reason in `note`.
     """
 
     name: str
@@ -55,6 +51,8 @@ class Transfer:
     scope: str
     # How long after its start was issued the device came to wait for it, on average; None where it has no start.
     ahead_ps: float | None = None
+    waiting_ps: int | None = None
+    note: str = ""
 
 
 # A transfer goes by its program and its ops' name without `-start` and `-done`.
@@ -99,18 +97,24 @@ class Transfers:
 
     def rows(self) -> list[Transfer]:
         """Each of them, most exposed first."""
-        served = self._moving
+        turns = self._moving
         if self._kind == OpKind.OFFLOAD:
             directions = {key: _direction(_long_name(self._device, self._all[key])) for key in self._moving}
-            served = _served(self._moving, directions)
-        shared = _shared(list(served.values()))
-        found = [
-            _transfer(
-                self._device, self._steps, rows, self._totals, self._moving.get(key), served.get(key), shared
-            )
-            for key, rows in self._groups.items()
-        ]
+            turns = served(self._moving, directions)
+        beside = Beside.of(self._device, shared(list(turns.values())))
+        own = _own_events(self._device, self._groups)
+        found = []
+        for key, rows in self._groups.items():
+            size = max(int(self._device.ops.bytes[row]) for row in rows)
+            span = self._moving.get(key)
+            moved = motion(self._steps, span, turns.get(key, span), union(*own[key]), beside, size)
+            found.append(_transfer(self._device, rows, self._totals, moved, size))
         return sorted(found, key=lambda transfer: -transfer.exposed_ps)
+
+    @property
+    def in_flight(self) -> list[Span]:
+        """Start and end of each execution of the work itself, transfer by transfer, inside steps or not."""
+        return list(self._moving.values())
 
 
 def _totals_in_steps(device: DeviceActivity, steps: Steps) -> _Totals:
@@ -124,7 +128,7 @@ def _sum_of(column: list[int], rows: list[int]) -> int:
     return sum(column[row] for row in rows)
 
 
-def _own_spans(device: DeviceActivity, keys: list[_Key]) -> dict[_Key, tuple[Int64, Int64]]:
+def _own_spans(device: DeviceActivity, keys: list[_Key]) -> dict[_Key, Span]:
     """Start and end of each execution of the work itself, for the transfers that have any in the trace.
 
     Where the trace does not say which program a piece of work belongs to, every program with such a transfer has it.
@@ -146,58 +150,23 @@ def _own_spans(device: DeviceActivity, keys: list[_Key]) -> dict[_Key, tuple[Int
     return {key: span for key, span in spans.items() if len(span[0])}
 
 
-def _served(
-    moving: dict[_Key, tuple[Int64, Int64]], directions: dict[_Key, str]
-) -> dict[_Key, tuple[Int64, Int64]]:
-    """When each copy had its direction of the link: copies of one direction are served in the order they begin.
-
-    On a v6e, of three copies begun together the first runs at the rate of one alone, and the others after it.
-    """
-    served = dict(moving)
-    for direction in set(directions.values()):
-        keys = [key for key in moving if directions[key] == direction]
-        start = np.concatenate([moving[key][0] for key in keys])
-        end = np.concatenate([moving[key][1] for key in keys])
-        order = np.argsort(start, kind="stable")
-        reach = np.maximum.accumulate(end[order])
-        begun = start[order].copy()
-        begun[1:] = np.minimum(np.maximum(begun[1:], reach[:-1]), end[order][1:])
-        start[order] = begun
-        cuts = np.cumsum([len(moving[key][0]) for key in keys])[:-1]
-        for key, part in zip(keys, np.split(start, cuts), strict=True):
-            served[key] = (part, moving[key][1])
-    return served
+def _own_events(device: DeviceActivity, groups: dict[_Key, list[int]]) -> dict[_Key, Span]:
+    """When the device ran the `-start` and `-done` ops of each transfer."""
+    events, member = device.op_events, np.full(len(device.ops) + 1, -1, np.int64)
+    for number, rows in enumerate(groups.values()):
+        member[rows] = number
+    of = member[events.op]
+    chosen = np.flatnonzero(of >= 0)
+    chosen = chosen[np.argsort(of[chosen], kind="stable")]
+    cuts = np.searchsorted(of[chosen], np.arange(1, len(groups)))
+    parts = np.split(chosen, cuts) if groups else []
+    return {key: (events.start[part], events.end[part]) for key, part in zip(groups, parts, strict=True)}
 
 
-def _shared(moving: list[tuple[Int64, Int64]]) -> Spans:
-    """When more than one of the transfers had the link."""
-    each = [union(*span) for span in moving]
-    if not each:
-        return EMPTY
-    start, end = np.concatenate([one.start for one in each]), np.concatenate([one.end for one in each])
-    time = np.concatenate((start, end))
-    change = np.repeat(np.array([1, -1], np.int8), len(start))
-    order = np.argsort(time, kind="stable")
-    time, count = time[order], np.cumsum(change[order], dtype=np.int64)
-    several = np.flatnonzero(count[:-1] > 1)
-    return union(time[several], time[several + 1])
-
-
-def _transfer(
-    device: DeviceActivity,
-    steps: Steps,
-    rows: list[int],
-    totals: _Totals,
-    span: tuple[Int64, Int64] | None,
-    served: tuple[Int64, Int64] | None,
-    shared: Spans,
-) -> Transfer:
+def _transfer(device: DeviceActivity, rows: list[int], totals: _Totals, moved: Motion, size: int) -> Transfer:
     ops = device.ops
     starts = _starts(device, rows)
     long_name = _long_name(device, rows)
-    size = max(int(ops.bytes[row]) for row in rows)
-    exposed = _sum_of(totals.exposed, rows)
-    rate, alone, hidden = _motion(steps, span, served or span, shared, size, exposed)
     first = starts[0]
     return Transfer(
         name=ops.name[first],
@@ -205,14 +174,16 @@ def _transfer(
         module=ops.module[first],
         bytes=size,
         occurrences=_sum_of(totals.occurrences, starts),
-        rate=rate,
-        rate_alone=alone,
-        exposed_ps=exposed,
-        hidden_ps=hidden,
+        rate=moved.rate,
+        rate_alone=moved.rate_alone,
+        exposed_ps=_sum_of(totals.exposed, rows),
+        hidden_ps=moved.hidden_ps,
         tensor=_tensor(long_name),
         source=next((ops.source[row] for row in rows if ops.source[row]), ""),
         scope=next((ops.scope[row] for row in rows if ops.scope[row]), ""),
         ahead_ps=_ahead(device, rows, totals),
+        waiting_ps=moved.waiting_ps,
+        note=moved.note,
     )
 
 
@@ -225,31 +196,6 @@ def _ahead(device: DeviceActivity, rows: list[int], totals: _Totals) -> float | 
         return None
     waited = sum(totals.begin[row] for row in awaited) - sum(totals.end[row] for row in begun)
     return max(waited / count, 0.0)
-
-
-def _motion(
-    steps: Steps,
-    span: tuple[Int64, Int64] | None,
-    served: tuple[Int64, Int64] | None,
-    shared: Spans,
-    size: int,
-    exposed: int,
-) -> tuple[float | None, float | None, int | None]:
-    """(rate, rate while alone on the link, hidden time) of the executions inside steps; rates of the median one."""
-    if span is None or served is None:
-        return None, None, None
-    inside = steps.hold(span[0])
-    start, end = span[0][inside], span[1][inside]
-    length = end - start
-    if not length.sum():
-        return None, None, None
-    begun = served[0][inside]
-    turn = end - begun
-    alone = (covered(shared, begun, end) <= ALONE_SHARE * turn) & (turn > 0) & (turn >= LEAST_TURN * length)
-    undisturbed = turn[alone]
-    rate = size / (median(length) / 1e12) if size else None
-    rate_alone = size / (median(undisturbed) / 1e12) if size and len(undisturbed) else None
-    return rate, rate_alone, max(int(length.sum()) - exposed, 0)
 
 
 def _starts(device: DeviceActivity, rows: list[int]) -> list[int]:

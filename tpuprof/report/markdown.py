@@ -241,11 +241,20 @@ def _transfers(title: str, found: list[TransferRow], rows: int, limit: int) -> l
             format_bytes(row.bytes) if row.bytes else "not told",
             "not told" if row.gb_per_s is None else f"{row.gb_per_s:.1f}",
             format_ms(row.exposed_ms_per_step),
-            "not told" if row.hidden_ms_per_step is None else format_ms(row.hidden_ms_per_step),
+            "unknown" if row.hidden_ms_per_step is None else format_ms(row.hidden_ms_per_step),
+            "unknown" if row.waiting_ms_per_step is None else format_ms(row.waiting_ms_per_step),
         )
         for row in found[:rows]
     ]
-    columns = ("op", "kind", "bytes:", "GB/s:", "exposed a step:", "hidden a step:")
+    columns = (
+        "op",
+        "kind",
+        "bytes:",
+        "GB/s:",
+        "exposed per step:",
+        "behind compute:",
+        "behind other transfers:",
+    )
     return [f"#### {title}", table(columns, cells), *_more(len(found), rows)]
 
 

@@ -158,9 +158,11 @@ class TransferRow:
     """One host-offload copy or one collective, on the first device that tells most of it.
 
     `kind` is the direction or the kind of collective, `bytes` of one execution, `gb_per_s` over all executions
-    and `gb_per_s_alone` while no other had the link (10^9 bytes/s); None is unavailable: the capture has no
-    `Async XLA Ops` line for it. Of collectives, `role` tells a parameter's gather from a gradient's scatter or
-    reduction, `direction` is forward or backward. `ahead_ms` is how long before its wait a copy was begun.
+    and `gb_per_s_alone` while no other had the link (10^9 bytes/s); None is unavailable, for the reason in `note`.
+    Of its time in flight, the device computed for `hidden_ms_per_step`, waited for this transfer alone for
+    `exposed_ms_per_step` and for other transfers for `waiting_ms_per_step`; else it idled. Of collectives, `role` tells
+    a parameter's gather from a gradient's scatter or reduction, `direction` is forward or backward. `ahead_ms` is how
+    long before its wait a copy was begun.
     """
 
     name: str
@@ -179,6 +181,8 @@ class TransferRow:
     layer: str = ""
     direction: str = ""
     ahead_ms: float | None = None
+    waiting_ms_per_step: float | None = None
+    note: str = ""
 
 
 @dataclass(frozen=True)

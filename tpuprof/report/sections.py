@@ -124,7 +124,8 @@ class Compute:
 class LayerRow:
     """Collectives of one kind in one layer and direction (empty: not told), summed over one device's step.
 
-    `bytes_per_step` is None where the trace states the bytes of none of them.
+    `bytes_per_step` is None where the trace states the bytes of none of them. `hidden_ms_per_step` and
+    `waiting_ms_per_step` are as in `TransferRow`.
     """
 
     layer: str
@@ -135,6 +136,7 @@ class LayerRow:
     bytes_per_step: float | None
     exposed_ms_per_step: float
     hidden_ms_per_step: float | None
+    waiting_ms_per_step: float | None = None
 
 
 @dataclass(frozen=True)

@@ -224,7 +224,9 @@ def _host_reads(report: Report) -> RenderableType:
 
 
 def _transfers(title: str, kind: str, rows: list[TransferRow]) -> RenderableType:
-    table = _table(title, "op", kind, "times", "bytes", "GB/s", "exposed a step", "hidden a step", "tensor")
+    table = _table(
+        title, "op", kind, "times", "bytes", "GB/s", "exposed", "behind compute", "behind others", "tensor"
+    )
     for each in rows[:ROWS_SHOWN]:
         table.add_row(
             escape(_short(each.name)),
@@ -233,7 +235,8 @@ def _transfers(title: str, kind: str, rows: list[TransferRow]) -> RenderableType
             format_bytes(each.bytes) if each.bytes else "not told",
             f"{each.gb_per_s:.1f}" if each.gb_per_s is not None else "not told",
             format_ms(each.exposed_ms_per_step),
-            format_ms(each.hidden_ms_per_step) if each.hidden_ms_per_step is not None else "not told",
+            "unknown" if each.hidden_ms_per_step is None else format_ms(each.hidden_ms_per_step),
+            "unknown" if each.waiting_ms_per_step is None else format_ms(each.waiting_ms_per_step),
             escape(_short(each.tensor)),
         )
     return _and_more(table, len(rows))

@@ -51,6 +51,8 @@ def _transfer_row(each: Transfer, steps: int, roles: dict[tuple[str, str], Role]
         layer=role.layer,
         direction=role.direction,
         ahead_ms=each.ahead_ps / PS_PER_MS if each.ahead_ps is not None else None,
+        waiting_ms_per_step=ps_to_ms(each.waiting_ps) / steps if each.waiting_ps is not None else None,
+        note=each.note,
     )
 
 
@@ -65,6 +67,7 @@ def layer_rows(rows: list[TransferRow], steps: int) -> list[LayerRow]:
 
 def _layer_row(key: tuple[str, str, str, str], members: list[TransferRow], steps: int) -> LayerRow:
     hidden = [row.hidden_ms_per_step for row in members if row.hidden_ms_per_step is not None]
+    waiting = [row.waiting_ms_per_step for row in members if row.waiting_ms_per_step is not None]
     sizes = [row.bytes * row.occurrences for row in members if row.bytes is not None]
     return LayerRow(
         *key,
@@ -72,4 +75,5 @@ def _layer_row(key: tuple[str, str, str, str], members: list[TransferRow], steps
         bytes_per_step=sum(sizes) / steps if sizes else None,
         exposed_ms_per_step=sum(row.exposed_ms_per_step for row in members),
         hidden_ms_per_step=sum(hidden) if hidden else None,
+        waiting_ms_per_step=sum(waiting) if waiting else None,
     )

@@ -18,7 +18,7 @@ _ROLES = {
 def transfer_evidence(rows: list[TransferRow]) -> list[Evidence]:
     """The transfers that are most exposed, with rate and bytes where the trace tells them."""
     return [
-        Evidence(_text(row), row.exposed_ms_per_step, "ms a step exposed", source=row.source)
+        Evidence(_text(row), row.exposed_ms_per_step, "ms per step exposed", source=row.source)
         for row in rows[:SHOWN]
     ]
 
@@ -36,7 +36,9 @@ def _text(row: TransferRow) -> str:
     if row.gb_per_s is not None:
         parts.append(f"{row.gb_per_s:.1f} GB/s")
     if row.hidden_ms_per_step is not None:
-        parts.append(f"{row.hidden_ms_per_step:.3g} ms a step hidden")
+        parts.append(f"{format_ms(row.hidden_ms_per_step)} per step behind compute")
+    if row.waiting_ms_per_step:
+        parts.append(f"{format_ms(row.waiting_ms_per_step)} behind other transfers")
     if row.ahead_ms is not None:
         parts.append(
             f"begun {format_ms(row.ahead_ms)} before its wait"

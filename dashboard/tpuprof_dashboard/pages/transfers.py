@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from tpuprof.report.schema import TransferRow
     from tpuprof.report.sections import LayerRow
 
-_EXPOSED, _HIDDEN = ("#D55E00", "/"), ("#7FCDB5", "")
+_EXPOSED, _WAITING, _HIDDEN = ("#D55E00", "/"), ("#F0E442", "."), ("#7FCDB5", "")
 _NO_LAYER = "(no layer told)"
 _NAMES = {"gb_per_s_alone": "GB/s alone", "occurrences": "times"}
 _NOTE = (
-    "Exposed: the device waits for it. Hidden: it runs behind other work, and costs nothing. Times are of one device "
-    "and a step; “alone” is the rate while nothing else had the link."
+    "Exposed: the device waits for it. Hidden: the device computes meanwhile. Waiting: the device waits for another "
+    "transfer meanwhile. Times are per step and device; “alone” is the rate while nothing else had the link."
 )
 
 
@@ -52,7 +52,7 @@ def _transfers(view: View, title: str, key: str, rows: list[TransferRow], reason
     figure = stacked_bars(names, _bars(ordered), "ms a step", view.template)
     note = _NOTE if len(rows) <= MAX_ROWS else f"{_NOTE} The {MAX_ROWS} longest of {len(rows)} are drawn."
     if any(row.hidden_ms_per_step is None for row in rows):
-        note += " Hidden time is unavailable where the capture has no Async XLA Ops line."
+        note += " Hidden and waiting time are unavailable where the capture has no Async XLA Ops line."
     label = f"Exposed and hidden time of {title.lower()}; the table below has it"
     return section(
         title, chart(figure, f"{key}-bars", label), table(key, rows_of(ordered, names=_NAMES)), note=note
@@ -76,7 +76,8 @@ def _bars(rows: Sequence[TransferRow | LayerRow]) -> list[tuple[str, list[float]
     """Exposed and, where any is told, hidden time."""
     parts = [("exposed", [row.exposed_ms_per_step for row in rows], *_EXPOSED)]
     if any(row.hidden_ms_per_step is not None for row in rows):
-        parts.append(("hidden", [row.hidden_ms_per_step or 0.0 for row in rows], *_HIDDEN))
+        parts.append(("behind other transfers", [row.waiting_ms_per_step or 0.0 for row in rows], *_WAITING))
+        parts.append(("behind compute", [row.hidden_ms_per_step or 0.0 for row in rows], *_HIDDEN))
     return parts
 
 

@@ -2,16 +2,16 @@
 
 ## What it detects
 
-Runs that loaded torch_xla's host-offloading and moved nothing to host memory, and copies more than half of whose own
-time is exposed.
+Copies to and from host memory that are in flight while the device computes for less than half of their time.
 
 ## Why it costs time
 
-Offloading that moves nothing saves no memory. Copies that do not overlap cost their whole time.
+A copy costs nothing only while the device computes. The rest of its time, the device waits for it or for another copy.
 
 ## Evidence
 
-The copies found, with the share of their own time that was hidden, and how early they were begun.
+The time that copies are in flight, summed over copies: behind compute, behind other copies, and exposed. Also how early
+a copy is begun before the wait for it.
 
 ## How to fix
 
@@ -62,10 +62,13 @@ def check(signals: Signals) -> Outcome:
         raise Unavailable("the capture has no Async XLA Ops line, so the copies' own time is not known")
     exposed = sum(row.exposed_ms_per_step for row in timed)
     hidden = sum(row.hidden_ms_per_step or 0.0 for row in timed)
-    share = exposed / (exposed + hidden) if exposed + hidden else 0.0
+    waiting = sum(row.waiting_ms_per_step or 0.0 for row in timed)
+    flying = exposed + hidden + waiting
+    share = 1.0 - hidden / flying if flying else 0.0
     evidence = [
-        Evidence("copy time a step that is exposed", exposed, "ms"),
-        Evidence("copy time a step behind computing", hidden, "ms"),
+        Evidence("copy time per step that is exposed, summed over copies", exposed, "ms"),
+        Evidence("copy time per step while the device computes", hidden, "ms"),
+        Evidence("copy time per step while the device waits for another copy", waiting, "ms"),
     ]
     ahead = [row.ahead_ms for row in timed if row.ahead_ms is not None]
     if ahead:
@@ -77,6 +80,6 @@ def check(signals: Signals) -> Outcome:
     return failed(
         signals.offload_share,
         evidence,
-        title=f"{format_share(share)} of the offload copies' time is exposed",
+        title=f"The device computes for only {format_share(1.0 - share)} of the time that offload copies take",
         reason="exposed-host-offload prices the same time",
     )
