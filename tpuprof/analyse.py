@@ -13,12 +13,13 @@ import numpy as np
 
 from tpuprof.decode.find import Found, find
 from tpuprof.errors import Code, TpuprofError
+from tpuprof.model.few_steps import is_whole_capture
 from tpuprof.model.intervals import Int64
 from tpuprof.model.median import median, percentile_95
 from tpuprof.model.op_kind import OpKind
 from tpuprof.model.op_table import OpTotal, annotation_totals, op_totals, source_totals
 from tpuprof.model.run import HostRun, Run, build_run
-from tpuprof.model.verdict import READS_IN_STEPS_SHARE, Load, bound_of, sentence
+from tpuprof.model.verdict import CAPTURE, ONE_STEP, READS_IN_STEPS_SHARE, STEP, Load, bound_of, sentence
 from tpuprof.parallel import begin
 from tpuprof.parts import NAMES
 from tpuprof.report.schema import (
@@ -163,28 +164,41 @@ def _mean_load(hosts: list[HostRun]) -> tuple[Load, float]:
 
 def _sentence(run: Run, bound: Any, load: Load, hidden: float) -> str:
     if not load.wall:
-        return "Unknown: the trace marks no steps and repeats no program, so there is no step to explain."
-    text = sentence(bound, load, hidden)
+        return "Unknown: the trace has no steps and no device activity, so there is nothing to explain."
+    text = sentence(bound, load, hidden, _over(run))
     if bound.word == "sync":
         # A read that happens once, at the end say, waits longest and is not what every step does.
         often = READS_IN_STEPS_SHARE * sum(len(host.steps) for host in run.hosts)
         read = next((each for each in _host_read_rows(run.hosts) if each.occurrences >= often), None)
         text += f" It is {read.call} at {read.source}." if read and read.source else ""
+    steps = max((host.steps for host in run.hosts), key=len)
+    if steps.confidence == "low":
+        text += f" Low confidence: {steps.note}."
     return f"Predicted, not measured: {text}" if run.predicted else text
+
+
+def _over(run: Run) -> str:
+    """What the verdict's shares are of."""
+    if any(is_whole_capture(host.steps) for host in run.hosts):
+        return CAPTURE
+    return ONE_STEP if all(len(host.steps) <= 1 for host in run.hosts) else STEP
 
 
 def _step_summary(hosts: list[HostRun]) -> StepSummary:
     first = max(hosts, key=lambda host: len(host.steps))
     walls = np.concatenate([host.steps.wall_ps for host in hosts]) / PS_PER_MS
     rows = [row for host in hosts for row in _step_rows(host)]
+    whole = is_whole_capture(first.steps)
+    told = len(walls) > 0 and not whole
     return StepSummary(
-        count=len(first.steps),
+        count=0 if whole else len(first.steps),
         method=first.steps.method,
         confidence=first.steps.confidence,
-        median_ms=median(walls) if len(walls) else None,
-        p95_ms=percentile_95(walls) if len(walls) else None,
+        median_ms=median(walls) if told else None,
+        p95_ms=percentile_95(walls) if told else None,
         note=first.steps.note,
         per_step=rows,
+        whole_capture=whole,
     )
 
 

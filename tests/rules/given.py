@@ -1,7 +1,6 @@
 """Signals given by hand: what is not given is unavailable, as in a run that cannot tell it."""
 
 from dataclasses import replace
-from functools import cached_property
 from types import SimpleNamespace
 
 from tpuprof.model.telemetry import StepRecord
@@ -28,6 +27,7 @@ from tpuprof.report.sections import (
     Tracing,
 )
 from tpuprof.signals import Signals, Unavailable, signal_units
+from tpuprof.signals.base import Signal
 
 
 class GivenSignals(Signals):
@@ -35,6 +35,9 @@ class GivenSignals(Signals):
 
     def __init__(self, **values):
         self.__dict__.update(values)
+
+    def lacking(self, name):
+        return ""
 
     def _share(self, name):
         raise Unavailable("not given")
@@ -46,7 +49,7 @@ _DERIVED = {
     "captured_records", "counters", "all_counters", "startup_compile_seconds", "startup_compiles", "fallbacks",
     "graphs_per_step", "falls_back", "python_reads", "variables", "features", "spmd", "torch_xla_version",
     "hbm_share", "op_ms", "slowest_host_steps", "even_rows", "idle_by_step", "parameter_gathers", "compute_ms",
-    "matmuls", "scan_retraces", "preflight", "unrolled",
+    "matmuls", "host_reads", "step_source", "host_pace", "scan_retraces", "preflight", "unrolled",
 }  # fmt: skip
 
 
@@ -59,7 +62,7 @@ def _absent(name):
 
 for _name in signal_units():
     if _name not in _DERIVED:
-        _replacement = cached_property(_absent(_name))
+        _replacement = Signal(_absent(_name))
         _replacement.__set_name__(GivenSignals, _name)
         setattr(GivenSignals, _name, _replacement)
 

@@ -162,7 +162,7 @@ CASES = {
         ("cannot load", "failed", started(SLOW, cache("never_loads", hits=2))),
         ("quick", "passed", started(SLOW - 0.1, cache("ok", misses=2, hits=1))),
         ("first run", "passed", started(SLOW, cache("cold", misses=2))),
-        ("not asked", "passed", started(SLOW, cache("unknown"))),
+        ("not asked", "not_applicable", started(SLOW, cache("unknown"))),
         ("no cache", "not_applicable", started(SLOW)),
         ("no telemetry", "unavailable", NOTHING),
     ],
@@ -259,7 +259,7 @@ CASES = {
     "low-mxu-utilization": [
         ("low", "failed", tpu(mxu_share=0.29, offload_share=0.0, collective_share=0.0)),
         ("fine", "passed", tpu(mxu_share=0.30, offload_share=0.0, collective_share=0.0)),
-        ("waits", "passed", tpu(mxu_share=0.1, offload_share=0.51, collective_share=0.0)),
+        ("waits", "not_applicable", tpu(mxu_share=0.1, offload_share=0.51, collective_share=0.0)),
         ("cpu", "not_applicable", CPU),
         ("no peak", "unavailable", tpu()),
     ],

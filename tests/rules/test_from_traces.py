@@ -189,7 +189,7 @@ def test_layers_that_stand_many_times_in_a_predicted_program_are_not_held_agains
     layers(trace, BEGINS, 8, scope="Decoder.1/layers.{0}.2/")
     info = {"schema": "tpuprof.run/1", "predicted": True}
     found = finding("unrolled-layers", trace, notes={"run.json": json.dumps(info)})
-    assert (found.status, found.evidence[0].value) == ("passed", 8)
+    assert (found.status, found.evidence[0].value) == ("unavailable", 8)
     assert "predicted run" in found.reason
 
 

@@ -37,6 +37,7 @@ def texts(found):
 
 def test_unrolled_layers_states_what_folding_did(finding):  # noqa: F811
     trace = busy()
+    trace.host().line("python").repeat("SyncLiveTensorsGraph", BEGINS, 10)
     layers(trace, BEGINS, 8, scope="Decoder.1/layers.{0}.2/")
     found = finding("unrolled-layers", trace, notes={"preflight.json": comparison()})
     assert texts(found)[2:] == [
@@ -48,6 +49,7 @@ def test_unrolled_layers_states_what_folding_did(finding):  # noqa: F811
 
 def test_unrolled_layers_names_the_command_where_nothing_was_compared(finding):  # noqa: F811
     trace = busy()
+    trace.host().line("python").repeat("SyncLiveTensorsGraph", BEGINS, 10)
     layers(trace, BEGINS, 8, scope="Decoder.1/layers.{0}.2/")
     info = {"schema": "tpuprof.run/1", "command_line": ["python", "tune.py"]}
     found = finding("unrolled-layers", trace, notes={"run.json": json.dumps(info)})

@@ -20,6 +20,7 @@ from tpuprof.model.compiles import Compile, find_compiles
 from tpuprof.model.device import DeviceActivity
 from tpuprof.model.device_cpu import read_cpu
 from tpuprof.model.device_tpu import read_tpu
+from tpuprof.model.few_steps import few_steps, is_whole_capture
 from tpuprof.model.graph_cuts import GraphCut, graph_cuts
 from tpuprof.model.hlo_metadata import hlo_protos, read_hlo_metadata
 from tpuprof.model.host_activity import HostActivity, find_driver, read_host
@@ -31,7 +32,7 @@ from tpuprof.model.marks import find_marks
 from tpuprof.model.memory import DeviceMemory, device_memory
 from tpuprof.model.notes import Notes, read_notes
 from tpuprof.model.preflight_notes import Variant, read_preflight
-from tpuprof.model.steps import Steps, find_steps
+from tpuprof.model.steps import Steps, find_steps, no_steps
 from tpuprof.model.telemetry import StepRecord, compile_frames, step_records
 from tpuprof.model.timeline import Host, build_host
 from tpuprof.model.tracing import Tracing, split_tracing
@@ -104,9 +105,20 @@ def build_run(found: Found, executor: Executor | None = None, read: Callable[[Pa
     for host in hosts:
         host.records = step_records(found.run_folder, host.name)
         host.compile_frames = compile_frames(host.records)
+    _leave_windows_out(hosts)
     preflight, unread = read_preflight(found.run_folder, info)
     warnings = [*found.warnings, *notes, *_noted(info), *_missing_hosts(info, hosts), *unread]
     return Run(found.files, hosts, info, warnings, read_notes(found.run_folder), preflight)
+
+
+def _leave_windows_out(hosts: list[HostRun]) -> None:
+    """A host whose only window is its whole capture has no steps where other hosts have: means are over steps."""
+    if all(is_whole_capture(host.steps) or not len(host.steps) for host in hosts):
+        return
+    for host in hosts:
+        if is_whole_capture(host.steps):
+            host.steps = no_steps()
+            host.breakdown = attribute(host.steps, host.devices, host.activity)
 
 
 def read_run_info(folder: Path | None) -> tuple[dict[str, Any], list[str]]:
@@ -166,6 +178,7 @@ def read_host_run(
     activity = read_host(host, words, driver)
     devices = devices_read()
     steps = find_steps(driver, devices, words)
+    steps = steps if len(steps) else few_steps(driver, devices)
     attributed = begin(lambda: attribute(steps, devices, activity))
     protos = dict(hlo_protos(trace))
     compiles = find_compiles(host, words, steps, devices)

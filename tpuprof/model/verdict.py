@@ -24,6 +24,10 @@ DEVICE_BOUND_FROM_SHARE = 0.90
 BALANCE_FOR_SYNC = 0.8
 # Share of steps that must hold a blocking read for reads to be the run's rhythm and not an accident.
 READS_IN_STEPS_SHARE = 0.5
+# What the sentence's shares are of: the steps, or the one window of a capture in which no step was found.
+STEP = "each step"
+ONE_STEP = "the one step captured"
+CAPTURE = "the whole capture, in which no step was found"
 
 
 @dataclass(frozen=True)
@@ -72,25 +76,27 @@ def bound_of(load: Load) -> Bound:
     return Bound(word, ms / load.wall, ms)
 
 
-def sentence(bound: Bound, load: Load, tracing_hidden: float) -> str:
-    """The verdict for people: one sentence with its figures."""
+def sentence(bound: Bound, load: Load, tracing_hidden: float, over: str = STEP) -> str:
+    """The verdict for people: one sentence with its figures; `over` is what they are shares of."""
     share, time, wall = format_share(bound.share), format_ms(bound.ms), format_ms(load.wall)
-    of_step = f"{share} of each step ({time} of {wall})"
+    of_step = f"{share} of {over} ({time} of {wall})"
     if bound.name:
         return f"Held back by {bound.name!r}: the device idles for {of_step} while the host is in that annotation."
     if bound.word == "device":
-        return _device_sentence(load, share, wall)
+        return _device_sentence(load, share, wall, over)
     text = parts.word_of(bound.word).sentence.format(of_step=of_step)
     if bound.word == "tracing" and tracing_hidden >= NAMED_FROM_SHARE * load.wall:
         text += f" Another {format_ms(tracing_hidden)} of tracing a step is hidden behind device work."
     return text
 
 
-def _device_sentence(load: Load, share: str, wall: str) -> str:
+def _device_sentence(load: Load, share: str, wall: str, over: str) -> str:
     if load.busy / load.wall >= DEVICE_BOUND_FROM_SHARE:
-        return f"Device-bound: the device is busy for {share} of each step ({wall}); the host keeps up."
+        # One step does not tell: what the host does between steps is not in it.
+        keeps_up = "; the host keeps up" if over == STEP else ""
+        return f"Device-bound: the device is busy for {share} of {over} ({wall}){keeps_up}."
     return (
-        f"Mostly device-bound: the device is busy for {share} of each step ({wall}), and no single cause of its "
+        f"Mostly device-bound: the device is busy for {share} of {over} ({wall}), and no single cause of its "
         f"idling reaches {format_share(NAMED_FROM_SHARE)}."
     )
 

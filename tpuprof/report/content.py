@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tpuprof.parts import word_of
 from tpuprof.report.names import STATUS_WORDS
 from tpuprof.report.text import printable
-from tpuprof.units import format_bytes, format_ms, format_share
+from tpuprof.units import counted, format_bytes, format_ms, format_share
 
 if TYPE_CHECKING:
     from tpuprof.report.schema import CompileRow, Evidence, Finding, Report
@@ -37,7 +37,9 @@ def headline(report: Report) -> str:
     devices = f"{environment.get('device_count', 0)} × {device}, {hosts} host{'' if hosts == 1 else 's'}"
     if steps.median_ms is None or steps.p95_ms is None:
         return printable(f"{devices}; no steps: {steps.note}")
-    times = f"{steps.count} steps, median {format_ms(steps.median_ms)}, p95 {format_ms(steps.p95_ms)}"
+    times = (
+        f"{counted(steps.count, 'step')}, median {format_ms(steps.median_ms)}, p95 {format_ms(steps.p95_ms)}"
+    )
     mfu = report.compute.mfu if report.compute is not None else None
     used = f"; MFU {format_share(mfu)}" if mfu is not None else ""
     return printable(f"{times}; {devices}{used}")

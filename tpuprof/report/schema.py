@@ -53,7 +53,10 @@ class StepRow:
 
 @dataclass(frozen=True)
 class StepSummary:
-    """All steps. `method` names where step boundaries came from, `confidence` is high, medium or low."""
+    """All steps. `method` names where step boundaries came from, `confidence` is high, medium or low.
+
+    Where no step was found, `whole_capture` is true: `count` is 0, and the one row of `per_step` is the whole capture.
+    """
 
     count: int
     method: str
@@ -62,6 +65,7 @@ class StepSummary:
     p95_ms: float | None
     note: str
     per_step: list[StepRow]
+    whole_capture: bool = False
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from rich.text import Text
 from tpuprof.parts import part_of
 from tpuprof.report.schema import CompileRow, Finding, Report, StepRow, TransferRow
 from tpuprof.report.text_facts import fact_lines
-from tpuprof.units import format_bytes, format_ms, format_share
+from tpuprof.units import counted, format_bytes, format_ms, format_share
 
 # Rows shown of each table; the JSON has all (rows).
 ROWS_SHOWN = 8
@@ -102,9 +102,11 @@ def _headline(report: Report) -> str:
     steps, environment = report.steps, report.environment
     devices = f"{environment['device_count']} x {environment['device_type'] or 'unknown device'}"
     if steps.median_ms is None or steps.p95_ms is None:
-        return f"{devices}, {environment['framework']}; {steps.note}"
+        span = f", {format_ms(steps.per_step[0].wall_ms)}" if steps.whole_capture else ""
+        return f"{devices}, {environment['framework']}{span}; {steps.note}"
     return (
-        f"{steps.count} steps, median {format_ms(steps.median_ms)}, p95 {format_ms(steps.p95_ms)}; {devices}, "
+        f"{counted(steps.count, 'step')}, median {format_ms(steps.median_ms)}, "
+        f"p95 {format_ms(steps.p95_ms)}; {devices}, "
         f"{environment['framework']}; steps from {steps.method} ({steps.confidence} confidence)"
     )
 

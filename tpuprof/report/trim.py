@@ -29,13 +29,14 @@ class Window:
 
 
 def representative(report: Report, host: str) -> Window | None:
-    """The steps of a host to keep, None where it has none.
+    """The steps of a host to keep, None where it has none, or few that are little sure.
 
     Side by side, because a step lasts until the next begins: steps apart from each other would seem to grow.
     With an outlier, the slowest is kept between its neighbours; without, the steps nearest the median.
     """
     rows = sorted((row for row in report.steps.per_step if row.host == host), key=lambda row: row.start_ns)
-    if not rows:
+    # Of so few steps of low confidence each event may be needed to find them again.
+    if not rows or (report.steps.confidence == "low" and len(rows) < STEPS_KEPT):
         return None
     count = min(STEPS_KEPT, len(rows))
     median = sorted(row.wall_ms for row in rows)[len(rows) // 2]

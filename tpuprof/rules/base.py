@@ -23,6 +23,13 @@ UNAVAILABLE = "unavailable"
 ERROR = "error"
 STATUSES = (FAILED, PASSED, NOT_APPLICABLE, UNAVAILABLE, ERROR)
 
+# What follows a rule's subject where it neither failed nor passed.
+_UNCHECKED = {
+    NOT_APPLICABLE: "does not apply",
+    UNAVAILABLE: "not checked",
+    ERROR: "the check itself failed",
+}
+
 PREVIEW = "preview"
 STABLE = "stable"
 
@@ -59,6 +66,9 @@ class Outcome:
 class Rule:
     """One rule. `good` and `bad` are titles of a passed and a failed finding; `broad` ones name a symptom.
 
+    `about` is its subject in neutral words: a rule that was not checked must say neither that all is well nor that it
+    is not. `good` must be true wherever the rule passes, also where the fault is there but too small to matter.
+
     A broad rule ranks behind a specific one that explains about as much, since that says more of what to do.
     """
 
@@ -71,6 +81,13 @@ class Rule:
     page: Page
     check: Callable[[Signals], Outcome]
     module: str
+    about: str = ""
+
+    def title(self, status: str) -> str:
+        """The title of a finding with this status, where the check gives none."""
+        titles = {FAILED: self.bad, PASSED: self.good}
+        about = self.about or self.id
+        return titles.get(status) or f"{about[:1].upper()}{about[1:]}: {_UNCHECKED.get(status, status)}"
 
     @property
     def doc(self) -> str:
@@ -79,7 +96,7 @@ class Rule:
 
 
 def rule(
-    *, good: str, bad: str, status: str = PREVIEW, broad: bool = False
+    *, about: str, good: str, bad: str, status: str = PREVIEW, broad: bool = False
 ) -> Callable[[Callable[[Signals], Outcome]], Rule]:
     """Make a module's `check` its rule; the id and category come from where the module lies."""
 
@@ -96,6 +113,7 @@ def rule(
             page=read_page(module.__doc__ or ""),
             check=check,
             module=check.__module__,
+            about=about,
         )
 
     return wrap
@@ -119,9 +137,14 @@ def passed(evidence: list[Evidence] | None = None, *, title: str = "", reason: s
     return Outcome(PASSED, title=title, evidence=evidence or [], reason=reason)
 
 
-def not_applicable(reason: str) -> Outcome:
+def not_applicable(reason: str, evidence: list[Evidence] | None = None) -> Outcome:
     """The run does not do what the rule is about."""
-    return Outcome(NOT_APPLICABLE, reason=reason)
+    return Outcome(NOT_APPLICABLE, evidence=evidence or [], reason=reason)
+
+
+def not_checked(reason: str, evidence: list[Evidence] | None = None) -> Outcome:
+    """The run does not tell enough for the rule, but something of it is worth showing."""
+    return Outcome(UNAVAILABLE, evidence=evidence or [], reason=reason)
 
 
 def counterfactual(most: Change, least: Change | None = None) -> Price:

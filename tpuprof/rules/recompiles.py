@@ -6,7 +6,8 @@ from tpuprof import parts as part
 from tpuprof.report.schema import CompileRow, Evidence
 from tpuprof.rules.base import Outcome, counterfactual, failed, passed
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
-from tpuprof.signals import Signals
+from tpuprof.signals import Signals, Unavailable
+from tpuprof.signals.inputs import COMPILES_FROM_STEPS
 from tpuprof.simulate.change import Change
 from tpuprof.units import counted, format_share
 
@@ -22,6 +23,8 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...]) -> Outcome:
     """
     compiles = signals.step_compiles
     if not compiles:
+        if len(signals.steps) < COMPILES_FROM_STEPS:
+            raise Unavailable("one step tells nothing of compiles that return: capture more steps")
         return passed()
     chosen = _chosen(compiles, kinds)
     if not chosen:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from tpuprof.report.schema import Finding, Fix, Savings
-from tpuprof.rules.base import ERROR, FAILED, PASSED, UNAVAILABLE, Outcome, Price, Rule
+from tpuprof.rules.base import ERROR, FAILED, NOT_APPLICABLE, PASSED, UNAVAILABLE, Outcome, Price, Rule
 from tpuprof.rules.places import Places
 from tpuprof.rules.pricing import COUNTERFACTUAL, Pricing
 from tpuprof.rules.thresholds import BROAD_RANKS_AT, PRICED_FROM_SHARE
@@ -34,7 +34,11 @@ def run_rules(
 def outcome_of(rule: Rule, signals: Signals) -> Outcome:
     """What one rule says; a missing signal makes it unavailable, any other exception an error."""
     try:
-        return rule.check(signals)
+        with signals.readings() as read:
+            outcome = rule.check(signals)
+        if outcome.status in (PASSED, NOT_APPLICABLE) and not read:
+            return Outcome(UNAVAILABLE, reason="the rule looked at nothing in this run")
+        return outcome
     except Unavailable as missing:
         return Outcome(UNAVAILABLE, reason=str(missing))
     except Exception as error:  # the one place that keeps a broken rule from hiding the others
@@ -63,7 +67,7 @@ def _finding(rule: Rule, outcome: Outcome, pricing: Pricing, places: Places) -> 
         rule=rule.id,
         category=rule.category,
         status=outcome.status,
-        title=outcome.title or (rule.bad if outcome.status == FAILED else rule.good),
+        title=outcome.title or rule.title(outcome.status),
         why=page.why,
         severity=_severity(outcome, savings, pricing),
         savings=savings,

@@ -1,16 +1,19 @@
 """What a signal is: a named number or table with a unit, a definition, and the reason where it is missing.
 
-A signal that the run cannot tell raises `Unavailable`, which ends the rule that asked for it; it is never 0.
+A signal that the run cannot tell raises `Unavailable`, which ends the rule that asked for it; it is never 0. A signal
+names the inputs it needs (`signals/inputs.py`): a table that is empty because nobody could look raises too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, TypeVar
 
 from tpuprof.model.run import Run
 from tpuprof.report.schema import Report
+from tpuprof.signals.inputs import INPUTS
 
 T = TypeVar("T")
 
@@ -21,12 +24,39 @@ class Unavailable(Exception):  # noqa: N818  # it is an answer, not an error
     """Ends a rule whose signal the run cannot tell; its text says why, and what to capture."""
 
 
-def signal(unit: str) -> Callable[[Callable[[Any], T]], cached_property[T]]:
-    """Make a property of `Signals` a signal: computed once, its unit kept for the documentation."""
+class Signal(cached_property[T]):
+    """A property of `Signals`: computed once, after its inputs were found to be there; each reading is noted."""
+
+    def __init__(self, compute: Callable[[Any], T], needs: tuple[str, ...] = ()) -> None:
+        """`needs` are names of `INPUTS`."""
+        super().__init__(compute)
+        self.needs = needs
+
+    def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
+        """The value. Raises `Unavailable`."""
+        name = self.attrname
+        if instance is None or name is None:
+            return self
+        if name not in instance.__dict__:
+            for each in self.needs:
+                reason = instance.lacking(each)
+                if reason:
+                    raise Unavailable(reason)
+            instance.__dict__[name] = self.func(instance)
+        instance.note_read(name)
+        return instance.__dict__[name]
+
+    def __set__(self, instance: Any, value: T) -> None:
+        """Refuse: a signal is computed. With this, readings of computed signals are noted too."""
+        raise AttributeError(f"the signal {self.attrname} is computed, not set")
+
+
+def signal(unit: str, needs: tuple[str, ...] = ()) -> Callable[[Callable[[Any], T]], cached_property[T]]:
+    """Make a property of `Signals` a signal; its unit is kept for the documentation."""
 
     def wrap(compute: Callable[[Any], T]) -> cached_property[T]:
         _UNITS[compute.__name__] = unit
-        return cached_property(compute)
+        return Signal(compute, needs)
 
     return wrap
 
@@ -42,3 +72,22 @@ class SignalsBase:
     def __init__(self, report: Report, run: Run) -> None:
         self.report = report
         self.run = run
+
+    def lacking(self, name: str) -> str:
+        """Why an input is not there, empty where it is."""
+        return INPUTS[name](self.report, self.run)
+
+    def note_read(self, name: str) -> None:
+        """Note that a signal was read."""
+        self.__dict__.setdefault("_read", set()).add(name)
+
+    @contextmanager
+    def readings(self) -> Iterator[set[str]]:
+        """Names of the signals that are read inside the block."""
+        before = self.__dict__.get("_read", set())
+        inside: set[str] = set()
+        self.__dict__["_read"] = inside
+        try:
+            yield inside
+        finally:
+            self.__dict__["_read"] = before | inside

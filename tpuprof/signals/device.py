@@ -5,6 +5,7 @@ from __future__ import annotations
 from tpuprof.report.schema import LoopRow, Memory, OpRow
 from tpuprof.report.sections import Compute
 from tpuprof.signals.base import Unavailable, signal
+from tpuprof.signals.inputs import DEVICE_OPS, STEPS
 from tpuprof.signals.steps import StepSignals
 from tpuprof.signals.telemetry import TelemetrySignals
 from tpuprof.units import ps_to_ms
@@ -13,11 +14,9 @@ from tpuprof.units import ps_to_ms
 class DeviceSignals(StepSignals, TelemetrySignals):
     """Ops, loops and memory of the devices."""
 
-    @signal("ops")
+    @signal("ops", needs=(DEVICE_OPS,))
     def ops(self) -> list[OpRow]:
         """Ops by device self time."""
-        if not self.report.ops:
-            raise Unavailable("the trace has no device ops; capture with the device tracer on")
         return self.report.ops
 
     @signal("ms")
@@ -25,7 +24,7 @@ class DeviceSignals(StepSignals, TelemetrySignals):
         """Self time of all ops on all devices, over the whole capture."""
         return sum(row.self_ms for row in self.ops)
 
-    @signal("loops")
+    @signal("loops", needs=(DEVICE_OPS,))
     def loops(self) -> list[LoopRow]:
         """While loops of the programs, and repeated blocks without one."""
         return self.report.scan
@@ -51,12 +50,12 @@ class DeviceSignals(StepSignals, TelemetrySignals):
             raise Unavailable(f"the device's memory size is not known: {memory.unavailable or 'not told'}")
         return memory.peak_bytes / memory.capacity_bytes
 
-    @signal("ms")
+    @signal("ms", needs=(STEPS, DEVICE_OPS))
     def compute(self) -> Compute:
         """What the device's time goes to, per step and device; unavailable where no op was timed."""
         found = self.report.compute
         if found is None or not sum(row.self_ms_per_step for row in found.categories):
-            raise Unavailable("the trace has no device ops; capture with the device tracer on")
+            raise Unavailable("no device op was timed inside a step")
         return found
 
     @signal("ms")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from tpuprof.model.host_reads import READ_CALLS
 from tpuprof.model.intervals import covered
 from tpuprof.report.schema import HostReadRow
-from tpuprof.signals.base import Unavailable, signal
+from tpuprof.signals.base import signal
+from tpuprof.signals.inputs import HOST_EVENTS, STEPS
 from tpuprof.signals.steps import StepSignals
 from tpuprof.units import PS_PER_MS
 
@@ -13,27 +14,28 @@ from tpuprof.units import PS_PER_MS
 class HostSignals(StepSignals):
     """What training threads do; times in ms, per step."""
 
-    @signal("reads")
+    @signal("reads", needs=(STEPS, HOST_EVENTS))
+    def host_reads(self) -> list[HostReadRow]:
+        """Device-to-host reads in steps, the runtime's transfers where the program's own reads are not told."""
+        return self.report.host_reads
+
+    @signal("reads", needs=(STEPS, HOST_EVENTS))
     def python_reads(self) -> list[HostReadRow]:
         """Device-to-host reads by the user's own Python (`.item()`, `print`, ...), with their lines."""
-        return [row for row in self.report.host_reads if row.call in READ_CALLS]
+        return [row for row in self.host_reads if row.call in READ_CALLS]
 
-    @signal("share")
+    @signal("share", needs=(STEPS, HOST_EVENTS))
     def reads_in_steps_share(self) -> float:
         """Share of steps that hold a blocking device-to-host read."""
         count = sum(len(host.steps) for host in self.run.hosts)
-        if not count:
-            raise Unavailable("the trace has no steps; mark them with tpuprof.step and capture again")
         return sum(int((host.breakdown.host_reads > 0).sum()) for host in self.run.hosts) / count
 
-    @signal("a step")
+    @signal("per step", needs=(STEPS, HOST_EVENTS))
     def scan_retraces(self) -> float:
         """How often a step the body of a scan is traced anew: 0 with its cache on, and where there is no scan."""
-        if not self.steps:
-            return 0.0
         return self.report.tracing.scan_retraces_per_step or 0.0
 
-    @signal("ms by mark")
+    @signal("ms by mark", needs=(STEPS, HOST_EVENTS))
     def mark_ms(self) -> dict[str, float]:
         """Time a step that training threads spend in events of each mark (`scan_retrace`, `graph_cut`)."""
         totals: dict[str, float] = {}
@@ -43,7 +45,7 @@ class HostSignals(StepSignals):
                 totals[mark] = totals.get(mark, 0.0) + inside / PS_PER_MS
         return {mark: ms / len(self.steps) for mark, ms in totals.items()}
 
-    @signal("events by mark")
+    @signal("events by mark", needs=(STEPS, HOST_EVENTS))
     def mark_count(self) -> dict[str, float]:
         """How often a step training threads enter events of each mark."""
         totals: dict[str, int] = {}

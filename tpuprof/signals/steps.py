@@ -5,8 +5,9 @@ from __future__ import annotations
 import statistics
 
 from tpuprof import parts as part
-from tpuprof.report.schema import CompileRow, StepRow
+from tpuprof.report.schema import CompileRow, StepRow, StepSummary
 from tpuprof.signals.base import SignalsBase, Unavailable, signal
+from tpuprof.signals.inputs import COMPILES, DEVICES, HOST_EVENTS, STEPS
 
 # A step counts as typical up to this multiple of the median wall time (ratio): the spread of steady steps seen on
 # shared machines stays below it, and a compile, a checkpoint or an evaluation goes far above.
@@ -22,11 +23,14 @@ class StepSignals(SignalsBase):
         rows = self.steps
         return statistics.fmean(row.wall_ms for row in rows)
 
-    @signal("steps")
+    @signal("source")
+    def step_source(self) -> StepSummary:
+        """Where the steps come from, and how sure that is; the trace may have none."""
+        return self.report.steps
+
+    @signal("steps", needs=(STEPS,))
     def steps(self) -> list[StepRow]:
         """Every captured step of every host."""
-        if not self.report.steps.per_step:
-            raise Unavailable("the trace has no steps; mark them with tpuprof.step and capture again")
         return self.report.steps.per_step
 
     @signal("steps")
@@ -35,7 +39,7 @@ class StepSignals(SignalsBase):
         limit = TYPICAL_UP_TO * statistics.median(row.wall_ms for row in self.steps)
         return [row for row in self.steps if row.wall_ms <= limit]
 
-    @signal("ms by part")
+    @signal("ms by part", needs=(STEPS, HOST_EVENTS))
     def typical_parts(self) -> dict[str, float]:
         """Mean of each part of the breakdown over the typical steps."""
         rows = self.typical_steps
@@ -52,12 +56,12 @@ class StepSignals(SignalsBase):
         """Time in a typical step in which the device is in no program."""
         return sum(ms for name, ms in self.typical_parts.items() if name not in part.DEVICE_PARTS)
 
-    @signal("share")
+    @signal("share", needs=(STEPS, DEVICES))
     def busy_share(self) -> float:
         """Share of all step time in which the device is in a program."""
         return sum(each.share for name, each in self.report.breakdown.items() if name in part.DEVICE_PARTS)
 
-    @signal("ms")
+    @signal("ms", needs=(STEPS, HOST_EVENTS))
     def tracing_hidden_ms(self) -> float:
         """Tracing a step behind device work, which costs nothing."""
         if self.report.tracing_hidden_ms_per_step is None:
@@ -69,12 +73,12 @@ class StepSignals(SignalsBase):
         """What the verdict says holds the run back."""
         return self.report.verdict.bound
 
-    @signal("compiles")
+    @signal("compiles", needs=(STEPS, COMPILES))
     def step_compiles(self) -> list[CompileRow]:
         """Compiles inside captured steps."""
         return [row for row in self.report.compiles if row.step is not None]
 
-    @signal("share")
+    @signal("share", needs=(STEPS, COMPILES))
     def compile_share(self) -> float:
         """Share of all step time in which the device idles while XLA compiles."""
         return self._share(part.COMPILE)

@@ -7,7 +7,7 @@ from typing import Any
 
 from tpuprof.model.run import HostRun
 from tpuprof.model.telemetry import StepRecord
-from tpuprof.report.sections import CompilationCache, FallbackRow
+from tpuprof.report.sections import CompilationCache, FallbackRow, Hosts
 from tpuprof.signals.base import SignalsBase, Unavailable, signal
 
 
@@ -152,6 +152,11 @@ class TelemetrySignals(SignalsBase):
     def hosts(self) -> list[HostRun]:
         """Each host's own run."""
         return self.run.hosts
+
+    @signal("host rows")
+    def host_pace(self) -> Hosts:
+        """How evenly the hosts go, and which comes last."""
+        return self.report.hosts
 
     @signal("notes")
     def missing(self) -> list[str]:

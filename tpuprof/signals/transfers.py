@@ -6,6 +6,7 @@ from tpuprof import parts as part
 from tpuprof.model.collective_role import PARAMETER_GATHER
 from tpuprof.report.schema import TransferRow
 from tpuprof.signals.base import signal
+from tpuprof.signals.inputs import DEVICE_OPS, STEPS
 from tpuprof.signals.steps import StepSignals
 from tpuprof.signals.telemetry import TelemetrySignals
 
@@ -13,27 +14,27 @@ from tpuprof.signals.telemetry import TelemetrySignals
 class TransferSignals(StepSignals, TelemetrySignals):
     """Copies and collectives; times in ms, per step."""
 
-    @signal("transfers")
+    @signal("transfers", needs=(STEPS, DEVICE_OPS))
     def offload(self) -> list[TransferRow]:
         """Copies to and from host memory, most exposed first."""
         return self.report.offload
 
-    @signal("transfers")
+    @signal("transfers", needs=(STEPS, DEVICE_OPS))
     def collectives(self) -> list[TransferRow]:
         """Communication between chips, most exposed first."""
         return self.report.collectives
 
-    @signal("share")
+    @signal("share", needs=(STEPS, DEVICE_OPS))
     def offload_share(self) -> float:
         """Share of all step time in which the device waits on copies to and from host memory."""
         return self._share(part.OFFLOAD)
 
-    @signal("share")
+    @signal("share", needs=(STEPS, DEVICE_OPS))
     def collective_share(self) -> float:
         """Share of all step time in which the device waits on communication."""
         return self._share(part.COLLECTIVE)
 
-    @signal("transfers")
+    @signal("transfers", needs=(STEPS, DEVICE_OPS))
     def parameter_gathers(self) -> list[TransferRow]:
         """All-gathers of parameters; where programs do not tell, all of an FSDPv2 run's all-gathers of unknown role."""
         return [

@@ -13,6 +13,7 @@ import numpy as np
 from tpuprof import parts as part
 from tpuprof.model.attribution import device_parts
 from tpuprof.model.device import DeviceActivity
+from tpuprof.model.few_steps import by_programs
 from tpuprof.model.host_activity import HostActivity
 from tpuprof.model.intervals import EMPTY, Bool, Int64, Spans, among, ascending_distinct, contains, merge
 from tpuprof.model.steps import Steps
@@ -94,7 +95,7 @@ def read_timeline(
     device = max(devices, key=lambda each: each.busy.total) if devices else None
     work = _work(device, host.dispatching, int(steps.start[0]), int(steps.end[-1])) if device else []
     launches = np.array([each.launch for each in work], np.int64)
-    host_paced = host.driver is not None and "XLA Modules" not in steps.method
+    host_paced = host.driver is not None and not by_programs(steps)
     busy = EMPTY if host_paced or device is None else device.busy
     return Timeline(
         stretches=_stretches(steps, host, marks, launches, busy),

@@ -49,7 +49,11 @@ from tpuprof.units import format_share
 HIDDEN_AT_LEAST = 0.5
 
 
-@rule(good="Communication is hidden behind computing", bad="The device waits for communication")
+@rule(
+    about="waits for communication between chips",
+    good="The device hardly waits for communication",
+    bad="The device waits for communication",
+)
 def check(signals: Signals) -> Outcome:
     """Fail where exposed collectives other than parameter gathers take enough of the step."""
     rows = [row for row in signals.collectives if row not in signals.parameter_gathers]

@@ -58,7 +58,11 @@ HIDDEN_AT_LEAST = 0.5
 STATE_PER_PARAMETER = 4
 
 
-@rule(good="Parameter gathers are hidden", bad="The device waits for gathers of parameters")
+@rule(
+    about="waits for gathers of parameters",
+    good="The device hardly waits for gathers of parameters",
+    bad="The device waits for gathers of parameters",
+)
 def check(signals: Signals) -> Outcome:
     """Fail where exposed all-gathers of parameters take enough of the step."""
     rows = signals.parameter_gathers

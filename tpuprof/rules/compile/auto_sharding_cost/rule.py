@@ -43,7 +43,9 @@ from tpuprof.rules.startup import at_stake, compile_evidence, saved_at_start, sl
 from tpuprof.signals import Signals
 
 
-@rule(good="Auto-sharding costs little", bad="Auto-sharding makes compiles slow")
+@rule(
+    about="cost of auto-sharding", good="Auto-sharding costs little", bad="Auto-sharding makes compiles slow"
+)
 def check(signals: Signals) -> Outcome:
     """Fail where programs were auto-sharded and the start waited for its compiles."""
     count = signals.all_counters.get("CompileWithAutoSharding", 0)

@@ -47,7 +47,11 @@ from tpuprof.signals import Signals
 from tpuprof.units import counted
 
 
-@rule(good="The persistent cache answers", bad="The persistent cache does not answer")
+@rule(
+    about="use of the persistent cache",
+    good="The persistent cache answers, or compiling takes little",
+    bad="The persistent cache does not answer",
+)
 def check(signals: Signals) -> Outcome:
     """Fail where a cache that holds programs mostly misses, or cannot load them, and start-up compiles matter."""
     cache = signals.compilation_cache
@@ -56,10 +60,11 @@ def check(signals: Signals) -> Outcome:
     evidence = [Evidence(cache.detail)] if cache.detail else []
     hits, lookups = cache.hits or 0, (cache.hits or 0) + (cache.misses or 0)
     if not lookups:
-        return passed(evidence, reason="nothing was looked up in the cache")
+        return not_applicable("nothing was looked up in the cache", evidence)
     if cache.status == "cold":
         return passed(
             evidence,
+            title="The persistent cache was empty before this run",
             reason="the cache held none of the programs: expected of the first run with it. If the next one "
             "misses too, its path or key changes from run to run",
         )

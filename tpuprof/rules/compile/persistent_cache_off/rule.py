@@ -49,7 +49,11 @@ SAVED_AT_LEAST = 0.7
 SAVED_AT_MOST = 1.0
 
 
-@rule(good="Compiled programs are kept, or take no time", bad="Every run compiles anew")
+@rule(
+    about="compiled programs kept between runs",
+    good="Compiled programs are kept, or take no time",
+    bad="Every run compiles anew",
+)
 def check(signals: Signals) -> Outcome:
     """Fail where there is no cache and start-up compiles are worth one."""
     if signals.compilation_cache.status != "off":

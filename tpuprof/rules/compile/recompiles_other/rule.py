@@ -45,7 +45,11 @@ from tpuprof.rules.recompiles import check_kinds
 from tpuprof.signals import Signals
 
 
-@rule(good="Steps build the same graph", bad="Steps build different graphs, and each compiles")
+@rule(
+    about="compiles of different graphs",
+    good="Compiles of different graphs cost little or nothing",
+    bad="Steps build different graphs, and each compiles",
+)
 def check(signals: Signals) -> Outcome:
     """Fail where compiles for any other reason take enough of the step time."""
     return check_kinds(signals, ("graph", "sharding", "first", "unknown"))

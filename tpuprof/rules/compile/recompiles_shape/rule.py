@@ -43,7 +43,11 @@ from tpuprof.rules.recompiles import check_kinds
 from tpuprof.signals import Signals
 
 
-@rule(good="Inputs keep their shape", bad="Inputs change shape, and each new shape compiles")
+@rule(
+    about="compiles for new input shapes",
+    good="Compiles for new input shapes cost little or nothing",
+    bad="Inputs change shape, and each new shape compiles",
+)
 def check(signals: Signals) -> Outcome:
     """Fail where compiles for a new shape or dtype take enough of the step time."""
     return check_kinds(signals, ("shape", "dtype"))

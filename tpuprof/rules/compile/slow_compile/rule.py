@@ -51,7 +51,12 @@ from tpuprof.rules.startup import at_stake, compile_evidence, saved_at_start, sl
 from tpuprof.signals import Signals
 
 
-@rule(good="Compiling does not hold up the start", bad="Compiling keeps training from starting", broad=True)
+@rule(
+    about="compile time before training is steady",
+    good="Compiling does not hold up the start",
+    bad="Compiling keeps training from starting",
+    broad=True,
+)
 def check(signals: Signals) -> Outcome:
     """Fail where compiles before the capture take too long."""
     evidence = compile_evidence(signals)

@@ -51,7 +51,11 @@ LEFT = 0.5
 FLOATS = ("f32", "f64")
 
 
-@rule(good="Matrix multiplications are not in float32", bad="Matrix multiplications run in float32")
+@rule(
+    about="matrix multiplications in float32",
+    good="Matrix multiplications in float32 take little",
+    bad="Matrix multiplications run in float32",
+)
 def check(signals: Signals) -> Outcome:
     """Fail where float32 multiplications take enough of a TPU's time."""
     if not signals.is_tpu:

@@ -45,7 +45,11 @@ from tpuprof.simulate.change import Change
 from tpuprof.units import format_share
 
 
-@rule(good="Copies between layouts take little", bad="The device copies and transposes instead of computing")
+@rule(
+    about="copies between layouts",
+    good="Copies between layouts take little",
+    bad="The device copies and transposes instead of computing",
+)
 def check(signals: Signals) -> Outcome:
     """Fail where layout copies take enough of a TPU's time."""
     if not signals.is_tpu:

@@ -48,7 +48,12 @@ from tpuprof.units import format_share
 BUSY_FROM_SHARE = 0.5
 
 
-@rule(good="The matrix unit is put to use", bad="The matrix unit idles while the device works", broad=True)
+@rule(
+    about="use of the matrix unit",
+    good="The matrix unit is put to use",
+    bad="The matrix unit idles while the device works",
+    broad=True,
+)
 def check(signals: Signals) -> Outcome:
     """Fail where a busy TPU stays below its threshold; there is no price."""
     if not signals.is_tpu:
@@ -64,7 +69,7 @@ def check(signals: Signals) -> Outcome:
     if share >= LOW_MXU_BELOW:
         return passed(evidence)
     if signals.busy_share - signals.offload_share - signals.collective_share < BUSY_FROM_SHARE:
-        return passed(evidence, reason="the device mostly waits: see what for first")
+        return not_applicable("the device mostly waits: see what for first", evidence)
     return failed(
         0.0,
         evidence,

@@ -45,7 +45,12 @@ from tpuprof.signals import Signals
 from tpuprof.units import format_share
 
 
-@rule(good="HBM bandwidth does not limit", bad="HBM bandwidth limits the device", broad=True)
+@rule(
+    about="use of HBM bandwidth",
+    good="HBM bandwidth does not limit",
+    bad="HBM bandwidth limits the device",
+    broad=True,
+)
 def check(signals: Signals) -> Outcome:
     """Fail from a share of the peak bandwidth on; there is no price."""
     if not signals.is_tpu:

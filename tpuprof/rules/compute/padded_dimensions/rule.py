@@ -46,7 +46,11 @@ from tpuprof.simulate.change import Change
 from tpuprof.units import format_share
 
 
-@rule(good="Arrays fit the chip's tiles", bad="Arrays are padded to the chip's tiles")
+@rule(
+    about="padding to the chip's tiles",
+    good="Padding to the chip's tiles costs little",
+    bad="Arrays are padded to the chip's tiles",
+)
 def check(signals: Signals) -> Outcome:
     """Fail where padded ops take enough of a TPU's time."""
     if not signals.is_tpu:

@@ -53,7 +53,9 @@ from tpuprof.units import format_share
 LEFT = 0.3
 
 
-@rule(good="Attention is fused, or takes little", bad="Attention is written out")
+@rule(
+    about="attention written out", good="Attention is fused, or takes little", bad="Attention is written out"
+)
 def check(signals: Signals) -> Outcome:
     """Fail where softmax ops take enough of the device's time on a TPU."""
     if not signals.is_tpu:

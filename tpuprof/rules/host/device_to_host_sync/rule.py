@@ -51,7 +51,8 @@ from tpuprof.units import format_share
 
 
 @rule(
-    good="No read blocks the step",
+    about="reads from the device in the step",
+    good="Reads from the device cost little or nothing",
     bad="A read from the device makes host and device take turns",
 )
 def check(signals: Signals) -> Outcome:
@@ -59,7 +60,7 @@ def check(signals: Signals) -> Outcome:
     in_steps = signals.reads_in_steps_share
     evidence = [
         Evidence(f"{row.call}, blocked a step", row.blocked_ms_per_step, "ms", source=row.source)
-        for row in signals.report.host_reads
+        for row in signals.host_reads
     ]
     if in_steps < READS_IN_STEPS_SHARE:
         reason = f"{format_share(in_steps)} of the steps read a value from the device" if in_steps else ""
@@ -67,7 +68,7 @@ def check(signals: Signals) -> Outcome:
     if not signals.python_reads and signals.falls_back:
         return passed(evidence, reason="ops without a lowering read their inputs back: see aten-fallback")
     idle = 1 - signals.busy_share
-    blocked = sum(row.blocked_ms_per_step for row in signals.report.host_reads) / signals.step_ms
+    blocked = sum(row.blocked_ms_per_step for row in signals.host_reads) / signals.step_ms
     # What the turns cost is at most the shorter of the two: the host's work the device waits for, the wait itself.
     share = min(idle, blocked)
     if share < FAILS_FROM_SHARE:

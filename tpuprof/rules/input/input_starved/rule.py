@@ -62,7 +62,8 @@ PARTS = (part.INPUT_WAIT, part.HOST_TO_DEVICE, part.HOST_IO)
 
 
 @rule(
-    good="Batches are ready when the step wants them",
+    about="waits for input",
+    good="The device hardly waits for data",
     bad="The device waits for the next batch",
 )
 def check(signals: Signals) -> Outcome:

@@ -47,7 +47,7 @@ from tpuprof.units import format_share
 SHOWN = 5
 
 
-@rule(good="HBM has room", bad="HBM is nearly full")
+@rule(about="HBM room", good="HBM has room", bad="HBM is nearly full")
 def check(signals: Signals) -> Outcome:
     """Fail from a share of the capacity on, without a price."""
     share = signals.hbm_share

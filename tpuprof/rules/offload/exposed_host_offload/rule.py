@@ -49,7 +49,11 @@ from tpuprof.simulate.change import Change
 from tpuprof.units import format_share
 
 
-@rule(good="Host offload is hidden behind computing", bad="The device waits for host-offload copies")
+@rule(
+    about="waits for host-offload copies",
+    good="The device hardly waits for host-offload copies",
+    bad="The device waits for host-offload copies",
+)
 def check(signals: Signals) -> Outcome:
     """Fail where exposed copies take enough of the step."""
     if not signals.offload:

@@ -49,7 +49,8 @@ from tpuprof.units import format_share
 
 
 @rule(
-    good="Offloaded tensors move while the device computes",
+    about="overlap of offload copies",
+    good="Offload copies overlap with computing, or cost little",
     bad="Offloading does not overlap with computing",
     broad=True,
 )

@@ -44,7 +44,11 @@ from tpuprof.simulate.change import Change
 from tpuprof.units import format_share
 
 
-@rule(good="Offloading saves memory that is needed", bad="Tensors are offloaded although HBM has room")
+@rule(
+    about="need for offloading",
+    good="Offloading is needed, or costs little",
+    bad="Tensors are offloaded although HBM has room",
+)
 def check(signals: Signals) -> Outcome:
     """Fail where HBM has room and exposed copies take enough of the step."""
     if not signals.offload:

@@ -44,7 +44,12 @@ from tpuprof.units import format_share
 SHOWN = 5
 
 
-@rule(good="The device is busy: nothing to fix on the host", bad="The device idles", status=STABLE)
+@rule(
+    about="device busy all the time",
+    good="The device is busy: nothing to fix on the host",
+    bad="The device idles",
+    status=STABLE,
+)
 def check(signals: Signals) -> Outcome:
     """Say so where the device is busy; it never fails."""
     working = signals.busy_share - signals.offload_share - signals.collective_share

@@ -44,10 +44,15 @@ from tpuprof.rules.base import STABLE, Outcome, failed, passed, rule
 from tpuprof.signals import Signals
 
 
-@rule(good="Steps are known", bad="Nothing in the trace says where a step begins", status=STABLE)
+@rule(
+    about="source of the steps",
+    good="Steps are known",
+    bad="Nothing in the trace says where a step begins",
+    status=STABLE,
+)
 def check(signals: Signals) -> Outcome:
     """Fail where steps are missing or little sure; no step time is at stake."""
-    steps = signals.report.steps
+    steps = signals.step_source
     evidence = [Evidence(f"steps from {steps.method}, {steps.confidence} confidence: {steps.count}")]
     if steps.count and steps.confidence != "low":
         return passed(evidence, reason=steps.note)

@@ -50,10 +50,10 @@ from tpuprof.units import counted, format_ms
 SHOWN = 5
 
 
-@rule(good="All hosts keep pace", bad="One host is slower than the others")
+@rule(about="pace of the hosts", good="All hosts keep pace", bad="One host is slower than the others")
 def check(signals: Signals) -> Outcome:
     """Fail where one host stands out as late; from which share on is the model's threshold."""
-    hosts = signals.report.hosts
+    hosts = signals.host_pace
     if len(hosts.hosts) < STRAGGLER_MIN_HOSTS:
         return not_applicable("the run has one host")
     if hosts.lag_ms_per_step is None:

@@ -42,7 +42,11 @@ from tpuprof.rules.base import Outcome, failed, passed, rule
 from tpuprof.signals import Signals
 
 
-@rule(good="The capture is whole", bad="The capture is not whole")
+@rule(
+    about="completeness of the capture",
+    good="Nothing is known to be missing from the capture",
+    bad="The capture is not whole",
+)
 def check(signals: Signals) -> Outcome:
     """Fail where something is known to be missing; no step time is at stake."""
     evidence = [Evidence(note) for note in signals.missing]

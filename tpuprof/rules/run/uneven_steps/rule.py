@@ -51,7 +51,11 @@ from tpuprof.units import counted, format_ms, format_share
 SHOWN = 8
 
 
-@rule(good="Steps are even", bad="Some steps take far longer than the others")
+@rule(
+    about="evenness of the steps",
+    good="Uneven steps cost little or nothing",
+    bad="Some steps take far longer than the others",
+)
 def check(signals: Signals) -> Outcome:
     """Fail where the slow steps' excess over typical ones is enough of the time."""
     if len(signals.steps) < UNEVEN_MIN_STEPS:

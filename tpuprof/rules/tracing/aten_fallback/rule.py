@@ -52,7 +52,11 @@ from tpuprof.units import times
 _SIDE = (part.HOST_SYNC, part.HOST_TO_DEVICE)
 
 
-@rule(good="Every op is lowered to XLA", bad="Ops fall back to the host")
+@rule(
+    about="ops that fall back to the host",
+    good="Ops that fall back to the host cost little or nothing",
+    bad="Ops fall back to the host",
+)
 def check(signals: Signals) -> Outcome:
     """Fail where ops fall back in the usual step and the replay without them is worth naming."""
     found = [row for row in signals.fallbacks if (row.per_step or 0.0) >= FALLBACKS_FROM]

@@ -52,7 +52,9 @@ OTHERS = ("PT_XLA_DEBUG", "PT_XLA_DEBUG_LEVEL", "XLA_SAVE_TENSORS_FILE", "XLA_DY
 _OFF = ("", "0", "false", "False")
 
 
-@rule(good="No debugging flag is on", bad="A debugging flag slows every step")
+@rule(
+    about="debugging flags", good="No debugging flag slows the steps", bad="A debugging flag slows every step"
+)
 def check(signals: Signals) -> Outcome:
     """Fail where IR debugging costs enough of a step, or where another flag is on that cannot be priced."""
     by_user = (signals.info.get("capture") or {}).get("ir_debug_by_user")

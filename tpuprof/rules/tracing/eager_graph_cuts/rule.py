@@ -56,7 +56,11 @@ WALK = "graph_walk"
 LEFT_AT_MOST = 0.5
 
 
-@rule(good="Each step is one graph", bad="A step is cut into several graphs")
+@rule(
+    about="graph cuts in the step",
+    good="Graph cuts in the step cost little or nothing",
+    bad="A step is cut into several graphs",
+)
 def check(signals: Signals) -> Outcome:
     """Fail where the cuts beyond the first cost enough of a step."""
     if signals.framework == "jax":

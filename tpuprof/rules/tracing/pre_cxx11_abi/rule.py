@@ -43,7 +43,11 @@ from tpuprof.rules.thresholds import CXX11_ABI_GAIN, LAST_WITH_OLD_ABI, TRACING_
 from tpuprof.signals import Signals, Unavailable
 
 
-@rule(good="torch_xla has the C++11 ABI", bad="torch_xla has the old C++ ABI, which traces more slowly")
+@rule(
+    about="C++ ABI of torch_xla",
+    good="The C++ ABI of torch_xla costs nothing here",
+    bad="torch_xla has the old C++ ABI, which traces more slowly",
+)
 def check(signals: Signals) -> Outcome:
     """Fail for an old ABI where tracing is exposed."""
     version = signals.torch_xla_version

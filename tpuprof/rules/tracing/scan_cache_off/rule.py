@@ -53,7 +53,11 @@ CALL = "scan_trace"
 LEFT_WHERE_UNTIMED = 0.3
 
 
-@rule(good="scan traces its body once", bad="scan traces its body anew in every step")
+@rule(
+    about="traces of scan bodies",
+    good="Traces of scan bodies cost little or nothing",
+    bad="scan traces its body anew in every step",
+)
 def check(signals: Signals) -> Outcome:
     """Fail where the body is traced in at least every other step and that is worth naming."""
     traced = signals.scan_retraces

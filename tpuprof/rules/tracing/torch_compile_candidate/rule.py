@@ -46,7 +46,11 @@ from tpuprof.rules.thresholds import TORCH_COMPILE_FROM_SHARE
 from tpuprof.signals import Signals
 
 
-@rule(good="torch.compile has nothing to gain here", bad="torch.compile may remove tracing")
+@rule(
+    about="use of torch.compile",
+    good="torch.compile has nothing to gain here",
+    bad="torch.compile may remove tracing",
+)
 def check(signals: Signals) -> Outcome:
     """Say whether torch.compile is worth a try; it is advice, so it never fails."""
     if signals.framework != "torch_xla":

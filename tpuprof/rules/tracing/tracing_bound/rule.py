@@ -64,7 +64,8 @@ SHOWN = 3
 
 
 @rule(
-    good="Tracing keeps up with the device",
+    about="waits for tracing",
+    good="The device hardly waits for tracing",
     bad="The device waits while the host traces",
     broad=True,
 )
@@ -85,6 +86,7 @@ def check(signals: Signals) -> Outcome:
     if signals.bound == "sync":
         return passed(
             evidence,
+            title="Tracing costs time only because a read makes host and device take turns",
             reason="a device-to-host read makes host and device take turns: without it, tracing hides",
         )
     return failed(

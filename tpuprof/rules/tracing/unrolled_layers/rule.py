@@ -47,7 +47,7 @@ from __future__ import annotations
 
 from tpuprof import parts as part
 from tpuprof.report.schema import Evidence
-from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
+from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, not_checked, passed, rule
 from tpuprof.rules.preflight import variant_evidence
 from tpuprof.rules.thresholds import TRACING_FROM_SHARE, UNROLLED_FROM_LAYERS
 from tpuprof.signals import Signals
@@ -64,21 +64,27 @@ SCAN_LAYERS = 6.0
 OUTSIDE_LAYERS = 0.3
 
 
-@rule(good="Repeated layers are folded", bad="scan_layers would fold repeated layers")
+@rule(
+    about="layers repeated without a loop",
+    good="Layers repeated without a loop cost the host little",
+    bad="scan_layers would fold repeated layers",
+)
 def check(signals: Signals) -> Outcome:
     """Fail where enough copies of a block are traced in every step and tracing is exposed."""
     row = signals.unrolled
     if row is None:
         return not_applicable("no block repeats in the programs of this capture")
+    if signals.framework == "jax":
+        return not_applicable("JAX traces a function once, not in every step")
     count = row.trip_count or 0
-    share = signals.typical_parts.get(part.TRACING, 0.0) / signals.typical_ms
-    evidence = [
-        Evidence(f"{row.detail} in {row.module or 'a program'}", count, "copies", source=row.source),
-        Evidence("exposed tracing a typical step", share * signals.typical_ms, "ms"),
-        *variant_evidence(signals, "folding the layers", "folded.py"),
-    ]
+    copies = Evidence(f"{row.detail} in {row.module or 'a program'}", count, "copies", source=row.source)
+    variants = variant_evidence(signals, "folding the layers", "folded.py")
     if signals.run.predicted:
-        return passed(evidence, reason="a predicted run tells nothing of tracing: capture a real one")
+        reason = "a predicted run has no tracing: capture a real one"
+        return not_checked(reason, [copies, *variants])
+    share = signals.typical_parts.get(part.TRACING, 0.0) / signals.typical_ms
+    exposed = Evidence("exposed tracing per typical step", share * signals.typical_ms, "ms")
+    evidence = [copies, exposed, *variants]
     if count < UNROLLED_FROM_LAYERS or share < TRACING_FROM_SHARE:
         return passed(evidence)
     tracing_ms = share * signals.typical_ms + (signals.report.tracing_hidden_ms_per_step or 0.0)

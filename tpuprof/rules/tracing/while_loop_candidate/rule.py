@@ -48,7 +48,11 @@ from tpuprof.signals import Signals
 UNROLLED = "unrolled"
 
 
-@rule(good="No loop is worth folding", bad="A loop stands unrolled in the program")
+@rule(
+    about="blocks repeated without a loop",
+    good="No loop is worth folding",
+    bad="A loop stands unrolled in the program",
+)
 def check(signals: Signals) -> Outcome:
     """Say which repeated blocks a loop would fold; it is advice, so it never fails."""
     rows = [

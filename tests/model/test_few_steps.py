@@ -1,0 +1,75 @@
+"""Captures in which nothing repeats often enough: executions of the main program, else the whole capture."""
+
+import pytest
+
+from tests.builders import TraceBuilder, op
+from tpuprof.model.few_steps import MAIN_FROM_SHARE, MAIN_PROGRAM, WHOLE_CAPTURE
+
+
+def ran(trace, name, start, duration, what="fusion"):
+    trace.tpu(0).line("XLA Modules").event(f"{name}({len(name)})", start, duration)
+    trace.tpu(0).line("XLA Ops").event(start=start, duration=duration, **op(f"{name}_op", what))
+    return trace
+
+
+def twice():
+    trace = TraceBuilder()
+    for start in (0, 2000):
+        ran(trace, "step", start, 900)
+        ran(trace, "sample", start + 1000, 100, "all-reduce")
+    return trace
+
+
+def test_two_executions_of_the_main_program_are_two_steps_of_low_confidence(analyse):
+    report = analyse(twice())
+    assert (report.steps.count, report.steps.method, report.steps.confidence) == (2, MAIN_PROGRAM, "low")
+    assert [row.wall_ms for row in report.steps.per_step] == [2.0, 1.1]
+    assert "Low confidence: step ran 2 times" in report.verdict.sentence
+    assert report.collectives[0].exposed_ms_per_step == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(
+    ("share", "method"), [(MAIN_FROM_SHARE - 0.01, WHOLE_CAPTURE), (MAIN_FROM_SHARE + 0.01, MAIN_PROGRAM)]
+)
+def test_from_which_share_on_a_program_is_the_main_one(analyse, share, method):
+    trace = ran(TraceBuilder(), "step", 0, 1000 * share)
+    for number in range(3):
+        ran(trace, "x" * (number + 1), 1000 * (number + 1), 1000 * (1 - share) / 3)
+    assert analyse(trace).steps.method == method
+
+
+def test_where_no_program_stands_out_shares_are_of_the_whole_capture(analyse):
+    trace = TraceBuilder()
+    for number in range(4):
+        ran(trace, "x" * (number + 1), 1000 * number, 250)
+    report = analyse(trace)
+    assert (report.steps.count, report.steps.whole_capture) == (0, True)
+    assert report.steps.median_ms is None
+    assert report.steps.per_step[0].wall_ms == pytest.approx(3.25)
+    assert report.breakdown["compute"].share == pytest.approx(1.0 / 3.25)
+    assert "the whole capture, in which no step was found" in report.verdict.sentence
+    assert "each step" not in report.verdict.sentence
+
+
+def test_a_host_without_steps_adds_no_window_to_the_steps_of_others(analyse):
+    marked, lost = TraceBuilder(), TraceBuilder()
+    for number in range(4):
+        marked.tpu(0).line("Steps").event(str(number), 1000 * number, 1000)
+        ran(marked, "step", 1000 * number, 900)
+        ran(lost, "x" * (number + 1), 1000 * number, 250)
+    report = analyse(marked, lost)
+    assert {row.host for row in report.steps.per_step} == {"host0"}
+    assert report.steps.count == 4
+
+
+@pytest.mark.shared_traces
+def test_an_inference_run_has_one_step_and_its_collectives(shared_traces):
+    from tpuprof.analyse import analyse_run
+
+    report = analyse_run(shared_traces / "tpu_vllm_qwen3")
+    assert (report.steps.count, report.steps.method) == (1, MAIN_PROGRAM)
+    assert report.breakdown["collective_exposed"].ms_per_step == pytest.approx(3.45, abs=0.01)
+    assert sum(row.occurrences for row in report.collectives if row.kind == "all-reduce") == 129
+    found = {each.rule: each for each in report.findings}
+    assert found["exposed-collectives"].status == "passed"
+    assert {found[f"recompiles-{kind}"].status for kind in ("shape", "constant", "other")} == {"unavailable"}

@@ -1,0 +1,117 @@
+"""Nothing passes, and nothing is said to be absent, where nobody could look."""
+
+import ast
+import inspect
+import sys
+
+import pytest
+
+from tests.builders import TraceBuilder, op
+from tests.rules.given import given, steps
+from tpuprof.analyse import analyse_run
+from tpuprof.report.schema import Evidence
+from tpuprof.rules.base import NOT_APPLICABLE, PASSED, UNAVAILABLE, passed
+from tpuprof.rules.registry import all_rules
+from tpuprof.rules.runner import outcome_of
+
+BEGINS = [1000 * number for number in range(6)]
+
+
+OF_DEVICE_OPS = {
+    "exposed-collectives", "exposed-parameter-gather", "exposed-host-offload", "offload-not-effective",
+    "offload-unneeded", "unrolled-layers", "while-loop-candidate", "float32-matmul", "layout-copies",
+    "padded-dimensions", "unfused-attention", "low-mxu-utilization", "memory-bandwidth-bound",
+}  # fmt: skip
+OF_HOST_EVENTS = {
+    "tracing-bound", "scan-cache-off", "unrolled-layers", "input-starved", "device-to-host-sync", "eager-graph-cuts",
+    "torch-compile-candidate", "pre-cxx11-abi",
+}  # fmt: skip
+
+
+def programs_alone():
+    """A TPU's program executions, without ops and without a host."""
+    trace = TraceBuilder()
+    trace.tpu(0).line("XLA Modules").repeat("f(1)", BEGINS, 900)
+    return trace
+
+
+def device_alone():
+    """Ops of a TPU in steps, without a host."""
+    trace = programs_alone()
+    trace.tpu(0).line("XLA Ops").repeat(
+        start_times := op("fusion.1")["name"], BEGINS, 900, display="fusion.1"
+    )
+    assert start_times
+    return trace
+
+
+def host_alone():
+    """Marked steps of PyTorch/XLA, without a device."""
+    trace = TraceBuilder()
+    trace.host().line("python").repeat("train", BEGINS, 1000, _r=1).repeat("SyncLiveTensorsGraph", BEGINS, 10)
+    return trace
+
+
+def said(path, trace):
+    report = analyse_run(trace.write(path / "host.xplane.pb"))
+    return {each.rule: each for each in report.findings}
+
+
+def hopeful(found, rules):
+    return {name for name in rules if found[name].status in (PASSED, NOT_APPLICABLE)}
+
+
+def test_without_device_ops_no_rule_on_them_passes_or_speaks_of_absence(tmp_path):
+    assert hopeful(said(tmp_path, programs_alone()), OF_DEVICE_OPS) == set()
+
+
+def test_without_host_events_no_rule_on_them_passes_or_speaks_of_absence(tmp_path):
+    # Without any loop or repeated layer in the programs there is nothing that a host could trace again and again.
+    allowed = {"unrolled-layers", "torch-compile-candidate"}
+    assert hopeful(said(tmp_path, device_alone()), OF_HOST_EVENTS) <= allowed
+
+
+def test_without_a_device_nothing_is_said_of_it(tmp_path):
+    found = said(tmp_path, host_alone())
+    assert hopeful(found, OF_DEVICE_OPS | {"device-bound", "hbm-pressure"}) == set()
+
+
+@pytest.mark.parametrize("make", [programs_alone, device_alone, host_alone])
+def test_a_title_of_what_was_not_checked_is_neutral(tmp_path, make):
+    good = {each.id: each.good for each in all_rules()}
+    for name, each in said(tmp_path, make()).items():
+        if each.status in (NOT_APPLICABLE, UNAVAILABLE):
+            assert each.title != good[name]
+            assert each.title.endswith((": does not apply", ": not checked")), each.title
+            assert each.reason, name
+
+
+def test_a_rule_that_reads_no_signal_does_not_pass():
+    blind = next(each for each in all_rules() if each.id == "hbm-pressure")
+    blind = type(blind)(**{**blind.__dict__, "check": lambda _signals: passed([Evidence("all is well")])})
+    assert outcome_of(blind, given(steps=steps())).status == UNAVAILABLE
+
+
+# What rules may read past the signals: facts of the run that are there or empty, but no tables of what was seen.
+PLAIN_FACTS = {
+    "report.environment", "report.memory", "report.tracing", "report.scan", "report.input", "report.steadiness",
+    "report.tracing_hidden_ms_per_step", "run.predicted", "run.info",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("each", all_rules(), ids=lambda each: each.id)
+def test_a_rule_reads_what_was_seen_as_signals(each):
+    tree = ast.parse(inspect.getsource(sys.modules[each.module]))
+    past = {
+        f"{node.value.attr}.{node.attr}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Attribute)
+        and node.value.attr in ("report", "run")
+        and getattr(node.value.value, "id", "") == "signals"
+    }
+    assert past <= PLAIN_FACTS
+
+
+def test_the_lists_name_rules_that_exist():
+    assert {each.id for each in all_rules()} >= OF_DEVICE_OPS | OF_HOST_EVENTS
