@@ -37,6 +37,7 @@ from tpuprof.rows.compute import compute_section, op_group_rows
 from tpuprof.rows.goodput import goodput_section
 from tpuprof.rows.hosts import hosts_section
 from tpuprof.rows.memory import memory_section
+from tpuprof.rows.phases import phase_rows
 from tpuprof.rows.runtime import cache_section, fallback_rows, graph_cut_rows
 from tpuprof.rows.scan import loop_rows
 from tpuprof.rows.steadiness import steadiness_section
@@ -113,6 +114,7 @@ def report_of(run: Run) -> Report:
         goodput=goodput_section(run.hosts, load, compiles),
         op_groups=op_group_rows(op_rows),
         predicted=run.predicted,
+        phases=phase_rows(run.hosts),
     )
     return replace(report, findings=run_rules(Signals(report, run), all_rules(), simulator))
 

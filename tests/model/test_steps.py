@@ -3,6 +3,7 @@
 import pytest
 
 from tests.builders import TraceBuilder, op
+from tpuprof.model.steps import StepSource
 
 
 def ms(values):
@@ -114,3 +115,175 @@ def test_nothing_to_tell_steps_by(analyse):
     assert (report.steps.count, report.steps.confidence) == (1, "low")
     assert report.steps.method == "executions of the main program"
     assert report.verdict.sentence.endswith("each execution counts as a step, with the programs after it.")
+
+
+def graphs(trace, *names, each=1000, off=(), optimizer=None, sync_at=None):
+    """Cuts one after another, each running the program of that name; `off` are positions with gradients off."""
+    python, modules = trace.host().line("python"), trace.tpu(0).line("XLA Modules")
+    for at, name in enumerate(names):
+        end = each * (at + 1)
+        cut(python, end)
+        python.event("tpuprof.graph_cut", end - 101, 101.5, grad=int(at not in off), source="train.py:9")
+        modules.event(f"{name}(1)", end, each / 2)
+        if optimizer and name in optimizer:
+            python.event(
+                "tpuprof.optimizer_step", end - 200, 0, optimizer=optimizer[name], tpuprof="optimizer_step"
+            )
+    return trace
+
+
+def test_a_round_of_graph_cuts_that_repeats_is_one_step(read):
+    """A discriminator's and a generator's step, each cut on its own, and no marker: attach mode."""
+    steps = read(graphs(TraceBuilder(), *"DG" * 6)).steps
+    assert steps.source is StepSource.CUTS
+    assert steps.confidence == "medium"
+    assert "2 graph cuts" in steps.note
+    assert set(ms(steps.wall_ps)) == {2.0}
+
+
+def test_micro_batches_end_with_the_update(read):
+    """The capture begins within a step: steps are those from update to update all the same."""
+    trace = graphs(TraceBuilder(), *"AB", *"AAAB" * 5)
+    found = read(trace).steps
+    assert ms(found.wall_ps) == [4.0] * 5
+    assert ms(found.start)[0] == 2.0
+
+
+def test_graphs_in_no_order_are_steps_of_low_confidence(read):
+    steps = read(graphs(TraceBuilder(), *"ABCDEFGHIJKL")).steps
+    assert steps.confidence == "low"
+    assert "no fixed order" in steps.note
+
+
+def test_optimizer_calls_make_the_steps(read):
+    """Logging cuts graphs of its own in each step: what lies between two calls is one step."""
+    steps = read(graphs(TraceBuilder(), *"TLL" * 6, optimizer={"T": 0})).steps
+    assert steps.source is StepSource.OPTIMIZER
+    assert steps.confidence == "high"
+    assert set(ms(steps.wall_ps)) == {3.0}
+
+
+def test_five_critics_and_one_generator_are_one_step(read):
+    steps = read(graphs(TraceBuilder(), *"CCCCCG" * 4, optimizer={"C": 0, "G": 1})).steps
+    assert steps.source is StepSource.OPTIMIZER
+    assert ms(steps.wall_ps) == [6.0, 6.0, 6.0]
+    assert "round of 6 optimizer calls" in steps.note
+
+
+def test_an_optimizer_without_a_cut_after_it_ends_the_step_itself(read):
+    trace = TraceBuilder()
+    python = trace.host().line("python")
+    python.repeat("tpuprof.optimizer_step", [1000, 2000, 3000, 4000], 0, optimizer=0)
+    cut(python, 4500)
+    steps = read(trace).steps
+    assert ms(steps.start) == [1.0, 2.0, 3.0]
+
+
+def test_an_evaluation_is_no_part_of_a_step(analyse):
+    """Four steps, then three cuts with gradients off, twice over."""
+    off = [*range(4, 7), *range(11, 14)]
+    trace = graphs(TraceBuilder(), *"TTTTEEE" * 2, "T", off=off, optimizer={"T": 0})
+    report = analyse(trace)
+    assert {row.wall_ms for row in report.steps.per_step} == {1.0}
+    assert report.steps.count == 8
+    assert [(row.name, row.duration_ms, row.cuts, row.inside) for row in report.phases] == [
+        ("evaluation", 3.0, 3, False)
+    ] * 2
+    assert "gradients off" in report.phases[0].evidence
+    assert "train.py:9" in report.phases[0].evidence
+    for row in report.steps.per_step:
+        assert sum(row.breakdown_ms.values()) == pytest.approx(row.wall_ms)
+
+
+def test_graphs_of_no_step_between_steps_are_a_phase(read):
+    """A library evaluates with gradients on at the cut: the graphs are others, and more than usual."""
+    trace = graphs(TraceBuilder(), *"TTTTEEETTTTEEET", optimizer={"T": 0})
+    steps = read(trace).steps
+    assert set(ms(steps.wall_ps)) == {1.0}
+    assert [(phase.name, phase.cuts) for phase in steps.phases] == [("other graphs", 3)] * 2
+
+
+def test_what_every_step_does_with_gradients_off_is_part_of_the_step(read):
+    trace = graphs(TraceBuilder(), *"ET" * 6, off=range(0, 12, 2), optimizer={"T": 0})
+    steps = read(trace).steps
+    assert set(ms(steps.wall_ps)) == {2.0}
+    assert steps.phases == ()
+
+
+def marked(trace, origin, starts, length=990):
+    python = trace.host().line("python")
+    for number, start in enumerate(starts):
+        python.event("train_step", start, length, _r=1, step_num=10 + number, tpuprof="step", origin=origin)
+    return trace
+
+
+def test_markers_that_the_capture_made_from_cuts_are_not_of_high_confidence(read):
+    trace = marked(graphs(TraceBuilder(), *"DG" * 6), "cut", [1005 + 1000 * at for at in range(10)])
+    steps = read(trace).steps
+    assert (steps.source, steps.confidence) == (StepSource.CUTS, "medium")
+    assert steps.number.tolist()[:3] == [10, 12, 14]
+    assert {round(each) for each in ms(steps.wall_ps)} == {2}
+
+
+def test_markers_that_the_capture_made_from_optimizer_steps_keep_their_numbers(read):
+    trace = graphs(TraceBuilder(), *"T" * 8, optimizer={"T": 0})
+    steps = read(marked(trace, "optimizer", [1005 + 1000 * at for at in range(6)])).steps
+    assert (steps.source, steps.confidence) == (StepSource.OPTIMIZER, "high")
+    assert steps.number.tolist() == [10, 11, 12, 13, 14, 15]
+
+
+def programs(trace, names, each=100):
+    modules = trace.tpu(0).line("XLA Modules")
+    for at, name in enumerate(names):
+        modules.event(f"{name}(1)", each * at, each * 0.9)
+    return trace
+
+
+def test_a_period_of_hundreds_of_programs(read):
+    """Eager ops: 300 programs a step, one step of which runs two more."""
+    word = [f"op{at % 97}.{at // 97}" for at in range(300)]
+    names = [*word * 4, *word[:150], "log", "log", *word[150:], *word * 5]
+    steps = read(programs(TraceBuilder(), names)).steps
+    assert steps.confidence == "medium"
+    assert len(steps) == 10
+    assert "300 programs" in steps.note
+
+
+def test_programs_in_no_order_are_no_steps(read):
+    random = __import__("random").Random(3)
+    steps = read(programs(TraceBuilder(), [f"op{random.randrange(20)}" for _ in range(400)])).steps
+    assert steps.source is StepSource.WHOLE_CAPTURE
+    assert "none of which repeats" in steps.note
+
+
+def test_a_heavy_program_among_disorder_gives_steps_of_low_confidence(read):
+    random = __import__("random").Random(3)
+    trace = TraceBuilder()
+    modules = trace.tpu(0).line("XLA Modules")
+    at = 0
+    for _ in range(12):
+        modules.event("main(1)", at, 60)
+        at += 70
+        for _ in range(random.randrange(1, 9)):
+            modules.event(f"small{random.randrange(9)}(1)", at, 8)
+            at += 9
+    steps = read(trace).steps
+    assert len(steps) == 12
+    assert steps.confidence == "low"
+
+
+def test_rare_small_programs_do_not_hide_the_period(read):
+    random = __import__("random").Random(3)
+    trace = TraceBuilder()
+    modules = trace.tpu(0).line("XLA Modules")
+    at = 0
+    for _ in range(10):
+        for name in ("micro(1)", "micro(1)", "update(2)"):
+            modules.event(name, at, 500)
+            at += 600
+            for _ in range(random.randrange(3)):
+                modules.event(f"tiny{random.randrange(5)}(3)", at, 1)
+                at += 2
+    steps = read(trace).steps
+    assert len(steps) == 10
+    assert steps.confidence == "medium"

@@ -9,29 +9,24 @@ from __future__ import annotations
 import numpy as np
 
 from tpuprof.model.device import DeviceActivity
-from tpuprof.model.steps import Steps, no_steps
+from tpuprof.model.steps import Steps, StepSource, no_steps
 from tpuprof.model.timeline import Track
 from tpuprof.units import counted, times
 
-MAIN_PROGRAM = "executions of the main program"
-WHOLE_CAPTURE = "the whole capture"
+MAIN_PROGRAM = StepSource.MAIN_PROGRAM
+WHOLE_CAPTURE = StepSource.WHOLE_CAPTURE
 # Share of the time of all programs from which one is the main program: with less, two programs may alternate.
 MAIN_FROM_SHARE = 0.5
 
 
 def few_steps(driver: Track | None, devices: list[DeviceActivity]) -> Steps:
-    """The steps of one host where no source of `model/steps.py` has any; none where no device did anything."""
+    """The steps of one host where no source of `model/steps` has any; none where no device did anything."""
     return _main_program(devices) or _whole_capture(driver, devices) or no_steps()
 
 
 def is_whole_capture(steps: Steps) -> bool:
     """Whether these are no steps but one window over the whole capture."""
-    return steps.method == WHOLE_CAPTURE
-
-
-def by_programs(steps: Steps) -> bool:
-    """Whether only the device's programs mark the steps, so that nothing tells what the host did in which."""
-    return steps.method == MAIN_PROGRAM or "XLA Modules" in steps.method
+    return steps.source is WHOLE_CAPTURE
 
 
 def _main_program(devices: list[DeviceActivity]) -> Steps | None:

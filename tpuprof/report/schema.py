@@ -69,6 +69,24 @@ class StepSummary:
 
 
 @dataclass(frozen=True)
+class PhaseRow:
+    """A stretch of a host's training thread that is no training (evaluation, say): times from the run's origin.
+
+    `cuts` are its graph cuts, `evidence` says how it was recognised. It lies before the step with index `step`, and is
+    no part of any step; where `inside` is true it lies in that step, and counts with it.
+    """
+
+    name: str
+    host: str
+    start_ns: int
+    duration_ms: float
+    cuts: int
+    evidence: str
+    step: int
+    inside: bool = False
+
+
+@dataclass(frozen=True)
 class Part:
     """One part of the breakdown: mean per step in ms and its share of all step time."""
 
@@ -376,6 +394,7 @@ class Report:
     goodput: Goodput = field(default_factory=Goodput)
     op_groups: list[OpGroupRow] = field(default_factory=list)
     predicted: bool = False
+    phases: list[PhaseRow] = field(default_factory=list)
     # How often values of each kind were replaced before this report was handed on; None: nothing was replaced.
     redactions: dict[str, int] | None = None
     schema: str = SCHEMA

@@ -24,6 +24,7 @@ def fact_lines(report: Report) -> list[tuple[str, str]]:
         ("Hosts", _hosts),
         ("Uneven steps", lambda each: [_outlier(row) for row in each.steadiness.outliers[:SHOWN]]),
         ("Drift", _drift),
+        ("Not training", _phases),
         ("CPU fallbacks", _fallbacks),
         ("Graph cuts", _graph_cuts),
         ("Compilation cache", _cache),
@@ -134,6 +135,16 @@ def _fallbacks(report: Report) -> list[str]:
         + (f", at {each.source}" if each.source else "")
         for each in rows
     ]
+
+
+def _phases(report: Report) -> list[str]:
+    lines = []
+    for name in dict.fromkeys(row.name for row in report.phases):
+        rows = [row for row in report.phases if row.name == name]
+        total = format_ms(sum(row.duration_ms for row in rows))
+        apart = "" if any(row.inside for row in rows) else ", left out of the steps"
+        lines.append(f"{name}: {_times(len(rows))}, {total} in all{apart} ({rows[0].evidence})")
+    return lines
 
 
 def _graph_cuts(report: Report) -> list[str]:

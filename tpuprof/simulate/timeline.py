@@ -13,7 +13,6 @@ import numpy as np
 from tpuprof import parts as part
 from tpuprof.model.attribution import device_parts
 from tpuprof.model.device import DeviceActivity
-from tpuprof.model.few_steps import by_programs
 from tpuprof.model.host_activity import HostActivity
 from tpuprof.model.intervals import EMPTY, Bool, Int64, Spans, among, ascending_distinct, contains, merge
 from tpuprof.model.steps import Steps
@@ -93,13 +92,13 @@ def read_timeline(
 ) -> Timeline:
     """The timeline of one host and the busiest of its devices, over all its steps."""
     device = max(devices, key=lambda each: each.busy.total) if devices else None
-    work = _work(device, host.dispatching, int(steps.start[0]), int(steps.end[-1])) if device else []
+    work = _work(device, host.dispatching, steps) if device else []
     launches = np.array([each.launch for each in work], np.int64)
-    host_paced = host.driver is not None and not by_programs(steps)
+    host_paced = host.driver is not None and steps.source.host_paced
     busy = EMPTY if host_paced or device is None else device.busy
     return Timeline(
-        stretches=_stretches(steps, host, marks, launches, busy),
-        work=work,
+        stretches=_without_phases(_stretches(steps, host, marks, launches, busy), steps),
+        work=[_moved(each, steps) for each in work],
         steps=len(steps),
         wall_ps=int(steps.wall_ps.sum()),
         host_paced=host_paced,
@@ -127,6 +126,22 @@ def _stretches(
     first = first[seen]
     sort, sorts = _sorts(kind[first], {name: hit[first] for name, hit in inside.items()}, layers)
     return Stretches(start[first], until[seen], sort, step[first], cut[first], sorts)
+
+
+def _without_phases(rows: Stretches, steps: Steps) -> Stretches:
+    """The stretches in steps, as if nothing lay between two steps: phases that are no training are not replayed."""
+    if steps.tile:
+        return rows
+    kept = steps.hold(rows.start)
+    start, end = steps.joined(rows.start[kept]), steps.joined(rows.end[kept])
+    return Stretches(start, end, rows.sort[kept], rows.step[kept], rows.cut[kept], rows.sorts)
+
+
+def _moved(work: Work, steps: Steps) -> Work:
+    if steps.tile:
+        return work
+    launch, start, end = steps.joined(np.array([work.launch, work.start, work.end], np.int64)).tolist()
+    return Work(launch, start, end, work.parts)
 
 
 def _sorts(kind: Int64, inside: dict[str, Bool], layers: list[tuple[str, Spans]]) -> tuple[Int64, list[Sort]]:
@@ -173,7 +188,8 @@ def _changes(*columns: Int64 | Bool) -> Bool:
     return changed
 
 
-def _work(device: DeviceActivity, dispatching: Spans, begin: int, end: int) -> list[Work]:
+def _work(device: DeviceActivity, dispatching: Spans, steps: Steps) -> list[Work]:
+    begin, end = int(steps.start[0]), int(steps.end[-1])
     busy = device.busy
     start, stop = busy.start, busy.end
     if device.type != "CPU" and len(device.modules.start):
@@ -182,6 +198,9 @@ def _work(device: DeviceActivity, dispatching: Spans, begin: int, end: int) -> l
         start = ascending_distinct(np.concatenate((busy.start, cuts)))
         stop = np.minimum(np.append(start[1:], np.iinfo(np.int64).max), busy.end[_rows(busy, start)])
     launch = _launches(dispatching, start)
+    if not steps.tile:
+        training = steps.hold(launch)
+        launch, start, stop = launch[training], start[training], stop[training]
     chosen, start, stop = _in_window(launch, start, stop, begin, end)
     parts = device_parts(device, start, stop)
     return [

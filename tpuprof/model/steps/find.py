@@ -1,0 +1,95 @@
+"""Tries the sources of step boundaries in the order of trust."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tpuprof.model.device import DeviceActivity
+from tpuprof.model.intervals import Int64
+from tpuprof.model.steps.cuts import Cuts, read_cuts
+from tpuprof.model.steps.from_cuts import cut_steps
+from tpuprof.model.steps.markers import (
+    FROM_CUT,
+    FROM_OPTIMIZER,
+    Markers,
+    marked_steps,
+    profiler_steps,
+    read_markers,
+)
+from tpuprof.model.steps.optimizer import OptimizerCalls, boundaries, enough, read_optimizer_calls
+from tpuprof.model.steps.phases import leading_phases
+from tpuprof.model.steps.programs import program_steps
+from tpuprof.model.steps.table import HIGH, Steps, StepSource, no_steps, tiled
+from tpuprof.model.timeline import Track
+from tpuprof.model.vocabulary import Vocabulary
+
+
+def find_steps(driver: Track | None, devices: list[DeviceActivity], vocabulary: Vocabulary) -> Steps:
+    """The steps of one host, by the first source that has any."""
+    if driver is None:
+        return _of_device(devices)
+    markers = read_markers(driver)
+    if markers is not None and not markers.own:
+        return marked_steps(markers)
+    found = profiler_steps(driver) if markers is None else None
+    if found is not None:
+        return found
+    cuts = read_cuts(driver, vocabulary, devices)
+    return _of_host(driver, markers, cuts, devices) or _of_device(devices)
+
+
+def _of_host(
+    driver: Track, markers: Markers | None, cuts: Cuts | None, devices: list[DeviceActivity]
+) -> Steps | None:
+    """Steps from optimizer calls, the device's `Steps` line, or graph cuts."""
+    calls = read_optimizer_calls(driver)
+    if markers is not None and markers.origin == FROM_OPTIMIZER and calls is not None:
+        return _optimizer_steps(calls, markers, cuts)
+    if markers is not None and markers.origin == FROM_CUT:
+        return cut_steps(cuts, markers)
+    line = _device_line(devices)
+    if line is not None:
+        return line
+    if enough(calls) and calls is not None:
+        return _optimizer_steps(calls, None, cuts)
+    return cut_steps(cuts, None)
+
+
+def _of_device(devices: list[DeviceActivity]) -> Steps:
+    found = _device_line(devices) or program_steps(devices)
+    return found if found is not None else no_steps()
+
+
+def _device_line(devices: list[DeviceActivity]) -> Steps | None:
+    for device in devices:
+        if len(device.step_start):
+            order = np.argsort(device.step_start, kind="stable")
+            start, end = device.step_start[order], device.step_end[order]
+            return tiled(StepSource.DEVICE, HIGH, np.arange(len(start)), start, end)
+    return None
+
+
+def _optimizer_steps(calls: OptimizerCalls, markers: Markers | None, cuts: Cuts | None) -> Steps:
+    """Steps between rounds of optimizer calls; numbered by the capture's markers where it set some."""
+    if markers is None:
+        edges, width = boundaries(calls, cuts.end if cuts is not None else np.empty(0, np.int64))
+        return _with_phases(edges, np.arange(len(edges) - 1), width, cuts)
+    bounds = np.append(markers.start, markers.end[-1])
+    edges, width = boundaries(calls, bounds)
+    # The first marker begins a step whose calls all come after it.
+    edges = np.unique(np.concatenate((bounds[:1], edges[edges <= bounds[-1]])))
+    at = np.maximum(np.searchsorted(markers.start, edges[:-1], "right") - 1, 0)
+    return _with_phases(edges, markers.number[at], width, cuts)
+
+
+def _with_phases(edges: Int64, number: Int64, width: int, cuts: Cuts | None) -> Steps:
+    start, end = edges[:-1], edges[1:]
+    note = f"a step is one round of {width} optimizer calls" if width > 1 else ""
+    phases = leading_phases(cuts, start, end, number) if cuts is not None else []
+    begin = start.copy()
+    for phase in phases:
+        begin[start == phase.start] = phase.end
+    steps = Steps(StepSource.OPTIMIZER, HIGH, number.astype(np.int64), begin, end, note)
+    return replace(steps, phases=tuple(phases))

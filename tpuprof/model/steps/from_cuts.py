@@ -1,0 +1,116 @@
+"""Steps from graph cuts alone, where neither markers nor optimizer calls say what a step is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tpuprof.model.intervals import Bool, Int64
+from tpuprof.model.steps.cuts import UNKNOWN, Cuts
+from tpuprof.model.steps.markers import Markers
+from tpuprof.model.steps.phase import EVALUATION, Phase
+from tpuprof.model.steps.repetition import EXPLAINS_FROM_SHARE, MIN_REPEATS, find_repetition
+from tpuprof.model.steps.table import LOW, MEDIUM, Steps, StepSource
+from tpuprof.units import counted, format_share
+
+_MARK = "mark steps with tpuprof.step if that is not yours"
+_ONE_CUT = "one graph cut (torch_xla.sync) counts as one step"
+
+
+def cut_steps(cuts: Cuts | None, markers: Markers | None) -> Steps | None:
+    """Steps from the period of the graphs that cuts run; None with too few cuts.
+
+    What came before the first cut began before the capture and is left out, unless a marker shows its beginning.
+    """
+    if cuts is None:
+        return _markers_alone(markers)
+    cuts, opened = _within(cuts, markers)
+    training = _training(cuts)
+    rows = np.flatnonzero(training)
+    if len(rows) + int(opened is not None) < MIN_REPEATS:
+        return _markers_alone(markers)
+    first, until, confidence, note = _grouped(cuts.graph[rows])
+    starts = np.concatenate(([opened if opened is not None else -1], cuts.end[:-1]))
+    begin, end = starts[rows[first]], cuts.end[rows[until - 1]]
+    begin, end = begin[begin >= 0], end[begin >= 0]
+    steps = Steps(StepSource.CUTS, confidence, _numbers(begin, markers), begin, end, note)
+    return replace(steps, phases=tuple(_phases(cuts, training, starts, steps))) if len(steps) else None
+
+
+def _within(cuts: Cuts, markers: Markers | None) -> tuple[Cuts, int | None]:
+    """The cuts that lie in the capture's markers, and where the first marker begins."""
+    if markers is None:
+        return cuts, None
+    inside = np.flatnonzero((cuts.start >= markers.start[0]) & (cuts.start < markers.end[-1]))
+    sources = [cuts.source[row] for row in inside.tolist()]
+    kept = Cuts(cuts.start[inside], cuts.end[inside], cuts.graph[inside], cuts.grad[inside], sources)
+    return kept, int(markers.start[0])
+
+
+def _training(cuts: Cuts) -> Bool:
+    """Cuts that are not of an evaluation.
+
+    Two cuts in a row with gradients off are one; a single one may be an update written by hand.
+    """
+    off = cuts.grad == 0
+    if off.all() or not off.any():
+        return np.ones(len(cuts), np.bool_)
+    pair = off[1:] & off[:-1]
+    beside = np.zeros(len(off), np.bool_)
+    beside[1:] |= pair
+    beside[:-1] |= pair
+    return ~beside
+
+
+def _grouped(graph: Int64) -> tuple[Int64, Int64, str, str]:
+    """The first cut of each step and the one after its last, confidence and note."""
+    every = np.arange(len(graph))
+    if (graph == UNKNOWN).any() or len(np.unique(graph)) == 1:
+        return every, every + 1, MEDIUM, f"{_ONE_CUT}; {_MARK}"
+    found = find_repetition(graph)
+    if found is None:
+        return every, every + 1, LOW, f"{_ONE_CUT}, and the graphs repeat in no fixed order; {_MARK}"
+    cuts = counted(found.width, "graph cut")
+    held = float(found.held.mean())
+    note = f"a step is {cuts}, which repeat; {_MARK}" if found.width > 1 else f"{_ONE_CUT}; {_MARK}"
+    if held < EXPLAINS_FROM_SHARE:
+        return found.first, found.until, LOW, f"{note}. Repetitions hold {format_share(held)} of the cuts"
+    return found.first, found.until, MEDIUM, note
+
+
+def _numbers(begin: Int64, markers: Markers | None) -> Int64:
+    if markers is None:
+        return np.arange(len(begin))
+    at = np.maximum(np.searchsorted(markers.start, begin, "right") - 1, 0)
+    # A marker opens a moment after the cut that it follows.
+    near = np.minimum(np.searchsorted(markers.start, begin), len(markers.start) - 1)
+    opens = markers.start[near] - begin < begin - markers.start[at]
+    return markers.number[np.where(opens | (markers.start[at] > begin), near, at)]
+
+
+def _phases(cuts: Cuts, training: Bool, starts: Int64, steps: Steps) -> list[Phase]:
+    """Runs of cuts that are no training, each from the cut before it to its last one."""
+    rows = np.flatnonzero(~training)
+    if not len(rows):
+        return []
+    found = []
+    for run in np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1):
+        source = cuts.source[int(run[0])]
+        evidence = f"{counted(len(run), 'graph cut')} with gradients off" + (
+            f", first at {source}" if source else ""
+        )
+        begin, end = int(max(starts[run[0]], 0)), int(cuts.end[run[-1]])
+        row = min(int(np.searchsorted(steps.start, begin)), len(steps) - 1)
+        inside = bool(((steps.start < end) & (steps.end > begin)).any())
+        found.append(Phase(EVALUATION, begin, end, len(run), evidence, int(steps.number[row]), inside))
+    return found
+
+
+def _markers_alone(markers: Markers | None) -> Steps | None:
+    """Markers that the capture made from cuts, where the trace shows no cuts: as they stand."""
+    if markers is None:
+        return None
+    until = np.append(markers.start[1:], markers.end[-1])
+    note = f"{_ONE_CUT}; {_MARK}"
+    return Steps(StepSource.CUTS, MEDIUM, markers.number.astype(np.int64), markers.start, until, note)

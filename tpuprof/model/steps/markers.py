@@ -1,0 +1,85 @@
+"""Steps that the host marked: tpuprof.step, StepTrace and StepTraceAnnotation (`_r`), torch.profiler's ProfilerStep."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from tpuprof.model.host_activity import marks
+from tpuprof.model.intervals import Int64
+from tpuprof.model.steps.table import HIGH, Steps, StepSource, tiled
+from tpuprof.model.timeline import Track
+from tpuprof.records import dataclass
+
+# What tpuprof's own capture made a marker from; a program's own markers say nothing or "user".
+ORIGIN_STAT = "origin"
+FROM_OPTIMIZER, FROM_CUT = "optimizer", "cut"
+_PROFILER_STEP = re.compile(r"ProfilerStep#(\d+)")
+
+
+@dataclass(frozen=True)
+class Markers:
+    """Step markers of the training thread in time order: ps and number; `origin` says what they were made from."""
+
+    origin: str
+    number: Int64
+    start: Int64
+    end: Int64
+
+    @property
+    def own(self) -> bool:
+        """Whether the capture set them itself, for want of any that the program sets."""
+        return self.origin in (FROM_OPTIMIZER, FROM_CUT)
+
+
+def read_markers(driver: Track) -> Markers | None:
+    """The outermost `_r` events; of several kinds, tpuprof's."""
+    stats = driver.stats("_r", "step_num", ORIGIN_STAT)
+    plane = driver.plane
+    key = plane.stat_ids.get("_r")
+    if key is None or not len(stats):
+        return None
+    roots = np.flatnonzero(np.bincount(stats.select(key).row))
+    values, codes = marks(driver)
+    if "step" in values:
+        own = roots[codes[roots] == values.index("step")]
+        roots = own if len(own) else roots
+    roots = _outermost(driver, roots)
+    if not len(roots):
+        return None
+    number = plane.stat_integers(stats, "step_num", len(driver), missing=-1)[roots]
+    if (number < 0).any():
+        number = np.arange(len(roots))
+    origin = plane.stat_text(stats, ORIGIN_STAT, len(driver))
+    return Markers(origin[int(roots[-1])], number, driver.start[roots], driver.end[roots])
+
+
+def marked_steps(markers: Markers) -> Steps:
+    """The markers as they stand."""
+    return tiled(StepSource.MARKERS, HIGH, markers.number, markers.start, markers.end)
+
+
+def profiler_steps(driver: Track) -> Steps | None:
+    """Steps of torch.profiler."""
+    names = driver.plane.events.names
+    numbers = np.array([_profiler_step_number(name) for name in names] + [-1], np.int64)[driver.name]
+    rows = _outermost(driver, np.flatnonzero(numbers >= 0))
+    if not len(rows):
+        return None
+    return tiled(StepSource.PROFILER, HIGH, numbers[rows], driver.start[rows], driver.end[rows])
+
+
+def _outermost(driver: Track, rows: Int64) -> Int64:
+    """Of several markers inside one another, the outer ones; in time order."""
+    rows = rows[np.argsort(driver.start[rows], kind="stable")]
+    inside = np.zeros(len(rows), np.bool_)
+    if len(rows) > 1:
+        reach = np.maximum.accumulate(driver.end[rows])[:-1]
+        inside[1:] = driver.end[rows][1:] <= reach
+    return rows[~inside]
+
+
+def _profiler_step_number(name: str) -> int:
+    found = _PROFILER_STEP.match(name)
+    return int(found.group(1)) if found else -1

@@ -1,0 +1,24 @@
+"""What a phase is."""
+
+from __future__ import annotations
+
+from tpuprof.records import dataclass
+
+EVALUATION = "evaluation"
+OTHER_GRAPHS = "other graphs"
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A stretch from `start` to `end` (ps from origin) that is no training: its name, graph cuts, and the evidence.
+
+    `step` is the number of the step it comes before, or lies in where `inside` is true.
+    """
+
+    name: str
+    start: int
+    end: int
+    cuts: int
+    evidence: str
+    step: int
+    inside: bool = False

@@ -1,0 +1,89 @@
+"""Steps from the programs that a device runs, where the host left nothing to go by."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tpuprof.model.device import DeviceActivity
+from tpuprof.model.intervals import Int64
+from tpuprof.model.steps.repetition import (
+    EXPLAINS_FROM_SHARE,
+    MIN_REPEATS,
+    Repetition,
+    find_repetition,
+)
+from tpuprof.model.steps.table import LOW, MEDIUM, Steps, StepSource
+from tpuprof.units import format_share
+
+# Share of device time below which a program is left out when the full sequence does not repeat: small eager ops come
+# and go between the programs that matter.
+LIGHT_BELOW_SHARE = 0.01
+# Share of programs or of device time below which repetitions say nothing of the run.
+REPEATED_FROM_SHARE = 0.5
+
+
+def program_steps(devices: list[DeviceActivity]) -> Steps | None:
+    """Steps from the repetition of programs on the first device that ran enough; None without programs."""
+    for device in devices:
+        if len(device.modules.start) >= MIN_REPEATS:
+            order = np.argsort(device.modules.start, kind="stable")
+            modules = device.modules
+            program = modules.module if device.type != "CPU" else _by_last_op(device)
+            return _of_programs(program[order], modules.start[order], modules.end[order])
+    return None
+
+
+def _by_last_op(device: DeviceActivity) -> Int64:
+    """A number for the program of each execution by the op that began last before its end: the CPU client names none."""
+    events = device.op_events
+    if not len(events.start):
+        return device.modules.module
+    rows = {name: row for row, name in enumerate(dict.fromkeys(device.ops.module))}
+    number = np.array([rows[name] for name in device.ops.module], np.int64)
+    order = np.argsort(events.start, kind="stable")
+    at = np.searchsorted(events.start[order], device.modules.end, "right") - 1
+    return np.where(at >= 0, number[events.op[order[np.maximum(at, 0)]]], -1)
+
+
+def _of_programs(program: Int64, start: Int64, end: Int64) -> Steps | None:
+    duration = end - start
+    _, kind = np.unique(program, return_inverse=True)
+    by_program = np.bincount(kind.reshape(-1), weights=duration)
+    heavy = np.flatnonzero(by_program[kind.reshape(-1)] >= LIGHT_BELOW_SHARE * by_program.sum())
+    best = None
+    for rows in (np.arange(len(program)), heavy):
+        found = find_repetition(program[rows])
+        if found is None:
+            continue
+        explained = max(found.share if len(rows) == len(program) else 0.0, _time_share(found, rows, duration))
+        if best is None or explained > best[0]:
+            best = explained, found, rows
+        if explained >= EXPLAINS_FROM_SHARE:
+            break
+    if best is not None and best[0] >= REPEATED_FROM_SHARE:
+        return _repeated(best[1], best[2], start, end, best[0])
+    return None
+
+
+def _time_share(found: Repetition, rows: Int64, duration: Int64) -> float:
+    """Share of device time in repetitions, of the time from the first to the last of them."""
+    first, last = int(rows[found.first[0]]), int(rows[found.until[-1] - 1])
+    total = float(duration[first : last + 1].sum())
+    inside = found.held[found.first[0] : found.until[-1]]
+    return float(duration[rows[found.first[0] : found.until[-1]][inside]].sum()) / total if total else 0.0
+
+
+def _repeated(found: Repetition, rows: Int64, start: Int64, end: Int64, explained: float) -> Steps:
+    begins = start[rows[found.first]]
+    follows = np.append(found.until[:-1] == found.first[1:], np.False_)
+    ends = np.where(follows, np.append(begins[1:], 0), end[rows[found.until - 1]])
+    programs = "program" if found.width == 1 else "programs"
+    note = (
+        f"no step marker in the trace: a step is one repetition of {found.width:,} {programs} on the device"
+    )
+    confidence = MEDIUM
+    if explained < EXPLAINS_FROM_SHARE:
+        confidence = LOW
+        note += f", and repetitions hold only {format_share(explained)} of the device's programs"
+    steps = np.arange(len(begins))
+    return Steps(StepSource.PROGRAMS, confidence, steps, begins, np.maximum(ends, begins), note)

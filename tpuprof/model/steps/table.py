@@ -1,0 +1,97 @@
+"""The table of steps, and what its rows can be read from."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import numpy as np
+
+from tpuprof.model.intervals import Bool, Int64, Spans, contains
+from tpuprof.model.steps.phase import Phase
+from tpuprof.records import dataclass
+
+HIGH, MEDIUM, LOW = "high", "medium", "low"
+
+
+class StepSource(StrEnum):
+    """What step boundaries were read from, in the order of trust. The value is the text that reports show."""
+
+    MARKERS = "step markers"
+    PROFILER = "torch.profiler steps"
+    DEVICE = "device Steps line"
+    OPTIMIZER = "optimizer steps"
+    CUTS = "inferred from graph cuts"
+    PROGRAMS = "inferred from the period of XLA Modules"
+    MAIN_PROGRAM = "executions of the main program"
+    WHOLE_CAPTURE = "the whole capture"
+    NONE = "none"
+
+    @property
+    def host_paced(self) -> bool:
+        """Whether an event of the host begins each step; else only the device's own events do."""
+        return self not in (StepSource.PROGRAMS, StepSource.MAIN_PROGRAM, StepSource.NONE)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Steps in time order. `number` is what the program called each, `start` and `end` in ps from origin.
+
+    A step lasts until the next one starts, unless a phase that is no training lies between them.
+    `confidence` is high, medium or low; `note` says what the reader should know of it. `phases` are in time order.
+    """
+
+    source: StepSource
+    confidence: str
+    number: Int64
+    start: Int64
+    end: Int64
+    note: str = ""
+    phases: tuple[Phase, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @property
+    def method(self) -> str:
+        """The source as reports name it."""
+        return self.source.value
+
+    @property
+    def wall_ps(self) -> Int64:
+        """Wall time of each step in ps."""
+        return self.end - self.start
+
+    def hold(self, times: Int64) -> Bool:
+        """Whether each time lies in a step."""
+        return contains(self.spans, times)
+
+    @property
+    def tile(self) -> bool:
+        """Whether each step begins where the one before ends: no phase lies between two."""
+        return bool((self.start[1:] == self.end[:-1]).all())
+
+    def joined(self, times: Int64) -> Int64:
+        """Times (ps) moved to the left by all that lies between steps before them; a time between two is the seam's."""
+        row = np.maximum(np.searchsorted(self.start, times, "right") - 1, 0)
+        between = np.cumsum(np.append(0, self.start[1:] - self.end[:-1]))
+        moved: Int64 = np.minimum(times, self.end[row]) - between[row]
+        return moved
+
+    @property
+    def spans(self) -> Spans:
+        """The steps as intervals, which may touch."""
+        return Spans(self.start, self.end)
+
+
+def no_steps(note: str = "no step marker, graph cut or repeating program was found") -> Steps:
+    """The result where nothing separates one step from the next."""
+    none = np.empty(0, np.int64)
+    return Steps(StepSource.NONE, LOW, none, none, none, note)
+
+
+def tiled(
+    source: StepSource, confidence: str, number: Int64, start: Int64, end: Int64, note: str = ""
+) -> Steps:
+    """Let each step last until the next starts, so that nothing between two boundaries is lost."""
+    until = np.append(start[1:], end[-1])
+    return Steps(source, confidence, number.astype(np.int64), start, np.maximum(until, start), note)

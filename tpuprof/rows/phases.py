@@ -1,0 +1,25 @@
+"""Stretches that are no training, as rows of the Report."""
+
+from __future__ import annotations
+
+from tpuprof.model.run import HostRun
+from tpuprof.report.schema import PhaseRow
+from tpuprof.units import PS_PER_NS, ps_to_ms
+
+
+def phase_rows(hosts: list[HostRun]) -> list[PhaseRow]:
+    """Every phase of every host, in time order by host."""
+    return [
+        PhaseRow(
+            name=each.name,
+            host=host.name,
+            start_ns=each.start // PS_PER_NS,
+            duration_ms=ps_to_ms(each.end - each.start),
+            cuts=each.cuts,
+            evidence=each.evidence,
+            step=each.step,
+            inside=each.inside,
+        )
+        for host in hosts
+        for each in host.steps.phases
+    ]
