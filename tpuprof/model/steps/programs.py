@@ -34,7 +34,7 @@ def program_steps(devices: list[DeviceActivity]) -> Steps | None:
 
 
 def _by_last_op(device: DeviceActivity) -> Int64:
-    """A number for the program of each execution by the op that began last before its end: the CPU client names none."""
+    """A number for the program of each execution, by the op that began last in it: the CPU client names none."""
     events = device.op_events
     if not len(events.start):
         return device.modules.module
