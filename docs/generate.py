@@ -44,17 +44,30 @@ def rule_page(rule: Rule) -> str:
     return f"# {rule.id}\n\n{note}\n\n{rule.page.text}\n"
 
 
+def _checked(rule: Rule) -> str:
+    """How a rule's advice was checked, by framework."""
+    return ", ".join(
+        f"{advice.checked}{'' if framework == 'torch_xla' else f' ({framework})'}"
+        for framework, advice in rule.advice.items()
+    )
+
+
 def rules_page() -> str:
     """What rules are, every rule with its summary, and the signals they read."""
     from tpuprof.rules.registry import all_rules
     from tpuprof.signals import Signals, signal_units
 
     parts = [(DOCS / "rules.head.md").read_text("utf-8").rstrip(), "", "## All rules", ""]
-    parts += ["| rule | category | status | |", "|---|---|---|---|"]
-    parts += [
-        f"| [{rule.id}](rules/{rule.id}.md) | {rule.category} | {rule.status} | {rule.page.summary} |"
-        for rule in all_rules()
-    ]
+    parts += ["| rule | category | status | advice | |", "|---|---|---|---|---|"]
+    for rule in all_rules():
+        cells = (
+            f"[{rule.id}](rules/{rule.id}.md)",
+            rule.category,
+            rule.status,
+            _checked(rule),
+            rule.page.summary,
+        )
+        parts.append(f"| {' | '.join(cells)} |")
     parts += ["", "## Signals", "", "| signal | unit | definition |", "|---|---|---|"]
     for name, unit in signal_units().items():
         definition = " ".join((getattr(Signals, name).__doc__ or "").split())

@@ -26,6 +26,11 @@ def rules(
             "summary": page.summary,
             "sections": page.sections,
             "fix": {"text": page.fix, "before": page.before, "after": page.after, "doc": rule.doc},
+            "fixes": {
+                framework: {"text": each.text, "before": each.before, "after": each.after}
+                for framework, each in page.remedies.items()
+            },
+            "checked": {framework: each.checked for framework, each in rule.advice.items()},
         }
 
     chosen = [find_rule(rule_id)] if rule_id else list(all_rules())

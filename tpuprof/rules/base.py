@@ -1,7 +1,8 @@
 """What a rule is, and what it may say.
 
 A rule is a module `rules/<category>/<id with underscores>/rule.py`: its docstring is its page, its `check` looks at
-signals and returns an `Outcome`. A signal that is missing ends the rule as unavailable.
+signals and returns an `Outcome`. A signal that is missing ends the rule as unavailable. The programs beside it are what
+its page advises (programs.py).
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import field
+from pathlib import Path
 
 from tpuprof.records import dataclass
 from tpuprof.report.schema import Evidence, Savings
 from tpuprof.rules.docstring import Page, read_page
+from tpuprof.rules.programs import Advice, advice_of
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
 
@@ -82,6 +85,7 @@ class Rule:
     check: Callable[[Signals], Outcome]
     module: str
     about: str = ""
+    advice: dict[str, Advice] = field(default_factory=dict)
 
     def title(self, status: str) -> str:
         """The title of a finding with this status, where the check gives none."""
@@ -103,6 +107,7 @@ def rule(
     def wrap(check: Callable[[Signals], Outcome]) -> Rule:
         module = sys.modules[check.__module__]
         *_, category, name, _ = check.__module__.split(".")
+        advice = advice_of(Path(module.__file__ or "").parent)
         return Rule(
             id=name.replace("_", "-"),
             category=category,
@@ -110,7 +115,8 @@ def rule(
             good=good,
             bad=bad,
             broad=broad,
-            page=read_page(module.__doc__ or ""),
+            page=read_page(module.__doc__ or "", name.replace("_", "-"), advice),
+            advice=advice,
             check=check,
             module=check.__module__,
             about=about,

@@ -1,4 +1,7 @@
-"""Reads a rule's docstring: a summary and fixed headings, the same text for docs, command line and JSON."""
+"""Reads a rule's page: its docstring's summary and fixed headings, with the programs that its advice is.
+
+The same text is shown in the docs, on the command line, in the dashboard and in the JSON.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import inspect
 import re
 
 from tpuprof.records import dataclass
+from tpuprof.rules.programs import FRAMEWORKS, JAX, TORCH_XLA, Advice, how_checked
 
 HEADINGS = (
     "What it detects",
@@ -15,19 +19,29 @@ HEADINGS = (
     "Limits and false positives",
     "References",
 )
+# The heading of each framework's advice. A rule without one has no advice for that framework.
+FIXES = {TORCH_XLA: "How to fix", JAX: "How to fix in JAX"}
+CHECKED = "How the fix was checked"
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 _CODE = re.compile(r"^(Before|After):\n\n((?:(?:    .*)?\n)+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
+class Remedy:
+    """What to do in one framework: prose, and the lines of two programs that show it (may be empty)."""
+
+    text: str
+    before: str = ""
+    after: str = ""
+
+
+@dataclass(frozen=True)
 class Page:
-    """A rule's text. `sections` is by heading; `fix`, `before` and `after` are the parts of how to fix it."""
+    """A rule's text. `sections` is by heading; `remedies` is by framework."""
 
     summary: str
     sections: dict[str, str]
-    fix: str
-    before: str
-    after: str
+    remedies: dict[str, Remedy]
     text: str
 
     @property
@@ -35,13 +49,69 @@ class Page:
         """Why the fault costs time, as one paragraph."""
         return " ".join(self.sections.get("Why it costs time", "").split())
 
+    @property
+    def fix(self) -> str:
+        """What to do in PyTorch/XLA."""
+        return self.remedy(TORCH_XLA).text
 
-def read_page(docstring: str) -> Page:
-    """The page in a docstring; headings that are missing stay missing, for the registry's tests to find."""
+    @property
+    def before(self) -> str:
+        """The fault in PyTorch/XLA."""
+        return self.remedy(TORCH_XLA).before
+
+    @property
+    def after(self) -> str:
+        """The same program without the fault."""
+        return self.remedy(TORCH_XLA).after
+
+    def remedy(self, framework: str) -> Remedy:
+        """What to do in the framework of a run; where none is known, or two are, what to do in PyTorch/XLA."""
+        known = [name for name in FRAMEWORKS if name in framework.split(", ")]
+        name = known[0] if known else TORCH_XLA if framework in ("unknown", "") else framework
+        title = FRAMEWORKS[name][0] if name in FRAMEWORKS else {"torch_tpu": "TorchTPU"}.get(name, name)
+        return self.remedies.get(name) or Remedy(f"There is no advice for {title} yet.")
+
+
+def read_page(docstring: str, rule_id: str = "", advice: dict[str, Advice] | None = None) -> Page:
+    """The page of a docstring and programs; headings that are missing stay missing, for tests to find."""
     text = inspect.cleandoc(docstring)
     summary, *rest = _HEADING.split(text)
-    sections = {heading: body.strip("\n") for heading, body in zip(rest[::2], rest[1::2], strict=True)}
-    how = sections.get("How to fix", "") + "\n"
-    code = {label: inspect.cleandoc("\n" + block) for label, block in _CODE.findall(how)}
-    fix = " ".join(_CODE.sub("", how).split())
-    return Page(summary.strip(), sections, fix, code.get("Before", ""), code.get("After", ""), text)
+    written = {heading: body.strip("\n") for heading, body in zip(rest[::2], rest[1::2], strict=True)}
+    sections, remedies = {}, {}
+    programs = advice or {}
+    for heading, body in written.items():
+        sections[heading] = body
+        framework = next((name for name, each in FIXES.items() if each == heading), None)
+        if framework:
+            remedy = _remedy(body, programs.get(framework))
+            remedies[framework] = remedy
+            sections[heading] = _with_code(body, remedy)
+        if heading == "Limits and false positives":
+            # Moved below: what was checked stands before what the rule cannot know.
+            limits = sections.pop(heading)
+            if not programs:
+                sections[heading] = limits
+                continue
+            sections[CHECKED] = "\n\n".join(how_checked(rule_id, each) for each in programs.values())
+            sections[heading] = limits
+    body = "".join(f"\n\n## {heading}\n\n{section}" for heading, section in sections.items())
+    return Page(summary.strip(), sections, remedies, f"{summary.strip()}{body}")
+
+
+def _remedy(body: str, advice: Advice | None) -> Remedy:
+    code = {label: inspect.cleandoc("\n" + block) for label, block in _CODE.findall(body + "\n")}
+    text = " ".join(_CODE.sub("", body + "\n").split())
+    if advice is None:
+        return Remedy(text, code.get("Before", ""), code.get("After", ""))
+    return Remedy(text, advice.before.shown, advice.after.shown)
+
+
+def _with_code(body: str, remedy: Remedy) -> str:
+    if _CODE.search(body + "\n"):
+        return body
+    blocks = [
+        f"\n\n{label}:\n\n" + "\n".join(f"    {line}".rstrip() for line in code.splitlines())
+        for label, code in (("Before", remedy.before), ("After", remedy.after))
+        if code
+    ]
+    return body + "".join(blocks)

@@ -26,7 +26,8 @@ def run_rules(
     with, where it was begun before.
     """
     pricing, places = Pricing(signals, simulator), Places(signals.run.hosts)
-    found = [(rule, _finding(rule, outcome_of(rule, signals), pricing, places)) for rule in rules]
+    framework = _framework(signals)
+    found = [(rule, _finding(rule, outcome_of(rule, signals), pricing, places, framework)) for rule in rules]
     found.sort(key=lambda pair: (_ORDER.get(pair[1].status, 2), -_rank(*pair), pair[0].id))
     return [finding for _, finding in found]
 
@@ -49,7 +50,7 @@ def _rank(rule: Rule, finding: Finding) -> float:
     return finding.severity * (BROAD_RANKS_AT if rule.broad else 1.0)
 
 
-def _finding(rule: Rule, outcome: Outcome, pricing: Pricing, places: Places) -> Finding:
+def _finding(rule: Rule, outcome: Outcome, pricing: Pricing, places: Places, framework: str) -> Finding:
     savings, reason = None, outcome.reason
     if outcome.status == FAILED:
         savings, unpriced = _priced(outcome.price, pricing)
@@ -73,9 +74,22 @@ def _finding(rule: Rule, outcome: Outcome, pricing: Pricing, places: Places) -> 
         savings=savings,
         confidence=outcome.confidence,
         evidence=places.of(outcome, rule.category),
-        fix=Fix(page.fix, page.before, page.after, rule.doc) if outcome.status == FAILED else None,
+        fix=_fix(rule, framework) if outcome.status == FAILED else None,
         reason=reason,
     )
+
+
+def _framework(signals: Signals) -> str:
+    try:
+        return signals.framework
+    except Unavailable:
+        return "unknown"
+
+
+def _fix(rule: Rule, framework: str) -> Fix:
+    """The rule's advice for the framework of the run."""
+    remedy = rule.page.remedy(framework)
+    return Fix(remedy.text, remedy.before, remedy.after, rule.doc)
 
 
 def _with_step(savings: Savings | None, step_ms: float | None) -> Savings | None:

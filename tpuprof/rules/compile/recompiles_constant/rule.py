@@ -18,15 +18,6 @@ Each compile with its step, its time, the constants that changed, and the line t
 
 Hand the number over as a tensor: its value is then an input of the same graph.
 
-Before:
-
-    mask = torch.full_like(x, 1.0 / (step + 1))
-
-After:
-
-    scale = torch.tensor(1.0 / (step + 1), device=x.device)
-    mask = scale.expand_as(x)
-
 ## Limits and false positives
 
 Which line uses the constant is told only where the programs carry source lines.

@@ -18,16 +18,6 @@ Each compile with its step, its time, what changed, and the line that cut the gr
 
 Let the decision be data: compute both ways and choose with torch.where, or multiply by a mask.
 
-Before:
-
-    if random.random() > drop:
-        x = layer(x)
-
-After:
-
-    keep = (torch.rand((), device=x.device) > drop).to(x.dtype)
-    x = x + keep * (layer(x) - x)
-
 ## Limits and false positives
 
 The first run of evaluation or logging code compiles once, which is no fault.

@@ -16,15 +16,6 @@ Each compile with its step, its time, the shapes that changed, and the line that
 
 Give all batches one shape, or a few: pad sequences up to a bucket, and drop the last incomplete batch.
 
-Before:
-
-    batch = pad_sequence(samples)
-
-After:
-
-    length = next(size for size in (128, 256, 512) if size >= longest)
-    batch = torch.nn.functional.pad(batch, (0, length - batch.shape[1]))
-
 ## Limits and false positives
 
 The first steps of a run compile every shape once, which is no fault: capture after warm-up. The price leaves the

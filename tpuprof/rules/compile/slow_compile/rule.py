@@ -19,15 +19,6 @@ them. A preflight's compile times, where it lies in the run folder.
 Make the program smaller: fold repeated layers with scan_layers. Then let later runs find it compiled: see
 persistent-cache-off.
 
-Before:
-
-    for layer in self.layers:
-        x = layer(x)
-
-After:
-
-    x = scan_layers(self.layers, x, is_layer_pure=True)
-
 ## Limits and false positives
 
 The time is that of the graph cuts that compiled, tracing's last part included. The price spreads it over the steps of

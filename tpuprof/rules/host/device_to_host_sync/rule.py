@@ -19,15 +19,6 @@ Each reading line with the time it blocks, and how many steps hold a read.
 Read rarely, and after the graph cut: keep values on the device, read every hundredth step, or hand the read to
 xm.add_step_closure(..., run_async=True).
 
-Before:
-
-    print(step, loss.item())
-
-After:
-
-    if step % 100 == 0:
-        xm.add_step_closure(lambda loss: print(step, loss.item()), args=(loss,), run_async=True)
-
 ## Limits and false positives
 
 A read the algorithm needs (early stopping, dynamic loss scaling) cannot simply go; torch.where often keeps the

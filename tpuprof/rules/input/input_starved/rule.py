@@ -18,17 +18,6 @@ it is made ahead.
 
 Make batches ahead: worker processes in the DataLoader, and MpDeviceLoader to copy them to the device meanwhile.
 
-Before:
-
-    for batch in DataLoader(data, batch_size=64):
-        step(batch.to(device))
-
-After:
-
-    loader = DataLoader(data, batch_size=64, num_workers=8, prefetch_factor=4)
-    for batch in pl.MpDeviceLoader(loader, device):
-        step(batch)
-
 ## Limits and false positives
 
 The price assumes that batches are then always ready. A loader that is too slow even when it runs all the time limits

@@ -16,17 +16,6 @@ Where the steps come from, and how sure that is.
 
 Mark steps in the training loop, or capture with tpuprof capture, which counts graph cuts.
 
-Before:
-
-    for batch in loader:
-        train(batch)
-
-After:
-
-    for i, batch in enumerate(loader):
-        tpuprof.step(i)
-        train(batch)
-
 ## Limits and false positives
 
 With one graph a step, steps inferred from graph cuts or from the device's programs are right; they pass.

@@ -17,14 +17,6 @@ What is missing.
 
 Capture again, with fewer steps (XProf stops at 2 GB a host) and for as long as training runs.
 
-Before:
-
-    tpuprof capture --steps 200 -- python train.py
-
-After:
-
-    tpuprof capture --steps 8 -- python train.py
-
 ## Limits and false positives
 
 A run that ended before the capture did is short for a good reason.

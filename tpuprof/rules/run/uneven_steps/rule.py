@@ -19,16 +19,6 @@ The slow steps, how long each took, and what grew in them.
 Do the work beside training: save checkpoints asynchronously, log from another thread, evaluate in a job of its own, and
 collect garbage when nothing waits.
 
-Before:
-
-    if step % 100 == 0:
-        xm.save(model.state_dict(), path)
-
-After:
-
-    if step % 100 == 0:
-        manager.save_async(step, model.state_dict())  # torch_xla.experimental.distributed_checkpoint
-
 ## Limits and false positives
 
 The capture must be long enough to hold slow steps in their true proportion: with one in a hundred, a capture of eight

@@ -17,16 +17,6 @@ The ops, the lines that call them, and how often a step they fell back.
 
 Replace the op by ones that XLA lowers, or move it out of the step.
 
-Before:
-
-    ranks = torch.linalg.matrix_rank(x)
-
-After:
-
-    with torch.no_grad():
-        if step % 100 == 0:
-            ranks = torch.linalg.matrix_rank(x.cpu())
-
 ## Limits and false positives
 
 The price leaves out the waits, transfers and cuts of the step; what the op's replacement costs on the device is not in

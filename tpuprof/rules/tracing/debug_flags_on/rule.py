@@ -19,14 +19,6 @@ captures.
 
 Unset the flags for production runs. tpuprof turns IR debugging on by itself while graphs are compiled.
 
-Before:
-
-    XLA_IR_DEBUG=1 XLA_HLO_DEBUG=1 python train.py
-
-After:
-
-    python train.py
-
 ## Limits and false positives
 
 Only IR debugging is measured, in three steps with it and three without; the other flags have no price.

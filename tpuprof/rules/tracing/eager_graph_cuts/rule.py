@@ -18,18 +18,6 @@ Graphs a step by torch_xla's counters, and the time a step that the training thr
 
 Cut once a step, after optimizer.step(): keep values on the device and read them after the cut.
 
-Before:
-
-    for micro_batch in batch:
-        loss = model(micro_batch)
-        torch_xla.sync()
-
-After:
-
-    for micro_batch in batch:
-        loss = model(micro_batch)
-    torch_xla.sync()
-
 ## Limits and false positives
 
 Cutting after each micro batch of a long gradient accumulation keeps programs small and may be wanted. The price knows

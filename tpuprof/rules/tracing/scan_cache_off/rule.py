@@ -18,14 +18,6 @@ How often a step the body is traced, what the loops take on the device, and the 
 
 Tell scan that the body is pure, if it is: no side effects, and no state but its arguments.
 
-Before:
-
-    x = scan_layers(self.layers, x)
-
-After:
-
-    x = scan_layers(self.layers, x, is_layer_pure=True)
-
 ## Limits and false positives
 
 A body with dropout or other random numbers is not pure: caching it repeats the same numbers. A capture not made by

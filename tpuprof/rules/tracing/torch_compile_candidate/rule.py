@@ -19,14 +19,6 @@ Exposed tracing of a typical step, and that no captured step compiled.
 Compile the model's forward pass with the openxla backend and measure; assume_pure is the alternative where dynamo
 cannot capture the model.
 
-Before:
-
-    model = Model().to(device)
-
-After:
-
-    model = torch.compile(Model().to(device), backend="openxla")
-
 ## Limits and false positives
 
 dynamo breaks the graph at data-dependent Python, and SPMD shardings inside the model are not always kept. Advice

@@ -20,17 +20,6 @@ the device's idle time; what tracing is made of, by phase and by annotation, and
 Trace less per step: wrap pure layers with assume_pure, fold repeated layers with scan_layers(is_layer_pure=True), move
 Python that builds no graph out of the step, or give the device more work per step (a larger batch).
 
-Before:
-
-    for layer in self.layers:
-        x = layer(x)
-
-After:
-
-    from torch_xla.experimental.scan_layers import scan_layers
-
-    x = scan_layers(self.layers, x, is_layer_pure=True)
-
 ## Limits and false positives
 
 Python time of the training thread that no event explains counts as tracing, so slow Python of another kind (logging,

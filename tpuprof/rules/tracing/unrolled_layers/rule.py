@@ -18,17 +18,6 @@ compile time and memory on your slice is a preflight's comparison, where one lie
 
 Fold the layers with scan_layers, and tell it that they are pure, if they are.
 
-Before:
-
-    for layer in self.layers:
-        x = layer(x)
-
-After:
-
-    from torch_xla.experimental.scan_layers import scan_layers
-
-    x = scan_layers(self.layers, x, is_layer_pure=True)
-
 ## Limits and false positives
 
 The price counts what scan itself takes the host, as measured with torch_xla 2.9; below eight layers it takes more than

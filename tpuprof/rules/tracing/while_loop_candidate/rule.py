@@ -17,17 +17,6 @@ How many copies of which block the program holds.
 
 Use scan (with is_fn_pure=True) or while_loop of torch_xla.experimental for the loop.
 
-Before:
-
-    for _ in range(iterations):
-        x = refine(x)
-
-After:
-
-    from torch_xla.experimental.scan import scan
-
-    x, _ = scan(lambda x, _: (refine(x), _), x, xs, is_fn_pure=True)
-
 ## Limits and false positives
 
 A while loop keeps XLA from fusing across passes; short loops are faster unrolled. Layers of a model are the business

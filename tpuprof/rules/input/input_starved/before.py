@@ -1,0 +1,39 @@
+"""Each batch is made in the training thread, while the device waits."""
+
+import time
+
+import torch
+import torch_xla
+
+import tpuprof
+
+WIDTH, BATCH, STEPS = 1024, 192, 40
+
+
+class Pictures(torch.utils.data.Dataset):
+    def __len__(self):
+        return BATCH * STEPS
+
+    def __getitem__(self, number):
+        time.sleep(0.0001)  # storage answers
+        return torch.full((WIDTH,), number % 7 / 7.0)
+
+
+torch.manual_seed(0)
+device = torch_xla.device()
+model = torch.nn.Sequential(*[torch.nn.Linear(WIDTH, WIDTH) for _ in range(2)]).to(device)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+
+# [shown]
+loader = torch.utils.data.DataLoader(Pictures(), batch_size=BATCH)
+for step, batch in enumerate(loader):
+    tpuprof.step(step)
+    batch = batch.to(device)
+    optimizer.zero_grad()
+    loss = model(batch).square().mean()
+    loss.backward()
+    optimizer.step()
+    torch_xla.sync()
+# [/shown]
+
+print("result", loss.item())

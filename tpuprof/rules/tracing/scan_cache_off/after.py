@@ -1,0 +1,41 @@
+"""scan_layers knows that a layer is pure, and traces it once."""
+
+import torch
+import torch_xla
+from torch_xla.experimental.scan_layers import scan_layers
+
+import tpuprof
+
+WIDTH, DEPTH, BATCH, STEPS = 256, 6, 128, 40
+
+
+class Layer(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = torch.nn.LayerNorm(WIDTH)
+        self.up = torch.nn.Linear(WIDTH, WIDTH)
+        self.down = torch.nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x):
+        return x + self.down(torch.nn.functional.silu(self.up(self.norm(x))))
+
+
+torch.manual_seed(0)
+device = torch_xla.device()
+layers = torch.nn.ModuleList([Layer() for _ in range(DEPTH)]).to(device)
+optimizer = torch.optim.SGD(layers.parameters(), lr=0.01)
+batch = torch.randn(BATCH, WIDTH).to(device)
+
+for step in range(STEPS):
+    tpuprof.step(step)
+    optimizer.zero_grad()
+    x = batch
+    # [shown]
+    x = scan_layers(layers, x, is_layer_pure=True)
+    # [/shown]
+    loss = x.square().mean()
+    loss.backward()
+    optimizer.step()
+    torch_xla.sync()
+
+print("result", loss.item())

@@ -1,0 +1,36 @@
+"""The same graph is traced op by op for every batch."""
+
+import torch
+import torch_xla
+
+import tpuprof
+
+WIDTH, DEPTH, BATCH, STEPS = 192, 24, 128, 40
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ModuleList([torch.nn.Linear(WIDTH, WIDTH) for _ in range(DEPTH)])
+
+    def forward(self, x):
+        for layer in self.layers:
+            y = layer(x)
+            x = x + torch.tanh(y - y.mean(-1, keepdim=True)) * torch.sigmoid(y)
+        return x
+
+
+torch.manual_seed(0)
+device = torch_xla.device()
+# [shown]
+model = Model().to(device).eval()
+# [/shown]
+x = torch.randn(BATCH, WIDTH).to(device)
+
+with torch.no_grad():
+    for step in range(STEPS):
+        tpuprof.step(step)
+        y = model(x)
+        torch_xla.sync()
+
+print("result", y.mean().item())

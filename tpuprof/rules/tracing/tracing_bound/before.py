@@ -1,0 +1,36 @@
+"""Many small ops: tracing them takes the host longer than running them takes the device."""
+
+import torch
+import torch_xla
+
+import tpuprof
+
+WIDTH, DEPTH, BATCH, STEPS = 192, 24, 128, 40
+
+torch.manual_seed(0)
+device = torch_xla.device()
+weights = [(torch.randn(WIDTH, WIDTH) / WIDTH**0.5).to(device).requires_grad_() for _ in range(DEPTH)]
+optimizer = torch.optim.SGD(weights, lr=0.01)
+batch = torch.randn(BATCH, WIDTH).to(device)
+
+
+# [shown]
+def model(x, *weights):
+    for weight in weights:
+        y = x @ weight
+        x = x + torch.tanh(y - y.mean(-1, keepdim=True)) * torch.sigmoid(y)
+    return x
+
+
+# [/shown]
+
+
+for step in range(STEPS):
+    tpuprof.step(step)
+    optimizer.zero_grad()
+    loss = model(batch, *weights).square().mean()
+    loss.backward()
+    optimizer.step()
+    torch_xla.sync()
+
+print("result", loss.item())

@@ -1,0 +1,40 @@
+"""The rounds are one while loop on the device."""
+
+import torch
+import torch_xla
+import torch_xla.experimental.fori_loop  # registers while_loop for XLA
+from torch._higher_order_ops.while_loop import while_loop
+
+import tpuprof
+
+WIDTH, ROUNDS, STEPS = 256, 20, 30
+
+torch.manual_seed(0)
+device = torch_xla.device()
+target = torch.eye(WIDTH).to(device) * 3 + torch.randn(WIDTH, WIDTH).to(device) * 0.01
+
+
+# [shown]
+def unfinished(left, x, matrix):
+    return left[0] > 0
+
+
+def refine(left, x, matrix):
+    return left - 1, 2 * x - x @ matrix @ x, matrix.clone()
+
+
+def solve(matrix):
+    left = torch.tensor([ROUNDS], dtype=torch.int32, device=matrix.device)
+    return while_loop(unfinished, refine, (left, matrix.T * 0.1, matrix))[1]
+
+
+# [/shown]
+
+
+with torch.no_grad():
+    for step in range(STEPS):
+        tpuprof.step(step)
+        inverse = solve(target)
+        torch_xla.sync()
+
+print("result", inverse.diagonal().mean().item())

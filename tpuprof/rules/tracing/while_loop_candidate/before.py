@@ -1,0 +1,32 @@
+"""A Python loop over the rounds of an iterative solver: each round stands in the graph."""
+
+import torch
+import torch_xla
+
+import tpuprof
+
+WIDTH, ROUNDS, STEPS = 256, 20, 30
+
+torch.manual_seed(0)
+device = torch_xla.device()
+target = torch.eye(WIDTH).to(device) * 3 + torch.randn(WIDTH, WIDTH).to(device) * 0.01
+
+
+# [shown]
+def solve(matrix):
+    x = matrix.T * 0.1
+    for _ in range(ROUNDS):
+        x = 2 * x - x @ matrix @ x
+    return x
+
+
+# [/shown]
+
+
+with torch.no_grad():
+    for step in range(STEPS):
+        tpuprof.step(step)
+        inverse = solve(target)
+        torch_xla.sync()
+
+print("result", inverse.diagonal().mean().item())
