@@ -49,6 +49,9 @@ def preflight(
     real_weights: Annotated[
         bool, typer.Option("--real-weights", help="Make the model's weights for real while tracing.")
     ] = False,
+    network: Annotated[
+        bool, typer.Option("--network", help="Let the script connect to other machines (to download a model).")
+    ] = False,
     workers: Annotated[
         int, typer.Option(min=1, help="Compiles at once; each uses all cores for part of its time.")
     ] = 1,
@@ -64,7 +67,9 @@ def preflight(
 ) -> None:
     """Compile a script's step for TPU slices without a TPU: does it fit, how long does it take, what does it send.
 
-    The script is traced on the CPU and not run: `tpuprof preflight train.py --tpu v5e-4 -- --batch 8`.
+    Example: `tpuprof preflight train.py --tpu v5e-4 -- --batch 8`. The script's Python runs on this machine until
+    its step is known, and ends there; its device work does not run. Files it writes go to memory and vanish, and it
+    cannot reach other machines. Where the system allows no such barrier, writes are refused, and the report says so.
     """
     from tpuprof.preflight.compiler import CompileOptions, default_cache
     from tpuprof.preflight.run import Variant, parse_targets
@@ -80,8 +85,9 @@ def preflight(
     base = Variant(
         Path(script).name,
         ScriptRun(
-            script, list(arguments or ()), _pairs(env), lazy=not real_weights, time_limit_s=script_time_limit
-        ),
+            script, list(arguments or ()), _pairs(env), lazy=not real_weights, network=network,
+            time_limit_s=script_time_limit,
+        ),  # fmt: skip
     )
     targets = parse_targets(list(tpu or DEFAULT_TARGETS), options)
     if sweep:

@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 import torch_xla
@@ -23,16 +23,13 @@ import torch_xla
 from tpuprof.preflight.dry_tensors import DryTensors, placeholder
 
 MANIFEST = "manifest.json"
+DONE = "done"
 # A step graph is taken as the steady one when it comes this many times in a row; optimizers make their state
 # in the first step, so that the first graph is often not the second.
 STEADY_REPEATS = 2
 _REPORTED_ID = re.compile(r"^Tensor: id=(\d+)|^id=(\d+)", re.MULTILINE)
 _REAL = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 _ALIAS_ID = re.compile(r"AliasID: (\d+)")
-
-
-class PreflightDone(SystemExit):
-    """Ends the script once its graphs are taken: not an Exception, so that scripts do not swallow it."""
 
 
 class Recorder:
@@ -58,8 +55,6 @@ class Recorder:
     ) -> None:
         """Stand in for `_xla_step_marker`: take the graph of all pending tensors, then forget it."""
         with self.lock:
-            if self.done:
-                raise PreflightDone(0)
             pending = self._pending()
             if pending:
                 key = self._take(pending, "step")
@@ -203,7 +198,7 @@ class Recorder:
         if (len(last) == STEADY_REPEATS and len(set(last)) == 1) or len(self.sequence) >= self.max_steps:
             self.done = True
             self._write()
-            raise PreflightDone(0)
+            leave(self.folder)
 
     def _write(self) -> None:
         manifest = {
@@ -215,6 +210,15 @@ class Recorder:
         path = self.folder / MANIFEST
         path.with_suffix(".new").write_text(json.dumps(manifest), "utf-8")
         path.with_suffix(".new").replace(path)
+
+
+def leave(folder: Path) -> NoReturn:
+    """End the process at once, from any thread: no `finally`, no `except BaseException`, no atexit function.
+
+    The launcher ends the script's other processes when it sees the file.
+    """
+    (folder / DONE).touch()
+    os._exit(0)
 
 
 def _on_xla(value: Any) -> bool:
@@ -351,4 +355,4 @@ def _spmd_devices(core: Any) -> int:
     return len(core._xla_get_all_runtime_devices()) if hasattr(core, "_xla_get_all_runtime_devices") else 1
 
 
-__all__ = ["MANIFEST", "PreflightDone", "Recorder", "install", "placeholder", "tensor_names"]
+__all__ = ["MANIFEST", "Recorder", "install", "placeholder", "tensor_names"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -24,6 +26,7 @@ def render(outcome: Outcome, console: Console) -> None:
             f"[bold]{escape(outcome.variant.label)}[/]: {len(trace.graphs)} distinct graph(s), the step {kinds}; "
             f"{how} {devices} device(s)"
         )
+        console.print(barrier_text(trace.barrier), soft_wrap=True)
         for warning in trace.warnings:
             console.print(f"! {escape(warning)}", soft_wrap=True)
     for found in outcome.predictions:
@@ -31,6 +34,20 @@ def render(outcome: Outcome, console: Console) -> None:
         render_prediction(found, console)
     if any(found.schedule for found in outcome.predictions):
         console.print(f"\n{TRUST}")
+
+
+def barrier_text(barrier: dict[str, Any]) -> str:
+    """What became of the files the script wrote, and of its network."""
+    files = {
+        "overlay": "What it wrote went to memory and is gone: no file of yours was changed.",
+        "landlock": "The system refused its writes to your files; what Python wrote went to a scratch folder.",
+    }.get(
+        str(barrier.get("files")),
+        "This system offers no barrier: only writes by Python's own calls were kept from your files. Run preflight "
+        "on a copy where the script writes by other means.",
+    )
+    closed = barrier.get("network") == "closed"
+    return f"The script's Python ran. {files} Its network was {'closed' if closed else 'open (--network)'}."
 
 
 def render_prediction(found: Prediction, console: Console) -> None:

@@ -166,5 +166,6 @@ def _trace_dict(devices: int, trace: Trace) -> dict[str, Any]:
             {"number": g.number, "hash": g.key, "kind": g.kind, "count": g.count, "where": g.frames[:1]}
             for g in trace.graphs
         ],
+        "barrier": trace.barrier,
         "warnings": trace.warnings,
     }

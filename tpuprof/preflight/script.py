@@ -14,14 +14,21 @@ from pathlib import Path
 from typing import Any
 
 from tpuprof.errors import Code, TpuprofError
+from tpuprof.preflight import barrier
 from tpuprof.preflight.graphs import Graph, load_graph
 
 HOOK = Path(__file__).parent / "hook"
 MANIFEST = "manifest.json"
+DONE = "done"
 # Graphs of whole steps after which the script is stopped even if they differ each time.
 MAX_STEPS = 6
 TIME_LIMIT_S = 900.0
 _TAIL = 2000
+# Experiment trackers that would otherwise wait for their server, or send made-up numbers to it.
+_NO_UPLOADS = {"WANDB_MODE": "disabled", "COMET_MODE": "disabled", "NEPTUNE_MODE": "debug", "CLEARML_OFFLINE_MODE": "1"}
+# Libraries that read from their cache at once in place of trying the network first.
+_OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
+_POLL_S = 0.05
 
 
 @dataclass
@@ -40,6 +47,7 @@ class Trace:
     versions: dict[str, str]
     seconds: float
     warnings: list[str] = field(default_factory=list)
+    barrier: dict[str, Any] = field(default_factory=dict)
 
     @property
     def steady(self) -> Graph:
@@ -55,13 +63,17 @@ class Trace:
 
 @dataclass
 class ScriptRun:
-    """What to run: a script with arguments, extra environment, devices, whether big weights stay unmade."""
+    """What to run: a script with arguments, extra environment, devices, whether big weights stay unmade.
+
+    With `network` the script may open connections to other machines; otherwise it cannot.
+    """
 
     script: str
     arguments: list[str] = field(default_factory=list)
     environment: dict[str, str] = field(default_factory=dict)
     devices: int = 1
     lazy: bool = True
+    network: bool = False
     steps: int = MAX_STEPS
     time_limit_s: float = TIME_LIMIT_S
     python: str = sys.executable
@@ -115,21 +127,39 @@ def script_environment(run: ScriptRun, folder: Path) -> dict[str, str]:
     # jax, which scan and Pallas kernels use while tracing, must not look for a TPU either.
     env.setdefault("JAX_PLATFORMS", "cpu")
     env.pop("LIBTPU_INIT_ARGS", None)
+    env.update(_NO_UPLOADS)
+    if not run.network:
+        env.update(_OFFLINE)
     return env
 
 
 def _execute(run: ScriptRun, folder: Path, log: Path) -> tuple[int, bool]:
-    command = [run.python, run.script, *run.arguments]
+    """Run the script behind the barrier: its exit status and whether the time limit ended it."""
+    launcher = [run.python, "-I", "-S", str(Path(barrier.__file__)), str(folder)]
+    command = [*launcher, "open" if run.network else "closed", run.python, run.script, *run.arguments]
     with log.open("wb") as out:
         child = subprocess.Popen(
-            command, env=script_environment(run, folder), stdout=out, stderr=out, start_new_session=True
-        )
+            command, env=script_environment(run, folder), stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+            start_new_session=True,
+        )  # fmt: skip
         try:
-            return child.wait(run.time_limit_s), False
+            return _wait(child, run.time_limit_s, folder / DONE), False
         except subprocess.TimeoutExpired:
             return -1, True
         finally:
             _end(child)
+
+
+def _wait(child: subprocess.Popen[bytes], limit_s: float, done: Path) -> int:
+    """Wait for the script's end, or until one of its processes has taken the graphs: then 0."""
+    deadline = time.monotonic() + limit_s
+    while True:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return child.wait(_POLL_S)
+        if done.exists():
+            return 0
+        if time.monotonic() > deadline:
+            raise subprocess.TimeoutExpired(child.args, limit_s)
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
@@ -145,6 +175,7 @@ def _read(folder: Path, manifest: dict[str, Any], seconds: float) -> Trace:
     return Trace(
         graphs, manifest["sequence"], manifest["spmd"], manifest["devices"], manifest["reads"],
         manifest["unmade_bytes"], manifest["versions"], seconds, warnings,
+        json.loads((folder / barrier.REPORT).read_text("utf-8")),
     )  # fmt: skip
 
 
