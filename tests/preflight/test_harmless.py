@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -59,24 +60,43 @@ shutil.copy(here / "path.txt", here / "copy.txt"); os.chmod(here / "mode.txt", 0
 logging.basicConfig(filename=here / "logging.txt", filemode="w", level="INFO", force=True); logging.info("new")
 from torch.utils.tensorboard import SummaryWriter
 SummaryWriter(here / "events").add_scalar("loss", 1.0, 0)
-if KERNEL:
-    (here / "base.sqlite").unlink(); base = sqlite3.connect(here / "base.sqlite"); base.execute("create table t (x)"); base.commit(); base.close()
-    subprocess.run(["sh", "-c", f"echo new > {here}/child.txt; rm -r {here}/output2; truncate -s 0 {here}/io.txt"], check=True)
-    import multiprocessing
-    multiprocessing.get_context("fork").Process(target=lambda: (here / "fork.txt").write_text("new")).start()
+(here / "base.sqlite").unlink(); base = sqlite3.connect(here / "base.sqlite"); base.execute("create table t (x)"); base.commit(); base.close()
+subprocess.run(["sh", "-c", f"echo new > {here}/child.txt; rm -r {here}/output2; truncate -s 0 {here}/io.txt"], check=True)
+import multiprocessing
+multiprocessing.get_context("fork").Process(target=lambda: (here / "fork.txt").write_text("new")).start()
 """
-PLANTED = (
-    "log.txt raw.bin path.txt io.txt relative.txt model.pt xm.pt array.npy arrays.npz map.bin old.txt moved.txt "
-    "output/a/b.txt output2/c.txt cut.txt name.txt copy.txt mode.txt logging.txt base.sqlite child.txt fork.txt "
-    "safe.safetensors"
-).split()
+PLANTED = [
+    "log.txt",
+    "raw.bin",
+    "path.txt",
+    "io.txt",
+    "relative.txt",
+    "model.pt",
+    "xm.pt",
+    "array.npy",
+    "arrays.npz",
+    "map.bin",
+    "old.txt",
+    "moved.txt",
+    "output/a/b.txt",
+    "output2/c.txt",
+    "cut.txt",
+    "name.txt",
+    "copy.txt",
+    "mode.txt",
+    "logging.txt",
+    "base.sqlite",
+    "child.txt",
+    "fork.txt",
+    "safe.safetensors",
+]
 KEPT = {
     "finally": "atexit.register(save)\ntry:\n    train()\nfinally:\n    save()",
     "except": "try:\n    train()\nexcept BaseException:\n    pass\nsave()",
     "thread": "each = threading.Thread(target=train); each.start(); each.join(); save()",
     "first step, then a crash": "sys.excepthook = lambda *_: save()\ntrain(save, steps=1); 1 / 0",
 }
-E_SAFETENSORS = """
+SAFETENSORS = """
 from safetensors.torch import save_file
 save_file({"a": torch.ones(3)}, here / "safe.safetensors")
 """
@@ -124,15 +144,40 @@ def test_no_way_of_ending_reaches_a_checkpoint(tmp_path, ending):
     assert log.count("step ") <= 6
 
 
-@pytest.mark.parametrize("mode", ["overlay"])
-def test_every_way_of_writing_seems_to_work_and_changes_nothing(tmp_path, mode):
-    body = f"KERNEL = {mode == 'overlay'}\n" + WRITERS
-    if "safetensors" in sys.modules or _installed("safetensors"):
-        body += E_SAFETENSORS
-    found, log = run(tmp_path, body + "train()", mode)
-    if found.barrier["files"] != mode:
-        pytest.skip(f"this system has no {mode}: {found.barrier}")
+def test_every_way_of_writing_seems_to_work_and_changes_nothing(tmp_path):
+    found, log = run(tmp_path, WRITERS + (SAFETENSORS if _installed("safetensors") else "") + "train()")
+    if found.barrier["files"] != "overlay":
+        pytest.skip(f"this system has no overlay: {found.barrier}")
     assert found.is_steady, log
+
+
+def test_landlock_refuses_every_way_of_writing(tmp_path):
+    # Each line for itself, since each fails.
+    lines = [each for each in WRITERS.splitlines() if each and "check" not in each and "import" not in each]
+    body = f"""
+for line in {lines!r}:
+    try:
+        exec(line)
+    except Exception as error:
+        print("refused", type(error).__name__, line)
+train()
+"""
+    found, log = run(tmp_path, body, "landlock")
+    if found.barrier["files"] != "landlock":
+        pytest.skip(f"this system has no Landlock: {found.barrier}")
+    assert log.count("refused PermissionError") >= 6
+    assert found.is_steady
+
+
+def test_without_a_barrier_the_script_does_not_run(tmp_path):
+    code = (
+        "import sys; from tpuprof.preflight import barrier; barrier._overlay = lambda *_: (False, 'no'); "
+        "barrier._landlock = lambda _: False; barrier.main(sys.argv[1:])"
+    )
+    planted = plant(tmp_path)
+    command = [sys.executable, "-c", code, str(tmp_path), "closed", "/bin/rm", "-r", str(planted)]
+    assert subprocess.run(command, check=False).returncode == barrier.STATUS
+    assert planted.exists()
 
 
 def _installed(name: str) -> bool:

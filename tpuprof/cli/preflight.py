@@ -50,7 +50,8 @@ def preflight(
         bool, typer.Option("--real-weights", help="Make the model's weights for real while tracing.")
     ] = False,
     network: Annotated[
-        bool, typer.Option("--network", help="Let the script connect to other machines (to download a model).")
+        bool,
+        typer.Option("--network", help="Let the script connect to other machines (to download a model)."),
     ] = False,
     workers: Annotated[
         int, typer.Option(min=1, help="Compiles at once; each uses all cores for part of its time.")
@@ -69,7 +70,7 @@ def preflight(
 
     Example: `tpuprof preflight train.py --tpu v5e-4 -- --batch 8`. The script's Python runs on this machine until
     its step is known, and ends there; its device work does not run. Files it writes go to memory and vanish, and it
-    cannot reach other machines. Where the system allows no such barrier, writes are refused, and the report says so.
+    cannot reach other machines. Where the system allows no such barrier, writes are refused.
     """
     from tpuprof.preflight.compiler import CompileOptions, default_cache
     from tpuprof.preflight.run import Variant, parse_targets
@@ -85,9 +86,13 @@ def preflight(
     base = Variant(
         Path(script).name,
         ScriptRun(
-            script, list(arguments or ()), _pairs(env), lazy=not real_weights, network=network,
+            script,
+            list(arguments or ()),
+            _pairs(env),
+            lazy=not real_weights,
+            network=network,
             time_limit_s=script_time_limit,
-        ),  # fmt: skip
+        ),
     )
     targets = parse_targets(list(tpu or DEFAULT_TARGETS), options)
     if sweep:

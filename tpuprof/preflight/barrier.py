@@ -4,8 +4,9 @@ The best the system allows is used, and FOLDER/barrier.json says which:
 
 - `overlay`: a private mount namespace in which every file system is covered by a layer in memory. Each write
   succeeds, is seen by later reads, and vanishes at the end. It holds for C++, Rust and child processes too.
-- `landlock`: the kernel refuses writes outside FOLDER and /dev.
-- `python`: neither is allowed here; only Python's own calls are held back (`redirect`).
+- `landlock`: the kernel refuses writes outside FOLDER and /dev. The network is closed to Python's own calls only
+  (the hook in the script's process).
+- `none`: neither is allowed here. The command does not run, unless `none` was asked for.
 
 Uses the standard library alone, since it runs before anything else in the script's interpreter.
 """
@@ -25,7 +26,8 @@ from pathlib import Path
 
 REPORT = "barrier.json"
 VARIABLE = "TPUPROF_PREFLIGHT_BARRIER"
-MODES = ("overlay", "landlock", "python")
+MODES = ("overlay", "landlock", "none")
+STATUS = 5  # exit status where no barrier can be raised
 _LIBC = ctypes.CDLL(None, use_errno=True)
 # From linux/sched.h, sys/mount.h, sys/prctl.h and linux/landlock.h.
 _NEW_MOUNTS, _NEW_USER, _NEW_NETWORK = 0x00020000, 0x10000000, 0x40000000
@@ -38,9 +40,12 @@ _LANDLOCK_ACCESS = {1: 1 << 1 | sum(1 << bit for bit in range(4, 13)), 2: 1 << 1
 _SET_INTERFACE_FLAGS, _INTERFACE_UP = 0x8914, 0x1 | 0x40
 # File systems that are no place for a user's files: they are passed on as they are.
 _KERNEL_KINDS = frozenset(
-    "proc sysfs devtmpfs devpts cgroup cgroup2 mqueue debugfs tracefs securityfs bpf pstore configfs binfmt_misc "
-    "hugetlbfs autofs fusectl nsfs efivarfs rpc_pipefs selinuxfs".split()
-)
+    {
+        "proc", "sysfs", "devtmpfs", "devpts", "cgroup", "cgroup2", "mqueue", "debugfs", "tracefs", "securityfs",
+        "bpf", "pstore", "configfs", "binfmt_misc", "hugetlbfs", "autofs", "fusectl", "nsfs", "efivarfs",
+        "rpc_pipefs", "selinuxfs",
+    }
+)  # fmt: skip
 
 
 def main(arguments: list[str]) -> None:
@@ -49,16 +54,18 @@ def main(arguments: list[str]) -> None:
     # The script must not outlive tpuprof, however that ends.
     _LIBC.prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
     wanted = os.environ.get(VARIABLE, MODES[0])
-    mode, closed = "python", False
+    mode, closed, why = "none", False, "not asked for"
     if wanted == "overlay":
         closed, why = _overlay(folder, network == "closed")
-        mode = "python" if why else "overlay"
-    else:
-        why = "not asked for"
-    if mode == "python" and wanted != "python" and _landlock(folder):
+        mode = "none" if why else "overlay"
+    if mode == "none" and wanted != "none" and _landlock(folder):
         mode = "landlock"
-    report = {"files": mode, "network": "closed" if closed else network, "kernel_closes_network": closed}
-    (folder / REPORT).write_text(json.dumps({**report, "why_no_overlay": why}), "utf-8")
+        os.environ["TMPDIR"] = str(folder / "tmp")
+        (folder / "tmp").mkdir()
+    report = {"files": mode, "network": network, "network_by_kernel": closed, "why_no_overlay": why}
+    (folder / REPORT).write_text(json.dumps(report), "utf-8")
+    if mode == "none" and wanted != "none":
+        sys.exit(STATUS)
     os.environ[VARIABLE] = mode
     # Signals that a shell made this process ignore must work in the script.
     signal.signal(signal.SIGINT, signal.SIG_DFL)

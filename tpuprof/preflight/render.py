@@ -40,12 +40,8 @@ def barrier_text(barrier: dict[str, Any]) -> str:
     """What became of the files the script wrote, and of its network."""
     files = {
         "overlay": "What it wrote went to memory and is gone: no file of yours was changed.",
-        "landlock": "The system refused its writes to your files; what Python wrote went to a scratch folder.",
-    }.get(
-        str(barrier.get("files")),
-        "This system offers no barrier: only writes by Python's own calls were kept from your files. Run preflight "
-        "on a copy where the script writes by other means.",
-    )
+        "landlock": "The system refused all writes to your files.",
+    }.get(str(barrier.get("files")), "Nothing kept its writes from your files.")
     closed = barrier.get("network") == "closed"
     return f"The script's Python ran. {files} Its network was {'closed' if closed else 'open (--network)'}."
 

@@ -25,10 +25,19 @@ MAX_STEPS = 6
 TIME_LIMIT_S = 900.0
 _TAIL = 2000
 # Experiment trackers that would otherwise wait for their server, or send made-up numbers to it.
-_NO_UPLOADS = {"WANDB_MODE": "disabled", "COMET_MODE": "disabled", "NEPTUNE_MODE": "debug", "CLEARML_OFFLINE_MODE": "1"}
+_NO_UPLOADS = {
+    "WANDB_MODE": "disabled",
+    "COMET_MODE": "disabled",
+    "NEPTUNE_MODE": "debug",
+    "CLEARML_OFFLINE_MODE": "1",
+}
 # Libraries that read from their cache at once in place of trying the network first.
 _OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
 _POLL_S = 0.05
+_NETWORK_WORDS = (
+    "Network is unreachable", "name resolution", "Name or service not known", "keeps the network closed",
+    "offline mode", "HF_HUB_OFFLINE", "LocalEntryNotFound", "outgoing traffic has been disabled",
+)  # fmt: skip
 
 
 @dataclass
@@ -123,6 +132,7 @@ def script_environment(run: ScriptRun, folder: Path) -> dict[str, str]:
         TPUPROF_PREFLIGHT=str(folder),
         TPUPROF_PREFLIGHT_STEPS=str(run.steps),
         TPUPROF_PREFLIGHT_LAZY="1" if run.lazy else "0",
+        TPUPROF_PREFLIGHT_NETWORK="open" if run.network else "closed",
     )
     # jax, which scan and Pallas kernels use while tracing, must not look for a TPU either.
     env.setdefault("JAX_PLATFORMS", "cpu")
@@ -180,6 +190,13 @@ def _read(folder: Path, manifest: dict[str, Any], seconds: float) -> Trace:
 
 
 def _no_graph(run: ScriptRun, code: int, timed_out: bool, tail: str) -> TpuprofError:
+    if code == barrier.STATUS and "Traceback" not in tail:
+        return TpuprofError(
+            Code.PREFLIGHT_SCRIPT,
+            f"{run.script} was not run: this system offers no way to keep its writes from your files.",
+            "Preflight needs user namespaces or Landlock. Use another machine or container, or a copy of your files "
+            f"and {barrier.VARIABLE}=none.",
+        )
     if timed_out:
         return TpuprofError(
             Code.PREFLIGHT_SCRIPT,
@@ -188,11 +205,13 @@ def _no_graph(run: ScriptRun, code: int, timed_out: bool, tail: str) -> TpuprofE
         )
     if code:
         unmade = "meta" in tail or "placeholder" in tail
-        hint = (
-            "It read data that was never made: try --real-weights."
-            if unmade
-            else "Run it once by itself to see."
-        )
+        hint = "Run it once by itself to see."
+        if unmade:
+            hint = "It read data that was never made: try --real-weights."
+        elif any(word in tail for word in _NETWORK_WORDS):
+            hint = "Preflight closes the network. Download what it needs first, or use --network."
+        elif "PermissionError" in tail or "Read-only file system" in tail:
+            hint = "Preflight refuses writes here (see docs/preflight.md): give a folder below $TMPDIR to write to."
         message = f"{run.script} failed before its first step: {_last_line(tail)}."
         return TpuprofError(Code.PREFLIGHT_SCRIPT, message, hint)
     return TpuprofError(

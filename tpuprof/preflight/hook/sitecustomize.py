@@ -4,6 +4,7 @@ The launcher puts this folder first on PYTHONPATH and sets TPUPROF_PREFLIGHT; a 
 sys.path still runs. Nothing is imported here until the script itself imports torch_xla.
 """
 
+import errno
 import importlib.machinery
 import importlib.util
 import os
@@ -38,7 +39,26 @@ def _after(_: str) -> None:
         os._exit(_FAILED)
 
 
+def _refuse_network(event: str, arguments: tuple[object, ...]) -> None:
+    """Close the network to Python's calls where the kernel does not close it to all."""
+    if event not in {"socket.connect", "socket.sendto"}:
+        return
+    address = arguments[-1]
+    host = address[0] if isinstance(address, tuple) else ""
+    if (
+        isinstance(host, str)
+        and host
+        and not host.startswith("127.")
+        and host not in ("localhost", "::1", "0.0.0.0")
+    ):
+        raise OSError(
+            errno.ENETUNREACH, f"tpuprof preflight keeps the network closed (--network opens it): {host}"
+        )
+
+
 _chain()
+if os.environ.get("TPUPROF_PREFLIGHT_NETWORK") == "closed":
+    sys.addaudithook(_refuse_network)
 if os.environ.get("TPUPROF_PREFLIGHT"):
     from tpuprof.instrument.after_import import watch
 
