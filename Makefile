@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.tpuprof-ready
 
-.PHONY: help setup demo test check lint format types layers tests docs samples scenarios advice bench proto clean
+.PHONY: help setup demo test check lint format types layers tests docs samples scenarios advice zoo bench proto clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -59,6 +59,10 @@ scenarios: $(READY)  ## run faulty and cured scripts: is the fault found, is its
 advice: $(READY)  ## run what every rule advises, before and after, and keep the record (ONLY=RULE for one)
 	$(BIN)/python scenarios/advice.py $(ONLY)
 	$(BIN)/python docs/generate.py
+
+zoo: $(READY)  ## run programs that know nothing of tpuprof: captured, unchanged, named right? (ONLY=NAME for one)
+	$(BIN)/python -m pip install --quiet --group zoo
+	$(BIN)/python scenarios/zoo/run.py $(ONLY)
 
 bench: $(READY)  ## measure speed and memory against other readers, and what instrumentation and capturing cost
 	$(BIN)/python -m pip install --quiet xprof-rs

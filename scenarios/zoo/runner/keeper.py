@@ -1,0 +1,112 @@
+"""Measures one program: bare, captured, analysed, cured."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from runner.execute import ROOT, Outcome, bare, bare_kept, captured
+from runner.judge import RIGHT, UNDECIDED, WRONG, Answer, answer_of, judge, step_fault
+from runner.machine import machine, revision, versions
+from runner.overhead import overhead
+from runner.result import RESULTS, Result
+from runner.truth import Truth
+
+
+def examine(truth: Truth, pairs: int = 1) -> Result:
+    """Run the program bare and captured, `pairs` times each, and compare the first capture with the truth."""
+    result = Result(truth.name, revision=revision(), machine=machine(), versions=versions(truth.needs))
+    if truth.missing:
+        result.skipped = f"not installed: {', '.join(truth.missing)}"
+        return result
+    with tempfile.TemporaryDirectory() as scratch:
+        for number in range(pairs):
+            plain = (
+                bare_kept(truth, Path(scratch), RESULTS / truth.name / "bare.json")
+                if pairs == 1
+                else bare(truth, Path(scratch))
+            )
+            run = RESULTS / truth.name / ("run" if number == 0 else "run-again")
+            watched = captured(truth, Path(scratch), run)
+            result.pairs.append((plain.seconds, watched.seconds))
+            if number == 0:
+                _keep(truth, plain, watched)
+                _compare(truth, result, plain, watched, run)
+    result.load = os.getloadavg()[0]
+    cost = overhead(result.pairs)
+    if cost and cost.word == "slow" and pairs > 1:
+        result.faults.append(f"steps outside the capture are slower: {cost}")
+    return result
+
+
+def measure_cures(truth: Truth, result: Result) -> None:
+    """What each cure saves, as a share of the step: typical step by the program's own clock, without and with it."""
+    result.savings = []
+    with tempfile.TemporaryDirectory() as scratch:
+        for cure in truth.cures:
+            before, after = bare(truth, Path(scratch)).step_ms, bare(truth, Path(scratch), cure).step_ms
+            result.savings.append(1 - after / before if before and after is not None else None)
+
+
+def analyse(run: Path) -> Answer | None:
+    """What `tpuprof analyze` says; None where there is no capture."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tpuprof", "analyze", str(run), "--json", "--no-cache"],
+        capture_output=True, text=True, cwd=ROOT, check=False,
+    )  # fmt: skip
+    if done.returncode != 0 or not done.stdout:
+        return None
+    report = json.loads(done.stdout)
+    (run.parent / "report.json").write_text(json.dumps(report, indent=1), "utf-8")
+    return answer_of(report)
+
+
+def judge_again(truth: Truth, result: Result) -> None:
+    """Analyse the kept capture once more, with tpuprof and the truth as they are now."""
+    folder = RESULTS / truth.name
+    messages = (folder / "captured.err").read_text("utf-8", "replace")
+    result.answer = analyse(folder / "run")
+    result.word, faults = judge(truth, result.answer, messages)
+    kept = [each for each in result.faults if each.startswith(("exit", "printed", "steps outside"))]
+    result.faults = kept + faults + _step_faults(truth, result)
+    _settle(result)
+
+
+def _compare(truth: Truth, result: Result, plain: Outcome, watched: Outcome, run: Path) -> None:
+    if plain.status != truth.status:
+        result.faults.append(f"exit status {plain.status} of the bare run, not {truth.status}")
+    if watched.status != plain.status:
+        result.faults.append(f"exit status {watched.status} under capture, {plain.status} without")
+    order = list if truth.ordered else sorted
+    if order(watched.printed) != order(plain.printed):
+        result.faults.append("printed something else under capture")
+    result.own_ms = watched.step_ms
+    result.answer = analyse(run)
+    result.word, faults = judge(truth, result.answer, watched.messages)
+    result.faults += faults + _step_faults(truth, result)
+    _settle(result)
+
+
+def _step_faults(truth: Truth, result: Result) -> list[str]:
+    fault = step_fault(result.answer, result.own_ms) if truth.even and truth.captured else ""
+    return [fault] if fault else []
+
+
+def _settle(result: Result) -> None:
+    """A run with any fault is not right, whatever its verdict."""
+    if result.faults and result.word in (RIGHT, UNDECIDED):
+        result.word = WRONG
+
+
+def _keep(truth: Truth, plain: Outcome, watched: Outcome) -> None:
+    folder = RESULTS / truth.name
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, outcome in (("bare", plain), ("captured", watched)):
+        (folder / f"{name}.out").write_text("\n".join(outcome.printed) + "\n", "utf-8")
+        (folder / f"{name}.err").write_text(outcome.messages, "utf-8")
+    shutil.rmtree(folder / "run-again", ignore_errors=True)

@@ -1,0 +1,84 @@
+"""Writes docs/zoo.md: a table of what is true of each program and what tpuprof said of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from runner.execute import ROOT
+from runner.result import Result, kept
+from runner.truth import HOME, Truth, load, names
+
+PAGE = ROOT / "docs" / "zoo.md"
+
+
+def line(truth: Truth, result: Result) -> str:
+    """A program's result as one line of text."""
+    if result.skipped:
+        return f"{truth.name:26} skipped: {result.skipped}"
+    answer, cost = result.answer, result.overhead
+    told = f"{answer.bound}, {answer.first or 'none'} ({answer.confidence})" if answer else "no capture"
+    parts = [f"{truth.name:26} {result.word.upper() if result.faults else result.word:10} {told}"]
+    parts += [str(cost)] if cost else []
+    parts += [_cures(truth, result)] if result.savings else []
+    return "; ".join(parts + result.faults)
+
+
+def write() -> None:
+    """Write the page from all results there are."""
+    rows = [
+        (truth, result) for name in names() if (result := kept(name)) is not None for truth in [load(name)]
+    ]
+    count = Counter("skipped" if result.skipped else result.word for _truth, result in rows)
+    head = (HOME / "page.head.md").read_text("utf-8").rstrip()
+    total = ", ".join(f"{number} {word}" for word, number in count.most_common())
+    table = ["| program | true | said | result | own step, reported step | steps outside the capture | cures |",
+             "|---|---|---|---|---|---|---|"]  # fmt: skip
+    table += [_row(truth, result) for truth, result in rows]
+    PAGE.write_text(
+        "\n".join([head, "", f"{len(rows)} programs: {total}.", "", *table, "", *_made(rows)]), "utf-8"
+    )
+
+
+def _row(truth: Truth, result: Result) -> str:
+    if result.skipped:
+        return f"| {truth.name} | {_cell(truth.what)} | | skipped: {result.skipped} | | | |"
+    answer = result.answer
+    said = f"{_cell(answer.sentence)} First: {answer.first or 'nothing'}" if answer else "no capture"
+    said += f" ({answer.confidence})." if answer and answer.first else "."
+    times = f"{_ms(result.own_ms)}, {_ms(answer.median_ms if answer else None)}"
+    word = "; ".join([result.word, *map(_cell, result.faults)])
+    cost = result.overhead
+    cells = [truth.name, _cell(truth.what), said, word, times, str(cost or ""), _cures(truth, result)]
+    return f"| {' | '.join(cells)} |"
+
+
+def _cures(truth: Truth, result: Result) -> str:
+    told = []
+    for cure, saving in zip(truth.cures, result.savings, strict=False):
+        if saving is None:
+            told.append(f"{cure.what}: not measured")
+            continue
+        held = "" if cure.holds(saving) else " (the truth is not confirmed)"
+        told.append(f"{cure.what}: {saving:+.0%}{held}")
+    return _cell("; ".join(told))
+
+
+def _made(rows: list[tuple[Truth, Result]]) -> list[str]:
+    versions: dict[str, str] = {}
+    for _truth, result in rows:
+        versions.update(result.versions)
+    machines = sorted({result.machine for _truth, result in rows if result.machine})
+    revisions = sorted({result.revision for _truth, result in rows if result.revision})
+    with_versions = ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
+    return [
+        f"Machine: {'; '.join(machines)}. Versions: {with_versions}. Revisions: {', '.join(revisions)}.",
+        "",
+    ]
+
+
+def _ms(value: float | None) -> str:
+    return f"{value:.3g} ms" if value is not None else "unknown"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.replace("|", "\\|").split())

@@ -1,0 +1,55 @@
+"""What came out of one program, kept in a file of its own so that a broken-off run goes on where it stopped."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from runner.execute import ROOT
+from runner.judge import Answer
+from runner.overhead import Overhead, overhead
+
+RESULTS = ROOT / "artifacts" / "zoo"
+
+
+@dataclass
+class Result:
+    """All that was measured of one program; `pairs` are step lengths of bare and captured runs, in seconds."""
+
+    name: str
+    word: str = ""
+    faults: list[str] = field(default_factory=list)
+    skipped: str = ""
+    answer: Answer | None = None
+    own_ms: float | None = None
+    pairs: list[tuple[list[float], list[float]]] = field(default_factory=list)
+    # Savings of the cures, as shares of the step, in the order of the truth; None where a cure was not measured.
+    savings: list[float | None] = field(default_factory=list)
+    # Revision of tpuprof, machine, versions of the libraries.
+    revision: str = ""
+    machine: str = ""
+    versions: dict[str, str] = field(default_factory=dict)
+    load: float = 0.0
+
+    @property
+    def overhead(self) -> Overhead | None:
+        """The cost of steps outside the capture."""
+        return overhead(self.pairs)
+
+    def save(self) -> None:
+        """Write it to its file."""
+        folder = RESULTS / self.name
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "result.json").write_text(json.dumps(asdict(self), indent=1), "utf-8")
+
+
+def kept(name: str) -> Result | None:
+    """The kept result of a program, if there is one."""
+    path: Path = RESULTS / name / "result.json"
+    if not path.is_file():
+        return None
+    told = json.loads(path.read_text("utf-8"))
+    answer = told.pop("answer")
+    pairs = [(bare, captured) for bare, captured in told.pop("pairs")]
+    return Result(answer=Answer(**answer) if answer else None, pairs=pairs, **told)

@@ -1,0 +1,124 @@
+"""The zoo's judge, its truths, and the few programs of it that are quick."""
+
+import dataclasses
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+
+ZOO = Path(__file__).parents[2] / "scenarios" / "zoo"
+
+
+@pytest.fixture(scope="module")
+def zoo():
+    sys.path.insert(0, str(ZOO))
+    try:
+        yield lambda name: importlib.import_module(f"runner.{name}")
+    finally:
+        sys.path.remove(str(ZOO))
+
+
+def program(zoo, **changed):
+    base = zoo("truth").Truth("a", "", "", verdicts=["host"], first=["sleep"], names=["sleeps"])
+    return dataclasses.replace(base, **changed)
+
+
+def said(zoo, **changed):
+    base = zoo("judge").Answer(
+        "host", 0.9, "The host sleeps.", "sleep", "It sleeps", "medium", median_ms=10.0
+    )
+    return dataclasses.replace(base, **changed)
+
+
+def test_what_is_right_and_what_is_wrong(zoo):
+    judge = zoo("judge").judge
+    assert judge(program(zoo), said(zoo), "") == ("right", [])
+    assert judge(program(zoo), said(zoo, bound="tracing"), "") == ("wrong", ["verdict tracing, not host"])
+    word, faults = judge(program(zoo), said(zoo, first="tracing-bound", confidence="high"), "")
+    assert word == "wrong"
+    assert "with high confidence" in faults[0]
+    word, faults = judge(program(zoo), said(zoo, sentence="The host waits.", first_title=""), "")
+    assert (word, len(faults)) == ("wrong", 1)
+
+
+def test_undecided_counts_only_where_it_is_allowed_and_names_a_true_candidate(zoo):
+    judge = zoo("judge").judge
+    answer = said(zoo, bound="undecided", sentence="Undecided: the host sleeps or traces.")
+    assert judge(program(zoo), answer, "")[0] == "wrong"
+    assert judge(program(zoo, undecided=["sleeps"]), answer, "")[0] == "undecided"
+    assert judge(program(zoo, undecided=["compiles"]), answer, "")[0] == "wrong"
+    assert (
+        judge(program(zoo, undecided=["sleeps"]), dataclasses.replace(answer, confidence="high"), "")[0]
+        == "wrong"
+    )
+
+
+def test_no_capture(zoo):
+    judge = zoo("judge").judge
+    assert judge(program(zoo), None, "")[0] == "not captured"
+    crashed = program(zoo, captured=False, says="exit status 3")
+    assert judge(crashed, None, "it ended with exit status 3") == ("right", [])
+    assert judge(crashed, None, "never imported torch_xla")[0] == "wrong"
+    assert judge(crashed, said(zoo), "")[0] == "wrong"
+
+
+@pytest.mark.parametrize(
+    ("own", "fine"), [(10.0, True), (14.9, True), (15.1, False), (6.7, True), (6.6, False)]
+)
+def test_steps_against_the_program_s_own_clock(zoo, own, fine):
+    assert (zoo("judge").step_fault(said(zoo), own) == "") == fine
+
+
+def test_overhead_is_judged_only_where_runs_agree(zoo):
+    overhead = zoo("overhead").overhead
+    even = [([0.010] * 40, [0.010] * 40)] * 3
+    assert overhead(even).word == "fine"
+    assert overhead([([0.010] * 40, [0.0102] * 40)] * 3).word == "slow"
+    wild = [([0.010] * 40, [0.010 * factor] * 40) for factor in (0.9, 1.0, 1.1)]
+    assert overhead(wild).word == "unclear"
+    assert overhead([([0.01] * 9, [0.01] * 9)]) is None
+
+
+def test_what_a_program_prints_about_time_is_not_compared(zoo):
+    outcome = zoo("execute").read(0, "loss 1.5\n12.50 ms per step\nseconds 0.01 0.02\n", "", 1.0)
+    assert outcome.printed == ["loss 1.5"]
+    assert outcome.mean_ms == 12.5
+    assert outcome.seconds == [0.01, 0.02]
+
+
+def test_every_truth_can_be_read_and_every_cure_applies(zoo, tmp_path):
+    truth = zoo("truth")
+    for name in truth.names():
+        told = truth.load(name)
+        assert told.verdicts or not told.captured, name
+        assert told.first or not told.captured, name
+        for cure in told.cures:
+            assert cure.saves_at_least is not None or cure.saves_at_most is not None, name
+            zoo("execute")._copy(told, tmp_path, cure)
+
+
+def test_programs_know_nothing_of_tpuprof(zoo):
+    for name in zoo("truth").names():
+        for path in (ZOO / name).rglob("*"):
+            if path.is_file() and path.name != "truth.toml" and path.suffix != ".pyc":
+                assert "tpuprof" not in path.read_text("utf-8"), path
+
+
+def fast_programs():
+    return [
+        path.parent.name
+        for path in sorted(ZOO.glob("*/truth.toml"))
+        if "\nfast = true" in path.read_text("utf-8")
+    ]
+
+
+@pytest.mark.torch_xla
+@pytest.mark.parametrize("name", fast_programs())
+def test_a_program_is_named_right(zoo, name, tmp_path):
+    pytest.importorskip("torch_xla")
+    truth = zoo("truth").load(name)
+    watched = zoo("execute").captured(truth, tmp_path, tmp_path / "run")
+    assert watched.status == truth.status
+    answer = zoo("keeper").analyse(tmp_path / "run")
+    assert zoo("judge").judge(truth, answer, watched.messages) == ("right", [])
