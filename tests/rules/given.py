@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 from tpuprof.model.telemetry import StepRecord
 from tpuprof.report.schema import (
+    BufferRow,
     Cause,
     CompileRow,
     HostReadRow,
@@ -49,7 +50,7 @@ _DERIVED = {
     "captured_records", "counters", "all_counters", "startup_compile_seconds", "startup_compiles", "fallbacks",
     "graphs_per_step", "falls_back", "python_reads", "variables", "features", "spmd", "torch_xla_version",
     "hbm_share", "op_ms", "slowest_host_steps", "even_rows", "idle_by_step", "parameter_gathers", "compute_ms",
-    "matmuls", "host_reads", "step_source", "host_pace", "scan_retraces", "preflight", "unrolled",
+    "matmuls", "host_reads", "step_source", "host_pace", "scan_retraces", "preflight", "unrolled", "step_count",
 }  # fmt: skip
 
 
@@ -161,5 +162,7 @@ def loop(count, kind="unrolled"):
     return LoopRow("Block", kind, "graph(1)", "", count, 1, None, None, [], "model.py:5", "")
 
 
-def memory(peak, capacity=1000):
-    return Memory(peak, capacity, "hlo", "")
+def memory(peak, capacity=1000, host=0, copied=0):
+    """HBM of these bytes, with so many on the host, of which the peak holds `copied` as made by a copy."""
+    buffers = [BufferRow("host_to_device.1", copied, "", "temporary", "", "")]
+    return Memory(peak, capacity, "hlo", "", by_kind={"host": host} if host else {}, buffers=buffers)

@@ -93,7 +93,11 @@ def collectives(kind, share, fsdp=False):
 
 
 def offloaded(share, exposed=10.0, hidden=1.0):
-    return {"offload": [transfer("host_to_device", exposed, hidden)], "offload_share": share}
+    return {
+        "offload": [transfer("host_to_device", exposed, hidden)],
+        "offload_share": share,
+        "steps": steps(wall=20.0),
+    }
 
 
 def tpu(**more):

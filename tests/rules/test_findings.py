@@ -188,3 +188,25 @@ def test_a_simulator_begun_before_gives_the_same_prices(turns):
     report = report_of(run)
     assert any(finding.savings for finding in report.findings)
     assert run_rules(Signals(report, run), all_rules()) == report.findings
+
+
+def removing(change):
+    return lambda _signals: failed(0.5, [Evidence("it")], price=counterfactual(change))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "shared"),
+    [
+        (Change(device={"compute": 0.0}), Change(device={"compute": 0.5}), True),
+        # Each is about some ops: they may be different ones as long as both fit into the part.
+        (Change(device={"compute": 0.5}), Change(device={"compute": 0.5}), False),
+        (Change(device={"compute": 0.4}), Change(device={"compute": 0.5}), True),
+        (Change(device={"compute": 0.5}), Change(unblock=True), False),
+        (Change(unblock=True), Change(join_cuts=0.0), True),
+    ],
+)
+def test_findings_that_save_the_same_time_say_so(tmp_path, one, other, shared):
+    run = build_run(find(taking_turns().write(tmp_path / "turns.xplane.pb")))
+    rules = [made("one", removing(one)), made("other", removing(other))]
+    found = {each.rule: each.shares_saving_with for each in run_rules(Signals(report_of(run), run), rules)}
+    assert found == ({"one": ["other"], "other": ["one"]} if shared else {"one": [], "other": []})

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING
 
+from tpuprof.chips import chip_of
 from tpuprof.decode.hlo_shape import HBM, HOST_MEMORY
-from tpuprof.model.hardware import chip_of
 from tpuprof.records import dataclass
 
 if TYPE_CHECKING:

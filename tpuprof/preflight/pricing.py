@@ -82,7 +82,9 @@ class Prices:
 
     def host_copy_ps(self, size: int) -> int:
         """Picoseconds of a copy between HBM and host memory, alone on the link."""
-        return round(size / self.target.chip.host_bytes_per_s * _PS)
+        rate = self.target.chip.host_bytes_per_s
+        assert rate is not None, "every chip that is compiled for has one"
+        return round(size / rate * _PS)
 
     def hbm_copy_ps(self, size: int) -> int:
         """Picoseconds of a copy between HBM and on-chip memory."""

@@ -11,14 +11,15 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from tpuprof.chips import CHIPS, Chip, chip_of_slice
 from tpuprof.errors import Code, TpuprofError
-from tpuprof.model.hardware import CHIPS, Chip
 
-_NAME = re.compile(r"^(v4|v5litepod|v5e|v5p|v6e|tpu7x|v7x)-(\d+)$", re.IGNORECASE)
-_TOPOLOGY = re.compile(r"^(v4|v5e|v5p|v6e|tpu7x):(\d+(?:x\d+){1,2})$", re.IGNORECASE)
-_ALIASES = {"v5litepod": "v5e", "v7x": "tpu7x"}
-# In these generations' names the number counts TensorCores, two a chip: v5p-8 is four chips.
-_COUNTS_CORES = frozenset({"v4", "v5p", "tpu7x"})
+# The generations that the compiler can be asked for.
+_COMPILED = {name: chip for name, chip in CHIPS.items() if chip.compiled}
+_NAME = re.compile(r"^([a-z0-9]+)-(\d+)$", re.IGNORECASE)
+_TOPOLOGY = re.compile(r"^([a-z0-9]+):(\d+(?:x\d+){1,2})$", re.IGNORECASE)
+# In a name such as v5p-8, the number counts TensorCores, two per chip.
+_CORES_PER_CHIP = 2
 # Chips and their arrangement, from the tables of supported configurations.
 _FLAT = {1: "1x1", 4: "2x2", 8: "2x4", 16: "4x4", 32: "4x8", 64: "8x8", 128: "8x16", 256: "16x16"}
 _CUBIC = {
@@ -61,54 +62,54 @@ def parse_target(name: str) -> Target:
     """
     topology = _TOPOLOGY.match(name.strip())
     if topology:
-        return _target(
-            name, topology.group(1).lower(), tuple(int(size) for size in topology.group(2).split("x"))
-        )
+        sizes = tuple(int(size) for size in topology.group(2).split("x"))
+        return _target(name, _compiled(name, topology.group(1)), sizes)
     found = _NAME.match(name.strip())
     if found is None:
         raise _unknown(name)
-    generation = found.group(1).lower()
-    generation = _ALIASES.get(generation, generation)
-    count = int(found.group(2))
-    if generation in _COUNTS_CORES:
-        if count % 2:
-            raise _unknown(name)
-        count //= 2
-    shapes = _shapes(generation)
+    chip = _compiled(name, found.group(1))
+    count, left = divmod(int(found.group(2)), _factor(chip))
+    if left:
+        raise _unknown(name)
+    shapes = _shapes(chip)
     if count not in shapes:
         raise _unknown(name)
-    return _target(name, generation, tuple(int(size) for size in shapes[count].split("x")))
+    return _target(name, chip, tuple(int(size) for size in shapes[count].split("x")))
 
 
 def known_names() -> list[str]:
     """Every slice name the table holds, by generation."""
-    names = []
-    for generation in CHIPS:
-        factor = 2 if generation in _COUNTS_CORES else 1
-        names += [f"{generation}-{count * factor}" for count in _shapes(generation)]
-    return names
+    return [f"{name}-{count * _factor(chip)}" for name, chip in _COMPILED.items() for count in _shapes(chip)]
 
 
-def _shapes(generation: str) -> dict[int, str]:
-    return _CUBIC if CHIPS[generation].torus_axes == 3 else _FLAT
+def _compiled(name: str, prefix: str) -> Chip:
+    chip = chip_of_slice(prefix)
+    if chip is None or not chip.compiled:
+        raise _unknown(name)
+    return chip
 
 
-def _target(name: str, generation: str, shape: tuple[int, ...]) -> Target:
-    chip = CHIPS[generation]
+def _factor(chip: Chip) -> int:
+    return _CORES_PER_CHIP if chip.slice_counts_cores else 1
+
+
+def _shapes(chip: Chip) -> dict[int, str]:
+    return _CUBIC if chip.torus_axes == 3 else _FLAT
+
+
+def _target(name: str, chip: Chip, shape: tuple[int, ...]) -> Target:
     options: dict[str, Any] = {}
     if math.prod(shape) < 4:
         # Smaller than the compiler's default host of 2x2 chips: then one host holds the whole slice.
         options["chips_per_host_bounds"] = [*shape, *([1] * (3 - len(shape)))]
-    if generation == "v4":
+    if chip.name == "v4":
         # Both TensorCores of a v4 chip as one device, as Cloud TPU runs them.
         options["chip_config_name"] = "megacore"
-    return Target(name, chip, shape, f"{generation}:{'x'.join(map(str, shape))}", options)
+    return Target(name, chip, shape, f"{chip.name}:{'x'.join(map(str, shape))}", options)
 
 
 def _unknown(name: str) -> TpuprofError:
-    sizes = {
-        key: ", ".join(str(n * (2 if key in _COUNTS_CORES else 1)) for n in _shapes(key)) for key in CHIPS
-    }
+    sizes = {key: ", ".join(str(n * _factor(chip)) for n in _shapes(chip)) for key, chip in _COMPILED.items()}
     listed = "; ".join(f"{key}-N with N of {numbers}" for key, numbers in sizes.items())
     return TpuprofError(
         Code.UNKNOWN_TARGET,

@@ -138,6 +138,8 @@ def _finding(finding: Finding, rows: int, limit: int) -> list[str]:
     facts = [code(finding.rule), f"{format_share(finding.severity)} of step time at stake"]
     if content.savings(finding):
         facts.append(f"a fix saves {plain(content.savings(finding))}")
+        if finding.shares_saving_with:
+            facts.append(f"shares this saving with {plain(', '.join(finding.shares_saving_with))}")
     elif finding.reason:
         facts.append(f"not priced: {plain(finding.reason, limit)}")
     parts = [f"**{plain(finding.title)}** ({', '.join(facts)})", plain(finding.why, 600)]

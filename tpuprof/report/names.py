@@ -44,3 +44,10 @@ def diagnosis_title(diagnosis: str) -> str:
 def cache_title(status: str) -> str:
     """What the persistent compilation cache did; empty where that is not known."""
     return _CACHE_STATES.get(status, "")
+
+
+def shared_saving(names: list[str]) -> str:
+    """Which findings save the same time, as a sentence; empty where none does."""
+    if not names:
+        return ""
+    return f"It shares this saving with {', '.join(names)}: do not add them up."

@@ -301,6 +301,8 @@ class Finding:
     evidence: list[Evidence] = field(default_factory=list)
     fix: Fix | None = None
     reason: str = ""
+    # Rules whose savings are of the same stretches of time: fixing both saves them once.
+    shares_saving_with: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tpuprof.parts import part_of
+from tpuprof.report.names import shared_saving
 from tpuprof.report.schema import CompileRow, Finding, Report, StepRow, TransferRow
 from tpuprof.report.text_facts import fact_lines
 from tpuprof.units import counted, format_bytes, format_ms, format_share
@@ -119,6 +120,8 @@ def _findings(report: Report) -> list[RenderableType]:
     for number, finding in enumerate(failed[:FINDINGS_SHOWN], 1):
         lines.append(Text(f"{number}. {printable(finding.title)}", style="red"))
         lines.append(Text(f"   {_saving(finding)}  [{finding.rule}, {finding.confidence} confidence]"))
+        if shared_saving(finding.shares_saving_with):
+            lines.append(Text(f"   {printable(shared_saving(finding.shares_saving_with))}"))
         sources = [each for each in finding.evidence if each.source]
         if sources:
             lines.append(Text(f"   at {printable(sources[0].source)}", style="dim"))

@@ -9,8 +9,10 @@ from tpuprof.report.schema import Finding, Fix, Savings
 from tpuprof.rules.base import ERROR, FAILED, NOT_APPLICABLE, PASSED, UNAVAILABLE, Outcome, Price, Rule
 from tpuprof.rules.places import Places
 from tpuprof.rules.pricing import COUNTERFACTUAL, Pricing
+from tpuprof.rules.shared_savings import shared_savings
 from tpuprof.rules.thresholds import BROAD_RANKS_AT, PRICED_FROM_SHARE
 from tpuprof.signals import Signals, Unavailable
+from tpuprof.simulate.change import Change
 from tpuprof.simulate.replay import Simulator
 from tpuprof.units import format_ms
 
@@ -27,9 +29,26 @@ def run_rules(
     """
     pricing, places = Pricing(signals, simulator), Places(signals.run.hosts)
     framework = _framework(signals)
-    found = [(rule, _finding(rule, outcome_of(rule, signals), pricing, places, framework)) for rule in rules]
+    outcomes = [(rule, outcome_of(rule, signals)) for rule in rules]
+    found = [(rule, _finding(rule, outcome, pricing, places, framework)) for rule, outcome in outcomes]
     found.sort(key=lambda pair: (_ORDER.get(pair[1].status, 2), -_rank(*pair), pair[0].id))
-    return [finding for _, finding in found]
+    changes = {rule.id: outcome.price.most for rule, outcome in outcomes if outcome.price is not None}
+    return _with_shared([finding for _, finding in found], changes, pricing)
+
+
+def _with_shared(
+    findings: list[Finding], changes: dict[str, Change | None], pricing: Pricing
+) -> list[Finding]:
+    """The findings, each with those whose saving is of the same time."""
+    priced = {
+        each.rule: change
+        for each in findings
+        if each.savings is not None and (change := changes.get(each.rule)) is not None
+    }
+    if len(priced) < 2 or isinstance(pricing.simulator, str):
+        return findings
+    shared = shared_savings(pricing.simulator.timeline, priced)
+    return [replace(each, shares_saving_with=shared.get(each.rule, [])) for each in findings]
 
 
 def outcome_of(rule: Rule, signals: Signals) -> Outcome:

@@ -34,6 +34,14 @@ class StepSignals(SignalsBase):
         return self.report.steps.per_step
 
     @signal("steps")
+    def step_count(self) -> int:
+        """Captured steps of the host that has most: what sums of one device are over."""
+        by_host: dict[str, int] = {}
+        for row in self.steps:
+            by_host[row.host] = by_host.get(row.host, 0) + 1
+        return max(by_host.values())
+
+    @signal("steps")
     def typical_steps(self) -> list[StepRow]:
         """Steps that take at most 1.25 times the median: what a step is when nothing out of the ordinary happens."""
         limit = TYPICAL_UP_TO * statistics.median(row.wall_ms for row in self.steps)

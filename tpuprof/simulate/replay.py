@@ -80,7 +80,7 @@ def _step_ms(timeline: Timeline, change: Change, in_flight: int) -> float:
 def _in_a_row_ms(timeline: Timeline, change: Change) -> float:
     """The step time of a device whose work and idle time follow one another (ms)."""
     rows = timeline.stretches
-    idle = float(((rows.end - rows.start) * _factors(rows, change)).sum())
+    idle = float(((rows.end - rows.start) * host_factors(rows, change)).sum())
     return (idle + sum(_length(each, change) for each in timeline.work)) / timeline.steps / PS_PER_MS
 
 
@@ -170,7 +170,7 @@ def _pieces(timeline: Timeline, change: Change, locking: Int64) -> list[_Piece]:
         rows = _those(rows, np.isin(rows.step, list(change.steps)))
     if not len(rows.start):
         return []
-    factor = _factors(rows, change)
+    factor = host_factors(rows, change)
     ends = np.array([each.end for each in timeline.work], np.int64)
     ended = np.where(rows.of(lambda sort: sort.kind in BLOCKING) & (factor != 0), _ended_in(rows, ends), -1)
     cut = np.where(np.isin(rows.cut, locking), rows.cut, -1)
@@ -208,7 +208,7 @@ def _ended_in(rows: Stretches, ends: Int64) -> Int64:
     return np.where((row >= 0) & (ends[row] > rows.start), row, -1)
 
 
-def _factors(rows: Stretches, change: Change) -> npt.NDArray[np.float64]:
+def host_factors(rows: Stretches, change: Change) -> npt.NDArray[np.float64]:
     """How much of each stretch's time a replay with this change takes."""
     factor = np.array([_factor(each, change) for each in rows.sorts])[rows.sort]
     if change.unblock:

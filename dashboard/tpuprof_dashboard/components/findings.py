@@ -8,6 +8,7 @@ import dash_mantine_components as dmc
 from dash import html
 
 from tpuprof.report.content import amount, saves
+from tpuprof.report.names import shared_saving
 from tpuprof.units import format_ms, format_share
 from tpuprof_dashboard.components.layout import code, link, plain_table
 from tpuprof_dashboard.words import STATUS_TITLES
@@ -69,7 +70,9 @@ def _body(finding: Finding, view: View) -> Any:
     if finding.reason:
         parts.append(dmc.Text(finding.reason, c="dimmed", className="tpu-wrap"))
     if finding.savings:
-        parts.append(dmc.Text(_price(finding), size="sm", mt="xs"))
+        parts.append(
+            dmc.Text(f"{_price(finding)} {shared_saving(finding.shares_saving_with)}", size="sm", mt="xs")
+        )
     if finding.evidence:
         parts.append(_evidence(finding, view))
     if finding.fix:

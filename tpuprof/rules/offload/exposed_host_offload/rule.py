@@ -11,7 +11,8 @@ computing beside them make the device wait for the rest.
 
 ## Evidence
 
-Each copy with its direction, bytes, rate, exposed and hidden time a step, and how long before its wait it was begun.
+Each copy with its direction, bytes, rate, its time per step exposed, behind compute and behind other transfers, and how
+long before its wait it was begun. The floor: what the link needs for these bytes at the rate of a copy alone on it.
 
 ## How to fix
 
@@ -29,8 +30,10 @@ After:
 
 ## Limits and false positives
 
-The price takes all exposed copy time out, as if the tensors stayed in HBM; whether they fit is told by hbm-pressure
-and offload-unneeded.
+The price keeps the bytes and overlaps them with all else in the step. At most, the link moves both directions at once
+at their full rates; at least, one direction at a time, and half of what that leaves to gain. Below this floor a step
+gets only with fewer bytes: offload-unneeded says whether the tensors fit into HBM. Where the link alone fills the step,
+there is no price.
 
 ## References
 
@@ -40,12 +43,11 @@ and offload-unneeded.
 
 from __future__ import annotations
 
-from tpuprof import parts as part
-from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
+from tpuprof.rules.base import Outcome, failed, not_applicable, passed, rule
+from tpuprof.rules.link import floor_of, floor_sentence, offload_price
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.rules.transfers import transfer_evidence
 from tpuprof.signals import Signals
-from tpuprof.simulate.change import Change
 from tpuprof.units import format_share
 
 
@@ -62,10 +64,11 @@ def check(signals: Signals) -> Outcome:
     evidence = transfer_evidence(signals.offload)
     if share < FAILS_FROM_SHARE:
         return passed(evidence)
+    floor, title = floor_of(signals), f"The device waits {format_share(share)} of each step for host copies"
+    if floor is not None:
+        evidence += floor.evidence()
+        title = f"{title}; {floor_sentence(floor)}"
+    priced = offload_price(signals, floor)
     return failed(
-        share,
-        evidence,
-        title=f"The device waits {format_share(share)} of each step for copies to and from host memory",
-        price=counterfactual(Change(device={part.OFFLOAD: 0.0})),
-        confidence="high",
+        share, evidence, title=title, price=priced.price, reason=priced.reason, confidence=priced.confidence
     )

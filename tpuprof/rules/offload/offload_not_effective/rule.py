@@ -29,7 +29,7 @@ After:
 ## Limits and false positives
 
 torch_xla loads the module that offloading lives in with scan, too, so nothing moved may be what was meant: without a
-copy this rule only passes with a remark. exposed-host-offload prices the same time.
+copy this rule does not apply. The price is that of exposed-host-offload, and both say that they share it.
 
 ## References
 
@@ -43,6 +43,7 @@ import statistics
 
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, failed, not_applicable, passed, rule
+from tpuprof.rules.link import floor_of, offload_price
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE, OFFLOAD_EXPOSED_SHARE
 from tpuprof.signals import Signals, Unavailable
 from tpuprof.units import format_share
@@ -78,9 +79,12 @@ def check(signals: Signals) -> Outcome:
         )
     if share < OFFLOAD_EXPOSED_SHARE or signals.offload_share < FAILS_FROM_SHARE:
         return passed(evidence)
+    priced = offload_price(signals, floor_of(signals))
     return failed(
         signals.offload_share,
         evidence,
         title=f"The device computes for only {format_share(1.0 - share)} of the time that offload copies take",
-        reason="exposed-host-offload prices the same time",
+        price=priced.price,
+        reason=priced.reason,
+        confidence=priced.confidence,
     )

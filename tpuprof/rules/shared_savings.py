@@ -1,0 +1,70 @@
+"""Which findings sell the same time: those whose changes take out the same stretches of the replayed timeline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof import parts as part
+from tpuprof.simulate.change import Change
+from tpuprof.simulate.replay import host_factors
+from tpuprof.simulate.timeline import Timeline
+
+# Two savings are shared where this much of the smaller one's time is the other's as well (share). Below a tenth the
+# sum of both is off by less than what makes a finding.
+SHARED_FROM_SHARE = 0.10
+# Parts of which a change is about all ops, so that two changes are about the same ones. Of compute and collectives, a
+# change is about some ops, and another one about others.
+_WHOLE = (part.OFFLOAD,)
+
+
+class Taken(NamedTuple):
+    """Time (ps) that a change takes out: of each host stretch, and of each device part with that part's own time."""
+
+    host: npt.NDArray[np.float64]
+    device: Mapping[str, tuple[float, float]]
+
+    @property
+    def total(self) -> float:
+        """All of it."""
+        return float(self.host.sum()) + sum(gone for gone, _ in self.device.values())
+
+
+def taken(timeline: Timeline, change: Change) -> Taken:
+    """What a change takes out of a timeline."""
+    rows = timeline.stretches
+    left = host_factors(rows, change)
+    if change.steps is not None:
+        left = np.where(np.isin(rows.step, list(change.steps)), left, 0.0)
+    own: dict[str, float] = {}
+    for work in timeline.work:
+        for name, ps in work.parts.items():
+            own[name] = own.get(name, 0.0) + ps
+    device = {
+        name: ((1.0 - factor) * own.get(name, 0.0), own.get(name, 0.0))
+        for name, factor in change.device.items()
+    }
+    return Taken((rows.end - rows.start) * (1.0 - left), device)
+
+
+def share_time(one: Taken, other: Taken) -> bool:
+    """Whether enough of the smaller one's time is the other's as well."""
+    both = float(np.minimum(one.host, other.host).sum())
+    for name in set(one.device) & set(other.device):
+        (gone, own), (also, _) = one.device[name], other.device[name]
+        # Of unknown ops, two changes surely share only what does not fit into the part side by side.
+        both += min(gone, also) if name in _WHOLE else max(gone + also - own, 0.0)
+    smaller = min(one.total, other.total)
+    return smaller > 0 and both >= SHARED_FROM_SHARE * smaller
+
+
+def shared_savings(timeline: Timeline, changes: Mapping[str, Change]) -> dict[str, list[str]]:
+    """By rule the other rules that its saving is shared with, sorted."""
+    found = {rule: taken(timeline, change) for rule, change in changes.items()}
+    return {
+        rule: sorted(each for each in found if each != rule and share_time(own, found[each]))
+        for rule, own in found.items()
+    }
