@@ -182,7 +182,7 @@ def styles(tmp_path_factory):
 def test_every_way_to_write_a_step_is_one_step(styles, style):
     report = analyse_run(styles / style)
     assert report.steps.count == 3
-    assert report.steps.method == "step markers"
+    assert (report.steps.method, report.steps.confidence) == ("optimizer steps", "high")
     assert (
         report.environment["run"]["warnings"] == []
         or "before the capture" in report.environment["run"]["warnings"][0]

@@ -66,6 +66,10 @@ class Controller:
             if self.captured >= self.plan.steps:
                 self.finish()
 
+    def count_anew(self) -> None:
+        """The steps recorded so far were only parts of whole ones: record as many again."""
+        self.captured = 0
+
     def finish(self) -> None:
         """Stop recording if it runs; nothing is captured after this."""
         was = self.phase

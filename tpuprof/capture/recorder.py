@@ -12,13 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from tpuprof.capture import environment, run_folder
+from tpuprof.capture.aftermath import Aftermath
 from tpuprof.capture.backend import Backend
+from tpuprof.capture.boundaries import USER, StepBoundaries
 from tpuprof.capture.contention import Contention
 from tpuprof.capture.controller import Controller, Phase, Plan
 from tpuprof.capture.fallbacks import FallbackFinder
 from tpuprof.capture.ir_debug import COMPARED_STEPS, IrDebug
 from tpuprof.capture.telemetry import Telemetry
 from tpuprof.instrument import host_events, sync_guard
+from tpuprof.instrument.optimizer_steps import OptimizerHook, gradients_on
 from tpuprof.instrument.spans import Span, close_span, open_span
 from tpuprof.instrument.state import STATE, note_failure
 
@@ -30,8 +33,8 @@ SLOWER_TRACING = "captured with --source-lines: tracing was slower than usual in
 class Recorder:
     """Follows the steps of this process and records some. Every entry point swallows its own errors.
 
-    Boundaries reach it from `tpuprof.step`, from `profile().step()`, or, with `steps_from_cuts`, from graph
-    cuts that ran a graph; the first two take over as soon as the program uses them.
+    Boundaries reach it from `tpuprof.step`, from `profile().step()`, or, with `steps_from_cuts`, from optimizer
+    calls and graph cuts; the first two take over as soon as the program uses them.
     """
 
     def __init__(
@@ -52,6 +55,7 @@ class Recorder:
         self._ir_debug = IrDebug(extension) if hlo_debug else None
         self.controller = Controller(self._long_enough(plan), self._start, self._stop)
         self.telemetry = Telemetry(extension)
+        self._extension = extension
         self.profile: Path | None = None
         self.notes: list[str] = []
         self.overhead_ns = {"waiting": 0, "capturing": 0, "done": 0}
@@ -63,10 +67,14 @@ class Recorder:
         self._fallbacks = FallbackFinder()
         self._from_cuts = steps_from_cuts
         self._graphs_run = 0
-        # Of several training threads in one process, the one that cuts a graph first is followed.
+        self._boundaries = StepBoundaries()
+        self._optimizers = OptimizerHook(self._optimizer_called)
+        self._after: Aftermath | None = None
+        # Of several threads in one process, the first that calls an optimizer is followed, else the first that cuts.
         self._thread: int | None = None
+        self._thread_optimizes = False
         self._span: Span | None = None
-        self._cut: Span | None = None
+        self._cuts: dict[int, Span | None] = {}
         self._number = 0
         self._began = (time.time_ns(), time.perf_counter_ns())
         self._compiles = self.telemetry.compiles_so_far()
@@ -85,6 +93,7 @@ class Recorder:
         STATE.listeners.append(self.marked_step)
         sync_guard.install()
         sync_guard.observe(self._before_cut, self._after_cut)
+        self._optimizers.install()
         if self._ir_debug:
             self.notes += self._ir_debug.on()
         self._graphs_run = self.telemetry.graphs_run_so_far()
@@ -106,6 +115,9 @@ class Recorder:
                 self._write()
         except Exception as error:
             note_failure("writing the capture", error)
+        self._stop_listening()
+        if self._after is not None:
+            self._after.close()
 
     def marked_step(self, number: int | None) -> None:
         """A step the program marked itself begins."""
@@ -116,6 +128,8 @@ class Recorder:
 
     def boundary(self, number: int | None = None) -> None:
         """One step ends and the next, `number`, begins."""
+        if self._after is not None:
+            self._after.step_ended()
         if self.controller.phase is Phase.DONE:
             return
         entered = time.perf_counter_ns()
@@ -149,29 +163,56 @@ class Recorder:
             self._open_step()
 
     def _before_cut(self) -> None:
-        self.telemetry.before_cut()
+        thread = threading.get_ident()
+        followed = self._thread in (None, thread)
+        if followed and self._after is not None:
+            self._after.before_cut()
+        elif followed:
+            self.telemetry.before_cut()
         if self.controller.phase is Phase.CAPTURING:
-            self._cut = open_span(
-                "tpuprof.graph_cut", "graph_cut", call="sync", source=host_events.user_line()
+            line, grad = host_events.user_line(), int(gradients_on())
+            self._cuts[thread] = open_span(
+                "tpuprof.graph_cut", "graph_cut", call="sync", source=line, grad=grad
             )
 
     def _after_cut(self) -> None:
-        close_span(self._cut)
-        self._cut = None
-        self._thread = self._thread or threading.get_ident()
-        if threading.get_ident() != self._thread:
+        thread = threading.get_ident()
+        close_span(self._cuts.pop(thread, None))
+        self._thread = self._thread or thread
+        if thread != self._thread:
             return
-        self.telemetry.after_cut()
+        (self._after or self.telemetry).after_cut()
         if not self._from_cuts:
             return
         graphs = self.telemetry.graphs_run_so_far()
         if graphs != self._graphs_run:
             self._graphs_run = graphs
+            if self._boundaries.cut(gradients=gradients_on()):
+                self.boundary()
+
+    def _optimizer_called(self, number: int, name: str) -> None:
+        """An optimizer made its step in this thread."""
+        thread = threading.get_ident()
+        if not self._thread_optimizes:
+            self._thread, self._thread_optimizes = thread, True
+        if thread != self._thread:
+            return
+        capturing = self.controller.phase is Phase.CAPTURING
+        if capturing:
+            close_span(open_span("tpuprof.optimizer_step", "optimizer_step", optimizer=number, kind=name))
+        if not self._from_cuts:
+            return
+        ends = self._boundaries.optimizer_called(number)
+        if self._boundaries.grew and capturing:
+            # What was counted as steps were parts of one: record as many whole ones.
+            self.controller.count_anew()
+        if ends:
             self.boundary()
 
     def _open_step(self) -> None:
         self.telemetry.begin_captured_step()
-        self._span = open_span(STEP_EVENT, "step", _r=1, step_num=self._number)
+        origin = self._boundaries.origin if self._from_cuts else USER
+        self._span = open_span(STEP_EVENT, "step", _r=1, step_num=self._number, origin=origin)
 
     def _close_step_event(self) -> None:
         close_span(self._span)
@@ -206,11 +247,22 @@ class Recorder:
     def _disarm(self) -> None:
         STATE.armed = False
         self._fallbacks.stop()
+        if self._ir_debug:
+            self._ir_debug.restore()
+
+    def _stop_listening(self) -> None:
         if self.marked_step in STATE.listeners:
             STATE.listeners.remove(self.marked_step)
         sync_guard.stop_observing(self._before_cut, self._after_cut)
-        if self._ir_debug:
-            self._ir_debug.restore()
+        self._optimizers.remove()
+
+    def _count_on(self, label: str) -> None:
+        """Count steps and compiles until the program ends: what the capture saw may come again or not."""
+
+        def write(found: dict[str, Any]) -> None:
+            run_folder.write_after(self.run, label, found)
+
+        self._after = Aftermath(self._extension, write)
 
     def _write(self) -> None:
         self._placed = True
@@ -234,6 +286,8 @@ class Recorder:
         info["warnings"] = [*self.notes, *STATE.notes]
         run_folder.write_run_info(self.run, info)
         self._backend.clean_up()
+        if self.profile is not None and not self._closed:
+            self._count_on(f"{label}.{rank}")
 
     def _keep_text(self, label: str) -> None:
         """Keep torch_xla's metrics report, and what PT_XLA_DEBUG wrote to its file so far."""

@@ -64,6 +64,16 @@ def write_telemetry(run: Path, label: str, rank: int, records: list[StepRecord])
     return path
 
 
+def write_after(run: Path, label: str, found: dict[str, Any]) -> Path:
+    """What happened after the captured steps, so far; `label` is the profile's name and the rank. Replaces the last."""
+    path = run / OWN / f"after.{label}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = path.with_suffix(f".{os.getpid()}.tmp")
+    scratch.write_text(json.dumps(found), "utf-8")
+    scratch.replace(path)
+    return path
+
+
 def write_text(run: Path, name: str, text: str) -> Path:
     """Keep text that torch_xla gave under tpuprof/."""
     path = run / OWN / name

@@ -1,0 +1,67 @@
+"""Counting after the capture: steps, compiles by line, bounded, written as it goes."""
+
+from tpuprof.capture import aftermath
+from tpuprof.capture.aftermath import MAX_LINES, MAX_STEPS, Aftermath
+
+
+class Extension:
+    compiled = 7
+
+    def _xla_counter_value(self, name):
+        assert name == "UncachedCompile"
+        return self.compiled
+
+
+def counting():
+    extension, written = Extension(), []
+    return extension, Aftermath(extension, written.append), written
+
+
+def test_steps_and_compiles_are_counted_from_the_end_of_the_capture():
+    extension, after, written = counting()
+    for step in range(10):
+        after.before_cut()
+        extension.compiled += step in (3, 6)
+        after.after_cut()
+        after.step_ended()
+    after.close()
+    found = written[-1]
+    assert (found["steps"], found["compiling_steps"], found["graphs"], found["ended"]) == (10, 2, 2, True)
+    (line,) = found["lines"].values()
+    assert line["steps"] == [3, 6]
+    assert line["frames"]
+
+
+def test_compiles_between_cuts_have_no_line():
+    extension, after, written = counting()
+    extension.compiled += 2
+    after.before_cut()
+    after.close()
+    assert [*written[-1]["lines"]] == ["unknown"]
+    assert written[-1]["graphs"] == 2
+
+
+def test_memory_is_bounded(monkeypatch):
+    extension, after, written = counting()
+    for number in range(MAX_LINES + 50):
+        frames = [f"f (x.py:{number})"]
+        monkeypatch.setattr(aftermath, "user_frames", lambda frames=frames: frames)
+        after.before_cut()
+        extension.compiled += 1
+        after.after_cut()
+        after.step_ended()
+    after.close()
+    assert len(written[-1]["lines"]) == MAX_LINES + 1
+    assert written[-1]["graphs"] == MAX_LINES + 50
+    assert len(written[-1]["lines"]["unknown"]["steps"]) == MAX_STEPS
+
+
+def test_it_writes_from_time_to_time(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(aftermath.time, "monotonic", lambda: now[0])
+    _, after, written = counting()
+    for _ in range(64):
+        after.step_ended()
+        now[0] += 1.0
+    assert len(written) == 2
+    assert not written[-1]["ended"]

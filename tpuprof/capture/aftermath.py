@@ -1,0 +1,112 @@
+"""Counts steps and compiles after the capture until the program ends: whether a compile comes again.
+
+It reads two of torch_xla's counters at each graph cut and keeps the Python frames of those that compiled, by line,
+in bounded memory. What it knows goes to the run folder from time to time and at the end, so that a kill loses little.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from tpuprof.capture.telemetry import user_frames
+from tpuprof.instrument.state import counter
+
+# Lines that compiled, kept with their frames (lines), and steps kept of each (steps).
+MAX_LINES = 256
+MAX_STEPS = 32
+# Time between two writes (seconds): a write takes a fraction of a millisecond.
+WRITE_EVERY_SECONDS = 30.0
+# Steps between two looks at the clock (steps).
+_LOOK_EVERY = 16
+UNKNOWN_LINE = "unknown"
+
+
+@dataclass
+class CompilingLine:
+    """Compiles of one line: cuts that compiled, graphs, seconds of those cuts, and the first steps they lay in."""
+
+    cuts: int = 0
+    graphs: int = 0
+    seconds: float = 0.0
+    frames: list[str] = field(default_factory=list)
+    steps: list[int] = field(default_factory=list)
+
+
+@dataclass
+class After:
+    """What happened after the captured steps, as it is written. `ended` tells that the program came to its end."""
+
+    steps: int = 0
+    compiling_steps: int = 0
+    graphs: int = 0
+    seconds: float = 0.0
+    ended: bool = False
+    lines: dict[str, CompilingLine] = field(default_factory=dict)
+
+
+class Aftermath:
+    """Fed with graph cuts and step boundaries of the training thread; `write` gets what there is to keep."""
+
+    def __init__(self, extension: Any, write: Callable[[dict[str, Any]], None]) -> None:
+        self.found = After()
+        self._extension = extension
+        self._write = write
+        self._process = os.getpid()
+        self._compiles = counter(extension, "UncachedCompile")
+        self._began = time.perf_counter()
+        self._written = time.monotonic()
+        self._last_compiling = -1
+
+    def before_cut(self) -> None:
+        """A graph cut begins; what compiled since the last one did so elsewhere: at a read, say."""
+        compiles = counter(self._extension, "UncachedCompile")
+        if compiles != self._compiles:
+            self._add(compiles - self._compiles, 0.0, [])
+            self._compiles = compiles
+        self._began = time.perf_counter()
+
+    def after_cut(self) -> None:
+        """A graph cut ended."""
+        compiles = counter(self._extension, "UncachedCompile")
+        if compiles != self._compiles:
+            self._add(compiles - self._compiles, time.perf_counter() - self._began, user_frames())
+            self._compiles = compiles
+
+    def step_ended(self) -> None:
+        """One training step ended."""
+        self.found.steps += 1
+        if self.found.steps % _LOOK_EVERY == 0 and time.monotonic() - self._written >= WRITE_EVERY_SECONDS:
+            self.write()
+
+    def close(self) -> None:
+        """Write for the last time."""
+        self.before_cut()
+        self.found.ended = True
+        self.write()
+
+    def write(self) -> None:
+        """Hand over what is known so far; a forked process has nothing to say."""
+        self._written = time.monotonic()
+        if os.getpid() == self._process:
+            self._write(asdict(self.found))
+
+    def _add(self, graphs: int, seconds: float, frames: list[str]) -> None:
+        found = self.found
+        found.graphs += graphs
+        found.seconds += seconds
+        if found.steps != self._last_compiling:
+            self._last_compiling = found.steps
+            found.compiling_steps += 1
+        name = frames[0] if frames else UNKNOWN_LINE
+        if name not in found.lines and len(found.lines) >= MAX_LINES:
+            name = UNKNOWN_LINE
+        line = found.lines.setdefault(name, CompilingLine(frames=frames))
+        line.cuts += 1
+        line.graphs += graphs
+        line.seconds += seconds
+        if len(line.steps) < MAX_STEPS:
+            line.steps.append(found.steps)

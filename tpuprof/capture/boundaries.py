@@ -1,0 +1,136 @@
+"""Where a training step ends, decided while the program runs: from optimizer calls, else from graph cuts.
+
+torch_xla runs an update at the graph cut after the optimizer's call, so a step ends at that cut. Where none comes
+before the next call, it ends at the call itself.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+OPTIMIZER, CUT, USER = "optimizer", "cut", "user"
+# Calls remembered to find the round of several optimizers (calls).
+MAX_CALLS = 1024
+# Graph cuts with gradients on and no optimizer call between, after which cuts count again (cuts): the program then
+# updates by other means. Sixty-four micro-batches of one step are more than anyone uses.
+CUTS_WITHOUT_CALL = 64
+
+
+class OptimizerRound:
+    """The sequence of optimizers that makes one step: the shortest that repeats, as far as it is known.
+
+    One optimizer makes a round by itself. When another one turns up, what was a round becomes a part of one.
+    """
+
+    def __init__(self) -> None:
+        self.word: list[int] = []
+        self._calls: deque[int] = deque(maxlen=MAX_CALLS)
+        self._at = 0
+        self._missed = 0
+        self._known: set[int] = set()
+
+    def add(self, number: int) -> bool:
+        """Take one call; whether it completes a round."""
+        self._known.add(number)
+        self._calls.append(number)
+        fits = True
+        if not self.word or self.word[self._at] != number:
+            self._learn()
+            fits = False
+        self._at += 1
+        if self._at < len(self.word):
+            return False
+        self._at = 0
+        self._missed = 0 if fits else self._missed
+        return True
+
+    def _learn(self) -> None:
+        """Make the round fit the call just made: from what all calls repeat, else from what repeats of late."""
+        calls = list(self._calls)
+        period = _shortest_period(calls)
+        late = _repeats_of_late(calls, 2, self._known) or _repeats_of_late(calls, 3, set())
+        self._missed += 1
+        if 2 * period <= len(calls):
+            self.word, self._at = calls[:period], (len(calls) - 1) % period
+        elif late:
+            self.word, self._at = _rotated(calls[-late:])
+        elif calls[-1] in self.word and self._missed == 1:
+            # A single deviation: the round goes on from this optimizer.
+            self._at = self.word.index(calls[-1])
+        else:
+            self.word, self._at = calls, len(calls) - 1
+
+
+def _shortest_period(calls: list[int]) -> int:
+    """The smallest distance at which all calls repeat, the length of all where none does (Knuth, Morris, Pratt)."""
+    border = [0] * len(calls)
+    length = 0
+    for at in range(1, len(calls)):
+        while length and calls[at] != calls[length]:
+            length = border[length - 1]
+        length += calls[at] == calls[length]
+        border[at] = length
+    return len(calls) - border[-1]
+
+
+def _repeats_of_late(calls: list[int], repeats: int, needed: set[int]) -> int:
+    """Length of the shortest sequence that the last calls are so many repeats of, 0 where none is.
+
+    It holds at least the optimizers that are needed.
+    """
+    for length in range(1, len(calls) // repeats + 1):
+        last = calls[-length:]
+        if needed <= set(last) and calls[-repeats * length :] == last * repeats:
+            return length
+    return 0
+
+
+def _rotated(round_: list[int]) -> tuple[list[int], int]:
+    """The sequence begun where it is smallest, with the optimizer that came first; and where the last call is in it."""
+    rotations = [(round_[at:] + round_[:at], at) for at in range(len(round_))]
+    word, moved = min(rotations)
+    return word, len(round_) - 1 - moved
+
+
+class StepBoundaries:
+    """Fed with optimizer calls and graph cuts of the training thread; says which of them end a step.
+
+    `origin` is what boundaries are made from now; `grew` tells whether the last call made rounds longer, so that
+    steps counted before were parts of one.
+    """
+
+    def __init__(self) -> None:
+        self.origin = CUT
+        self.grew = False
+        self._round = OptimizerRound()
+        self._pending = False
+        self._at_calls = False
+        self._cuts = 0
+
+    @property
+    def calls_per_step(self) -> int:
+        """Optimizer calls in one step, 0 where there are none."""
+        return len(self._round.word)
+
+    def optimizer_called(self, number: int) -> bool:
+        """Whether the step ends here."""
+        before = len(self._round.word)
+        self.origin, self._cuts = OPTIMIZER, 0
+        if self._pending and self._round.word:
+            self._at_calls = True
+        completes = self._round.add(number)
+        self.grew = 0 < before < len(self._round.word)
+        self._pending = completes and not self._at_calls
+        return completes and self._at_calls
+
+    def cut(self, *, gradients: bool) -> bool:
+        """Whether the step ends at this cut, which ran a graph."""
+        if self.origin == CUT:
+            return True
+        if self._pending:
+            self._pending = False
+            return True
+        self._cuts += gradients
+        if self._cuts > CUTS_WITHOUT_CALL * max(self.calls_per_step, 1):
+            self.origin = CUT
+        return False

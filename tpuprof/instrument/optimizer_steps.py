@@ -1,0 +1,64 @@
+"""Sees every call of a torch.optim optimizer, by torch's own hook: what lies between two of them is a training step.
+
+The hook covers optimizers however they are called: `xm.optimizer_step`, a GradScaler, Accelerate, Lightning, closures.
+It does no device work, and nothing it raises reaches the program.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from tpuprof.instrument.state import note_failure
+
+# Optimizers that are told apart (count). A program that makes a new one in each step has one kind of step all the same.
+MAX_OPTIMIZERS = 64
+
+# Called with a number for the optimizer, by first appearance, and with its class name.
+Called = Callable[[int, str], None]
+
+
+class OptimizerHook:
+    """Tells `called` of each optimizer call, in the thread that makes it, from `install` to `remove`."""
+
+    def __init__(self, called: Called) -> None:
+        self._called: Called | None = called
+        self._numbers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._handle: Any = None
+
+    def install(self) -> bool:
+        """Put the hook in place; False where torch is not loaded or has none. Doing it twice is harmless."""
+        module = sys.modules.get("torch.optim.optimizer")
+        register = getattr(module, "register_optimizer_step_post_hook", None)
+        if register is None:
+            return False
+        if self._handle is None:
+            self._handle = register(self._stepped)
+        return True
+
+    def remove(self) -> None:
+        """Take the hook away."""
+        handle, self._handle, self._called = self._handle, None, None
+        if handle is not None:
+            handle.remove()
+
+    def _stepped(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
+        # Under torch.compile this is traced: it must fold away, not break the program's graph.
+        if sys.modules["torch"].compiler.is_compiling() or self._called is None:
+            return
+        try:
+            number = self._numbers.get(optimizer)
+            if number is None:
+                number = min(len(self._numbers), MAX_OPTIMIZERS - 1)
+                self._numbers[optimizer] = number
+            self._called(number, type(optimizer).__name__)
+        except Exception as error:
+            note_failure("following the optimizer", error)
+
+
+def gradients_on() -> bool:
+    """Whether this thread records gradients: an evaluation does not. True where torch is not loaded."""
+    torch = sys.modules.get("torch")
+    return torch is None or bool(torch.is_grad_enabled())
