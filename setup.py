@@ -16,6 +16,7 @@ SAMPLE = "recompile_shapes"
 # Each with the headers it includes, which lie beside it.
 NATIVE = {
     "tpuprof/decode/_xspace": ["_xspace.h"],
+    "tpuprof/decode/_mapped": ["_mapped.h"],
     "tpuprof/model/_nesting": [],
     "tpuprof/model/_op_sums": [],
     "tpuprof/model/_sweeps": [],

@@ -260,6 +260,7 @@ def _environment(run: Run) -> dict[str, Any]:
         "device_type": devices[0].type if devices else None,
         "device_count": sum(device.count for device in devices),
         "host_count": len(run.hosts),
+        "unread_hosts": run.unread_hosts,
         "peak_flops_per_s": devices[0].peak_flops_per_s if devices else None,
         "peak_hbm_bytes_per_s": devices[0].peak_hbm_bytes_per_s if devices else None,
     }

@@ -23,6 +23,7 @@ class Code(StrEnum):
     TOO_NEW = "input-schema-too-new"
     NO_ACTIVITY = "input-no-activity"
     UNREADABLE = "input-unreadable"
+    CHANGED = "input-changed"
     # capture
     CAPTURE_EMPTY = "capture-empty"
     CAPTURE_NO_STEPS = "capture-no-steps"
@@ -45,6 +46,10 @@ class Code(StrEnum):
     USAGE = "usage"
     MISSING_EXTRA = "missing-extra"
     OUTPUT_EXISTS = "output-exists"
+    OUTPUT_FAILED = "output-failed"
+    # defects of tpuprof itself, and of the machine
+    INTERNAL = "internal-error"
+    OUT_OF_MEMORY = "out-of-memory"
 
 
 class TpuprofError(Exception):

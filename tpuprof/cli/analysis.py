@@ -24,11 +24,10 @@ def print_analysis(path: Path, *, as_json: bool, as_markdown: bool, use_cache: b
 
         _write(render_markdown(report))
         return
-    from rich.console import Console
-
+    from tpuprof.cli.terminal import console
     from tpuprof.report.text import render
 
-    render(report, Console(highlight=False))
+    render(report, console())
 
 
 def _write(text: str) -> None:

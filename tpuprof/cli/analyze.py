@@ -31,16 +31,22 @@ def analyze(
     from tpuprof.cli.analysis import print_analysis
 
     if what_if:
-        _what_if(path, what_if)
+        _what_if(path, what_if, as_json=as_json)
         return
     print_analysis(path, as_json=as_json, as_markdown=as_markdown, use_cache=not no_cache)
 
 
-def _what_if(path: Path, rules: str) -> None:
+def _what_if(path: Path, rules: str, *, as_json: bool) -> None:
     from tpuprof.analyse import what_if_of
     from tpuprof.units import format_ms
 
     result = what_if_of(path, [each.strip() for each in rules.split(",") if each.strip()])
+    if as_json:
+        import json
+        from dataclasses import asdict
+
+        typer.echo(json.dumps(asdict(result), indent=1, allow_nan=False))
+        return
     for note in result.skipped:
         typer.echo(f"tpuprof: left out {note}", err=True)
     low, high = format_ms(result.low_ms), format_ms(result.high_ms)

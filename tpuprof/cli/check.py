@@ -30,17 +30,16 @@ def check(
     ] = os.environ.get("GITHUB_ACTIONS") == "true",
 ) -> None:
     """Hold a run against a budget; status 1 if an assertion of level error does not hold."""
-    from rich.console import Console
-
     from tpuprof.budget import check as hold
     from tpuprof.budget import read_budget
     from tpuprof.budget_output import github_annotations, render
     from tpuprof.budget_output import junit as junit_xml
     from tpuprof.cli.opening import open_report
+    from tpuprof.cli.terminal import console
 
     assertions = read_budget(budget)
     results = hold(assertions, open_report(path), open_report(baseline) if baseline else None)
-    render(results, Console(highlight=False))
+    render(results, console())
     if junit is not None:
         junit.write_text(junit_xml(results, path.name), "utf-8")
     if github:

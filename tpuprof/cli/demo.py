@@ -80,9 +80,8 @@ def sample_folder(name: str) -> Path:
 
 
 def _show(path: Path) -> None:
-    from rich.console import Console
-
     from tpuprof.analyse import analyse_run
+    from tpuprof.cli.terminal import console
     from tpuprof.report.text import render
 
-    render(analyse_run(path), Console(highlight=False))
+    render(analyse_run(path), console())

@@ -47,11 +47,10 @@ def diff(
 
         typer.echo(render_markdown(comparison), nl=False)
     else:
-        from rich.console import Console
-
+        from tpuprof.cli.terminal import console
         from tpuprof.report.diff_text import render
 
-        render(comparison, Console(highlight=False))
+        render(comparison, console())
     if comparison.outcome is Outcome.UNFAIR:
         raise typer.Exit(EXIT_UNFAIR)
     if comparison.outcome is Outcome.WORSE:

@@ -21,7 +21,7 @@ class Plain(NamedTuple):
 
 def main() -> None:
     """Run the command line; the console script's entry point."""
-    asked = to_analyse(sys.argv[1:])
+    asked = to_analyse([each for each in sys.argv[1:] if each != "--debug"])
     if asked:
         from tpuprof.cli.guard import guarded
 
@@ -38,7 +38,7 @@ def to_analyse(arguments: Sequence[str]) -> Plain | None:
         return None
     options = _OPTIONS.intersection(arguments)
     others = [each for each in arguments[1:] if each not in _OPTIONS]
-    if len(others) != 1 or others[0].startswith("-"):
+    if len(others) != 1 or not others[0] or others[0].startswith("-"):
         return None
     return Plain(others[0], options)
 

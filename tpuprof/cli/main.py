@@ -22,7 +22,6 @@ app = typer.Typer(
     name="tpuprof",
     help="Say in one sentence what holds a PyTorch/XLA training run on TPU back, with the evidence.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -43,7 +42,7 @@ app.command()(demo)
 @app.callback(invoke_without_command=True)
 def _root(
     version: bool = typer.Option(False, "--version", help="Print the version and exit."),
-    _debug: bool = typer.Option(False, "--debug", help="Show the traceback of an error."),
+    _debug: bool = typer.Option(False, "--debug", help="Show the traceback of an error; may stand anywhere."),
 ) -> None:
     """Hold what every subcommand shares."""
     if version:

@@ -177,17 +177,17 @@ def _print(outcomes: list[Outcome], folders: list[str], as_json: bool, swept: bo
             report["largest_fitting"] = largest_fitting(outcomes)
         typer.echo(json.dumps(report, indent=1, allow_nan=False))
         return
-    from rich.console import Console
+    from tpuprof.cli.terminal import console
 
-    console = Console(highlight=False)
+    screen = console()
     if swept:
-        render_sweep(outcomes, console)
+        render_sweep(outcomes, screen)
     else:
         for outcome in outcomes:
-            render(outcome, console)
+            render(outcome, screen)
         if len(outcomes) > 1:
-            console.print()
-            render_comparison(outcomes, console)
+            screen.print()
+            render_comparison(outcomes, screen)
     for folder in folders:
         _say(f"predicted run written to {folder}")
 

@@ -35,6 +35,7 @@ def report(
     no_redact: Annotated[
         bool, typer.Option("--no-redact", help="Keep names, paths, addresses and keys as they are.")
     ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
     show_redactions: Annotated[
         bool,
         typer.Option("--show-redactions", help="List what is replaced by what, to review before sending."),
@@ -42,6 +43,8 @@ def report(
 ) -> None:
     """Write a report to send. Private values are replaced by pseudonyms, unless --no-redact is given."""
     _check_usage(out, no_redact, show_redactions)
+    if out is not None and out.exists() and not force:
+        raise TpuprofError(Code.OUTPUT_EXISTS, f"{out}: this file exists.", "Add --force to replace it.")
     from tpuprof.cli.opening import open_report
     from tpuprof.report.redact import redactor_for
 
@@ -127,9 +130,9 @@ def _renderer(suffix: str) -> Callable[[Report], str]:
 
 
 def _show(redactor: Redactor) -> None:
-    from rich.console import Console
     from rich.table import Table
 
+    from tpuprof.cli.terminal import console
     from tpuprof.report.text import escape
 
     table = Table(box=None, pad_edge=False)
@@ -138,4 +141,4 @@ def _show(redactor: Redactor) -> None:
     table.add_column("times", justify="right")
     for kind, value, pseudonym, times in redactor.replacements():
         table.add_row(kind, escape(value), pseudonym, str(times))
-    Console(highlight=False).print(table)
+    console().print(table)

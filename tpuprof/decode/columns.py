@@ -270,7 +270,8 @@ class TextColumn:
 class Trace:
     """One decoded file: the planes of one host, with what the profiler said about the capture.
 
-    `source` is the file it came from, `format` the reader's name, `size` the file's size in bytes.
+    `source` is the file it came from, `format` the reader's name, `size` the file's size in bytes. `check` raises
+    `TpuprofError` (`input-changed`) where the file has changed since it was opened.
     """
 
     source: str
@@ -280,6 +281,7 @@ class Trace:
     hostnames: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    check: Callable[[], None] = field(default=lambda: None, compare=False, repr=False)
 
     def plane(self, name: str) -> Plane | None:
         """The first plane of that name."""

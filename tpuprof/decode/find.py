@@ -1,13 +1,16 @@
 """Finds the profiler files of a run in any logdir layout, by content.
 
 XProf, TensorBoard, JAX, torch_xla and TorchTPU all write `plugins/profile/<session>/<host>.xplane.pb`
-somewhere below the folder they were given; copies lie about under other names. So: every file is looked
-at, files side by side are one session, and the newest session is the run.
+somewhere below the folder they were given. Files side by side are one session, and the newest session is the run.
+In a session with files of those names, only such files are profiles: XProf keeps programs and tables of its own beside
+them, JAX a trace for Perfetto, and people copies. In any other folder every file is looked at.
 """
 
 from __future__ import annotations
 
+import filecmp
 import os
+import re
 from dataclasses import field
 from pathlib import Path
 
@@ -18,6 +21,22 @@ from tpuprof.records import dataclass
 # A logdir with more files than this is searched no further, so that a home directory cannot hang a command.
 MAX_FILES_LOOKED_AT = 20_000
 _SUFFIXES = (".gz", ".json", ".trace", ".pb", ".xplane")
+# Names of profiles, and of the Chrome export of one.
+_PROFILE_NAMES = (".xplane.pb", ".xplane.pb.gz")
+_EXPORT_NAMES = (".trace.json", ".trace.json.gz")
+# What XProf, TensorBoard and JAX keep beside profiles, by the end of the name.
+_NEIGHBOUR_NAMES = """
+    .hlo_proto.pb .hlo.pb .input_pipeline.pb .overview_page.pb .tensorflow_stats.pb .kernel_stats.pb .op_stats.pb
+    .op_profile.pb .memory_profile.pb .memory_viewer.pb .pod_viewer.pb .roofline_model.pb .framework_op_stats.pb
+    .hlo_stats.pb .inference_profile.pb .dcn_collective_stats.pb .smart_suggestion.pb .megascale_stats.pb
+    perfetto_trace.json.gz .jsonl .py .SSTABLE .bak .old .orig .tmp ~
+"""
+_NEIGHBOURS = tuple(_NEIGHBOUR_NAMES.split())
+# How file managers name a copy.
+_COPY = re.compile(
+    r"^Copy of |[ _-]?\((?:copy|\d+|\d+(?:st|nd|rd|th) copy|another copy)\)|[ _-]copy(?: \d+)?(?=\.)",
+    re.IGNORECASE,
+)
 _READABLE = {sniff.XPLANE: 0, sniff.XPLANE_GZ: 1, sniff.CHROME_GZ: 2, sniff.CHROME: 3}
 RUN_INFO = Path("tpuprof") / "run.json"
 
@@ -34,13 +53,19 @@ class Found:
 def find(path: Path) -> Found:
     """The profiler files `path` stands for: itself, or the newest session below it.
 
-    Raises `TpuprofError`: `input-not-found`, `input-no-trace`, `input-empty`.
+    Raises `TpuprofError`: `input-not-found`, `input-no-trace`, `input-empty`, `input-unreadable`.
     """
     if not path.exists():
         raise TpuprofError(Code.NOT_FOUND, f"{path}: no such file or folder.", "Check the path.")
     if not path.is_dir():
+        if not path.is_file():
+            raise TpuprofError(
+                Code.UNREADABLE,
+                f"{path}: this is not a regular file.",
+                "Copy the profile to a file, and give that.",
+            )
         return Found({host_name(path): path}, _run_folder(path.parent))
-    sessions, empty = _sessions(path)
+    sessions, empty, notes = _sessions(path)
     if not sessions:
         if empty:
             raise TpuprofError(
@@ -54,8 +79,9 @@ def find(path: Path) -> Found:
             "Capture one with `tpuprof capture -- python train.py`, or give the folder your profiler wrote to.",
         )
     newest = max(sessions, key=lambda folder: (_modified(sessions[folder]), folder.name))
-    warnings = [
-        f"{each} is empty, so that host's profile is missing" for each in empty if each.parent == newest
+    warnings = [note for folder, note in notes if folder == newest]
+    warnings += [
+        f"{each} is empty, so the profile of that host is missing" for each in empty if each.parent == newest
     ]
     if len(sessions) > 1:
         warnings.append(
@@ -75,7 +101,8 @@ def host_name(path: Path) -> str:
         name = stem
 
 
-def _sessions(folder: Path) -> tuple[dict[Path, list[tuple[int, Path]]], list[Path]]:
+def _sessions(folder: Path) -> tuple[dict[Path, list[tuple[int, Path]]], list[Path], list[tuple[Path, str]]]:
+    """Readable files by folder, empty profiles, and notes on copies that were left out, each with its folder."""
     sessions: dict[Path, list[tuple[int, Path]]] = {}
     empty: list[Path] = []
     for path in _files(folder):
@@ -87,23 +114,51 @@ def _sessions(folder: Path) -> tuple[dict[Path, list[tuple[int, Path]]], list[Pa
             sessions.setdefault(path.parent, []).append((_READABLE[kind], path))
         elif kind == sniff.EMPTY and path.name.endswith((".xplane.pb", ".trace.json.gz")):
             empty.append(path)
-    return sessions, empty
+    notes: list[tuple[Path, str]] = []
+    for each, files in sessions.items():
+        sessions[each], copies = _without_copies(_profiles(files))
+        notes += [(each, f"{copy.name} was left out: it is a copy of {of.name}") for copy, of in copies]
+    return sessions, empty, notes
+
+
+def _profiles(files: list[tuple[int, Path]]) -> list[tuple[int, Path]]:
+    """Those of a session's files that are named as profiles; all of them where none is."""
+    if not any(path.name.endswith(_PROFILE_NAMES) for _, path in files):
+        return files
+    return [each for each in files if each[1].name.endswith(_PROFILE_NAMES + _EXPORT_NAMES)]
+
+
+def _without_copies(
+    files: list[tuple[int, Path]],
+) -> tuple[list[tuple[int, Path]], list[tuple[Path, Path]]]:
+    """Files without copies, and (copy, original) of what was left out.
+
+    A copy is named as one (`host (copy).xplane.pb`, `Copy of host.xplane.pb`) and has the bytes of the original.
+    """
+    by_name = {path.name: path for _, path in files}
+    kept, copies = [], []
+    for each in files:
+        name = _COPY.sub("", each[1].name)
+        original = by_name.get(name) if name != each[1].name else None
+        if original is not None and filecmp.cmp(original, each[1], shallow=False):
+            copies.append((each[1], original))
+        else:
+            kept.append(each)
+    return kept, copies
 
 
 def _files(folder: Path) -> list[Path]:
     found: list[Path] = []
     for root, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "graphs")
-        found += [
-            Path(root) / name for name in sorted(names) if not name.endswith((".hlo.pb", ".jsonl", ".py"))
-        ]
+        found += [Path(root) / name for name in sorted(names) if not name.endswith(_NEIGHBOURS)]
         if len(found) > MAX_FILES_LOOKED_AT:
             break
     return [path for path in found[:MAX_FILES_LOOKED_AT] if path.is_file()]
 
 
 def _by_host(files: list[tuple[int, Path]]) -> dict[str, Path]:
-    """One file a host: an XPlane before the Chrome export of the same capture."""
+    """One file per host: an XPlane before the Chrome export of the same capture."""
     chosen: dict[str, tuple[int, Path]] = {}
     for rank, path in sorted(files):
         chosen.setdefault(host_name(path), (rank, path))

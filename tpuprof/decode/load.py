@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import mmap
 import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tpuprof.decode import sniff
+from tpuprof.decode.mapped_file import ProfileFile
 from tpuprof.errors import Code, TpuprofError
 
 if TYPE_CHECKING:
@@ -38,6 +38,10 @@ def load(path: Path) -> Trace:
         raise TpuprofError(
             Code.TRUNCATED, f"{path}: the compressed data ends early or is damaged.", "Copy the file again."
         ) from error
+    except OverflowError as error:
+        raise TpuprofError(
+            Code.TOO_LARGE, f"{path}: the compressed data unpacks to {error}.", "Check that it is a profile."
+        ) from error
     except OSError as error:
         raise TpuprofError(
             Code.UNREADABLE, f"{path}: cannot be read ({error.strerror or error}).", "Check its permissions."
@@ -54,12 +58,16 @@ def _xplane(path: Path, *, compressed: bool) -> Trace:
 
     if compressed:
         return xplane.parse(sniff.gunzip(path.read_bytes()), str(path))
-    with path.open("rb") as file:
-        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    trace = xplane.parse(memoryview(mapped), str(path))
-    if hasattr(mmap, "MADV_DONTNEED"):
-        # What was walked is not needed again but for a few texts and stats, which are then read anew.
-        mapped.madvise(mmap.MADV_DONTNEED)
+    file = ProfileFile(path)
+    try:
+        trace = xplane.parse(file.data, str(path))
+    except TpuprofError:
+        file.check()
+        raise
+    file.check()
+    # What was walked is not needed again but for a few texts and stats, which are then read anew.
+    file.drop_pages()
+    trace.check = file.check
     return trace
 
 

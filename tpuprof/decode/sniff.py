@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import zlib
 from pathlib import Path
 
@@ -17,8 +16,16 @@ EMPTY = "empty"
 HEAD_BYTES = 65_536
 _GZIP_MAGIC = b"\x1f\x8b"
 _SPACE_FIELDS = range(1, 5)
-_PLANE_FIELDS = range(1, 7)
-_LENGTH_DELIMITED = 2
+_VARINT, _LENGTH_DELIMITED = 0, 2
+# Wire type of each field of a plane: a program (HloProto) begins with a text where a plane has its number.
+_PLANE_FIELDS = {1: _VARINT, **dict.fromkeys(range(2, 7), _LENGTH_DELIMITED)}
+# Profiles shrink by gzip to a tenth or so. A file that unpacks to more than this many times its size, or to more bytes
+# than any profiler writes (protobuf ends at 2 GiB, a Chrome export at a million events), is not a profile.
+MAX_RATIO = 200
+MAX_UNPACKED_BYTES = 4 << 30
+# Below this no ratio is too large (bytes).
+_SMALL_BYTES = 64 << 20
+_CHUNK_BYTES = 16 << 20
 
 
 def sniff(path: Path) -> str:
@@ -65,7 +72,7 @@ def _looks_like_xspace(head: bytes, size: int | None) -> bool:
     if tag[0] >> 3 != 1:
         return size is None or length[1] + length[0] <= size
     inner = _varint(head, length[1])
-    return inner is not None and inner[0] >> 3 in _PLANE_FIELDS and inner[0] & 7 in (0, _LENGTH_DELIMITED)
+    return inner is not None and _PLANE_FIELDS.get(inner[0] >> 3) == inner[0] & 7
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int] | None:
@@ -80,5 +87,24 @@ def _varint(data: bytes, at: int) -> tuple[int, int] | None:
 
 
 def gunzip(data: bytes) -> bytes:
-    """The decompressed bytes. Raises `OSError`, `EOFError` or `zlib.error` where they are damaged."""
-    return gzip.decompress(data)
+    """The decompressed bytes.
+
+    Raises `zlib.error` or `EOFError` where they are damaged, `OverflowError` where they unpack to far more than a
+    profile does.
+    """
+    most = min(max(len(data) * MAX_RATIO, _SMALL_BYTES), MAX_UNPACKED_BYTES)
+    parts: list[bytes] = []
+    size = 0
+    while data:
+        unpacker = zlib.decompressobj(wbits=31)
+        while not unpacker.eof:
+            part = unpacker.decompress(data, _CHUNK_BYTES)
+            data = unpacker.unconsumed_tail or unpacker.unused_data
+            size += len(part)
+            if size > most:
+                raise OverflowError(f"more than {most:,} bytes")
+            if not part and not data and not unpacker.eof:
+                raise EOFError("the compressed data ends early")
+            parts.append(part)
+        data = data.lstrip(b"\0")
+    return b"".join(parts)

@@ -6,13 +6,15 @@ import json
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tpuprof.decode.columns import Trace
 from tpuprof.decode.find import RUN_INFO, Found
+from tpuprof.decode.limited import limited
 from tpuprof.decode.load import load
-from tpuprof.errors import Code
+from tpuprof.errors import Code, TpuprofError
 from tpuprof.model import vocabulary as vocabularies
 from tpuprof.model.attribution import Breakdown, attribute
 from tpuprof.model.collective_role import Role, collective_roles
@@ -41,6 +43,8 @@ from tpuprof.parallel import begin, in_threads
 from tpuprof.records import dataclass
 
 RUN_SCHEMA = "tpuprof.run/1"
+# What `read_host_run` takes but for the reader.
+_Job = tuple[str, Path, int | None, tuple[str, ...]]
 
 
 @dataclass
@@ -86,6 +90,8 @@ class Run:
     notes: Notes = field(default_factory=Notes)
     # What the TPU compiler said of the script and its variants, where the run folder has a preflight's answer.
     preflight: list[Variant] = field(default_factory=list)
+    # Why a host's profile cannot be read, by host.
+    unread_hosts: dict[str, str] = field(default_factory=dict)
 
     @property
     def predicted(self) -> bool:
@@ -101,14 +107,45 @@ def build_run(found: Found, executor: Executor | None = None, read: Callable[[Pa
     info, notes = read_run_info(found.run_folder)
     devices, names = _virtual_devices(info), _parameter_names(info)
     jobs = [(name, path, devices, names) for name, path in found.files.items()]
-    hosts = list(executor.map(_read_job, jobs)) if executor else [read_host_run(*job, read) for job in jobs]
+    hosts, unread_hosts = _read_all(jobs, executor, read)
     for host in hosts:
         host.records = step_records(found.run_folder, host.name)
         host.compile_frames = compile_frames(host.records)
     _leave_windows_out(hosts)
     preflight, unread = read_preflight(found.run_folder, info)
-    warnings = [*found.warnings, *notes, *_noted(info), *_missing_hosts(info, hosts), *unread]
-    return Run(found.files, hosts, info, warnings, read_notes(found.run_folder), preflight)
+    left_out = [f"{name}: this host is left out. {why}" for name, why in unread_hosts.items()]
+    warnings = limited(
+        [*left_out, *found.warnings, *notes, *_noted(info), *_missing_hosts(info, hosts), *unread]
+    )
+    files = {host.name: found.files[host.name] for host in hosts}
+    return Run(files, hosts, info, warnings, read_notes(found.run_folder), preflight, unread_hosts)
+
+
+def _read_all(
+    jobs: list[_Job], executor: Executor | None, read: Callable[[Path], Trace]
+) -> tuple[list[HostRun], dict[str, str]]:
+    """Every host that can be read, and why the others cannot. Raises `TpuprofError` where none can."""
+    begun = [
+        executor.submit(read_host_run, *job).result if executor else partial(read_host_run, *job, read)
+        for job in jobs
+    ]
+    hosts: list[HostRun] = []
+    errors: dict[str, TpuprofError] = {}
+    for (name, *_), result in zip(jobs, begun, strict=True):
+        try:
+            hosts.append(result())
+        except TpuprofError as error:
+            errors[name] = error
+        except Exception as error:
+            if len(jobs) == 1:
+                raise
+            # A defect that one host's file shows must not take the other hosts with it.
+            errors[name] = TpuprofError(
+                Code.INTERNAL, f"{type(error).__name__}: {error}.", "Please report this."
+            )
+    if errors and not hosts:
+        raise next(iter(errors.values()))
+    return hosts, {name: str(error) for name, error in errors.items()}
 
 
 def _leave_windows_out(hosts: list[HostRun]) -> None:
@@ -153,10 +190,6 @@ def _missing_hosts(info: dict[str, Any], hosts: list[HostRun]) -> list[str]:
     return [f"the run had {expected} processes, and {len(hosts)} left a profile here: the others are missing"]
 
 
-def _read_job(job: tuple[str, Path, int | None, tuple[str, ...]]) -> HostRun:
-    return read_host_run(*job)
-
-
 def read_host_run(
     name: str,
     path: Path,
@@ -167,9 +200,21 @@ def read_host_run(
     """Decode and analyse one host's file.
 
     `virtual_devices` is the number of CPU devices, `parameter_names` what the inputs of the step's program are
-    called, both where known.
+    called, both where known. Raises `TpuprofError` where the file cannot be read.
     """
     trace = read(path)
+    try:
+        found = _analysed(name, trace, virtual_devices, parameter_names)
+    except Exception:
+        trace.check()  # a file that changes meanwhile looks damaged in many ways
+        raise
+    trace.check()
+    return found
+
+
+def _analysed(
+    name: str, trace: Trace, virtual_devices: int | None, parameter_names: tuple[str, ...]
+) -> HostRun:
     host = build_host(trace, name)
     words = vocabularies.detect(_host_names(host))
     # Two halves side by side: what takes long over a device's events, and what is asked of the host and of programs.
@@ -202,7 +247,7 @@ def read_host_run(
         compiles=compiles,
         host_reads=host_reads(driver, words, steps),
         marks=find_marks(host, words, driver),
-        warnings=[*trace.errors, *trace.warnings, *host.warnings],
+        warnings=limited([*trace.errors, *trace.warnings, *host.warnings]),
         tracing=tracing,
         input=input_found,
         loops=loops,

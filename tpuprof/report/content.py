@@ -34,7 +34,9 @@ def headline(report: Report) -> str:
     steps, environment = report.steps, report.environment
     device = environment.get("device_type") or "unknown device"
     hosts = int(environment.get("host_count") or 1)
-    devices = f"{environment.get('device_count', 0)} × {device}, {hosts} host{'' if hosts == 1 else 's'}"
+    found = hosts + len(environment.get("unread_hosts") or {})
+    of = f"{hosts} of {counted(found, 'host')}" if found > hosts else counted(hosts, "host")
+    devices = f"{environment.get('device_count', 0)} × {device}, {of}"
     if steps.median_ms is None or steps.p95_ms is None:
         return printable(f"{devices}; no steps: {steps.note}")
     times = (
@@ -161,6 +163,7 @@ def environment_facts(report: Report) -> list[tuple[str, str]]:
     facts += [("python", run.get("python")), ("platform", run.get("platform"))]
     facts += [("framework", environment.get("framework")), ("device type", environment.get("device_type"))]
     facts += [("devices", environment.get("device_count")), ("hosts", environment.get("host_count"))]
+    facts += [("hosts that cannot be read", ", ".join(environment.get("unread_hosts") or {}) or None)]
     facts += [("processes", run.get("process_count")), ("SPMD", _spmd(run.get("spmd")))]
     facts += [("C++11 ABI", run.get("cxx11_abi"))]
     if run.get("features_loaded"):

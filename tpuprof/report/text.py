@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.markup import escape as escape_markup
@@ -101,7 +102,8 @@ def _facts(report: Report) -> list[RenderableType]:
 
 def _headline(report: Report) -> str:
     steps, environment = report.steps, report.environment
-    devices = f"{environment['device_count']} x {environment['device_type'] or 'unknown device'}"
+    device = environment["device_type"] or "unknown device"
+    devices = f"{environment['device_count']} x {device}{_on_hosts(environment)}"
     if steps.median_ms is None or steps.p95_ms is None:
         span = f", {format_ms(steps.per_step[0].wall_ms)}" if steps.whole_capture else ""
         return f"{devices}, {environment['framework']}{span}; {steps.note}"
@@ -110,6 +112,14 @@ def _headline(report: Report) -> str:
         f"p95 {format_ms(steps.p95_ms)}; {devices}, "
         f"{environment['framework']}; steps from {steps.method} ({steps.confidence} confidence)"
     )
+
+
+def _on_hosts(environment: dict[str, Any]) -> str:
+    """How many hosts that is, and of how many: a host that cannot be read is not counted with the others."""
+    read, unread = int(environment.get("host_count") or 1), len(environment.get("unread_hosts") or {})
+    if unread:
+        return f" on {read} of {counted(read + unread, 'host')}"
+    return f" on {counted(read, 'host')}" if read > 1 else ""
 
 
 def _findings(report: Report) -> list[RenderableType]:

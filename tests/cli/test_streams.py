@@ -1,0 +1,121 @@
+"""Odd terminals, pipes and arguments: one line at most, and the exit status that is documented."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.conftest import ROOT
+
+SAMPLE = str(ROOT / "sample_traces" / "recompile_shapes")
+TPUPROF = f"{sys.executable} -m tpuprof"
+
+
+def shell(command, **environment):
+    return subprocess.run(
+        ["bash", "-c", command.replace("tpuprof ", f"{TPUPROF} ", 1)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, **environment},
+    )
+
+
+@pytest.mark.parametrize("options", ["", "--json", "--md"])
+def test_a_full_disk(options):
+    done = shell(f"tpuprof analyze {SAMPLE} {options} > /dev/full")
+    assert done.returncode == 2
+    assert done.stderr.strip().endswith("[output-failed]")
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_closed_output():
+    done = shell(f"tpuprof analyze {SAMPLE} >&-")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_encoding_that_lacks_our_characters():
+    done = shell(f"tpuprof analyze {SAMPLE}", PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Compile-bound" in done.stdout
+
+
+@pytest.mark.parametrize("command", ["rules", f"analyze {SAMPLE}", f"analyze {SAMPLE} --json"])
+def test_a_reader_that_leaves(command):
+    done = shell(f"tpuprof {command} | head -c 1; exit ${{PIPESTATUS[0]}}")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("columns", ["0", "-3", "wide"])
+def test_columns_that_make_no_sense(columns):
+    done = shell(f"tpuprof analyze {SAMPLE}", COLUMNS=columns)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Compile-bound" in done.stdout
+
+
+def test_piped_text_is_not_cut_to_a_terminal():
+    done = shell(f"tpuprof analyze {SAMPLE}")
+    assert max(map(len, done.stdout.splitlines())) > 80
+
+
+def test_an_empty_argument_is_not_this_folder():
+    done = shell('tpuprof analyze ""')
+    assert done.returncode == 2
+    assert done.stderr.strip().endswith("[usage]")
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "f")
+    done = shell(f"tpuprof analyze {tmp_path / 'f'}")
+    assert done.returncode == 2
+    assert done.stderr.strip().endswith("[input-unreadable]")
+
+
+def test_a_file_that_unpacks_without_end(tmp_path):
+    with gzip.open(tmp_path / "b.xplane.pb.gz", "wb") as file:
+        file.write(b"\x0a\x0a\x12\x05/host")
+        for _ in range(300):
+            file.write(bytes(1 << 20))
+    done = shell(f"tpuprof analyze {tmp_path / 'b.xplane.pb.gz'}")
+    assert done.returncode == 2
+    assert done.stderr.strip().endswith("[input-too-large]")
+
+
+def test_debug_after_the_command():
+    done = shell("tpuprof analyze nowhere --debug")
+    assert "Traceback" in done.stderr
+
+
+def test_a_defect_of_ours_is_one_line_and_status_3(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(
+        "import tpuprof.decode.find as f\ndef broken(path): raise KeyError('boom')\nf.find = broken\n"
+    )
+    done = shell(f"tpuprof analyze {SAMPLE}", PYTHONPATH=f"{tmp_path}:{ROOT}")
+    assert done.returncode == 3
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert "KeyError" in done.stderr
+    assert done.stderr.strip().endswith("[internal-error]")
+
+
+def test_what_if_as_json():
+    done = shell(f"tpuprof analyze {SAMPLE} --what-if recompiles-shape --json")
+    assert json.loads(done.stdout)["rules"] == ["recompiles-shape"]
+
+
+def test_a_report_does_not_overwrite_unless_forced(tmp_path):
+    path = tmp_path / "r.md"
+    path.write_text("mine")
+    refused = shell(f"tpuprof report {SAMPLE} -o {path}")
+    assert refused.returncode == 2
+    assert refused.stderr.strip().endswith("[output-exists]")
+    assert path.read_text() == "mine"
+    assert shell(f"tpuprof report {SAMPLE} -o {path} --force").returncode == 0
+    assert path.read_text() != "mine"
+
+
+def test_shell_completion_is_offered():
+    assert "--install-completion" in shell("tpuprof --help").stdout

@@ -1,0 +1,110 @@
+"""What lies beside a profile is never taken for one, and one host's damage never ends the others' analysis."""
+
+import os
+import shutil
+
+import pytest
+
+from tests.builders import TraceBuilder
+from tests.report.planted import hlo
+from tpuprof.analyse import analyse_run
+from tpuprof.decode.find import find
+from tpuprof.decode.limited import MAX_CHARACTERS, MAX_MESSAGES, limited
+from tpuprof.errors import TpuprofError
+
+
+def profile(path, shift=0):
+    """A host of five steps; `shift` (us) tells hosts apart."""
+    trace = TraceBuilder()
+    python = trace.host().line("python")
+    for step in range(5):
+        python.event("train_step", 1000 * step, 950, _r=1, step_num=step)
+        trace.tpu(0).line("XLA Modules").event("f(7)", 1000 * step + 100 + shift, 700)
+    return trace.write(path)
+
+
+@pytest.fixture
+def session(tmp_path):
+    """A session folder with four hosts."""
+    folder = tmp_path / "run" / "plugins" / "profile" / "first"
+    for number in range(4):
+        profile(folder / f"h{number}.xplane.pb", number)
+    return folder
+
+
+HOSTS = ["h0", "h1", "h2", "h3"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "jit_f.hlo_proto.pb",
+        "h0.input_pipeline.pb",
+        "h0.overview_page.pb",
+        "ALL_HOSTS.op_stats.pb",
+        "h0.tensorflow_stats.pb",
+        "perfetto_trace.json.gz",
+        "h0.xplane.pb.bak",
+        "h0.xplane.pb~",
+        "notes.pb",
+        "profile.riegeli",
+    ],
+)
+@pytest.mark.parametrize("content", ["program", "profile", "noise"])
+def test_a_neighbour_is_not_a_host(session, name, content):
+    if content == "profile":
+        shutil.copy(session / "h0.xplane.pb", session / name)
+    else:
+        (session / name).write_bytes(hlo() if content == "program" else os.urandom(3000))
+    found = find(session.parents[2])
+    assert sorted(found.files) == HOSTS
+    assert analyse_run(session.parents[2]).warnings == []
+
+
+@pytest.mark.parametrize(
+    "name", ["h0 (copy).xplane.pb", "h0 (1).xplane.pb", "Copy of h0.xplane.pb", "h0_copy.xplane.pb"]
+)
+def test_a_copy_is_left_out_and_named(session, name):
+    shutil.copy(session / "h0.xplane.pb", session / name)
+    found = find(session.parents[2])
+    assert sorted(found.files) == HOSTS
+    assert found.warnings == [f"{name} was left out: it is a copy of h0.xplane.pb"]
+
+
+def test_a_host_with_the_bytes_of_another_is_a_host(session):
+    shutil.copy(session / "h0.xplane.pb", session / "h9.xplane.pb")
+    assert sorted(find(session.parents[2]).files) == [*HOSTS, "h9"]
+
+
+def test_a_program_alone_is_not_a_profile(tmp_path):
+    (tmp_path / "jit_f.pb").write_bytes(hlo())
+    with pytest.raises(TpuprofError) as raised:
+        find(tmp_path)
+    assert raised.value.code == "input-no-trace"
+
+
+def test_a_damaged_host_is_named_and_the_others_are_analysed(session):
+    data = (session / "h2.xplane.pb").read_bytes()
+    (session / "h2.xplane.pb").write_bytes(data[: len(data) // 2])
+    report = analyse_run(session.parents[2])
+    assert report.environment["host_count"] == 3
+    assert list(report.environment["unread_hosts"]) == ["h2"]
+    assert "input-truncated" in report.environment["unread_hosts"]["h2"]
+    assert any(note.startswith("h2: this host is left out.") for note in report.warnings)
+    assert {row.host for row in report.steps.per_step} == {"h0", "h1", "h3"}
+
+
+def test_where_no_host_can_be_read_the_reason_is_raised(session):
+    for path in session.iterdir():
+        path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(TpuprofError) as raised:
+        analyse_run(session.parents[2])
+    assert raised.value.code == "input-truncated"
+
+
+def test_messages_of_a_profile_are_few_short_and_printable():
+    shown = limited(["a\x1b[31m\x07", *(f"{n} " + "x" * 1000 for n in range(100)), "a\x1b[31m\x07"])
+    assert len(shown) == MAX_MESSAGES + 1
+    assert shown[0] == "a\N{REPLACEMENT CHARACTER}[31m\N{REPLACEMENT CHARACTER}"
+    assert all(len(each) <= MAX_CHARACTERS + 1 and each.isprintable() for each in shown)
+    assert shown[-1] == f"{101 - MAX_MESSAGES} more messages were left out"

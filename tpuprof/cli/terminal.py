@@ -1,0 +1,34 @@
+"""What commands print to: a terminal, a pipe, a file, or nothing."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+# Width of text that goes to a file or a pipe (characters): tables of a report fit, and nothing is cut.
+PIPED_WIDTH = 200
+
+
+def prepare_output() -> None:
+    """Make stdout and stderr take any text, whatever their encoding and the COLUMNS of the environment."""
+    columns = os.environ.get("COLUMNS", "")
+    if not columns.isdecimal() or int(columns) == 0:
+        os.environ.pop("COLUMNS", None)
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed by whoever started us
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  # open for our whole life
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+
+
+def console() -> Console:
+    """A console on stdout: as wide as the terminal, else as COLUMNS says, else wide enough to cut nothing."""
+    from rich.console import Console
+
+    wide = not sys.stdout.isatty() and "COLUMNS" not in os.environ
+    return Console(highlight=False, width=PIPED_WIDTH if wide else None)
