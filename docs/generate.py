@@ -28,8 +28,9 @@ def cli_page() -> str:
         "",
         "Generated from the commands' own help by `python docs/generate.py`.",
         "",
-        "Exit status: 0 fine, 1 a budget or comparison failed, 2 unusable input or usage, 3 a defect of tpuprof. Data goes",
-        "to stdout, messages to stderr. An error is one line with a stable code in brackets; `--debug` adds the traceback.",
+        "Exit status: 0 fine, 1 a budget or comparison failed, 2 unusable input or usage, 3 a defect of tpuprof.",
+        "Data goes to stdout, messages to stderr. An error is one line with a stable code in brackets; `--debug` adds",
+        "the traceback.",
     ]
     for name, command in group.commands.items():  # type: ignore[attr-defined]  # a group has commands
         with command.make_context(f"tpuprof {name}", [], resilient_parsing=True) as context:
