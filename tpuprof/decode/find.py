@@ -34,7 +34,7 @@ _NEIGHBOUR_NAMES = """
 _NEIGHBOURS = tuple(_NEIGHBOUR_NAMES.split())
 # How file managers name a copy.
 _COPY = re.compile(
-    r"^Copy of |[ _-]?\((?:copy|\d+|\d+(?:st|nd|rd|th) copy|another copy)\)|[ _-]copy(?: \d+)?(?=\.)",
+    r"^Copy of |[ _-]?\((?:copy|\d+|\d+[a-z]{2} copy|another copy)\)|[ _-]copy(?: \d+)?(?=\.)",
     re.IGNORECASE,
 )
 _READABLE = {sniff.XPLANE: 0, sniff.XPLANE_GZ: 1, sniff.CHROME_GZ: 2, sniff.CHROME: 3}
