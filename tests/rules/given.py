@@ -76,7 +76,7 @@ def given(**values):
     variants, predicted = values.pop("variants", []), values.pop("predicted", False)
     values["run"] = SimpleNamespace(info=info or {}, hosts=[], preflight=variants, predicted=predicted)
     fields = {
-        "environment": {}, "memory": Memory(None, None, "", "not known"),
+        "environment": {}, "steps": SimpleNamespace(whole_capture=False), "memory": Memory(None, None, "", "not known"),
         "host_reads": [], "compiles": [], "fallbacks": [], "input": [], "scan": [], "tracing": Tracing(),
         "tracing_hidden_ms_per_step": None, "steadiness": Steadiness(), **values.pop("report", {}),
     }  # fmt: skip

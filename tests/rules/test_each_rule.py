@@ -278,7 +278,11 @@ CASES = {
         ("nothing in common", "unavailable", {"report": {"hosts": Hosts(two_hosts("", 0.0).hosts, clocks="none")}}),
     ],
     "uneven-steps": [
-        ("one in five", "failed", {"steps": [*steps(4), step(160, 4, tracing=60.0)]}),
+        ("one in five", "failed", {"steps": [*steps(4), step(160, 4, **{"user:gc": 60.0})]}),
+        ("noise", "passed", {"steps": [*steps(4), step(160, 4, tracing=60.0)]}),
+        ("half of it named", "failed", {"steps": [*steps(4), step(160, 4, input_wait=30.0, tracing=30.0)]}),
+        ("less named", "passed", {"steps": [*steps(4), step(160, 4, input_wait=29.0, tracing=31.0)]}),
+        ("tpuprof's own work", "passed", {"steps": [*steps(4), step(160, 4, **{"user:overhead": 60.0})]}),
         ("too little", "passed", {"steps": [*steps(9), step(200, 9, tracing=100.0)]}),
         ("within the usual", "passed", {"steps": [*steps(4), step(125, 4)]}),
         ("a compile", "passed", {"steps": [*steps(4), step(1000, 4, compile=900.0)]}),

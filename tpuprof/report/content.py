@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tpuprof.parts import word_of
 from tpuprof.report.names import STATUS_WORDS
+from tpuprof.report.savings import saved_amount
 from tpuprof.report.text import printable
 from tpuprof.units import counted, format_bytes, format_ms, format_share
 
@@ -82,13 +83,8 @@ def _why_not(first: Finding, own: Finding | None) -> str:
 
 
 def saves(finding: Finding) -> str:
-    """`saves 12 to 18 ms a step`, empty where it is not priced."""
-    if finding.savings is None:
-        return ""
-    low, high = format_ms(finding.savings.low), format_ms(finding.savings.high)
-    if not finding.savings.low and finding.savings.high:
-        return f"saves up to {high} a step"
-    return f"saves {low} a step" if low == high else f"saves {low} to {high} a step"
+    """`saves 12 to 18 ms per step`, empty where it is not priced."""
+    return f"saves {saved_amount(finding.savings)}" if finding.savings is not None else ""
 
 
 def other_findings(report: Report) -> list[tuple[str, list[Finding]]]:
@@ -106,9 +102,9 @@ def savings(finding: Finding) -> str:
     """What a fix would save, with how that is known; empty where it is not priced."""
     if finding.savings is None:
         return ""
-    low, high = format_ms(finding.savings.low), format_ms(finding.savings.high)
-    amount = low if low == high else f"{low} to {high}"
-    return f"{amount} a step ({finding.savings.method}, {finding.confidence} confidence)"
+    how = f"{finding.savings.method}, {finding.confidence} confidence"
+    note = f"; {finding.savings.note}" if finding.savings.note else ""
+    return f"{saved_amount(finding.savings)} ({how}{note})"
 
 
 def evidence_text(evidence: Evidence) -> str:

@@ -262,7 +262,9 @@ class Evidence:
 class Savings:
     """What a fix would save of each step, from `low` to `high` ms, by `method` measured, counterfactual or bound.
 
-    `step_low_ms` to `step_high_ms` is the mean step that would be left, None where the run has no steps.
+    `step_low_ms` to `step_high_ms` is the mean step that would be left, None where the run has no steps. A fix of what
+    happens once saves `start_low_s` to `start_high_s` seconds of each start; `low` and `high` are then spread over many
+    steps. `per` says what they are saved of: step, start or capture. `note` says why the price was cut, where it was.
     """
 
     low: float
@@ -270,6 +272,10 @@ class Savings:
     method: str
     step_low_ms: float | None = None
     step_high_ms: float | None = None
+    start_low_s: float | None = None
+    start_high_s: float | None = None
+    per: str = "step"
+    note: str = ""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from tpuprof.parts import part_of
 from tpuprof.report.names import shared_saving
+from tpuprof.report.savings import saved_amount
 from tpuprof.report.schema import CompileRow, Finding, Report, StepRow, TransferRow
 from tpuprof.report.text_facts import fact_lines
 from tpuprof.units import counted, format_bytes, format_ms, format_share
@@ -153,9 +154,8 @@ def _saving(finding: Finding) -> str:
     savings = finding.savings
     if savings is None:
         return f"No price: {printable(finding.reason)}." if finding.reason else "No price."
-    low, high = format_ms(savings.low), format_ms(savings.high)
-    saved = high if low == high else f"{low} to {high}"
-    return f"Fixing it saves {saved} a step ({savings.method})."
+    note = f"; {savings.note}" if savings.note else ""
+    return f"Fixing it saves {saved_amount(savings)} ({savings.method}{note})."
 
 
 def _breakdown(report: Report) -> list[RenderableType]:

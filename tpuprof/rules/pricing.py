@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 
 from tpuprof.model.run import HostRun
@@ -15,6 +16,29 @@ from tpuprof.simulate.timeline import read_timeline
 from tpuprof.units import format_ms, format_share
 
 COUNTERFACTUAL = "counterfactual"
+
+
+# A replay that gives this much more than the cause takes (ratio) contradicts what was measured: its price is cut to
+# what was measured, and little sure. Below it, it is the replay's own miss.
+INCONSISTENT_FROM = 1 + FIT_WITHIN
+
+
+def bounded(savings: Savings, step_ms: float | None, cause: float | None) -> Savings:
+    """Savings that are never negative, never more than the step and never more than the cause takes (share of it).
+
+    A price that had to be cut by more than the replay's miss says so in its note.
+    """
+    low, high = sorted(max(each, 0.0) for each in (savings.low, savings.high))
+    if step_ms is None:
+        return replace(savings, low=low, high=high)
+    most = step_ms * min(max(1.0 if cause is None else cause, 0.0), 1.0)
+    note = savings.note
+    if low > most * INCONSISTENT_FROM:
+        note = (
+            f"inconsistent: the replay gives {format_ms(low)} per step where the cause takes {format_ms(most)}, so the "
+            "price is cut to that"
+        )
+    return replace(savings, low=min(low, most), high=min(high, most), note=note)
 
 
 class Pricing:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from tpuprof.report.schema import Finding, Fix, Savings
-from tpuprof.rules.base import ERROR, FAILED, NOT_APPLICABLE, PASSED, UNAVAILABLE, Outcome, Price, Rule
+from tpuprof.rules.base import ERROR, FAILED, NOT_APPLICABLE, PASSED, UNAVAILABLE, Outcome, Rule
 from tpuprof.rules.places import Places
-from tpuprof.rules.pricing import COUNTERFACTUAL, Pricing
+from tpuprof.rules.pricing import COUNTERFACTUAL, Pricing, bounded
 from tpuprof.rules.shared_savings import shared_savings
 from tpuprof.rules.thresholds import BROAD_RANKS_AT, PRICED_FROM_SHARE
 from tpuprof.signals import Signals, Unavailable
@@ -31,6 +31,8 @@ def run_rules(
     framework = _framework(signals)
     outcomes = [(rule, outcome_of(rule, signals)) for rule in rules]
     found = [(rule, _finding(rule, outcome, pricing, places, framework)) for rule, outcome in outcomes]
+    if signals.report.steps.whole_capture:
+        found = [(rule, _of_the_capture(each)) for rule, each in found]
     found.sort(key=lambda pair: (_ORDER.get(pair[1].status, 2), -_rank(*pair), pair[0].id))
     changes = {rule.id: outcome.price.most for rule, outcome in outcomes if outcome.price is not None}
     return _with_shared([finding for _, finding in found], changes, pricing)
@@ -49,6 +51,14 @@ def _with_shared(
         return findings
     shared = shared_savings(pricing.simulator.timeline, priced)
     return [replace(each, shares_saving_with=shared.get(each.rule, [])) for each in findings]
+
+
+def _of_the_capture(finding: Finding) -> Finding:
+    """A finding of a run without steps: what it saves is saved of the whole capture."""
+    savings = finding.savings
+    if savings is None or savings.per != "step":
+        return finding
+    return replace(finding, savings=replace(savings, per="capture"))
 
 
 def outcome_of(rule: Rule, signals: Signals) -> Outcome:
@@ -72,13 +82,15 @@ def _rank(rule: Rule, finding: Finding) -> float:
 def _finding(rule: Rule, outcome: Outcome, pricing: Pricing, places: Places, framework: str) -> Finding:
     savings, reason = None, outcome.reason
     if outcome.status == FAILED:
-        savings, unpriced = _priced(outcome.price, pricing)
+        savings, unpriced = _priced(outcome, pricing)
         reason = reason or unpriced
+        if savings is not None and savings.note:
+            outcome = replace(outcome, confidence="low")
         if savings is not None and _too_little(savings, pricing):
             gain = format_ms((savings.low + savings.high) / 2)
             outcome = Outcome(PASSED, evidence=outcome.evidence)
             reason, savings = (
-                f"a replay without it gains only {gain} a step: something else holds it up",
+                f"a replay without it gains only {gain} per step: something else holds it up",
                 None,
             )
     savings = _with_step(savings, pricing.step_ms)
@@ -113,7 +125,7 @@ def _fix(rule: Rule, framework: str) -> Fix:
 
 def _with_step(savings: Savings | None, step_ms: float | None) -> Savings | None:
     """The savings with the mean step they would leave."""
-    if savings is None or step_ms is None:
+    if savings is None or step_ms is None or savings.per == "start":
         return savings
     left = [max(step_ms - each, 0.0) for each in (savings.high, savings.low)]
     return replace(savings, step_low_ms=left[0], step_high_ms=left[1])
@@ -125,11 +137,16 @@ def _too_little(savings: Savings, pricing: Pricing) -> bool:
     return (savings.low + savings.high) / 2 < PRICED_FROM_SHARE * pricing.step_ms
 
 
-def _priced(price: Price | None, pricing: Pricing) -> tuple[Savings | None, str]:
+def _priced(outcome: Outcome, pricing: Pricing) -> tuple[Savings | None, str]:
+    price = outcome.price
     if price is None:
         return None, ""
     try:
-        return pricing.savings(price)
+        savings, unpriced = pricing.savings(price)
+        if savings is None:
+            return None, unpriced
+        cause = outcome.share if price.cause is None else price.cause
+        return bounded(savings, pricing.step_ms, cause if savings.per == "step" else None), ""
     except Exception as error:  # a replay that breaks must not take the finding with it
         return None, f"it could not be priced: the replay met {type(error).__name__}: {error}"
 

@@ -33,6 +33,16 @@ def at_stake(signals: Signals) -> float:
 
 
 def saved_at_start(signals: Signals, least: float, most: float) -> Price:
-    """Those shares of the start-up compiles, spread over the steps of a short run (ms a step)."""
-    per_step = signals.startup_compile_seconds * 1e3 / STARTUP_SPREAD_OVER_STEPS
-    return Price(savings=Savings(least * per_step, most * per_step, "bound"))
+    """Those shares of the start-up compiles (s), also spread over the steps of a short run (ms per step)."""
+    seconds = signals.startup_compile_seconds
+    per_step = seconds * 1e3 / STARTUP_SPREAD_OVER_STEPS
+    return Price(
+        savings=Savings(
+            least * per_step,
+            most * per_step,
+            "bound",
+            start_low_s=least * seconds,
+            start_high_s=most * seconds,
+            per="start",
+        )
+    )

@@ -72,6 +72,10 @@ STRAGGLER_MIN_HOSTS = 2
 
 # Excess of the slow steps over typical ones, as a share of all step time.
 UNEVEN_FROM_SHARE = FAILS_FROM_SHARE
+# Share of a slow step's excess that a part must explain to be its cause: half, so that there is one at most.
+UNEVEN_CAUSE_FROM_SHARE = 0.5
+# Slow steps with the same cause from which it recurs (steps): once may be chance.
+UNEVEN_RECURS_FROM = 2
 # Fewer steps than this tell nothing of a rhythm (steps).
 UNEVEN_MIN_STEPS = 4
 

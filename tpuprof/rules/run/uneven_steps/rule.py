@@ -3,7 +3,9 @@
 ## What it detects
 
 Steps in which the device idles far longer than in the others (by a quarter of the median step), where that adds at
-least a tenth to the mean step. Compiles are left out: they have rules of their own.
+least a tenth to the mean step, and the trace names what the host did then: a checkpoint, garbage collection, an
+annotation of yours, waiting for input, reading a value, or what stack samples saw. Compiles are left out: they have
+rules of their own.
 
 ## Why it costs time
 
@@ -12,7 +14,8 @@ and every other host with it.
 
 ## Evidence
 
-The slow steps, how long each took, and what grew in them.
+The slow steps, how long each took, and what grew in them. Where the trace does not name it, the rule passes and shows
+the steps: a busy machine, batches that arrive in bursts and a host that runs ahead of its device look the same.
 
 ## How to fix
 
@@ -22,7 +25,8 @@ collect garbage when nothing waits.
 ## Limits and false positives
 
 The capture must be long enough to hold slow steps in their true proportion: with one in a hundred, a capture of eight
-steps sees too many or none. The price assumes the proportion of the capture.
+steps sees too many or none. The price assumes the proportion of the capture. A cause that was seen in one step may not
+return: confidence is low then, and the price begins at nothing.
 
 ## References
 
@@ -31,14 +35,26 @@ steps sees too many or none. The price assumes the proportion of the capture.
 
 from __future__ import annotations
 
+from collections import Counter
+
+from tpuprof import parts as part
 from tpuprof.report.schema import Evidence, StepRow
 from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
-from tpuprof.rules.thresholds import UNEVEN_FROM_SHARE, UNEVEN_MIN_STEPS
+from tpuprof.rules.thresholds import (
+    UNEVEN_CAUSE_FROM_SHARE,
+    UNEVEN_FROM_SHARE,
+    UNEVEN_MIN_STEPS,
+    UNEVEN_RECURS_FROM,
+)
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
 from tpuprof.units import counted, format_ms, format_share
 
 SHOWN = 8
+# Parts that say what the host did, beside annotations and samples.
+_NAMED = (part.INPUT_WAIT, part.HOST_TO_DEVICE, part.HOST_SYNC)
+# Of the named families: tpuprof's own work, and a machine that gave the thread no CPU, are no doing of the program.
+_NOT_THE_PROGRAM = (f"{part.USER_PREFIX}overhead", f"{part.HOST_PREFIX}stalled")
 
 
 @rule(
@@ -47,7 +63,7 @@ SHOWN = 8
     bad="Some steps take far longer than the others",
 )
 def check(signals: Signals) -> Outcome:
-    """Fail where the slow steps' excess over typical ones is enough of the time."""
+    """Fail where slow steps' excess over typical ones is enough of the time and the trace names what they did."""
     if len(signals.steps) < UNEVEN_MIN_STEPS:
         return not_applicable(
             f"the capture is too short to tell a rhythm: {counted(len(signals.steps), 'step')}"
@@ -55,21 +71,48 @@ def check(signals: Signals) -> Outcome:
     even, slow = signals.even_rows
     if not slow:
         return passed()
-    rows = signals.slowest_host_steps
-    idle = signals.idle_by_step
+    rows, idle = signals.slowest_host_steps, signals.idle_by_step
     usual = sum(idle[row] for row in even) / len(even)
     share = sum(idle[row] - usual for row in slow) / sum(row.wall_ms for row in rows)
     evidence = [_evidence(signals, rows[row]) for row in slow[:SHOWN]]
     if share < UNEVEN_FROM_SHARE:
         return passed(evidence)
-    takes = "takes" if len(slow) == 1 else "take"
+    what = f"{len(slow)} of {counted(len(rows), 'step')} {'takes' if len(slow) == 1 else 'take'} far longer"
+    typical = _mean_parts([rows[row] for row in even])
+    causes = Counter(_cause(rows[row], typical, idle[row] - usual) for row in slow)
+    cause, count = causes.most_common(1)[0]
+    if not cause:
+        return passed(
+            evidence,
+            title=f"{what}; no recurring cause was seen",
+            reason="noise of the machine, batches that arrive in bursts and a host that runs ahead look the same",
+        )
+    recurs = count >= UNEVEN_RECURS_FROM
+    gone = Change(steps=frozenset(even))
     return failed(
         share,
         evidence,
-        title=f"{len(slow)} of {counted(len(rows), 'step')} {takes} far longer than the others: {format_share(share)} "
-        "of the time",
-        price=counterfactual(Change(steps=frozenset(even))),
+        title=f"{what}, mostly for {part.title_of(cause)}: {format_share(share)} of the time",
+        price=counterfactual(gone) if recurs else counterfactual(gone, Change()),
+        confidence="medium" if recurs else "low",
     )
+
+
+def _mean_parts(rows: list[StepRow]) -> dict[str, float]:
+    names = dict.fromkeys(name for row in rows for name in row.breakdown_ms)
+    return {name: sum(row.breakdown_ms.get(name, 0.0) for row in rows) / len(rows) for name in names}
+
+
+def _cause(step: StepRow, typical: dict[str, float], excess: float) -> str:
+    """The named part that explains most of a slow step's excess, empty where none explains enough of it."""
+    grown = {
+        name: ms - typical.get(name, 0.0)
+        for name, ms in step.breakdown_ms.items()
+        if (name in _NAMED or name.startswith((part.USER_PREFIX, part.HOST_PREFIX)))
+        and name not in _NOT_THE_PROGRAM
+    }
+    most = max(grown, key=lambda name: grown[name], default="")
+    return most if most and grown[most] >= UNEVEN_CAUSE_FROM_SHARE * excess else ""
 
 
 def _evidence(signals: Signals, step: StepRow) -> Evidence:

@@ -1,0 +1,59 @@
+"""No price is negative, more than the step, or more than its cause takes; one that had to be cut says so."""
+
+import math
+
+import pytest
+from hypothesis import given as any_of
+from hypothesis import strategies as st
+
+from tests.rules.given import given, step
+from tests.rules.situations import started
+from tpuprof import parts
+from tpuprof.report.content import saves
+from tpuprof.report.schema import Evidence, Savings
+from tpuprof.rules.base import Price, Rule, failed
+from tpuprof.rules.docstring import read_page
+from tpuprof.rules.pricing import INCONSISTENT_FROM, bounded
+from tpuprof.rules.registry import find_rule
+from tpuprof.rules.runner import run_rules
+
+TIMES = st.floats(0, 1e6, allow_nan=False)
+GAINS = st.floats(-1e7, 1e7, allow_nan=False)
+
+
+@any_of(
+    split=st.dictionaries(st.sampled_from(parts.NAMES), TIMES, min_size=1),
+    name=st.sampled_from(parts.NAMES),
+    low=GAINS,
+    high=GAINS,
+)
+def test_a_price_lies_between_nothing_and_what_its_cause_takes(split, name, low, high):
+    wall = math.fsum(split.values()) or 1.0
+    cause = split.get(name, 0.0) / wall
+    rule = Rule(
+        "made", "tests", "preview", "good", "bad", False, read_page(""),
+        lambda _: failed(cause, [Evidence("it")], price=Price(savings=Savings(low, high, "counterfactual"))), __name__,
+    )  # fmt: skip
+    (found,) = run_rules(given(steps=[step(wall, **split)]), [rule])
+    if found.savings is None:
+        assert found.status == "passed"
+        return
+    saved = found.savings
+    assert 0 <= saved.low <= saved.high <= min(cause * wall, wall) * (1 + 1e-9)
+    assert 0 <= saved.step_low_ms <= saved.step_high_ms <= wall
+    assert found.severity <= 1
+
+
+@pytest.mark.parametrize(
+    ("times", "says"), [(INCONSISTENT_FROM - 0.01, False), (INCONSISTENT_FROM + 0.01, True)]
+)
+def test_a_price_far_beyond_its_cause_says_that_it_is_inconsistent(times, says):
+    saved = bounded(Savings(10 * times, 20 * times, "counterfactual"), 100.0, 0.1)
+    assert (saved.low, saved.high) == (10, 10)
+    assert saved.note.startswith("inconsistent: ") is says
+
+
+def test_what_a_start_saves_is_said_of_the_start():
+    (found,) = run_rules(given(**started(600.0)), [find_rule("persistent-cache-off")])
+    assert saves(found).endswith("at each start")
+    assert found.savings.step_low_ms is None

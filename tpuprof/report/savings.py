@@ -1,0 +1,19 @@
+"""What a fix saves, in words."""
+
+from __future__ import annotations
+
+from tpuprof.report.schema import Savings
+from tpuprof.units import format_ms
+
+_PER = {"step": "per step", "start": "at each start", "capture": "of the whole capture"}
+
+
+def saved_amount(saved: Savings) -> str:
+    """`12 ms to 18 ms per step`, or `30 s at each start`."""
+    low, high = saved.low, saved.high
+    if saved.start_low_s is not None and saved.start_high_s is not None:
+        low, high = saved.start_low_s * 1e3, saved.start_high_s * 1e3
+    least, most, per = format_ms(low), format_ms(high), _PER.get(saved.per, f"per {saved.per}")
+    if not low and high:
+        return f"up to {most} {per}"
+    return f"{most} {per}" if least == most else f"{least} to {most} {per}"
