@@ -44,7 +44,7 @@ FACTOR_AT_MOST = 2.0
 
 @dataclass
 class Result:
-    """What came out of one scenario; savings in ms a step, or in ms a start where `measure` is start."""
+    """What came out of one scenario; savings in ms per step, or in ms a start where `measure` is start."""
 
     name: str
     rule: str

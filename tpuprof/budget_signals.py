@@ -137,12 +137,12 @@ SIGNALS: dict[str, Signal] = {
             "collectives nothing hides",
             _share(parts.COLLECTIVE),
         ),
-        Signal("exposed_collectives", "ms", True, "the same, a step", _part_ms(parts.COLLECTIVE)),
+        Signal("exposed_collectives", "ms", True, "the same, per step", _part_ms(parts.COLLECTIVE)),
         Signal("exposed_offload_share", "share", True, "host offload nothing hides", _share(parts.OFFLOAD)),
         Signal(
             "recompiles", "count", True, "compiles inside the captured steps, so after warm-up", _recompiles
         ),
-        Signal("host_reads_per_step", "count", True, "device-to-host reads a step", _host_reads),
+        Signal("host_reads_per_step", "count", True, "device-to-host reads per step", _host_reads),
         Signal("duty_cycle", "share", False, "share of step time the device is busy", _duty_cycle),
         Signal("mfu", "share", False, "FLOPs of a step over what the devices could do in it", _mfu),
         Signal("hbm_peak", "bytes", True, "HBM in use at the peak, one device", _hbm),

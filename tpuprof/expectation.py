@@ -109,8 +109,8 @@ class expect(ContextDecorator):  # noqa: N801  # used like a function
         needs_steps = self.recompiles is not None or self.max_graphs_per_step is not None
         if needs_steps and not late:
             return [
-                f"all {len(watch.steps)} step(s) inside were warm-up (they compiled), so recompiles and graphs a step "
-                "could not be told: run more steps, or warm up outside and pass warmup_steps=0"
+                f"all {len(watch.steps)} step(s) inside were warm-up (they compiled), so recompiles and graphs "
+                "per step could not be told: run more steps, or warm up outside and pass warmup_steps=0"
             ]
         problems = [
             *_too_many(

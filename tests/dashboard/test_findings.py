@@ -67,7 +67,7 @@ def test_the_first_screen_says_what_to_try_and_keeps_the_reports_order(tab, addr
     text = tab.inner_text("#page")
     assert tab.inner_text("#try-first").startswith("Try first: Keep the graph (saves")
     assert text.index("The graph is traced anew") < text.index("Loading is slow")
-    assert "saves 400 µs to 500 µs a step" in text
+    assert "saves 400 µs to 500 µs per step" in text
     assert "No recompiles" not in text
     screenshot(tab, "overview-findings-light")
 

@@ -240,7 +240,7 @@ def programs(trace, names, each=100):
 
 
 def test_a_period_of_hundreds_of_programs(read):
-    """Eager ops: 300 programs a step, one step of which runs two more."""
+    """Eager ops: 300 programs per step, one step of which runs two more."""
     word = [f"op{at % 97}.{at // 97}" for at in range(300)]
     names = [*word * 4, *word[:150], "log", "log", *word[150:], *word * 5]
     steps = read(programs(TraceBuilder(), names)).steps

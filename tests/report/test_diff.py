@@ -116,7 +116,7 @@ def test_another_batch_size_shows_in_the_work_of_a_step():
     base = report(100, 1)
     twice = dataclasses.replace(base.compute, flops_per_step=2 * base.compute.flops_per_step)
     assert [each.what for each in diff(base, dataclasses.replace(base, compute=twice)).unlike] == [
-        "work a step"
+        "work per step"
     ]
 
 

@@ -18,14 +18,14 @@ def test_nothing_failed_nothing_to_try():
 
 def test_the_first_findings_fix_in_one_sentence():
     found = of("compile", finding(fix=Fix("Pad batches. Then look again.")))
-    assert (found.text, found.savings) == ("Pad batches", "saves 12.0 ms to 18.5 ms a step")
+    assert (found.text, found.savings) == ("Pad batches", "saves 12.0 ms to 18.5 ms per step")
     assert found.why == ""
 
 
 def test_another_part_than_the_verdicts_is_explained_by_the_prices():
     other = finding("gather", category="collective", title="Gathers wait", savings=Savings(1, 2, "bound"))
     found = of("collective", finding(category="tracing"), other)
-    assert found.why.endswith("that part saves less: Gathers wait (saves 1.00 ms to 2.00 ms a step).")
+    assert found.why.endswith("that part saves less: Gathers wait (saves 1.00 ms to 2.00 ms per step).")
     assert of("tracing", finding(category="tracing"), other).why == ""
 
 
@@ -51,8 +51,8 @@ def test_any_finding_may_help_a_device_that_is_simply_busy(bound):
     ("savings", "text"),
     [
         (None, ""),
-        (Savings(2.0, 2.0, "bound"), "saves 2.00 ms a step"),
-        (Savings(0.0, 2.0, "bound"), "saves up to 2.00 ms a step"),
+        (Savings(2.0, 2.0, "bound"), "saves 2.00 ms per step"),
+        (Savings(0.0, 2.0, "bound"), "saves up to 2.00 ms per step"),
     ],
 )
 def test_savings_in_words(savings, text):

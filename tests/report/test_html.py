@@ -64,7 +64,7 @@ def test_findings_show_and_their_section_is_skipped_without_any():
     for text in (
         "Input shapes change",
         "31 %",
-        "12.0 ms to 18.5 ms a step",
+        "12.0 ms to 18.5 ms per step",
         "model.py:41",
         "x = pad(batch, 128)",
     ):

@@ -27,7 +27,7 @@ def facts():
 def test_tracing_and_scans(facts):
     (line,) = facts("decoder_scan")["Tracing"]
     assert "Python and dispatch " in line
-    assert "scans are traced anew once a step" in line
+    assert "scans are traced anew once per step" in line
 
 
 def test_loops_with_their_iterations(facts):

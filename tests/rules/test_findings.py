@@ -144,7 +144,7 @@ def test_what_if_removes_causes_at_once_and_names_what_it_left_out(turns):
 def test_what_if_on_the_command_line(turns):
     done = CliRunner().invoke(app, ["analyze", str(turns), "--what-if", "device-to-host-sync"])
     assert done.exit_code == 0
-    assert "20.0 ms a step now; with device-to-host-sync fixed: 10.0 ms" in done.stdout
+    assert "20.0 ms per step now; with device-to-host-sync fixed: 10.0 ms" in done.stdout
 
 
 def test_what_if_of_an_unknown_rule(turns):

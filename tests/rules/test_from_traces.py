@@ -176,7 +176,7 @@ def test_one_host_of_two_comes_late(finding, lag, status):
     found = finding("straggler-host", host((0, lag)), host((lag, lag)))
     assert found.status == status
     if status == "failed":
-        assert found.title == "host1 holds the other hosts up by 60.0 µs a step"
+        assert found.title == "host1 holds the other hosts up by 60.0 µs per step"
         assert "all-reduce.1" in found.evidence[1].text
 
 
@@ -246,7 +246,7 @@ def idle():
 def test_fallbacks_have_their_line(finding):
     found = finding("aten-fallback", idle(), notes=noted(**{"aten::histc": 2}))
     assert found.status == "failed"
-    assert found.title == "aten::histc at train.py:9 falls back to the host 2 times a step"
+    assert found.title == "aten::histc at train.py:9 falls back to the host 2 times per step"
     assert (found.evidence[0].value, found.evidence[0].source) == (2.0, "train.py:9")
 
 

@@ -41,9 +41,9 @@ def test_unrolled_layers_states_what_folding_did(finding):  # noqa: F811
     layers(trace, BEGINS, 8, scope="Decoder.1/layers.{0}.2/")
     found = finding("unrolled-layers", trace, notes={"preflight.json": comparison()})
     assert texts(found)[2:] == [
-        "predicted by the TPU compiler: train.py on v5e-4 compiles in 113 s, needs 6.30 GiB of HBM, 102 ms a step",
+        "predicted by the TPU compiler: train.py on v5e-4 compiles in 113 s, needs 6.30 GiB of HBM, 102 ms per step",
         "predicted by the TPU compiler: folded.py on v5e-4 compiles in 62 s, needs 18.5 GiB of HBM, does not fit, "
-        "208 ms a step",
+        "208 ms per step",
     ]
 
 

@@ -52,4 +52,4 @@ def _what_if(path: Path, rules: str, *, as_json: bool) -> None:
     low, high = format_ms(result.low_ms), format_ms(result.high_ms)
     fixed = " and ".join(result.rules) or "nothing"
     after = low if low == high else f"{low} to {high}"
-    typer.echo(f"{format_ms(result.measured_ms)} a step now; with {fixed} fixed: {after}")
+    typer.echo(f"{format_ms(result.measured_ms)} per step now; with {fixed} fixed: {after}")

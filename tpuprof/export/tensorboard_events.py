@@ -60,7 +60,9 @@ def _events(report: Report) -> list[Any]:
 def _verdict_text(report: Report) -> str:
     lines = [f"**{report.verdict.sentence}**", ""]
     lines += [
-        f"- {name}: {part.ms_per_step:.3f} ms a step" for name, part in report.breakdown.items() if part.share
+        f"- {name}: {part.ms_per_step:.3f} ms per step"
+        for name, part in report.breakdown.items()
+        if part.share
     ]
     lines += [f"- note: {warning}" for warning in report.warnings]
     return "\n".join(lines)

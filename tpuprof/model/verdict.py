@@ -86,7 +86,7 @@ def sentence(bound: Bound, load: Load, tracing_hidden: float, over: str = STEP) 
         return _device_sentence(load, share, wall, over)
     text = parts.word_of(bound.word).sentence.format(of_step=of_step)
     if bound.word == "tracing" and tracing_hidden >= NAMED_FROM_SHARE * load.wall:
-        text += f" Another {format_ms(tracing_hidden)} of tracing a step is hidden behind device work."
+        text += f" Another {format_ms(tracing_hidden)} of tracing per step is hidden behind device work."
     return text
 
 
@@ -102,7 +102,7 @@ def _device_sentence(load: Load, share: str, wall: str, over: str) -> str:
 
 
 def _taking_turns(load: Load) -> float:
-    """Time a step loses because a blocking read keeps host and device from overlapping (ms).
+    """Time per step loses because a blocking read keeps host and device from overlapping (ms).
 
     Without the read they could run side by side, and the step would take as long as the slower of the two.
     """

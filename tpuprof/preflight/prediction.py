@@ -28,7 +28,7 @@ TRUST = (
 
 @dataclass
 class CollectiveRow:
-    """Collectives of one kind that move the same weight or stem from the same line. Bytes and time a step."""
+    """Collectives of one kind that move the same weight or stem from the same line. Bytes and time per step."""
 
     kind: str
     count: int

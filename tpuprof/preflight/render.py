@@ -116,7 +116,7 @@ def _time(found: Prediction, console: Console) -> None:
     if found.flops is not None:
         console.print(f"  {found.flops / 1e12:.3g} TFLOP a device and step in matrix products")
     for direction, size in sorted(found.schedule.offload.items()):
-        console.print(f"  host offload: {format_bytes(size)} a step {direction.replace('_', ' ')}")
+        console.print(f"  host offload: {format_bytes(size)} per step {direction.replace('_', ' ')}")
 
 
 def _collectives(found: Prediction, console: Console) -> None:
@@ -126,7 +126,7 @@ def _collectives(found: Prediction, console: Console) -> None:
         f"{count} {kind} of {format_bytes(size)}"
         for kind, (count, size) in collectives_by_kind(found.collectives).items()
     )
-    console.print(f"  collectives a step: {kinds}", soft_wrap=True)
+    console.print(f"  collectives per step: {kinds}", soft_wrap=True)
     table = Table(box=None, padding=(0, 2))
     for column in ("largest collectives", "times", "bytes", "what", "from"):
         table.add_column(column, justify="right" if column in ("times", "bytes") else "left", overflow="fold")

@@ -44,7 +44,7 @@ def breakdown_bar(report: Report) -> str:
     for name, part in _ranked(report):
         width = part.share * WIDTH
         if width >= 0.5:
-            title = f"{name}: {format_share(part.share)}, {format_ms(part.ms_per_step)} a step"
+            title = f"{name}: {format_share(part.share)}, {format_ms(part.ms_per_step)} per step"
             label = _text(x + 6, BAR_HEIGHT / 2 + 4, format_share(part.share), "in") if width > 54 else ""
             body.append(_rect(x, 0, width, BAR_HEIGHT, name, title) + label)
         x += width

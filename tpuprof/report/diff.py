@@ -47,7 +47,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class PartChange:
-    """One part of the breakdown, mean ms a step."""
+    """One part of the breakdown, mean ms per step."""
 
     name: str
     change: Change
@@ -56,7 +56,7 @@ class PartChange:
 
 @dataclass(frozen=True)
 class OpChange:
-    """Ops alike in both runs (same kind, scope or source file, whatever the program's fingerprint), ms a step."""
+    """Ops alike in both runs (same kind, scope or source file, whatever the program's fingerprint), ms per step."""
 
     op: str
     where: str
@@ -207,7 +207,7 @@ def _sentence(
     findings: list[FindingChange],
     differences: list[Unlike],
 ) -> str:
-    times = f"{format_ms(change.base)} to {format_ms(change.candidate)} a step{_bounds(change)}"
+    times = f"{format_ms(change.base)} to {format_ms(change.candidate)} per step{_bounds(change)}"
     texts = {
         Outcome.WORSE: f"Worse: {times}.",
         Outcome.BETTER: f"Better: {times}.",
@@ -271,7 +271,7 @@ def _part(report: Report, name: str) -> Floats:
 
 
 def _ops(base: Report, candidate: Report) -> list[OpChange]:
-    """Ops whose self time a step changed most; one capture each, so these have no bounds."""
+    """Ops whose self time per step changed most; one capture each, so these have no bounds."""
     old, new = _op_times(base), _op_times(candidate)
     least = MIN_OP_CHANGE * float(_wall(base).mean())
     rows = [
@@ -283,7 +283,7 @@ def _ops(base: Report, candidate: Report) -> list[OpChange]:
 
 
 def _op_times(report: Report) -> dict[tuple[str, str], float]:
-    """Self time in ms a step on one device, by what an op is and where it comes from.
+    """Self time in ms per step on one device, by what an op is and where it comes from.
 
     The name's number and the program's fingerprint change from compile to compile, so neither counts; nor does the
     line within a source file, which any edit above it moves.

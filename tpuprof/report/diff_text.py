@@ -82,7 +82,11 @@ def _tables(comparison: Comparison) -> list[_Table]:
     ops = [_op(row) for row in comparison.ops[:ROWS_SHOWN]]
     if ops:
         found.append(
-            ("Ops, device self time a step (one capture each: no bounds)", ("op", "where", *columns[:3]), ops)
+            (
+                "Ops, device self time per step (one capture each: no bounds)",
+                ("op", "where", *columns[:3]),
+                ops,
+            )
         )
     return found
 

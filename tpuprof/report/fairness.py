@@ -12,7 +12,7 @@ from tpuprof.units import format_share
 if TYPE_CHECKING:
     from tpuprof.report.schema import Report
 
-# Work on the device (FLOPs a step) that differs by more than this is another batch or model (share).
+# Work on the device (FLOPs per step) that differs by more than this is another batch or model (share).
 SAME_WORK = 0.01
 # From this share of waiting for a CPU on, a capture was made on a busy machine, and it is told (share).
 BUSY_MACHINE = 0.1
@@ -119,7 +119,7 @@ def _work(base: Report, candidate: Report) -> list[Unlike]:
     if old is None or new is None or abs(new - old) <= SAME_WORK * old:
         return []
     detail = "another batch size, sequence length or model"
-    return [Unlike("work a step", f"{old / 1e9:.4g} GFLOP", f"{new / 1e9:.4g} GFLOP", Weight.CARE, detail)]
+    return [Unlike("work per step", f"{old / 1e9:.4g} GFLOP", f"{new / 1e9:.4g} GFLOP", Weight.CARE, detail)]
 
 
 def _versions(base: Report, candidate: Report) -> list[Unlike]:

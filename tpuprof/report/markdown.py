@@ -111,7 +111,7 @@ def _breakdown(report: Report, limit: int) -> list[str]:
     ]
     if not rows:
         return []
-    return ["#### Where a step's time goes", table(("part", "share:", "a step:", "what it is"), rows)]
+    return ["#### Where a step's time goes", table(("part", "share:", "per step:", "what it is"), rows)]
 
 
 def _why(report: Report, limit: int) -> list[str]:
@@ -214,7 +214,7 @@ def _reads(report: Report, rows: int, limit: int) -> list[str]:
         )
         for row in report.host_reads[:rows]
     ]
-    columns = ("call", "times:", "blocked a step:", "source")
+    columns = ("call", "times:", "blocked per step:", "source")
     return ["#### Device-to-host reads", table(columns, cells), *_more(len(report.host_reads), rows)]
 
 
@@ -230,7 +230,7 @@ def _fallbacks(report: Report, rows: int, limit: int) -> list[str]:
         for row in report.fallbacks[:rows]
     ]
     heading = "#### Ops that fall back to the CPU"
-    return [heading, table(("op", "a step:", "source"), cells), *_more(len(report.fallbacks), rows)]
+    return [heading, table(("op", "per step:", "source"), cells), *_more(len(report.fallbacks), rows)]
 
 
 def _transfers(title: str, found: list[TransferRow], rows: int, limit: int) -> list[str]:

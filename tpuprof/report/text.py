@@ -36,10 +36,10 @@ _TIMES = (
     "share",
     "host",
     "device",
-    "exposed a step",
-    "hidden a step",
+    "exposed per step",
+    "hidden per step",
 )
-_RIGHT = frozenset((*_TIMES, "blocked a step", "times", "bytes", "GB/s"))
+_RIGHT = frozenset((*_TIMES, "blocked per step", "times", "bytes", "GB/s"))
 _OTHER_STATUSES = (
     ("rules passed", "passed"),
     ("not applicable", "not_applicable"),
@@ -166,11 +166,13 @@ def _breakdown(report: Report) -> list[RenderableType]:
         glyph, style = _GLYPHS[index % len(_GLYPHS)], part_of(name).terminal
         bar.append(glyph * round(part.share * BAR_CELLS), style=style)
         share, time = format_share(part.share), format_ms(part.ms_per_step)
-        legend.add_row(Text(glyph, style=style), escape(name), Text(share, justify="right"), f"{time} a step")
+        legend.add_row(
+            Text(glyph, style=style), escape(name), Text(share, justify="right"), f"{time} per step"
+        )
     hidden = report.tracing_hidden_ms_per_step
     if hidden:
         legend.add_row(
-            "", "tracing_hidden", "", f"{format_ms(hidden)} a step, behind device work: costs nothing"
+            "", "tracing_hidden", "", f"{format_ms(hidden)} per step, behind device work: costs nothing"
         )
     return [Text("Where a step's time goes", style="bold"), bar, legend]
 
@@ -229,7 +231,7 @@ def _ops(report: Report) -> RenderableType:
 
 
 def _host_reads(report: Report) -> RenderableType:
-    table = _table("Device-to-host reads", "call", "times", "blocked a step", "source")
+    table = _table("Device-to-host reads", "call", "times", "blocked per step", "source")
     for each in report.host_reads[:ROWS_SHOWN]:
         source = escape(_short(each.source, keep_end=True)) or "not told"
         table.add_row(

@@ -43,11 +43,11 @@ def _tracing(report: Report) -> list[str]:
         for each in phases
     ]
     line = (
-        f"{format_ms(exposed)} a step exposed, {format_ms(hidden)} hidden ({', '.join(parts)}); "
+        f"{format_ms(exposed)} per step exposed, {format_ms(hidden)} hidden ({', '.join(parts)}); "
         f"without any a step would take {format_ms(report.tracing.step_ms_if_free)} at least"
     )
     retraces = report.tracing.scan_retraces_per_step
-    return [line + (f"; scans are traced anew {_times(retraces)} a step" if retraces else "")]
+    return [line + (f"; scans are traced anew {_times(retraces)} per step" if retraces else "")]
 
 
 def _times(count: float) -> str:
@@ -58,7 +58,7 @@ def _input(row: InputRow) -> str:
     batch = (
         f"a batch takes {format_ms(row.batch_ms)}" if row.batch_ms is not None else "batch time unavailable"
     )
-    waits = f"training waits {format_ms(row.wait_ms_per_step)} a step"
+    waits = f"training waits {format_ms(row.wait_ms_per_step)} per step"
     return f"{diagnosis_title(row.diagnosis)}; {batch}, {waits}"
 
 
@@ -66,7 +66,7 @@ def _loop(row: LoopRow) -> str:
     if row.kind != "while":
         return row.detail
     name = f"{row.direction} {row.name}".strip()
-    total = f"{format_ms(row.total_ms_per_step)} a step" if row.total_ms_per_step is not None else ""
+    total = f"{format_ms(row.total_ms_per_step)} per step" if row.total_ms_per_step is not None else ""
     if not row.iteration_ms:
         return f"{name}: {total}; iterations {row.detail}"
     mean = sum(row.iteration_ms) / len(row.iteration_ms)
@@ -85,7 +85,7 @@ def _compute(report: Report) -> list[str]:
         ("padded ops", found.padded_ms_per_step),
     ):
         if ms:
-            parts.append(f"{name} {format_ms(ms)} a step")
+            parts.append(f"{name} {format_ms(ms)} per step")
     kernels = [f"{each.name} {format_ms(each.self_ms_per_step)}" for each in found.kernels[:SHOWN]]
     return ["; ".join(parts) + (f"; custom calls: {', '.join(kernels)}" if kernels else "")]
 
@@ -108,9 +108,9 @@ def _hosts(report: Report) -> list[str]:
         return []
     if not found.straggler:
         return [
-            f"{len(found.hosts)} hosts, none late beyond {format_ms(found.lag_ms_per_step)} a step; {found.clocks}"
+            f"{len(found.hosts)} hosts, none late beyond {format_ms(found.lag_ms_per_step)} per step; {found.clocks}"
         ]
-    return [f"{found.straggler} comes last and costs the others {format_ms(found.lag_ms_per_step)} a step"]
+    return [f"{found.straggler} comes last and costs the others {format_ms(found.lag_ms_per_step)} per step"]
 
 
 def _outlier(row: OutlierRow) -> str:
@@ -130,8 +130,8 @@ def _fallbacks(report: Report) -> list[str]:
     rows = report.fallbacks[:SHOWN]
     return [
         each.op
-        + (f", {_times(each.per_step)} a step" if each.per_step is not None else "")
-        + (f", {format_ms(each.ms_per_step)} a step fetching its inputs" if each.ms_per_step else "")
+        + (f", {_times(each.per_step)} per step" if each.per_step is not None else "")
+        + (f", {format_ms(each.ms_per_step)} per step fetching its inputs" if each.ms_per_step else "")
         + (f", at {each.source}" if each.source else "")
         for each in rows
     ]
@@ -152,7 +152,7 @@ def _graph_cuts(report: Report) -> list[str]:
     if sum(each.per_step for each in rows) <= 1:
         return []
     return [
-        f"{each.per_step:g} graph{'s' if each.per_step != 1 else ''} a step by {each.call}"
+        f"{each.per_step:g} graph{'s' if each.per_step != 1 else ''} per step by {each.call}"
         + (f" at {each.source}" if each.source else "")
         for each in rows[:SHOWN]
     ]

@@ -20,7 +20,7 @@ def fallback_rows(run: Run) -> list[FallbackRow]:
     counts = fallback_counts(telemetry)
     cost = _fetching_ms(run) if len(counts) == 1 else None
     rows = [FallbackRow(op, count / captured, lines.get(op, ""), cost) for op, count in counts.items()]
-    # What torch_xla's own text says covers the whole run, so it gives no number a step.
+    # What torch_xla's own text says covers the whole run, so it gives no number per step.
     told = [name for name in run.notes.counters if name.startswith(FALLBACK_PREFIX)] + run.notes.not_lowered
     seen = {row.op for row in rows} | {VALUE_READ}
     if not telemetry:

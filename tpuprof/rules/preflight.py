@@ -46,5 +46,5 @@ def _text(each: Variant) -> str:
     if each.fits is False:
         facts.append("does not fit")
     if each.step_ms is not None:
-        facts.append(f"{format_ms(each.step_ms)} a step")
+        facts.append(f"{format_ms(each.step_ms)} per step")
     return f"{each.label} on {each.target} {', '.join(facts) or 'gave no program'}"

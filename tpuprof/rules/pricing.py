@@ -92,7 +92,7 @@ def simulator_of(all_hosts: list[HostRun]) -> Simulator | str:
     simulator = fit(read_timeline(host.steps, host.devices, host.activity, host.marks))
     if simulator.error > FIT_WITHIN:
         return (
-            f"it cannot be priced: the replay gives {format_ms(simulator.base_ms)} a step where "
+            f"it cannot be priced: the replay gives {format_ms(simulator.base_ms)} per step where "
             f"{format_ms(simulator.measured_ms)} were measured, {format_share(simulator.error)} off"
         )
     return simulator

@@ -44,7 +44,7 @@ STARTUP_SPREAD_OVER_STEPS = 10_000
 # Share of compiles that a working persistent cache answers (hits over lookups).
 CACHE_HITS_FROM_SHARE = 0.5
 
-# Times an op falls back to the host in a step from which it counts (calls a step): below it, it is not in every step.
+# Times an op falls back to the host in a step from which it counts (calls per step): below it, it is not in every step.
 FALLBACKS_FROM = 0.5
 
 # Share of steps that hold a blocking read for reads to be the run's rhythm; the verdict uses the same.

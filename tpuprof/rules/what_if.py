@@ -16,7 +16,7 @@ from tpuprof.simulate.change import Change
 
 @dataclass(frozen=True)
 class WhatIf:
-    """Step time measured, and with the rules' causes removed from `low` to `high`, in ms a step."""
+    """Step time measured, and with the rules' causes removed from `low` to `high`, in ms per step."""
 
     rules: list[str]
     measured_ms: float

@@ -7,7 +7,7 @@ from tpuprof.signals.base import SignalsBase, signal
 
 
 class PreflightSignals(SignalsBase):
-    """Predictions of `tpuprof preflight`: bytes of one device, ms a step, seconds of a compile."""
+    """Predictions of `tpuprof preflight`: bytes of one device, ms per step, seconds of a compile."""
 
     @signal("variants")
     def preflight(self) -> list[Variant]:

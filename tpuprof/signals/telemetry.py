@@ -32,7 +32,7 @@ class TelemetrySignals(SignalsBase):
             raise Unavailable("no captured step has telemetry: the capture ended before its first step did")
         return found
 
-    @signal("counts a step")
+    @signal("counts per step")
     def counters(self) -> dict[str, float]:
         """torch_xla's own counters, as the mean increase a captured step."""
         rows = self.captured_records

@@ -34,7 +34,7 @@ NOTHING = Change()
 
 @dataclass(frozen=True)
 class Simulator:
-    """A timeline with the replay's own step time (`base_ms`) and the measured one, in ms a step."""
+    """A timeline with the replay's own step time (`base_ms`) and the measured one, in ms per step."""
 
     timeline: Timeline
     base_ms: float

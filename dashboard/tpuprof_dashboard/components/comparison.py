@@ -66,7 +66,7 @@ def summary(rows: list[tuple[str, Comparison, str]]) -> Any:
 def _fairness(found: Comparison) -> Any:
     title = "Is it a fair comparison?"
     if not found.unlike:
-        text = "Nothing that is known of how the two ran differs: device, versions, variables, work a step."
+        text = "Nothing that is known of how the two ran differs: device, versions, variables, work per step."
         return section(title, empty("Yes, as far as the runs tell", text))
     rows = [
         [each.what, each.base, each.candidate, _WEIGHTS[each.weight], each.detail] for each in found.unlike
@@ -124,15 +124,15 @@ def _parts(found: Comparison, template: str) -> Any:
             ("base", [row.change.base for row in shown], *_BASE),
             ("candidate", [row.change.candidate for row in shown], *_CANDIDATE),
         ],
-        "ms a step",
+        "ms per step",
         template,
         mode="group",
     )
     rows = [
         {
             "part": part_title(row.name),
-            "base ms a step": row.change.base,
-            "candidate ms a step": row.change.candidate,
+            "base ms per step": row.change.base,
+            "candidate ms per step": row.change.candidate,
             "difference ms": row.change.delta,
             "lower bound": row.change.low,
             "upper bound": row.change.high,
@@ -177,15 +177,13 @@ def _ops(changes: list[OpChange]) -> Any:
     rows = [
         {
             "op": each.op,
-            "base ms a step": each.base_ms,
-            "candidate ms a step": each.candidate_ms,
+            "base ms per step": each.base_ms,
+            "candidate ms per step": each.candidate_ms,
             "where": each.where,
         }
         for each in changes
     ]
-    note = (
-        "Device self time a step; one capture of each run, so without bounds. Empty: the run has no such op."
-    )
+    note = "Device self time per step; one capture of each run, so without bounds. Empty: the run has no such op."
     return section(title, table("compare-ops", rows), note=note)
 
 
@@ -203,4 +201,4 @@ def _verdict(changed: bool) -> str:
 
 
 def _range(predicted: tuple[float, float] | None) -> str:
-    return f"{format_ms(predicted[0])} to {format_ms(predicted[1])} a step" if predicted else ""
+    return f"{format_ms(predicted[0])} to {format_ms(predicted[1])} per step" if predicted else ""

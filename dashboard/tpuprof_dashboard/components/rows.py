@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 # Units that end a field's name, as a column's heading says them.
-_UNITS = {"ms_per_step": "ms a step", "per_step": "a step", "gb_per_s": "GB/s", "flops_per_s": "FLOP/s"}
+_UNITS = {"ms_per_step": "ms per step", "per_step": "per step", "gb_per_s": "GB/s", "flops_per_s": "FLOP/s"}
 
 
 def rows_of(
@@ -25,7 +25,7 @@ def rows_of(
 
 
 def heading(name: str) -> str:
-    """`exposed_ms_per_step` as `exposed ms a step`."""
+    """`exposed_ms_per_step` as `exposed ms per step`."""
     for ending, unit in _UNITS.items():
         if name.endswith(ending):
             return f"{name.removesuffix(ending)}{unit}".replace("_", " ")

@@ -65,7 +65,7 @@ def _late(view: View, told: Hosts) -> Any:
 
 def _note(told: Hosts) -> str:
     late = (
-        f"{told.straggler} is late, by {told.lag_ms_per_step:,.3f} ms a step."
+        f"{told.straggler} is late, by {told.lag_ms_per_step:,.3f} ms per step."
         if told.straggler and told.lag_ms_per_step is not None
         else ""
     )

@@ -155,7 +155,7 @@ def _part_tile(report: Report, name: str) -> Any:
             part_title(name), UNAVAILABLE, "a prediction has device times only", part_definition(name)
         )
     value = format_share(part.share) if part else UNAVAILABLE
-    note = f"{format_ms(part.ms_per_step)} a step" if part else "no steps in the trace"
+    note = f"{format_ms(part.ms_per_step)} per step" if part else "no steps in the trace"
     if name == "tracing" and report.tracing_hidden_ms_per_step:
         note += f", {format_ms(report.tracing_hidden_ms_per_step)} more hidden"
     return tile(part_title(name), value, note, part_definition(name))

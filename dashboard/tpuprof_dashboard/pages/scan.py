@@ -34,7 +34,7 @@ def _row(each: LoopRow) -> dict[str, Any]:
         "kind": each.kind,
         "direction": each.direction,
         "trip count": each.trip_count,
-        "ms a step": each.total_ms_per_step,
+        "ms per step": each.total_ms_per_step,
         "times": each.occurrences,
         "stand out": ", ".join(map(str, each.outliers)),
         "detail": each.detail,

@@ -45,7 +45,7 @@ def _head(view: View) -> Any:
         ),
         tile(
             "Scan bodies traced",
-            f"{retraces:,.3g} a step" if retraces is not None else UNAVAILABLE,
+            f"{retraces:,.3g} per step" if retraces is not None else UNAVAILABLE,
             "0 with the scan's cache on" if retraces is not None else "the trace tells of no scan",
         ),
     )
@@ -103,7 +103,7 @@ def _bars(names: list[str], rows: list[TracingRow], template: str) -> Any:
         ("exposed", [each.exposed_ms_per_step for each in rows], *style_of("tracing")),
         ("hidden", [each.hidden_ms_per_step for each in rows], *_HIDDEN),
     ]
-    return stacked_bars(names, parts, "ms a step", template)
+    return stacked_bars(names, parts, "ms per step", template)
 
 
 def _input(view: View) -> Any:
@@ -124,7 +124,7 @@ def _fallbacks(view: View) -> Any:
     title = "Ops that run on the CPU instead"
     if not view.report.fallbacks:
         return section(title, empty("None seen", "No op of this run is recorded as falling back to the CPU."))
-    rows = rows_of(view.report.fallbacks, names={"per_step": "times a step"})
+    rows = rows_of(view.report.fallbacks, names={"per_step": "times per step"})
     note = (
         "torch_xla has no lowering for these, so the graph is cut and the tensor copied to the host and back."
     )

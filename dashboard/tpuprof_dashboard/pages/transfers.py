@@ -49,7 +49,7 @@ def _transfers(view: View, title: str, key: str, rows: list[TransferRow], reason
         return section(title, empty(f"No {title.lower()}", reason, advice))
     ordered = sorted(rows, key=lambda row: -(row.exposed_ms_per_step + (row.hidden_ms_per_step or 0.0)))
     names = [" · ".join(filter(None, [row.name, row.tensor or row.annotation])) for row in ordered]
-    figure = stacked_bars(names, _bars(ordered), "ms a step", view.template)
+    figure = stacked_bars(names, _bars(ordered), "ms per step", view.template)
     note = _NOTE if len(rows) <= MAX_ROWS else f"{_NOTE} The {MAX_ROWS} longest of {len(rows)} are drawn."
     if any(row.hidden_ms_per_step is None for row in rows):
         note += " Hidden and waiting time are unavailable where the capture has no Async XLA Ops line."
@@ -64,7 +64,7 @@ def _layers(view: View) -> Any:
     if not rows:
         return None
     names = [" · ".join(filter(None, [row.layer or _NO_LAYER, row.direction, row.kind])) for row in rows]
-    figure = stacked_bars(names, _bars(rows), "ms a step", view.template)
+    figure = stacked_bars(names, _bars(rows), "ms per step", view.template)
     shown = [{**row, "layer": each.layer or _NO_LAYER} for each, row in zip(rows, rows_of(rows), strict=True)]
     label = "Exposed and hidden time of collectives by layer; the table below has it"
     return section(

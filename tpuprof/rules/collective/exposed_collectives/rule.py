@@ -11,7 +11,7 @@ Communication that runs beside computing costs nothing; what the device must wai
 
 ## Evidence
 
-Each collective with its exposed and hidden time a step, its bytes and its source line.
+Each collective with its exposed and hidden time per step, its bytes and its source line.
 
 ## How to fix
 

@@ -11,7 +11,7 @@ scheduled beside the layer before, the device waits for it twice a layer.
 
 ## Evidence
 
-Each all-gather with its parameter or layer, forward or backward, exposed and hidden time a step, bytes and source line.
+Each all-gather with its parameter or layer, forward or backward, exposed and hidden time per step, bytes and line.
 
 ## How to fix
 

@@ -63,7 +63,7 @@ def check(signals: Signals) -> Outcome:
     compute = signals.compute
     evidence += [
         Evidence("MFU of the whole step", compute.mfu, "share"),
-        Evidence("matrix multiplications a step", compute.matmul_ms_per_step, "ms"),
+        Evidence("matrix multiplications per step", compute.matmul_ms_per_step, "ms"),
         *op_evidence(signals.ops),
     ]
     if share >= LOW_MXU_BELOW:

@@ -50,7 +50,7 @@ def check(signals: Signals) -> Outcome:
     """Fail where most steps hold a read and the turns it forces are worth naming."""
     in_steps = signals.reads_in_steps_share
     evidence = [
-        Evidence(f"{row.call}, blocked a step", row.blocked_ms_per_step, "ms", source=row.source)
+        Evidence(f"{row.call}, blocked per step", row.blocked_ms_per_step, "ms", source=row.source)
         for row in signals.host_reads
     ]
     if in_steps < READS_IN_STEPS_SHARE:

@@ -11,8 +11,8 @@ A batch made while the device waits adds its whole time to the step; made ahead,
 
 ## Evidence
 
-Time a step waiting for batches, copying them to the device, and in infeed; how long a batch takes to make, and whether
-it is made ahead.
+Time per step waiting for batches, copying them to the device, and in infeed; how long a batch takes to make,
+and whether it is made ahead.
 
 ## How to fix
 
@@ -80,4 +80,4 @@ def _pipeline(row: InputRow) -> Evidence:
     told = DIAGNOSES.get(row.diagnosis, row.diagnosis)
     if row.batch_ms is not None:
         told += f"; a batch takes {format_ms(row.batch_ms)}"
-    return Evidence(told, row.wait_ms_per_step, "ms a step waited", host=row.host)
+    return Evidence(told, row.wait_ms_per_step, "ms per step waited", host=row.host)

@@ -72,7 +72,7 @@ def check(signals: Signals) -> Outcome:
     return failed(
         hosts.lag_ms_per_step / signals.step_ms,
         evidence,
-        title=f"{hosts.straggler} holds the other hosts up by {format_ms(hosts.lag_ms_per_step)} a step",
+        title=f"{hosts.straggler} holds the other hosts up by {format_ms(hosts.lag_ms_per_step)} per step",
         price=Price(savings=Savings(0.0, hosts.lag_ms_per_step, "bound")),
     )
 

@@ -50,7 +50,7 @@ _SIDE = (part.HOST_SYNC, part.HOST_TO_DEVICE)
 def check(signals: Signals) -> Outcome:
     """Fail where ops fall back in the usual step and the replay without them is worth naming."""
     found = [row for row in signals.fallbacks if (row.per_step or 0.0) >= FALLBACKS_FROM]
-    evidence = [Evidence(row.op, row.per_step, "calls a step", source=row.source) for row in found]
+    evidence = [Evidence(row.op, row.per_step, "calls per step", source=row.source) for row in found]
     if not found:
         return passed()
     share = 1 - signals.busy_share
@@ -69,6 +69,6 @@ def check(signals: Signals) -> Outcome:
 def _title(rows: list[FallbackRow]) -> str:
     if len(rows) == 1:
         where = f" at {rows[0].source}" if rows[0].source else ""
-        return f"{rows[0].op}{where} falls back to the host {times(rows[0].per_step or 0.0)} a step"
+        return f"{rows[0].op}{where} falls back to the host {times(rows[0].per_step or 0.0)} per step"
     total = sum(row.per_step or 0.0 for row in rows)
-    return f"{', '.join(row.op for row in rows)} fall back to the host, {times(total)} a step in all"
+    return f"{', '.join(row.op for row in rows)} fall back to the host, {times(total)} per step in all"

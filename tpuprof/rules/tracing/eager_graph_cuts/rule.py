@@ -16,7 +16,7 @@ Graphs a step by torch_xla's counters, and the time a step that the training thr
 
 ## How to fix
 
-Cut once a step, after optimizer.step(): keep values on the device and read them after the cut.
+Cut once per step, after optimizer.step(): keep values on the device and read them after the cut.
 
 ## Limits and false positives
 
@@ -58,11 +58,11 @@ def check(signals: Signals) -> Outcome:
     if graphs < GRAPH_CUTS_FROM:
         return passed(evidence)
     spent = signals.mark_ms.get(CUT, 0.0)
-    evidence.append(Evidence("time a step in cutting graphs", spent, "ms"))
+    evidence.append(Evidence("time per step in cutting graphs", spent, "ms"))
     share = spent * (1 - 1 / graphs) / signals.step_ms
     if share < FAILS_FROM_SHARE:
         return passed(
-            evidence, reason=f"{graphs:g} graphs a step, but cutting them takes too little to matter"
+            evidence, reason=f"{graphs:g} graphs per step, but cutting them takes too little to matter"
         )
     if signals.fallbacks:
         return passed(evidence, reason="ops without a lowering cut the graph: see aten-fallback")

@@ -12,7 +12,7 @@ plain tracing takes. With a pure body it is done once and its result kept.
 
 ## Evidence
 
-How often a step the body is traced, what the loops take on the device, and the time a step spent in scan's own tracing.
+How often per step the body is traced, what loops take on the device, and the time per step in scan's own tracing.
 
 ## How to fix
 
@@ -56,12 +56,12 @@ def check(signals: Signals) -> Outcome:
     called = signals.mark_count.get(CALL, 0.0)
     if not traced and not called:
         return not_applicable("no scan ran in the captured steps")
-    evidence = [Evidence("traces of a scan's body a step", traced, "a step")]
+    evidence = [Evidence("traces of a scan's body", traced, "per step")]
     evidence += [
         Evidence(
             f"{row.direction or 'loop'} of {counted(row.trip_count, 'iteration')} on the device, {row.name}",
             row.total_ms_per_step,
-            "ms a step",
+            "ms per step",
             source=row.source,
         )
         for row in signals.report.scan
@@ -74,7 +74,7 @@ def check(signals: Signals) -> Outcome:
         price = counterfactual(Change(host={part.TRACING: LEFT_WHERE_UNTIMED}), Change(marks={RETRACE: 0.0}))
         return failed(exposed, evidence, title=_title(traced), price=price, confidence="low")
     spent = signals.mark_ms[CALL]
-    evidence.append(Evidence("time a step in scan's own tracing", spent, "ms"))
+    evidence.append(Evidence("time per step in scan's own tracing", spent, "ms"))
     share = min(spent / signals.step_ms, exposed)
     if share < SCAN_RETRACE_FROM_SHARE:
         return passed(evidence, reason="retracing is hidden behind device work, or too short to matter")

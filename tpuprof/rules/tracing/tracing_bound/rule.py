@@ -66,7 +66,7 @@ def check(signals: Signals) -> Outcome:
     share = tracing * len(signals.typical_steps) / len(signals.steps) / signals.step_ms
     evidence = [
         Evidence("tracing a typical step that leaves the device idle", tracing, "ms"),
-        Evidence("tracing a step hidden behind device work", signals.tracing_hidden_ms, "ms"),
+        Evidence("tracing per step hidden behind device work", signals.tracing_hidden_ms, "ms"),
         Evidence("device idle in a typical step", signals.typical_device_idle_ms, "ms"),
         *_made_of(signals),
     ]
@@ -94,7 +94,7 @@ def _made_of(signals: Signals) -> list[Evidence]:
     rows = [(phase_title(row.name), row) for row in tracing.phases[:SHOWN]]
     rows += [(row.name, row) for row in tracing.annotations[:SHOWN]]
     facts = [
-        Evidence(f"tracing in {name} that leaves the device idle", row.exposed_ms_per_step, "ms a step")
+        Evidence(f"tracing in {name} that leaves the device idle", row.exposed_ms_per_step, "ms per step")
         for name, row in rows
         if row.exposed_ms_per_step
     ]
