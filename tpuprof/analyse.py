@@ -36,6 +36,7 @@ from tpuprof.rows.compiles import compile_rows
 from tpuprof.rows.compute import compute_section, op_group_rows
 from tpuprof.rows.goodput import goodput_section
 from tpuprof.rows.hosts import hosts_section
+from tpuprof.rows.inconsistent import inconsistencies
 from tpuprof.rows.memory import memory_section
 from tpuprof.rows.phases import phase_rows
 from tpuprof.rows.runtime import cache_section, fallback_rows, graph_cut_rows
@@ -81,6 +82,8 @@ def report_of(run: Run) -> Report:
     breakdown = {name: Part(ms, ms / load.wall) for name, ms in load.parts.items()} if load.wall else {}
     compiles = [row for host in run.hosts for row in compile_rows(host, run.notes)]
     collectives, offload = (transfer_rows(run.hosts, kind) for kind in (OpKind.COLLECTIVE, OpKind.OFFLOAD))
+    memory = memory_section(run)
+    warnings = [*_warnings(run), *inconsistencies(compute, op_rows, [*collectives, *offload], memory)]
     report = Report(
         source={
             "files": [str(path) for path in run.files.values()],
@@ -99,9 +102,9 @@ def report_of(run: Run) -> Report:
         offload=offload,
         annotations=_annotation_rows(run.hosts, ops),
         sources=[SourceRow(source, count, ps_to_ms(ps)) for source, count, ps in source_totals(ops)],
-        warnings=_warnings(run),
+        warnings=warnings,
         scan=loop_rows(run.hosts),
-        memory=memory_section(run),
+        memory=memory,
         tracing=tracing_section(run.hosts),
         input=input_rows(run.hosts),
         compute=compute,

@@ -49,6 +49,10 @@ class Chip:
         return self.names[0]
 
 
+# More than a host's link can move in one direction (bytes/s): 16 lanes of PCIe 5.0 (PCI-SIG: 32 GT/s per lane), the
+# fastest that any host of these generations has.
+HOST_LINK_AT_MOST = 64e9
+
 _PCIE_BOOK = "PCIe figure of jax-ml's scaling book (about 15 GB/s per chip)"
 _UNPUBLISHED = "not published"
 _TEN_LESSONS = "Jouppi et al., Ten Lessons (ISCA 2021)"

@@ -9,6 +9,10 @@ TO_DEVICE = (
     "u32[]{:S(2)}) %copy-start.2)"
 )
 WITHIN_HBM = "%copy-done = f32[8]{0:T(8,128)S(1)} copy-done((f32[8]{0}, f32[8]{0}, u32[]{:S(2)}) %copy-start)"
+SLICE_DONE = (
+    "%slice-done.4 = bf16[8]{0:S(1)} async-done(((bf16[9]{0}), bf16[8]{0:S(1)}, s32[]{:S(2)}) %slice-start.4)"
+)
+FUSED_MATMUL = "%async-collective-fusion.2 = bf16[8,8]{1,0} fusion(bf16[8,8]{1,0} %p), kind=kOutput"
 
 
 @pytest.mark.parametrize(
@@ -17,7 +21,10 @@ WITHIN_HBM = "%copy-done = f32[8]{0:T(8,128)S(1)} copy-done((f32[8]{0}, f32[8]{0
         ("%fusion.1 = f32[8]{0} fusion(f32[8]{0} %p)", "fusion.1", "loop fusion", OpKind.COMPUTE),
         ("", "dot.12", "", OpKind.COMPUTE),
         (TO_DEVICE, "copy-done.2", "copy-done", OpKind.OFFLOAD),
-        (WITHIN_HBM, "copy-done", "copy-done", OpKind.COMPUTE),
+        (WITHIN_HBM, "copy-done", "copy-done", OpKind.ASYNC_WAIT),
+        (SLICE_DONE, "slice-done.4", "async-done", OpKind.ASYNC_WAIT),
+        (FUSED_MATMUL, "async-collective-fusion.2", "convolution fusion", OpKind.COMPUTE),
+        (FUSED_MATMUL, "async-collective-fusion.2", "", OpKind.COLLECTIVE),
         ("%while.3 = (f32[8]{0}) while((f32[8]{0}) %t)", "while.3", "while", OpKind.CONTAINER),
         ("", "while.3", "", OpKind.CONTAINER),
         ("", "all-gather.7", "", OpKind.COLLECTIVE),

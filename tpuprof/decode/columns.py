@@ -238,6 +238,17 @@ class Plane:
         codes[chosen.row] = np.array(code, np.int32)[value]
         return TextColumn(codes, list(strings))
 
+    def stat_bytes(self, stats: StatTable, name: str, rows: int) -> list[bytes | None]:
+        """The bytes of stat `name` for each of `rows` owners, None where it has none."""
+        values: list[bytes | None] = [None] * rows
+        key = self.stat_ids.get(name)
+        if key is not None and len(stats):
+            chosen = stats.select(key)
+            for index, row in enumerate(chosen.row.tolist()):
+                if chosen.kind[index] in (StatKind.STR, StatKind.BYTES):
+                    values[row] = chosen.raw(index)
+        return values
+
     def stat_integers(self, stats: StatTable, name: str, rows: int, missing: int = 0) -> Int64:
         """The integer value of stat `name` for each of `rows` owners, `missing` where it has none."""
         values = np.full(rows, missing, np.int64)

@@ -14,21 +14,23 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tpuprof.bounds import CLOCK_SLACK, Checked, checked
 from tpuprof.decode.hlo_shape import parse_shape
 from tpuprof.model.device import DeviceActivity
-from tpuprof.model.op_kind import HOST_MEMORY, OpKind, is_matmul, opcode
+from tpuprof.model.op_kind import ARRAY, HOST_MEMORY, OpKind, is_matmul, opcode
 from tpuprof.model.op_table import OpTotal
 from tpuprof.model.steps import Steps
 from tpuprof.records import dataclass
+from tpuprof.units import format_share
 
 # Ops whose padded arrays take this many times their values' bytes count as padded (ratio). A fifth lost is what
 # rounding 104 rows up to 128 costs; smaller losses are common and not worth another shape.
 PADDED_FROM = 1.25
+# Kernels named in the note on MFU (names).
+KERNELS_NAMED = 3
 _LAYOUT_CATEGORIES = ("copy", "data formatting", "transpose", "reshape")
 _LAYOUT_OPCODES = ("copy", "transpose")
 _TARGET = re.compile(r'custom_call_target="([^"]+)"')
-# An array with its layout, as an HLO line writes results and operands.
-_ARRAY = re.compile(r"\b(?:pred|bf16|[suf]\d+\w*|c64|c128)\[[\d,]*\](?:\{[^}]*\})?")
 _FLOATS = ("f32", "f64")
 # Looked up once: Python 3.11 looks for members of an enumeration in a slow way, and here it is done for each op.
 _COMPUTE, _CONTAINER = OpKind.COMPUTE, OpKind.CONTAINER
@@ -47,9 +49,10 @@ class _Array(NamedTuple):
 class OpCost(NamedTuple):
     """What one op's HLO line and totals say of its efficiency; None where they cannot tell.
 
-    `limit` is compute or memory, the side of the roofline the op lies on; `roofline` the share of that roof it
-    reaches (0 to 1); `padding` padded bytes over bytes of its arrays; `matmul_type` the element type a matmul
-    reads, empty for other ops; `kernel` a custom call's own name; `layout_copy` whether it only moves data about.
+    `bytes_per_s` is of HBM. What breaks the chip's peaks is None, for the reason in `note`. `limit` is compute or
+    memory, the side of the roofline the op lies on; `roofline` the share of that roof it reaches (0 to 1); `padding`
+    padded bytes over bytes of its arrays; `matmul_type` the element type a matmul reads, empty for other ops;
+    `kernel` a custom call's own name; `layout_copy` whether it only moves data about.
     """
 
     flops_per_s: float | None = None
@@ -60,6 +63,7 @@ class OpCost(NamedTuple):
     matmul_type: str = ""
     kernel: str = ""
     layout_copy: bool = False
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -91,23 +95,28 @@ def op_cost(op: OpTotal, peak_flops: float | None, peak_bytes: float | None) -> 
     if op.kind == _CONTAINER:
         return OpCost()
     seconds = op.self_ps / 1e12
-    flops, moved = op.flops * op.occurrences, op.bytes * op.occurrences
-    limit, roofline = "", None
+    flops, moved = op.flops * op.occurrences, op.hbm_bytes * op.occurrences
+    limit, roofline = "", Checked(None)
     # The halves of an asynchronous op hand a transfer over and wait for it: their bytes move in between.
     half = _ASYNC.search(op.name) is not None
     # What waits for a link is not limited by HBM or the matrix units.
     if op.kind == _COMPUTE and not half:
         limit, roofline = _roofline(flops, moved, seconds, peak_flops, peak_bytes)
-    arrays = [_array(text) for text in _ARRAY.findall(op.long_name)]
+    speed = _rate(flops, seconds, half, peak_flops, "its FLOP rate", "the chip's peak")
+    traffic = _rate(
+        moved, seconds, half, peak_bytes, "its HBM traffic per second", "the chip's HBM bandwidth"
+    )
+    arrays = [_array(text) for text in ARRAY.findall(op.long_name)]
     return OpCost(
-        flops_per_s=flops / seconds if flops and seconds and not half else None,
-        bytes_per_s=moved / seconds if moved and seconds and not half else None,
-        limit=limit,
-        roofline=roofline,
+        flops_per_s=speed.value,
+        bytes_per_s=traffic.value,
+        limit=limit if roofline.value is not None else "",
+        roofline=roofline.value,
         padding=_padding(arrays),
         matmul_type=_matmul_type(op, arrays),
         kernel=_kernel(op),
         layout_copy=_is_layout_copy(op),
+        note=roofline.note or speed.note or traffic.note,
     )
 
 
@@ -126,7 +135,7 @@ def summarise(
             categories[label] = categories.get(label, 0) + op.self_ps
         if costs[row].kernel:
             kernels[costs[row].kernel] = kernels.get(costs[row].kernel, 0) + op.self_ps
-    mfu, note = _mfu(flops, peak_flops, wall_ps)
+    mfu, note = _mfu(flops, peak_flops, wall_ps, kernels_without_flops(ops, costs))
     rows = range(len(ops))
     return Compute(
         mfu=mfu,
@@ -141,24 +150,53 @@ def summarise(
     )
 
 
-def _mfu(flops: int, peak: float | None, wall_ps: int) -> tuple[float | None, str]:
+def kernels_without_flops(ops: list[OpTotal], costs: Mapping[int, OpCost]) -> list[str]:
+    """Kernels of which nothing states FLOPs, so that all sums of FLOPs are less than what was computed."""
+    return sorted({costs[row].kernel for row, op in enumerate(ops) if costs[row].kernel and not op.flops})
+
+
+def _rate(amount: int, seconds: float, half: bool, peak: float | None, what: str, bound: str) -> Checked:
+    if not amount or not seconds or half:
+        return Checked(None)
+    return checked(amount / seconds, what, at_most=peak, bound=bound, show=_per_second, slack=CLOCK_SLACK)
+
+
+def _per_second(value: float) -> str:
+    return f"{value:.3g} per second"
+
+
+def _mfu(flops: int, peak: float | None, wall_ps: int, unknown: list[str]) -> tuple[float | None, str]:
     if not flops:
         return None, "unavailable: the trace states no FLOPs for its ops (PJRT_DEVICE=CPU states none)"
     if not peak:
         return None, "unavailable: the trace does not state the device's peak FLOP/s"
     if not wall_ps:
         return None, "unavailable: the trace has no steps"
-    share = flops / (peak * wall_ps / 1e12)
-    return share, "from the FLOPs of the ops that ran: recomputed ones (rematerialization) count each time"
+    found = checked(
+        flops / (peak * wall_ps / 1e12), "MFU", at_most=1.0, bound="what the chip can do", show=format_share
+    )
+    if found.value is None:
+        return None, f"{found.note}: the FLOPs or the peak that the trace states are wrong"
+    note = "from the FLOPs of the ops that ran: recomputed ones (rematerialization) count each time"
+    if unknown:
+        note = f"a lower bound: {', '.join(unknown[:KERNELS_NAMED])} state no FLOPs; {note}"
+    return found.value, note
 
 
 def _roofline(
     flops: int, moved: int, seconds: float, peak_flops: float | None, peak_bytes: float | None
-) -> tuple[str, float | None]:
+) -> tuple[str, Checked]:
     if not seconds or not peak_flops or not peak_bytes or not (flops or moved):
-        return "", None
+        return "", Checked(None)
     compute, memory = flops / peak_flops, moved / peak_bytes
-    return ("compute" if compute >= memory else "memory"), max(compute, memory) / seconds
+    limit = "compute" if compute >= memory else "memory"
+    share = max(compute, memory) / seconds
+    bound = f"what the chip's {limit} allows"
+    return limit, checked(share, "its speed", at_most=1.0, bound=bound, show=_of_roof, slack=CLOCK_SLACK)
+
+
+def _of_roof(value: float) -> str:
+    return f"{format_share(value)} of its roofline"
 
 
 @lru_cache(maxsize=65_536)
@@ -180,7 +218,7 @@ def _matmul_type(op: OpTotal, arrays: list[_Array]) -> str:
     if not is_matmul(op.category, op.long_name, op.name):
         return ""
     head, _, rest = op.long_name.partition(opcode(op.long_name, op.name) + "(")
-    results = len(_ARRAY.findall(head)) if rest else 0
+    results = len(ARRAY.findall(head)) if rest else 0
     operands = [each for each in arrays[results:] if each.element_type.startswith(("f", "bf"))]
     largest = sorted((each for each in operands if each.rank >= 2), key=lambda each: -each.bytes)[:2]
     # A mixed pair is multiplied in the narrower type: the wider one is converted on its way in.

@@ -20,7 +20,8 @@ from tpuprof.records import dataclass
 class OpNames:
     """What is known of each distinct op of a device: one row a (program, op).
 
-    `flops` and `bytes` are per execution, 0 where the profiler states none. `source` is `file:line`,
+    `flops`, `bytes` and `hbm_bytes` are per execution, 0 where the profiler states none; `hbm_bytes` is what of `bytes`
+    goes to or from HBM, empty where that is all. `source` is `file:line`,
     `scope` the framework's path for the op (`tf_op` or HLO op_name), both empty where unknown.
     """
 
@@ -35,6 +36,7 @@ class OpNames:
     bytes: Int64
     # Sum of the durations that the device states by its own clock (ps), -1 where it states none.
     clock_ps: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
+    hbm_bytes: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
 
     def __len__(self) -> int:
         return len(self.name)

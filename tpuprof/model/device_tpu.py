@@ -8,10 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from tpuprof.decode.columns import Plane, TextColumn
+from tpuprof.decode.hlo_shape import HBM, parse_shape
+from tpuprof.decode.memory_access import HBM_SPACE, bytes_by_space
 from tpuprof.decode.sums import SUMMED_STAT
 from tpuprof.model.device import DeviceActivity, ModuleEvents, OpEvents, OpNames
 from tpuprof.model.intervals import Int64, distinct, self_time, union
-from tpuprof.model.op_kind import op_kind
+from tpuprof.model.kernel_flops import kernel_flops
+from tpuprof.model.op_kind import ARRAY, ON_CHIP, op_kind
 from tpuprof.model.timeline import Track
 from tpuprof.records import dataclass
 
@@ -25,6 +28,10 @@ _GIGA = 1e9
 _TERA = 1e12
 
 
+# A stat as the profiler serialized it, None where there is none.
+_Raw = bytes | None
+
+
 @dataclass(frozen=True)
 class _Facts:
     """What a plane's event metadata states of ops, one row an entry."""
@@ -36,6 +43,7 @@ class _Facts:
     scope: TextColumn
     flops: Int64
     bytes: Int64
+    accesses: list[_Raw]
 
     @staticmethod
     def of(plane: Plane) -> _Facts:
@@ -49,6 +57,7 @@ class _Facts:
             scope=plane.stat_text(table.stats, "tf_op", count),
             flops=plane.stat_integers(table.stats, "flops", count),
             bytes=plane.stat_integers(table.stats, "bytes_accessed", count),
+            accesses=plane.stat_bytes(table.stats, "memory_access_breakdown", count),
         )
 
 
@@ -97,7 +106,12 @@ def _ops(facts: _Facts, track: Track | None, modules: ModuleEvents) -> tuple[OpN
     names = _names(facts, used, program)
     if not names.flops.any() or not names.bytes.any():
         names = _with_event_costs(names, track, op)
-    names = replace(names, clock_ps=_clock_totals(track, used))
+    names = replace(
+        names,
+        clock_ps=_clock_totals(track, used),
+        flops=_with_kernels(names),
+        hbm_bytes=_hbm_bytes(names, [facts.accesses[row] if row >= 0 else None for row in used.tolist()]),
+    )
     events = OpEvents(op, track.start, track.end, self_time(track.start, track.end))
     return names, events
 
@@ -112,6 +126,30 @@ def _clock_totals(track: Track, used: Int64) -> Int64:
     if sums is None or sums.having < len(track):
         return np.full(len(used), -1, np.int64)
     return np.where(sums.negative, -1, sums.total)[used]
+
+
+def _with_kernels(names: OpNames) -> Int64:
+    """FLOPs by op, those of known kernels from their shapes where that is more than the plane states."""
+    flops = names.flops.copy()
+    for row, (name, long_name) in enumerate(zip(names.name, names.long_name, strict=True)):
+        found = kernel_flops(name, long_name) if "custom-call(" in long_name else None
+        if found is not None:
+            flops[row] = max(int(flops[row]), found)
+    return flops
+
+
+def _hbm_bytes(names: OpNames, accesses: list[bytes | None]) -> Int64:
+    """What of each op's bytes goes to or from HBM: as the profiler breaks them down, else by the layouts."""
+    found = names.bytes.copy()
+    for row, data in enumerate(accesses):
+        spaces = bytes_by_space(data) if data is not None else None
+        if spaces is not None:
+            found[row] = spaces.get(HBM_SPACE, 0)
+        elif ON_CHIP in names.long_name[row]:
+            arrays = (parse_shape(text) for text in ARRAY.findall(names.long_name[row]))
+            in_hbm = sum(each.bytes for each in arrays if each.memory_space == HBM)
+            found[row] = min(int(found[row]), in_hbm)
+    return found
 
 
 def _names(facts: _Facts, used: Int64, program: dict[int, str]) -> OpNames:

@@ -31,6 +31,7 @@ _KIND_GROUPS = {
     OpKind.OFFLOAD: OFFLOAD_GROUP,
     OpKind.COLLECTIVE: COLLECTIVE_GROUP,
     OpKind.CONTAINER: "loop or call",
+    OpKind.ASYNC_WAIT: "prefetch or other asynchronous work",
 }
 
 

@@ -11,6 +11,10 @@ _OPCODE = re.compile(r"[)}\]] ([a-z][a-z0-9\-]*)\(")
 _NUMBER = re.compile(r"\.\d+$|\.clone$|\.remat\d*$")
 # Host memory is memory space 5 in layouts (`S(5)`).
 HOST_MEMORY = "S(5)"
+# Memory of the chip's core, VMEM, is memory space 1.
+ON_CHIP = "S(1)"
+# An array with its layout, as an HLO line writes results and operands.
+ARRAY = re.compile(r"\b(?:pred|bf16|[suf]\d+\w*|c64|c128)\[[\d,]*\](?:\{[^}]*\})?")
 
 COLLECTIVES = (
     "all-reduce",
@@ -27,6 +31,10 @@ _NAMES_COLLECTIVE = re.compile("|".join(("collective", *COLLECTIVES)))
 _HOST_IO = ("infeed", "outfeed", "host send", "host recv", "host-send", "host-recv")
 _CONTAINERS = ("while", "call", "conditional", "async-start-call")
 _MATMULS = ("convolution", "dot")
+# Asynchronous work that is no collective and not for the host: mostly prefetches between HBM and VMEM (`S(1)`).
+_ASYNC = re.compile(
+    r"(?:copy|slice|dynamic-slice|dynamic-update-slice|async|call|custom-call)-(?:start|update|done)$"
+)
 _OFFLOAD_OPCODES = ("copy", "async", "dynamic-slice", "dynamic-update-slice", "slice")
 
 
@@ -38,6 +46,8 @@ class OpKind(IntEnum):
     OFFLOAD = 2
     COLLECTIVE = 3
     CONTAINER = 4
+    # Beginning and awaiting asynchronous work of the chip itself. The core computes nothing meanwhile.
+    ASYNC_WAIT = 5
 
 
 @lru_cache(maxsize=16_384)
@@ -81,11 +91,14 @@ def op_kind(long_name: str, short_name: str, category: str) -> OpKind:
         return OpKind.CONTAINER
     if category.startswith(_HOST_IO) or code in ("infeed", "outfeed"):
         return OpKind.INFEED_OUTFEED
+    if category.endswith("fusion") and not collective_kind(category):
+        # A matmul with communication fused in is called `async-collective-fusion.N` and computes.
+        return OpKind.COMPUTE
     if collective_kind(code) or collective_kind(category) or collective_kind(short_name):
         return OpKind.COLLECTIVE
     if HOST_MEMORY in long_name and code.startswith(_OFFLOAD_OPCODES):
         return OpKind.OFFLOAD
-    return OpKind.COMPUTE
+    return OpKind.ASYNC_WAIT if _ASYNC.match(code) else OpKind.COMPUTE
 
 
 def is_matmul(category: str, long_name: str, name: str) -> bool:

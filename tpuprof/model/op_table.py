@@ -39,6 +39,7 @@ class OpTotal:
     scope: str
     flops: int
     bytes: int
+    hbm_bytes: int = 0
     occurrences: int = 0
     total_ps: int = 0
     self_ps: int = 0
@@ -72,6 +73,7 @@ def _add_device(
 ) -> None:
     ops = device.ops
     kind, flops, size = ops.kind.tolist(), ops.flops.tolist(), ops.bytes.tolist()
+    in_hbm = ops.hbm_bytes.tolist() or size
     clock = ops.clock_ps.tolist() or [-1] * len(ops)
     for row, (count, total_ps, self_ps) in enumerate(zip(*sums, strict=True)):
         if not count:
@@ -89,6 +91,7 @@ def _add_device(
                 scope=ops.scope[row],
                 flops=flops[row],
                 bytes=size[row],
+                hbm_bytes=in_hbm[row],
             )
         each.occurrences += count
         each.total_ps += total_ps

@@ -141,9 +141,11 @@ class OpRow:
     """One op of one program, summed over its executions on all devices. `flops`, `bytes` are per execution.
 
     `clock_ms` is its time by the devices' own clocks, None where one of them states none; `flops_per_byte` its
-    operational intensity. `limit` is the side of the roofline it lies on (compute or memory), `roofline` the share of
-    that roof it reaches; `padding` is padded bytes over bytes of its arrays, `matmul_type` the element type a matmul
-    reads, `kernel` a custom call's name, `layout_copy` whether it only moves data about on the device.
+    operational intensity. `hbm_bytes` is what of `bytes` goes to or from HBM; `bytes_per_s` and the intensity are of
+    it. `note` says which figure is None since it breaks the chip's peaks. `limit` is the side of the roofline it lies
+    on (compute or memory), `roofline` the share of that roof it reaches; `padding` is padded bytes over bytes of its
+    arrays, `matmul_type` the element type a matmul reads, `kernel` a custom call's name, `layout_copy` whether it
+    only moves data about on the device.
     """
 
     name: str
@@ -168,6 +170,8 @@ class OpRow:
     clock_ms: float | None = None
     flops_per_byte: float | None = None
     cores: list[CoreRow] = field(default_factory=list)
+    hbm_bytes: int | None = None
+    note: str = ""
 
     @property
     def wasted_ms(self) -> float | None:

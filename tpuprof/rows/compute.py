@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from tpuprof.chips import chip_of
 from tpuprof.model.compute import OpCost, flops_in_steps, op_cost, summarise
+from tpuprof.model.device import DeviceActivity
 from tpuprof.model.op_table import OpTotal, scope_label
 from tpuprof.model.run import HostRun
 from tpuprof.report.schema import CoreRow, OpRow
@@ -13,8 +15,7 @@ from tpuprof.units import ps_to_ms
 def compute_section(hosts: list[HostRun], ops: list[OpTotal]) -> tuple[list[OpRow], Compute | None]:
     """Rows of all ops, and what they add up to; no section without devices and steps."""
     devices = [device for host in hosts for device in host.devices]
-    peak_flops = devices[0].peak_flops_per_s if devices else None
-    peak_bytes = devices[0].peak_hbm_bytes_per_s if devices else None
+    peak_flops, peak_bytes = _peaks(devices)
     costs = {row: op_cost(op, peak_flops, peak_bytes) for row, op in enumerate(ops)}
     rows = [_op_row(op, costs[row]) for row, op in enumerate(ops)]
     lanes = sum(len(host.steps) * max(len(host.devices), 1) for host in hosts)
@@ -37,6 +38,17 @@ def compute_section(hosts: list[HostRun], ops: list[OpTotal]) -> tuple[list[OpRo
         categories=_categories(found.by_category, lanes, total),
         kernels=_categories(sorted(found.kernels.items(), key=lambda each: -each[1]), lanes, total),
     )
+
+
+def _peaks(devices: list[DeviceActivity]) -> tuple[float | None, float | None]:
+    """Peak FLOP/s and HBM bytes/s of one device: as its plane states them, else those of its generation."""
+    if not devices:
+        return None, None
+    chip = chip_of(devices[0].type)
+    flops, size = devices[0].peak_flops_per_s, devices[0].peak_hbm_bytes_per_s
+    if chip is None:
+        return flops, size
+    return flops or chip.peak_flops_per_s, size or chip.hbm_bytes_per_s
 
 
 def op_group_rows(ops: list[OpRow]) -> list[OpGroupRow]:
@@ -92,7 +104,9 @@ def _op_row(op: OpTotal, cost: OpCost) -> OpRow:
         kernel=cost.kernel,
         layout_copy=cost.layout_copy,
         clock_ms=_clock_ms(op),
-        flops_per_byte=op.flops / op.bytes if op.flops and op.bytes else None,
+        flops_per_byte=op.flops / op.hbm_bytes if op.flops and op.hbm_bytes else None,
+        hbm_bytes=op.hbm_bytes if op.bytes else None,
+        note=cost.note,
         cores=[
             CoreRow(
                 each.device,

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from tpuprof.bounds import checked
 from tpuprof.model.op_table import scope_label
 from tpuprof.model.run import Run
 from tpuprof.report.schema import BufferRow, Memory
 from tpuprof.report.sections import MemoryMoment
+from tpuprof.units import format_bytes
 
 ASSIGNMENT = "compiler's buffer assignment"
 DEBUG_TEXT = "PT_XLA_DEBUG's post-compilation analysis"
@@ -20,7 +22,22 @@ def memory_section(run: Run) -> Memory:
     found = _section(run)
     if found.peak_bytes is None or found.capacity_bytes is None:
         return found
+    if found.method != PREDICTED:
+        # A program that does not fit can be predicted, but it cannot have run.
+        fits = checked(
+            found.peak_bytes,
+            "peak HBM",
+            at_most=found.capacity_bytes,
+            bound=_capacity(found),
+            show=format_bytes,
+        )
+        if fits.value is None:
+            return replace(found, peak_bytes=None, unavailable=fits.note)
     return replace(found, headroom_bytes=found.capacity_bytes - found.peak_bytes)
+
+
+def _capacity(memory: Memory) -> str:
+    return f"the {format_bytes(memory.capacity_bytes or 0)} that a program can use"
 
 
 def _section(run: Run) -> Memory:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from tpuprof.bounds import CLOCK_SLACK, checked
+from tpuprof.chips import HOST_LINK_AT_MOST, chip_of
 from tpuprof.model.collective_role import Role
 from tpuprof.model.op_kind import OpKind
 from tpuprof.model.op_table import scope_label
@@ -9,7 +13,7 @@ from tpuprof.model.run import HostRun
 from tpuprof.model.transfers import Transfer, Transfers
 from tpuprof.report.schema import TransferRow
 from tpuprof.report.sections import LayerRow
-from tpuprof.units import PS_PER_MS, ps_to_ms
+from tpuprof.units import PS_PER_MS, format_ms, ps_to_ms
 
 
 def transfer_rows(hosts: list[HostRun], kind: OpKind) -> list[TransferRow]:
@@ -29,7 +33,49 @@ def transfer_rows(hosts: list[HostRun], kind: OpKind) -> list[TransferRow]:
     if best is None:
         return []
     _, host, transfers = best
-    return [_transfer_row(each, len(host.steps), host.collective_roles) for each in transfers.rows()]
+    limit = _link_limit(host, kind)
+    step_ms = ps_to_ms(int(host.steps.wall_ps.sum())) / len(host.steps)
+    rows = [_transfer_row(each, len(host.steps), host.collective_roles) for each in transfers.rows()]
+    return [_within_bounds(row, limit, step_ms) for row in rows]
+
+
+def _link_limit(host: HostRun, kind: OpKind) -> float | None:
+    """GB/s that no transfer of a kind can exceed, None where the chip is not known.
+
+    Of host copies that of the fastest link a host has; of collectives twice all links of a chip, since their bytes
+    count what is read and what is written.
+    """
+    chip = chip_of(host.devices[0].type) if host.devices else None
+    if chip is None:
+        return None
+    if kind == OpKind.OFFLOAD:
+        return HOST_LINK_AT_MOST / 1e9
+    # Two devices of one chip have a link of their own between them.
+    return None if chip.devices_per_chip > 1 else 4 * chip.torus_axes * chip.ici_bytes_per_s / 1e9
+
+
+def _within_bounds(row: TransferRow, limit: float | None, step_ms: float) -> TransferRow:
+    """The row without figures that cannot be."""
+    rates = [
+        checked(
+            value, what, at_most=limit, bound=f"the link's {limit} GB/s", show=_gb_per_s, slack=CLOCK_SLACK
+        )
+        for what, value in (("its rate", row.gb_per_s), ("its rate alone on the link", row.gb_per_s_alone))
+    ]
+    exposed = checked(
+        row.exposed_ms_per_step, "its exposed time", at_most=step_ms, bound="the step", show=format_ms
+    )
+    notes = [each.note for each in (*rates, exposed) if each.note]
+    return replace(
+        row,
+        gb_per_s=rates[0].value,
+        gb_per_s_alone=rates[1].value,
+        note=row.note or "; ".join(notes),
+    )
+
+
+def _gb_per_s(value: float) -> str:
+    return f"{value:.3g} GB/s"
 
 
 def _transfer_row(each: Transfer, steps: int, roles: dict[tuple[str, str], Role]) -> TransferRow:

@@ -94,7 +94,7 @@ class DeviceSignals(StepSignals, TelemetrySignals):
         if not needed:
             raise Unavailable("the trace states no bytes of ops")
         busy = sum(device.busy.total for host in self.hosts for device in host.devices)
-        return needed / ps_to_ms(busy)
+        return min(needed / ps_to_ms(busy), 1.0)
 
     def scoped_ops(self, word: str) -> list[OpRow]:
         """Ops that the framework traced under a scope with this word in it."""

@@ -1,0 +1,98 @@
+"""Figures of ops that break the chip's peaks, traffic that stays on the chip, and FLOPs of kernels."""
+
+import pytest
+
+from tests.model.test_compute import DOT, GIGA, one, op, step
+
+VMEM = "%copy.1 = bf16[512,512]{1,0:T(8,128)(2,1)S(1)} copy(bf16[512,512]{0,1:T(8,128)(2,1)S(1)} %a)"
+MIXED = "%copy.2 = bf16[512,512]{1,0:T(8,128)(2,1)S(1)} copy(bf16[512,512]{0,1:T(8,128)(2,1)} %a)"
+HALF_MB = 512 * 512 * 2
+FLASH = (
+    "%{name}.1 = bf16[2,8,1024,128]{{3,2,1,0}} custom-call(bf16[2,8,1024,128]{{3,2,1,0}} %q, "
+    "bf16[2,2,2048,128]{{3,2,1,0}} %k, bf16[2,2,2048,128]{{3,2,1,0}} %v), "
+    'custom_call_target="tpu_custom_call", operand_layout_constraints={{}}'
+)
+
+
+def access(kind, space, size):
+    """One entry of a memory access breakdown, as the profiler serializes it."""
+    number = []
+    while size > 0x7F:
+        number.append(size & 0x7F | 0x80)
+        size >>= 7
+    entry = bytes([0x08, kind, 0x10, space, 0x18, *number, size])
+    return bytes([0x0A, len(entry)]) + entry
+
+
+@pytest.mark.parametrize(("flops", "roofline"), [(10 * GIGA, 1.0), (11 * GIGA, 1.0), (12 * GIGA, None)])
+def test_an_op_above_its_roofline_is_inconsistent(analyse, flops, roofline):
+    trace = op(step(), DOT, 0, 100, hlo_category="convolution", flops=flops, bytes_accessed=1000)
+    report = analyse(trace)
+    row = one(report, "dot.1")
+    assert row.roofline == (None if roofline is None else pytest.approx(roofline))
+    wrong = [each for each in report.warnings if "inconsistent" in each]
+    assert bool(wrong) is (roofline is None)
+    if roofline is None:
+        assert (row.limit, row.flops_per_s) == ("", None)
+        assert (
+            row.note
+            == "inconsistent: its speed is 120 % of its roofline, above what the chip's compute allows"
+        )
+        assert wrong[0].startswith("inconsistent: figures of 1 ops are not shown (dot.1: ")
+
+
+def test_mfu_of_289_percent_is_inconsistent(analyse):
+    trace = op(step(), DOT, 0, 900, hlo_category="convolution", flops=289 * GIGA)
+    report = analyse(trace)
+    assert report.compute.mfu is None
+    assert report.compute.mfu_note.startswith("inconsistent: MFU is 289 %, above what the chip can do")
+    assert report.compute.mfu_note in report.warnings
+
+
+@pytest.mark.parametrize(
+    ("line", "facts", "in_hbm"),
+    [
+        (VMEM, {}, 0),
+        (MIXED, {}, HALF_MB),
+        (VMEM, {"memory_access_breakdown": access(1, 1, 300) + access(2, 3, 500)}, 300),
+        (DOT, {"memory_access_breakdown": access(1, 3, 500)}, 0),
+        (DOT, {}, 2 * HALF_MB),
+    ],
+)
+def test_only_hbm_traffic_counts_against_hbm(analyse, line, facts, in_hbm):
+    name = line.partition(" = ")[0].lstrip("%")
+    trace = op(step(), line, 0, 100, hlo_category="copy", bytes_accessed=2 * HALF_MB, **facts)
+    row = one(analyse(trace), name)
+    assert (row.bytes, row.hbm_bytes) == (2 * HALF_MB, in_hbm)
+    assert row.bytes_per_s == (pytest.approx(in_hbm / 100e-6) if in_hbm else None)
+
+
+@pytest.mark.parametrize(
+    ("name", "multiplications"),
+    [("flash_attention", 2), ("splash_mha_fwd_residuals", 2), ("splash_mha_dq", 3), ("flash_mha_bwd_dkv", 4)],
+)
+def test_attention_kernels_count_their_matmuls_from_their_shapes(analyse, name, multiplications):
+    trace = op(step(), FLASH.format(name=name), 0, 900, hlo_category="custom-call", flops=7)
+    row = one(analyse(trace), f"{name}.1")
+    # Causal at least: half of the blocks.
+    assert row.flops == multiplications * 2 * 2 * 8 * 1024 * 2048 * 128 // 2
+
+
+def test_mfu_with_a_kernel_of_unknown_flops_is_a_lower_bound(analyse):
+    trace = op(step(), DOT, 0, 100, hlo_category="convolution", flops=5 * GIGA)
+    op(trace, FLASH.format(name="ragged_thing"), 200, 100, hlo_category="custom-call")
+    assert analyse(trace).compute.mfu_note.startswith("a lower bound: ragged_thing state no FLOPs")
+
+
+def test_a_copy_faster_than_any_link_has_no_rate(analyse):
+    from tests.builders import TraceBuilder
+    from tests.model.test_transfers import MB, TO_HOST, steps, work
+
+    trace = TraceBuilder()
+    steps(trace)
+    trace.tpu(0).stat(device_type_string="TPU v6 Lite")
+    work(trace, TO_HOST, [0, 1000, 2000], 1)
+    work(trace, TO_HOST, [0, 1000, 2000], 400, line="Async XLA Ops", size=30 * MB)
+    (row,) = analyse(trace).offload
+    assert row.gb_per_s is None
+    assert row.note.startswith("inconsistent: its rate is 75 GB/s, above the link's 64.0 GB/s")
