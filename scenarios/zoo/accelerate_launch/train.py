@@ -11,9 +11,9 @@ def main():
     set_seed(0)
     accelerator = Accelerator()
     model = nn.Sequential(
-        *[nn.Sequential(nn.Linear(64, 64), nn.LayerNorm(64), nn.ReLU()) for _ in range(16)], nn.Linear(64, 4)
+        *[nn.Sequential(nn.Linear(64, 64), nn.LayerNorm(64), nn.ReLU()) for _ in range(8)], nn.Linear(64, 4)
     )
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
     dataset = TensorDataset(torch.randn(320, 64), torch.randint(0, 4, (320,)))
     loader = DataLoader(dataset, batch_size=8, shuffle=True, drop_last=True)
     model, optimizer, loader = accelerator.prepare(model, optimizer, loader)

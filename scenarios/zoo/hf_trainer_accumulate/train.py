@@ -40,7 +40,7 @@ set_seed(0)
 config = BertConfig(
     vocab_size=500,
     hidden_size=64,
-    num_hidden_layers=4,
+    num_hidden_layers=2,
     num_attention_heads=4,
     intermediate_size=128,
     hidden_dropout_prob=0.0,

@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from runner.execute import ROOT, Outcome, bare, bare_kept, captured
+from runner.execute import ROOT, Outcome, bare, bare_kept, bare_quick, captured
 from runner.judge import RIGHT, UNDECIDED, WRONG, Answer, answer_of, judge, step_fault
 from runner.machine import machine, revision, versions
 from runner.overhead import overhead
@@ -49,7 +49,8 @@ def measure_cures(truth: Truth, result: Result) -> None:
     result.savings = []
     with tempfile.TemporaryDirectory() as scratch:
         for cure in truth.cures:
-            before, after = bare(truth, Path(scratch)).step_ms, bare(truth, Path(scratch), cure).step_ms
+            before = bare_quick(truth, Path(scratch)).step_ms
+            after = bare_quick(truth, Path(scratch), cure).step_ms
             result.savings.append(1 - after / before if before and after is not None else None)
 
 

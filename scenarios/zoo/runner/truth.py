@@ -63,6 +63,8 @@ class Truth:
     environment: Mapping[str, str] = field(default_factory=dict)
     needs: list[str] = field(default_factory=list)
     fast: bool = False
+    # Where True, also bare runs are processes of their own: the program does not import torch_xla, or ends by a signal.
+    cold: bool = False
     # Where False, losses are not compared: several processes print in any order.
     ordered: bool = True
     # Where False, the program's own clock is not compared with the steps: its steps are of very different lengths.

@@ -18,8 +18,8 @@ class Block(nn.Module):
 
 torch.manual_seed(0)
 device = torch_xla.device()
-model = nn.Sequential(*[Block() for _ in range(32)]).to(device)
-optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, foreach=False)
+model = nn.Sequential(*[Block() for _ in range(12)]).to(device)
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
 x = torch.randn(4, 48).to(device)
 marks = []
 for step in range(40):
