@@ -49,7 +49,7 @@ def acceptable(results: list[Result]) -> bool:
 
 
 def _result(truth: Truth, options: argparse.Namespace) -> Result:
-    result = kept(truth.name) if not options.again else None
+    result = kept(truth) if not options.again else None
     if result is not None and options.judge and not result.skipped:
         judge_again(truth, result)
     if result is None or (result.skipped and not truth.missing):

@@ -87,7 +87,7 @@ def _nursery() -> Nursery:
 
 def bare_kept(truth: Truth, scratch: Path, place: Path) -> Outcome:
     """The bare run of before, if the program is still the same: tpuprof has no part in it."""
-    key = _fingerprint(truth)
+    key = fingerprint(truth)
     if place.is_file():
         told = json.loads(place.read_text("utf-8"))
         if told.pop("program") == key:
@@ -142,7 +142,7 @@ def _command(truth: Truth) -> list[str]:
     return [sys.executable if first == "python" else first, *others]
 
 
-def _fingerprint(truth: Truth) -> str:
+def fingerprint(truth: Truth) -> str:
     """A hash of all files of the program and of how it is started."""
     files = sorted(
         path for path in (HOME / truth.name).rglob("*") if path.is_file() and path.suffix != ".pyc"

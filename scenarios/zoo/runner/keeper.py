@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from runner.execute import ROOT, Outcome, bare, bare_kept, bare_quick, captured
+from runner.execute import ROOT, Outcome, bare, bare_kept, bare_quick, captured, fingerprint
 from runner.judge import RIGHT, UNDECIDED, WRONG, Answer, answer_of, judge, step_fault
 from runner.machine import machine, revision, versions
 from runner.overhead import overhead
@@ -20,7 +20,8 @@ from runner.truth import Truth
 
 def examine(truth: Truth, pairs: int = 1) -> Result:
     """Run the program bare and captured, `pairs` times each, and compare the first capture with the truth."""
-    result = Result(truth.name, revision=revision(), machine=machine(), versions=versions(truth.needs))
+    result = Result(truth.name, fingerprint(truth), revision=revision(), machine=machine())
+    result.versions = versions(truth.needs)
     if truth.missing:
         result.skipped = f"not installed: {', '.join(truth.missing)}"
         return result

@@ -25,9 +25,7 @@ def line(truth: Truth, result: Result) -> str:
 
 def write() -> None:
     """Write the page from all results there are."""
-    rows = [
-        (truth, result) for name in names() if (result := kept(name)) is not None for truth in [load(name)]
-    ]
+    rows = [(truth, result) for truth in map(load, names()) if (result := kept(truth)) is not None]
     count = Counter("skipped" if result.skipped else result.word for _truth, result in rows)
     head = (HOME / "page.head.md").read_text("utf-8").rstrip()
     total = ", ".join(f"{number} {word}" for word, number in count.most_common())

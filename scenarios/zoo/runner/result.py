@@ -6,9 +6,10 @@ import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from runner.execute import ROOT
+from runner.execute import ROOT, fingerprint
 from runner.judge import Answer
 from runner.overhead import Overhead, overhead
+from runner.truth import Truth
 
 RESULTS = ROOT / "artifacts" / "zoo"
 
@@ -18,6 +19,8 @@ class Result:
     """All that was measured of one program; `pairs` are step lengths of bare and captured runs, in seconds."""
 
     name: str
+    # Hash of the program that was run: a result of another version of it is not kept.
+    program: str = ""
     word: str = ""
     faults: list[str] = field(default_factory=list)
     skipped: str = ""
@@ -44,12 +47,14 @@ class Result:
         (folder / "result.json").write_text(json.dumps(asdict(self), indent=1), "utf-8")
 
 
-def kept(name: str) -> Result | None:
-    """The kept result of a program, if there is one."""
-    path: Path = RESULTS / name / "result.json"
+def kept(truth: Truth) -> Result | None:
+    """The kept result of a program, if there is one of the program as it is now."""
+    path: Path = RESULTS / truth.name / "result.json"
     if not path.is_file():
         return None
     told = json.loads(path.read_text("utf-8"))
+    if told["program"] != fingerprint(truth):
+        return None
     answer = told.pop("answer")
     pairs = [(bare, captured) for bare, captured in told.pop("pairs")]
     return Result(answer=Answer(**answer) if answer else None, pairs=pairs, **told)
