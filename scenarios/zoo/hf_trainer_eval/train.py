@@ -54,6 +54,7 @@ trainer = Trainer(
         per_device_train_batch_size=8,
         report_to="none",
         save_strategy="no",
+        optim="adamw_torch",
         disable_tqdm=True,
         logging_steps=15,
         eval_strategy="steps",

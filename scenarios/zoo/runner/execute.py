@@ -43,7 +43,7 @@ _DROPPED = ("XLA_", "PT_XLA_", "PJRT_", "CPU_NUM_DEVICES", "TPUPROF_", "PYTHONPA
 
 @dataclass
 class Outcome:
-    """What one run came to: its status (negative for a signal), what it printed, and its own clock."""
+    """What one run came to: its status (128 + N for signal N, as a shell has it), what it printed, and its own clock."""
 
     status: int
     printed: list[str]
@@ -112,7 +112,7 @@ def read(status: int, stdout: str, stderr: str, wall_s: float) -> Outcome:
     means = [float(found[1]) for row in lines if (found := _MEAN.search(row))]
     seconds = [row.split()[1:] for row in lines if row.startswith("seconds ")]
     return Outcome(
-        status,
+        status if status >= 0 else 128 - status,
         [row for row in lines if not _ABOUT_TIME.search(row)],
         stderr,
         means[-1] if means else None,
