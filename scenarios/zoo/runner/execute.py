@@ -43,7 +43,7 @@ _DROPPED = ("XLA_", "PT_XLA_", "PJRT_", "CPU_NUM_DEVICES", "TPUPROF_", "PYTHONPA
 
 @dataclass
 class Outcome:
-    """What one run came to: its status (128 + N for signal N, as a shell has it), what it printed, and its own clock."""
+    """What one run came to: its status (128 + N for signal N), what it printed, and its own clock."""
 
     status: int
     printed: list[str]
@@ -95,6 +95,16 @@ def bare_kept(truth: Truth, scratch: Path, place: Path) -> Outcome:
     outcome = bare_quick(truth, scratch)
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_text(json.dumps({"program": key, **asdict(outcome)}, indent=1), "utf-8")
+    return outcome
+
+
+def profiled(truth: Truth, scratch: Path, run: Path) -> Outcome:
+    """Run a program that profiles itself, and keep the profile that it wrote."""
+    folder = _copy(truth, scratch, None)
+    outcome = _run(_command(truth), folder, _environment(truth, None))
+    shutil.rmtree(run, ignore_errors=True)
+    if (folder / truth.own_profile).is_dir():
+        shutil.copytree(folder / truth.own_profile, run)
     return outcome
 
 

@@ -10,13 +10,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from runner.execute import ROOT, Outcome, bare, bare_kept, bare_quick, captured, fingerprint
+from runner.execute import ROOT, Outcome, bare, bare_kept, bare_quick, captured, fingerprint, profiled
 from runner.judge import RIGHT, UNDECIDED, WRONG, Answer, answer_of, judge, step_fault
 from runner.machine import machine, revision, versions
 from runner.overhead import overhead
 from runner.result import RESULTS, Result
 from runner.truth import Truth
-
 
 # What `tpuprof capture` exits with where the program ended well and nothing was captured.
 NOTHING_CAPTURED = 2
@@ -31,12 +30,17 @@ def examine(truth: Truth, pairs: int = 1) -> Result:
         return result
     with tempfile.TemporaryDirectory() as scratch:
         for number in range(pairs):
+            run = RESULTS / truth.name / ("run" if number == 0 else "run-again")
+            if truth.own_profile:
+                outcome = profiled(truth, Path(scratch), run)
+                _keep(truth, outcome, outcome)
+                _compare(truth, result, outcome, outcome, run)
+                break
             plain = (
                 bare_kept(truth, Path(scratch), RESULTS / truth.name / "bare.json")
                 if pairs == 1
                 else bare(truth, Path(scratch))
             )
-            run = RESULTS / truth.name / ("run" if number == 0 else "run-again")
             watched = captured(truth, Path(scratch), run)
             result.pairs.append((plain.seconds, watched.seconds))
             if number == 0:

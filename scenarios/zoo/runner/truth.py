@@ -65,6 +65,8 @@ class Truth:
     fast: bool = False
     # Where True, also bare runs are processes of their own: the program does not import torch_xla, or ends by a signal.
     cold: bool = False
+    # Folder into which the program profiles itself, as JAX programs do; it is then run once, and not captured.
+    own_profile: str = ""
     # Where False, losses are not compared: several processes print in any order.
     ordered: bool = True
     # Where False, the program's own clock is not compared with the steps: its steps are of very different lengths.
