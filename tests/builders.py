@@ -103,6 +103,21 @@ class TraceBuilder:
         """The plane of one TensorCore."""
         return self.plane(f"/device:TPU:{index}")
 
+    def sampled(self, start, duration, *, ops=0, cpu=None, others=0, stack=0, frames="", **words):
+        """Add a sample of the training thread's stack at the end of an interval; `ops` were traced in it."""
+        facts = {
+            "stack": stack,
+            "gap_us": round(duration),
+            "ops": ops,
+            "wait_us": 0,
+            "python_us": round(others),
+        }
+        facts["cpu_us"] = round(duration if cpu is None else cpu)
+        words = {"frames": frames, "call": "", "source": "", "user_call": "", **words} if frames else {}
+        line = self.host().line("tpuprof-sampler")
+        line.event("tpuprof.sample", start + duration, 0, **facts, **words)
+        return self
+
     def to_bytes(self):
         return self.space.SerializeToString()
 

@@ -32,9 +32,12 @@ from tpuprof.report.schema import (
     StepSummary,
     Verdict,
 )
+from tpuprof.report.sections import HostStackRow
 from tpuprof.rows.compiles import compile_rows
 from tpuprof.rows.compute import compute_section, op_group_rows
 from tpuprof.rows.goodput import goodput_section
+from tpuprof.rows.host_stacks import host_stack_rows
+from tpuprof.rows.host_words import host_sentence
 from tpuprof.rows.hosts import hosts_section
 from tpuprof.rows.inconsistent import inconsistencies
 from tpuprof.rows.memory import memory_section
@@ -78,6 +81,7 @@ def report_of(run: Run) -> Report:
     ops = op_totals([(host.devices, host.steps) for host in run.hosts])
     load, hidden = _mean_load(run.hosts)
     bound = bound_of(load)
+    stacks = host_stack_rows(run.hosts)
     op_rows, compute = compute_section(run.hosts, ops)
     breakdown = {name: Part(ms, ms / load.wall) for name, ms in load.parts.items()} if load.wall else {}
     compiles = [row for host in run.hosts for row in compile_rows(host, run.notes)]
@@ -91,7 +95,7 @@ def report_of(run: Run) -> Report:
         },
         generator={"name": "tpuprof", "version": VERSION},
         environment=_environment(run),
-        verdict=Verdict(bound.word, round(bound.share, 6), _sentence(run, bound, load, hidden)),
+        verdict=Verdict(bound.word, round(bound.share, 6), _sentence(run, bound, load, hidden, stacks)),
         steps=_step_summary(run.hosts),
         breakdown=breakdown,
         tracing_hidden_ms_per_step=hidden if load.wall else None,
@@ -112,6 +116,7 @@ def report_of(run: Run) -> Report:
         hosts=hosts_section(run.hosts),
         steadiness=steadiness_section(run.hosts),
         fallbacks=fallback_rows(run),
+        host_stacks=stacks,
         graph_cuts=graph_cut_rows(run),
         compilation_cache=cache_section(run),
         goodput=goodput_section(run.hosts, load, compiles),
@@ -167,7 +172,7 @@ def _mean_load(hosts: list[HostRun]) -> tuple[Load, float]:
     return load, mean(host.breakdown.tracing_hidden for host in hosts)
 
 
-def _sentence(run: Run, bound: Any, load: Load, hidden: float) -> str:
+def _sentence(run: Run, bound: Any, load: Load, hidden: float, stacks: list[HostStackRow]) -> str:
     if not load.wall:
         return "Unknown: the trace has no steps and no device activity, so there is nothing to explain."
     text = sentence(bound, load, hidden, _over(run))
@@ -176,6 +181,7 @@ def _sentence(run: Run, bound: Any, load: Load, hidden: float) -> str:
         often = READS_IN_STEPS_SHARE * sum(len(host.steps) for host in run.hosts)
         read = next((each for each in _host_read_rows(run.hosts) if each.occurrences >= often), None)
         text += f" It is {read.call} at {read.source}." if read and read.source else ""
+    text += host_sentence(bound.word, load, stacks, run)
     steps = max((host.steps for host in run.hosts), key=len)
     if steps.confidence == "low":
         text += f" Low confidence: {steps.note}."

@@ -248,17 +248,10 @@ HOST_KINDS: dict[str, tuple[str, str]] = {
     ),
     "gil": ("Host waits for the GIL", "device idle while another thread of the program holds Python's lock"),
     "python": (
-        "Python that traces nothing",
-        "device idle while the training thread runs Python that traces no op",
+        "Code that traces nothing",
+        "device idle while the training thread runs code that traces no op",
     ),
-    "native": (
-        "Library calls",
-        "device idle while the training thread is in a library's code that traces no op",
-    ),
-    "stalled": (
-        "Host gets no CPU",
-        "device idle while other work on the machine keeps the training thread from a CPU",
-    ),
+    "wait": ("Host waits", "device idle while the training thread waits in a call, for what is unknown"),
 }
 # Annotations that tpuprof itself makes.
 _USER_KINDS: dict[str, tuple[str, str]] = {

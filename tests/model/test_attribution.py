@@ -15,6 +15,7 @@ def torch_xla_step(trace, start, wall, *, tracing, number=0):
     python.event("StepMarker", start + tracing - 20, wall - tracing + 20)
     python.event("RunPostOrder", start + tracing - 20, 10)
     python.event("TensorCollectionBarrier", start + tracing, wall - tracing)
+    trace.sampled(start, wall, ops=int(wall))
     return python
 
 
@@ -70,7 +71,7 @@ def idle_step(**thread_events):
     python.event("StepMarker", 990, 10)
     for name, (start, duration) in thread_events.items():
         python.event(name.replace("__", "::"), start, duration)
-    return trace
+    return trace.sampled(0, 1000, ops=1000)
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ def trace_of(*, scan=0, autograd=False):
             trace.host().line("pt_autograd_0").event(
                 "Decoder", begin + 360, 80, tpuprof="module_backward", traced_ops=9
             )
+    trace.sampled(0, 2000, ops=2000)
     trace.tpu(0).line("XLA Modules").repeat("f(1)", [b + 500 for b in begins], 200)
     return trace
 

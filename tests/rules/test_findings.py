@@ -85,7 +85,7 @@ def taking_turns(count=6, drain_ms=0):
             python.event("tpuprof.host_read", at + 20_000, drain, call="cpu", source="train.py:20")
         modules.event("step(7)", at + 10_000, 10_000 + drain)
         ops.event(start=at + 10_000, duration=10_000 + drain, **op("fusion.1"))
-    return trace
+    return trace.sampled(0, count * 20_000, ops=count * 20_000)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import statistics
 import threading
 import time
 from collections.abc import Callable
@@ -21,12 +22,15 @@ from tpuprof.capture.fallbacks import FallbackFinder
 from tpuprof.capture.ir_debug import COMPARED_STEPS, IrDebug
 from tpuprof.capture.telemetry import Telemetry
 from tpuprof.instrument import host_events, sync_guard
+from tpuprof.instrument.host_sampler import HostSampler
 from tpuprof.instrument.optimizer_steps import OptimizerHook, gradients_on
 from tpuprof.instrument.spans import Span, close_span, open_span
 from tpuprof.instrument.state import STATE, note_failure
 
 # XProf takes a root event for a training step if its name begins with "train".
 STEP_EVENT = "train_step"
+# Steps before the capture whose median length sets the sampler's interval (steps).
+RECENT_STEPS = 5
 SLOWER_TRACING = "captured with --source-lines: tracing was slower than usual in the captured steps"
 
 
@@ -60,6 +64,9 @@ class Recorder:
         self.notes: list[str] = []
         self.overhead_ns = {"waiting": 0, "capturing": 0, "done": 0}
         self._contention = Contention()
+        self._extension = extension
+        self._sampler: HostSampler | None = None
+        self._sampling: dict[str, Any] = {}
         self._cpu_wait: float | None = None
         self._backend = backend
         self._report = report or (lambda _: None)
@@ -232,8 +239,16 @@ class Recorder:
         )
         self._backend.start()
         self._contention.start()
+        self._sampler = HostSampler(self._extension, threading.get_ident(), self._usual_step_seconds())
+        self._sampler.start()
+
+    def _usual_step_seconds(self) -> float | None:
+        """The median of the last steps before the capture (s), None before the first."""
+        walls = [record.wall_ns for record in self.telemetry.records[-RECENT_STEPS:]]
+        return statistics.median(walls) / 1e9 if walls else None
 
     def _stop(self) -> None:
+        self._sampling = self._sampler.stop() if self._sampler else {}
         self._cpu_wait = self._contention.waited_share()
         try:
             self.profile = self._backend.stop()
@@ -323,6 +338,7 @@ class Recorder:
             "backend": type(self._backend).__name__,
             "hlo_debug": self._ir_debug is not None,
             "cpu_wait_share": self._cpu_wait,
+            "host_samples": self._sampling,
             "source_lines": self._source_lines,
             "ir_debug_by_user": self._ir_debug.was_on if self._ir_debug else None,
             "ir_debug_off_in_steps": self._ir_debug.off_in if self._ir_debug else [],

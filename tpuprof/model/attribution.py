@@ -93,6 +93,7 @@ def _idle_layers(host: HostActivity) -> list[tuple[str, Spans]]:
     """Compiles first, whichever thread runs them: the training thread only waits for those."""
     layers = [(COMPILE, merge(host.compiling, host.spans(Activity.COMPILE)))]
     layers += [(USER_PREFIX + name, spans) for name, spans in sorted(host.user.items())]
+    layers += sorted(host.named.items())
     layers += [(name, host.spans(activity)) for activity, name in _IDLE_NAME.items() if name != COMPILE]
     return [*layers, (DISPATCH, host.dispatching)]
 

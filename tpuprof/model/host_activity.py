@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import field
+
 import numpy as np
 import numpy.typing as npt
 
 from tpuprof.decode.columns import NO_TEXT, Plane
-from tpuprof.model.intervals import EMPTY, Int64, Segments, Spans, flatten, inherit, merge, union
+from tpuprof.model.host_samples import HostSamples, read_samples, refine
+from tpuprof.model.intervals import (
+    EMPTY,
+    Int64,
+    Segments,
+    Spans,
+    flatten,
+    inherit,
+    intersect,
+    merge,
+    subtract,
+    union,
+)
 from tpuprof.model.timeline import Host, Track, by_plane
 from tpuprof.model.vocabulary import Activity, Vocabulary
+from tpuprof.parts import HOST_PREFIX
 from tpuprof.records import dataclass
 from tpuprof.units import PS_PER_MS
 
@@ -51,6 +66,9 @@ class HostActivity:
     compiling: Spans
     dispatching: Spans
     annotations: Annotations
+    # Host time that samples name, by part (`host:sleep`); also part of HOST_NAMED.
+    named: dict[str, Spans] = field(default_factory=dict)
+    samples: HostSamples | None = None
 
     def spans(self, activity: Activity) -> Spans:
         """When the training thread was at that activity."""
@@ -60,13 +78,17 @@ class HostActivity:
 def read_host(host: Host, vocabulary: Vocabulary, driver: Track | None) -> HostActivity:
     """Classify a host's time by its training thread, `driver`.
 
-    Time in an annotation is tracing, as all unexplained time of that thread is, unless the annotation tells
-    that next to no op was traced in it: then it did something else, and goes by its own name.
+    Time that no event explains goes by the samples of that thread's stack. Without samples it is tracing under an
+    annotation in which many ops were traced, and the vocabulary's residual elsewhere. An annotation in which next to
+    no op was traced goes by its own name.
     """
     by_activity: dict[Activity, Spans] = {}
     user: dict[str, Spans] = {}
+    named: dict[str, Spans] = {}
+    samples = read_samples(host) if driver is not None else None
     if driver is not None:
         by_activity, user = _classify(driver, vocabulary)
+        named = _explain(by_activity, host, driver, samples, vocabulary.residual)
     threads = [driver] if driver is not None else []
     threads += [track for track in host.threads if track.label.startswith(AUTOGRAD_THREAD)]
     codes = by_plane(host.threads, lambda plane: _codes(plane, vocabulary))
@@ -79,6 +101,8 @@ def read_host(host: Host, vocabulary: Vocabulary, driver: Track | None) -> HostA
         compiling=_any_thread(host, codes, Activity.COMPILE),
         dispatching=_any_thread(host, codes, Activity.DISPATCH),
         annotations=_annotations(threads),
+        named=named,
+        samples=samples,
     )
 
 
@@ -123,8 +147,46 @@ def _classify(driver: Track, vocabulary: Vocabulary) -> tuple[dict[Activity, Spa
     resolved = inherit(activity, driver.parent, int(Activity.UNKNOWN))
     segments = flatten(driver.start, driver.end, driver.parent)
     by_activity = {each: _segments_of(segments, resolved, each) for each in Activity}
-    by_activity[vocabulary.residual] = merge(by_activity[vocabulary.residual], by_activity[Activity.UNKNOWN])
     return by_activity, _user_spans(driver, segments, resolved, activity, user_name)
+
+
+def _explain(
+    by_activity: dict[Activity, Spans],
+    host: Host,
+    driver: Track,
+    samples: HostSamples | None,
+    residual: Activity,
+) -> dict[str, Spans]:
+    """Give the driver's time without events to what it did; returns what samples name, by part."""
+    tracing, kinds, rest = refine(samples, by_activity.pop(Activity.UNKNOWN))
+    if residual == Activity.HOST_OTHER:
+        for shown in (_counted_tracing(driver), _autograd(host)):
+            tracing, rest = merge(tracing, intersect(rest, shown)), subtract(rest, shown)
+    by_activity[Activity.TRACING] = merge(by_activity[Activity.TRACING], tracing)
+    by_activity[Activity.HOST_NAMED] = merge(*kinds.values())
+    by_activity[residual] = merge(by_activity.get(residual, EMPTY), rest)
+    return {HOST_PREFIX + kind: spans for kind, spans in kinds.items()}
+
+
+def _counted_tracing(driver: Track) -> Spans:
+    """When an annotation was open that says it traced many ops."""
+    rows, per_ms = _ops_per_ms(driver)
+    chosen = rows[per_ms >= TRACING_FROM_OPS_PER_MS]
+    return union(driver.start[chosen], driver.end[chosen])
+
+
+def _autograd(host: Host) -> Spans:
+    """When autograd's threads, whose ops are traced, left events."""
+    tracks = [track for track in host.threads if track.label.startswith(AUTOGRAD_THREAD)]
+    return merge(*(union(track.start, track.end) for track in tracks), EMPTY)
+
+
+def _ops_per_ms(driver: Track) -> tuple[Int64, npt.NDArray[np.float64]]:
+    """The annotations that counted ops (rows), and how many they traced each millisecond."""
+    stats = driver.stats(TRACED_OPS_STAT)
+    ops = driver.plane.stat_integers(stats, TRACED_OPS_STAT, len(driver), missing=-1)
+    rows = np.flatnonzero(ops >= 0)
+    return rows, ops[rows] / np.maximum((driver.end - driver.start)[rows] / PS_PER_MS, 1e-9)
 
 
 def _segments_of(segments: Segments, resolved: Int64, activity: Activity) -> Spans:
@@ -134,12 +196,9 @@ def _segments_of(segments: Segments, resolved: Int64, activity: Activity) -> Spa
 
 def _user_names(driver: Track, activity: Int64) -> Int64:
     """Name row of annotations that did something else than trace, -1 for all other events."""
-    stats = driver.stats(TRACED_OPS_STAT)
-    ops = driver.plane.stat_integers(stats, TRACED_OPS_STAT, len(driver), missing=-1)
-    rows = np.flatnonzero(ops >= 0)
+    rows, per_ms = _ops_per_ms(driver)
     tracing = np.sort(driver.start[activity == Activity.TRACING])
     inside = np.searchsorted(tracing, driver.end[rows]) - np.searchsorted(tracing, driver.start[rows])
-    per_ms = ops[rows] / np.maximum((driver.end - driver.start)[rows] / PS_PER_MS, 1e-9)
     chosen = rows[(per_ms < TRACING_FROM_OPS_PER_MS) & (inside == 0)]
     names = np.full(len(driver), -1, np.int64)
     names[chosen] = driver.name[chosen]

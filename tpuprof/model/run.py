@@ -34,12 +34,14 @@ from tpuprof.model.marks import find_marks
 from tpuprof.model.memory import DeviceMemory, device_memory
 from tpuprof.model.notes import Notes, read_notes
 from tpuprof.model.preflight_notes import Variant, read_preflight
+from tpuprof.model.program_ops import program_ops
 from tpuprof.model.steps import Steps, find_steps, no_steps
 from tpuprof.model.telemetry import StepRecord, compile_frames, step_records
 from tpuprof.model.timeline import Host, build_host
 from tpuprof.model.tracing import Tracing, split_tracing
 from tpuprof.model.unrolled import Repetition, find_repetition
 from tpuprof.parallel import begin, in_threads
+from tpuprof.parts import HOST_OTHER
 from tpuprof.records import dataclass
 
 RUN_SCHEMA = "tpuprof.run/1"
@@ -71,6 +73,8 @@ class HostRun:
     graph_cuts: list[GraphCut]
     # Time in steps of transfers from the device that no read of the program explains (ps).
     unexplained_reads_ps: int
+    # Ops of the programs of a step, where the host's time has to be told from tracing by their number.
+    program_ops: int | None = None
     # Python frames of the compile in each step, by step number, where the run folder has them.
     compile_frames: dict[int, list[str]] = field(default_factory=dict)
     # When the training threads were in events that rules ask for by name (`marks` of the vocabulary).
@@ -235,6 +239,7 @@ def _analysed(
     input_found = read_input(host, driver, words, activity, steps, devices)
     # All that does not need it first: steps are attributed on another core meanwhile.
     breakdown = attributed()
+    undecided = int(breakdown.parts.get(HOST_OTHER, steps.wall_ps[:0]).sum())
     return HostRun(
         name=name,
         size=trace.size,
@@ -253,6 +258,7 @@ def _analysed(
         loops=loops,
         repetition=repetition,
         memory=memory,
+        program_ops=program_ops(devices, steps, protos) if undecided else None,
         collective_roles=roles,
         graph_cuts=graph_cuts(driver, words, steps),
         unexplained_reads_ps=unexplained_reads(driver, words, steps),

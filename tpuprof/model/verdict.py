@@ -67,7 +67,7 @@ def bound_of(load: Load) -> Bound:
     word = max(groups, key=lambda each: groups[each], default="unknown")
     ms = groups.get(word, 0.0)
     turns = _taking_turns(load)
-    if turns / load.wall >= NAMED_FROM_SHARE and word in ("tracing", "sync", "dispatch"):
+    if turns / load.wall >= NAMED_FROM_SHARE and word in ("tracing", "sync", "dispatch", "host", "undecided"):
         return Bound("sync", turns / load.wall, turns)
     if ms / load.wall < NAMED_FROM_SHARE:
         return Bound("device", load.busy / load.wall, device)

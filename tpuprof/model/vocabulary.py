@@ -33,6 +33,7 @@ class Activity(IntEnum):
     GC = 8
     USER = 9
     HOST_OTHER = 10
+    HOST_NAMED = 11
 
 
 @dataclass(frozen=True)

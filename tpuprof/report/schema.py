@@ -18,6 +18,7 @@ from tpuprof.report.sections import (
     Goodput,
     GraphCutRow,
     Hosts,
+    HostStackRow,
     InputRow,
     LayerRow,
     MemoryMoment,
@@ -407,6 +408,7 @@ class Report:
     op_groups: list[OpGroupRow] = field(default_factory=list)
     predicted: bool = False
     phases: list[PhaseRow] = field(default_factory=list)
+    host_stacks: list[HostStackRow] = field(default_factory=list)
     # How often values of each kind were replaced before this report was handed on; None: nothing was replaced.
     redactions: dict[str, int] | None = None
     schema: str = SCHEMA

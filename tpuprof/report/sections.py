@@ -240,3 +240,20 @@ class CompilationCache:
     misses: int | None = None
     loads: int | None = None
     detail: str = ""
+
+
+@dataclass(frozen=True)
+class HostStackRow:
+    """Time of the training thread in one sampled Python stack, by the part of the breakdown it went to.
+
+    `frames` are `function (file:line)`, outermost first; `call` is the source text of what the innermost one evaluates.
+    `source` (`file:line`) and `user_call` are of the innermost frame of the user's own code, empty where there is none.
+    """
+
+    part: str
+    frames: list[str]
+    call: str
+    source: str
+    user_call: str
+    exposed_ms_per_step: float
+    hidden_ms_per_step: float

@@ -160,6 +160,7 @@ def _layers(host: HostActivity) -> list[tuple[str, Spans]]:
     """Kinds of host time, the first that covers a moment names it."""
     layers = [(part.COMPILE, merge(host.compiling, host.spans(Activity.COMPILE)))]
     layers += [(part.USER_PREFIX + name, spans) for name, spans in sorted(host.user.items())]
+    layers += sorted(host.named.items())
     return [
         *layers,
         *((name, host.spans(activity)) for activity, name in _KIND.items() if name != part.COMPILE),

@@ -1,0 +1,64 @@
+"""Stacks as text: lines, expressions, and what of them is the user's."""
+
+import sys
+
+from tpuprof.instrument.stack_text import MAX_EXPRESSION, describe, expression, is_users, places_of, safe
+from tpuprof.model.host_samples import _FROM_SAFE
+
+
+def seen():
+    frame = sys._getframe(1)
+    return places_of(frame), frame.f_lineno
+
+
+def test_a_stack_names_the_call_and_the_users_line():
+    (places, line) = seen()
+    words = describe(places)
+    assert words["call"] == "seen()"
+    assert words["source"] == f"{__file__}:{line}"
+    assert words["user_call"] == "seen()"
+    assert (
+        words["frames"].split(";")[-1]
+        == f"test_a_stack_names_the_call_and_the_users_line ({__file__}:{line})"
+    )
+
+
+def test_an_expression_over_several_lines_is_one_line():
+    def together(*values):
+        return seen()[0][1]
+
+    code, at = together(
+        1,
+        2,
+    )
+    assert expression(code, at) == "together( 1, 2, )"
+
+
+def test_long_expressions_are_cut():
+    def took(*values):
+        return seen()[0][1]
+
+    place = took(
+        "a" * 2, "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb", "cccccccccccccccccccccccccccccccccccccccccccc"
+    )
+    assert len(expression(*place)) == MAX_EXPRESSION
+    assert expression(*place).endswith("…")
+
+
+def test_code_without_source_has_no_expression():
+    space = {"seen": seen}
+    exec("places = seen()[0]", space)
+    assert expression(*space["places"][0]) == ""
+
+
+def test_whose_code_a_file_is():
+    assert is_users("/home/u/train.py")
+    assert not is_users("/venv/lib/python3.11/site-packages/torch/nn/modules/module.py")
+    assert not is_users(sys.modules["logging"].__file__ if "logging" in sys.modules else "<frozen x>")
+    assert not is_users("<string>")
+
+
+def test_what_a_stat_cannot_carry_comes_back_whole():
+    text = "f(a, b=[1]) # \"x\" {'y'}\n"
+    assert not set(safe(text)) & set(",#=\"'{}[]()\n\r")
+    assert safe(text).translate(_FROM_SAFE) == text

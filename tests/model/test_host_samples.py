@@ -1,0 +1,145 @@
+"""What samples of the training thread's stack say, on traces built so that the answer is known."""
+
+import pytest
+
+from tests.builders import TraceBuilder
+from tpuprof.model.host_samples import FRAMEWORK_WITHOUT_OPS_MS
+from tpuprof.model.host_stacks import FRAMEWORK, IO, LOCK, PLAIN, SLEEP, Stack, called, family
+from tpuprof.rows.host_stacks import host_stack_rows
+
+TRAIN = "train (/home/u/train.py:7)"
+ADAM = "step (/venv/lib/python3.11/site-packages/torch/optim/adam.py:9)"
+SAVE = "save (/venv/lib/python3.11/site-packages/torch/serialization.py:9)"
+LOGGING = "emit (/usr/lib/python3.11/logging/__init__.py:9)"
+
+
+def step(wall=40_000):
+    """One step of 40 ms without device work; the graph is cut in its last 10 us."""
+    trace = TraceBuilder()
+    python = trace.host().line("python")
+    python.event("train_step", 0, wall, _r=1, step_num=0)
+    python.event("StepMarker", wall - 10, 10)
+    return trace
+
+
+def parts_ms(host):
+    return {name: column[0] / 1e9 for name, column in host.breakdown.parts.items() if column[0]}
+
+
+def stack(call="", *frames):
+    return {
+        "frames": ";".join(frames or (TRAIN,)),
+        "call": call,
+        "source": "/home/u/train.py:7",
+        "user_call": call,
+    }
+
+
+@pytest.mark.parametrize(
+    ("call", "last"),
+    [
+        ("time.sleep(0.03)", "sleep"),
+        ("self.stream.flush()", "flush"),
+        ("first(x).second(y, third(z))", "second"),
+        ("print('a very long line that is cut…", "print"),
+        ("a[0]", ""),
+        ("(a + b)", ""),
+        ("", ""),
+    ],
+)
+def test_the_last_name_called(call, last):
+    assert called(call) == last
+
+
+@pytest.mark.parametrize(
+    ("call", "frames", "expected"),
+    [
+        ("time.sleep(1)", (TRAIN,), SLEEP),
+        ("self.stream.write(msg)", (TRAIN, LOGGING), IO),
+        ("os.fsync(f)", (TRAIN,), IO),
+        ("waiter.acquire()", (TRAIN, "wait (/usr/lib/python3.11/threading.py:320)"), LOCK),
+        ("with lock", (TRAIN,), LOCK),
+        ("torch._foreach_add_(a, b)", (TRAIN, ADAM), FRAMEWORK),
+        ("re.sub(a, b, c)", (TRAIN, "sub (/usr/lib/python3.11/re/__init__.py:185)"), PLAIN),
+        ("next(self.gen)", (ADAM, "__enter__ (/usr/lib/python3.11/contextlib.py:137)"), FRAMEWORK),
+        ("pickler.dump(x)", (TRAIN, SAVE), PLAIN),
+        ("x * 2", (TRAIN,), PLAIN),
+    ],
+)
+def test_what_a_stack_is_in(call, frames, expected):
+    assert family(Stack(frames, call, "", "")) == expected
+
+
+def test_tracing_sleep_and_numpy_are_told_apart_with_their_lines(read):
+    """20 ms tracing (10 ops a ms), 10 ms sleep, 10 ms numpy: the changes between samples say where each ends."""
+    trace = step()
+    trace.sampled(0, 15_000, ops=150, stack=1, **stack("y * 2"))
+    trace.sampled(15_000, 10_000, ops=50, cpu=5_000, stack=2, **stack("time.sleep(0.01)"))
+    trace.sampled(25_000, 10_000, cpu=5_000, stack=3, **stack("np.sort(a)"))
+    trace.sampled(35_000, 5_000, stack=3)
+    host = read(trace)
+    assert parts_ms(host) == {
+        "tracing": pytest.approx(20.01, abs=0.02),
+        "host:sleep": pytest.approx(10),
+        "host:python": pytest.approx(10, abs=0.02),
+    }
+    rows = {row.part: row for row in host_stack_rows([host]) if row.part.startswith("host:")}
+    assert rows["host:sleep"].user_call == "time.sleep(0.01)"
+    assert rows["host:sleep"].exposed_ms_per_step == pytest.approx(10)
+    assert rows["host:python"].user_call == "np.sort(a)"
+
+
+def test_a_thread_off_the_cpu_waits_for_the_gil_where_another_python_thread_burns_it(read):
+    trace = step().sampled(0, 40_000, cpu=4_000, others=36_000, **stack("y * 2"))
+    assert parts_ms(read(trace))["host:gil"] == pytest.approx(36, abs=0.02)
+
+
+def test_a_block_without_a_reason_is_a_wait(read):
+    trace = step().sampled(0, 40_000, cpu=4_000, others=0, **stack("ext.fetch(x)"))
+    assert parts_ms(read(trace))["host:wait"] == pytest.approx(36, abs=0.02)
+
+
+def test_a_block_in_backward_while_ops_are_traced_is_tracing(read):
+    engine = "_engine_run_backward (/venv/lib/python3.11/site-packages/torch/autograd/graph.py:8)"
+    trace = step().sampled(0, 40_000, cpu=0, ops=300, **stack("run_backward(t)", TRAIN, engine))
+    assert parts_ms(read(trace)) == {"tracing": 40.0}
+
+
+@pytest.mark.parametrize(("length", "part"), [(0.9, "tracing"), (1.1, "host:python")])
+def test_framework_frames_without_ops_trace_for_a_while_only(read, length, part):
+    wall = FRAMEWORK_WITHOUT_OPS_MS * 1_000 * length
+    trace = step(wall).sampled(0, wall, **stack("f(x)", TRAIN, ADAM))
+    assert parts_ms(read(trace))[part] == pytest.approx(wall / 1_000, abs=0.02)
+
+
+def test_a_disk_write_on_and_off_the_cpu_is_io(read):
+    trace = step().sampled(0, 20_000, cpu=9_000, stack=1, **stack("f.write(data)"))
+    trace.sampled(20_000, 20_000, cpu=2_000, stack=1)
+    assert parts_ms(read(trace))["host:io"] == pytest.approx(40, abs=0.02)
+
+
+def test_a_wait_for_a_cpu_that_is_counted_late_belongs_to_the_sample_before(read):
+    trace = step().sampled(0, 20_000, cpu=5_000, ops=100, stack=1, **stack("y * 2"))
+    line = trace.host().line("tpuprof-sampler")
+    facts = {"stack": 1, "gap_us": 20_000, "ops": 100, "cpu_us": 20_000, "wait_us": 15_000, "python_us": 0}
+    line.event("tpuprof.sample", 40_000, 0, **facts)
+    assert parts_ms(read(trace)) == {"tracing": 40.0}
+
+
+def test_without_samples_it_is_not_called_tracing(analyse):
+    report = analyse(step())
+    assert set(report.breakdown) >= {"host_other"}
+    assert report.breakdown["host_other"].share == pytest.approx(1, abs=0.001)
+    assert report.verdict.bound == "undecided"
+    assert "traces or runs other Python" in report.verdict.sentence
+    assert report.host_stacks == []
+
+
+def test_the_verdict_names_what_the_host_does_and_where(analyse):
+    trace = step().sampled(0, 40_000, cpu=400, **stack("time.sleep(0.04)"))
+    report = analyse(trace)
+    assert report.verdict.bound == "host"
+    assert (
+        "The host sleeps at /home/u/train.py:7 (time.sleep(0.04)), 39.6 ms of 40.0 ms."
+        in report.verdict.sentence
+    )

@@ -1,0 +1,193 @@
+"""Samples what the training thread does, on a timeline line of its own, while a capture runs.
+
+Each sample is an event with the thread's Python stack and what changed since the sample before: ops traced, CPU time
+of the thread, its wait for a CPU, CPU time of the program's other Python threads. The sampler needs Python's global
+lock (GIL) for a sample, so samples come where the training thread lets go of it. The changes say what the time
+between two samples was; the stack says where it was.
+
+Nothing between waking and sleeping releases the GIL: giving it away costs up to Python's switch interval (5 ms).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import threading
+import time
+from typing import Any
+
+from tpuprof.instrument.stack_text import Place, describe, places_of, safe
+from tpuprof.instrument.state import counter
+
+SAMPLE_EVENT = "tpuprof.sample"
+# Counts one for each tensor an op makes.
+OPS_COUNTER = "CreateXlaTensor"
+# Samples of a step to aim at, and the bounds of the time between two (s). A sample takes about 60 us of the GIL, so
+# the shortest interval keeps the sampler below 3 % of a core; the longest is Python's own switch interval.
+SAMPLES_PER_STEP = 12
+SHORTEST, LONGEST = 0.002, 0.005
+# Distinct stacks described at most; later ones go by the last id, which says so (stacks).
+MAX_STACKS = 4000
+# Other threads whose CPU time is read at most (threads).
+MAX_THREADS = 32
+_NS_PER_US = 1000
+
+
+def interval_for(step_seconds: float | None) -> float:
+    """Time between samples for steps of that length (s); unknown ones are taken for long."""
+    if step_seconds is None:
+        return LONGEST
+    return min(max(step_seconds / SAMPLES_PER_STEP, SHORTEST), LONGEST)
+
+
+class HostSampler:
+    """Samples one thread between `start` and `stop`. Nothing of it raises; `error` says what ended it early."""
+
+    def __init__(self, extension: Any, thread: int, step_seconds: float | None = None) -> None:
+        self.interval = interval_for(step_seconds)
+        self.error = ""
+        self.samples = 0
+        self._cpu_ns = 0
+        self._extension = extension
+        self._target = thread
+        self._stacks: dict[tuple[int, ...], int] = {}
+        self._texts: dict[str, int] = {}
+        # Keeps what the keys of `_stacks` are addresses of.
+        self._codes: dict[int, Any] = {}
+        self._halt = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._run_queue = _RunQueue(thread)
+        self._seen = (0, 0, 0, 0, 0)
+        self._others: dict[int, int] = {}
+
+    def start(self) -> None:
+        """Begin to sample."""
+        try:
+            self._halt.acquire()
+            self._thread = threading.Thread(target=self._run, name="tpuprof-sampler", daemon=True)
+            self._thread.start()
+        except Exception as error:
+            self._thread = None
+            self.error = f"{type(error).__name__}: {error}"
+
+    def stop(self) -> dict[str, Any]:
+        """Stop, and say what was done: samples, time between them, the sampler's own CPU time (s)."""
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            self._halt.release()
+            thread.join(timeout=1.0)
+        self._run_queue.close()
+        return {
+            "samples": self.samples,
+            "interval_ms": self.interval * 1e3,
+            "stacks": len(self._texts),
+            "cpu_seconds": self._cpu_ns / 1e9,
+            "error": self.error,
+        }
+
+    def _run(self) -> None:
+        try:
+            self._seen = self._look()
+            self._others_cpu(sys._current_frames())
+            # True as soon as `stop` lets go of the lock; else it waits, without the GIL.
+            while not self._halt.acquire(timeout=self.interval):
+                self._sample()
+            self._halt.release()
+        except Exception as error:  # a sampler that fails is missing from the trace, and training goes on
+            self.error = f"{type(error).__name__}: {error}"
+        finally:
+            self._cpu_ns = time.thread_time_ns()
+
+    def _look(self) -> tuple[int, int, int, int, int]:
+        """Time, ops, and the target's CPU time and wait for a CPU (ns), CPU time of the process."""
+        clock = time.pthread_getcpuclockid(self._target)
+        return (
+            time.perf_counter_ns(),
+            counter(self._extension, OPS_COUNTER),
+            time.clock_gettime_ns(clock),
+            self._run_queue.waited_ns(),
+            time.process_time_ns(),
+        )
+
+    def _sample(self) -> None:
+        frames = sys._current_frames()
+        frame = frames.get(self._target)
+        if frame is None:  # the thread has ended
+            return
+        now, before = self._look(), self._seen
+        self._seen = now
+        others = self._others_cpu(frames)
+        del frames
+        gap, ops, cpu, waited, process = (new - old for new, old in zip(now, before, strict=True))
+        stack, text = self._stack(places_of(frame))
+        del frame
+        facts = (
+            f"stack={stack},gap_us={gap // _NS_PER_US},ops={ops},cpu_us={cpu // _NS_PER_US},"
+            f"wait_us={waited // _NS_PER_US},python_us={others // _NS_PER_US},process_us={process // _NS_PER_US}"
+        )
+        event = self._extension.profiler.TraceMe(f"{SAMPLE_EVENT}#{facts}{text}#")
+        event.__enter__()
+        event.__exit__(None, None, None)
+        self.samples += 1
+
+    def _others_cpu(self, frames: dict[int, Any]) -> int:
+        """CPU time that other threads with Python frames took since the last look (ns)."""
+        own, total = threading.get_ident(), 0
+        now: dict[int, int] = {}
+        for ident in list(frames)[:MAX_THREADS]:
+            if ident not in (own, self._target):
+                # A thread that has a Python frame while we hold the GIL is alive, so its clock can be asked for.
+                now[ident] = time.clock_gettime_ns(time.pthread_getcpuclockid(ident))
+                total += max(now[ident] - self._others.get(ident, now[ident]), 0)
+        self._others = now
+        return total
+
+    def _stack(self, places: list[Place]) -> tuple[int, str]:
+        """The number of a stack, and its words as stats where this is the first time it is seen."""
+        key = tuple(part for code, at in places for part in (id(code), at))
+        known = self._stacks.get(key)
+        if known is not None:
+            return known, ""
+        if len(self._stacks) >= MAX_STACKS:
+            return -1, ""
+        self._codes.update((id(code), code) for code, _ in places)
+        words = describe(places)
+        text = "".join(f",{name}={safe(value)}" for name, value in words.items())
+        number = self._texts.get(text)
+        fresh = number is None
+        if number is None:
+            number = self._texts[text] = len(self._texts)
+        self._stacks[key] = number
+        return number, text if fresh else ""
+
+
+class _RunQueue:
+    """How long a thread waited for a CPU that others had, by the scheduler's own count; 0 where there is none.
+
+    The file is read by a call that keeps the GIL: Python's own would give it away.
+    """
+
+    def __init__(self, thread: int) -> None:
+        self._file = -1
+        self._buffer = ctypes.create_string_buffer(96)
+        native = next((each.native_id for each in threading.enumerate() if each.ident == thread), None)
+        try:
+            self._read = ctypes.PyDLL(None).pread
+            self._file = os.open(f"/proc/self/task/{native}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+        except (OSError, AttributeError):
+            self._file = -1
+
+    def waited_ns(self) -> int:
+        """Time waited since the thread began (ns)."""
+        if self._file < 0:
+            return 0
+        length = self._read(self._file, self._buffer, 95, 0)
+        fields = self._buffer.raw[: max(length, 0)].split()
+        return int(fields[1]) if len(fields) > 1 else 0
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1

@@ -1,0 +1,89 @@
+"""A Python stack as text: function, file and line of each frame, and the expression that a frame is evaluating.
+
+Nothing here keeps a frame: frames hold the program's variables alive.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+from itertools import islice
+from types import CodeType, FrameType
+
+# Frames kept of a stack, innermost first (frames): recursion beyond it says nothing new.
+MAX_FRAMES = 64
+# Longer expressions are cut (characters).
+MAX_EXPRESSION = 80
+_STDLIB = os.path.dirname(os.__file__) + os.sep
+_PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+_OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+# What the profiler's text format gives a meaning of its own, and what stands for it there (private use characters).
+_MEANT = ",#=\"'{}[]()\n\r"
+_TO_SAFE = {ord(char): 0xE000 + number for number, char in enumerate(_MEANT)}
+
+Place = tuple[CodeType, int]
+
+
+def places_of(frame: FrameType | None) -> list[Place]:
+    """(code, instruction) of each frame, innermost first; tpuprof's own frames are left out."""
+    places: list[Place] = []
+    while frame is not None and len(places) < MAX_FRAMES:
+        if not frame.f_code.co_filename.startswith(_OWN):
+            places.append((frame.f_code, frame.f_lasti))
+        frame = frame.f_back
+    return places
+
+
+def safe(text: str) -> str:
+    """Text that a stat of a profiler event can carry."""
+    return text.translate(_TO_SAFE)
+
+
+def describe(places: list[Place]) -> dict[str, str]:
+    """A stack in words.
+
+    `frames` has `function (file:line)`, outermost first, separated by `;`; `call` is what the innermost frame
+    evaluates, `source` and `user_call` are line and expression of the innermost frame of the user's own code.
+    """
+    frames = [f"{code.co_name} ({code.co_filename}:{_line(code, at)})" for code, at in reversed(places)]
+    users = [place for place in places if is_users(place[0].co_filename)]
+    own = users[0] if users else None
+    return {
+        "frames": ";".join(frame.replace(";", ",") for frame in frames),
+        "call": expression(*places[0]) if places else "",
+        "source": f"{own[0].co_filename}:{_line(*own)}" if own else "",
+        "user_call": expression(*own) if own else "",
+    }
+
+
+def is_users(path: str) -> bool:
+    """Whether a file is the user's own code: not Python's, not an installed package's, not generated."""
+    return not (path.startswith(("<", _STDLIB, _OWN)) or any(part in path for part in _PACKAGES))
+
+
+def expression(code: CodeType, instruction: int) -> str:
+    """The source text of what an instruction evaluates (`time.sleep(0.03)`), empty where there is no source."""
+    line, last, column, until = _position(code, instruction)
+    if line is None or last is None or column is None or until is None:
+        return ""
+    lines = [linecache.getline(code.co_filename, number) for number in range(line, min(last, line + 8) + 1)]
+    if not all(lines):
+        return ""
+    raw = [each.encode() for each in lines]
+    if line == last:
+        raw = [raw[0][column:until]]
+    else:
+        raw[0] = raw[0][column:]
+        raw[-1] = raw[-1][:until] if last < line + 8 else raw[-1]
+    text = " ".join(b" ".join(raw).decode("utf-8", "replace").split())
+    return text if len(text) <= MAX_EXPRESSION else text[: MAX_EXPRESSION - 1] + "…"
+
+
+def _line(code: CodeType, instruction: int) -> int:
+    return _position(code, instruction)[0] or code.co_firstlineno
+
+
+def _position(code: CodeType, instruction: int) -> tuple[int | None, int | None, int | None, int | None]:
+    # One entry for each code unit of two bytes.
+    found = next(islice(code.co_positions(), max(instruction, 0) // 2, None), None)
+    return found or (None, None, None, None)

@@ -1,0 +1,76 @@
+"""What the verdict adds on the host: the line that holds it, or what tells tracing from other Python."""
+
+from __future__ import annotations
+
+from tpuprof.model.run import Run
+from tpuprof.model.verdict import Load
+from tpuprof.parts import HOST_OTHER, HOST_PREFIX
+from tpuprof.report.sections import HostStackRow
+from tpuprof.units import format_ms
+
+# What the training thread does in a part that samples name.
+_VERBS = {
+    "sleep": "sleeps",
+    "io": "reads or writes",
+    "lock": "waits for a lock, queue or process",
+    "gil": "waits for Python's lock (the GIL), which another thread holds,",
+    "python": "runs code that traces nothing",
+    "wait": "waits in a call",
+}
+# Tracing time of a step over the ops of its program (ms), least and most: the samples decoder_loop (0.0065) and
+# device_to_host_sync (0.007), and a chain of element-wise ops on a busy machine (0.06), PJRT_DEVICE=CPU, torch_xla 2.9.
+# The range allows for hosts twice as fast, and half again as slow. A scan that traces its body anew takes far longer.
+TRACE_OP_MS = (0.003, 0.09)
+
+
+def host_sentence(word: str, load: Load, stacks: list[HostStackRow], run: Run) -> str:
+    """One more sentence of a verdict, empty where there is nothing to add."""
+    if word == "host":
+        return _where(load, stacks)
+    if word == "undecided":
+        return _estimate(load, run)
+    return ""
+
+
+def lines_of(stacks: list[HostStackRow], part: str) -> list[tuple[str, str, float, float]]:
+    """(line, what it calls, exposed ms, hidden ms) of a part, by the user's line, most exposed first."""
+    sums: dict[tuple[str, str], tuple[float, float]] = {}
+    for row in stacks:
+        if row.part == part:
+            key = (row.source or (row.frames[-1] if row.frames else ""), row.user_call or row.call)
+            before = sums.get(key, (0.0, 0.0))
+            sums[key] = (before[0] + row.exposed_ms_per_step, before[1] + row.hidden_ms_per_step)
+    found = [(source, call, *ms) for (source, call), ms in sums.items()]
+    return sorted(found, key=lambda each: -each[2])
+
+
+def verb_of(part: str) -> str:
+    """What the training thread does in a part `host:KIND`, as a verb."""
+    kind = part.removeprefix(HOST_PREFIX)
+    return _VERBS.get(kind, f"is in {kind}")
+
+
+def _where(load: Load, stacks: list[HostStackRow]) -> str:
+    sampled = {name: ms for name, ms in load.parts.items() if name.startswith(HOST_PREFIX)}
+    part = max(sampled, key=lambda name: sampled[name])
+    lines = lines_of(stacks, part)
+    text = f" The host {verb_of(part)}"
+    if lines and lines[0][0]:
+        source, call, exposed, _ = lines[0]
+        what = f" ({call})" if call else ""
+        return f"{text} at {source}{what}, {format_ms(exposed)} of {format_ms(load.wall)}."
+    return f"{text}, {format_ms(sampled[part])} of {format_ms(load.wall)}."
+
+
+def _estimate(load: Load, run: Run) -> str:
+    """What tracing as many ops as the step's programs have usually takes: evidence for or against tracing."""
+    ops = max((host.program_ops or 0 for host in run.hosts), default=0)
+    advice = " `tpuprof capture` samples the stack and tells."
+    if not ops:
+        return advice
+    low, high = (ops * each for each in TRACE_OP_MS)
+    spent = load.parts.get(HOST_OTHER, 0.0)
+    text = f" Tracing {ops:,.0f} ops, as a step's programs have, usually takes {format_ms(low)} to {format_ms(high)}: "
+    if spent > high:
+        return f"{text}not all of it is tracing.{advice}"
+    return f"{text}tracing alone can explain it.{advice}"
