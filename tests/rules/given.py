@@ -23,6 +23,7 @@ from tpuprof.report.sections import (
     FallbackRow,
     HostRow,
     Hosts,
+    HostStackRow,
     LateStepRow,
     Steadiness,
     Tracing,
@@ -50,7 +51,7 @@ _DERIVED = {
     "captured_records", "counters", "all_counters", "startup_compile_seconds", "startup_compiles", "fallbacks",
     "graphs_per_step", "falls_back", "python_reads", "variables", "features", "spmd", "torch_xla_version",
     "hbm_share", "op_ms", "slowest_host_steps", "even_rows", "idle_by_step", "parameter_gathers", "compute_ms",
-    "matmuls", "host_reads", "step_source", "host_pace", "scan_retraces", "preflight", "unrolled", "step_count",
+    "matmuls", "host_reads", "step_source", "host_pace", "typical_tracing_ms", "sampled_host_ms", "scan_retraces", "preflight", "unrolled", "step_count",
 }  # fmt: skip
 
 
@@ -166,3 +167,11 @@ def memory(peak, capacity=1000, host=0, copied=0):
     """HBM of these bytes, with so many on the host, of which the peak holds `copied` as made by a copy."""
     buffers = [BufferRow("host_to_device.1", copied, "", "temporary", "", "")]
     return Memory(peak, capacity, "hlo", "", by_kind={"host": host} if host else {}, buffers=buffers)
+
+
+def asleep(exposed, hidden=0.0, part="host:sleep"):
+    """Samples of a thread that sleeps so long (ms per step) at one line."""
+    frames = ["train (train.py:9)"]
+    return HostStackRow(
+        part, frames, "time.sleep(x)", "train.py:9", "time.sleep(x)", exposed, hidden, samples=50
+    )

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.rules.given import (
+    asleep,
     cache,
     compiled,
     fallen,
@@ -54,7 +55,14 @@ TORCH_COMPILE = thresholds.TORCH_COMPILE_FROM_SHARE
 # By rule: (what is tested, the status that must come out, the signals). A rule that can never fail, or always has an
 # answer, has no case of that kind; EXCEPTIONS says which and why.
 CASES = {
+    "host-blocked": [
+        ("asleep", "failed", {"steps": steps(), "host_stacks": [asleep(100 * ABOVE)]}),
+        ("a short sleep", "passed", {"steps": steps(), "host_stacks": [asleep(100 * BELOW)]}),
+        ("behind the device", "passed", {"steps": steps(), "host_stacks": [asleep(0.0, hidden=50.0)]}),
+        ("not sampled", "unavailable", {"steps": steps()}),
+    ],
     "tracing-bound": [
+        ("tracing or other Python", "unavailable", {**traced(BELOW), "steps": steps(tracing=5.0, host_other=20.0)}),
         ("enough", "failed", traced(ABOVE)),
         ("too little", "passed", traced(BELOW)),
         ("turns", "passed", traced(0.5, bound="sync")),
@@ -320,6 +328,7 @@ EXCEPTIONS = {
         "recompiles-other",
         "slow-compile",
         "device-to-host-sync",
+        "host-blocked",
         "input-starved",
         "hbm-pressure",
         "no-step-markers",

@@ -248,6 +248,7 @@ class HostStackRow:
 
     `frames` are `function (file:line)`, outermost first; `call` is the source text of what the innermost one evaluates.
     `source` (`file:line`) and `user_call` are of the innermost frame of the user's own code, empty where there is none.
+    `samples` counts the intervals between samples that this time comes from, over the capture.
     """
 
     part: str
@@ -257,3 +258,4 @@ class HostStackRow:
     user_call: str
     exposed_ms_per_step: float
     hidden_ms_per_step: float
+    samples: int = 0

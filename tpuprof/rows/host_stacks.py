@@ -17,7 +17,7 @@ from tpuprof.units import PS_PER_MS
 # Rows kept, those with most time (rows); stacks below this share of the step are left out as well.
 MAX_ROWS = 400
 LEAST_SHARE = 0.0005
-_Sums = dict[tuple[Stack, str], tuple[int, int]]
+_Sums = dict[tuple[Stack, str], tuple[int, int, int]]
 
 
 def host_stack_rows(hosts: list[HostRun]) -> list[HostStackRow]:
@@ -37,8 +37,9 @@ def host_stack_rows(hosts: list[HostRun]) -> list[HostStackRow]:
             user_call=stack.user_call,
             exposed_ms_per_step=exposed / steps / PS_PER_MS,
             hidden_ms_per_step=hidden / steps / PS_PER_MS,
+            samples=count,
         )
-        for (stack, name), (exposed, hidden) in sums.items()
+        for (stack, name), (exposed, hidden, count) in sums.items()
         if exposed + hidden >= LEAST_SHARE * wall
     ]
     return sorted(rows, key=lambda row: -(row.exposed_ms_per_step + row.hidden_ms_per_step))[:MAX_ROWS]
@@ -86,5 +87,5 @@ def _parts_at(host: HostRun, times: Int64) -> list[str]:
 
 def _count(sums: _Sums, key: tuple[Stack, str], total: int, exposed: int) -> None:
     if total > 0:
-        before = sums.get(key, (0, 0))
-        sums[key] = (before[0] + max(exposed, 0), before[1] + max(total - exposed, 0))
+        before = sums.get(key, (0, 0, 0))
+        sums[key] = (before[0] + max(exposed, 0), before[1] + max(total - exposed, 0), before[2] + 1)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from tpuprof import parts as part
 from tpuprof.model.host_reads import READ_CALLS
 from tpuprof.model.intervals import covered
 from tpuprof.report.schema import HostReadRow
-from tpuprof.signals.base import signal
+from tpuprof.report.sections import HostStackRow
+from tpuprof.signals.base import Unavailable, signal
 from tpuprof.signals.inputs import HOST_EVENTS, STEPS
 from tpuprof.signals.steps import StepSignals
 from tpuprof.units import PS_PER_MS
+
+NO_SAMPLES = "the capture has no samples of the training thread's stack; `tpuprof capture` and tpuprof.profile take them"
 
 
 class HostSignals(StepSignals):
@@ -29,6 +33,22 @@ class HostSignals(StepSignals):
         """Share of steps that hold a blocking device-to-host read."""
         count = sum(len(host.steps) for host in self.run.hosts)
         return sum(int((host.breakdown.host_reads > 0).sum()) for host in self.run.hosts) / count
+
+    @signal("stacks", needs=(STEPS, HOST_EVENTS))
+    def host_stacks(self) -> list[HostStackRow]:
+        """Sampled Python stacks of training threads, by the part of the breakdown they went to."""
+        if not any(host.activity.samples is not None for host in self.run.hosts):
+            raise Unavailable(NO_SAMPLES)
+        return self.report.host_stacks
+
+    @signal("ms by part", needs=(STEPS, HOST_EVENTS))
+    def sampled_host_ms(self) -> dict[str, float]:
+        """Time per step in which the device idles and samples show the host at something else than tracing, by part."""
+        sums: dict[str, float] = {}
+        for row in self.host_stacks:
+            if row.part.startswith(part.HOST_PREFIX):
+                sums[row.part] = sums.get(row.part, 0.0) + row.exposed_ms_per_step
+        return sums
 
     @signal("per step", needs=(STEPS, HOST_EVENTS))
     def scan_retraces(self) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 
 from tpuprof import parts as part
+from tpuprof.model.verdict import NAMED_FROM_SHARE
 from tpuprof.report.schema import CompileRow, StepRow, StepSummary
 from tpuprof.signals.base import SignalsBase, Unavailable, signal
 from tpuprof.signals.inputs import COMPILES, DEVICES, HOST_EVENTS, STEPS
@@ -53,6 +54,19 @@ class StepSignals(SignalsBase):
         rows = self.typical_steps
         names = dict.fromkeys(name for row in rows for name in row.breakdown_ms)
         return {name: sum(row.breakdown_ms.get(name, 0.0) for row in rows) / len(rows) for name in names}
+
+    @signal("ms", needs=(STEPS, HOST_EVENTS))
+    def typical_tracing_ms(self) -> float:
+        """Exposed tracing of a typical step; unavailable where too much host time may be tracing or other Python."""
+        tracing = self.typical_parts.get(part.TRACING, 0.0)
+        other = self.typical_parts.get(part.HOST_OTHER, 0.0)
+        named = NAMED_FROM_SHARE * self.typical_ms
+        if tracing < named <= tracing + other:
+            raise Unavailable(
+                "neither events nor samples tell tracing from other Python; capture with `tpuprof capture`, which "
+                "samples the training thread's stack"
+            )
+        return tracing
 
     @signal("ms")
     def typical_ms(self) -> float:

@@ -36,7 +36,6 @@ The price is the release notes' figure, not a measurement of this run.
 
 from __future__ import annotations
 
-from tpuprof import parts as part
 from tpuprof.report.schema import Evidence, Savings
 from tpuprof.rules.base import Outcome, Price, failed, not_applicable, passed, rule
 from tpuprof.rules.thresholds import CXX11_ABI_GAIN, LAST_WITH_OLD_ABI, TRACING_FROM_SHARE
@@ -56,7 +55,7 @@ def check(signals: Signals) -> Outcome:
     abi = signals.info.get("cxx11_abi")
     if abi is None:
         raise Unavailable("run.json does not say which C++ ABI torch was built with")
-    share = signals.typical_parts.get(part.TRACING, 0.0) / signals.typical_ms
+    share = signals.typical_tracing_ms / signals.typical_ms
     evidence = [
         Evidence(f"torch_xla {version[0]}.{version[1]}, C++11 ABI: {'yes' if abi else 'no'}"),
         Evidence("exposed tracing, share of a typical step", share, "share"),

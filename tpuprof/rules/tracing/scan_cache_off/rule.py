@@ -69,7 +69,7 @@ def check(signals: Signals) -> Outcome:
     ]
     if traced < SCAN_RETRACES_FROM:
         return passed(evidence)
-    exposed = signals.typical_parts.get(part.TRACING, 0.0) / signals.typical_ms
+    exposed = signals.typical_tracing_ms / signals.typical_ms
     if not called:
         price = counterfactual(Change(host={part.TRACING: LEFT_WHERE_UNTIMED}), Change(marks={RETRACE: 0.0}))
         return failed(exposed, evidence, title=_title(traced), price=price, confidence="low")

@@ -31,7 +31,6 @@ only: it never fails, since tracing-bound prices the same time.
 
 from __future__ import annotations
 
-from tpuprof import parts as part
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, not_applicable, passed, rule
 from tpuprof.rules.thresholds import TORCH_COMPILE_FROM_SHARE
@@ -47,7 +46,7 @@ def check(signals: Signals) -> Outcome:
     """Say whether torch.compile is worth a try; it is advice, so it never fails."""
     if signals.framework != "torch_xla":
         return not_applicable("only PyTorch/XLA traces each step")
-    share = signals.typical_parts.get(part.TRACING, 0.0) / signals.typical_ms
+    share = signals.typical_tracing_ms / signals.typical_ms
     evidence = [Evidence("exposed tracing, share of a typical step", share, "share")]
     if share < TORCH_COMPILE_FROM_SHARE or signals.step_compiles:
         return passed(evidence)

@@ -22,9 +22,9 @@ Python that builds no graph out of the step, or give the device more work per st
 
 ## Limits and false positives
 
-Python time of the training thread that no event explains counts as tracing, so slow Python of another kind (logging,
-metrics) is counted too; annotate it with tpuprof.annotate to tell them apart. The price assumes that between half and
-nine tenths of tracing can go, which depends on the fix.
+What counts as tracing is shown by events, by ops that annotations counted, or by samples of the thread's stack; where a
+trace has none of these, the rule is unavailable. The price assumes that between half and nine tenths of tracing can go,
+which depends on the fix.
 
 ## References
 
@@ -62,7 +62,7 @@ def check(signals: Signals) -> Outcome:
     """Fail where exposed tracing reaches its threshold in typical steps and no read forces the turns."""
     if signals.framework == "jax":
         return not_applicable("JAX traces a function once, not in every step")
-    tracing = signals.typical_parts.get(part.TRACING, 0.0)
+    tracing = signals.typical_tracing_ms
     share = tracing * len(signals.typical_steps) / len(signals.steps) / signals.step_ms
     evidence = [
         Evidence("tracing a typical step that leaves the device idle", tracing, "ms"),

@@ -71,7 +71,7 @@ def check(signals: Signals) -> Outcome:
     if signals.run.predicted:
         reason = "a predicted run has no tracing: capture a real one"
         return not_checked(reason, [copies, *variants])
-    share = signals.typical_parts.get(part.TRACING, 0.0) / signals.typical_ms
+    share = signals.typical_tracing_ms / signals.typical_ms
     exposed = Evidence("exposed tracing per typical step", share * signals.typical_ms, "ms")
     evidence = [copies, exposed, *variants]
     if count < UNROLLED_FROM_LAYERS or share < TRACING_FROM_SHARE:

@@ -1,0 +1,92 @@
+"""The device waits while the training thread does something else than train.
+
+## What it detects
+
+Steps in which the device idles while the training thread sleeps, reads or writes files, waits for a lock or for
+Python's global lock (GIL), or runs code that traces no op: logging, tokenizing, numpy, JSON.
+
+## Why it costs time
+
+The thread that builds and hands over the graphs is the one that does this work. Until it comes back, the device has
+nothing to do.
+
+## Evidence
+
+The lines of the program, with what they call and how long the device idles meanwhile, by samples of the thread's Python
+stack. Samples come with the ops traced and the CPU time used since the sample before, so that tracing is not counted.
+
+## How to fix
+
+Take this work out of the training thread: do it in a loader's workers or in a thread of its own, do it less often, or
+buffer what is written.
+
+## Limits and false positives
+
+The price takes the named time out of the step. Work that moves to another thread of the same process can still hold the
+GIL. A line is known where the program's source is; code of installed packages is shown by the line that calls it.
+
+## References
+
+- https://docs.python.org/3/library/logging.handlers.html#queuehandler
+- https://docs.pytorch.org/docs/stable/data.html#multi-process-data-loading
+"""
+
+from __future__ import annotations
+
+from tpuprof.report.schema import Evidence
+from tpuprof.rows.host_words import lines_of, verb_of
+from tpuprof.rules.base import Outcome, counterfactual, failed, passed, rule
+from tpuprof.rules.thresholds import FAILS_FROM_SHARE
+from tpuprof.signals import Signals
+from tpuprof.simulate.change import Change
+from tpuprof.units import format_ms
+
+# Lines listed as evidence of each kind of host time (rows).
+SHOWN = 3
+# Samples that make the time at a line certain to about a sixth (samples): the error goes with their square root.
+SAMPLES_FOR_HIGH = 36
+
+
+@rule(
+    about="what the training thread does besides training",
+    good="The training thread does little besides training that the device waits for",
+    bad="The device waits while the training thread does something else",
+)
+def check(signals: Signals) -> Outcome:
+    """Fail where the device idles for long while samples show the training thread at something else than tracing."""
+    sampled = signals.sampled_host_ms
+    stacks = signals.host_stacks
+    total = sum(sampled.values())
+    share = total / signals.step_ms
+    evidence = [
+        Evidence(
+            f"the host {verb_of(name)}: {call or 'source unknown'}", exposed, "ms per step", source=source
+        )
+        for name in sorted(sampled, key=lambda each: -sampled[each])
+        for source, call, exposed, _ in lines_of(stacks, name)[:SHOWN]
+        if exposed
+    ]
+    if share < FAILS_FROM_SHARE:
+        return passed(evidence)
+    largest = max(sampled, key=lambda each: sampled[each])
+    lines = lines_of(stacks, largest)
+    top = lines[0][2] if lines else 0.0
+    samples = sum(row.samples for row in stacks if row.part == largest)
+    left = 1 - min(top / sampled[largest], 1.0)
+    return failed(
+        share,
+        evidence,
+        title=_title(largest, lines, sampled[largest]),
+        price=counterfactual(Change(host={largest: left}), Change(host=dict.fromkeys(sampled, 0.0))),
+        confidence="high" if samples >= SAMPLES_FOR_HIGH else "medium",
+    )
+
+
+def _title(name: str, lines: list[tuple[str, str, float, float]], ms: float) -> str:
+    if not lines or not lines[0][0]:
+        return f"The host {verb_of(name)} for {format_ms(ms)} per step while the device idles"
+    source, call, exposed, _ = lines[0]
+    what = f" ({call})" if call else ""
+    return (
+        f"The host {verb_of(name)} at {source}{what} for {format_ms(exposed)} per step while the device idles"
+    )
