@@ -64,7 +64,6 @@ class Recorder:
         self.notes: list[str] = []
         self.overhead_ns = {"waiting": 0, "capturing": 0, "done": 0}
         self._contention = Contention()
-        self._extension = extension
         self._sampler: HostSampler | None = None
         self._sampling: dict[str, Any] = {}
         self._cpu_wait: float | None = None

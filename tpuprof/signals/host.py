@@ -12,7 +12,7 @@ from tpuprof.signals.inputs import HOST_EVENTS, STEPS
 from tpuprof.signals.steps import StepSignals
 from tpuprof.units import PS_PER_MS
 
-NO_SAMPLES = "the capture has no samples of the training thread's stack; `tpuprof capture` and tpuprof.profile take them"
+NO_SAMPLES = "the capture has no samples of the training thread's stack; capture with `tpuprof capture`"
 
 
 class HostSignals(StepSignals):
