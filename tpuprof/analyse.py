@@ -17,7 +17,7 @@ from tpuprof.model.few_steps import is_whole_capture
 from tpuprof.model.intervals import Int64
 from tpuprof.model.median import median, percentile_95
 from tpuprof.model.op_kind import OpKind
-from tpuprof.model.op_table import OpTotal, annotation_totals, op_totals, source_totals
+from tpuprof.model.op_table import AnnotationTotal, OpTotal, annotation_totals, op_totals, source_totals
 from tpuprof.model.run import HostRun, Run, build_run
 from tpuprof.model.verdict import CAPTURE, ONE_STEP, READS_IN_STEPS_SHARE, STEP, Load, bound_of, sentence
 from tpuprof.parallel import begin
@@ -252,12 +252,25 @@ def _host_read_rows(hosts: list[HostRun]) -> list[HostReadRow]:
 
 
 def _annotation_rows(hosts: list[HostRun], ops: list[OpTotal]) -> list[AnnotationRow]:
-    rows = []
-    for host in hosts:
-        for each in annotation_totals(host.activity.annotations, ops):
-            device = ps_to_ms(each.device_ps) if each.device_ps is not None else None
-            rows.append(AnnotationRow(each.name, each.kind, each.occurrences, ps_to_ms(each.host_ps), device))
-    return rows
+    lanes = sum(len(host.steps) * max(len(host.devices), 1) for host in hosts)
+    return [
+        _annotation_row(each, len(host.steps), lanes)
+        for host in hosts
+        for each in annotation_totals(host.activity.annotations, ops, host.steps)
+    ]
+
+
+def _annotation_row(each: AnnotationTotal, steps: int, lanes: int) -> AnnotationRow:
+    in_steps = each.device_step_ps
+    return AnnotationRow(
+        each.name,
+        each.kind,
+        each.occurrences,
+        ps_to_ms(each.host_ps),
+        ps_to_ms(each.device_ps) if each.device_ps is not None else None,
+        host_ms_per_step=ps_to_ms(each.host_step_ps) / steps if steps else None,
+        device_ms_per_step=ps_to_ms(in_steps) / lanes if in_steps is not None and lanes else None,
+    )
 
 
 def _environment(run: Run) -> dict[str, Any]:

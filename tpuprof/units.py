@@ -14,7 +14,7 @@ _TIME_UNITS = ((1e3, "s", 1e-3), (1.0, "ms", 1.0), (1e-3, "µs", 1e3), (0.0, "ns
 _BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
-def ps_to_ms(ps: int) -> float:
+def ps_to_ms(ps: float) -> float:
     """Milliseconds of a count of picoseconds, exact to the float's precision."""
     return ps / PS_PER_MS
 

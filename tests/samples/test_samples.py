@@ -124,3 +124,21 @@ def test_parts_sum_to_the_wall_time_to_the_picosecond(sample):
 def test_size(sample):
     folder, _, _ = sample
     assert sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) < 1_500_000
+
+
+def test_every_page_means_the_same_by_per_step_and_device(sample):
+    _, _, report = sample
+    parts = {name: part.ms_per_step for name, part in report.breakdown.items()}
+    collectives = parts["collective_exposed"]
+    for rows in (report.collectives, report.collective_layers):
+        assert sum(row.exposed_ms_per_step for row in rows) == pytest.approx(collectives, rel=0.01, abs=1e-3)
+    on_ops = sum(
+        parts[name] for name in ("compute", "collective_exposed", "offload_exposed", "infeed_outfeed")
+    )
+    told = sum(row.self_ms_per_step for row in report.compute.categories)
+    assert told == pytest.approx(on_ops, rel=0.01)
+    assert sum(op.self_ms_per_step for op in report.ops if op.kind != "container") == pytest.approx(told)
+    wall = sum(step.wall_ms for step in report.steps.per_step) / report.steps.count
+    assert told <= wall
+    for row in report.annotations:
+        assert (row.device_ms_per_step or 0.0) <= wall * 1.001

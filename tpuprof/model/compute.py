@@ -68,7 +68,7 @@ class OpCost(NamedTuple):
 
 @dataclass(frozen=True)
 class Compute:
-    """The device's compute over all steps and devices; times are sums of self time in ps.
+    """The device's compute over all steps and devices; times are sums of the devices' own time in steps (ps).
 
     `mfu` is FLOPs of the steps over what the devices could do meanwhile, None for the reason in `mfu_note`.
     """
@@ -76,12 +76,12 @@ class Compute:
     mfu: float | None
     mfu_note: str
     flops: int
-    by_category: list[tuple[str, int]]
-    float32_matmul_ps: int
-    matmul_ps: int
-    layout_copy_ps: int
-    padded_ps: int
-    kernels: dict[str, int] = field(default_factory=dict)
+    by_category: list[tuple[str, float]]
+    float32_matmul_ps: float
+    matmul_ps: float
+    layout_copy_ps: float
+    padded_ps: float
+    kernels: dict[str, float] = field(default_factory=dict)
 
 
 def flops_in_steps(device: DeviceActivity, steps: Steps) -> int:
@@ -127,14 +127,14 @@ def summarise(
 
     `flops` are those of all devices inside steps, `wall_ps` the wall time of all steps summed over devices.
     """
-    categories: dict[str, int] = {}
-    kernels: dict[str, int] = {}
+    categories: dict[str, float] = {}
+    kernels: dict[str, float] = {}
     for row, op in enumerate(ops):
         if op.kind != _CONTAINER:
             label = op.category or opcode(op.long_name, op.name)
-            categories[label] = categories.get(label, 0) + op.self_ps
+            categories[label] = categories.get(label, 0.0) + op.step_ps
         if costs[row].kernel:
-            kernels[costs[row].kernel] = kernels.get(costs[row].kernel, 0) + op.self_ps
+            kernels[costs[row].kernel] = kernels.get(costs[row].kernel, 0.0) + op.step_ps
     mfu, note = _mfu(flops, peak_flops, wall_ps, kernels_without_flops(ops, costs))
     rows = range(len(ops))
     return Compute(
@@ -142,10 +142,10 @@ def summarise(
         mfu_note=note,
         flops=flops,
         by_category=sorted(categories.items(), key=lambda each: -each[1]),
-        float32_matmul_ps=sum(ops[row].self_ps for row in rows if costs[row].matmul_type in _FLOATS),
-        matmul_ps=sum(ops[row].self_ps for row in rows if costs[row].matmul_type),
-        layout_copy_ps=sum(ops[row].self_ps for row in rows if costs[row].layout_copy),
-        padded_ps=sum(ops[row].self_ps for row in rows if (costs[row].padding or 0.0) >= PADDED_FROM),
+        float32_matmul_ps=sum(ops[row].step_ps for row in rows if costs[row].matmul_type in _FLOATS),
+        matmul_ps=sum(ops[row].step_ps for row in rows if costs[row].matmul_type),
+        layout_copy_ps=sum(ops[row].step_ps for row in rows if costs[row].layout_copy),
+        padded_ps=sum(ops[row].step_ps for row in rows if (costs[row].padding or 0.0) >= PADDED_FROM),
         kernels=kernels,
     )
 

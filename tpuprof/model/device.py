@@ -9,11 +9,15 @@ from __future__ import annotations
 from dataclasses import field
 
 import numpy as np
+import numpy.typing as npt
 
-from tpuprof.model.intervals import Int64, Spans, merge, union, union_by_label
+from tpuprof.model.intervals import Int64, Spans, covered, merge, subtract, union, union_by_label
 from tpuprof.model.op_kind import OpKind
 from tpuprof.model.op_sums import OpSums, op_sums
 from tpuprof.records import dataclass
+
+# Kinds that share out a device's time, in the order of painting: while it computes, nothing else counts.
+PAINTED = (OpKind.COMPUTE, OpKind.INFEED_OUTFEED, OpKind.OFFLOAD, OpKind.COLLECTIVE)
 
 
 @dataclass(frozen=True)
@@ -104,6 +108,25 @@ class DeviceActivity:
         if self._busy is None:
             self._busy = merge(self.executing, union(self.op_events.start, self.op_events.end))
         return self._busy
+
+    def wall_factor(self, steps: Spans) -> npt.NDArray[np.float64]:
+        """By kind of op (`OpKind`): the device's own time in steps over the self time of such ops (ratio, up to 1).
+
+        PJRT_DEVICE=CPU has all its devices, and all their threads, in one plane: ops run at the same time, and their
+        times add up to more than passed. Times the factor they add up to the parts of the breakdown.
+        """
+        factors = np.ones(len(OpKind), np.float64)
+        if self.type != "CPU":
+            return factors
+        own = np.bincount(self.ops.kind, self.sums(steps).self_ps_in_steps, len(OpKind))
+        taken: Spans | None = None
+        for kind in PAINTED:
+            spans = self.by_kind[kind] if taken is None else subtract(self.by_kind[kind], taken)
+            taken = spans if taken is None else merge(taken, spans)
+            passed = float(covered(spans, steps.start, steps.end).sum())
+            if own[kind] > passed:
+                factors[kind] = passed / own[kind]
+        return factors
 
     def sums(self, steps: Spans) -> OpSums:
         """Executions and times by op; computed once for the same steps."""

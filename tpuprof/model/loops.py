@@ -31,7 +31,9 @@ _SCAN = "xla__scan"
 
 @dataclass(frozen=True)
 class Loop:
-    """One `while` on one device. Times in ps; `direction` is forward, backward or empty where not told.
+    """One `while` on one device; of several on one line, their mean.
+
+    Times are in ps; `direction` is forward, backward or empty where unknown.
 
     `iteration_ps` has the mean of each iteration over all executions, in order; None, for the reason in
     `detail`, where iterations cannot be told apart.
@@ -107,8 +109,8 @@ def _loop(device: DeviceActivity, events: OpEvents, row: int, spans: dict[int, t
         module=ops.module[row],
         direction=_direction(ops.scope[row], scopes),
         trip_count=trips,
-        occurrences=len(start),
-        total_ps=int((end - start).sum()),
+        occurrences=-(-len(start) // device.count),
+        total_ps=int((end - start).sum()) // device.count,
         iteration_ps=iterations,
         source=ops.source[row] or next((ops.source[each] for each in names if ops.source[each]), ""),
         scope=ops.scope[row],

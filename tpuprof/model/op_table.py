@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tpuprof.model.device import DeviceActivity
 from tpuprof.model.hlo_metadata import scope_names
@@ -28,7 +28,10 @@ class CoreTotal(NamedTuple):
 
 @dataclass
 class OpTotal:
-    """One op of one program over all its executions on all devices; times in ps."""
+    """One op of one program over all its executions on all devices; times in ps.
+
+    `step_ps` is its part of the devices' own time in steps, so that ops add up to the parts of the breakdown.
+    """
 
     name: str
     long_name: str
@@ -43,18 +46,24 @@ class OpTotal:
     occurrences: int = 0
     total_ps: int = 0
     self_ps: int = 0
+    step_ps: float = 0.0
     cores: list[CoreTotal] = field(default_factory=list)
 
 
 @dataclass
 class AnnotationTotal:
-    """Host time inside an annotation and device self time of ops traced under it (None: not told), in ps."""
+    """Host time inside an annotation and device self time of ops traced under it (None: not told), in ps.
+
+    `host_step_ps` and `device_step_ps` are of what lies in steps.
+    """
 
     name: str
     kind: str
     occurrences: int
     host_ps: int
     device_ps: int | None
+    host_step_ps: int = 0
+    device_step_ps: float | None = None
 
 
 def op_totals(hosts: list[tuple[list[DeviceActivity], Steps]]) -> list[OpTotal]:
@@ -62,20 +71,21 @@ def op_totals(hosts: list[tuple[list[DeviceActivity], Steps]]) -> list[OpTotal]:
     devices = [(device, steps) for of_host, steps in hosts for device in of_host]
     totals: dict[tuple[str, str], OpTotal] = {}
     sums = in_threads(lambda each: each[0].sums(each[1].spans), devices)
-    for (device, _), found in zip(devices, sums, strict=True):
-        columns = found.executions, found.total_ps, found.self_ps
+    for (device, steps), found in zip(devices, sums, strict=True):
+        in_steps = found.self_ps_in_steps * device.wall_factor(steps.spans)[device.ops.kind]
+        columns = found.executions, found.total_ps, found.self_ps, in_steps
         _add_device(device, tuple(column.tolist() for column in columns), totals)
     return sorted(totals.values(), key=lambda op: (-op.self_ps, op.name))
 
 
 def _add_device(
-    device: DeviceActivity, sums: tuple[list[int], ...], totals: dict[tuple[str, str], OpTotal]
+    device: DeviceActivity, sums: tuple[list[Any], ...], totals: dict[tuple[str, str], OpTotal]
 ) -> None:
     ops = device.ops
     kind, flops, size = ops.kind.tolist(), ops.flops.tolist(), ops.bytes.tolist()
     in_hbm = ops.hbm_bytes.tolist() or size
     clock = ops.clock_ps.tolist() or [-1] * len(ops)
-    for row, (count, total_ps, self_ps) in enumerate(zip(*sums, strict=True)):
+    for row, (count, total_ps, self_ps, step_ps) in enumerate(zip(*sums, strict=True)):
         if not count:
             continue
         key = (ops.module[row], ops.name[row])
@@ -97,23 +107,32 @@ def _add_device(
         each.total_ps += total_ps
         each.cores.append(CoreTotal(device.name, count, total_ps, clock[row] if clock[row] >= 0 else None))
         each.self_ps += self_ps
+        each.step_ps += step_ps
 
 
-def annotation_totals(annotations: Annotations, ops: list[OpTotal]) -> list[AnnotationTotal]:
+def annotation_totals(annotations: Annotations, ops: list[OpTotal], steps: Steps) -> list[AnnotationTotal]:
     """Time by annotation name: on the host from its spans, on the device from ops traced under that scope.
 
     An op under nested annotations counts for each of them, as host time does.
     """
     device: dict[str, int] = {}
+    in_steps: dict[str, float] = {}
     for op in ops:
         for name in dict.fromkeys(scope_names(op.scope)):
             device[name] = device.get(name, 0) + op.self_ps
+            in_steps[name] = in_steps.get(name, 0.0) + op.step_ps
     totals: dict[tuple[str, str], AnnotationTotal] = {}
     durations = annotations.end - annotations.start
-    for name, mark, duration in zip(annotations.name, annotations.mark, durations.tolist(), strict=True):
+    held = steps.hold(annotations.start).tolist() if len(steps) else [False] * len(durations)
+    for name, mark, duration, inside in zip(
+        annotations.name, annotations.mark, durations.tolist(), held, strict=True
+    ):
+        scope = _scope_of(name, mark)
         each = totals.setdefault(
-            (name, mark), AnnotationTotal(name, mark, 0, 0, device.get(_scope_of(name, mark)))
+            (name, mark),
+            AnnotationTotal(name, mark, 0, 0, device.get(scope), device_step_ps=in_steps.get(scope)),
         )
+        each.host_step_ps += duration if inside else 0
         each.occurrences += 1
         each.host_ps += duration
     return sorted(totals.values(), key=lambda each: (-(each.device_ps or 0), -each.host_ps, each.name))

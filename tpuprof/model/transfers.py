@@ -120,7 +120,8 @@ class Transfers:
 def _totals_in_steps(device: DeviceActivity, steps: Steps) -> _Totals:
     """Executions and self time of each op, of those that begin inside steps."""
     found = device.sums(steps.spans)
-    columns = (found.executions_in_steps, found.self_ps_in_steps, found.begin_in_steps, found.end_in_steps)
+    exposed = (found.self_ps_in_steps * device.wall_factor(steps.spans)[device.ops.kind]).astype(np.int64)
+    columns = (found.executions_in_steps, exposed, found.begin_in_steps, found.end_in_steps)
     return _Totals(*(column.tolist() for column in columns))
 
 
@@ -173,7 +174,7 @@ def _transfer(device: DeviceActivity, rows: list[int], totals: _Totals, moved: M
         kind=_kind(device, rows, long_name),
         module=ops.module[first],
         bytes=size,
-        occurrences=_sum_of(totals.occurrences, starts),
+        occurrences=-(-_sum_of(totals.occurrences, starts) // device.count),
         rate=moved.rate,
         rate_alone=moved.rate_alone,
         exposed_ps=_sum_of(totals.exposed, rows),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.parts import word_of
-from tpuprof.report.names import STATUS_WORDS
+from tpuprof.report.names import STATUS_WORDS, shared_saving
 from tpuprof.report.savings import saved_amount
 from tpuprof.report.text import printable
 from tpuprof.units import counted, format_bytes, format_ms, format_share
@@ -96,6 +96,11 @@ def other_findings(report: Report) -> list[tuple[str, list[Finding]]]:
         if found:
             groups.append((words, sorted(found, key=lambda each: each.rule)))
     return groups
+
+
+def shares(finding: Finding) -> str:
+    """Which other findings save the same time, empty where none does."""
+    return shared_saving(finding.shares_saving_with)
 
 
 def savings(finding: Finding) -> str:

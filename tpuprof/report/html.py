@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tpuprof.parts import meaning_of, word_of
 from tpuprof.report import charts, content
+from tpuprof.report.op_time import largest_first, op_ms, over
 from tpuprof.report.text import printable, printable_lines
 from tpuprof.report.text_facts import fact_lines
 from tpuprof.units import format_bytes, format_ms, format_share
@@ -52,7 +53,10 @@ def render_html(report: Report) -> str:
         stack=Markup(charts.step_stack(report)),
         swatches={name: Markup(svg) for name, svg in charts.legend(report)},
         slowest=sorted(report.steps.per_step, key=lambda step: -step.wall_ms)[:10],
-        ops_ms=sum(op.self_ms for op in report.ops) or 1.0,
+        ops=largest_first(report),
+        op_ms=op_ms,
+        ops_ms=sum(map(op_ms, report.ops)) or 1.0,
+        ops_over=over(report),
     )
 
 

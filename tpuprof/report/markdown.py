@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tpuprof.parts import meaning_of
 from tpuprof.report import content
+from tpuprof.report.op_time import largest_first, op_ms, over
 from tpuprof.report.text import printable, printable_lines
 from tpuprof.report.text_facts import fact_lines
 from tpuprof.units import format_bytes, format_ms, format_share
@@ -185,20 +186,20 @@ def _compiles(report: Report, rows: int, limit: int) -> list[str]:
 def _ops(report: Report, rows: int, limit: int) -> list[str]:
     if not report.ops:
         return []
-    total = sum(op.self_ms for op in report.ops) or 1.0
+    total = sum(map(op_ms, report.ops)) or 1.0
     cells = [
         (
             code(op.name, limit),
-            format_ms(op.self_ms),
-            format_share(op.self_ms / total),
+            format_ms(op_ms(op)),
+            format_share(op_ms(op) / total),
             str(op.occurrences),
             code(op.annotation, limit),
             code(op.source, limit),
         )
-        for op in report.ops[:rows]
+        for op in largest_first(report)[:rows]
     ]
-    heading = "#### Ops by device self time"
-    columns = ("op", "self:", "share:", "times:", "annotation", "source")
+    heading = f"#### Ops by device self time, {over(report)}"
+    columns = ("op", "self:", "share:", "times in all:", "annotation", "source")
     return [heading, table(columns, cells), *_more(len(report.ops), rows)]
 
 

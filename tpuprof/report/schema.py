@@ -147,6 +147,7 @@ class OpRow:
     on (compute or memory), `roofline` the share of that roof it reaches; `padding` is padded bytes over bytes of its
     arrays, `matmul_type` the element type a matmul reads, `kernel` a custom call's name, `layout_copy` whether it
     only moves data about on the device.
+    `self_ms_per_step` is per step and device, in steps alone: ops add up to the device's parts of the breakdown.
     """
 
     name: str
@@ -173,6 +174,7 @@ class OpRow:
     cores: list[CoreRow] = field(default_factory=list)
     hbm_bytes: int | None = None
     note: str = ""
+    self_ms_per_step: float | None = None
 
     @property
     def wasted_ms(self) -> float | None:
@@ -227,13 +229,18 @@ class HostReadRow:
 
 @dataclass(frozen=True)
 class AnnotationRow:
-    """One annotation: host time inside it and device self time of the ops traced under it, in ms over the run."""
+    """One annotation: host time inside it and device self time of the ops traced under it, in ms over the run.
+
+    `device_ms_per_step` is per step and device, as `OpRow.self_ms_per_step` is.
+    """
 
     name: str
     kind: str
     occurrences: int
     host_ms: float
     device_ms: float | None
+    host_ms_per_step: float | None = None
+    device_ms_per_step: float | None = None
 
 
 @dataclass(frozen=True)

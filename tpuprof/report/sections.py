@@ -28,7 +28,8 @@ class Goodput:
 class OpGroupRow:
     """Device self time of ops that share a value: `by` is category, program or annotation, `name` may be empty.
 
-    `self_ms` is over the whole capture on all devices, `ops` counts ops, `occurrences` their executions.
+    `self_ms` is over the whole capture on all devices, `ops` counts ops, `occurrences` their executions;
+    `self_ms_per_step` is per step and device, and adds up to the device's parts of the breakdown.
     """
 
     by: str
@@ -36,6 +37,7 @@ class OpGroupRow:
     ops: int
     self_ms: float
     occurrences: int
+    self_ms_per_step: float | None = None
 
 
 @dataclass(frozen=True)

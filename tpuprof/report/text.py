@@ -12,6 +12,7 @@ from rich.text import Text
 
 from tpuprof.parts import part_of
 from tpuprof.report.names import shared_saving
+from tpuprof.report.op_time import IN_ALL, PER_STEP, annotation_ms, largest_first, op_ms, over
 from tpuprof.report.savings import saved_amount
 from tpuprof.report.schema import CompileRow, Finding, Report, StepRow, TransferRow
 from tpuprof.report.text_facts import fact_lines
@@ -39,7 +40,7 @@ _TIMES = (
     "exposed per step",
     "hidden per step",
 )
-_RIGHT = frozenset((*_TIMES, "blocked per step", "times", "bytes", "GB/s"))
+_RIGHT = frozenset((*_TIMES, "blocked per step", "times", "times in all", "bytes", "GB/s"))
 _OTHER_STATUSES = (
     ("rules passed", "passed"),
     ("not applicable", "not_applicable"),
@@ -214,14 +215,15 @@ def _cut_at(row: CompileRow) -> str:
 
 
 def _ops(report: Report) -> RenderableType:
-    table = _table("Ops by device self time", "op", "self", "share", "times", "bytes", "annotation", "source")
-    total = sum(op.self_ms for op in report.ops) or 1.0
-    for op in report.ops[:ROWS_SHOWN]:
+    title = f"Ops by device self time, {over(report)}"
+    table = _table(title, "op", "self", "share", "times in all", "bytes", "annotation", "source")
+    total = sum(map(op_ms, report.ops)) or 1.0
+    for op in largest_first(report)[:ROWS_SHOWN]:
         size = format_bytes(op.bytes) if op.bytes else ""
         table.add_row(
             escape(_short(op.name)),
-            format_ms(op.self_ms),
-            format_share(op.self_ms / total),
+            format_ms(op_ms(op)),
+            format_share(op_ms(op) / total),
             str(op.occurrences),
             size,
             escape(_short(op.annotation)),
@@ -260,12 +262,13 @@ def _transfers(title: str, kind: str, rows: list[TransferRow]) -> RenderableType
 
 
 def _annotations(report: Report) -> RenderableType:
-    table = _table("Annotations", "name", "kind", "times", "host", "device")
+    per_step = any(each.host_ms_per_step is not None for each in report.annotations)
+    title = f"Annotations, {PER_STEP if per_step else IN_ALL}"
+    table = _table(title, "name", "kind", "times in all", "host", "device")
     for each in report.annotations[:ROWS_SHOWN]:
-        device = format_ms(each.device_ms) if each.device_ms is not None else "not told"
-        table.add_row(
-            escape(_short(each.name)), each.kind, str(each.occurrences), format_ms(each.host_ms), device
-        )
+        host_ms, device_ms = annotation_ms(each)
+        device = format_ms(device_ms) if device_ms is not None else "unknown"
+        table.add_row(escape(_short(each.name)), each.kind, str(each.occurrences), format_ms(host_ms), device)
     return _and_more(table, len(report.annotations))
 
 

@@ -17,8 +17,8 @@ def compute_section(hosts: list[HostRun], ops: list[OpTotal]) -> tuple[list[OpRo
     devices = [device for host in hosts for device in host.devices]
     peak_flops, peak_bytes = _peaks(devices)
     costs = {row: op_cost(op, peak_flops, peak_bytes) for row, op in enumerate(ops)}
-    rows = [_op_row(op, costs[row]) for row, op in enumerate(ops)]
     lanes = sum(len(host.steps) * max(len(host.devices), 1) for host in hosts)
+    rows = [_op_row(op, costs[row], lanes) for row, op in enumerate(ops)]
     if not devices or not lanes:
         return rows, None
     flops = sum(flops_in_steps(device, host.steps) for host in hosts for device in host.devices)
@@ -59,11 +59,24 @@ def op_group_rows(ops: list[OpRow]) -> list[OpGroupRow]:
         for op in ops:
             groups.setdefault(_group(op, by), []).append(op)
         rows = [
-            OpGroupRow(by, name, len(own), sum(op.self_ms for op in own), sum(op.occurrences for op in own))
+            OpGroupRow(
+                by,
+                name,
+                len(own),
+                sum(op.self_ms for op in own),
+                sum(op.occurrences for op in own),
+                per_step(own),
+            )
             for name, own in groups.items()
         ]
         found += sorted(rows, key=lambda row: -row.self_ms)
     return found
+
+
+def per_step(ops: list[OpRow]) -> float | None:
+    """Self time of ops per step and device (ms), None where the run has no steps."""
+    told = [op.self_ms_per_step for op in ops if op.self_ms_per_step is not None]
+    return sum(told) if told else None
 
 
 def _group(op: OpRow, by: str) -> str:
@@ -78,11 +91,11 @@ def _clock_ms(op: OpTotal) -> float | None:
     return ps_to_ms(sum(clocks)) if clocks and len(clocks) == len(op.cores) else None
 
 
-def _categories(sums: list[tuple[str, int]], lanes: int, total: int) -> list[CategoryRow]:
+def _categories(sums: list[tuple[str, float]], lanes: int, total: float) -> list[CategoryRow]:
     return [CategoryRow(name, ps_to_ms(ps) / lanes, ps / total if total else 0.0) for name, ps in sums]
 
 
-def _op_row(op: OpTotal, cost: OpCost) -> OpRow:
+def _op_row(op: OpTotal, cost: OpCost, lanes: int) -> OpRow:
     return OpRow(
         name=op.name,
         category=op.category,
@@ -104,6 +117,7 @@ def _op_row(op: OpTotal, cost: OpCost) -> OpRow:
         kernel=cost.kernel,
         layout_copy=cost.layout_copy,
         clock_ms=_clock_ms(op),
+        self_ms_per_step=ps_to_ms(op.step_ps) / lanes if lanes else None,
         flops_per_byte=op.flops / op.hbm_bytes if op.flops and op.hbm_bytes else None,
         hbm_bytes=op.hbm_bytes if op.bytes else None,
         note=cost.note,

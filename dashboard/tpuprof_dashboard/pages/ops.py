@@ -36,7 +36,7 @@ def _render(view: View) -> list[Any]:
     links.append(html.A("source line", href="#source-lines", className="tpu-link"))
     choose = dmc.Group([dmc.Text("Grouped by", size="sm"), *links], gap="md")
     rows = [_op_row(op) for op in report.ops] if by == "op" else _grouped(report, by)
-    note = "Self time leaves out ops inside (a loop's body, a call); summed over all devices and the whole capture."
+    note = "Self time leaves out ops inside (a loop's body, a call). Per step it is one device's; in all, all devices'."
     parts = [table(f"ops-by-{by}", rows)]
     if by == "op" and any(op.wasted_ms is not None for op in report.ops):
         note += " Wasted: what the op would save if it reached its roofline."
@@ -55,7 +55,8 @@ def _op_row(op: OpRow) -> dict[str, Any]:
     return {
         "op": op.name,
         "category": op.category or op.kind,
-        "self ms": op.self_ms,
+        "self ms per step": op.self_ms_per_step,
+        "self ms in all": op.self_ms,
         _WASTED: op.wasted_ms,
         "of roofline": op.roofline,
         "limit": op.limit,
@@ -79,7 +80,13 @@ def _op_row(op: OpRow) -> dict[str, Any]:
 
 def _grouped(report: Report, by: str) -> list[dict[str, Any]]:
     return [
-        {by: row.name or "(none)", "ops": row.ops, "self ms": row.self_ms, "times": row.occurrences}
+        {
+            by: row.name or "(none)",
+            "ops": row.ops,
+            "self ms per step": row.self_ms_per_step,
+            "self ms in all": row.self_ms,
+            "times": row.occurrences,
+        }
         for row in report.op_groups
         if row.by == by
     ]
@@ -133,7 +140,9 @@ def _lines(view: View) -> Any:
         advice = "Capture with XLA_HLO_DEBUG=1 set to have them."
         return section("Source lines", empty("Source lines unavailable", reason, advice))
     return section(
-        "Source lines", table("source-lines", rows), note="Device self time of the ops traced from each line."
+        "Source lines",
+        table("source-lines", rows),
+        note="Device self time of the ops traced from each line, in all: over the capture and all devices.",
     )
 
 
