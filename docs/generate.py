@@ -48,7 +48,9 @@ def rule_page(rule: Rule) -> str:
 def _checked(rule: Rule) -> str:
     """How a rule's advice was checked, by framework."""
     return ", ".join(
-        f"{advice.checked}{'' if framework == 'torch_xla' else f' ({framework})'}"
+        advice.checked
+        + (" (not yet)" if advice.pending else "")
+        + ("" if framework == "torch_xla" else f" ({framework})")
         for framework, advice in rule.advice.items()
     )
 

@@ -59,7 +59,7 @@ def main() -> int:
         key = record_key(rule.id, advice.framework)
         if advice.checked == NEITHER or (options.fast and not advice.plan.get("fast")):
             continue
-        if not options.again and not stale(rule, advice):
+        if not options.again and not stale(rule, advice, planned=True):
             print(f"{key:40} fresh", flush=True)
             continue
         try:
@@ -69,7 +69,8 @@ def main() -> int:
             print(f"{key:40} WRONG: {error}", flush=True)
             continue
         keep(key, entry)
-        print(f"{key:40} ok: {entry['status'][0]}, {entry['status'][1]}", flush=True)
+        more = f"; take `pending` out of its {programs.PLAN}" if advice.pending else ""
+        print(f"{key:40} ok: {entry['status'][0]}, {entry['status'][1]}{more}", flush=True)
     drop_old()
     if wrong:
         print(f"wrong: {', '.join(wrong)}", file=sys.stderr)
@@ -89,7 +90,7 @@ def chosen(ids: list[str]) -> list[tuple[Rule, Advice]]:
 def check(rule: Rule, advice: Advice) -> dict[str, Any]:
     """Check one pair; returns what the record keeps. Raises `WrongError`."""
     look = _measured if advice.checked == MEASURED else _compiled
-    with tempfile.TemporaryDirectory() as scratch:
+    with tempfile.TemporaryDirectory(dir=os.environ.get("ADVICE_SCRATCH")) as scratch:
         sides = [
             look(program, advice, Path(scratch) / program.path.stem)
             for program in (advice.before, advice.after)
@@ -114,9 +115,9 @@ def check(rule: Rule, advice: Advice) -> dict[str, Any]:
     return entry
 
 
-def stale(rule: Rule, advice: Advice) -> str:
+def stale(rule: Rule, advice: Advice, *, planned: bool = False) -> str:
     """Why the record does not hold for a pair any more; empty where it does, and where nothing is to be checked."""
-    if advice.checked == NEITHER:
+    if advice.checked == NEITHER or (advice.pending and not planned):
         return ""
     entry = programs.record().get(record_key(rule.id, advice.framework))
     if entry is None:
@@ -157,7 +158,9 @@ def hashes(advice: Advice) -> dict[str, str]:
     """What a check holds for: both programs, their plan, and the rule's code without its texts."""
     folder = advice.before.path.parent
     plan = {
-        name: value for name, value in advice.plan.items() if name not in (JAX, "fast", "no_result", "also")
+        name: value
+        for name, value in advice.plan.items()
+        if name not in (JAX, "fast", "no_result", "also", "pending")
     }
     return {
         advice.before.path.name: _hash(advice.before.path.read_bytes()),
@@ -221,7 +224,9 @@ def _compiled(program: Program, advice: Advice, run: Path) -> tuple[dict[str, An
     _tpuprof(["preflight", str(program.path), "--tpu", target, "-o", str(run)], environment)
     if advice.plan.get("no_result"):
         return _findings(run / target), []
-    return _findings(run / target), _result(_output([sys.executable, str(program.path)], environment))
+    # A program takes a smaller size as its argument, so that the CPU computes its result in a moment.
+    command = [sys.executable, str(program.path), *advice.plan.get("result_arguments", [])]
+    return _findings(run / target), _result(_output(command, environment))
 
 
 def _findings(run: Path) -> dict[str, Any]:

@@ -52,7 +52,7 @@ def test_the_kept_check_is_fresh(rule, advice):
 
 @EACH
 def test_the_kept_check_held(rule, advice):
-    if advice.checked == NEITHER:
+    if advice.checked == NEITHER or advice.pending:
         return
     entry = record()[record_key(rule.id, advice.framework)]
     if not advice.plan.get("title"):

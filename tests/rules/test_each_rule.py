@@ -44,6 +44,13 @@ from tpuprof.rules.registry import all_rules, find_rule
 from tpuprof.rules.runner import outcome_of
 
 CPU = {"is_tpu": False}
+ON_CPU = {"is_tpu": False, "framework": "torch_xla"}
+
+
+def on_tpu(version):
+    return {"is_tpu": True, "framework": "torch_xla", "info": {"versions": {"torch_xla": version}}}
+
+
 GATHER = "all-gather"
 GATHER_OF_PARAMETER = transfer(GATHER, role="parameter_gather")
 OLD = info(versions={"torch_xla": "2.6.0"}, cxx11_abi=False)
@@ -158,8 +165,12 @@ CASES = {
         ("no telemetry", "unavailable", NOTHING),
     ],
     "persistent-cache-off": [
-        ("slow", "failed", started(SLOW)),
-        ("quick", "passed", started(SLOW - 0.1)),
+        ("slow", "failed", {**started(SLOW), **ON_CPU}),
+        ("quick", "passed", {**started(SLOW - 0.1), **ON_CPU}),
+        ("JAX on TPU", "failed", {**started(SLOW), "framework": "jax", "is_tpu": True}),
+        ("cannot load on TPU", "not_applicable", {**started(SLOW), **on_tpu("2.9.0")}),
+        ("unknown on TPU", "failed", {**started(SLOW), **on_tpu("2.10.0")}),
+        ("unknown release on TPU", "failed", {**started(SLOW), "framework": "torch_xla", "is_tpu": True}),
         ("on", "not_applicable", started(SLOW, cache("ok", hits=1))),
         ("on and cold", "not_applicable", started(SLOW, cache("cold", misses=1))),
         ("no telemetry", "unavailable", NOTHING),

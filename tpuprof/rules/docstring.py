@@ -16,6 +16,7 @@ HEADINGS = (
     "Why it costs time",
     "Evidence",
     "How to fix",
+    "How the fix was checked",
     "Limits and false positives",
     "References",
 )
@@ -23,7 +24,6 @@ HEADINGS = (
 FIXES = {TORCH_XLA: "How to fix", JAX: "How to fix in JAX"}
 CHECKED = "How the fix was checked"
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
-_CODE = re.compile(r"^(Before|After):\n\n((?:(?:    .*)?\n)+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -89,9 +89,6 @@ def read_page(docstring: str, rule_id: str = "", advice: dict[str, Advice] | Non
         if heading == "Limits and false positives":
             # Moved below: what was checked stands before what the rule cannot know.
             limits = sections.pop(heading)
-            if not programs:
-                sections[heading] = limits
-                continue
             sections[CHECKED] = "\n\n".join(how_checked(rule_id, each) for each in programs.values())
             sections[heading] = limits
     body = "".join(f"\n\n## {heading}\n\n{section}" for heading, section in sections.items())
@@ -99,16 +96,11 @@ def read_page(docstring: str, rule_id: str = "", advice: dict[str, Advice] | Non
 
 
 def _remedy(body: str, advice: Advice | None) -> Remedy:
-    code = {label: inspect.cleandoc("\n" + block) for label, block in _CODE.findall(body + "\n")}
-    text = " ".join(_CODE.sub("", body + "\n").split())
-    if advice is None:
-        return Remedy(text, code.get("Before", ""), code.get("After", ""))
-    return Remedy(text, advice.before.shown, advice.after.shown)
+    text = " ".join(body.split())
+    return Remedy(text, advice.before.shown, advice.after.shown) if advice else Remedy(text)
 
 
 def _with_code(body: str, remedy: Remedy) -> str:
-    if _CODE.search(body + "\n"):
-        return body
     blocks = [
         f"\n\n{label}:\n\n" + "\n".join(f"    {line}".rstrip() for line in code.splitlines())
         for label, code in (("Before", remedy.before), ("After", remedy.after))

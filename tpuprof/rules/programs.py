@@ -55,6 +55,11 @@ class Advice:
         """How the pair is checked: measured, compiled or neither."""
         return str(self.plan["checked"])
 
+    @property
+    def pending(self) -> str:
+        """Why the check that is planned has not been passed yet; empty where it has, and where there is none."""
+        return str(self.plan.get("pending", ""))
+
 
 def advice_of(folder: Path) -> dict[str, Advice]:
     """The advice in a rule's folder, by framework; empty where it has no programs."""
@@ -107,6 +112,8 @@ def how_checked(rule_id: str, advice: Advice) -> str:
 
 def _how(rule_id: str, advice: Advice) -> str:
     name = FRAMEWORKS[advice.framework][0]
+    if advice.pending:
+        return f"{name}: not checked yet ({advice.checked} is planned), because {advice.pending}."
     if advice.checked == NEITHER:
         return (
             f"{name}: neither measured nor compiled, because {advice.plan['reason']}. What the programs import and "

@@ -15,16 +15,28 @@ Each collective with its exposed and hidden time per step, its bytes and its sou
 
 ## How to fix
 
-Give the scheduler something to hide it behind: the latency-hiding scheduler flags, a larger batch per chip, fewer and
-larger collectives, or another mesh.
+Send less, or give the compiler something to hide it behind. Split the batch over chips before you split layers over
+them: data parallelism sends gradients once per step, tensor parallelism sends activations several times per layer. A
+larger batch per chip gives each collective more to hide behind. Call `xm.reduce_gradients` once per step, not once
+per micro batch.
 
-Before:
+Flags go into LIBTPU_INIT_ARGS before torch_xla is imported. torch_xla 2.9 itself sets
+--xla_tpu_prefer_async_allgather_to_allreduce=true and --xla_latency_hiding_scheduler_rerun=1 on every TPU, and
+--xla_enable_async_all_gather=true and --xla_enable_async_collective_permute=true on v5e and v5p only. On v4, v6e and
+v7x set these two yourself. For data parallelism try --xla_tpu_enable_data_parallel_all_reduce_opt=true with
+--xla_tpu_data_parallel_opt_different_sized_ops=true; to fuse collectives with computing, try
+--xla_tpu_enable_async_collective_fusion=true, --xla_tpu_enable_async_collective_fusion_fuse_all_gather=true,
+--xla_tpu_enable_async_collective_fusion_multiple_steps=true and --xla_tpu_overlap_compute_collective_tc=true. Measure
+each: what libtpu sets by default differs between its releases.
 
-    xs.Mesh(np.arange(8), (8, 1), ("fsdp", "model"))
+## How to fix in JAX
 
-After:
-
-    xs.Mesh(np.arange(8), (4, 2), ("fsdp", "model"))
+Split the batch over chips before you split layers over them: give the batch a `NamedSharding` over the data axis. A
+larger batch per chip gives each collective more to hide behind. JAX sets none of these flags itself: pass
+--xla_enable_async_all_gather=true, --xla_enable_async_collective_permute=true,
+--xla_tpu_enable_async_collective_fusion=true, --xla_tpu_enable_data_parallel_all_reduce_opt=true and
+--xla_tpu_data_parallel_opt_different_sized_ops=true in LIBTPU_INIT_ARGS and measure each: what libtpu sets by default
+differs between its releases.
 
 ## Limits and false positives
 
@@ -34,6 +46,8 @@ which is the most that can be gained.
 ## References
 
 - https://github.com/pytorch/xla/issues/6778
+- https://github.com/pytorch/xla/pull/6168
+- https://github.com/AI-Hypercomputer/maxtext/pull/368
 """
 
 from __future__ import annotations

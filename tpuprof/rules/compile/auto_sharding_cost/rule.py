@@ -15,16 +15,9 @@ Compiles with auto-sharding by torch_xla's counter, and the time start-up compil
 
 ## How to fix
 
-Keep what was compiled in a persistent cache, or shard by hand with FSDPv2.
-
-Before:
-
-    xr.use_spmd(auto=True)
-
-After:
-
-    xr.use_spmd()
-    model = SpmdFullyShardedDataParallel(model, mesh=mesh)
+Shard by hand, with FSDPv2 or `xs.mark_sharding`, once auto-sharding has shown a way. A persistent cache spares the
+search from the second start on, where the cache can be loaded: torch_xla 2.9 cannot on TPU (see
+persistent-cache-off).
 
 ## Limits and false positives
 

@@ -15,16 +15,9 @@ Hits, misses and loads that failed, by torch_xla's counters, and the time start-
 
 ## How to fix
 
-Point every run and every host to the same writable path; keep flags and library versions the same, since they are part
-of the key. On TPU with torch_xla up to 2.9 programs cannot be loaded: upgrade once a fix is released.
-
-Before:
-
-    XLA_PERSISTENT_CACHE_PATH=/tmp/cache-$RUN_ID python train.py
-
-After:
-
-    XLA_PERSISTENT_CACHE_PATH=/persistent/xla_cache python train.py
+Point every run and every host to the same writable path; keep flags and library versions the same, since they are
+part of the key. torch_xla 2.9 cannot load programs on TPU: a cache there answers nothing, and costs the time to write
+it. A fix is proposed (pull request 9759, open in 2026); which release will have it is unknown.
 
 ## Limits and false positives
 
@@ -34,6 +27,7 @@ model misses too.
 ## References
 
 - https://github.com/pytorch/xla/issues/9094
+- https://github.com/pytorch/xla/pull/9759
 - https://github.com/pytorch/xla/issues/9349
 """
 

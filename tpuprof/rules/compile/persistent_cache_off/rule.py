@@ -14,37 +14,41 @@ Graphs compiled before training was steady and the time those graph cuts took; t
 
 ## How to fix
 
-Ask for a cache before the first graph is compiled, on a path that survives the run.
+Ask for a cache before the first graph is compiled, on a path that survives the run. Then start twice and look at the
+counters PersistentCacheHit and PersistentCacheMiss (`torch_xla.debug.metrics.metrics_report`): a cache that cannot be
+loaded says so in a warning, "Failed to deserialize executable".
 
-Before:
+Not on TPU with torch_xla 2.9: it writes programs and cannot load them, so that every start still compiles.
 
-    device = torch_xla.device()
+## How to fix in JAX
 
-After:
-
-    import torch_xla.runtime as xr
-
-    xr.initialize_cache("/persistent/xla_cache", readonly=False)
-    device = torch_xla.device()
+Set the folder before the first compile: `jax.config.update("jax_compilation_cache_dir", path)`. Programs that
+compiled in less than a second are not kept unless jax_persistent_cache_min_compile_time_secs is lowered.
 
 ## Limits and false positives
 
-On TPU, torch_xla up to 2.9 writes programs into the cache but cannot load them (issue 9094); measure before you count
-on it. The price spreads the compile time over ten thousand steps and holds from the second run on.
+On TPU, torch_xla 2.9 writes programs into the cache and cannot load them (issue 9094), so that the rule does not
+apply to it and to earlier releases there. For later releases it is unknown: the price then begins at zero. So it does
+on CPU, whose client cannot load from the cache either. The price spreads the compile time over ten thousand steps and
+holds from the second run on.
 
 ## References
 
 - https://docs.pytorch.org/xla/release/r2.9/perf/recompilation.html
 - https://github.com/pytorch/xla/issues/9094
+- https://github.com/pytorch/xla/pull/9759
 """
 
 from __future__ import annotations
 
+from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, failed, not_applicable, passed, rule
 from tpuprof.rules.startup import at_stake, compile_evidence, saved_at_start, slow_start
-from tpuprof.signals import Signals
+from tpuprof.rules.thresholds import LAST_WITHOUT_CACHE_ON_TPU
+from tpuprof.signals import Signals, Unavailable
 
-# Share of the compile time a cached start saves: loading a program takes a part of what compiling it did.
+# Share of the compile time a cached start saves: loading a program takes a part of what compiling it did. Where it is
+# unknown whether the cache can be loaded, it may save nothing.
 SAVED_AT_LEAST = 0.7
 SAVED_AT_MOST = 1.0
 
@@ -55,13 +59,42 @@ SAVED_AT_MOST = 1.0
     bad="Every run compiles anew",
 )
 def check(signals: Signals) -> Outcome:
-    """Fail where there is no cache and start-up compiles are worth one."""
+    """Fail where there is no cache, start-up compiles are worth one, and it is not known to be of no use."""
     if signals.compilation_cache.status != "off":
         return not_applicable("a persistent cache is on")
-    evidence = compile_evidence(signals)
+    useless, doubt = _known_of(signals)
+    if useless:
+        return not_applicable(useless)
+    evidence = [*compile_evidence(signals), *([Evidence(doubt)] if doubt else [])]
     if not slow_start(signals):
         return passed(evidence, reason="compiling took too little of the run to matter")
     title = f"Every run compiles {signals.startup_compile_seconds:.0f} s anew: no persistent cache is on"
+    least = 0.0 if doubt else SAVED_AT_LEAST
     return failed(
-        at_stake(signals), evidence, title=title, price=saved_at_start(signals, SAVED_AT_LEAST, SAVED_AT_MOST)
+        at_stake(signals),
+        evidence,
+        title=title,
+        price=saved_at_start(signals, least, SAVED_AT_MOST),
+        confidence="low" if doubt else "medium",
     )
+
+
+def _known_of(signals: Signals) -> tuple[str, str]:
+    """Why the cache of this release is of no use on this device, and what is doubtful of it; each may be empty."""
+    if "jax" in signals.framework:
+        return "", ""
+    if not signals.is_tpu:
+        return (
+            "",
+            "torch_xla's CPU client fills the cache and cannot load from it: on CPU a cache saves nothing",
+        )
+    try:
+        major, minor = signals.torch_xla_version
+    except Unavailable:
+        return "", "whether this release of torch_xla can load from the cache on TPU is unknown"
+    if (major, minor) <= LAST_WITHOUT_CACHE_ON_TPU:
+        return (
+            f"torch_xla {major}.{minor} cannot load from a persistent cache on TPU (pytorch/xla issue 9094)",
+            "",
+        )
+    return "", f"whether torch_xla {major}.{minor} can load from the cache on TPU is unknown"

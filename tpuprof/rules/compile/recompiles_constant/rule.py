@@ -16,7 +16,14 @@ Each compile with its step, its time, the constants that changed, and the line t
 
 ## How to fix
 
-Hand the number over as a tensor: its value is then an input of the same graph.
+Hand the number over as a tensor: its value is then an input of the same graph. That holds for a step number that
+indexes a table, a temperature, a mask's length. Create the tensor on the CPU and move it with `.to(device)`:
+`torch.full` and friends on the device bake the value in.
+
+## How to fix in JAX
+
+Pass the number as an array (`jnp.asarray(step)`), not as a static argument and not captured by a closure: what
+`jax.jit` lists in static_argnums compiles for each value.
 
 ## Limits and false positives
 

@@ -16,7 +16,14 @@ Each compile with its step, its time, what changed, and the line that cut the gr
 
 ## How to fix
 
-Let the decision be data: compute both ways and choose with torch.where, or multiply by a mask.
+Let the decision be data: compute both ways and choose with torch.where, or multiply by a mask. This costs the
+computing that was skipped before. Where that is too much, keep the number of different graphs small and let each
+compile once before training (layer dropout: a few fixed sets of layers).
+
+## How to fix in JAX
+
+Let the decision be data: `jnp.where`, or `jax.lax.cond` where one side is expensive. Keep the structure of what is
+passed to a jitted function the same: another tree of arguments, another dtype or a new function object compiles anew.
 
 ## Limits and false positives
 

@@ -14,7 +14,13 @@ Each compile with its step, its time, the shapes that changed, and the line that
 
 ## How to fix
 
-Give all batches one shape, or a few: pad sequences up to a bucket, and drop the last incomplete batch.
+Give all batches one shape, or a few: pad sequences up to the next of a few lengths, and drop the last incomplete
+batch (`drop_last=True`). A mask keeps padding out of the loss.
+
+## How to fix in JAX
+
+Give all batches one shape, or a few: pad sequences up to the next of a few lengths, and drop the last incomplete
+batch. `jax.jit` compiles for each shape it meets.
 
 ## Limits and false positives
 

@@ -16,8 +16,14 @@ them. A preflight's compile times, where it lies in the run folder.
 
 ## How to fix
 
-Make the program smaller: fold repeated layers with scan_layers. Then let later runs find it compiled: see
-persistent-cache-off.
+Make the program smaller: fold repeated layers with scan_layers. On TPU compare the step before you keep it: scan
+stacks every activation, and in preflight's comparison of a 24-layer decoder (docs/preflight.md) it halved the compile
+and doubled the step. Then let later runs find programs compiled, where that works: see persistent-cache-off.
+
+## How to fix in JAX
+
+Make the program smaller: `jax.lax.scan` over stacked layers. Compare the step before you keep it: scan stores every
+activation unless the body is under `jax.checkpoint`. Then keep compiled programs: see persistent-cache-off.
 
 ## Limits and false positives
 
@@ -31,7 +37,7 @@ cut gradients apart is not counted: layers of many small parameters save less.
 ## References
 
 - https://github.com/pytorch/xla/issues/6614
-- https://docs.pytorch.org/xla/release/r2.9/perf/scan.html
+- https://docs.pytorch.org/xla/release/r2.9/features/scan.html
 """
 
 from __future__ import annotations

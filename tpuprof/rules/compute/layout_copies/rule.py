@@ -14,16 +14,14 @@ The copies with their device time and source lines.
 
 ## How to fix
 
-Keep one order of dimensions from op to op, and avoid permute and contiguous between matrix multiplications; for
-parameters that are carried through scan, keep donated buffers in place.
+Keep tensors in the order in which they are multiplied: dimensions that are multiplied one by one (batch, heads)
+first, the two that a matrix product works on last. Turn data once where it is made, not in every step. Keep
+parameters that scan carries in place: let their buffers be donated.
 
-Before:
+## How to fix in JAX
 
-    y = x.permute(0, 2, 1).contiguous() @ w
-
-After:
-
-    y = torch.einsum("bij,ik->bkj", x, w)
+Keep arrays in the order in which they are multiplied: batch dimensions first, the two of the matrix product last.
+Turn data once where it is made. Donate buffers that a step replaces (`jax.jit(..., donate_argnums=...)`).
 
 ## Limits and false positives
 

@@ -15,15 +15,13 @@ FLOP/s while busy against the chip's peak, the MFU of the step, and the ops that
 
 ## How to fix
 
-Make the multiplications larger: a larger batch per chip, sizes that are multiples of 128, bfloat16, fused attention.
+Make the multiplications larger: a larger batch per chip, sequences as rows of one product, bfloat16, fused attention.
+The matrix unit is 128 wide up to v5p and 256 wide on v6e and v7x: sizes are best multiples of that number.
 
-Before:
+## How to fix in JAX
 
-    batch_size = 4
-
-After:
-
-    batch_size = 32
+Make the multiplications larger: a larger batch per chip, `jax.vmap` instead of a Python loop, bfloat16, fused
+attention. The matrix unit is 128 wide up to v5p and 256 wide on v6e and v7x: sizes are best multiples of that number.
 
 ## Limits and false positives
 

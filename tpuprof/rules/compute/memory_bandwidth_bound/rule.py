@@ -15,15 +15,14 @@ The time HBM needs at its peak, and the ops that memory limits, with how near to
 
 ## How to fix
 
-Move less: bfloat16 instead of float32, fused attention, larger matrices for the same bytes.
+Read the weights for more rows at once: a larger batch, or all sequences in one product. Compute in bfloat16 under
+autocast, and fuse attention. Optimizer state can be bfloat16 only if float32 master weights are kept beside it:
+Adam's updates are often smaller than bfloat16 resolves (one part in 256), and training then stands still.
 
-Before:
+## How to fix in JAX
 
-    optimizer = torch.optim.AdamW(model.float().parameters())
-
-After:
-
-    optimizer = torch.optim.AdamW(model.bfloat16().parameters())
+Read the weights for more rows at once: a larger batch, or `jax.vmap` over sequences. Compute in bfloat16, and keep
+float32 master weights in the optimizer: Adam's updates are often smaller than bfloat16 resolves.
 
 ## Limits and false positives
 

@@ -15,15 +15,13 @@ The ops with the padding of their arrays, by the layouts the compiler chose, dev
 
 ## How to fix
 
-Choose sizes that are multiples of 128 (vocabulary, width, heads' width), of 8 at least (batch).
+Choose sizes that fill tiles: the last dimension a multiple of 128 (of 256 for matrix products on v6e and v7x), the
+one before it of 8 (16 for bfloat16). A size just above such a multiple costs as much as the next one.
 
-Before:
+## How to fix in JAX
 
-    head = nn.Linear(768, 50257)
-
-After:
-
-    head = nn.Linear(768, 50304)
+Choose sizes that fill tiles: the last dimension a multiple of 128 (of 256 for matrix products on v6e and v7x), the
+one before it of 8 (16 for bfloat16). A size just above such a multiple costs as much as the next one.
 
 ## Limits and false positives
 

@@ -15,28 +15,27 @@ The softmax ops with their device time and source lines.
 
 ## How to fix
 
-Use the Pallas kernel.
+Use the Pallas kernel of `torch_xla.experimental.custom_kernel.flash_attention`. Mind its defaults: sm_scale is 1, not
+one over the root of the width, and causal is off. Under SPMD pass partition_spec and mesh: without them each device
+gets the whole tensors. `torch_xla.experimental.splash_attention.splash_attention` is the other kernel.
 
-Before:
+## How to fix in JAX
 
-    weights = (q @ k.transpose(-1, -2) * scale).softmax(-1)
-    out = weights @ v
-
-After:
-
-    from torch_xla.experimental.custom_kernel import flash_attention
-
-    out = flash_attention(q, k, v, causal=True)
+Use `jax.experimental.pallas.ops.tpu.flash_attention.flash_attention` or the splash attention beside it. Mind the
+defaults: sm_scale is 1 and causal is off. Under a mesh call it inside `jax.shard_map`.
 
 ## Limits and false positives
 
-scan and Pallas kernels do not go together in torch_xla 2.9: under scan_layers keep attention written out, or use
-splash attention outside of scan. A softmax over classes is not attention. Programs need scopes (tpuprof capture has
-them) for the softmax to be found.
+Flash and splash attention work inside scan and scan_layers (pytorch/xla pull request 8654); the grouped matrix
+product of mixture-of-experts models (GMM) does not (issue 8642). The kernel computes in blocks: sequences shorter
+than a block gain little. A softmax over classes is not attention. Programs need scopes (tpuprof capture has them) for
+the softmax to be found.
 
 ## References
 
 - https://docs.pytorch.org/xla/release/r2.9/features/pallas.html
+- https://github.com/pytorch/xla/pull/8654
+- https://github.com/pytorch/xla/issues/8642
 """
 
 from __future__ import annotations

@@ -16,8 +16,14 @@ Each reading line with the time it blocks, and how many steps hold a read.
 
 ## How to fix
 
-Read rarely, and after the graph cut: keep values on the device, read every hundredth step, or hand the read to
-xm.add_step_closure(..., run_async=True).
+Keep values on the device and read them rarely: sum the losses on the device and read the sum every hundredth step. To
+log from inside a step, hand the read to `xm.add_step_closure(log, args=(loss,), run_async=True)`: a thread then reads
+after the graph cut.
+
+## How to fix in JAX
+
+Keep values on the device: `float(loss)`, `np.asarray` and `block_until_ready` wait for it. Read the loss of the step
+before while this one runs, or read every hundredth step.
 
 ## Limits and false positives
 

@@ -16,7 +16,16 @@ and whether it is made ahead.
 
 ## How to fix
 
-Make batches ahead: worker processes in the DataLoader, and MpDeviceLoader to copy them to the device meanwhile.
+Make batches ahead: worker processes in the DataLoader (num_workers, persistent_workers=True), and MpDeviceLoader,
+whose threads copy them to the device meanwhile. MpDeviceLoader cuts the graph itself whenever it hands over a batch,
+so leave out `torch_xla.sync()`: with both there are two cuts per step. Under SPMD pass
+`input_sharding=xs.ShardingSpec(mesh, spec)`, so that each batch goes to the devices in parts, and not whole to each.
+
+## How to fix in JAX
+
+Make batches ahead in threads or processes, and put them on the devices one step early: call `jax.device_put` with the
+batch's sharding for the next batch before you wait for this step. `jax.make_array_from_process_local_data` lets each
+host load only its part.
 
 ## Limits and false positives
 
@@ -25,7 +34,7 @@ the step to its own rate: more workers, or a cheaper transform.
 
 ## References
 
-- https://docs.pytorch.org/xla/release/r2.9/perf/dataloader.html
+- https://docs.pytorch.org/xla/release/r2.9/perf/spmd_advanced.html
 - https://github.com/pytorch/xla/issues/2699
 """
 

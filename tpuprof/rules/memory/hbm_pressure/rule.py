@@ -16,15 +16,14 @@ recomputing or offloading would give is a preflight's comparison, where one lies
 
 ## How to fix
 
-Recompute activations, offload them, or shard parameters and optimizer state with FSDPv2.
+Compute activations again instead of keeping them (`torch_xla.utils.checkpoint.checkpoint`: the checkpoint of torch
+alone is undone by XLA, which merges equal computations), offload them, or shard parameters and optimizer state with
+FSDPv2.
 
-Before:
+## How to fix in JAX
 
-    x = self.layer(x)
-
-After:
-
-    x = torch_xla.utils.checkpoint.checkpoint(self.layer, x)
+Compute activations again instead of keeping them (`jax.checkpoint` around each layer, with a policy of
+`jax.checkpoint_policies`), offload them, shard parameters and optimizer state, and donate what a step replaces.
 
 ## Limits and false positives
 

@@ -16,17 +16,15 @@ long before its wait it was begun. The floor: what the link needs for these byte
 
 ## How to fix
 
-Offload less (only the tensors that do not fit), recompute cheap activations instead, or give each copy more computing
-to hide behind: a larger batch per copy, or offloading every other layer.
+Move less: offload only tensors that do not fit, and compute cheap activations again in the backward pass. Or give
+each copy more to hide behind: more computing between a tensor's last use and its return. In torch_xla a tensor moves
+by `torch_xla.experimental.stablehlo_custom_call.place_to_host` and place_to_device; under scan, a partition_fn of
+scan_layers decides what is kept.
 
-Before:
+## How to fix in JAX
 
-    x = offload_name(x, "decoder_input")
-
-After:
-
-    # keep in HBM; recompute inside the layer instead
-    layer = checkpoint_wrapper(layer)
+Offload less: choose another policy of `jax.checkpoint_policies`, such as save_and_offload_only_these_names with fewer
+names, or compute cheap activations again (`jax.checkpoint`).
 
 ## Limits and false positives
 
@@ -37,8 +35,8 @@ there is no price.
 
 ## References
 
-- https://docs.pytorch.org/xla/release/r2.9/perf/scan.html
 - https://github.com/openxla/xla/issues/17541
+- https://docs.pytorch.org/xla/release/r2.9/features/scan.html
 """
 
 from __future__ import annotations

@@ -15,16 +15,14 @@ a copy is begun before the wait for it.
 
 ## How to fix
 
-Check that the names handed to offload_name are those the partition function offloads, and that the copies have
-computing to hide behind.
+Move fewer and larger tensors: the inputs of blocks, not each activation inside them, so that a whole block is
+computed beside each copy. Compute what is inside again. Check that a tensor really moves: `place_to_host` marks it,
+and the compiler moves it only where place_to_device brings it back before its next use.
 
-Before:
+## How to fix in JAX
 
-    partition_fn = remat_all_partition_fn
-
-After:
-
-    partition_fn = partial(remat_all_and_offload_these_inputs, names_to_offload=["decoder_input"])
+Offload less: choose another policy of `jax.checkpoint_policies`, such as save_and_offload_only_these_names with fewer
+names, or compute cheap activations again (`jax.checkpoint`).
 
 ## Limits and false positives
 

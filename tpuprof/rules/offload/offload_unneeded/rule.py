@@ -15,15 +15,13 @@ Peak HBM, the bytes that live in host memory, their sum against capacity, and ex
 
 ## How to fix
 
-Keep the tensors in HBM: take them out of names_to_offload.
+Keep the tensors in HBM: take `place_to_host` and place_to_device out. Add the bytes that lie in host memory to the
+peak before you do: the sum must stay below the capacity.
 
-Before:
+## How to fix in JAX
 
-    names_to_offload=["decoder_input", "attention_output"]
-
-After:
-
-    names_to_offload=[]
+Keep the arrays in HBM: use a policy of `jax.checkpoint_policies` that does not offload. Add the bytes that lie in
+host memory to the peak before you do: the sum must stay below the capacity.
 
 ## Limits and false positives
 
@@ -33,7 +31,7 @@ evaluation or a longer batch may need more.
 
 ## References
 
-- https://docs.pytorch.org/xla/release/r2.9/perf/scan.html
+- https://docs.pytorch.org/xla/release/r2.9/features/scan.html
 """
 
 from __future__ import annotations

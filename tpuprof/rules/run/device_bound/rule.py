@@ -16,14 +16,6 @@ Busy time as a share of the step, and the ops that take most of it.
 
 Nothing on the host. See the rules on compute, or the ops by self time.
 
-Before:
-
-    # hours in the input pipeline
-
-After:
-
-    # look at the ops instead
-
 ## Limits and false positives
 
 Busy is not efficient: low-mxu-utilization says whether the busy time is well used.

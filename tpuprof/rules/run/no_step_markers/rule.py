@@ -14,7 +14,12 @@ Where the steps come from, and how sure that is.
 
 ## How to fix
 
-Mark steps in the training loop, or capture with tpuprof capture, which counts graph cuts.
+Mark steps in the training loop with `tpuprof.step(i)`, or capture with tpuprof capture, which counts graph cuts.
+
+## How to fix in JAX
+
+Mark steps in the training loop: `tpuprof.step(i)`, or `jax.profiler.StepTraceAnnotation("train", step_num=i)` around
+each.
 
 ## Limits and false positives
 

@@ -15,15 +15,13 @@ How late it comes a step, in how many steps it was last, at which ops, and how l
 
 ## How to fix
 
-Look at that host: its input files, its CPU load, its network; then replace it.
+Look at that host: its input files, its CPU load, its network; then replace it. Let each host read its own part of the
+data, and not all of it.
 
-Before:
+## How to fix in JAX
 
-    # all hosts read the same remote files
-
-After:
-
-    # each host reads its own shard, from a local disk
+Look at that host: its input files, its CPU load, its network; then replace it. Let each host read its own part of the
+data (`jax.process_index`, `jax.process_count`), and not all of it.
 
 ## Limits and false positives
 

@@ -17,6 +17,10 @@ What is missing.
 
 Capture again, with fewer steps (XProf stops at 2 GB a host) and for as long as training runs.
 
+## How to fix in JAX
+
+Capture again, with fewer steps (XProf stops at 2 GB a host) and for as long as training runs.
+
 ## Limits and false positives
 
 A run that ended before the capture did is short for a good reason.

@@ -19,8 +19,14 @@ the steps: a busy machine, batches that arrive in bursts and a host that runs ah
 
 ## How to fix
 
-Do the work beside training: save checkpoints asynchronously, log from another thread, evaluate in a job of its own, and
-collect garbage when nothing waits.
+Do the work beside training: copy what it needs to the host, and write it in another thread; with SPMD,
+`torch_xla.experimental.distributed_checkpoint.CheckpointManager` has save_async. Log from a closure
+(`xm.add_step_closure(..., run_async=True)`), evaluate in a job of its own, and collect garbage when nothing waits.
+
+## How to fix in JAX
+
+Do the work beside training: save checkpoints asynchronously (Orbax's AsyncCheckpointer), log from another thread,
+evaluate in a job of its own, and collect garbage when nothing waits.
 
 ## Limits and false positives
 

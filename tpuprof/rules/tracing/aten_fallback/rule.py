@@ -15,7 +15,8 @@ The ops, the lines that call them, and how often a step they fell back.
 
 ## How to fix
 
-Replace the op by ones that XLA lowers, or move it out of the step.
+Replace the op by ones that XLA lowers, or move it out of the step. `torch_xla.debug.metrics.counter_names` lists ops
+that fell back, with the prefix aten.
 
 ## Limits and false positives
 

@@ -17,14 +17,6 @@ The version, the ABI it was built with, and the exposed tracing of a typical ste
 
 Install the C++11 ABI wheel of your release, or torch_xla 2.7 or later.
 
-Before:
-
-    pip install torch==2.6.0 torch_xla==2.6.0
-
-After:
-
-    pip install torch==2.9.0 'torch_xla[tpu]==2.9.0'
-
 ## Limits and false positives
 
 The price is the release notes' figure, not a measurement of this run.

@@ -16,7 +16,9 @@ How often per step the body is traced, what loops take on the device, and the ti
 
 ## How to fix
 
-Tell scan that the body is pure, if it is: no side effects, and no state but its arguments.
+Tell scan that the body is pure, if it is: no side effects, and no state but its arguments. scan keeps what it traced
+by the function object: pass the same function in every step. A lambda or an inner function made in the step never
+hits, though is_fn_pure is set; so does a partition_fn made anew.
 
 ## Limits and false positives
 
@@ -26,7 +28,7 @@ tpuprof shows how often the body is traced but only a part of the time that take
 ## References
 
 - https://github.com/pytorch/xla/issues/8632
-- https://docs.pytorch.org/xla/release/r2.9/perf/scan.html
+- https://docs.pytorch.org/xla/release/r2.9/features/scan.html
 """
 
 from __future__ import annotations

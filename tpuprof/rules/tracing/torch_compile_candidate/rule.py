@@ -16,8 +16,10 @@ Exposed tracing of a typical step, and that no captured step compiled.
 
 ## How to fix
 
-Compile the model's forward pass with the openxla backend and measure; assume_pure is the alternative where dynamo
-cannot capture the model.
+For inference, compile the forward pass with the openxla backend. Training through dynamo runs three graphs per step
+(forward, backward, optimizer), which XLA can no longer fuse or schedule as one, and the optimizer's is still traced:
+measure, or use assume_pure. `torch_xla.compile` is something else: it still traces op by op in each call, checks that
+a function is one graph, and names it.
 
 ## Limits and false positives
 

@@ -17,8 +17,9 @@ the device's idle time; what tracing is made of, by phase and by annotation, and
 
 ## How to fix
 
-Trace less per step: wrap pure layers with assume_pure, fold repeated layers with scan_layers(is_layer_pure=True), move
-Python that builds no graph out of the step, or give the device more work per step (a larger batch).
+Trace less per step: wrap pure layers with `torch_xla.experimental.assume_pure.assume_pure` (no random numbers, no
+Pallas kernels inside), fold repeated layers with scan_layers(is_layer_pure=True), move Python that builds no graph
+out of the step, or give the device more work per step (a larger batch).
 
 ## Limits and false positives
 

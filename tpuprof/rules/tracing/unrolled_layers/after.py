@@ -20,20 +20,29 @@ class Layer(torch.nn.Module):
         return x + self.down(torch.nn.functional.silu(self.up(self.norm(x))))
 
 
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ModuleList([Layer() for _ in range(DEPTH)])
+
+    def forward(self, x):
+        # [shown]
+        x = scan_layers(self.layers, x, is_layer_pure=True)
+        # [/shown]
+        return x
+
+
 torch.manual_seed(0)
 device = torch_xla.device()
-layers = torch.nn.ModuleList([Layer() for _ in range(DEPTH)]).to(device)
-optimizer = torch.optim.SGD(layers.parameters(), lr=0.01)
+model = Model().to(device)
+tpuprof.annotate_modules(model)  # on CPU only names tell the layers of a program apart
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 batch = torch.randn(BATCH, WIDTH).to(device)
 
 for step in range(STEPS):
     tpuprof.step(step)
     optimizer.zero_grad()
-    x = batch
-    # [shown]
-    x = scan_layers(layers, x, is_layer_pure=True)
-    # [/shown]
-    loss = x.square().mean()
+    loss = model(batch).square().mean()
     loss.backward()
     optimizer.step()
     torch_xla.sync()

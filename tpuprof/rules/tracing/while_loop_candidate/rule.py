@@ -15,7 +15,10 @@ How many copies of which block the program holds.
 
 ## How to fix
 
-Use scan (with is_fn_pure=True) or while_loop of torch_xla.experimental for the loop.
+Make the loop a while loop on the device: `torch._higher_order_ops.while_loop.while_loop` once
+`torch_xla.experimental.fori_loop` is imported. The body must return as many tensors as it takes, of the same shapes
+and dtypes, and what it reads must be carried. Where gradients are wanted, use `torch_xla.experimental.scan.scan` with
+is_fn_pure=True and a function defined once at module level: a lambda made in each step is traced in each step.
 
 ## Limits and false positives
 
@@ -24,6 +27,7 @@ of unrolled-layers. Advice only: it never fails.
 
 ## References
 
+- https://docs.pytorch.org/xla/release/r2.9/perf/fori_loop.html
 - https://docs.pytorch.org/xla/release/r2.9/features/scan.html
 """
 

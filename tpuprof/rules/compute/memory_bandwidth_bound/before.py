@@ -1,0 +1,22 @@
+"""Each sequence reads all weights again."""
+
+import torch
+import torch_xla
+
+WIDTH, SEQUENCES, TOKENS, STEPS = 2048, 64, 8, 4
+
+torch.manual_seed(0)
+device = torch_xla.device()
+model = torch.nn.Sequential(torch.nn.Linear(WIDTH, WIDTH), torch.nn.ReLU(), torch.nn.Linear(WIDTH, WIDTH))
+model = model.to(device, torch.bfloat16)
+data = torch.randn(SEQUENCES, TOKENS, WIDTH).to(device, torch.bfloat16)
+
+with torch.no_grad():
+    for _ in range(STEPS):
+        # [shown]
+        out = torch.stack([model(sequence) for sequence in data])
+        # [/shown]
+        total = out.float().square().mean()
+        torch_xla.sync()
+
+print("result", total.item())

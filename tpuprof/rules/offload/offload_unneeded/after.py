@@ -1,0 +1,36 @@
+"""Activations stay in HBM."""
+
+import sys
+
+import torch
+import torch_xla
+
+WIDTH, DEPTH, STEPS = 1024, 3, 3
+BATCH = int(sys.argv[1]) if len(sys.argv) > 1 else 8192
+
+torch.manual_seed(0)
+device = torch_xla.device()
+blocks = torch.nn.ModuleList(
+    [
+        torch.nn.Sequential(
+            torch.nn.Linear(WIDTH, WIDTH), torch.nn.Tanh(), torch.nn.Linear(WIDTH, WIDTH), torch.nn.Tanh()
+        )
+        for _ in range(DEPTH)
+    ]
+).to(device, torch.bfloat16)
+optimizer = torch.optim.SGD(blocks.parameters(), lr=0.01)
+batch = torch.ones(BATCH, WIDTH).to(device, torch.bfloat16)
+
+for _ in range(STEPS):
+    optimizer.zero_grad()
+    x = batch
+    # [shown]
+    for block in blocks:
+        x = block(x)
+    # [/shown]
+    loss = x.float().square().mean()
+    loss.backward()
+    optimizer.step()
+    torch_xla.sync()
+
+print("result", loss.item())
