@@ -69,7 +69,7 @@ def analyse_run(
 
 def report_of(run: Run) -> Report:
     """The Report of a run already read. Raises `TpuprofError` (`input-no-activity`) where nothing was recorded."""
-    if not any(len(host.steps) or host.devices for host in run.hosts):
+    if not any(len(host.steps) or host.devices or host.gpus for host in run.hosts):
         files = ", ".join(str(path) for path in run.files.values())
         raise TpuprofError(
             Code.NO_ACTIVITY,
@@ -173,6 +173,9 @@ def _mean_load(hosts: list[HostRun]) -> tuple[Load, float]:
 
 
 def _sentence(run: Run, bound: Any, load: Load, hidden: float, stacks: list[HostStackRow]) -> str:
+    gpus = next((host.gpus for host in run.hosts if host.gpus and not host.devices), None)
+    if gpus is not None:
+        return f"Unknown: {gpus.text}."
     if not load.wall:
         return "Unknown: the trace has no steps and no device activity, so there is nothing to explain."
     text = sentence(bound, load, hidden, _over(run))
@@ -276,11 +279,13 @@ def _annotation_row(each: AnnotationTotal, steps: int, lanes: int) -> Annotation
 def _environment(run: Run) -> dict[str, Any]:
     """What is known of versions, devices and flags; tpuprof's run.json first, else what the trace states."""
     devices = [device for host in run.hosts for device in host.devices]
+    gpus = [host.gpus for host in run.hosts if host.gpus is not None]
     frameworks = {host.framework for host in run.hosts}
     stated = {
         "framework": ", ".join(sorted(frameworks)),
-        "device_type": devices[0].type if devices else None,
-        "device_count": sum(device.count for device in devices),
+        "device_type": devices[0].type if devices else gpus[0].type if gpus else None,
+        "device_count": sum(device.count for device in devices) or sum(each.count for each in gpus),
+        "megacore": devices[0].megacore if devices else None,
         "host_count": len(run.hosts),
         "unread_hosts": run.unread_hosts,
         "peak_flops_per_s": devices[0].peak_flops_per_s if devices else None,
@@ -299,10 +304,12 @@ def _warnings(run: Run) -> list[str]:
     notes = [*run.warnings]
     for host in run.hosts:
         notes += [f"{host.name}: {note}" for note in host.warnings]
-        if not host.devices:
+        if host.gpus is not None:
+            notes.append(f"{host.name}: {host.gpus.text}")
+        elif not host.devices:
             notes.append(
                 f"{host.name}: no device activity in the trace, so every moment counts as device-idle"
             )
-        if host.activity.driver is None and not run.predicted:
+        if host.activity.driver is None and host.gpus is None and not run.predicted:
             notes.append(f"{host.name}: no training thread was recognised, so idle time cannot be named")
     return notes

@@ -11,7 +11,7 @@ from dataclasses import field
 import numpy as np
 import numpy.typing as npt
 
-from tpuprof.model.intervals import Int64, Spans, covered, merge, subtract, union, union_by_label
+from tpuprof.model.intervals import EMPTY, Int64, Spans, covered, merge, subtract, union, union_by_label
 from tpuprof.model.op_kind import OpKind
 from tpuprof.model.op_sums import OpSums, op_sums
 from tpuprof.records import dataclass
@@ -87,6 +87,12 @@ class DeviceActivity:
     step_end: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
     peak_flops_per_s: float | None = None
     peak_hbm_bytes_per_s: float | None = None
+    # Whether two TensorCores run the program as one device; None where the trace does not say.
+    megacore: bool | None = None
+    # When the device waited for other chips before a program began.
+    barriers: Spans = EMPTY
+    # When its SparseCores ran ops; None where the capture has no plane of them.
+    sparse_busy: Spans | None = None
 
     # Not cached properties: in Python 3.11 one lock would make the devices of a host take turns.
     _by_kind: dict[OpKind, Spans] | None = field(default=None, repr=False)

@@ -7,14 +7,16 @@ from dataclasses import replace
 
 import numpy as np
 
+from tpuprof.chips import chip_of
 from tpuprof.decode.columns import Plane, TextColumn
 from tpuprof.decode.hlo_shape import HBM, parse_shape
 from tpuprof.decode.memory_access import HBM_SPACE, bytes_by_space
 from tpuprof.decode.sums import SUMMED_STAT
 from tpuprof.model.device import DeviceActivity, ModuleEvents, OpEvents, OpNames
-from tpuprof.model.intervals import Int64, distinct, self_time, union
+from tpuprof.model.intervals import EMPTY, Int64, Spans, distinct, self_time, union
 from tpuprof.model.kernel_flops import kernel_flops
 from tpuprof.model.op_kind import ARRAY, ON_CHIP, op_kind
+from tpuprof.model.sparse_core import read_sparse, with_sparse
 from tpuprof.model.timeline import Track
 from tpuprof.records import dataclass
 
@@ -22,6 +24,11 @@ MODULES_LINE = "XLA Modules"
 OPS_LINE = "XLA Ops"
 ASYNC_LINE = "Async XLA Ops"
 STEPS_LINE = "Steps"
+TRACEME_LINE = "XLA TraceMe"
+# A chip's wait for the others of its program.
+BARRIER = "barrier-cores"
+# A plane that states half of its generation's peak speaks of one of the device's two TensorCores (share of that half).
+HALF_WITHIN = 0.05
 # Events looked through at a time (rows).
 _ROWS_AT_ONCE = 65_536
 _GIGA = 1e9
@@ -61,13 +68,18 @@ class _Facts:
         )
 
 
-def read_tpu(plane: Plane, tracks: list[Track]) -> DeviceActivity:
-    """Read the activity of one `/device:TPU:N` plane from its lines."""
+def read_tpu(
+    plane: Plane, tracks: list[Track], sparse: Sequence[tuple[Plane, list[Track]]] = ()
+) -> DeviceActivity:
+    """Read the activity of one `/device:TPU:N` plane from its lines, and of its SparseCores' planes."""
     lines = {track.label: track for track in reversed(tracks)}
     modules = _modules(lines.get(MODULES_LINE))
     facts = _Facts.of(plane)
     ops, events = _ops(facts, lines.get(OPS_LINE), modules)
     async_ops, async_events = _ops(facts, lines.get(ASYNC_LINE), modules)
+    sparse_work = read_sparse(sparse)
+    if sparse_work is not None:
+        async_ops, async_events = with_sparse(async_ops, async_events, sparse_work)
     steps = lines.get(STEPS_LINE)
     none = np.empty(0, np.int64)
     return DeviceActivity(
@@ -82,9 +94,35 @@ def read_tpu(plane: Plane, tracks: list[Track]) -> DeviceActivity:
         executing=union(modules.start, modules.end),
         step_start=steps.start if steps else none,
         step_end=steps.end if steps else none,
-        peak_flops_per_s=_peak(plane, "peak_teraflops_per_second", _TERA),
+        megacore=_megacore(plane),
+        barriers=_named(lines.get(TRACEME_LINE), BARRIER),
+        sparse_busy=sparse_work.busy if sparse_work is not None else None,
+        peak_flops_per_s=_peak_flops(plane),
         peak_hbm_bytes_per_s=_peak(plane, "peak_hbm_bw_gigabytes_per_second", _GIGA),
     )
+
+
+def _named(track: Track | None, name: str) -> Spans:
+    if track is None:
+        return EMPTY
+    rows = [row for row, each in enumerate(track.plane.events.names) if each == name]
+    chosen = np.isin(track.name, rows)
+    return union(track.start[chosen], track.end[chosen])
+
+
+def _megacore(plane: Plane) -> bool | None:
+    value = plane.own_stat("has_megacore")
+    return None if value is None else value not in ("", "0")
+
+
+def _peak_flops(plane: Plane) -> float | None:
+    """Peak FLOP/s of the device, which with megacore is that of both TensorCores."""
+    stated = _peak(plane, "peak_teraflops_per_second", _TERA)
+    chip = chip_of(plane.own_stat("device_type_string") or "")
+    if stated is None or chip is None or not _megacore(plane):
+        return stated
+    half = chip.peak_flops_per_s / 2
+    return chip.peak_flops_per_s if abs(stated - half) <= HALF_WITHIN * half else stated
 
 
 def _modules(track: Track | None) -> ModuleEvents:

@@ -16,6 +16,7 @@ from tpuprof.decode.limited import limited
 from tpuprof.decode.load import load
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.model import vocabulary as vocabularies
+from tpuprof.model.allocator import Allocated, allocations
 from tpuprof.model.attribution import Breakdown, attribute
 from tpuprof.model.collective_role import Role, collective_roles
 from tpuprof.model.compiles import Compile, find_compiles
@@ -23,6 +24,7 @@ from tpuprof.model.device import DeviceActivity
 from tpuprof.model.device_cpu import read_cpu
 from tpuprof.model.device_tpu import read_tpu
 from tpuprof.model.few_steps import few_steps, is_whole_capture
+from tpuprof.model.gpu import Gpus, read_gpus
 from tpuprof.model.graph_cuts import GraphCut, graph_cuts
 from tpuprof.model.hlo_metadata import hlo_protos, read_hlo_metadata
 from tpuprof.model.host_activity import HostActivity, find_driver, read_host
@@ -81,6 +83,9 @@ class HostRun:
     marks: dict[str, Spans] = field(default_factory=dict)
     # What the process noted of each step, captured or not, where the run folder has it.
     records: list[StepRecord] = field(default_factory=list)
+    gpus: Gpus | None = None
+    # What the runtime's allocator says, by device.
+    allocated: list[Allocated] = field(default_factory=list)
 
 
 @dataclass
@@ -225,9 +230,9 @@ def _analysed(
     devices_read = begin(lambda: _devices(host, virtual_devices))
     driver = find_driver(host, words)
     activity = read_host(host, words, driver)
-    devices = devices_read()
-    steps = find_steps(driver, devices, words)
-    steps = steps if len(steps) else few_steps(driver, devices)
+    devices, gpus = devices_read(), read_gpus(host.gpus)
+    steps = no_steps(gpus.text) if gpus else find_steps(driver, devices, words)
+    steps = steps if len(steps) or gpus else few_steps(driver, devices)
     attributed = begin(lambda: attribute(steps, devices, activity))
     protos = dict(hlo_protos(trace))
     compiles = find_compiles(host, words, steps, devices)
@@ -262,6 +267,8 @@ def _analysed(
         collective_roles=roles,
         graph_cuts=graph_cuts(driver, words, steps),
         unexplained_reads_ps=unexplained_reads(driver, words, steps),
+        gpus=gpus,
+        allocated=allocations(host),
     )
 
 
@@ -272,10 +279,16 @@ def _host_names(host: Host) -> list[str]:
 
 
 def _devices(host: Host, virtual_devices: int | None) -> list[DeviceActivity]:
-    planes = [(host.device_planes[index], tracks) for index, tracks in sorted(host.devices.items()) if tracks]
+    planes = [
+        (host.device_planes[index], tracks, host.sparse.get(index, []))
+        for index, tracks in sorted(host.devices.items())
+        if tracks
+    ]
     if planes:
         # Beside the thread that reads the host.
-        return in_threads(lambda plane: read_tpu(*plane), planes, beside=1)
+        return in_threads(lambda each: read_tpu(*each), planes, beside=1)
+    if host.gpus:
+        return []  # what host threads say of ops is then the GPU's
     cpu = read_cpu(host.threads, virtual_devices or 1, read_hlo_metadata(host.trace).describe)
     return [cpu] if cpu else []
 

@@ -17,6 +17,8 @@ from tpuprof.units import PS_PER_NS
 
 _T = TypeVar("_T")
 TPU_PLANE = re.compile(r"/device:TPU:(\d+)$")
+SPARSE_PLANE = re.compile(r"/device:TPU:(\d+) SparseCore (\d+)$")
+GPU_PREFIX = "/device:GPU:"
 HOST_PLANE = "/host:CPU"
 METADATA_PLANE = "/host:metadata"
 # Ten days: past it a time is damage, not a capture, and picoseconds would no longer fit 63 bits beside it.
@@ -73,6 +75,9 @@ class Host:
     devices: dict[int, list[Track]]
     device_planes: dict[int, Plane]
     warnings: list[str] = field(default_factory=list)
+    # SparseCores by the number of their TensorCore's plane.
+    sparse: dict[int, list[tuple[Plane, list[Track]]]] = field(default_factory=dict)
+    gpus: list[tuple[Plane, list[Track]]] = field(default_factory=list)
 
 
 def by_plane(tracks: Iterable[Track], work: Callable[[Plane], _T]) -> dict[int, _T]:
@@ -101,6 +106,10 @@ def build_host(trace: Trace, name: str) -> Host:
         if device:
             host.devices[int(device.group(1))] = _tracks(plane, origin)
             host.device_planes[int(device.group(1))] = plane
+        elif sparse := SPARSE_PLANE.match(plane.name):
+            host.sparse.setdefault(int(sparse.group(1)), []).append((plane, _tracks(plane, origin)))
+        elif plane.name.startswith(GPU_PREFIX):
+            host.gpus.append((plane, _tracks(plane, origin)))
         elif plane.name.startswith(HOST_PLANE):
             host.threads.extend(_tracks(plane, origin))
     return host

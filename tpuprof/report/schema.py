@@ -12,6 +12,7 @@ from typing import Any
 from tpuprof.records import dataclass
 from tpuprof.report.saved import SCHEMA_NAME
 from tpuprof.report.sections import (
+    AllocatorRow,
     CompilationCache,
     Compute,
     FallbackRow,
@@ -378,6 +379,8 @@ class Memory:
     fragmented_bytes: int | None = None
     headroom_bytes: int | None = None
     over_program: list[MemoryMoment] = field(default_factory=list)
+    # What the runtime's allocator held, by device; empty where the trace has no events of it.
+    allocator: list[AllocatorRow] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

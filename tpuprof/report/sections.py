@@ -120,6 +120,9 @@ class Compute:
     padded_ms_per_step: float
     categories: list[CategoryRow] = field(default_factory=list)
     kernels: list[CategoryRow] = field(default_factory=list)
+    # SparseCore work per step and device, and what of it the TensorCore computed beside; None without such a plane.
+    sparse_core_ms_per_step: float | None = None
+    sparse_core_hidden_ms_per_step: float | None = None
 
 
 @dataclass(frozen=True)
@@ -165,6 +168,36 @@ class HostRow:
 
 
 @dataclass(frozen=True)
+class ChipWaitRow:
+    """One device's waits for the other chips before programs that need all of them, over the capture (ms).
+
+    The device that waits least came last: `late_ms` is what the one that waits most waits longer than it.
+    """
+
+    host: str
+    device: str
+    barriers: int
+    waited_ms: float
+    waited_ms_in_steps: float
+    late_ms: float
+
+
+@dataclass(frozen=True)
+class AllocatorRow:
+    """What the runtime's allocator said of one device (bytes): held at most and at the end, and free at least.
+
+    Temporaries of running programs are not among these bytes.
+    """
+
+    host: str
+    device: int
+    events: int
+    most_bytes: int
+    last_bytes: int
+    least_free_bytes: int | None
+
+
+@dataclass(frozen=True)
 class Hosts:
     """Hosts side by side. `method` says what lateness is read from, `straggler` is empty where nobody is late."""
 
@@ -174,6 +207,7 @@ class Hosts:
     straggler: str = ""
     lag_ms_per_step: float | None = None
     late_steps: list[LateStepRow] = field(default_factory=list)
+    chip_waits: list[ChipWaitRow] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -79,6 +79,13 @@ def _compute(report: Report) -> list[str]:
     if found is None:
         return []
     parts = [f"MFU {format_share(found.mfu)}" if found.mfu is not None else f"MFU {found.mfu_note}"]
+    if found.mfu is not None and found.mfu_note.startswith("a lower bound"):
+        parts[0] += f" ({found.mfu_note.partition(';')[0]})"
+    if found.sparse_core_ms_per_step is not None:
+        beside = format_ms(found.sparse_core_hidden_ms_per_step or 0.0)
+        parts.append(
+            f"SparseCores {format_ms(found.sparse_core_ms_per_step)} per step, {beside} of it beside compute"
+        )
     for name, ms in (
         ("float32 matmuls", found.float32_matmul_ms_per_step),
         ("copies that only change layouts", found.layout_copy_ms_per_step),
@@ -99,10 +106,27 @@ def _memory(report: Report) -> list[str]:
     names = {"host": "beside it in host memory"}
     kinds = [f"{names.get(kind, kind)} {format_bytes(size)}" for kind, size in memory.by_kind.items() if size]
     line = f"{format_bytes(memory.peak_bytes)}{of} a device ({', '.join(kinds)})"
-    return [line + (f"; largest: {', '.join(largest)}" if largest else "")]
+    line += f"; largest: {', '.join(largest)}" if largest else ""
+    if memory.allocator:
+        most = max(row.most_bytes for row in memory.allocator)
+        line += (
+            f"; the runtime's allocator held at most {format_bytes(most)} on one device, without temporaries"
+        )
+    return [line]
 
 
 def _hosts(report: Report) -> list[str]:
+    found = report.hosts
+    late = [
+        f"{row.device} comes last of its host's chips: it waits {format_ms(row.waited_ms)} in barriers over the "
+        f"capture, and another one {format_ms(row.late_ms)} longer"
+        for row in found.chip_waits
+        if row.late_ms
+    ]
+    return [*_late_hosts(report), *late]
+
+
+def _late_hosts(report: Report) -> list[str]:
     found = report.hosts
     if found.lag_ms_per_step is None:
         return []

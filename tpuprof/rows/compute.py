@@ -5,6 +5,8 @@ from __future__ import annotations
 from tpuprof.chips import chip_of
 from tpuprof.model.compute import OpCost, flops_in_steps, op_cost, summarise
 from tpuprof.model.device import DeviceActivity
+from tpuprof.model.intervals import covered, intersect
+from tpuprof.model.op_kind import OpKind
 from tpuprof.model.op_table import OpTotal, scope_label
 from tpuprof.model.run import HostRun
 from tpuprof.report.schema import CoreRow, OpRow
@@ -36,8 +38,23 @@ def compute_section(hosts: list[HostRun], ops: list[OpTotal]) -> tuple[list[OpRo
         layout_copy_ms_per_step=ps_to_ms(found.layout_copy_ps) / lanes,
         padded_ms_per_step=ps_to_ms(found.padded_ps) / lanes,
         categories=_categories(found.by_category, lanes, total),
+        sparse_core_ms_per_step=_sparse_ms(hosts, lanes, beside_compute=False),
+        sparse_core_hidden_ms_per_step=_sparse_ms(hosts, lanes, beside_compute=True),
         kernels=_categories(sorted(found.kernels.items(), key=lambda each: -each[1]), lanes, total),
     )
+
+
+def _sparse_ms(hosts: list[HostRun], lanes: int, *, beside_compute: bool) -> float | None:
+    """SparseCore work in steps, per step and device (ms), all of it or what lies beside the TensorCore's computing."""
+    total, known = 0, False
+    for host in hosts:
+        for device in host.devices:
+            spans = device.sparse_busy
+            if spans is not None:
+                known = True
+                chosen = intersect(spans, device.by_kind[OpKind.COMPUTE]) if beside_compute else spans
+                total += int(covered(chosen, host.steps.start, host.steps.end).sum())
+    return ps_to_ms(total) / lanes if known else None
 
 
 def _peaks(devices: list[DeviceActivity]) -> tuple[float | None, float | None]:

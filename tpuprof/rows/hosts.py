@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from tpuprof.model.chip_waits import chip_waits, last_chip
 from tpuprof.model.hosts import BARRIER, HostView, Skew, find_skew
 from tpuprof.model.run import HostRun
-from tpuprof.report.sections import HostRow, Hosts, LateStepRow
+from tpuprof.report.sections import ChipWaitRow, HostRow, Hosts, LateStepRow
 from tpuprof.units import PS_PER_MS, ps_to_ms
 
 _ALONE = "one host: nothing to align"
@@ -24,8 +25,10 @@ def hosts_section(hosts: list[HostRun]) -> Hosts:
     """Each host's own values, and who was late in each step."""
     skew = find_skew([HostView(host.name, host.origin_ns, host.steps, host.devices) for host in hosts])
     rows = [_host_row(host, skew) for host in hosts]
+    waits = [row for host in hosts for row in _chip_rows(host)]
     if skew is None:
-        return Hosts(hosts=rows, clocks=_ALONE if len(hosts) == 1 else "hosts have no step in common")
+        clocks = _ALONE if len(hosts) == 1 else "hosts have no step in common"
+        return Hosts(hosts=rows, clocks=clocks, chip_waits=waits)
     return Hosts(
         hosts=rows,
         method=skew.method,
@@ -42,7 +45,24 @@ def hosts_section(hosts: list[HostRun]) -> Hosts:
             )
             for each in skew.steps
         ],
+        chip_waits=waits,
     )
+
+
+def _chip_rows(host: HostRun) -> list[ChipWaitRow]:
+    waits = chip_waits(host.devices, host.steps)
+    last = last_chip(waits)
+    return [
+        ChipWaitRow(
+            host=host.name,
+            device=each.device,
+            barriers=each.barriers,
+            waited_ms=ps_to_ms(each.waited_ps),
+            waited_ms_in_steps=ps_to_ms(each.in_steps_ps),
+            late_ms=ps_to_ms(last[1]) if last is not None and each is last[0] else 0.0,
+        )
+        for each in waits
+    ]
 
 
 def _host_row(host: HostRun, skew: Skew | None) -> HostRow:

@@ -9,7 +9,7 @@ from tpuprof.bounds import checked
 from tpuprof.model.op_table import scope_label
 from tpuprof.model.run import Run
 from tpuprof.report.schema import BufferRow, Memory
-from tpuprof.report.sections import MemoryMoment
+from tpuprof.report.sections import AllocatorRow, MemoryMoment
 from tpuprof.units import format_bytes
 
 ASSIGNMENT = "compiler's buffer assignment"
@@ -19,7 +19,7 @@ PREDICTED = "compiler's memory report (preflight)"
 
 def memory_section(run: Run) -> Memory:
     """The host whose program needs most; of a predicted run, what the compiler said when it compiled it."""
-    found = _section(run)
+    found = replace(_section(run), allocator=allocator_rows(run))
     if found.peak_bytes is None or found.capacity_bytes is None:
         return found
     if found.method != PREDICTED:
@@ -34,6 +34,22 @@ def memory_section(run: Run) -> Memory:
         if fits.value is None:
             return replace(found, peak_bytes=None, unavailable=fits.note)
     return replace(found, headroom_bytes=found.capacity_bytes - found.peak_bytes)
+
+
+def allocator_rows(run: Run) -> list[AllocatorRow]:
+    """What the runtime's allocator says of each device of each host."""
+    return [
+        AllocatorRow(
+            host=host.name,
+            device=each.device,
+            events=each.events,
+            most_bytes=each.most,
+            last_bytes=each.last,
+            least_free_bytes=each.least_free if each.least_free >= 0 else None,
+        )
+        for host in run.hosts
+        for each in host.allocated
+    ]
 
 
 def _capacity(memory: Memory) -> str:

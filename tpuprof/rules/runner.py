@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from tpuprof.model.gpu import NOT_READ
 from tpuprof.report.schema import Finding, Fix, Savings
 from tpuprof.rules.base import ERROR, FAILED, NOT_APPLICABLE, PASSED, UNAVAILABLE, Outcome, Rule
 from tpuprof.rules.places import Places
@@ -63,6 +64,8 @@ def _of_the_capture(finding: Finding) -> Finding:
 
 def outcome_of(rule: Rule, signals: Signals) -> Outcome:
     """What one rule says; a missing signal makes it unavailable, any other exception an error."""
+    if any(host.gpus is not None and not host.devices for host in signals.run.hosts):
+        return Outcome(UNAVAILABLE, reason=NOT_READ)
     try:
         with signals.readings() as read:
             outcome = rule.check(signals)

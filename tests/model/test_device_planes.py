@@ -1,0 +1,128 @@
+"""Planes beside the TensorCores': SparseCores, GPUs; barriers between chips, the allocator's events, names of chips."""
+
+import pytest
+
+from tests.builders import TraceBuilder
+from tests.model.test_transfers import COMPUTE, GATHER, GATHER_DONE, steps, work
+from tpuprof.chips import CHIPS, chip_of, chip_of_slice
+
+SECOND = [0, 1000, 2000]
+
+
+def test_work_of_a_sparse_core_is_the_span_of_the_transfer_it_runs(analyse):
+    trace = TraceBuilder()
+    steps(trace)
+    work(trace, GATHER, SECOND, 1)
+    work(trace, COMPUTE, [b + 10 for b in SECOND], 100)
+    work(trace, GATHER_DONE, [b + 300 for b in SECOND], 100)
+    sparse = trace.plane("/device:TPU:0 SparseCore 1").line("Sparse Core Ops")
+    sparse.repeat(GATHER.replace("-start", ""), SECOND, 390, display="all-gather.4")
+    report = analyse(trace)
+    (row,) = report.collectives
+    assert row.hidden_ms_per_step == pytest.approx(0.100)
+    assert row.gb_per_s == pytest.approx(30e6 / 390e-6 / 1e9)
+    assert report.compute.sparse_core_ms_per_step == pytest.approx(0.390)
+    assert report.compute.sparse_core_hidden_ms_per_step == pytest.approx(0.100)
+
+
+def test_without_a_sparse_core_plane_its_time_is_unknown(analyse):
+    trace = TraceBuilder()
+    steps(trace)
+    work(trace, COMPUTE, SECOND, 100)
+    assert analyse(trace).compute.sparse_core_ms_per_step is None
+
+
+def test_the_chip_that_waits_least_in_barriers_comes_last(analyse):
+    trace = TraceBuilder()
+    steps(trace)
+    for number, waited in enumerate((10, 40, 25)):
+        trace.tpu(number).line("XLA Modules").repeat("f(1)", SECOND, 900)
+        trace.tpu(number).line("XLA TraceMe").repeat("barrier-cores", SECOND, waited)
+        trace.tpu(number).line("XLA TraceMe").repeat("dependency-wait", [500], 300)
+    rows = analyse(trace).hosts.chip_waits
+    assert [(row.device, row.barriers, row.waited_ms) for row in rows] == [
+        ("/device:TPU:0", 3, pytest.approx(0.030)),
+        ("/device:TPU:1", 3, pytest.approx(0.120)),
+        ("/device:TPU:2", 3, pytest.approx(0.075)),
+    ]
+    assert [row.late_ms for row in rows] == [pytest.approx(0.090), 0.0, 0.0]
+
+
+def test_the_allocator_is_read_by_device(analyse):
+    trace = TraceBuilder()
+    steps(trace)
+    line = trace.host().line("main")
+    for at, name, device, used in (
+        (10, "MemoryAllocation", 0, 100),
+        (20, "MemoryAllocation", 1, 40),
+        (30, "MemoryAllocation", 0, 300),
+        (40, "MemoryDeallocation", 0, 200),
+    ):
+        line.event(name, at, 1, index_on_host=device, bytes_allocated=used, bytes_available=1000 - used)
+    rows = analyse(trace).memory.allocator
+    assert [
+        (row.device, row.events, row.most_bytes, row.last_bytes, row.least_free_bytes) for row in rows
+    ] == [
+        (0, 3, 300, 200, 700),
+        (1, 1, 40, 40, 960),
+    ]
+
+
+@pytest.mark.parametrize(("megacore", "peak"), [(1, 275e12), (0, 137.5e12)])
+def test_the_peak_of_a_megacore_device_is_that_of_both_cores(analyse, megacore, peak):
+    trace = TraceBuilder()
+    steps(trace)
+    trace.tpu(0).stat(
+        device_type_string="TPU v4", peak_teraflops_per_second=137.5, has_megacore=megacore,
+    )  # fmt: skip
+    environment = analyse(trace).environment
+    assert environment["megacore"] is bool(megacore)
+    assert environment["peak_flops_per_s"] == peak
+
+
+def test_a_gpu_is_not_called_a_cpu(analyse):
+    trace = TraceBuilder()
+    trace.host().line("python").repeat("train", SECOND, 1000, _r=1)
+    gpu = trace.plane("/device:GPU:0").stat(device_vendor="AMD")
+    gpu.line("Stream #16(Kernel)").repeat("gemm", [0, 1000], 500)
+    gpu.line("Stream #17(Kernel)").event("copy", 400, 200)
+    gpu.line("Steps").event("1", 0, 3000)
+    report = analyse(trace)
+    assert report.verdict.sentence == (
+        "Unknown: GPU planes are not read yet: 1 of 1 x GPU (AMD) did work; on one or more streams the busiest was busy "
+        "for 1.10 ms of the 1.50 ms from the first to the last kernel."
+    )
+    assert (report.environment["device_type"], report.environment["device_count"]) == ("GPU (AMD)", 1)
+    assert (report.ops, report.breakdown, report.steps.count) == ([], {}, 0)
+    assert {each.status for each in report.findings} == {"unavailable"}
+
+
+@pytest.mark.shared_traces
+def test_real_gpu_traces_and_real_barriers(shared_traces):
+    from tpuprof.analyse import analyse_run
+
+    report = analyse_run(shared_traces / "gpu" / "tl_mi300_jax08_gemm.xplane.pb")
+    assert report.environment["device_type"] == "GPU (AMD)"
+    assert "busy for 3.48 ms" in report.verdict.sentence
+    waits = analyse_run(shared_traces / "tpu_v6e_host_offload").hosts.chip_waits
+    assert [row.waited_ms for row in waits] == pytest.approx([24.609, 54.525, 340.986, 44.793], abs=0.001)
+
+
+@pytest.mark.parametrize(
+    ("name", "chip"),
+    [
+        ("TPU v6 Lite", "v6e"), ("TPU v6e", "v6e"), ("TPU v5 lite", "v5e"), ("TPU v5e", "v5e"), ("TPU v5", "v5p"),
+        ("TPU v5p", "v5p"), ("TPU7x", "tpu7x"), ("TPU v7x", "tpu7x"), ("TPU v2", "v2"), ("TPU v3", "v3"), ("TPU v4", "v4"),
+    ],
+)  # fmt: skip
+def test_names_of_chips(name, chip):
+    assert chip_of(name) is CHIPS[chip]
+
+
+def test_no_name_means_two_chips():
+    names = [name.lower() for chip in CHIPS.values() for name in chip.names]
+    slices = [name for chip in CHIPS.values() for name in chip.slices]
+    assert len(set(names)) == len(names)
+    assert len(set(slices)) == len(slices)
+    assert chip_of("TPU") is None
+    assert chip_of_slice("v5litepod") is CHIPS["v5e"]
