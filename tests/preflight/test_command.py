@@ -33,10 +33,13 @@ LINEAR = """
 import os, torch, torch_xla
 size = int(os.environ.get("SIZE", "256"))
 device = torch_xla.device()
-weight = torch.nn.Parameter(torch.zeros(size, size, dtype=torch.bfloat16)).to(device)
-for step in range(3):
+weight = torch.nn.Parameter(torch.zeros(size, size, dtype=torch.bfloat16).to(device))
+for step in range(9):
     x = torch.ones(8, size, dtype=torch.bfloat16).to(device)
-    loss = (x @ weight).sum()
+    weight.grad = None
+    (x @ weight).sum().backward()
+    with torch.no_grad():
+        weight -= weight.grad
     torch_xla.sync()
 """
 

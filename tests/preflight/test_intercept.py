@@ -155,25 +155,90 @@ def test_scripts_without_a_step_are_clear_errors(tmp_path, body, code, words):
     assert words in str(caught.value)
 
 
-def test_a_script_that_recompiles_each_step_is_told(tmp_path):
+def test_a_script_that_compiles_anew_in_each_step(tmp_path):
     body = """
 device = torch_xla.device()
-for size in range(1, 9):
-    x = torch.ones(size * 8).to(device)
-    y = (x * 2).sum()
+weight = nn.Parameter(torch.ones(1, device=device))
+optimizer = torch.optim.SGD([weight], lr=0.1)
+for size in range(1, 99):
+    (torch.ones(size * 8).to(device) * weight).sum().backward()
+    optimizer.step()
     torch_xla.sync()
 """
     trace = trace_of(tmp_path, body)
+    assert trace.trains
     assert not trace.is_steady
-    assert len(trace.graphs) == 6
-    assert any("recompiles" in each for each in trace.warnings)
+    assert len(trace.search.updates) == 6
+    assert any("compiles anew" in each for each in trace.warnings)
 
 
-def test_the_manifest_is_whole_when_a_script_dies_after_its_first_step(tmp_path):
-    trace = trace_of(tmp_path, loop(64, "\n    if step == 1: raise RuntimeError('boom')"))
-    assert len(trace.sequence) == 1
-    assert any("boom" in each for each in trace.warnings)
+def test_without_an_update_the_largest_graph_is_shown_and_called_no_step(tmp_path):
+    body = """
+device = torch_xla.device()
+weight = torch.ones(64, 64).to(device)
+for size in (8, 64, 16):
+    y = (torch.ones(size, 64).to(device) @ weight).sum()
+    torch_xla.sync()
+"""
+    trace = trace_of(tmp_path, body)
+    assert not trace.trains
+    assert [count for _, count in trace.iteration] == [1]
+    assert any("not a training step" in each for each in trace.warnings)
+
+
+@pytest.mark.parametrize("end", ["raise RuntimeError('boom')", "os.kill(os.getpid(), 9)", "os.abort()"])
+def test_a_script_that_dies_before_its_step_is_known_has_no_verdict(tmp_path, end):
+    with pytest.raises(TpuprofError) as caught:
+        trace_of(tmp_path, "import os\n" + loop(64, f"\n    if step == 1: {end}"))
+    words = {"r": "RuntimeError: boom", "os.k": "SIGKILL", "os.a": "SIGABRT"}
+    assert next(word for start, word in words.items() if end.startswith(start)) in str(caught.value)
+    assert "before its step was known" in str(caught.value)
+    # What was taken until then is whole.
     assert json.loads((tmp_path / "trace" / "manifest.json").read_text())["done"] is False
+
+
+MIXED = """
+import copy
+device = torch_xla.device()
+first, second = nn.Linear(64, 32).to(device), nn.Linear(32, 64).to(device)
+averaged = copy.deepcopy(first)
+for batch in range(4):
+    with torch.no_grad():
+        first(torch.randn(128, 64).to(device)).sum(); torch_xla.sync()
+one, two = torch.optim.SGD(first.parameters()), torch.optim.Adam(second.parameters())
+for step in range(99):
+    for turn in range(3):
+        one.zero_grad()
+        loss = first(second(torch.randn(8, 32).to(device)).detach()).sum()
+        loss.backward()
+        one.step()
+        torch_xla.sync()
+        assert not torch.isnan(loss).item() and torch.isfinite(loss).all() and loss.item() < 1e4
+        assert torch.isnan(loss).sum().item() == 0 and loss.argmax().item() == 0 and bool((loss > 0).any())
+    two.zero_grad()
+    second(torch.randn(8, 32).to(device)).sum().backward()
+    two.step()
+    torch_xla.sync()
+"""
+
+
+def test_the_iteration_is_chosen_by_what_graphs_update(tmp_path):
+    trace = trace_of(tmp_path, MIXED)
+    assert trace.is_steady
+    updates = {graph.number: count for graph, count in trace.iteration if graph.updates}
+    assert sorted(updates.values()) == [1, 3]
+    assert {graph.updates for graph, _ in trace.iteration if graph.updates} == {2}
+    assert all(graph.small for graph, _ in trace.iteration if not graph.updates)
+    assert trace.steady.updates
+    # The averaged copy lives beside every graph and is used by none.
+    assert all(
+        sorted(
+            (each["bytes"] for each in graph.resident if each["name"] in ("weight", "bias")), reverse=True
+        )[:2]
+        == [64 * 32 * 4, 32 * 4]
+        for graph, _ in trace.iteration
+        if graph.updates
+    )
 
 
 def test_a_launched_script_is_traced_in_one_process_with_its_gradients_reduced(tmp_path):

@@ -110,3 +110,17 @@ def test_largest_buffers_are_arguments_outputs_and_what_lives_at_the_peak():
         ("output", "result of loss", 512),
     ]
     assert buffers[-1].source == "t.py:9"
+
+
+def test_tensors_that_the_step_does_not_use_take_memory_too():
+    teacher = {"name": "teacher.weight", "shape": [1 << 30], "dtype": "float32", "bytes": 4 * GIB}
+    stats = {"argument": 8 * GIB, "output": 0, "alias": 0, "temp": 0, "generated_code": 0}
+    module = programs.looped(1)
+    alone = read_memory(stats, module, programs.graph(), V5E)
+    beside = read_memory(stats, module, programs.graph(resident=[teacher, teacher]), V5E)
+    assert (alone.total, alone.fits) == (8 * GIB, True)
+    assert (beside.total, beside.shortfall) == (16 * GIB, 16 * GIB - round(15.75 * GIB))
+    assert not beside.fits
+    assert (beside.buffers[0].kind, beside.buffers[0].name) == ("other tensor", "teacher.weight")
+    refused = read_refusal(REFUSED, programs.graph(resident=[teacher]), V5E)
+    assert refused.total == round(25.5 * GIB)

@@ -104,6 +104,24 @@ def preflight(
         outcomes = [run_preflight(each, targets, options, all_graphs, _say) for each in variants]
     folders = _write_runs(outcomes, out)
     _print(outcomes, folders, as_json, sweep is not None)
+    status = _exit_status(outcomes, sweep is not None)
+    if status:
+        raise typer.Exit(status)
+
+
+def _exit_status(outcomes: list[Outcome], swept: bool) -> int:
+    """1 where a program does not fit, 2 where it cannot be compiled, 3 after a crash, 4 without a verdict.
+
+    In a sweep a value that does not fit is an answer: then 0 where some value fits each target.
+    """
+    by_target: dict[str, list[int]] = {}
+    for outcome in outcomes:
+        for each in outcome.iterations():
+            by_target.setdefault(each.target, []).append(each.exit_status)
+    if swept:
+        return max((min(each) for each in by_target.values()), default=4)
+    found = {status for each in by_target.values() for status in each}
+    return next((status for status in (3, 2, 1, 4) if status in found), 0)
 
 
 def _second(base: Variant, script: str | None, arguments: str | None, env: dict[str, str]) -> Variant:

@@ -15,11 +15,11 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten
 
+from tpuprof.preflight.made_up import note, stand_in
+
 # Weights from this size on are never made (bytes). Below it a model of any size still fits in host memory:
 # biases and norms of a 70-billion-parameter model together stay under 100 MB.
 LAZY_BYTES = 1 << 20
-# What a script sees when it reads a number back: a loss of one is finite, positive and no special case.
-MADE_UP = 1
 
 _ATEN = torch.ops.aten
 _FACTORIES = frozenset(
@@ -60,7 +60,9 @@ class DryTensors(TorchDispatchMode):
         kwargs = kwargs or {}
         tensors = [each for each in tree_flatten((args, kwargs))[0] if isinstance(each, torch.Tensor)]
         if any(each.device.type == "xla" for each in tensors):
-            return self._with_xla(func, args, kwargs)
+            result = self._with_xla(func, args, kwargs)
+            note(func, args, result)
+            return result
         if any(each.device.type == "meta" for each in tensors):
             return self._with_meta(func, args, kwargs)
         if self.lazy and func in _FACTORIES and _on_cpu(kwargs.get("device")):
@@ -74,22 +76,27 @@ class DryTensors(TorchDispatchMode):
     def _with_xla(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if func is _ATEN._local_scalar_dense.default:
             self._read(args[0])
-            return _scalar(args[0].dtype)
+            return stand_in(args[0])
+        if func is _ATEN.equal.default:
+            self._read(args[0])
+            return True
         if func is _ATEN._to_copy.default and _on_cpu(kwargs.get("device"), default=False):
             self._read(args[0])
-            return torch.empty(args[0].shape, dtype=kwargs.get("dtype") or args[0].dtype).fill_(MADE_UP)
+            return torch.empty(args[0].shape, dtype=kwargs.get("dtype") or args[0].dtype).fill_(
+                stand_in(args[0])
+            )
         if func in (_ATEN.copy_.default, _ATEN._copy_from.default):
             target, source = (args[0], args[1]) if func is _ATEN.copy_.default else (args[1], args[0])
             if target.device.type == "cpu":
                 self._read(source)
-                return target.fill_(MADE_UP)
+                return target.fill_(stand_in(source))
             if source.device.type == "meta":
                 return target
         return func(*args, **kwargs)
 
     def _with_meta(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if func is _ATEN._local_scalar_dense.default:
-            return _scalar(args[0].dtype)
+            return stand_in(args[0])
         device = kwargs.get("device")
         if func is _ATEN._to_copy.default and device is not None:
             if torch.device(device).type == "xla":
@@ -126,9 +133,3 @@ def _to_meta(tree: Any) -> Any:
 
 def _on_cpu(device: Any, default: bool = True) -> bool:
     return default if device is None else torch.device(device).type == "cpu"
-
-
-def _scalar(dtype: torch.dtype) -> bool | int | float:
-    if dtype is torch.bool:
-        return True
-    return float(MADE_UP) if dtype.is_floating_point else MADE_UP

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import re
 from dataclasses import dataclass, field
@@ -16,6 +17,9 @@ from tpuprof.preflight.collectives import KINDS
 _LIBRARY_PARTS = tuple(
     f"{os.sep}{part}" for part in (f"site-packages{os.sep}", f"dist-packages{os.sep}", f"lib{os.sep}python3.")
 )
+# A graph of so few instructions on so few elements each takes a few microseconds on a TPU and a few KB: it is a check
+# of a loss or a counter.
+SMALL_GRAPH, SMALL_TENSOR = 60, 4096
 # Frames that are there only because the script runs under preflight's dispatch mode.
 _TRACER_PARTS = (
     f"{os.sep}tpuprof{os.sep}preflight{os.sep}",
@@ -37,7 +41,9 @@ class Graph:
     parameter, empty where no module or optimizer knows the tensor. `propagate` says for which parameters the
     compiler may choose the sharding, `donors` numbers those whose buffers outputs may take.
     With `spmd` one program is spread over the devices, `replicated` ones exchange values as copies of each other;
-    any other runs on one device.
+    any other runs on one device. `updates` counts the weights it changes. `small`: it holds scalars and short vectors
+    only, so that neither its time nor its memory matters. `resident` lists tensors that it does not use and that are
+    in the device's memory while it runs (name, shape, dtype, bytes on one device).
     """
 
     number: int
@@ -52,6 +58,9 @@ class Graph:
     frames: list[str] = field(default_factory=list)
     spmd: bool = False
     replicated: bool = False
+    updates: int = 0
+    small: bool = False
+    resident: list[dict[str, Any]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
     def devices(self, available: int) -> int:
@@ -79,6 +88,7 @@ def load_graph(folder: Path, entry: dict[str, Any], spmd: bool) -> Graph:
         for each in computation.instructions
     )
     graph.output_names = entry["output_names"]
+    graph.updates, graph.resident = entry.get("updates", 0), entry.get("resident", [])
     parameters = _parameters(module)
     known = entry["parameters"]
     if _shapes_agree(parameters, known):
@@ -94,6 +104,7 @@ def load_graph(folder: Path, entry: dict[str, Any], spmd: bool) -> Graph:
         graph.warnings.append(
             "Parameters could not be matched with tensors, so no buffer is donated: memory is too high"
         )
+    graph.small = not graph.updates and _small(module)
     use_script_lines(module)
     module.name = module.name.replace(b"IrToHlo", b"SyncTensorsGraph")
     graph.proto = module.SerializeToString(deterministic=True)
@@ -119,6 +130,14 @@ def use_script_lines(module: hlo_pb2.HloModuleProto) -> None:
                 metadata.source_file = _portable(metadata.source_file)
     for index, name in enumerate(frames.file_names):
         frames.file_names[index] = _portable(name)
+
+
+def _small(module: hlo_pb2.HloModuleProto) -> bool:
+    each = [one for computation in module.computations for one in computation.instructions]
+    return len(each) <= SMALL_GRAPH and all(
+        math.prod(one.shape.dimensions) <= SMALL_TENSOR and one.opcode not in (b"while", b"custom-call")
+        for one in each
+    )
 
 
 def _portable(name: bytes) -> bytes:

@@ -21,12 +21,18 @@ import torch
 import torch_xla
 
 from tpuprof.preflight.dry_tensors import DryTensors, placeholder
+from tpuprof.preflight.iteration import Event, Search, event_entry
+from tpuprof.preflight.made_up import stand_in
+from tpuprof.preflight.weights import (
+    OptimizerSteps,
+    device_optimizers,
+    optimizers,
+    resident_entries,
+    trainable_ids,
+)
 
 MANIFEST = "manifest.json"
 DONE = "done"
-# A step graph is taken as the steady one when it comes this many times in a row; optimizers make their state
-# in the first step, so that the first graph is often not the second.
-STEADY_REPEATS = 2
 _REPORTED_ID = re.compile(r"^Tensor: id=(\d+)|^id=(\d+)", re.MULTILINE)
 _REAL = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 _ALIAS_ID = re.compile(r"AliasID: (\d+)")
@@ -37,9 +43,9 @@ class Recorder:
 
     def __init__(self, folder: str) -> None:
         self.folder = Path(folder)
-        self.max_steps = int(os.environ.get("TPUPROF_PREFLIGHT_STEPS", "6"))
         self.graphs: dict[str, dict[str, Any]] = {}
-        self.sequence: list[str] = []
+        self.search = Search()
+        self.optimizer_steps = OptimizerSteps()
         self.warnings: list[str] = []
         # The report this check reads takes minutes for a large model: tests turn it on.
         self.check = os.environ.get("TPUPROF_PREFLIGHT_CHECK") == "1"
@@ -48,6 +54,7 @@ class Recorder:
         self.core = torch_xla._XLAC
         self.step_marker = self.core._xla_step_marker
         self.mark_sharding = self.core._xla_mark_sharding
+        self.live: dict[int, torch.Tensor] = {}
         self.done = False
 
     def on_step(
@@ -58,11 +65,16 @@ class Recorder:
             pending = self._pending()
             if pending:
                 key = self._take(pending, "step")
+                # Held longer, they would become outputs of the next graph.
+                self.live = {}
                 if _spmd_on():
                     self._shard_like_weights()
                 self.core._clear_pending_irs(device or self.core._xla_get_default_device())
                 self.dry.lazy = False
-                self.sequence.append(key)
+                stepped = self.optimizer_steps.take()
+                update = bool(stepped or self.graphs[key]["updates"])
+                self.search.events.append(Event(key, update, stepped))
+                self.search.optimizers = device_optimizers()
                 self._write()
         self.step_marker(device, list(devices), wait=wait, reset_scope=reset_scope)
         if pending:
@@ -77,7 +89,8 @@ class Recorder:
         with self.lock:
             pending = self._unmade(list(tensors))
             if pending:
-                self._take(pending, "sync of named tensors")
+                key = self._take(pending, "sync of named tensors")
+                self.search.events.append(Event(key, False))
             for each in pending:
                 self.core._replace_xla_tensor(each, placeholder(each.shape, each.dtype))
 
@@ -85,7 +98,7 @@ class Recorder:
         """Stand in for `_xla_get_cpu_tensors`: made-up values of the right shapes (checkpoints)."""
         with self.lock:
             self.on_read(*tensors)
-        return [torch.empty(each.shape, dtype=each.dtype) for each in tensors]
+        return [torch.empty(each.shape, dtype=each.dtype).fill_(stand_in(each)) for each in tensors]
 
     def on_mark_sharding(self, tensor: torch.Tensor, sharding: Any) -> Any:
         """Stand in for `_xla_mark_sharding`: a weight that was never made cannot be fetched to be sharded.
@@ -103,7 +116,7 @@ class Recorder:
         """Take the graph of tensors whose values the script asks for."""
         pending = self._unmade([each for each in tensors if _on_xla(each)])
         if pending:
-            self._take(pending, "read")
+            self.search.events.append(Event(self._take(pending, "read"), False))
 
     def _pending(self) -> list[torch.Tensor]:
         live: dict[int, torch.Tensor] = {}
@@ -113,6 +126,7 @@ class Recorder:
                 if each.is_leaf and each.grad is not None:
                     live.setdefault(self.core._xla_get_tensor_id(each.grad), each.grad)
         pending = self._unmade([live[key] for key in sorted(live)])
+        self.live = live
         if self.check:
             self._check_complete(live)
         return pending
@@ -183,10 +197,16 @@ class Recorder:
             for key, value in zip(ids, values, strict=True)
         ]  # fmt: skip
         outputs = [names.get(self.core._xla_get_tensor_id(each), "") for each in pending]
+        trainable = trainable_ids(self.core)
+        made = {self.core._xla_get_tensor_id(each) for each in pending}
+        updated = [each for each in pending if self.core._xla_get_tensor_id(each) in trainable]
+        waiting = [each for key, each in self.live.items() if key not in made and key not in set(ids)]
         return {
             "parameters": parameters,
             "donors": [index for index, key in enumerate(ids) if key in aliases],
             "output_names": outputs,
+            "updates": sum(self._alias_id(each) in set(ids) for each in updated),
+            "resident": resident_entries(self.core, waiting, names),
         }
 
     def _alias_id(self, tensor: torch.Tensor) -> int:
@@ -194,15 +214,16 @@ class Recorder:
         return int(found.group(1)) if found else self.core._xla_get_tensor_id(tensor)
 
     def _stop_when_steady(self) -> None:
-        last = self.sequence[-STEADY_REPEATS:]
-        if (len(last) == STEADY_REPEATS and len(set(last)) == 1) or len(self.sequence) >= self.max_steps:
+        if self.search.finished():
             self.done = True
             self._write()
             leave(self.folder)
 
     def _write(self) -> None:
         manifest = {
-            "graphs": list(self.graphs.values()), "sequence": self.sequence, "warnings": self.warnings,
+            "graphs": list(self.graphs.values()), "warnings": self.warnings,
+            "events": [event_entry(each) for each in self.search.events],
+            "optimizers": sorted(self.search.optimizers),
             "done": self.done, "spmd": _spmd_on(), "unmade_bytes": self.dry.unmade_bytes, "reads": self.dry.reads,
             "devices": self.core._xla_num_global_devices() if not _spmd_on() else _spmd_devices(self.core),
             "versions": {"torch": torch.__version__, "torch_xla": torch_xla.__version__},
@@ -247,6 +268,7 @@ def install(folder: str) -> None:
     core._run_cached_graph = _refuse_dynamo
     _print_without_reading(recorder)
     _stay_in_one_process()
+    _show_devices()
     recorder.dry.__enter__()
 
 
@@ -286,10 +308,17 @@ def _stay_in_one_process() -> None:
     xmp.spawn = spawn
 
 
+def _show_devices() -> None:
+    """Let libraries that look for TPU chips (Lightning) see the devices there are."""
+    from torch_xla._internal import tpu
+
+    tpu.num_available_devices = lambda: int(os.environ.get("CPU_NUM_DEVICES", "1"))
+
+
 def weight_state() -> list[tuple[torch.Tensor, torch.Tensor]]:
     """(weight, tensor) for each gradient and each tensor of optimizer state, on the XLA device."""
     found = []
-    for optimizer in (each for each in gc.get_objects() if issubclass(type(each), torch.optim.Optimizer)):
+    for optimizer in optimizers():
         for group in optimizer.param_groups:
             for weight in group["params"]:
                 held = [weight.grad, *optimizer.state.get(weight, {}).values()]
@@ -314,7 +343,7 @@ def tensor_names(core: Any) -> dict[int, str]:
             _name(core, names, value, clean)
             if value.is_leaf and value.grad is not None:
                 _name(core, names, value.grad, f"gradient of {clean}")
-    for optimizer in (each for each in gc.get_objects() if issubclass(type(each), torch.optim.Optimizer)):
+    for optimizer in optimizers():
         for weight, state in optimizer.state.items():
             for key, value in state.items():
                 if isinstance(value, torch.Tensor):

@@ -72,8 +72,9 @@ class Memory:
 def read_memory(stats: dict[str, int], module: HloModule, graph: Graph, target: Target) -> Memory:
     """Memory of a program the compiler accepted.
 
-    HBM = arguments + outputs that take no argument's buffer + temporaries + code. The compiler itself checks
-    arguments and temporaries only, so a program may compile and still not fit with its outputs.
+    HBM = arguments + outputs that take no argument's buffer + temporaries + code + the script's other tensors on the
+    device (`resident`: a teacher, averaged weights, the next batch; without the device's padding). The compiler itself
+    checks arguments and temporaries only, so a program may compile and still not fit with its outputs.
     """
     kinds = {
         "arguments": stats["argument"],
@@ -84,6 +85,9 @@ def read_memory(stats: dict[str, int], module: HloModule, graph: Graph, target: 
         "host": stats.get("host_argument", 0) + stats.get("host_output", 0) + stats.get("host_temp", 0),
     }
     total = kinds["arguments"] + kinds["outputs"] - kinds["aliased"] + kinds["temporaries"] + kinds["code"]
+    if graph.resident:
+        kinds["resident"] = resident_bytes(graph)
+        total += kinds["resident"]
     capacity = target.chip.hbm_usable_bytes
     return Memory(kinds, capacity, total, max(0, total - capacity), largest_buffers(module, graph))
 
@@ -116,11 +120,15 @@ def read_refusal(text: str, graph: Graph, target: Target) -> Memory:
         kinds["aliased"] = _bytes(output.group(3), output.group(4))
         if needed is not None:
             needed += kinds["outputs"] - kinds["aliased"]
-    short = _bytes(exceeded.group(1), exceeded.group(2)) if exceeded else 0
+    beside = resident_bytes(graph)
+    if beside:
+        kinds["resident"] = beside
+    if needed is not None:
+        needed += beside
+    short = _bytes(exceeded.group(1), exceeded.group(2)) + beside if exceeded else 0
     shortfall = max(short, (needed or 0) - capacity, 1)
-    buffers = sorted([*_named_buffers(text), *_traced_arguments(graph)], key=lambda each: -each.bytes)[
-        :LARGEST
-    ]
+    named = [*_named_buffers(text), *_traced_arguments(graph), *_resident(graph)]
+    buffers = sorted(named, key=lambda each: -each.bytes)[:LARGEST]
     return Memory(kinds, capacity, needed, shortfall, buffers, compiler_text=text)
 
 
@@ -130,8 +138,22 @@ def largest_buffers(module: HloModule, graph: Graph, count: int = LARGEST) -> li
     Temporaries are those alive at the moment when, by the schedule, most bytes are; the compiler's packing can
     differ a little.
     """
-    found = [*_arguments(module, graph), *_outputs(module, graph), *_temporaries(module)]
+    found = [*_arguments(module, graph), *_outputs(module, graph), *_temporaries(module), *_resident(graph)]
     return sorted(found, key=lambda each: -each.bytes)[:count]
+
+
+def resident_bytes(graph: Graph) -> int:
+    """Bytes on one device of tensors that the graph does not use and that live while it runs."""
+    return sum(int(each["bytes"]) for each in graph.resident)
+
+
+def _resident(graph: Graph) -> list[Buffer]:
+    return [
+        Buffer(
+            "other tensor", each["name"] or "a tensor", int(each["bytes"]), f"{each['dtype']}{each['shape']}"
+        )
+        for each in graph.resident
+    ]
 
 
 def _arguments(module: HloModule, graph: Graph) -> list[Buffer]:

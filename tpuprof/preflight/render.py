@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from tpuprof.preflight.combined import Iteration
 from tpuprof.preflight.prediction import TRUST, Prediction, collectives_by_kind, split_ms
 from tpuprof.preflight.run import Outcome
 from tpuprof.units import format_bytes, format_ms, format_share
@@ -20,18 +21,26 @@ _PARTS = {"compute": "compute", "collective_exposed": "exposed collectives", "of
 def render(outcome: Outcome, console: Console) -> None:
     """One block a target, with the script's graphs above."""
     for devices, trace in outcome.traces.items():
-        kinds = "repeats" if trace.is_steady else "never repeated"
+        kinds = "repeats" if trace.is_steady else "never repeated" if trace.trains else "is unknown"
         how = "SPMD over" if trace.spmd else "one program a device of"
         console.print(
             f"[bold]{escape(outcome.variant.label)}[/]: {len(trace.graphs)} distinct graph(s), the step {kinds}; "
             f"{how} {devices} device(s)"
         )
         console.print(barrier_text(trace.barrier), soft_wrap=True)
+        if trace.reads:
+            console.print(
+                f"{trace.reads} value(s) that the script read were made up (losses 1.0, checks passed)."
+            )
         for warning in trace.warnings:
             console.print(f"! {escape(warning)}", soft_wrap=True)
     for found in outcome.predictions:
         console.print()
-        render_prediction(found, console)
+        render_prediction(found, console, outcome.trace_of(found).trains)
+    for each in outcome.iterations():
+        if len(each.parts) > 1 or each.left_out:
+            console.print()
+            render_iteration(each, console)
     if any(found.schedule for found in outcome.predictions):
         console.print(f"\n{TRUST}")
 
@@ -46,13 +55,24 @@ def barrier_text(barrier: dict[str, Any]) -> str:
     return f"The script's Python ran. {files} Its network was {'closed' if closed else 'open (--network)'}."
 
 
-def render_prediction(found: Prediction, console: Console) -> None:
+def render_iteration(each: Iteration, console: Console) -> None:
+    """The graphs of one iteration together."""
+    runs = ", ".join(f"{count} x graph {found.compiled.graph.number}" for found, count in each.parts)
+    small = f" ({each.left_out} graph(s) of scalars left out)" if each.left_out else ""
+    time = f"predicted {format_ms(each.step_ms)}" if each.step_ms is not None else "time unavailable"
+    console.print(
+        f"[bold]{escape(each.target)}[/], one iteration: {runs}{small}: {time}; {each.verdict}",
+        soft_wrap=True,
+    )
+
+
+def render_prediction(found: Prediction, console: Console, trains: bool = True) -> None:
     """One target: verdict, memory, time, collectives."""
     compiled = found.compiled
     used = compiled.graph.devices(compiled.target.devices)
     console.print(
         f"[bold]{escape(compiled.target.name)}[/] ({compiled.target.topology}, {used} of {compiled.target.devices} "
-        f"device(s)), graph {compiled.graph.number}: {verdict(found)}",
+        f"device(s)), graph {compiled.graph.number}: {verdict(found, trains)}",
         soft_wrap=True,
     )
     if compiled.status not in ("compiled", "out-of-memory"):
@@ -67,15 +87,9 @@ def render_prediction(found: Prediction, console: Console) -> None:
         console.print(f"  ! {escape(warning)}", soft_wrap=True)
 
 
-def verdict(found: Prediction) -> str:
+def verdict(found: Prediction, trains: bool = True) -> str:
     """Fits or not and by how much; the status where the compiler gave no answer."""
-    if found.memory is None:
-        return found.compiled.status
-    if found.memory.fits:
-        spare = found.memory.capacity - (found.memory.total or 0)
-        return f"fits, {format_bytes(spare)} of {format_bytes(found.memory.capacity)} HBM to spare"
-    short, capacity = format_bytes(found.memory.shortfall), format_bytes(found.memory.capacity)
-    return f"does not fit: {short} too much for {capacity} HBM"
+    return Iteration(found.compiled.target.name, [(found, 1)], found, trains).verdict
 
 
 def _memory(found: Prediction, console: Console) -> None:
@@ -150,9 +164,9 @@ def render_comparison(outcomes: list[Outcome], console: Console) -> None:
     names = [found.compiled.target.name for found in outcomes[0].predictions]
     for name in dict.fromkeys(names):
         for outcome in outcomes:
-            for found in outcome.steady():
-                if found.compiled.target.name == name:
-                    table.add_row(*_comparison_row(outcome, found))
+            for each in outcome.iterations():
+                if each.target == name:
+                    table.add_row(*_comparison_row(outcome, each))
     console.print(table)
 
 
@@ -169,30 +183,31 @@ def largest_fitting(outcomes: list[Outcome]) -> dict[str, str]:
     """The last value that fits, by target; empty text where none does."""
     best: dict[str, str] = {}
     for outcome in outcomes:
-        for found in outcome.steady():
-            name = found.compiled.target.name
-            best.setdefault(name, "")
-            if found.memory is not None and found.memory.fits:
-                best[name] = outcome.variant.label
+        for each in outcome.iterations():
+            best.setdefault(each.target, "")
+            if each.memory is not None and each.memory.fits:
+                best[each.target] = outcome.variant.label
     return best
 
 
-def _comparison_row(outcome: Outcome, found: Prediction) -> list[str]:
-    memory, schedule = found.memory, found.schedule
+def _comparison_row(outcome: Outcome, each: Iteration) -> list[str]:
+    found, memory = each.main, each.memory
     code = memory.kinds.get("code") if memory else None
-    exposed = (
-        sum(value for key, value in split_ms(schedule).items() if key.endswith("_exposed"))
-        if schedule
-        else None
+    schedules = [(part.schedule, count) for part, count in each.parts if part.schedule]
+    exposed = sum(
+        value * count
+        for schedule, count in schedules
+        for key, value in split_ms(schedule).items()
+        if key.endswith("_exposed")
     )
     return [
-        escape(found.compiled.target.name),
+        escape(each.target),
         escape(outcome.variant.label),
-        f"{found.compiled.seconds:.1f} s",
+        f"{sum(part.compiled.seconds for part, _ in each.parts):.1f} s",
         format_bytes(code) if code is not None else "-",
         format_bytes(memory.total) if memory and memory.total is not None else "-",
-        verdict(found).split(",")[0].split(":")[0],
-        format_ms(found.step_ms) if found.step_ms is not None else "-",
-        format_ms(exposed) if exposed is not None else "-",
-        format_share(found.mfu_bound) if found.mfu_bound is not None else "-",
+        each.verdict.split(",")[0].split(":")[0],
+        format_ms(each.step_ms) if each.step_ms is not None else "-",
+        format_ms(exposed) if schedules else "-",
+        format_share(found.mfu_bound) if found.mfu_bound is not None and len(each.parts) == 1 else "-",
     ]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tpuprof.errors import Code, TpuprofError
+from tpuprof.preflight.combined import Iteration, iteration_dict
 from tpuprof.preflight.compiler import CompileOptions, compile_all, known_targets
 from tpuprof.preflight.graphs import Graph
 from tpuprof.preflight.prediction import Prediction, predict, prediction_dict
@@ -41,8 +42,23 @@ class Outcome:
         return next(each for each in self.traces.values() if found.compiled.graph in each.graphs)
 
     def steady(self) -> list[Prediction]:
-        """The predictions of the steady step, one a target."""
+        """The predictions of the steady step's main graph, one per target."""
         return [each for each in self.predictions if each.compiled.graph is self.trace_of(each).steady]
+
+    def iterations(self) -> list[Iteration]:
+        """One training iteration per target."""
+        found = []
+        for main in self.steady():
+            trace, target = self.trace_of(main), main.compiled.target
+            times = {graph.key: count for graph, count in trace.iteration}
+            parts = [
+                (each, times[each.compiled.graph.key])
+                for each in self.predictions
+                if each.compiled.target == target and each.compiled.graph.key in times
+            ]
+            left_out = len(times) - len(parts)
+            found.append(Iteration(target.name, parts, main, trace.trains, left_out))
+        return found
 
 
 def parse_targets(names: list[str], options: CompileOptions) -> list[Target]:
@@ -72,11 +88,16 @@ def preflight(
         if target.devices not in outcome.traces:
             outcome.traces[target.devices] = _trace(variant, target.devices, progress)
         trace = outcome.traces[target.devices]
-        graphs = trace.graphs if all_graphs else [trace.steady]
+        graphs = trace.graphs if all_graphs else _to_compile(trace)
         jobs += [(graph, target) for graph in graphs]
     progress(f"{variant.label}: compiling {len(jobs)} program(s)")
     outcome.predictions = [predict(each) for each in compile_all(jobs, options, progress)]
     return outcome
+
+
+def _to_compile(trace: Trace) -> list[Graph]:
+    """The graphs of one iteration, without those that hold scalars only (a check of the loss, say)."""
+    return [each for each, _ in trace.iteration if each is trace.steady or not each.small]
 
 
 def sweep_values(text: str) -> tuple[str, list[str]]:
@@ -127,8 +148,10 @@ def sweep(
         variant = Variant(f"{name}={value}", with_setting(base.run, name, value))
         outcome = preflight(variant, left, options, False, progress)
         outcomes.append(outcome)
-        fitting = [found for found in outcome.predictions if found.memory is not None and found.memory.fits]
-        left = [found.compiled.target for found in fitting]
+        fitting = {
+            each.target for each in outcome.iterations() if each.memory is not None and each.memory.fits
+        }
+        left = [each for each in left if each.name in fitting]
     return outcomes
 
 
@@ -142,11 +165,14 @@ def outcome_dict(outcome: Outcome) -> dict[str, Any]:
         "environment": run.environment,
         "traces": [_trace_dict(devices, trace) for devices, trace in outcome.traces.items()],
         "targets": [prediction_dict(found) for found in outcome.predictions],
+        "iterations": [iteration_dict(each) for each in outcome.iterations()],
     }
 
 
 def _trace(variant: Variant, devices: int, progress: Progress) -> Trace:
-    progress(f"{variant.label}: tracing {variant.run.script} for {devices} device(s), without running it")
+    progress(
+        f"{variant.label}: tracing {variant.run.script} for {devices} device(s); its device work does not run"
+    )
     with tempfile.TemporaryDirectory(prefix="tpuprof-trace-") as folder:
         trace = trace_script(replace(variant.run, devices=devices), Path(folder))
     progress(f"{variant.label}: {len(trace.graphs)} distinct graph(s) in {trace.seconds:.1f} s")
@@ -159,11 +185,20 @@ def _trace_dict(devices: int, trace: Trace) -> dict[str, Any]:
         "spmd": trace.spmd,
         "distinct_graphs": len(trace.graphs),
         "steady": trace.is_steady,
+        "training": trace.trains,
+        "iteration": [{"graph": graph.number, "times": count} for graph, count in trace.iteration],
         "trace_seconds": round(trace.seconds, 3),
         "values_read_back": trace.reads,
         "weights_never_made_bytes": trace.unmade_bytes,
         "graphs": [
-            {"number": g.number, "hash": g.key, "kind": g.kind, "count": g.count, "where": g.frames[:1]}
+            {
+                "number": g.number,
+                "hash": g.key,
+                "kind": g.kind,
+                "count": g.count,
+                "where": g.frames[:1],
+                "updates_weights": g.updates,
+            }
             for g in trace.graphs
         ],
         "barrier": trace.barrier,

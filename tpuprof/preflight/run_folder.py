@@ -58,9 +58,17 @@ def run_info(found: Prediction, trace: Trace, command: list[str]) -> dict[str, A
         "command": command,
         "model": {"spmd": trace.spmd},
         "graphs": len(trace.graphs),
-        "warnings": [*trace.warnings, *found.warnings],
+        "warnings": [*trace.warnings, *found.warnings, *_partial(found, trace)],
         "preflight": prediction_dict(found),
     }
+
+
+def _partial(found: Prediction, trace: Trace) -> list[str]:
+    others = sum(count for graph, count in trace.iteration if not graph.small) - 1
+    if others < 1:
+        return []
+    number = found.compiled.graph.number
+    return [f"one iteration runs {others} more graph(s): the trace holds graph {number} alone"]
 
 
 def _clear(folder: Path) -> None:

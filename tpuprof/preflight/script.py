@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,12 +18,11 @@ from typing import Any
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.preflight import barrier
 from tpuprof.preflight.graphs import Graph, load_graph
+from tpuprof.preflight.iteration import Search, read_events
 
 HOOK = Path(__file__).parent / "hook"
 MANIFEST = "manifest.json"
 DONE = "done"
-# Graphs of whole steps after which the script is stopped even if they differ each time.
-MAX_STEPS = 6
 TIME_LIMIT_S = 900.0
 _TAIL = 2000
 # Experiment trackers that would otherwise wait for their server, or send made-up numbers to it.
@@ -34,6 +35,7 @@ _NO_UPLOADS = {
 # Libraries that read from their cache at once in place of trying the network first.
 _OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
 _POLL_S = 0.05
+_EXCEPTION = re.compile(r"^[A-Za-z_][\w.]*(Error|Exception|Interrupt|Exit)\b(:|$)")
 _NETWORK_WORDS = (
     "Network is unreachable", "name resolution", "Name or service not known", "keeps the network closed",
     "offline mode", "HF_HUB_OFFLINE", "LocalEntryNotFound", "outgoing traffic has been disabled",
@@ -42,13 +44,10 @@ _NETWORK_WORDS = (
 
 @dataclass
 class Trace:
-    """The graphs a script would have run. `steady` is the one that repeats step after step.
-
-    `sequence` lists the step graphs' keys in order; `reads` counts values the script read back (made up here).
-    """
+    """The graphs a script would have run, and in what order (`search`). `reads` counts values that were made up."""
 
     graphs: list[Graph]
-    sequence: list[str]
+    search: Search
     spmd: bool
     devices: int
     reads: int
@@ -59,15 +58,34 @@ class Trace:
     barrier: dict[str, Any] = field(default_factory=dict)
 
     @property
+    def sequence(self) -> list[str]:
+        """Keys of all graphs in the order in which they would have run."""
+        return [each.key for each in self.search.events]
+
+    @property
+    def trains(self) -> bool:
+        """Whether an update of weights was seen. Without one there is no training step to speak of."""
+        return bool(self.search.updates)
+
+    @property
+    def iteration(self) -> list[tuple[Graph, int]]:
+        """The graphs of one training iteration with how often each runs; without an update the largest graph."""
+        keys = Counter(self.search.iteration())
+        if not keys:
+            return [(max(self.graphs, key=lambda each: (len(each.proto), each.number)), 1)]
+        return [(each, keys[each.key]) for each in self.graphs if each.key in keys]
+
+    @property
     def steady(self) -> Graph:
-        """The step graph seen most often, the last of them where several were."""
-        steps = [each for each in self.graphs if each.key in self.sequence] or self.graphs
-        return max(steps, key=lambda each: (each.count, each.number))
+        """The main graph of an iteration: the largest that updates weights."""
+        updates = {each.key for each in self.search.updates}
+        chosen = [each for each, _ in self.iteration]
+        return max(chosen, key=lambda each: (each.key in updates, len(each.proto), each.number))
 
     @property
     def is_steady(self) -> bool:
-        """Whether the last two steps ran the same graph."""
-        return len(self.sequence) > 1 and self.sequence[-1] == self.sequence[-2]
+        """Whether one iteration came twice in a row."""
+        return self.search.period(patient=False) > 0
 
 
 @dataclass
@@ -83,7 +101,6 @@ class ScriptRun:
     devices: int = 1
     lazy: bool = True
     network: bool = False
-    steps: int = MAX_STEPS
     time_limit_s: float = TIME_LIMIT_S
     python: str = sys.executable
 
@@ -105,16 +122,32 @@ def trace_script(run: ScriptRun, folder: Path) -> Trace:
     if not manifest.is_file():
         raise _no_graph(run, code, timed_out, tail)
     read = json.loads(manifest.read_text("utf-8"))
+    if not read["graphs"] or (code and not timed_out and not read["done"]):
+        raise _no_graph(run, code, timed_out, tail, len(read["graphs"]))
     trace = _read(folder, read, time.monotonic() - started)
-    if code and not read["done"]:
-        if not trace.sequence:
-            raise _no_graph(run, code, timed_out, tail)
-        trace.warnings.append(f"the script ended early ({_last_line(tail)}); the graphs up to there are used")
-    if not trace.is_steady:
-        trace.warnings.append(
-            f"no step graph came twice in a row among {len(trace.sequence)} steps: the script recompiles"
-        )
+    trace.warnings += _doubts(trace)
+    if timed_out:
+        trace.warnings.append(f"the script was stopped after {run.time_limit_s:.0f} s (--script-time-limit)")
     return trace
+
+
+def _doubts(trace: Trace) -> list[str]:
+    """What makes the choice of the step uncertain."""
+    if not trace.trains:
+        return [
+            "no update of weights was seen: the graph below is the largest one, not a training step, and there is no "
+            "verdict on training"
+        ]
+    updates = len(trace.search.updates)
+    if not trace.is_steady:
+        if updates == 1:
+            return ["one step was seen: later steps may run another graph"]
+        return [f"no iteration came twice in a row in {updates} updates of weights: each step compiles anew"]
+    seen = frozenset().union(
+        *(each.optimizers for each in trace.search.events[-trace.search.period(False) :])
+    )
+    idle = len(trace.search.optimizers - seen)
+    return [f"{idle} optimizer(s) with weights on the device never stepped in the iteration"] if idle else []
 
 
 def script_environment(run: ScriptRun, folder: Path) -> dict[str, str]:
@@ -130,7 +163,6 @@ def script_environment(run: ScriptRun, folder: Path) -> dict[str, str]:
         XLA_HLO_DEBUG="1",
         PYTHONPATH=os.pathsep.join(part for part in path if part),
         TPUPROF_PREFLIGHT=str(folder),
-        TPUPROF_PREFLIGHT_STEPS=str(run.steps),
         TPUPROF_PREFLIGHT_LAZY="1" if run.lazy else "0",
         TPUPROF_PREFLIGHT_NETWORK="open" if run.network else "closed",
     )
@@ -182,14 +214,15 @@ def _end(child: subprocess.Popen[bytes]) -> None:
 def _read(folder: Path, manifest: dict[str, Any], seconds: float) -> Trace:
     graphs = [load_graph(folder, entry, manifest["spmd"]) for entry in manifest["graphs"]]
     warnings = [*manifest["warnings"], *(text for graph in graphs for text in graph.warnings)]
+    search = Search(read_events(manifest["events"]), frozenset(manifest["optimizers"]))
     return Trace(
-        graphs, manifest["sequence"], manifest["spmd"], manifest["devices"], manifest["reads"],
+        graphs, search, manifest["spmd"], manifest["devices"], manifest["reads"],
         manifest["unmade_bytes"], manifest["versions"], seconds, warnings,
         json.loads((folder / barrier.REPORT).read_text("utf-8")),
     )  # fmt: skip
 
 
-def _no_graph(run: ScriptRun, code: int, timed_out: bool, tail: str) -> TpuprofError:
+def _no_graph(run: ScriptRun, code: int, timed_out: bool, tail: str, graphs: int = 0) -> TpuprofError:
     if code == barrier.STATUS and "Traceback" not in tail:
         return TpuprofError(
             Code.PREFLIGHT_SCRIPT,
@@ -212,7 +245,7 @@ def _no_graph(run: ScriptRun, code: int, timed_out: bool, tail: str) -> TpuprofE
             hint = "Preflight closes the network. Download what it needs first, or use --network."
         elif "PermissionError" in tail or "Read-only file system" in tail:
             hint = "Preflight refuses writes here (see docs/preflight.md): give a folder below $TMPDIR to write to."
-        message = f"{run.script} failed before its first step: {_last_line(tail)}."
+        message = f"{run.script} {_how_it_failed(code, graphs)}: {_last_line(tail)}."
         return TpuprofError(Code.PREFLIGHT_SCRIPT, message, hint)
     return TpuprofError(
         Code.PREFLIGHT_NO_GRAPH,
@@ -222,6 +255,24 @@ def _no_graph(run: ScriptRun, code: int, timed_out: bool, tail: str) -> TpuprofE
     )
 
 
+def _how_it_failed(code: int, graphs: int) -> str:
+    when = f"after {graphs} graph(s), before its step was known" if graphs else "before its first step"
+    if code >= 0:
+        return f"failed {when}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = str(-code)
+    hints = {
+        "SIGKILL": " (often: the machine has too little memory)", "SIGABRT": " (native code gave up)",
+        "SIGSEGV": " (native code crashed)",
+    }  # fmt: skip
+    return f"was ended by signal {name}{hints.get(name, '')} {when}"
+
+
 def _last_line(text: str) -> str:
+    """The line that says what happened: of a traceback its exception, else the last one printed."""
     lines = [line for line in text.strip().splitlines() if line.strip()]
+    raised = [line for line in lines if _EXCEPTION.match(line)]
+    lines = raised or lines
     return lines[-1].strip()[:300] if lines else "no output"

@@ -1,0 +1,89 @@
+"""Which weights a step updates, which optimizers stepped, and what else lives on the device.
+
+Runs inside the training script's process.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+_TILES = re.compile(r"devices=\[([\d,]+)\]")
+
+
+class OptimizerSteps:
+    """Notes each `optimizer.step()` of torch.optim. Optimizers are numbered by the first of their weights."""
+
+    def __init__(self) -> None:
+        self._stepped: set[int] = set()
+        register_optimizer_step_post_hook(self._after_step)
+
+    def _after_step(self, optimizer: Any, _args: Any, _options: Any) -> None:
+        self._stepped.add(_number(optimizer))
+
+    def take(self) -> frozenset[int]:
+        """Optimizers that stepped since the last call."""
+        found = frozenset(self._stepped)
+        self._stepped.clear()
+        return found
+
+
+def optimizers() -> list[Any]:
+    """All optimizers of the process; wrappers by libraries included."""
+    return [each for each in gc.get_objects() if issubclass(type(each), torch.optim.Optimizer)]
+
+
+def device_optimizers() -> frozenset[int]:
+    """Numbers of the optimizers with a trainable weight on the XLA device."""
+    return frozenset(
+        _number(each)
+        for each in optimizers()
+        if any(weight.device.type == "xla" and weight.requires_grad for weight in _weights(each))
+    )
+
+
+def _weights(optimizer: Any) -> list[torch.Tensor]:
+    return [weight for group in getattr(optimizer, "param_groups", ()) for weight in group["params"]]
+
+
+def _number(optimizer: Any) -> int:
+    """A library's wrapper and the optimizer inside it have the same weights, and so the same number."""
+    return min((id(weight) for weight in _weights(optimizer)), default=0)
+
+
+def trainable_ids(core: Any) -> set[int]:
+    """XLA tensor ids of all trainable weights: parameters that want gradients, and what optimizers hold."""
+    found = [weight for each in optimizers() for weight in _weights(each)]
+    found += [each for each in gc.get_objects() if type(each) is torch.nn.Parameter and each.requires_grad]
+    return {core._xla_get_tensor_id(each) for each in found if each.device.type == "xla"}
+
+
+def resident_entries(
+    core: Any, tensors: Iterable[torch.Tensor], names: dict[int, str]
+) -> list[dict[str, Any]]:
+    """Name, shape, type and bytes on one device of tensors that wait in memory while a graph runs."""
+    entries = []
+    for each in tensors:
+        shards = _shards(core._get_xla_sharding_spec(each))
+        entries.append(
+            {
+                "name": names.get(core._xla_get_tensor_id(each), ""), "shape": list(each.shape),
+                "dtype": str(each.dtype).split(".")[-1], "bytes": each.numel() * each.element_size() // shards,
+            }
+        )  # fmt: skip
+    return sorted(entries, key=lambda entry: -int(entry["bytes"]))
+
+
+def _shards(spec: str) -> int:
+    """How many parts a sharding such as `{devices=[4,1]0,1,2,3}` makes of a tensor."""
+    found = _TILES.search(spec or "")
+    if found is None:
+        return 1
+    sizes = [int(size) for size in found.group(1).split(",")]
+    return max(1, math.prod(sizes[:-1] if "last_tile_dim_replicate" in spec else sizes))
