@@ -2,6 +2,7 @@
 
 import json
 import stat
+import time
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,26 @@ def test_a_crash_shows_the_workers_last_words(tmp_path):
     result = compiled(worker(tmp_path, "echo 'F0000 check failed' >&2; exit 134"))[0]
     assert result.status == "crashed"
     assert "exit 134: F0000 check failed" in result.error
+
+
+def test_a_signal_is_named(tmp_path):
+    result = compiled(worker(tmp_path, "kill -ABRT $$"))[0]
+    assert result.status == "crashed"
+    assert "SIGABRT" in result.error
+
+
+def test_an_interruption_ends_the_compilers_at_once(tmp_path):
+    def interrupt(_text: str) -> None:
+        # The first of two compiles is done: the second runs.
+        raise KeyboardInterrupt
+
+    slow = "if [ -e $DIR/../first ]; then sleep 600; fi; touch $DIR/../first; exit 1"
+    python = worker(tmp_path, slow.replace("$DIR/../first", f"{tmp_path}/first"))
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        compile_all([(programs.graph(), V5E)] * 3, CompileOptions(python=python, workers=2), interrupt)
+    # Far below the 600 s that the second would take.
+    assert time.monotonic() - started < 60
 
 
 def test_results_are_kept_by_graph_target_flags_and_versions(tmp_path, monkeypatch):

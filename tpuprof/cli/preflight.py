@@ -79,6 +79,7 @@ def preflight(
     from tpuprof.preflight.script import ScriptRun
     from tpuprof.preflight.targets import DEFAULT_TARGETS
 
+    _end_on_sigterm()
     options = CompileOptions(
         time_limit_s=time_limit, memory_limit=int(memory_limit * _GIB), workers=workers,
         cache=None if no_cache else default_cache(),
@@ -107,6 +108,18 @@ def preflight(
     status = _exit_status(outcomes, sweep is not None)
     if status:
         raise typer.Exit(status)
+
+
+def _end_on_sigterm() -> None:
+    """Let SIGTERM unwind the command, so that the script and the compilers it started end too."""
+    import signal
+    import threading
+
+    def leave(number: int, _frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, leave)
 
 
 def _exit_status(outcomes: list[Outcome], swept: bool) -> int:

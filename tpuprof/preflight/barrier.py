@@ -51,8 +51,7 @@ _KERNEL_KINDS = frozenset(
 def main(arguments: list[str]) -> None:
     """Raise the barrier, then become the command."""
     folder, network, command = Path(arguments[0]), arguments[1], arguments[2:]
-    # The script must not outlive tpuprof, however that ends.
-    _LIBC.prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+    end_with_parent()
     wanted = os.environ.get(VARIABLE, MODES[0])
     mode, closed, why = "none", False, "not asked for"
     if wanted == "overlay":
@@ -70,6 +69,12 @@ def main(arguments: list[str]) -> None:
     # Signals that a shell made this process ignore must work in the script.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     os.execve(command[0], command, os.environ)
+
+
+def end_with_parent() -> None:
+    """Have the system end this process when its parent ends, however that happens (Linux)."""
+    if hasattr(_LIBC, "prctl"):
+        _LIBC.prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
 
 
 def _overlay(folder: Path, close_network: bool) -> tuple[bool, str]:

@@ -7,12 +7,15 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -94,10 +97,11 @@ def compile_all(
             "Preflight needs jax and libtpu, which are not installed.",
             "pip install 'tpuprof[xla]'.",
         )
-    started, spent = time.monotonic(), []
+    started = time.monotonic()
+    spent: list[float] = []
 
     def one(job: tuple[Graph, Target]) -> Compiled:
-        result = _compile_one(job[0], job[1], options, versions)
+        result = _compile_one(job[0], job[1], options, versions, stop)
         if not result.cached:
             spent.append(result.seconds)
         done = len(spent)
@@ -112,8 +116,14 @@ def compile_all(
         )
         return result
 
-    with ThreadPoolExecutor(max(1, options.workers)) as pool:
+    stop = threading.Event()
+    pool = ThreadPoolExecutor(max(1, options.workers))
+    try:
         return list(pool.map(one, jobs))
+    finally:
+        # After Ctrl-C the compilers end now, not when they are done.
+        stop.set()
+        pool.shutdown(cancel_futures=True)
 
 
 def known_targets(targets: list[Target], options: CompileOptions) -> list[bool]:
@@ -152,7 +162,9 @@ def cache_key(graph: Graph, target: Target, options: CompileOptions, versions: d
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:40]
 
 
-def _compile_one(graph: Graph, target: Target, options: CompileOptions, versions: dict[str, str]) -> Compiled:
+def _compile_one(
+    graph: Graph, target: Target, options: CompileOptions, versions: dict[str, str], stop: threading.Event
+) -> Compiled:
     entry = options.cache / cache_key(graph, target, options, versions) if options.cache else None
     if entry is not None and (entry / "result.json").is_file():
         try:
@@ -161,7 +173,7 @@ def _compile_one(graph: Graph, target: Target, options: CompileOptions, versions
             shutil.rmtree(entry, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix="tpuprof-preflight-") as name:
         folder = Path(name)
-        result = _run_worker(folder, graph, target, options)
+        result = _run_worker(folder, graph, target, options, stop)
         if result is not None:
             return result
         found = _load(folder, graph, target, cached=False)
@@ -170,7 +182,9 @@ def _compile_one(graph: Graph, target: Target, options: CompileOptions, versions
         return found
 
 
-def _run_worker(folder: Path, graph: Graph, target: Target, options: CompileOptions) -> Compiled | None:
+def _run_worker(
+    folder: Path, graph: Graph, target: Target, options: CompileOptions, stop: threading.Event
+) -> Compiled | None:
     """Run one worker to its end; a result only where it was stopped or crashed."""
     (folder / "graph.hlo.pb").write_bytes(graph.proto)
     job = {
@@ -182,30 +196,48 @@ def _run_worker(folder: Path, graph: Graph, target: Target, options: CompileOpti
     command = [options.python, "-m", "tpuprof.preflight.worker", str(folder / "job.json")]
     started = time.monotonic()
     with (folder / "log.txt").open("wb") as log:
-        worker = subprocess.Popen(command, env=options.variables(), stdout=log, stderr=log)
+        # In a session of its own: Ctrl-C in a terminal goes to tpuprof, which ends the worker.
+        worker = subprocess.Popen(
+            command, env=options.variables(), stdout=log, stderr=log, start_new_session=True
+        )
         try:
-            stopped = _watch(worker, started, options)
+            stopped = _watch(worker, started, options, stop)
         finally:
-            if worker.poll() is None:
-                worker.kill()
-                worker.wait()
+            _kill(worker)
     seconds = time.monotonic() - started
     if stopped:
         return Compiled(graph, target, stopped, seconds, error=_limit_text(stopped, options))
     if not (folder / "result.json").is_file():
         text = (folder / "log.txt").read_text("utf-8", "replace")
-        return Compiled(
-            graph, target, "crashed", seconds, error=f"exit {worker.returncode}: {text.strip()[-2000:]}"
-        )
+        return Compiled(graph, target, "crashed", seconds, error=_crash_text(worker.returncode, text))
     return None
 
 
-def _watch(worker: subprocess.Popen[bytes], started: float, options: CompileOptions) -> str:
+def _kill(worker: subprocess.Popen[bytes]) -> None:
+    """End a worker and what it started, where it still runs."""
+    if worker.poll() is None:
+        with suppress(ProcessLookupError):
+            os.killpg(worker.pid, signal.SIGKILL)
+        worker.wait()
+
+
+def _crash_text(code: int, log: str) -> str:
+    if code < 0:
+        hint = " (often: the machine has too little memory)" if -code == signal.SIGKILL else ""
+        return f"the compiler was ended by {signal.Signals(-code).name}{hint}: {log.strip()[-2000:]}"
+    return f"exit {code}: {log.strip()[-2000:]}"
+
+
+def _watch(
+    worker: subprocess.Popen[bytes], started: float, options: CompileOptions, stop: threading.Event
+) -> str:
     """Wait for a worker; the limit it broke, empty where it ended by itself."""
     while True:
         try:
             worker.wait(_POLL_S)
         except subprocess.TimeoutExpired:
+            if stop.is_set():
+                return "stopped"
             if time.monotonic() - started > options.time_limit_s:
                 return "time-limit"
             if _resident(worker.pid) > options.memory_limit:
@@ -215,6 +247,8 @@ def _watch(worker: subprocess.Popen[bytes], started: float, options: CompileOpti
 
 
 def _limit_text(stopped: str, options: CompileOptions) -> str:
+    if stopped == "stopped":
+        return "tpuprof was interrupted"
     if stopped == "time-limit":
         return f"the compiler was stopped after {options.time_limit_s:.0f} s (--time-limit)"
     return (

@@ -15,7 +15,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from tpuprof.preflight import adapter
+from tpuprof.preflight import adapter, barrier
 
 RESULT = "result.json"
 HLO_TEXT = "optimized.hlo.txt.gz"
@@ -63,6 +63,7 @@ def probe(names: list[tuple[str, dict[str, Any]]]) -> list[bool]:
 
 def main(arguments: list[str]) -> int:
     """Run one job file, or with `--probe` answer on stdout which topologies are known."""
+    barrier.end_with_parent()
     os.environ.update(adapter.worker_environment())
     if arguments[0] == "--probe":
         print(json.dumps(probe(json.loads(arguments[1]))))
