@@ -35,6 +35,7 @@ class Code(StrEnum):
     CAPTURE_CONNECT = "capture-cannot-connect"
     CAPTURE_FAILED = "capture-failed"
     CAPTURE_OFFLOAD_ON_CPU = "capture-host-offload-on-cpu"
+    CAPTURE_PROGRAM_FAILED = "capture-program-failed"
     # preflight
     UNKNOWN_TARGET = "preflight-unknown-target"
     PREFLIGHT_SCRIPT = "preflight-script-failed"

@@ -11,7 +11,9 @@ from tpuprof.errors import Code, TpuprofError
 
 
 class Backend(Protocol):
-    """A way to record this process."""
+    """A way to record this process. `repeats`: whether it can do so more than once."""
+
+    repeats: bool
 
     def start(self) -> None:
         """Begin recording."""
@@ -26,14 +28,18 @@ class Backend(Protocol):
 class InProcess:
     """`xp.start_trace` and `xp.stop_trace`, which torch_xla has from 2.7 on."""
 
+    repeats = True
+
     def __init__(self) -> None:
         self._scratch: Path | None = None
+        self._scratches: list[Path] = []
 
     def start(self) -> None:
         """Begin recording into a scratch folder."""
         import torch_xla.debug.profiler as xp
 
         self._scratch = Path(tempfile.mkdtemp(prefix="tpuprof-"))
+        self._scratches.append(self._scratch)
         xp.start_trace(str(self._scratch))
 
     def stop(self) -> Path | None:
@@ -44,9 +50,9 @@ class InProcess:
         return newest_profile(self._scratch)
 
     def clean_up(self) -> None:
-        """Remove the scratch folder."""
-        if self._scratch is not None:
-            shutil.rmtree(self._scratch, ignore_errors=True)
+        """Remove the scratch folders."""
+        for scratch in self._scratches:
+            shutil.rmtree(scratch, ignore_errors=True)
 
 
 class OverServer:
@@ -54,6 +60,8 @@ class OverServer:
 
     The server records for a time that must be said beforehand, so `seconds` bounds the capture.
     """
+
+    repeats = False
 
     def __init__(self, seconds: float = 5.0) -> None:
         self.seconds = seconds

@@ -1,21 +1,33 @@
 """Decides, step by step, when training is steady, when to start recording and when to stop.
 
-Training is steady once a number of steps in a row compiled nothing: before that a capture would show
-warm-up. A run that never gets steady is captured all the same, and the reason is kept: recompiling without
-end is just what such a user wants explained.
+Training is steady once a number of steps in a row compiled nothing: before that a capture would show warm-up.
+A program that still compiles after the warm-up may end soon, or compile for ever. So a first recording is made
+right then, and kept if training never becomes steady: recompiling without end is just what such a user wants
+explained. If training does become steady, a second recording takes its place. There are never more than two.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from typing import Protocol
 
 # Steps in a row without a compile that make training steady. The first step compiles, the second often too
 # (new optimizer state, donated buffers), so a single quiet step proves nothing.
 STEADY_STEPS = 2
 # Steps after which waiting for steadiness ends.
 PATIENCE_STEPS = 100
+# Time after which it ends, counted from the first step's end (seconds). Steps that compile a large model take
+# minutes, and a hundred of them hours; two minutes pass the warm-up of any program whose steps take less than that.
+PATIENCE_SECONDS = 120.0
+# Steps in a row that all compiled after which no end of it is expected (steps). Programs that compile a graph for each
+# of a few input lengths repeat one of them sooner.
+ENDLESS_STEPS = 16
+# Steps that a recording of steady training must hold to be worth more than one from before (steps): of a single
+# step nothing repeats.
+FEWEST_STEPS = 2
 
 
 class Phase(Enum):
@@ -28,68 +40,153 @@ class Phase(Enum):
 
 @dataclass(frozen=True)
 class Plan:
-    """How much to capture: at least `warmup` steps first, then `steps` of them. `patience` in steps."""
+    """How much to capture: at least `warmup` steps first, then `steps` of them. `patience` in steps.
+
+    `early` allows the first recording of training that is not steady.
+    """
 
     warmup: int = 3
     steps: int = 8
     steady: int = STEADY_STEPS
     patience: int = PATIENCE_STEPS
+    early: bool = True
+
+
+@dataclass
+class Recording:
+    """One recording: whether it began before training was steady, after how many steps, and the steps it holds."""
+
+    early: bool
+    after: int
+    steps: int = 0
+    compiling: int = 0
+
+
+class Recorder(Protocol):
+    """What does the recording."""
+
+    def start(self, recording: Recording) -> None:
+        """Begin."""
+
+    def stop(self, recording: Recording) -> None:
+        """End what `start` began."""
+
+    def done(self, kept: Recording | None) -> None:
+        """Nothing more is recorded; `kept` is the recording that counts."""
 
 
 class Controller:
-    """A state machine fed one step boundary at a time. `start` and `stop` do the recording."""
+    """A state machine fed one step boundary at a time."""
 
-    def __init__(self, plan: Plan, start: Callable[[], None], stop: Callable[[], None]) -> None:
+    def __init__(self, plan: Plan, recorder: Recorder, clock: Callable[[], float] = time.monotonic) -> None:
         self.plan = plan
         self.phase = Phase.WAITING
         self.seen = 0
         self.quiet = 0
-        self.captured = 0
-        self.reason = ""
-        self._start = start
-        self._stop = stop
+        self.compiling = 0
+        self._restless = 0
+        self._recorder = recorder
+        self._clock = clock
+        self._first: float | None = None
+        self._current: Recording | None = None
+        self._ended: list[Recording] = []
+
+    @property
+    def captured(self) -> int:
+        """Steps in the recording that runs, or else in the one that counts."""
+        recording = self._current or self.kept()
+        return recording.steps if recording else 0
+
+    @property
+    def reason(self) -> str:
+        """Why training was captured although it was not steady; empty where it was."""
+        recording = self._current or self.kept()
+        if recording is None or not recording.early:
+            return ""
+        return (
+            f"training never became steady: {self.compiling} of its {self.seen} steps compiled, and never "
+            f"{self.plan.steady} in a row did not, so the capture shows that"
+        )
 
     def begin(self) -> None:
         """Start at once where nothing is to be waited for; called before the first step."""
         if self.plan.warmup == 0 and self.plan.steady == 0:
-            self._enter_capture()
+            self._start(early=False)
 
     def step_ended(self, compiles: int) -> None:
         """One step ended that compiled so many graphs."""
-        if self.phase is Phase.WAITING:
+        if self.phase is Phase.DONE:
+            return
+        if self._first is None:
+            self._first = self._clock()
+        if self._current is not None:
+            self._current.steps += 1
+            self._current.compiling += bool(compiles)
+        if self._current is None or self._current.early:
             self.seen += 1
+            self.compiling += bool(compiles)
             self.quiet = 0 if compiles else self.quiet + 1
-            if self._ready():
-                self._enter_capture()
-        elif self.phase is Phase.CAPTURING:
-            self.captured += 1
-            if self.captured >= self.plan.steps:
-                self.finish()
+            self._restless = self._restless + 1 if compiles else 0
+        self._decide()
 
     def count_anew(self) -> None:
         """The steps recorded so far were only parts of whole ones: record as many again."""
-        self.captured = 0
+        if self._current is not None:
+            self._current.steps = self._current.compiling = 0
 
     def finish(self) -> None:
         """Stop recording if it runs; nothing is captured after this."""
-        was = self.phase
+        if self.phase is Phase.DONE:
+            return
+        self._stop()
         self.phase = Phase.DONE
-        if was is Phase.CAPTURING:
+        self._recorder.done(self.kept())
+
+    def kept(self) -> Recording | None:
+        """Of the recordings that ended, the one that counts: the newest, unless it is too short and an older is not."""
+        long = [each for each in self._ended if each.steps >= min(FEWEST_STEPS, self.plan.steps)]
+        recordings = long or self._ended
+        return recordings[-1] if recordings else None
+
+    def _decide(self) -> None:
+        current = self._current
+        if current is not None and current.steps >= self.plan.steps:
+            if not current.early or self._patience_is_over():
+                self.finish()
+                return
             self._stop()
-
-    def _ready(self) -> bool:
+        elif current is not None and not current.early:
+            return
         if self.seen < self.plan.warmup:
-            return False
+            return
         if self.quiet >= self.plan.steady:
-            return True
-        if self.seen >= max(self.plan.patience, self.plan.warmup):
-            self.reason = (
-                f"training never became steady: after {self.seen} steps it still compiled at least every "
-                f"{self.plan.steady} steps, so the capture shows that"
-            )
-            return True
-        return False
+            self._stop()
+            self._start(early=False)
+        elif self._current is None and self._patience_is_over():
+            if self._ended:
+                self.finish()
+            else:
+                self._start(early=True)
+        elif self._current is None and self._early_is_due():
+            self._start(early=True)
 
-    def _enter_capture(self) -> None:
+    def _early_is_due(self) -> bool:
+        return self.plan.early and not self._ended and self.seen > self.plan.warmup and not self.quiet
+
+    def _patience_is_over(self) -> bool:
+        waited = self._clock() - self._first if self._first is not None else 0.0
+        steps = max(self.plan.patience, self.plan.warmup)
+        return self.seen >= steps or waited >= PATIENCE_SECONDS or self._restless >= ENDLESS_STEPS
+
+    def _start(self, *, early: bool) -> None:
         self.phase = Phase.CAPTURING
-        self._start()
+        self._current = Recording(early, self.seen)
+        self._recorder.start(self._current)
+
+    def _stop(self) -> None:
+        if self._current is None:
+            return
+        recording, self._current = self._current, None
+        self.phase = Phase.WAITING
+        self._ended.append(recording)
+        self._recorder.stop(recording)

@@ -56,8 +56,22 @@ def describe(host: str, rank: int, processes: int) -> dict[str, Any]:
     }
 
 
+def device_in_use() -> bool:
+    """Whether this process has a runtime. The question starts none: that may hang for minutes, or fail."""
+    torch_xla = sys.modules.get("torch_xla")
+    extension = getattr(torch_xla, "_XLAC", None)
+    known = getattr(extension, "_xla_runtime_is_initialized", None)
+    if known is not None:
+        return bool(known())
+    # torch_xla before 2.5 does not say; a program that ran a graph has a runtime.
+    names = extension._xla_counter_names() if extension is not None else []
+    return any(name in names for name in ("UncachedCompile", "CachedCompile", "CreateXlaTensor"))
+
+
 def process_place() -> tuple[int, int]:
-    """(rank of this process, number of processes) of the run, (0, 1) where that cannot be told."""
+    """(rank of this process, number of processes) of the run, (0, 1) where that is unknown."""
+    if not device_in_use():
+        return 0, 1
     try:
         import torch_xla.runtime as xr
 
@@ -74,6 +88,8 @@ def _version(package: str) -> str | None:
 
 
 def _device() -> dict[str, Any] | None:
+    if not device_in_use():
+        return None
     try:
         import torch_xla.runtime as xr
 
@@ -88,6 +104,8 @@ def _device() -> dict[str, Any] | None:
 
 def _spmd() -> dict[str, Any] | None:
     """Whether SPMD is on and the global mesh, None where torch_xla does not say."""
+    if not device_in_use():
+        return None
     try:
         import torch_xla.runtime as xr
 

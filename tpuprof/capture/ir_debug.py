@@ -7,14 +7,15 @@ traced at their usual speed. A graph that is compiled during the capture itself 
 
 Where the user trains with it on, it is turned off for every other steady step before the capture: what those steps
 take less is what it costs.
+
+The variables XLA_IR_DEBUG and XLA_HLO_DEBUG stay as they are: child processes inherit the environment, and torch_xla
+adds the metadata wherever the switch in the process is on.
 """
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
-_VARIABLES = ("XLA_IR_DEBUG", "XLA_HLO_DEBUG")
 # Steady steps before the capture where IR debugging is the user's: three with it and three without (steps).
 COMPARED_STEPS = 6
 
@@ -38,8 +39,6 @@ class IrDebug:
                 "graphs compiled before the capture was set up carry no scopes or source lines; "
                 "set it up before the first step"
             )
-        for name in _VARIABLES:
-            os.environ.setdefault(name, "1")
         self._extension._set_ir_debug(True)
         return notes
 
@@ -53,6 +52,10 @@ class IrDebug:
     def captures(self, *, source_lines: bool) -> None:
         """Before the captured steps: as the user has it, so that they show what there is to see, or on."""
         self._extension._set_ir_debug(self.was_on or source_lines)
+
+    def waits(self) -> None:
+        """After a recording that is not the last one: on again, for graphs that are still to be compiled."""
+        self._extension._set_ir_debug(True)
 
     def restore(self) -> None:
         """Leave it as the user had it."""

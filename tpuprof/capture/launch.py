@@ -10,12 +10,14 @@ import threading
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import IO
 
-from tpuprof.capture.child import VARIABLE, Orders
+from tpuprof.capture import crumbs, marker, oom
+from tpuprof.capture.command import with_bootstrap
+from tpuprof.capture.orders import VARIABLE, Orders
 from tpuprof.errors import Code, TpuprofError
 
 HOOK = Path(__file__).resolve().parent / "hook"
@@ -28,19 +30,45 @@ OFFLOAD_ON_CPU = b"Unknown custom-call API version"
 
 @dataclass(frozen=True)
 class Ended:
-    """How the program ended: its exit status as a shell sees it, and the end of its stderr."""
+    """How the program ended.
+
+    `status` is its exit status as a shell sees it; `signal` the number of the signal that ended it, 0 for none;
+    `alive` are the ids of hooked processes that still run.
+    """
 
     status: int
     stderr_tail: bytes
+    signal: int = 0
+    out_of_memory: bool = False
+    processes: list[crumbs.Process] = field(default_factory=list)
+    alive: list[int] = field(default_factory=list)
 
 
 def run(command: list[str], orders: Orders) -> Ended:
     """Run a command with the hook; SIGINT and SIGTERM go to it. Raises `TpuprofError` where it cannot start."""
-    environment = dict(os.environ)
-    environment[VARIABLE] = orders.to_environment()
-    environment["PYTHONPATH"] = os.pathsep.join(_python_path(environment.get("PYTHONPATH", "")))
+    folder = marker.create()
+    alive: list[int] = []
     try:
-        process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
+        orders.write(folder)
+        killed_before = oom.kills()
+        status, tail = _run(command, folder)
+        processes = crumbs.read(str(folder))
+        alive = [process.pid for process in processes if _runs(process.pid)]
+    finally:
+        marker.remove(folder, keep=bool(alive))
+    return Ended(
+        status if status >= 0 else 128 - status,
+        tail,
+        -status if status < 0 else 0,
+        oom.kills() > killed_before,
+        processes,
+        alive,
+    )
+
+
+def _run(command: list[str], folder: Path) -> tuple[int, bytes]:
+    try:
+        process = subprocess.Popen(with_bootstrap(command), env=_environment(folder), stderr=subprocess.PIPE)
     except OSError as error:
         raise TpuprofError(
             Code.USAGE,
@@ -54,13 +82,24 @@ def run(command: list[str], orders: Orders) -> Ended:
         status = process.wait()
     # A daemon the program left behind may hold its stderr open for ever.
     reader.join(timeout=5)
-    return Ended(status if status >= 0 else 128 - status, b"".join(tail))
+    return status, b"".join(tail)
 
 
-def _python_path(present: str) -> list[str]:
-    """The hook first; tpuprof's own folder too, for programs run by an interpreter that lacks it, last."""
-    package = Path(__file__).resolve().parents[2]
-    return [str(HOOK), *[part for part in present.split(os.pathsep) if part], str(package)]
+def _environment(folder: Path) -> dict[str, str]:
+    """Ours, with the two variables that the hook needs. The hook's folder stands first on PYTHONPATH."""
+    environment = dict(os.environ)
+    environment[VARIABLE] = str(folder)
+    present = environment.get("PYTHONPATH", "")
+    environment["PYTHONPATH"] = f"{HOOK}{os.pathsep}{present}" if present else str(HOOK)
+    return environment
+
+
+def _runs(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text("ascii", "replace").rpartition(")")[2].split()[0]
+    except (OSError, IndexError):
+        return False
+    return state not in ("Z", "X")
 
 
 def _pass_through(stream: IO[bytes] | None, tail: deque[bytes]) -> None:

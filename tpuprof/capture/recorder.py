@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import os
-import socket
 import statistics
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tpuprof.capture import environment, run_folder
+from tpuprof.capture import crumbs, environment, run_folder
 from tpuprof.capture.aftermath import Aftermath
 from tpuprof.capture.backend import Backend
 from tpuprof.capture.boundaries import USER, StepBoundaries
 from tpuprof.capture.contention import Contention
-from tpuprof.capture.controller import Controller, Phase, Plan
+from tpuprof.capture.controller import Controller, Phase, Plan, Recording
 from tpuprof.capture.fallbacks import FallbackFinder
 from tpuprof.capture.ir_debug import COMPARED_STEPS, IrDebug
 from tpuprof.capture.telemetry import Telemetry
+from tpuprof.capture.writing import write_run
 from tpuprof.instrument import host_events, sync_guard
 from tpuprof.instrument.host_sampler import HostSampler
 from tpuprof.instrument.optimizer_steps import OptimizerHook, gradients_on
@@ -32,6 +31,21 @@ STEP_EVENT = "train_step"
 # Steps before the capture whose median length sets the sampler's interval (steps).
 RECENT_STEPS = 5
 SLOWER_TRACING = "captured with --source-lines: tracing was slower than usual in the captured steps"
+EARLY_TRACING = (
+    "source lines were collected because the captured steps compile: their tracing was slower than usual"
+)
+
+
+@dataclass
+class _Recorded:
+    """What one recording left: the profile, the telemetry records it covers (from, to), and its CPU wait."""
+
+    recording: Recording
+    first_record: int
+    last_record: int
+    profile: Path | None = None
+    cpu_wait: float | None = None
+    sampling: dict[str, Any] = field(default_factory=dict)
 
 
 class Recorder:
@@ -53,11 +67,13 @@ class Recorder:
         hlo_debug: bool = True,
         source_lines: bool = False,
         report: Callable[[str], None] | None = None,
+        progress: Callable[[str, int], None] | None = None,
     ) -> None:
         self.run = run
         self.name = name
         self._ir_debug = IrDebug(extension) if hlo_debug else None
-        self.controller = Controller(self._long_enough(plan), self._start, self._stop)
+        plan = replace(self._long_enough(plan), early=plan.early and backend.repeats)
+        self.controller = Controller(plan, self)
         self.telemetry = Telemetry(extension)
         self._extension = extension
         self.profile: Path | None = None
@@ -65,10 +81,12 @@ class Recorder:
         self.overhead_ns = {"waiting": 0, "capturing": 0, "done": 0}
         self._contention = Contention()
         self._sampler: HostSampler | None = None
-        self._sampling: dict[str, Any] = {}
-        self._cpu_wait: float | None = None
+        self._recorded: list[_Recorded] = []
+        self._kept: _Recorded | None = None
         self._backend = backend
         self._report = report or (lambda _: None)
+        self._progress = progress or (lambda _key, _count: None)
+        self._steps = 0
         self._source_lines = source_lines
         self._fallbacks = FallbackFinder()
         self._from_cuts = steps_from_cuts
@@ -117,13 +135,26 @@ class Recorder:
             self.controller.finish()
             self._close_step_event()
             if not self._placed:
-                self._disarm()
-                self._write()
+                self.done(None)
         except Exception as error:
             note_failure("writing the capture", error)
         self._stop_listening()
         if self._after is not None:
             self._after.close()
+        self._progress(crumbs.GRAPHS, self.telemetry.graphs_run_so_far())
+        self._progress(crumbs.STEPS, self._steps)
+
+    def abandon(self) -> None:
+        """In a forked process: forget the recording, which is the parent's, and put everything back."""
+        self._closed = self._placed = True
+        self.controller.phase = Phase.DONE
+        host_events.remove()
+        self._disarm()
+        self._stop_listening()
+
+    def device_in_use(self) -> bool:
+        """Whether this process, or the one it was forked from, has a runtime."""
+        return environment.device_in_use()
 
     def marked_step(self, number: int | None) -> None:
         """A step the program marked itself begins."""
@@ -149,6 +180,7 @@ class Recorder:
 
     def _turn(self, number: int | None) -> None:
         capturing = self.controller.phase is Phase.CAPTURING
+        self._count_step()
         # Our own work counts into the step that ends, under its own name, so that steps lie end to end.
         own = open_span("tpuprof.overhead", "overhead") if capturing else None
         wall_ns = time.perf_counter_ns() - self._began[1]
@@ -167,6 +199,12 @@ class Recorder:
         self._began = (time.time_ns(), time.perf_counter_ns())
         if self.controller.phase is Phase.CAPTURING:
             self._open_step()
+
+    def _count_step(self) -> None:
+        """Say how far training came: at the first step, and whenever the number of steps has doubled."""
+        self._steps += 1
+        if self._steps & (self._steps - 1) == 0:
+            self._progress(crumbs.STEPS, self._steps)
 
     def _before_cut(self) -> None:
         thread = threading.get_ident()
@@ -224,18 +262,18 @@ class Recorder:
         close_span(self._span)
         self._span = None
 
-    def _start(self) -> None:
-        if self.controller.reason:
-            self.notes.append(self.controller.reason)
-        if self._source_lines:
-            self.notes.append(SLOWER_TRACING)
+    def start(self, recording: Recording) -> None:
+        """Begin a recording; called by the controller."""
         self._fallbacks.stop()
         if self._ir_debug:
-            self._ir_debug.captures(source_lines=self._source_lines)
-        self.notes += host_events.install()
+            # Steps that compile are captured for their compiles: those are explained by source lines.
+            self._ir_debug.captures(source_lines=self._source_lines or recording.early)
+        self.notes += [note for note in host_events.install() if note not in self.notes]
+        steady = "not yet steady" if recording.early else "steady"
         self._report(
-            f"training is steady after {self.controller.seen} steps; capturing {self.controller.plan.steps}"
+            f"training is {steady} after {recording.after} steps; capturing {self.controller.plan.steps}"
         )
+        self._recorded.append(_Recorded(recording, len(self.telemetry.records), -1))
         self._backend.start()
         self._contention.start()
         self._sampler = HostSampler(self._extension, threading.get_ident(), self._usual_step_seconds())
@@ -246,16 +284,40 @@ class Recorder:
         walls = [record.wall_ns for record in self.telemetry.records[-RECENT_STEPS:]]
         return statistics.median(walls) / 1e9 if walls else None
 
-    def _stop(self) -> None:
-        self._sampling = self._sampler.stop() if self._sampler else {}
-        self._cpu_wait = self._contention.waited_share()
+    def stop(self, recording: Recording) -> None:
+        """End a recording; called by the controller."""
+        recorded = self._recorded[-1]
+        recorded.last_record = len(self.telemetry.records)
+        if self._sampler is not None:
+            recorded.sampling = self._sampler.stop()
+        recorded.cpu_wait = self._contention.waited_share()
         try:
-            self.profile = self._backend.stop()
+            recorded.profile = self._backend.stop()
         finally:
             host_events.remove()
-        self._report(f"captured {self.controller.captured} steps")
+            if self._ir_debug:
+                self._ir_debug.waits()
+        self._report(f"captured {recording.steps} steps")
+        self._progress(crumbs.CAPTURED, recording.steps)
+
+    def done(self, kept: Recording | None) -> None:
+        """Disarm and write the run folder; called by the controller."""
         self.controller.phase = Phase.DONE
         self._disarm()
+        for recorded in self._recorded:
+            if recorded.recording is kept:
+                self._kept, self.profile = recorded, recorded.profile
+            else:
+                for record in self.telemetry.records[recorded.first_record : recorded.last_record]:
+                    record.captured = False
+        if self._placed:
+            return
+        if self.controller.reason:
+            self.notes.append(self.controller.reason)
+        if self._source_lines:
+            self.notes.append(SLOWER_TRACING)
+        elif kept is not None and kept.early and self._ir_debug:
+            self.notes.append(EARLY_TRACING)
         self._write()
 
     def _disarm(self) -> None:
@@ -280,51 +342,14 @@ class Recorder:
 
     def _write(self) -> None:
         self._placed = True
-        host = socket.gethostname() or "localhost"
-        rank, processes = environment.process_place()
-        name = self.name or run_folder.session_name()
-        if self.profile is None and run_folder.has_run_info(self.run, name):
-            # A process that trained nothing (one that only started others) says nothing over those that did.
-            self._backend.clean_up()
-            return
-        info = environment.describe(host, rank, processes)
-        label = run_folder.host_label(host, rank, processes)
         if self.profile is not None:
-            placed = run_folder.place_profile(self.run, name, label, self.profile)
-            info["profile"] = str(placed.relative_to(self.run))
-            info["graphs"] = self._graphs(placed)
-            label = placed.name.removesuffix(".xplane.pb")
-        run_folder.write_telemetry(self.run, label, rank, self.telemetry.records)
-        self._keep_text(f"{label}.{rank}")
-        info["capture"] = self._capture_facts(name)
-        info["warnings"] = [*self.notes, *STATE.notes]
-        run_folder.write_run_info(self.run, info)
+            # Without a profile there is nothing to describe, and the folder may hold an older capture.
+            name = self.name or run_folder.session_name()
+            facts = self._capture_facts(name)
+            label = write_run(self.run, name, self.profile, self.telemetry, facts, self.notes)
+            if not self._closed:
+                self._count_on(label)
         self._backend.clean_up()
-        if self.profile is not None and not self._closed:
-            self._count_on(f"{label}.{rank}")
-
-    def _keep_text(self, label: str) -> None:
-        """Keep torch_xla's metrics report, and what PT_XLA_DEBUG wrote to its file so far."""
-        try:
-            run_folder.write_text(self.run, f"metrics.{label}.txt", self.telemetry.report())
-            debug = os.environ.get("PT_XLA_DEBUG_FILE")
-            if debug and Path(debug).is_file():
-                text = Path(debug).read_text("utf-8", "replace")
-                run_folder.write_text(self.run, f"pt_xla_debug.{label}.txt", text)
-        except OSError as error:
-            self.notes.append(f"torch_xla's own reports could not be kept: {error}")
-
-    def _graphs(self, profile: Path) -> dict[str, str]:
-        from tpuprof.capture.graphs import hashes_by_step, write_graphs
-        from tpuprof.model.run import read_host_run
-
-        try:
-            host = read_host_run("", profile)
-            self.telemetry.name_graphs(hashes_by_step(host))
-            return write_graphs(self.run, profile, host.compiles)
-        except Exception as error:
-            self.notes.append(f"the compiled graphs could not be kept: {error}")
-            return {}
 
     def _capture_facts(self, name: str) -> dict[str, Any]:
         plan, controller = self.controller.plan, self.controller
@@ -333,11 +358,12 @@ class Recorder:
             "warmup": plan.warmup,
             "steps_wanted": plan.steps,
             "steps_captured": controller.captured,
-            "steps_before": controller.seen,
+            "steps_before": self._kept.recording.after if self._kept else controller.seen,
+            "steady": not controller.reason,
             "backend": type(self._backend).__name__,
             "hlo_debug": self._ir_debug is not None,
-            "cpu_wait_share": self._cpu_wait,
-            "host_samples": self._sampling,
+            "cpu_wait_share": self._kept.cpu_wait if self._kept else None,
+            "host_samples": self._kept.sampling if self._kept else {},
             "source_lines": self._source_lines,
             "ir_debug_by_user": self._ir_debug.was_on if self._ir_debug else None,
             "ir_debug_off_in_steps": self._ir_debug.off_in if self._ir_debug else [],

@@ -48,10 +48,13 @@ def host_label(host: str, rank: int, processes: int) -> str:
 def place_profile(run: Path, name: str, label: str, profile: Path) -> Path:
     """Move a profile into the run folder; returns where it is now."""
     target = run / PROFILES / name / f"{label}.xplane.pb"
-    if target.exists():
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        # Taken at once, so that of two processes one alone gets the name.
+        target.touch(exist_ok=False)
+    except FileExistsError:
         # Processes that know nothing of each other, each taking itself for the only one of its host.
         target = target.with_name(f"{label}-{os.getpid()}.xplane.pb")
-    target.parent.mkdir(parents=True, exist_ok=True)
     shutil.move(profile, target)
     return target
 

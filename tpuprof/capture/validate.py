@@ -25,13 +25,16 @@ class Finding:
 def validate(run: Path, name: str) -> list[Finding]:
     """What is wrong with the capture `name` in a run folder, the fatal first; empty if all is well."""
     info = _read_info(run)
-    folder = run / PROFILES / name
-    files = sorted(folder.glob("*.xplane.pb")) if folder.is_dir() else []
-    if not files:
-        return [Finding(_nothing_captured(run, info), fatal=True)]
+    files = profiles(run, name)
     findings = [finding for path in files for finding in _check_file(path)]
     findings += _missing_processes(files, info)
     return sorted(findings, key=lambda finding: not finding.fatal)
+
+
+def profiles(run: Path, name: str) -> list[Path]:
+    """The profiles of the capture `name`, none where nothing was captured."""
+    folder = run / PROFILES / name
+    return sorted(folder.glob("*.xplane.pb")) if folder.is_dir() else []
 
 
 def _read_info(run: Path) -> dict[str, Any]:
@@ -40,27 +43,6 @@ def _read_info(run: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return info if isinstance(info, dict) else {}
-
-
-def _nothing_captured(run: Path, info: dict[str, Any]) -> TpuprofError:
-    capture = info.get("capture") or {}
-    if not info:
-        return TpuprofError(
-            Code.CAPTURE_EMPTY,
-            f"{run}: nothing was captured, because the program never imported torch_xla.",
-            "Check that it trains on an XLA device, and that it runs the Python that tpuprof is installed in.",
-        )
-    if not capture.get("steps_before"):
-        return TpuprofError(
-            Code.CAPTURE_NO_STEPS,
-            f"{run}: nothing was captured, because the program ended without a training step.",
-            "A step is a graph cut (torch_xla.sync) or a tpuprof.step(i): check that the loop has one.",
-        )
-    return TpuprofError(
-        Code.CAPTURE_NEVER_STEADY,
-        f"{run}: nothing was captured: the program ended after {capture['steps_before']} steps, none of them steady.",
-        "Train for more steps, or wait for fewer with --warmup.",
-    )
 
 
 def _check_file(path: Path) -> list[Finding]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from tpuprof.capture.orders import Orders
     from tpuprof.errors import TpuprofError
 
 
@@ -61,21 +62,25 @@ def capture(
     if addr:
         _attach(out, session, addr, duration)
         return
-    from tpuprof.capture.child import Orders
+    from tpuprof.capture.orders import Orders
 
     orders = Orders(str(out.absolute()), session, warmup, steps, patience, not no_hlo_debug, source_lines)
     _launch(list(command or ()), orders)
 
 
-def _launch(command: list[str], orders: object) -> None:
-    from tpuprof.capture.child import Orders
+def _launch(command: list[str], orders: Orders) -> None:
     from tpuprof.capture.launch import OFFLOAD_ON_CPU, run
-    from tpuprof.capture.validate import offload_on_cpu
+    from tpuprof.capture.nothing import explain, how_it_ended
+    from tpuprof.capture.validate import offload_on_cpu, profiles
 
-    assert isinstance(orders, Orders)
     ended = run(command, orders)
     if OFFLOAD_ON_CPU in ended.stderr_tail:
         _say(offload_on_cpu())
+    if not profiles(Path(orders.run), orders.name):
+        _say(explain(command, orders, ended))
+        raise typer.Exit(ended.status or 2)
+    if ended.status:
+        typer.echo(f"tpuprof: {how_it_ended(ended)}; what was captured by then is kept", err=True)
     usable = _report(Path(orders.run), orders.name)
     if ended.status or not usable:
         raise typer.Exit(ended.status or 2)

@@ -1,0 +1,142 @@
+"""Says why a program that ended left no capture: how it ended, and how far its processes came."""
+
+from __future__ import annotations
+
+import re
+import signal
+from pathlib import Path
+
+from tpuprof.capture import crumbs
+from tpuprof.capture.command import isolating_python
+from tpuprof.capture.launch import Ended
+from tpuprof.capture.orders import Orders
+from tpuprof.capture.run_folder import PROFILES
+from tpuprof.errors import Code, TpuprofError
+
+_TRACEBACK = b"Traceback (most recent call last):"
+# Characters of an exception that are repeated: messages of the runtime can be pages.
+_LONGEST = 200
+# A shell adds this to the number of the signal that ended its command.
+_SIGNALLED = 128
+_OTHER_USERS = frozenset({"sudo", "su", "doas", "runuser"})
+_OTHER_PLACES = frozenset({"docker", "podman", "kubectl", "ssh", "srun", "gcloud"})
+_CLEARED = re.compile(r"^(-[a-z0]*i[a-z0]*|-|--ignore-environment)$")
+_FAILED_HINT = "See its own messages above; a capture needs a program that runs."
+
+
+def explain(command: list[str], orders: Orders, ended: Ended) -> TpuprofError:
+    """The error for a run that captured nothing."""
+    code, far, hint = _how_far(command, orders, ended)
+    if ended.alive:
+        count = len(ended.alive)
+        far = f"{far}; {count} process{'es' if count > 1 else ''} that it started still run{'' if count > 1 else 's'}"
+        hint = "Start the training in the foreground, so that its end is the end of the command."
+    elif ended.status:
+        code, far, hint = Code.CAPTURE_PROGRAM_FAILED, f"{how_it_ended(ended)}; {far}", _FAILED_HINT
+    old = " What lies in this folder is older." if _has_older(Path(orders.run)) else ""
+    return TpuprofError(code, f"{orders.run}: nothing was captured: {far}.{old}", hint)
+
+
+def how_it_ended(ended: Ended) -> str:
+    """One clause: the exit status, the signal by name, or the exception."""
+    number = ended.signal or (ended.status - _SIGNALLED if ended.status > _SIGNALLED else 0)
+    name = _signal_name(number)
+    if name and ended.out_of_memory and number == signal.SIGKILL:
+        return "the system killed the program (SIGKILL) because memory ran out"
+    if ended.signal and name:
+        return f"{name} ended the program"
+    error = last_error(ended.stderr_tail)
+    error = f" ({error})" if error else ""
+    if name and not error:
+        return f"the program ended with exit status {ended.status}, as after {name}"
+    return f"the program failed with exit status {ended.status}{error}"
+
+
+def last_error(stderr: bytes) -> str:
+    """The last line of the last traceback in a program's stderr, empty where there is none."""
+    _, found, text = stderr.rpartition(_TRACEBACK)
+    if not found:
+        return ""
+    for line in text.decode("utf-8", "replace").splitlines()[1:]:
+        if line and not line[0].isspace() and not line.startswith("tpuprof: "):
+            return line[:_LONGEST]
+    return ""
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return ""
+
+
+def _how_far(command: list[str], orders: Orders, ended: Ended) -> tuple[Code, str, str]:
+    processes = ended.processes
+    steps = max((each.count(crumbs.STEPS) for each in processes), default=0)
+    if not processes:
+        return Code.CAPTURE_EMPTY, *_never_hooked(command)
+    if steps:
+        return (
+            Code.CAPTURE_NEVER_STEADY,
+            f"the program ended after {steps} training step{'s' if steps > 1 else ''}, and a capture begins after "
+            f"{orders.warmup} or more",
+            "Train for more steps, or wait for fewer with --warmup 0.",
+        )
+    if any(each.count(crumbs.GRAPHS) for each in processes):
+        return (
+            Code.CAPTURE_NO_STEPS,
+            "graphs ran on the device, but no training step ended",
+            "A step ends at a graph cut (torch_xla.sync) or a tpuprof.step(i): check that the loop has one.",
+        )
+    imported = {name for each in processes for name in each.all(crumbs.IMPORTED)}
+    failed = [text for each in processes for text in each.all(crumbs.FAILED)]
+    if failed:
+        return Code.CAPTURE_FAILED, f"the recorder could not be set up ({failed[0]})", "Report this."
+    if "torch_xla" in imported:
+        return (
+            Code.CAPTURE_NO_STEPS,
+            "torch_xla was imported, but ran no graph: the program ended without a training step",
+            "Check that the model and its data are on the XLA device.",
+        )
+    return Code.CAPTURE_EMPTY, *_never_imported(len(processes), imported)
+
+
+def _never_imported(processes: int, imported: set[str]) -> tuple[str, str]:
+    if imported:
+        name = sorted(imported)[0]
+        return (
+            f"the program uses {name}, and only torch_xla is recorded from its start",
+            "Start a profiler server in it (for jax: jax.profiler.start_server) and use tpuprof capture --addr.",
+        )
+    who = f"{processes} Python processes ran, and none" if processes > 1 else "the program never"
+    return f"{who} imported torch_xla", "Check that it trains on an XLA device."
+
+
+def _never_hooked(command: list[str]) -> tuple[str, str]:
+    """Why no Python process of the command saw the hook, as far as the command itself shows."""
+    names = [Path(word).name for word in command]
+    head = next((name for name in names if name in _OTHER_USERS | _OTHER_PLACES), "")
+    if head in _OTHER_USERS:
+        return (
+            f"{head} runs the program as another user without the capture's environment",
+            f"Run tpuprof as that user: {head} tpuprof capture -- ...",
+        )
+    if head in _OTHER_PLACES:
+        return (
+            f"{head} runs the program where the capture does not reach it",
+            "Run tpuprof capture there, or start a profiler server and use --addr.",
+        )
+    if "env" in names and any(_CLEARED.match(word) for word in command):
+        return "env clears the environment that carries the hook", "Leave out its -i."
+    if isolating_python(command):
+        return "this Python is not to look at its environment", "Leave out -I, -E or -S."
+    return (
+        "no Python that can be hooked ran in it",
+        "Put `tpuprof capture --` right before python; options such as -I, -E and -S, or a cleared environment, "
+        "keep the hook out.",
+    )
+
+
+def _has_older(run: Path) -> bool:
+    folder = run / PROFILES
+    return folder.is_dir() and any(folder.iterdir())

@@ -1,0 +1,33 @@
+"""What `tpuprof capture` wants of the processes it starts: a file in a private folder, named by one variable."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+# Holds the private folder's path. Processes that the program starts inherit it.
+VARIABLE = "TPUPROF_CAPTURE"
+_FILE = "orders.json"
+
+
+@dataclass(frozen=True)
+class Orders:
+    """What the parent wants: where to, how much, and under what name."""
+
+    run: str
+    name: str
+    warmup: int
+    steps: int
+    patience: int
+    hlo_debug: bool
+    source_lines: bool = False
+
+    def write(self, folder: Path) -> None:
+        """Put the orders where the hook looks for them."""
+        (folder / _FILE).write_text(json.dumps(asdict(self)), "utf-8")
+
+    @classmethod
+    def read(cls, folder: str) -> Orders:
+        """The orders in a private folder. Raises `OSError` once the folder is gone."""
+        return cls(**json.loads((Path(folder) / _FILE).read_text("utf-8")))

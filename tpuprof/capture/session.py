@@ -1,0 +1,119 @@
+"""Records one process that imported torch_xla under `tpuprof capture`, from the import to the process's end."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from tpuprof.capture import crumbs
+from tpuprof.capture.orders import Orders
+
+if TYPE_CHECKING:
+    from tpuprof.capture.recorder import Recorder
+
+
+class Session:
+    """Opens a recorder, closes it at exit or SIGTERM, and gives a forked process one of its own."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._recorder: Recorder | None = None
+        self._said = False
+
+    def open(self) -> None:
+        """Listen for steps. Raises nothing."""
+        try:
+            self._recorder = self._open_recorder()
+        except Exception as error:
+            crumbs.leave(self._folder, crumbs.FAILED, f"{type(error).__name__}: {error}")
+            return
+        atexit.register(self._at_exit)
+        os.register_at_fork(after_in_child=self._forked)
+
+    def _open_recorder(self) -> Recorder:
+        from tpuprof.capture.backend import choose_backend
+        from tpuprof.capture.controller import Plan
+        from tpuprof.capture.recorder import Recorder
+        from tpuprof.instrument.state import import_xlac
+
+        orders = Orders.read(self._folder)
+        extension = import_xlac()
+        if extension is None:
+            raise ImportError("torch_xla's extension module cannot be loaded")
+        recorder = Recorder(
+            Path(orders.run),
+            Plan(warmup=orders.warmup, steps=orders.steps, patience=orders.patience),
+            choose_backend(),
+            extension,
+            name=orders.name,
+            steps_from_cuts=True,
+            hlo_debug=orders.hlo_debug,
+            source_lines=orders.source_lines,
+            report=say,
+            progress=self._came_to,
+        )
+        recorder.open()
+        return recorder
+
+    def _came_to(self, key: str, count: int) -> None:
+        crumbs.leave(self._folder, key, count)
+        if key == crumbs.STEPS and not self._said:
+            # Only now is it known that this process trains: launchers and workers stay silent.
+            self._said = True
+            say("waiting for training to become steady")
+            _close_on_terminate(self._close)
+
+    def _close(self) -> None:
+        if self._recorder is not None:
+            self._recorder.close()
+
+    def _at_exit(self) -> None:
+        self._close()
+        crumbs.leave(self._folder, crumbs.ENDED)
+
+    def _forked(self) -> None:
+        """In a forked process: leave the parent's recorder, and open one if the device is still untouched."""
+        try:
+            parents, self._recorder = self._recorder, None
+            if parents is None:
+                return
+            parents.abandon()
+            if signal.getsignal(signal.SIGTERM) in _handlers:
+                signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            crumbs.leave(self._folder, crumbs.STARTED, "forked")
+            if not parents.device_in_use():
+                self._said = False
+                self._recorder = self._open_recorder()
+        except Exception as error:
+            crumbs.leave(self._folder, crumbs.FAILED, f"{type(error).__name__}: {error}")
+
+
+_handlers: list[object] = []
+
+
+def _close_on_terminate(close: object) -> None:
+    """Keep what was captured when the program is told to end, then let it end as it would have."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        return  # the program has its own way to end, and atexit follows it
+
+    def on_terminate(number: int, _frame: FrameType | None) -> None:
+        assert callable(close)
+        close()
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    _handlers.append(on_terminate)
+    signal.signal(signal.SIGTERM, on_terminate)
+
+
+def say(text: str) -> None:
+    """One line of progress on stderr, which the parent passes on."""
+    print(f"tpuprof: {text}", file=sys.stderr, flush=True)
