@@ -1,20 +1,36 @@
-"""When a capture starts and stops."""
+"""When a capture starts and stops, and which of its recordings counts."""
 
 import pytest
 
-from tpuprof.capture.controller import Controller, Phase, Plan
+from tpuprof.capture.controller import ENDLESS_STEPS, PATIENCE_SECONDS, Controller, Phase, Plan
 
 
 class Tape:
+    """Plays the recorder, and the clock."""
+
     def __init__(self, **plan):
         self.events = []
-        self.controller = Controller(
-            Plan(**plan), lambda: self.events.append("start"), lambda: self.events.append("stop")
-        )
+        self.now = 0.0
+        self.kept = None
+        self.controller = Controller(Plan(**plan), self, lambda: self.now)
+
+    def start(self, recording):
+        self.events.append("early" if recording.early else "start")
+
+    def stop(self, recording):
+        self.events.append("stop")
+
+    def done(self, kept):
+        self.events.append("done")
+        self.kept = kept
 
     def steps(self, *compiles):
         for each in compiles:
             self.controller.step_ended(each)
+        return self
+
+    def end(self):
+        self.controller.finish()
         return self
 
 
@@ -22,13 +38,14 @@ def test_steady_training_is_captured_for_the_steps_asked():
     tape = Tape(warmup=2, steps=3, steady=2).steps(1, 0, 0)
     assert tape.events == ["start"]
     assert tape.steps(0, 0).controller.phase is Phase.CAPTURING
-    assert tape.steps(0).events == ["start", "stop"]
+    assert tape.steps(0).events == ["start", "stop", "done"]
     assert tape.controller.phase is Phase.DONE
     assert tape.controller.captured == 3
+    assert (tape.kept.early, tape.kept.after, tape.controller.reason) == (False, 3, "")
 
 
 def test_a_compile_starts_the_wait_anew():
-    tape = Tape(warmup=0, steps=1, steady=2).steps(1, 0, 1, 0)
+    tape = Tape(warmup=0, steps=1, steady=2, early=False).steps(1, 0, 1, 0)
     assert tape.events == []
     assert tape.steps(0).events == ["start"]
 
@@ -40,25 +57,84 @@ def test_warmup_is_waited_for_even_when_steady():
 
 
 @pytest.mark.parametrize(("steps", "started"), [(9, False), (10, True)])
-def test_patience_ends_with_a_reason(steps, started):
-    tape = Tape(warmup=1, steps=2, steady=2, patience=10).steps(*[1] * steps)
+def test_patience_in_steps(steps, started):
+    tape = Tape(warmup=1, steps=2, steady=2, patience=10, early=False).steps(*[1] * steps)
     assert bool(tape.events) is started
     assert bool(tape.controller.reason) is started
 
 
+@pytest.mark.parametrize(("seconds", "started"), [(PATIENCE_SECONDS - 1, False), (PATIENCE_SECONDS, True)])
+def test_patience_in_time(seconds, started):
+    tape = Tape(warmup=1, steps=2, steady=2, early=False).steps(1)
+    tape.now = seconds
+    assert bool(tape.steps(1).events) is started
+
+
+def test_time_does_not_end_the_warmup():
+    tape = Tape(warmup=3, steps=2, steady=2).steps(1)
+    tape.now = 10 * PATIENCE_SECONDS
+    assert tape.steps(1).events == []
+    assert tape.steps(1).events == ["early"]
+
+
+def test_a_short_program_that_compiles_to_its_end_keeps_its_last_steps():
+    tape = Tape(warmup=3, steps=8).steps(*[1] * 10).end()
+    assert tape.events == ["early", "stop", "done"]
+    assert (tape.kept.after, tape.kept.steps, tape.kept.compiling) == (4, 6, 6)
+    assert "10 of its 10 steps compiled" in tape.controller.reason
+
+
+def test_warmup_that_ends_late_is_replaced_by_steady_steps():
+    tape = Tape(warmup=3, steps=4).steps(*[1] * 6, 0, 0)
+    assert tape.events == ["early", "stop", "start"]
+    assert tape.steps(0, 0, 0, 0).events[-2:] == ["stop", "done"]
+    assert (tape.kept.early, tape.kept.after, tape.kept.steps) == (False, 8, 4)
+    assert tape.controller.reason == ""
+
+
+@pytest.mark.parametrize(("steady", "early"), [(1, True), (2, False)])
+def test_too_few_steady_steps_before_the_end_do_not_replace_an_earlier_recording(steady, early):
+    tape = Tape(warmup=3, steps=4).steps(*[1] * 6, 0, 0, *[0] * steady).end()
+    assert tape.kept.early is early
+
+
+def test_there_are_never_more_than_two_recordings():
+    tape = Tape(warmup=0, steps=2, patience=40).steps(*[1, 1, 0] * 20)
+    assert tape.events == ["early", "stop", "done"]
+    tape = Tape(warmup=0, steps=2, patience=40).steps(*[1] * 10, *[0, 0, 0, 0, 1] * 3)
+    assert tape.events == ["early", "stop", "start", "stop", "done"]
+
+
+@pytest.mark.parametrize(("steps", "done"), [(ENDLESS_STEPS - 1, False), (ENDLESS_STEPS, True)])
+def test_compiling_without_end_is_the_steady_state(steps, done):
+    tape = Tape(warmup=0, steps=2).steps(*[1] * steps)
+    assert (tape.controller.phase is Phase.DONE) is done
+    assert tape.events == ["early", "stop", *["done"] * done]
+
+
+def test_one_pause_among_compiles_is_no_end_of_them():
+    tape = Tape(warmup=0, steps=2).steps(*[1] * 10, 0, *[1] * 10)
+    assert tape.controller.phase is Phase.WAITING
+
+
 def test_a_compile_inside_the_capture_does_not_end_it():
     tape = Tape(warmup=0, steps=3, steady=1).steps(0, 1, 1, 1)
-    assert tape.events == ["start", "stop"]
+    assert tape.events == ["start", "stop", "done"]
+
+
+def test_steps_that_were_parts_of_one_are_counted_anew():
+    tape = Tape(warmup=0, steps=2, steady=1).steps(0, 0)
+    tape.controller.count_anew()
+    assert tape.steps(0).events == ["start"]
+    assert tape.steps(0).events == ["start", "stop", "done"]
 
 
 def test_finishing_early_stops_a_running_capture_only():
-    tape = Tape(warmup=0, steps=3, steady=1)
-    tape.controller.finish()
-    assert tape.events == []
-    tape = Tape(warmup=0, steps=3, steady=1).steps(0)
-    tape.controller.finish()
-    tape.controller.finish()
-    assert tape.events == ["start", "stop"]
+    tape = Tape(warmup=0, steps=3, steady=1).end()
+    assert tape.events == ["done"]
+    assert tape.kept is None
+    tape = Tape(warmup=0, steps=3, steady=1).steps(0).end().end()
+    assert tape.events == ["start", "stop", "done"]
 
 
 def test_no_wait_at_all():

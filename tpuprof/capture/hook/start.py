@@ -30,7 +30,7 @@ def _without_our_frame(shown: Any, ours: str) -> Any:
     def hook(kind: Any, error: Any, trace: Any) -> None:
         while trace is not None and trace.tb_frame.f_code.co_filename == ours:
             trace = trace.tb_next
-        shown(kind, error, trace)
+        shown(kind, error.with_traceback(trace), trace)
 
     return hook
 
@@ -51,8 +51,9 @@ def _code(words: list[str]) -> tuple[CodeType, str | None]:
     _set_path(os.path.dirname(os.path.realpath(words[0])))
     import io
 
-    with io.open_code(os.path.abspath(words[0])) as file:
-        return compile(file.read(), words[0], "exec"), words[0]
+    path = os.path.abspath(words[0])
+    with io.open_code(path) as file:
+        return compile(file.read(), path, "exec"), path
 
 
 def _main(words: list[str]) -> None:
