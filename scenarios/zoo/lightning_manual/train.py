@@ -3,6 +3,7 @@ import time
 import lightning as L
 import torch
 import torch.nn as nn
+from lightning.pytorch.accelerators import XLAAccelerator
 from torch.utils.data import DataLoader, TensorDataset
 
 
@@ -33,6 +34,7 @@ class Classifier(L.LightningModule):
         return torch.optim.SGD(self.parameters(), lr=1e-3)
 
 
+XLAAccelerator.is_available = staticmethod(lambda: True)  # PJRT_DEVICE=CPU stands for a TPU here
 L.seed_everything(0)
 data = TensorDataset(torch.randn(320, 64), torch.randint(0, 4, (320,)))
 model = Classifier()
