@@ -53,7 +53,7 @@ def kept(truth: Truth) -> Result | None:
     if not path.is_file():
         return None
     told = json.loads(path.read_text("utf-8"))
-    if told["program"] != fingerprint(truth):
+    if told.get("program") != fingerprint(truth):
         return None
     answer = told.pop("answer")
     pairs = [(bare, captured) for bare, captured in told.pop("pairs")]
