@@ -1,6 +1,6 @@
 """Runs programs that know nothing of tpuprof, and says which were captured, unchanged and named right.
 
-    python scenarios/zoo/run.py [NAME ...] [--only TEXT] [--fast] [--again] [--pairs N] [--cures] [--judge]
+    python scenarios/zoo/run.py [NAME ...] [--only TEXT] [--fast] [--again] [--pairs N] [--cures]
 
 Results are kept, one file per program, so that a broken-off run goes on where it stopped; `--again` measures anew, and
 `--judge` analyses kept captures once more. At the end docs/zoo.md is written. Exit status: 0 if no program is wrong.
@@ -14,9 +14,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from runner import page
+from runner import cures, page
 from runner.judge import RIGHT, UNDECIDED
-from runner.keeper import examine, judge_again, measure_cures
+from runner.keeper import examine, judge_again
 from runner.result import Result, kept
 from runner.truth import Truth, load, names
 
@@ -27,10 +27,16 @@ UNDECIDED_AT_MOST = 2
 def main() -> int:
     """Run what is asked for; returns the exit status."""
     options = _options()
+    options.cures |= options.cures_only
     results = []
     for name in options.names or names():
         truth = load(name)
         if options.only not in name or (options.fast and not truth.fast):
+            continue
+        if options.cures and not truth.missing and (options.again or not cures.kept(truth)):
+            cures.measure(truth)
+        if options.cures_only:
+            print(f"{name:26} {cures.text(truth)}", flush=True)
             continue
         result = _result(truth, options)
         result.save()
@@ -54,8 +60,6 @@ def _result(truth: Truth, options: argparse.Namespace) -> Result:
         judge_again(truth, result)
     if result is None or (result.skipped and not truth.missing):
         result = examine(truth, options.pairs)
-    if options.cures and not result.savings and not result.skipped:
-        measure_cures(truth, result)
     return result
 
 
@@ -67,6 +71,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--again", action="store_true", help="forget what was measured before")
     parser.add_argument("--pairs", type=int, default=1, help="times each is run bare and captured")
     parser.add_argument("--cures", action="store_true", help="measure what the cures save as well")
+    parser.add_argument("--cures-only", action="store_true", help="measure the cures and nothing else")
     parser.add_argument("--judge", action="store_true", help="analyse kept captures again instead of running")
     parser.add_argument("--no-page", action="store_true", help="leave docs/zoo.md as it is")
     return parser.parse_args()

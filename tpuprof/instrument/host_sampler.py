@@ -15,9 +15,10 @@ import os
 import sys
 import threading
 import time
+from itertools import chain, islice, tee
 from typing import Any
 
-from tpuprof.instrument.stack_text import Place, describe, places_of, safe
+from tpuprof.instrument.stack_text import Place, describe, places_of_thread, safe
 from tpuprof.instrument.state import counter
 
 SAMPLE_EVENT = "tpuprof.sample"
@@ -89,7 +90,7 @@ class HostSampler:
     def _run(self) -> None:
         try:
             self._seen = self._look()
-            self._others_cpu(sys._current_frames())
+            self._others_cpu()
             # True as soon as `stop` lets go of the lock; else it waits, without the GIL.
             while not self._halt.acquire(timeout=self.interval):
                 self._sample()
@@ -111,17 +112,14 @@ class HostSampler:
         )
 
     def _sample(self) -> None:
-        frames = sys._current_frames()
-        frame = frames.get(self._target)
-        if frame is None:  # the thread has ended
+        places = places_of_thread(self._target)
+        if places is None:
             return
         now, before = self._look(), self._seen
         self._seen = now
-        others = self._others_cpu(frames)
-        del frames
+        others = self._others_cpu()
         gap, ops, cpu, waited, process = (new - old for new, old in zip(now, before, strict=True))
-        stack, text = self._stack(places_of(frame))
-        del frame
+        stack, text = self._stack(places)
         facts = (
             f"stack={stack},gap_us={gap // _NS_PER_US},ops={ops},cpu_us={cpu // _NS_PER_US},"
             f"wait_us={waited // _NS_PER_US},python_us={others // _NS_PER_US},process_us={process // _NS_PER_US}"
@@ -131,17 +129,12 @@ class HostSampler:
         event.__exit__(None, None, None)
         self.samples += 1
 
-    def _others_cpu(self, frames: dict[int, Any]) -> int:
+    def _others_cpu(self) -> int:
         """CPU time that other threads with Python frames took since the last look (ns)."""
-        own, total = threading.get_ident(), 0
-        now: dict[int, int] = {}
-        for ident in list(frames)[:MAX_THREADS]:
-            if ident not in (own, self._target):
-                # A thread that has a Python frame while we hold the GIL is alive, so its clock can be asked for.
-                now[ident] = time.clock_gettime_ns(time.pthread_getcpuclockid(ident))
-                total += max(now[ident] - self._others.get(ident, now[ident]), 0)
-        self._others = now
-        return total
+        own, now = threading.get_ident(), _cpu_of_threads()
+        others = {ident: cpu for ident, cpu in now.items() if ident not in (own, self._target)}
+        before, self._others = self._others, others
+        return sum(max(cpu - before.get(ident, cpu), 0) for ident, cpu in others.items())
 
     def _stack(self, places: list[Place]) -> tuple[int, str]:
         """The number of a stack, and its words as stats where this is the first time it is seen."""
@@ -160,6 +153,17 @@ class HostSampler:
             number = self._texts[text] = len(self._texts)
         self._stacks[key] = number
         return number, text if fresh else ""
+
+
+def _cpu_of_threads() -> dict[int, int]:
+    """CPU time (ns) of the threads that run Python.
+
+    One call of C code finds the threads and reads their clocks: Python could switch threads between two calls, a thread
+    could end, and the clock of a thread that has ended must not be asked for. No frame is held either.
+    """
+    found = chain.from_iterable(map(tuple, islice(iter(sys._current_frames, None), 1)))
+    idents, again = tee(islice(found, MAX_THREADS))
+    return dict(zip(idents, map(time.clock_gettime_ns, map(time.pthread_getcpuclockid, again)), strict=False))
 
 
 class _RunQueue:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import linecache
 import os
-from itertools import islice
+import sys
+from itertools import accumulate, chain, islice, repeat, takewhile
+from operator import attrgetter, itemgetter, truth
 from types import CodeType, FrameType
 
 # Frames kept of a stack, innermost first (frames): recursion beyond it says nothing new.
@@ -20,6 +22,7 @@ _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # What the profiler's text format gives a meaning of its own, and what stands for it there (private use characters).
 _MEANT = ",#=\"'{}[]()\n\r"
 _TO_SAFE = {ord(char): 0xE000 + number for number, char in enumerate(_MEANT)}
+_PLACE = attrgetter("f_code", "f_lasti")
 
 Place = tuple[CodeType, int]
 
@@ -32,6 +35,22 @@ def places_of(frame: FrameType | None) -> list[Place]:
             places.append((frame.f_code, frame.f_lasti))
         frame = frame.f_back
     return places
+
+
+def places_of_thread(ident: int) -> list[Place] | None:
+    """As `places_of`, of a running thread; None where it has ended.
+
+    Whoever holds a frame while the thread goes on holds its variables: a tensor that lives on into the graph cut
+    changes the graph. Python may switch threads after any call, so frames are made, read and dropped inside one call
+    of C code.
+    """
+    frames = map(itemgetter(ident), iter(sys._current_frames, None))
+    chain_of_frames = accumulate(chain(islice(frames, 1), repeat("f_back")), getattr)
+    try:
+        walked = list(map(_PLACE, islice(takewhile(truth, chain_of_frames), MAX_FRAMES)))
+    except KeyError:
+        return None
+    return [(code, at) for code, at in walked if not code.co_filename.startswith(_OWN)]
 
 
 def safe(text: str) -> str:

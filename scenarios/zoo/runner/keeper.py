@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from runner.execute import ROOT, Outcome, bare, bare_kept, bare_quick, captured, fingerprint, profiled
+from runner.execute import ROOT, Outcome, bare, bare_kept, captured, fingerprint, profiled
 from runner.judge import RIGHT, UNDECIDED, WRONG, Answer, answer_of, judge, step_fault
 from runner.machine import machine, revision, versions
 from runner.overhead import overhead
@@ -51,16 +51,6 @@ def examine(truth: Truth, pairs: int = 1) -> Result:
     if cost and cost.word == "slow" and pairs > 1:
         result.faults.append(f"steps outside the capture are slower: {cost}")
     return result
-
-
-def measure_cures(truth: Truth, result: Result) -> None:
-    """What each cure saves, as a share of the step: typical step by the program's own clock, without and with it."""
-    result.savings = []
-    with tempfile.TemporaryDirectory() as scratch:
-        for cure in truth.cures:
-            before = bare_quick(truth, Path(scratch)).step_ms
-            after = bare_quick(truth, Path(scratch), cure).step_ms
-            result.savings.append(1 - after / before if before and after is not None else None)
 
 
 def analyse(run: Path) -> Answer | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from runner import cures
 from runner.execute import ROOT
 from runner.result import Result, kept
 from runner.truth import HOME, Truth, load, names
@@ -19,7 +20,8 @@ def line(truth: Truth, result: Result) -> str:
     told = f"{answer.bound}, {answer.first or 'none'} ({answer.confidence})" if answer else "no capture"
     parts = [f"{truth.name:26} {result.word.upper() if result.faults else result.word:10} {told}"]
     parts += [str(cost)] if cost else []
-    parts += [_cures(truth, result)] if result.savings else []
+    measured = cures.text(truth)
+    parts += [measured] if measured else []
     return "; ".join(parts + result.faults)
 
 
@@ -46,19 +48,8 @@ def _row(truth: Truth, result: Result) -> str:
     times = f"{_ms(result.own_ms)}, {_ms(answer.median_ms if answer else None)}"
     word = "; ".join([result.word, *map(_cell, result.faults)])
     cost = result.overhead
-    cells = [truth.name, _cell(truth.what), said, word, times, str(cost or ""), _cures(truth, result)]
+    cells = [truth.name, _cell(truth.what), said, word, times, str(cost or ""), _cell(cures.text(truth))]
     return f"| {' | '.join(cells)} |"
-
-
-def _cures(truth: Truth, result: Result) -> str:
-    told = []
-    for cure, saving in zip(truth.cures, result.savings, strict=False):
-        if saving is None:
-            told.append(f"{cure.what}: not measured")
-            continue
-        held = "" if cure.holds(saving) else " (the truth is not confirmed)"
-        told.append(f"{cure.what}: {saving:+.0%}{held}")
-    return _cell("; ".join(told))
 
 
 def _made(rows: list[tuple[Truth, Result]]) -> list[str]:

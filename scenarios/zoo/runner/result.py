@@ -27,8 +27,6 @@ class Result:
     answer: Answer | None = None
     own_ms: float | None = None
     pairs: list[tuple[list[float], list[float]]] = field(default_factory=list)
-    # Savings of the cures, as shares of the step, in the order of the truth; None where a cure was not measured.
-    savings: list[float | None] = field(default_factory=list)
     # Revision of tpuprof, machine, versions of the libraries.
     revision: str = ""
     machine: str = ""
@@ -53,6 +51,7 @@ def kept(truth: Truth) -> Result | None:
     if not path.is_file():
         return None
     told = json.loads(path.read_text("utf-8"))
+    told.pop("savings", None)
     if told.get("program") != fingerprint(truth):
         return None
     answer = told.pop("answer")

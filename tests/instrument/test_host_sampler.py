@@ -1,0 +1,99 @@
+"""The sampler of the training thread leaves its variables alone."""
+
+import sys
+import threading
+import time
+import weakref
+
+import pytest
+
+from tpuprof.instrument import host_sampler
+from tpuprof.instrument.stack_text import places_of_thread
+
+# Samples to take at least, and how long to wait for them (s).
+SAMPLES, AT_MOST = 2000, 30.0
+
+
+class TraceMe:
+    def __init__(self, name):
+        self.name = name
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+
+class Profiler:
+    TraceMe = TraceMe
+
+
+class Extension:
+    profiler = Profiler
+
+    @staticmethod
+    def _xla_counter_value(_name):
+        return 0
+
+
+class Variable:
+    pass
+
+
+def uses_a_variable(seen):
+    variable = Variable()
+    seen.append(weakref.ref(variable))
+    for _ in range(20):
+        len(seen)
+
+
+@pytest.fixture
+def threads_switch_all_the_time():
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def test_variables_of_a_sampled_function_end_with_it(threads_switch_all_the_time):
+    sampler = host_sampler.HostSampler(Extension, threading.get_ident())
+    sampler.interval = 1e-4
+    sampler.start()
+    alive, until = 0, time.monotonic() + AT_MOST
+    while sampler.samples < SAMPLES and time.monotonic() < until:
+        seen = []
+        uses_a_variable(seen)
+        alive += seen[0]() is not None
+    told = sampler.stop()
+    assert told["error"] == ""
+    assert told["samples"] > 100
+    assert alive == 0
+
+
+def test_a_thread_that_has_ended_has_no_stack():
+    thread = threading.Thread(target=lambda: None)
+    thread.start()
+    ident = thread.ident
+    thread.join()
+    assert places_of_thread(ident) is None
+
+
+def test_the_stack_of_a_thread_and_the_cpu_time_of_all():
+    begun, end = threading.Event(), threading.Event()
+
+    def waits():
+        begun.set()
+        end.wait()
+
+    thread = threading.Thread(target=waits)
+    thread.start()
+    begun.wait()
+    names = [code.co_name for code, _ in places_of_thread(thread.ident)]
+    cpu = host_sampler._cpu_of_threads()
+    end.set()
+    thread.join()
+    assert "waits" in names
+    assert names.index("wait") < names.index("waits")
+    assert cpu[thread.ident] >= 0
+    assert threading.get_ident() in cpu
