@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tpuprof import parts as part
 from tpuprof.decode.find import Found, find
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.model.few_steps import is_whole_capture
@@ -19,7 +20,16 @@ from tpuprof.model.median import median, percentile_95
 from tpuprof.model.op_kind import OpKind
 from tpuprof.model.op_table import AnnotationTotal, OpTotal, annotation_totals, op_totals, source_totals
 from tpuprof.model.run import HostRun, Run, build_run
-from tpuprof.model.verdict import CAPTURE, ONE_STEP, READS_IN_STEPS_SHARE, STEP, Load, bound_of, sentence
+from tpuprof.model.verdict import (
+    CAPTURE,
+    ONE_STEP,
+    READS_IN_STEPS_SHARE,
+    STEP,
+    Load,
+    bound_of,
+    compile_sentence,
+    sentence,
+)
 from tpuprof.parallel import begin
 from tpuprof.parts import NAMES
 from tpuprof.report.schema import (
@@ -179,6 +189,9 @@ def _sentence(run: Run, bound: Any, load: Load, hidden: float, stacks: list[Host
     if not load.wall:
         return "Unknown: the trace has no steps and no device activity, so there is nothing to explain."
     text = sentence(bound, load, hidden, _over(run))
+    if bound.word == part.COMPILE:
+        rows = zip(*_compile_times(run.hosts), strict=True)
+        text = compile_sentence([(float(wall), float(lost)) for wall, lost in rows]) or text
     if bound.word == "sync":
         # A read that happens once, at the end say, waits longest and is not what every step does.
         often = READS_IN_STEPS_SHARE * sum(len(host.steps) for host in run.hosts)
@@ -189,6 +202,13 @@ def _sentence(run: Run, bound: Any, load: Load, hidden: float, stacks: list[Host
     if steps.confidence == "low":
         text += f" Low confidence: {steps.note}."
     return f"Predicted, not measured: {text}" if run.predicted else text
+
+
+def _compile_times(hosts: list[HostRun]) -> tuple[list[float], list[float]]:
+    """Of each step of all hosts: its wall time, and how much of it the device idles for compiles (ms)."""
+    wall = [ps_to_ms(ps) for host in hosts for ps in host.steps.wall_ps.tolist()]
+    lost = [ps_to_ms(ps) for host in hosts for ps in host.breakdown.parts[part.COMPILE].tolist()]
+    return wall, lost
 
 
 def _over(run: Run) -> str:

@@ -4,11 +4,14 @@ import pytest
 
 from tpuprof.model.verdict import (
     BALANCE_FOR_SYNC,
+    COMPILES_FROM_SHARE,
     DEVICE_BOUND_FROM_SHARE,
+    IDLE_BESIDE_FROM_SHARE,
     NAMED_FROM_SHARE,
     READS_IN_STEPS_SHARE,
     Load,
     bound_of,
+    compile_sentence,
     sentence,
 )
 
@@ -99,3 +102,25 @@ def test_hidden_tracing_is_mentioned_when_it_is_large():
     tracing = load({"tracing": 60})
     assert "hidden" in sentence(bound_of(tracing), tracing, 10.0)
     assert "hidden" not in sentence(bound_of(tracing), tracing, 9.9)
+
+
+def test_compiles_in_some_steps_are_no_share_of_each_step():
+    text = compile_sentence([(100.0, 90.0), (100.0, 95.0), *[(10.0, 0.0)] * 6])
+    assert "2 of 8 steps compile" in text
+    assert "71 % of the captured steps' time (185 ms of 260 ms)" in text
+    assert text.endswith("a step without a compile takes 10.0 ms.")
+    assert "each step" not in text
+
+
+@pytest.mark.parametrize(
+    ("share", "told"), [(COMPILES_FROM_SHARE - 0.001, True), (COMPILES_FROM_SHARE, False)]
+)
+def test_from_which_share_on_a_step_compiles(share, told):
+    assert bool(compile_sentence([(100.0, 90.0), (100.0, 100.0 * share)])) is told
+
+
+@pytest.mark.parametrize(("beside", "told"), [(IDLE_BESIDE_FROM_SHARE * 100 - 1, False), (26, True)])
+def test_the_largest_unnamed_part_is_not_all_idle_time(beside, told):
+    unknown = load({"unknown": 37, "dispatch": beside})
+    text = sentence(bound_of(unknown), unknown, 0.0)
+    assert (f"In all the device idles for {37 + beside:.0f} %." in text) is told

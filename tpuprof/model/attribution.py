@@ -146,7 +146,8 @@ def _mean_parts(per_device: list[dict[str, Int64]], wall: Int64) -> dict[str, In
 
 
 def _working(host: HostActivity) -> Spans:
-    waits = (Activity.DEVICE_WAIT, Activity.DEVICE_TO_HOST_SYNC, Activity.UNKNOWN)
+    # Time that nothing explains may be work: that a read costs it must not be concluded from it.
+    waits = (Activity.DEVICE_WAIT, Activity.DEVICE_TO_HOST_SYNC)
     return merge(*(spans for activity, spans in host.by_activity.items() if activity not in waits), EMPTY)
 
 

@@ -55,7 +55,8 @@ def explain(program: str, earlier: list[str], protos: Mapping[str, bytes]) -> Co
     known = [name for name in earlier if name in protos]
     if not known:
         return CompileCause(
-            "first", "the first graph of the capture: there is none before it to compare with"
+            "first",
+            "the first graph of this function in the capture: there is none before it to compare with",
         )
     pair = with_nearest(program, known, protos)
     if pair is None:

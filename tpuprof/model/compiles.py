@@ -13,7 +13,7 @@ from tpuprof.model.hlo_metadata import hlo_protos
 from tpuprof.model.intervals import Int64
 from tpuprof.model.steps import Steps
 from tpuprof.model.timeline import Host, Track, by_plane
-from tpuprof.model.vocabulary import Vocabulary
+from tpuprof.model.vocabulary import NameSet, Vocabulary
 from tpuprof.records import dataclass
 from tpuprof.units import PS_PER_MS
 
@@ -64,8 +64,7 @@ def _from_fingerprints(steps: Steps, devices: list[DeviceActivity]) -> list[Comp
     known: set[str] = set()
     found = []
     for program, when in sorted(first_runs(devices).items(), key=lambda each: each[1]):
-        graph = _BASE.match(program)
-        name = graph.group(1) if graph else program
+        name = function_of(program)
         row = _step_at(steps, when)
         if name in known and row is not None and row > 0:
             idle = min(_idle_before(device, when) for device in devices)
@@ -98,12 +97,23 @@ def _with_causes(
 def earlier_programs(compiled: Compile, compiles: list[Compile], known: list[str]) -> list[str]:
     """Which of the known programs there were before a compile.
 
-    A program that no compile of the capture made was there before it, whether it ran or not.
+    A program that no compile of the capture made was there before it, whether it ran or not. Programs of other
+    functions are no earlier form of it: JAX names each program after its function.
     """
     made = {each.program: each.start_ps for each in compiles if each.program}
     return sorted(
-        name for name in known if made.get(name, -1) < compiled.start_ps and name != compiled.program
+        name
+        for name in known
+        if made.get(name, -1) < compiled.start_ps
+        and name != compiled.program
+        and function_of(name) == function_of(compiled.program)
     )
+
+
+def function_of(program: str) -> str:
+    """What a program is a form of: `graph(fingerprint)` without its numbers."""
+    found = _BASE.match(program)
+    return found.group(1) if found else program
 
 
 def first_runs(devices: list[DeviceActivity]) -> dict[str, int]:
@@ -139,7 +149,7 @@ def _with_programs(compiles: list[Compile], devices: list[DeviceActivity]) -> li
 
 
 def _on_all_threads(host: Host, event: str, vocabulary: Vocabulary, steps: Steps) -> list[Compile]:
-    rows = by_plane(host.threads, lambda plane: plane.events.named(event))
+    rows = by_plane(host.threads, lambda plane: NameSet.of([event]).rows(plane.events.names))
     return [
         each for track in host.threads for each in _on_thread(track, rows[id(track.plane)], vocabulary, steps)
     ]

@@ -6,6 +6,8 @@ source line. Other captures show only the runtime's transfers, without one.
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from tpuprof.model.intervals import Int64, intersect, subtract, union
@@ -30,6 +32,9 @@ READ_CALLS = frozenset(
         "__repr__",
     ]
 )
+
+# An event of a Python tracer: `$file:line function`.
+_PYTHON_CALL = re.compile(r"\$\S+:\d+ (\w+)$")
 
 
 @dataclass(frozen=True)
@@ -64,10 +69,16 @@ def host_reads(driver: Track | None, vocabulary: Vocabulary, steps: Steps) -> li
     sources = driver.plane.stat_text(stats, "source", len(driver))
     groups: dict[tuple[str, str], list[int]] = {}
     for row in rows.tolist():
-        label = calls[row] or names[int(driver.name[row])]
+        label = calls[row] or call_of(names[int(driver.name[row])])
         groups.setdefault((label, sources[row]), []).append(row)
     found = [_read(driver, key, np.array(members, np.int64)) for key, members in groups.items()]
     return sorted(found, key=lambda each: -each.blocked_ps)
+
+
+def call_of(name: str) -> str:
+    """What reads, from an event's name: `$array.py:310 __float__` of JAX's Python tracer is `__float__`."""
+    found = _PYTHON_CALL.match(name)
+    return found.group(1) if found else name
 
 
 def unexplained_reads(driver: Track | None, vocabulary: Vocabulary, steps: Steps) -> int:

@@ -8,6 +8,7 @@ reaches the threshold.
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Mapping
 
 from tpuprof import parts
@@ -24,6 +25,10 @@ DEVICE_BOUND_FROM_SHARE = 0.90
 BALANCE_FOR_SYNC = 0.8
 # Share of steps that must hold a blocking read for reads to be the run's rhythm and not an accident.
 READS_IN_STEPS_SHARE = 0.5
+# Share of a step that compiling must take for the step to count as one that compiles: less is another thread's.
+COMPILES_FROM_SHARE = 0.01
+# Idle time beside the part a sentence speaks of, from which it says how much there is in all (share).
+IDLE_BESIDE_FROM_SHARE = 0.05
 # What the sentence's shares are of: the steps, or the one window of a capture in which no step was found.
 STEP = "each step"
 ONE_STEP = "the one step captured"
@@ -67,7 +72,14 @@ def bound_of(load: Load) -> Bound:
     word = max(groups, key=lambda each: groups[each], default="unknown")
     ms = groups.get(word, 0.0)
     turns = _taking_turns(load)
-    if turns / load.wall >= NAMED_FROM_SHARE and word in ("tracing", "sync", "dispatch", "host", "undecided"):
+    if turns / load.wall >= NAMED_FROM_SHARE and word in (
+        "tracing",
+        "sync",
+        "dispatch",
+        "unknown",
+        "host",
+        "undecided",
+    ):
         return Bound("sync", turns / load.wall, turns)
     if ms / load.wall < NAMED_FROM_SHARE:
         return Bound("device", load.busy / load.wall, device)
@@ -81,13 +93,39 @@ def sentence(bound: Bound, load: Load, tracing_hidden: float, over: str = STEP) 
     share, time, wall = format_share(bound.share), format_ms(bound.ms), format_ms(load.wall)
     of_step = f"{share} of {over} ({time} of {wall})"
     if bound.name:
-        return f"Held back by {bound.name!r}: the device idles for {of_step} while the host is in that annotation."
+        text = f"Held back by {bound.name!r}: the device idles for {of_step} while the host is in that annotation."
+        return text + _idle_in_all(bound, load)
     if bound.word == "device":
         return _device_sentence(load, share, wall, over)
     text = parts.word_of(bound.word).sentence.format(of_step=of_step)
     if bound.word == "tracing" and tracing_hidden >= NAMED_FROM_SHARE * load.wall:
         text += f" Another {format_ms(tracing_hidden)} of tracing per step is hidden behind device work."
-    return text
+    return text + _idle_in_all(bound, load)
+
+
+def _idle_in_all(bound: Bound, load: Load) -> str:
+    """All idle time, where the verdict names no cause for part of it: the part is not all."""
+    idle = 1 - load.busy / load.wall
+    if bound.word not in ("unknown", "undecided") or idle - bound.share < IDLE_BESIDE_FROM_SHARE:
+        return ""
+    return f" In all the device idles for {format_share(idle)}."
+
+
+def compile_sentence(times: list[tuple[float, float]]) -> str:
+    """The verdict where only some steps compile; `times` is (wall, of it idle for compiles) of each step in ms.
+
+    Empty where all steps compile.
+    """
+    without = [wall for wall, compiling in times if compiling < COMPILES_FROM_SHARE * wall]
+    if not without or len(without) == len(times):
+        return ""
+    compiled = len(times) - len(without)
+    wall, lost = sum(wall for wall, _ in times), sum(compiling for _, compiling in times)
+    return (
+        f"Compile-bound: {compiled} of {len(times)} steps {'compiles' if compiled == 1 else 'compile'}, which takes "
+        f"{format_share(lost / wall)} of the captured steps' time ({format_ms(lost)} of {format_ms(wall)}); "
+        f"a step without a compile takes {format_ms(statistics.median(without))}."
+    )
 
 
 def _device_sentence(load: Load, share: str, wall: str, over: str) -> str:

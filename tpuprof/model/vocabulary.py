@@ -42,19 +42,25 @@ class NameSet:
 
     exact: frozenset[str]
     prefixes: tuple[str, ...]
+    # (prefix, suffix) of patterns with the star inside: `$array.py:* __float__`.
+    around: tuple[tuple[str, str], ...] = ()
 
     @staticmethod
     def of(patterns: Iterable[str]) -> NameSet:
-        """Build from patterns; one that ends in `*` matches by prefix."""
+        """Build from patterns; a `*` stands for any text, once in a pattern."""
         patterns = list(patterns)
         return NameSet(
-            frozenset(p for p in patterns if not p.endswith("*")),
+            frozenset(p for p in patterns if "*" not in p),
             tuple(p[:-1] for p in patterns if p.endswith("*")),
+            tuple((head, tail) for head, _, tail in (p.partition("*") for p in patterns) if tail),
         )
 
     def matches(self, name: str) -> bool:
         """Whether a name is in the set."""
-        return name in self.exact or name.startswith(self.prefixes)
+        return name in self.exact or name.startswith(self.prefixes) or self._around(name)
+
+    def _around(self, name: str) -> bool:
+        return any(name.startswith(head) and name.endswith(tail) for head, tail in self.around)
 
     def rows(self, names: Sequence[str]) -> Int64:
         """Indices of the names that match."""
@@ -89,7 +95,7 @@ class Vocabulary:
         if found is not None:
             return found
         for activity, names in self.activities:
-            if name.startswith(names.prefixes):
+            if names.matches(name):
                 return activity
         return Activity.UNKNOWN
 

@@ -1,0 +1,80 @@
+"""What JAX leaves on the host: compiles under the names of several versions, and reads of arrays."""
+
+import pytest
+
+from tests.builders import TraceBuilder, op
+from tpuprof.model.compiles import Compile, earlier_programs
+from tpuprof.model.vocabulary import NameSet
+
+STEP, COUNT = 1000, 6
+
+
+def loop(read="", compiled="", function="train_step"):
+    """Steps of a jitted function: the host hands it over, may compile it in the fourth step, and may read its result."""
+    trace = TraceBuilder()
+    python, modules = trace.host().line("python"), trace.tpu(0).line("XLA Modules")
+    for number in range(COUNT):
+        at = number * STEP
+        python.event("train", at, STEP, _r=1, step_num=number)
+        python.event(f"PjitFunction({function})", at + 300, 50)
+        if compiled and number == 3:
+            python.event(compiled, at + 10, 280)
+        modules.event(f"jit_{function}({7 if not compiled or number < 3 else 8})", at + 350, 600)
+        trace.tpu(0).line("XLA Ops").event(start=at + 350, duration=600, **op("fusion.1"))
+        if read:
+            python.event(read, at + 400, 555)
+    return trace
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        "backend_compile",
+        "backend_compile_and_load",
+        "backend_compile_and_load#module=jit_f#",
+        "PjRtCpuClient::Compile",
+    ],
+)
+def test_compiles_of_each_version_are_found(analyse, event):
+    report = analyse(loop(compiled=event))
+    assert [(row.step, row.duration_ms) for row in report.compiles] == [(3, 0.28)]
+    assert report.compiles[0].program == "jit_train_step(8)"
+
+
+@pytest.mark.parametrize(
+    ("event", "call"),
+    [
+        ("np.asarray(jax.Array)", "np.asarray(jax.Array)"),
+        ("$array.py:310 __float__", "__float__"),
+        ("$array.py:99 item", "item"),
+        ("$api.py:2700 device_get", "device_get"),
+    ],
+)
+def test_a_read_in_each_step_is_the_verdict(analyse, event, call):
+    report = analyse(loop(read=event))
+    assert report.verdict.bound == "sync"
+    assert [row.call for row in report.host_reads] == [call]
+    found = next(each for each in report.findings if each.rule == "device-to-host-sync")
+    assert found.status == "failed"
+
+
+def test_waiting_in_python_is_a_wait(analyse):
+    assert analyse(loop(read="$api.py:3050 block_until_ready")).host_reads == []
+
+
+def test_a_function_of_the_same_name_in_another_file_is_no_read(analyse):
+    assert analyse(loop(read="$train.py:310 __float__")).host_reads == []
+
+
+def test_a_star_stands_for_text_at_the_end_or_inside():
+    names = NameSet.of(["exact", "head*", "$array.py:* item"])
+    told = ["exact", "header", "$array.py:7 item", "exactly", "$array.py:7 items", "$other.py:7 item"]
+    assert names.rows(told).tolist() == [0, 1, 2]
+
+
+def test_a_program_is_compared_with_earlier_ones_of_its_own_function():
+    made = Compile(3, "", "jit__psum(9)", 100, 10)
+    known = ["jit_f(1)", "jit__psum(2)", "jit_broadcast_in_dim(3)", "jit__psum(9)"]
+    assert earlier_programs(made, [made], known) == ["jit__psum(2)"]
+    graph = Compile(3, "", "SyncTensorsGraph.20(9)", 100, 10)
+    assert earlier_programs(graph, [graph], ["SyncTensorsGraph.7(1)"]) == ["SyncTensorsGraph.7(1)"]
