@@ -19,16 +19,19 @@ from tpuprof.model.intervals import Int64
 from tpuprof.model.median import median, percentile_95
 from tpuprof.model.op_kind import OpKind
 from tpuprof.model.op_table import AnnotationTotal, OpTotal, annotation_totals, op_totals, source_totals
+from tpuprof.model.recurrence import Returns
 from tpuprof.model.run import HostRun, Run, build_run
 from tpuprof.model.verdict import (
     CAPTURE,
     ONE_STEP,
     READS_IN_STEPS_SHARE,
     STEP,
+    Bound,
     Load,
     bound_of,
     compile_sentence,
     sentence,
+    without_part,
 )
 from tpuprof.parallel import begin
 from tpuprof.parts import NAMES
@@ -42,8 +45,8 @@ from tpuprof.report.schema import (
     StepSummary,
     Verdict,
 )
-from tpuprof.report.sections import HostStackRow
-from tpuprof.rows.compiles import compile_rows
+from tpuprof.report.sections import CompileHistory, HostStackRow
+from tpuprof.rows.compiles import compile_history, compile_rows
 from tpuprof.rows.compute import compute_section, op_group_rows
 from tpuprof.rows.goodput import goodput_section
 from tpuprof.rows.host_stacks import host_stack_rows
@@ -95,6 +98,9 @@ def report_of(run: Run) -> Report:
     op_rows, compute = compute_section(run.hosts, ops)
     breakdown = {name: Part(ms, ms / load.wall) for name, ms in load.parts.items()} if load.wall else {}
     compiles = [row for host in run.hosts for row in compile_rows(host, run.notes)]
+    history = compile_history(run.hosts, compiles)
+    verdict_text = _sentence(run, bound, load, hidden, stacks)
+    verdict_text += _if_no_compile_returns(bound, load, history, hidden)
     collectives, offload = (transfer_rows(run.hosts, kind) for kind in (OpKind.COLLECTIVE, OpKind.OFFLOAD))
     memory = memory_section(run)
     warnings = [*_warnings(run), *inconsistencies(compute, op_rows, [*collectives, *offload], memory)]
@@ -105,7 +111,7 @@ def report_of(run: Run) -> Report:
         },
         generator={"name": "tpuprof", "version": VERSION},
         environment=_environment(run),
-        verdict=Verdict(bound.word, round(bound.share, 6), _sentence(run, bound, load, hidden, stacks)),
+        verdict=Verdict(bound.word, round(bound.share, 6), verdict_text),
         steps=_step_summary(run.hosts),
         breakdown=breakdown,
         tracing_hidden_ms_per_step=hidden if load.wall else None,
@@ -133,6 +139,7 @@ def report_of(run: Run) -> Report:
         op_groups=op_group_rows(op_rows),
         predicted=run.predicted,
         phases=phase_rows(run.hosts),
+        compile_history=history,
     )
     return replace(report, findings=run_rules(Signals(report, run), all_rules(), simulator))
 
@@ -216,6 +223,14 @@ def _over(run: Run) -> str:
     if any(is_whole_capture(host.steps) for host in run.hosts):
         return CAPTURE
     return ONE_STEP if all(len(host.steps) <= 1 for host in run.hosts) else STEP
+
+
+def _if_no_compile_returns(bound: Bound, load: Load, history: CompileHistory, hidden: float) -> str:
+    """The verdict without compiles, where they make it and it is unknown whether they come again."""
+    if bound.word != "compile" or history.returns != Returns.UNKNOWN.value:
+        return ""
+    rest = without_part(load, part.COMPILE)
+    return f" It is unknown whether compiles come again. If not: {sentence(bound_of(rest), rest, hidden)}"
 
 
 def _step_summary(hosts: list[HostRun]) -> StepSummary:

@@ -79,7 +79,7 @@ def given(**values):
     fields = {
         "environment": {}, "steps": SimpleNamespace(whole_capture=False), "memory": Memory(None, None, "", "not known"),
         "host_reads": [], "compiles": [], "fallbacks": [], "input": [], "scan": [], "tracing": Tracing(),
-        "tracing_hidden_ms_per_step": None, "steadiness": Steadiness(), **values.pop("report", {}),
+        "tracing_hidden_ms_per_step": None, "steadiness": Steadiness(), "phases": [], **values.pop("report", {}),
     }  # fmt: skip
     values["report"] = SimpleNamespace(**fields)
     return GivenSignals(**values)

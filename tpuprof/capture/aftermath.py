@@ -38,12 +38,13 @@ class CompilingLine:
 
 @dataclass
 class After:
-    """What happened after the captured steps, as it is written. `ended` tells that the program came to its end."""
+    """What happened in `wall_seconds` after the captured steps. `ended` tells that the program came to its end."""
 
     steps: int = 0
     compiling_steps: int = 0
     graphs: int = 0
     seconds: float = 0.0
+    wall_seconds: float = 0.0
     ended: bool = False
     lines: dict[str, CompilingLine] = field(default_factory=dict)
 
@@ -58,7 +59,7 @@ class Aftermath:
         self._process = os.getpid()
         self._compiles = counter(extension, "UncachedCompile")
         self._began = time.perf_counter()
-        self._written = time.monotonic()
+        self._opened = self._written = time.monotonic()
         self._last_compiling = -1
 
     def before_cut(self) -> None:
@@ -91,6 +92,7 @@ class Aftermath:
     def write(self) -> None:
         """Hand over what is known so far; a forked process has nothing to say."""
         self._written = time.monotonic()
+        self.found.wall_seconds = self._written - self._opened
         if os.getpid() == self._process:
             self._write(asdict(self.found))
 

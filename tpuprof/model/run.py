@@ -37,6 +37,7 @@ from tpuprof.model.memory import DeviceMemory, device_memory
 from tpuprof.model.notes import Notes, read_notes
 from tpuprof.model.preflight_notes import Variant, read_preflight
 from tpuprof.model.program_ops import program_ops
+from tpuprof.model.recurrence import AfterCapture, History, numbers_of, read_after, without_one_off
 from tpuprof.model.steps import Steps, find_steps, no_steps
 from tpuprof.model.telemetry import StepRecord, compile_frames, step_records
 from tpuprof.model.timeline import Host, build_host
@@ -48,7 +49,8 @@ from tpuprof.records import dataclass
 
 RUN_SCHEMA = "tpuprof.run/1"
 # What `read_host_run` takes but for the reader.
-_Job = tuple[str, Path, int | None, tuple[str, ...]]
+_Job = tuple[str, Path, int | None, tuple[str, ...], History]
+NO_HISTORY = History()
 
 
 @dataclass
@@ -86,6 +88,8 @@ class HostRun:
     gpus: Gpus | None = None
     # What the runtime's allocator says, by device.
     allocated: list[Allocated] = field(default_factory=list)
+    # What it counted after the capture, where the run folder has it.
+    after: AfterCapture | None = None
 
 
 @dataclass
@@ -115,11 +119,10 @@ def build_run(found: Found, executor: Executor | None = None, read: Callable[[Pa
     """
     info, notes = read_run_info(found.run_folder)
     devices, names = _virtual_devices(info), _parameter_names(info)
-    jobs = [(name, path, devices, names) for name, path in found.files.items()]
+    jobs = [
+        (name, path, devices, names, _history(found.run_folder, name)) for name, path in found.files.items()
+    ]
     hosts, unread_hosts = _read_all(jobs, executor, read)
-    for host in hosts:
-        host.records = step_records(found.run_folder, host.name)
-        host.compile_frames = compile_frames(host.records)
     _leave_windows_out(hosts)
     preflight, unread = read_preflight(found.run_folder, info)
     left_out = [f"{name}: this host is left out. {why}" for name, why in unread_hosts.items()]
@@ -155,6 +158,10 @@ def _read_all(
     if errors and not hosts:
         raise next(iter(errors.values()))
     return hosts, {name: str(error) for name, error in errors.items()}
+
+
+def _history(folder: Path | None, host: str) -> History:
+    return History(step_records(folder, host), read_after(folder, host))
 
 
 def _leave_windows_out(hosts: list[HostRun]) -> None:
@@ -204,16 +211,18 @@ def read_host_run(
     path: Path,
     virtual_devices: int | None = None,
     parameter_names: tuple[str, ...] = (),
+    history: History = NO_HISTORY,
     read: Callable[[Path], Trace] = load,
 ) -> HostRun:
     """Decode and analyse one host's file.
 
     `virtual_devices` is the number of CPU devices, `parameter_names` what the inputs of the step's program are
-    called, both where known. Raises `TpuprofError` where the file cannot be read.
+    called, `history` what the process noted of its steps, all where known. Raises `TpuprofError` where the file
+    cannot be read.
     """
     trace = read(path)
     try:
-        found = _analysed(name, trace, virtual_devices, parameter_names)
+        found = _analysed(name, trace, virtual_devices, parameter_names, history)
     except Exception:
         trace.check()  # a file that changes meanwhile looks damaged in many ways
         raise
@@ -222,7 +231,11 @@ def read_host_run(
 
 
 def _analysed(
-    name: str, trace: Trace, virtual_devices: int | None, parameter_names: tuple[str, ...]
+    name: str,
+    trace: Trace,
+    virtual_devices: int | None,
+    parameter_names: tuple[str, ...],
+    history: History,
 ) -> HostRun:
     host = build_host(trace, name)
     words = vocabularies.detect(_host_names(host))
@@ -233,9 +246,13 @@ def _analysed(
     devices, gpus = devices_read(), read_gpus(host.gpus)
     steps = no_steps(gpus.text) if gpus else find_steps(driver, devices, words)
     steps = steps if len(steps) or gpus else few_steps(driver, devices)
+    compiles = find_compiles(host, words, steps, devices) if history.after is not None else None
+    if compiles is not None:
+        steps, compiles = without_one_off(steps, compiles, history)
     attributed = begin(lambda: attribute(steps, devices, activity))
     protos = dict(hlo_protos(trace))
-    compiles = find_compiles(host, words, steps, devices)
+    if compiles is None:
+        compiles = find_compiles(host, words, steps, devices)
     loops = find_loops(devices[0], steps) if devices else []
     repetition = find_repetition(devices[0], steps) if devices else None
     memory = device_memory(protos, devices[0].type if devices else "")
@@ -269,6 +286,9 @@ def _analysed(
         unexplained_reads_ps=unexplained_reads(driver, words, steps),
         gpus=gpus,
         allocated=allocations(host),
+        records=history.records,
+        compile_frames=compile_frames(history.records, numbers_of(steps)),
+        after=history.after,
     )
 
 

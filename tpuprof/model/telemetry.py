@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import Any
@@ -45,9 +47,18 @@ def step_records(run_folder: Path | None, host: str) -> list[StepRecord]:
     return [record for line in lines if (record := _record_of(line)) is not None]
 
 
-def compile_frames(records: list[StepRecord]) -> dict[int, list[str]]:
-    """Python frames that led to a compile, by step number."""
-    return {each.step: each.frames for each in reversed(records) if each.frames}
+def compile_frames(records: list[StepRecord], numbers: Sequence[int] = ()) -> dict[int, list[str]]:
+    """Python frames that led to a compile, by step number.
+
+    `numbers` are the steps of the analysis, where several noted steps make one: each gets what lies up to the next.
+    """
+    ordered = sorted(numbers)
+    found: dict[int, list[str]] = {}
+    for each in records:
+        if each.frames:
+            at = bisect_right(ordered, each.step) - 1
+            found.setdefault(ordered[at] if at >= 0 and each.captured else each.step, each.frames)
+    return found
 
 
 def fallback_counts(records: list[StepRecord]) -> dict[str, int]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping
+from dataclasses import replace
 
 from tpuprof import parts
 from tpuprof.records import dataclass
@@ -86,6 +87,13 @@ def bound_of(load: Load) -> Bound:
     if word.startswith(parts.USER_PREFIX):
         return Bound("unknown", ms / load.wall, ms, word.removeprefix(parts.USER_PREFIX))
     return Bound(word, ms / load.wall, ms)
+
+
+def without_part(load: Load, name: str) -> Load:
+    """The mean step as it would be if one part of it took no time and nothing else changed."""
+    gone = load.parts.get(name, 0.0)
+    parts = {each: ms for each, ms in load.parts.items() if each != name}
+    return replace(load, wall=load.wall - gone, parts=parts, host_work=max(load.host_work - gone, 0.0))
 
 
 def sentence(bound: Bound, load: Load, tracing_hidden: float, over: str = STEP) -> str:

@@ -14,6 +14,7 @@ from tpuprof.report.saved import SCHEMA_NAME
 from tpuprof.report.sections import (
     AllocatorRow,
     CompilationCache,
+    CompileHistory,
     Compute,
     FallbackRow,
     Goodput,
@@ -24,6 +25,7 @@ from tpuprof.report.sections import (
     LayerRow,
     MemoryMoment,
     OpGroupRow,
+    PhaseRow,
     Steadiness,
     Tracing,
 )
@@ -68,24 +70,6 @@ class StepSummary:
     note: str
     per_step: list[StepRow]
     whole_capture: bool = False
-
-
-@dataclass(frozen=True)
-class PhaseRow:
-    """A stretch of a host's training thread that is no training (evaluation, say): times from the run's origin.
-
-    `cuts` are its graph cuts, `evidence` says how it was recognised. It lies before the step with index `step`, and is
-    no part of any step; where `inside` is true it lies in that step, and counts with it.
-    """
-
-    name: str
-    host: str
-    start_ns: int
-    duration_ms: float
-    cuts: int
-    evidence: str
-    step: int
-    inside: bool = False
 
 
 @dataclass(frozen=True)
@@ -419,6 +403,7 @@ class Report:
     predicted: bool = False
     phases: list[PhaseRow] = field(default_factory=list)
     host_stacks: list[HostStackRow] = field(default_factory=list)
+    compile_history: CompileHistory = field(default_factory=CompileHistory)
     # How often values of each kind were replaced before this report was handed on; None: nothing was replaced.
     redactions: dict[str, int] | None = None
     schema: str = SCHEMA

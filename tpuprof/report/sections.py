@@ -295,3 +295,42 @@ class HostStackRow:
     exposed_ms_per_step: float
     hidden_ms_per_step: float
     samples: int = 0
+
+
+@dataclass(frozen=True)
+class CompileHistory:
+    """Steps and those of them that compiled: before, in and after the capture; None where nothing counted them.
+
+    `returns` says whether compiles of the captured steps come again: yes, never, unknown, or empty without any.
+    `seconds_after` is what compiling took of the `wall_seconds_after` that were counted; `ended` tells that the
+    count lasted until the program's end.
+    """
+
+    steps_before: int | None = None
+    compiling_before: int | None = None
+    steps_in: int = 0
+    compiling_in: int = 0
+    steps_after: int | None = None
+    compiling_after: int | None = None
+    seconds_after: float | None = None
+    wall_seconds_after: float | None = None
+    ended: bool = False
+    returns: str = ""
+
+
+@dataclass(frozen=True)
+class PhaseRow:
+    """A stretch of a host's training thread that is no training (evaluation, say): times from the run's origin.
+
+    `cuts` are its graph cuts, `evidence` says how it was recognised. It lies before the step with index `step`, and is
+    no part of any step; where `inside` is true it lies in that step, and counts with it.
+    """
+
+    name: str
+    host: str
+    start_ns: int
+    duration_ms: float
+    cuts: int
+    evidence: str
+    step: int
+    inside: bool = False

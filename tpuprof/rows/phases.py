@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tpuprof.model.run import HostRun
-from tpuprof.report.schema import PhaseRow
+from tpuprof.report.sections import PhaseRow
 from tpuprof.units import PS_PER_NS, ps_to_ms
 
 

@@ -6,6 +6,7 @@ from tpuprof.records import dataclass
 
 EVALUATION = "evaluation"
 OTHER_GRAPHS = "other graphs"
+ONE_OFF_COMPILE = "one-off compile"
 
 
 @dataclass(frozen=True)

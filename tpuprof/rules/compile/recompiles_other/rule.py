@@ -27,7 +27,9 @@ passed to a jitted function the same: another tree of arguments, another dtype o
 
 ## Limits and false positives
 
-The first run of evaluation or logging code compiles once, which is no fault.
+The first run of evaluation or logging code compiles once, which is no fault: where steps and compiles were counted
+after the capture, and none came again, it counts as start-up cost. Compiles that come outside the captured steps only
+have no graph to compare, so their lines are all that is known.
 
 ## References
 
@@ -37,8 +39,8 @@ The first run of evaluation or logging code compiles once, which is no fault.
 
 from __future__ import annotations
 
-from tpuprof.rules.base import Outcome, rule
-from tpuprof.rules.recompiles import check_kinds
+from tpuprof.rules.base import FAILED, Outcome, rule
+from tpuprof.rules.recompiles import check_afterwards, check_kinds
 from tpuprof.signals import Signals
 
 
@@ -48,5 +50,6 @@ from tpuprof.signals import Signals
     bad="Steps build different graphs, and each compiles",
 )
 def check(signals: Signals) -> Outcome:
-    """Fail where compiles for any other reason take enough of the step time."""
-    return check_kinds(signals, ("graph", "sharding", "first", "unknown"))
+    """Fail where compiles for any other reason, or compiles outside the captured steps, take enough of the time."""
+    found = check_kinds(signals, ("graph", "sharding", "first", "unknown"))
+    return found if found.status == FAILED else check_afterwards(signals) or found

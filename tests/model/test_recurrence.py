@@ -1,0 +1,152 @@
+"""Compiles of captured steps that come again, that never do, and those of which it is unknown."""
+
+import json
+
+import pytest
+
+from tests.builders import TraceBuilder
+from tpuprof.analyse import analyse_run
+from tpuprof.model.recurrence import (
+    AFTER_PER_CAPTURED,
+    MIN_STEPS_AFTER,
+    RETURNS_FROM_STEPS,
+    AfterCapture,
+    CompilingLine,
+    Returns,
+    returns,
+)
+
+LINE, OTHER = "train (train.py:20)", "evaluate (train.py:7)"
+
+
+def after(steps, **lines):
+    compiling = sum(lines.values())
+    rows = {name.replace("_", " "): CompilingLine(cuts, cuts, 1.0 * cuts) for name, cuts in lines.items()}
+    return AfterCapture(steps, compiling, compiling, 1.0 * compiling, 100.0, True, rows)
+
+
+@pytest.mark.parametrize(
+    ("steps", "answer"),
+    [(MIN_STEPS_AFTER - 1, Returns.UNKNOWN), (MIN_STEPS_AFTER, Returns.NEVER)],
+)
+def test_how_many_steps_without_a_compile_show_that_none_comes(steps, answer):
+    assert returns(LINE, 1, 8, after(steps)) is answer
+
+
+@pytest.mark.parametrize(("more", "answer"), [(-1, Returns.UNKNOWN), (0, Returns.NEVER)])
+def test_long_captures_need_more_steps_after_them(more, answer):
+    assert returns(LINE, 1, 50, after(50 * AFTER_PER_CAPTURED + more)) is answer
+
+
+def test_a_compile_of_the_same_line_is_a_return_and_of_another_is_not():
+    rows = {LINE: CompilingLine(2, 2, 1.0)}
+    seen = AfterCapture(100, 2, 2, 1.0, 10.0, True, rows)
+    assert returns(LINE, 1, 8, seen) is Returns.YES
+    assert returns(OTHER, 1, 8, seen) is Returns.NEVER
+    assert returns("", 1, 8, seen) is Returns.YES
+
+
+@pytest.mark.parametrize(
+    ("compiling", "answer"), [(RETURNS_FROM_STEPS - 1, Returns.UNKNOWN), (RETURNS_FROM_STEPS, Returns.YES)]
+)
+def test_the_capture_alone_shows_that_compiles_return(compiling, answer):
+    assert returns(LINE, compiling, 2 * compiling, None) is answer
+    assert returns(LINE, compiling, 2 * compiling + 1, None) is Returns.UNKNOWN
+
+
+def run_folder(folder, count=8, compiling=(3,), later=None):
+    """A run of steps of 1 ms, or 41 ms where one compiles for 40 ms; `later` is the count after the capture."""
+    trace = TraceBuilder()
+    python = trace.host().line("python")
+    at = 0
+    records = []
+    for number in range(count):
+        long = 41000 if number in compiling else 1000
+        python.event("train_step", at, long, _r=1, step_num=number, tpuprof="step", origin="user")
+        python.event("StepMarker", at + 900, 50)
+        python.event("SyncLiveTensorsGraph", at + 900, 50)
+        if number in compiling:
+            python.event("XLAGraphExecutor::Compile", at + 950, 40000, graph_hash=f"hash{number}")
+        compiles = [{"graphs": 1, "seconds": 0.008, "frames": [LINE]}] if number in compiling else []
+        records.append(
+            {"step": number, "wall_ns": 10**6, "captured": True, "counters": {}, "compiles": compiles}
+        )
+        at += long
+    trace.write(folder / "plugins" / "profile" / "one" / "host.xplane.pb")
+    notes = folder / "tpuprof"
+    notes.mkdir()
+    (notes / "run.json").write_text(json.dumps({"schema": "tpuprof.run/1", "warnings": []}))
+    (notes / "telemetry.host.0.jsonl").write_text("".join(json.dumps(row) + "\n" for row in records))
+    if later is not None:
+        (notes / "after.host.0.json").write_text(json.dumps(later))
+    return analyse_run(folder)
+
+
+def later(steps, cuts=0, seconds=0.0, wall=10.0):
+    line = {"cuts": cuts, "graphs": cuts, "seconds": seconds, "frames": [LINE], "steps": [5] * cuts}
+    return {
+        "steps": steps,
+        "compiling_steps": cuts,
+        "graphs": cuts,
+        "seconds": seconds,
+        "wall_seconds": wall,
+        "ended": True,
+        "lines": {LINE: line} if cuts else {},
+    }
+
+
+def finding(report, rule="recompiles-other"):
+    return next(each for each in report.findings if each.rule == rule)
+
+
+def test_a_compile_that_never_came_again_is_no_part_of_the_steps(tmp_path):
+    report = run_folder(tmp_path, later=later(100))
+    assert {row.wall_ms for row in report.steps.per_step} == {1.0}
+    assert [row.index for row in report.steps.per_step] == [0, 1, 2, 4, 5, 6, 7]
+    assert report.verdict.bound != "compile"
+    (phase,) = report.phases
+    assert (phase.name, phase.duration_ms, phase.step) == ("one-off compile", 41.0, 3)
+    assert "100 steps after" in phase.evidence
+    assert finding(report).status == "passed"
+    assert "start-up cost" in finding(report).reason
+    assert report.compiles[0].frames == [LINE]
+    assert (report.compile_history.compiling_in, report.compile_history.returns) == (1, "never")
+
+
+def test_a_compile_that_returns_is_priced_by_its_true_rate(tmp_path):
+    often = run_folder(tmp_path / "often", later=later(80, 10, 0.08))
+    rarely = run_folder(tmp_path / "rarely", later=later(80, 5, 0.04))
+    assert often.verdict.bound == rarely.verdict.bound == "compile"
+    one, half = finding(often), finding(rarely)
+    assert one.status == half.status == "failed"
+    assert half.evidence[-1].value == pytest.approx(6.25)
+    assert often.compile_history.returns == "yes"
+
+
+def test_where_the_program_ends_at_once_both_answers_are_given(tmp_path):
+    report = run_folder(tmp_path, later=later(2))
+    assert "unknown whether compiles come again. If not:" in report.verdict.sentence
+    assert "unknown whether compiles come again" in finding(report).title
+    assert finding(report).confidence == "low"
+    assert report.compile_history.returns == "unknown"
+
+
+def test_compiles_outside_the_captured_steps_are_a_finding(tmp_path):
+    report = run_folder(tmp_path, compiling=(), later=later(200, 10, 4.0))
+    found = finding(report)
+    assert found.status == "failed"
+    assert "10 of 200 steps compiled: 40 % of that time" in found.title
+    assert found.evidence[0].source == "train.py:20"
+    assert found.savings.high == pytest.approx(20.0)
+
+
+def test_few_compiles_outside_the_captured_steps_are_none(tmp_path):
+    assert finding(run_folder(tmp_path, compiling=(), later=later(200, 1, 0.9))).status == "passed"
+
+
+def test_a_damaged_count_is_passed_over(tmp_path):
+    assert run_folder(tmp_path, later={"steps": "many"}).steps.count == 8
+
+
+def test_a_short_capture_keeps_its_steps(tmp_path):
+    assert run_folder(tmp_path, count=3, later=later(100)).steps.count == 3
