@@ -137,7 +137,8 @@ def test_compiles_outside_the_captured_steps_are_a_finding(tmp_path):
     assert found.status == "failed"
     assert "10 of 200 steps compiled: 40 % of that time" in found.title
     assert found.evidence[0].source == "train.py:20"
-    assert found.savings.high == pytest.approx(20.0)
+    assert found.savings is None
+    assert "20.0 ms per step" in found.reason
 
 
 def test_few_compiles_outside_the_captured_steps_are_none(tmp_path):

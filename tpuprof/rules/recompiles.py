@@ -5,8 +5,8 @@ from __future__ import annotations
 from tpuprof import parts as part
 from tpuprof.model.recurrence import AfterCapture, CompilingLine, Returns, rate, returns
 from tpuprof.model.steps.phase import ONE_OFF_COMPILE
-from tpuprof.report.schema import CompileRow, Evidence, Savings
-from tpuprof.rules.base import Outcome, Price, counterfactual, failed, passed
+from tpuprof.report.schema import CompileRow, Evidence
+from tpuprof.rules.base import Outcome, counterfactual, failed, passed
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals, Unavailable
 from tpuprof.signals.inputs import COMPILES_FROM_STEPS
@@ -138,7 +138,7 @@ def check_afterwards(signals: Signals) -> Outcome | None:
         evidence,
         title=f"After the capture {after.compiling_steps} of {counted(after.steps, 'step')} compiled: "
         f"{format_share(share)} of that time",
-        price=Price(savings=Savings(0.0, per_step, "bound")),
+        reason=f"it costs {format_ms(per_step)} per step on top of the captured steps, which hold none of it",
         confidence="high",
     )
 
