@@ -96,3 +96,20 @@ def test_a_copy_faster_than_any_link_has_no_rate(analyse):
     (row,) = analyse(trace).offload
     assert row.gb_per_s is None
     assert row.note.startswith("inconsistent: its rate is 75 GB/s, above the link's 64.0 GB/s")
+
+
+@pytest.mark.parametrize(("device", "known"), [("TPU v6 Lite", False), ("TPU v5p", True)])
+def test_a_peak_above_the_memory_of_a_program_that_ran_is_inconsistent(monkeypatch, device, known):
+    from types import SimpleNamespace
+
+    from tpuprof.chips import chip_of
+    from tpuprof.model.memory import DeviceMemory
+    from tpuprof.rows.memory import memory_section
+
+    found = DeviceMemory("f(1)", 40 << 30, chip_of(device).hbm_usable_bytes)
+    run = SimpleNamespace(info={}, hosts=[SimpleNamespace(memory=found, allocated=[], name="host0")])
+    memory = memory_section(run)
+    assert (memory.peak_bytes is not None) is known
+    assert memory.unavailable == (
+        "" if known else "inconsistent: peak HBM is 40.0 GiB, above the 31.2 GiB that a program can use"
+    )

@@ -73,6 +73,27 @@ def test_a_copy_behind_another_exposed_copy_is_not_hidden(analyse):
     assert out.exposed_ms_per_step == pytest.approx(0.061)
 
 
+@pytest.mark.parametrize(("stated", "moved"), [(1, 1), (2, 1), (3, 1), (2.5, 2.5), (4, 4)])
+def test_bytes_that_count_a_copied_tensor_twice_or_three_times(analyse, stated, moved):
+    trace = TraceBuilder()
+    steps(trace)
+    copy = TO_HOST.replace("f32[8]{0", "f32[1000]{0")
+    work(trace, copy, [0, 1000, 2000], 1, size=int(4000 * stated))
+    work(trace, copy, [0, 1000, 2000], 400, line="Async XLA Ops")
+    (row,) = analyse(trace).offload
+    assert row.bytes == 4000 * moved
+
+
+def test_a_collective_that_is_one_op_hides_nothing(analyse):
+    trace = TraceBuilder()
+    steps(trace)
+    reduced = "%all-reduce.3 = f32[8]{0} all-reduce(f32[8]{0} %g), to_apply=%sum"
+    work(trace, reduced, [100, 1100, 2100], 50)
+    (row,) = analyse(trace).collectives
+    assert (row.exposed_ms_per_step, row.hidden_ms_per_step) == (pytest.approx(0.050), 0.0)
+    assert (row.waiting_ms_per_step, row.gb_per_s, row.note) == (0.0, None, "")
+
+
 @pytest.mark.parametrize(("without_length", "known"), [(1, True), (2, False)])
 def test_spans_without_length_give_no_rate_and_no_hidden_time(analyse, without_length, known):
     trace = TraceBuilder()

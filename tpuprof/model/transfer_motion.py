@@ -45,6 +45,10 @@ class Motion(NamedTuple):
     note: str = ""
 
 
+# A transfer that is one op: its core does nothing else meanwhile.
+BLOCKING = Motion(hidden_ps=0, waiting_ps=0)
+
+
 class Beside(NamedTuple):
     """What one device does beside a transfer: computing, waiting for any transfer, and when several share the link."""
 

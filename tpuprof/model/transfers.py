@@ -13,15 +13,20 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tpuprof.decode.hlo_shape import parse_shape
 from tpuprof.model.device import DeviceActivity
 from tpuprof.model.intervals import union
 from tpuprof.model.op_kind import HOST_MEMORY, OpKind, collective_kind, opcode
 from tpuprof.model.steps import Steps
-from tpuprof.model.transfer_motion import Beside, Motion, Span, motion, served, shared
+from tpuprof.model.transfer_motion import BLOCKING, Beside, Motion, Span, motion, served, shared
 from tpuprof.records import dataclass
 
 TO_HOST = "device_to_host"
 TO_DEVICE = "host_to_device"
+# How often the bytes of a copy may count its tensor: source and destination, and the result's own pair of them. The
+# rest, a context of some bytes, is within this share of the tensor.
+COUNTED_TIMES = (2, 3)
+COUNTED_WITHIN = 0.01
 _OPERAND = re.compile(r"%([\w.\-]+)\)?(?:[,)]|$)")
 _RESULT = re.compile(r"= \(?([a-z0-9]+\[[^\]]*\](?:\{[^}]*\})?)")
 _PHASE = re.compile(r"-(start|done)(?=\.|$)")
@@ -105,11 +110,17 @@ class Transfers:
         own = _own_events(self._device, self._groups)
         found = []
         for key, rows in self._groups.items():
-            size = max(int(self._device.ops.bytes[row]) for row in rows)
+            size = _size(self._device, rows)
             span = self._moving.get(key)
             moved = motion(self._steps, span, turns.get(key, span), union(*own[key]), beside, size)
+            if span is None and self._blocks(rows):
+                moved = BLOCKING
             found.append(_transfer(self._device, rows, self._totals, moved, size))
         return sorted(found, key=lambda transfer: -transfer.exposed_ps)
+
+    def _blocks(self, rows: list[int]) -> bool:
+        """Whether a transfer is one op that occupies its core from start to end; a CPU's devices run side by side."""
+        return self._device.count == 1 and not any(_PHASE.search(self._device.ops.name[row]) for row in rows)
 
     @property
     def in_flight(self) -> list[Span]:
@@ -197,6 +208,22 @@ def _ahead(device: DeviceActivity, rows: list[int], totals: _Totals) -> float | 
         return None
     waited = sum(totals.begin[row] for row in awaited) - sum(totals.end[row] for row in begun)
     return max(waited / count, 0.0)
+
+
+def _size(device: DeviceActivity, rows: list[int]) -> int:
+    """Bytes that one execution moves.
+
+    A cost model that counts the tensor wherever a copy's HLO line has it states twice or three times its bytes as laid
+    out; else what the profiler states holds.
+    """
+    stated = max(int(device.ops.bytes[row]) for row in rows)
+    if device.ops.kind[rows[0]] != OpKind.OFFLOAD:
+        return stated
+    result = _RESULT.search(_long_name(device, rows))
+    tensor = parse_shape(result.group(1)).padded_bytes if result else 0
+    times = stated / tensor if tensor else 0.0
+    counted = round(times) in COUNTED_TIMES and abs(times - round(times)) <= COUNTED_WITHIN
+    return tensor if counted else stated
 
 
 def _starts(device: DeviceActivity, rows: list[int]) -> list[int]:
