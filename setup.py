@@ -1,4 +1,4 @@
-"""Builds the native modules where a compiler is at hand, and puts the demo's sample into the package.
+"""Builds the native modules where a compiler is at hand; adds the demo's sample and capture's .pth file to the wheel.
 
 They are optional: without Cython or a compiler the build says so and goes on. tpuprof then reads with protobuf,
 computes with numpy, and leaves garbage collections out of captures. All else about the build is in pyproject.toml.
@@ -13,6 +13,13 @@ from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent
 SAMPLE = "recompile_shapes"
+# Python runs this line at its start. Where no capture runs it looks at one variable and one folder (the one that
+# marker.py names) and imports nothing.
+START_FILE = "tpuprof_capture.pth"
+START_LINE = (
+    'import os; (os.environ.get("TPUPROF_CAPTURE") or os.path.isdir("/tmp/tpuprof-captures-%d" '
+    '% getattr(os, "geteuid", int)())) and __import__("tpuprof.capture.at_start", fromlist=["start"]).start()\n'
+)
 # Each with the headers it includes, which lie beside it.
 NATIVE = {
     "tpuprof/decode/_xspace": ["_xspace.h"],
@@ -25,14 +32,15 @@ NATIVE = {
 
 
 class BuildWithSample(build_py):
-    """Copy the sample beside the modules when a wheel is built; an editable install reads the checkout's."""
+    """Add the sample and the .pth file when a wheel is built; an editable install reads the checkout's sample."""
 
     def run(self) -> None:
-        """Build, then add the sample."""
+        """Build, then add both."""
         super().run()
         if not self.editable_mode:
             target = Path(self.build_lib) / "tpuprof" / "_samples" / SAMPLE
             shutil.copytree(ROOT / "sample_traces" / SAMPLE, target, dirs_exist_ok=True)
+            (Path(self.build_lib) / START_FILE).write_text(START_LINE, "ascii")
 
 
 class BuildIfPossible(build_ext):

@@ -1,7 +1,9 @@
 """Odd ways to start a program under capture: the hook reaches it, and the program finds all as it would without."""
 
+import ast
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -154,6 +156,34 @@ def test_found_by_ancestry_where_the_environment_is_cleared(tmp_path, monkeypatc
         marker.remove(folder, keep=False)
     assert marker.folder_of_ancestor() is None
     assert not folder.exists()
+
+
+def start_line():
+    """What the wheel's .pth file holds."""
+    setup = launch.HOOK.parents[2] / "setup.py"
+    (value,) = re.findall(r"START_LINE = (\(.*?\n\))", setup.read_text(), re.DOTALL)
+    return ast.literal_eval(value)
+
+
+AT_START = """
+import sys
+sys.path.append({root!r})
+exec({line!r})
+print("tpuprof.capture.child" in sys.modules)
+"""
+
+
+def test_the_pth_line_reaches_a_program_without_environment_and_no_other(start, tmp_path):
+    code = AT_START.format(root=str(launch.HOOK.parents[2]), line=start_line())
+    path = script(tmp_path, code)
+    assert start_line().count("\n") == 1
+    assert start_line().startswith("import ")
+    for command in ((sys.executable, "-E"), ("env", "-i", sys.executable)):
+        ended, out, err = start("sh", "-c", f"{' '.join(command)} {path}; true")
+        assert (out, err) == ("True\n", "")
+        assert hooked(ended) == [True]
+    plain = subprocess.run(["env", "-i", sys.executable, path], capture_output=True, text=True, check=True)
+    assert (plain.stdout, plain.stderr) == ("False\n", "")
 
 
 ABORT = "import os; os.abort()"

@@ -71,6 +71,13 @@ def test_the_wheel_has_no_native_reader_and_no_sources_of_it(wheel):
     assert [name for name in names if name.endswith((".so", ".pyx", ".c", ".h"))] == []
 
 
+def test_the_wheel_has_the_line_that_finds_a_capture(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        line = archive.read("tpuprof_capture.pth").decode()
+    assert line.startswith("import os; ")
+    assert line.count("\n") == 1
+
+
 def test_it_analyses_with_protobuf(installed, samples):
     done = run(installed, "analyze", "--json", "--no-cache", str(samples / "recompile_shapes"))
     assert done.returncode == 0, done.stderr
