@@ -1,8 +1,10 @@
 """Every rule's advice is a pair of programs that exist, were checked, and are checked again where that is quick."""
 
 import importlib.util
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -60,6 +62,17 @@ def test_the_kept_check_held(rule, advice):
         assert entry["status"][1] in ("passed", "not_applicable")
     if not advice.plan.get("no_result"):
         assert entry["difference"] <= entry["tolerance"]
+
+
+LINKS = tomllib.loads((Path(__file__).parent / "links.toml").read_text("utf-8"))
+LINK = re.compile(r"https://[^\s)\"]+")
+
+
+def test_every_link_was_looked_up():
+    """A page that does not exist is worse than none: a new link is looked up, then added to links.toml."""
+    given = {link.rstrip(".") for rule in all_rules() for link in LINK.findall(rule.page.text)}
+    assert given - set(LINKS) == set()
+    assert set(LINKS) - given == set()
 
 
 def test_nothing_is_kept_of_advice_that_is_gone():

@@ -1,9 +1,12 @@
 """Sequences are computed one by one: each product has few rows for a large matrix of weights."""
 
+import sys
+
 import torch
 import torch_xla
 
-WIDTH, SEQUENCES, TOKENS, STEPS = 2048, 32, 32, 4
+SEQUENCES, TOKENS, STEPS = 16, 32, 4
+WIDTH = int(sys.argv[1]) if len(sys.argv) > 1 else 8192
 
 torch.manual_seed(0)
 device = torch_xla.device()

@@ -1,9 +1,12 @@
 """Each sequence reads all weights again."""
 
+import sys
+
 import torch
 import torch_xla
 
-WIDTH, SEQUENCES, TOKENS, STEPS = 2048, 64, 8, 4
+SEQUENCES, TOKENS, STEPS = 16, 32, 4
+WIDTH = int(sys.argv[1]) if len(sys.argv) > 1 else 8192
 
 torch.manual_seed(0)
 device = torch_xla.device()
