@@ -34,7 +34,11 @@ class Classifier(L.LightningModule):
         return torch.optim.SGD(self.parameters(), lr=1e-3)
 
 
-XLAAccelerator.is_available = staticmethod(lambda: True)  # PJRT_DEVICE=CPU stands for a TPU here
+for name, value in (
+    ("is_available", True),
+    ("auto_device_count", 1),
+):  # PJRT_DEVICE=CPU stands for a TPU here
+    setattr(XLAAccelerator, name, staticmethod(lambda value=value: value))
 L.seed_everything(0)
 data = TensorDataset(torch.randn(320, 64), torch.randint(0, 4, (320,)))
 model = Classifier()

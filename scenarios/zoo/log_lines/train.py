@@ -24,7 +24,7 @@ for step in range(50):
     loss.backward()
     optimizer.step()
     torch_xla.sync()
-    for row in range(1200):
+    for row in range(3000):
         log.debug("step %d sample %d shapes %s", step, row, shapes)
     marks.append(time.perf_counter())
 print("loss", loss.item())
