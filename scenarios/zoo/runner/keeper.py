@@ -42,7 +42,8 @@ def examine(truth: Truth, pairs: int = 1) -> Result:
                 else bare(truth, Path(scratch))
             )
             watched = captured(truth, Path(scratch), run)
-            result.pairs.append((plain.seconds, watched.seconds))
+            if pairs > 1:  # a bare run that was kept is of another time, perhaps of a machine with other load
+                result.pairs.append((plain.seconds, watched.seconds))
             if number == 0:
                 _keep(truth, plain, watched)
                 _compare(truth, result, plain, watched, run)
