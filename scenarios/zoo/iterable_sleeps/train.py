@@ -9,7 +9,7 @@ from torch.utils.data import DataLoader, IterableDataset
 class Stream(IterableDataset):
     def __iter__(self):
         for i in range(40):
-            time.sleep(0.03)
+            time.sleep(0.08)
             yield torch.full((32, 64), i / 40)
 
 

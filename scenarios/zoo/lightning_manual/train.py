@@ -3,7 +3,7 @@ import time
 import lightning as L
 import torch
 import torch.nn as nn
-from lightning.pytorch.accelerators import XLAAccelerator
+from lightning.fabric.accelerators import XLAAccelerator
 from torch.utils.data import DataLoader, TensorDataset
 
 

@@ -12,7 +12,7 @@ class Slow(Dataset):
         return 40 * 16
 
     def __getitem__(self, i):
-        time.sleep(0.002)
+        time.sleep(0.006)
         return torch.full((64,), float(i % 7))
 
 

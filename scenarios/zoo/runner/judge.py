@@ -79,7 +79,7 @@ def step_fault(answer: Answer | None, own_ms: float | None) -> str:
 
 
 def _not_captured(truth: Truth, messages: str) -> tuple[str, list[str]]:
-    if truth.captured:
+    if truth.captured and not truth.says:
         return NOT_CAPTURED, ["not captured"]
     if re.search(truth.says, messages):
         return RIGHT, []

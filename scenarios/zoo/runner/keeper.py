@@ -81,21 +81,21 @@ def judge_again(truth: Truth, result: Result) -> None:
 def _compare(truth: Truth, result: Result, plain: Outcome, watched: Outcome, run: Path) -> None:
     if plain.status != truth.status:
         result.faults.append(f"exit status {plain.status} of the bare run, not {truth.status}")
-    if watched.status != _expected(truth, plain.status):
-        result.faults.append(f"exit status {watched.status} under capture, {plain.status} without")
     order = list if truth.ordered else sorted
     if order(watched.printed) != order(plain.printed):
         result.faults.append("printed something else under capture")
     result.own_ms = watched.step_ms
     result.answer = analyse(run)
     result.word, faults = judge(truth, result.answer, watched.messages)
+    if watched.status != _expected(result, plain.status):
+        result.faults.append(f"exit status {watched.status} under capture, {plain.status} without")
     result.faults += faults + _step_faults(truth, result)
     _settle(result)
 
 
-def _expected(truth: Truth, status: int) -> int:
-    """The exit status under capture: the program's own; where it ended well and cannot be captured, tpuprof's."""
-    return NOTHING_CAPTURED if status == 0 and not truth.captured else status
+def _expected(result: Result, status: int) -> int:
+    """The exit status under capture: the program's own; where it ended well and nothing was captured, tpuprof's."""
+    return NOTHING_CAPTURED if status == 0 and result.answer is None else status
 
 
 def _step_faults(truth: Truth, result: Result) -> list[str]:
