@@ -42,8 +42,9 @@ class Truth:
 
     `verdicts` are the accepted words of the verdict; `names` are regular expressions of which the verdict's sentence
     or the first finding must match one; `first` are the accepted first findings, where "" means that nothing is
-    wrong. `undecided` lists the candidates of which an honest "undecided" must name one. `says` is what tpuprof must
-    say where a program cannot be captured (of one that can be, where its installation does not allow it). `cuts_per_step` is 0 where the number varies.
+    wrong. `undecided` lists the candidates of which an honest "undecided" must name one. `cuts_per_step` is 0 where
+    the number varies. `says` is what tpuprof must say where a program cannot be captured; of a program that can be, it
+    stands for installations that do not allow it.
     """
 
     name: str
