@@ -54,7 +54,7 @@ from tpuprof.rows.host_words import host_sentence
 from tpuprof.rows.hosts import hosts_section
 from tpuprof.rows.inconsistent import inconsistencies
 from tpuprof.rows.memory import memory_section
-from tpuprof.rows.phases import phase_rows
+from tpuprof.rows.phases import phase_rows, thread_rows
 from tpuprof.rows.runtime import cache_section, fallback_rows, graph_cut_rows
 from tpuprof.rows.scan import loop_rows
 from tpuprof.rows.steadiness import steadiness_section
@@ -140,6 +140,7 @@ def report_of(run: Run) -> Report:
         predicted=run.predicted,
         phases=phase_rows(run.hosts),
         compile_history=history,
+        threads=thread_rows(run.hosts),
     )
     return replace(report, findings=run_rules(Signals(report, run), all_rules(), simulator))
 

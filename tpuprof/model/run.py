@@ -40,6 +40,7 @@ from tpuprof.model.program_ops import program_ops
 from tpuprof.model.recurrence import AfterCapture, History, numbers_of, read_after, without_one_off
 from tpuprof.model.steps import Steps, find_steps, no_steps
 from tpuprof.model.telemetry import StepRecord, compile_frames, step_records
+from tpuprof.model.threads import TrainingThread, training_threads
 from tpuprof.model.timeline import Host, build_host
 from tpuprof.model.tracing import Tracing, split_tracing
 from tpuprof.model.unrolled import Repetition, find_repetition
@@ -88,6 +89,8 @@ class HostRun:
     gpus: Gpus | None = None
     # What the runtime's allocator says, by device.
     allocated: list[Allocated] = field(default_factory=list)
+    # Threads that handed programs over, the followed one first.
+    threads: list[TrainingThread] = field(default_factory=list)
     # What it counted after the capture, where the run folder has it.
     after: AfterCapture | None = None
 
@@ -242,6 +245,7 @@ def _analysed(
     # Two halves side by side: what takes long over a device's events, and what is asked of the host and of programs.
     devices_read = begin(lambda: _devices(host, virtual_devices))
     driver = find_driver(host, words)
+    threads = training_threads(host, words, driver)
     activity = read_host(host, words, driver)
     devices, gpus = devices_read(), read_gpus(host.gpus)
     steps = no_steps(gpus.text) if gpus else find_steps(driver, devices, words)
@@ -274,7 +278,7 @@ def _analysed(
         compiles=compiles,
         host_reads=host_reads(driver, words, steps),
         marks=find_marks(host, words, driver),
-        warnings=limited([*trace.errors, *trace.warnings, *host.warnings]),
+        warnings=limited([*trace.errors, *trace.warnings, *host.warnings, *warnings_of(threads)]),
         tracing=tracing,
         input=input_found,
         loops=loops,
@@ -289,6 +293,7 @@ def _analysed(
         records=history.records,
         compile_frames=compile_frames(history.records, numbers_of(steps)),
         after=history.after,
+        threads=threads,
     )
 
 

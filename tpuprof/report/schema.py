@@ -27,6 +27,7 @@ from tpuprof.report.sections import (
     OpGroupRow,
     PhaseRow,
     Steadiness,
+    ThreadRow,
     Tracing,
 )
 
@@ -403,6 +404,7 @@ class Report:
     predicted: bool = False
     phases: list[PhaseRow] = field(default_factory=list)
     host_stacks: list[HostStackRow] = field(default_factory=list)
+    threads: list[ThreadRow] = field(default_factory=list)
     compile_history: CompileHistory = field(default_factory=CompileHistory)
     # How often values of each kind were replaced before this report was handed on; None: nothing was replaced.
     redactions: dict[str, int] | None = None

@@ -334,3 +334,18 @@ class PhaseRow:
     evidence: str
     step: int
     inside: bool = False
+
+
+@dataclass(frozen=True)
+class ThreadRow:
+    """A thread that handed programs to the device: how many in the capture, and their share of all its host's.
+
+    Steps and verdict are of the thread that is `followed`; `why` says what made it that one.
+    """
+
+    name: str
+    host: str
+    programs: int
+    share: float
+    followed: bool
+    why: str = ""

@@ -1,9 +1,9 @@
-"""Stretches that are no training, as rows of the Report."""
+"""Stretches that are no training, and threads that gave the device work, as rows of the Report."""
 
 from __future__ import annotations
 
 from tpuprof.model.run import HostRun
-from tpuprof.report.sections import PhaseRow
+from tpuprof.report.sections import PhaseRow, ThreadRow
 from tpuprof.units import PS_PER_NS, ps_to_ms
 
 
@@ -22,4 +22,13 @@ def phase_rows(hosts: list[HostRun]) -> list[PhaseRow]:
         )
         for host in hosts
         for each in host.steps.phases
+    ]
+
+
+def thread_rows(hosts: list[HostRun]) -> list[ThreadRow]:
+    """Every thread that handed programs over, by host, the followed one first."""
+    return [
+        ThreadRow(each.name, host.name, each.programs, each.share, each.followed, each.why)
+        for host in hosts
+        for each in host.threads
     ]
