@@ -40,7 +40,7 @@ from tpuprof.model.program_ops import program_ops
 from tpuprof.model.recurrence import AfterCapture, History, numbers_of, read_after, without_one_off
 from tpuprof.model.steps import Steps, find_steps, no_steps
 from tpuprof.model.telemetry import StepRecord, compile_frames, step_records
-from tpuprof.model.threads import TrainingThread, training_threads
+from tpuprof.model.threads import TrainingThread, training_threads, warnings_of
 from tpuprof.model.timeline import Host, build_host
 from tpuprof.model.tracing import Tracing, split_tracing
 from tpuprof.model.unrolled import Repetition, find_repetition
