@@ -59,3 +59,22 @@ def test_the_readme_shows_what_a_command_prints():
     from tpuprof.analyse import analyse_run
 
     assert analyse_run(traces).verdict.sentence in (ROOT / "README.md").read_text("utf-8")
+
+
+@pytest.mark.shared_traces
+def test_the_first_example_is_what_is_printed(shared_traces):
+    import io
+
+    from rich.console import Console
+
+    from tpuprof.analyse import analyse_run
+    from tpuprof.report.text import render
+
+    out = io.StringIO()
+    render(analyse_run(shared_traces / "tpu_v6e_host_offload"), Console(file=out, width=200))
+    printed = iter(line.rstrip() for line in out.getvalue().splitlines())
+    example = (
+        (ROOT / "README.md").read_text("utf-8").split("```console\n")[1].split("```")[0].splitlines()[1:]
+    )
+    for line in example:
+        assert line in ("", "...") or line.rstrip() in printed, line

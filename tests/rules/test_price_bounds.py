@@ -7,7 +7,7 @@ from hypothesis import given as any_of
 from hypothesis import strategies as st
 
 from tests.rules.given import given, step
-from tests.rules.situations import started
+from tests.rules.situations import reads, started
 from tpuprof import parts
 from tpuprof.report.content import saves
 from tpuprof.report.schema import Evidence, Savings
@@ -15,7 +15,7 @@ from tpuprof.rules.base import Price, Rule, failed
 from tpuprof.rules.docstring import read_page
 from tpuprof.rules.pricing import INCONSISTENT_FROM, bounded
 from tpuprof.rules.registry import find_rule
-from tpuprof.rules.runner import run_rules
+from tpuprof.rules.runner import outcome_of, run_rules
 
 TIMES = st.floats(0, 1e6, allow_nan=False)
 GAINS = st.floats(-1e7, 1e7, allow_nan=False)
@@ -54,6 +54,14 @@ def test_a_price_far_beyond_its_cause_says_that_it_is_inconsistent(times, says):
 
 
 def test_what_a_start_saves_is_said_of_the_start():
-    (found,) = run_rules(given(**started(600.0)), [find_rule("persistent-cache-off")])
+    (found,) = run_rules(
+        given(**started(600.0), framework="torch_xla", is_tpu=False), [find_rule("slow-compile")]
+    )
     assert saves(found).endswith("at each start")
     assert found.savings.step_low_ms is None
+
+
+@pytest.mark.parametrize(("busy", "confidence"), [(0.69, "high"), (0.7, "medium")])
+def test_from_which_busy_share_on_the_gain_of_a_read_is_little_sure(busy, confidence):
+    outcome = outcome_of(find_rule("device-to-host-sync"), given(**reads(1.0, 1 - busy, 50.0)))
+    assert (outcome.status, outcome.confidence) == ("failed", confidence)

@@ -165,7 +165,7 @@ def environment_facts(report: Report) -> list[tuple[str, str]]:
     facts += [("framework", environment.get("framework")), ("device type", environment.get("device_type"))]
     facts += [("devices", environment.get("device_count")), ("hosts", environment.get("host_count"))]
     facts += [("hosts that cannot be read", ", ".join(environment.get("unread_hosts") or {}) or None)]
-    facts += [("processes", run.get("process_count")), ("SPMD", _spmd(run.get("spmd")))]
+    facts += [("processes", run.get("process_count")), ("SPMD", spmd_text(run.get("spmd")))]
     facts += [("C++11 ABI", run.get("cxx11_abi"))]
     if run.get("features_loaded"):
         facts.append(("features loaded", ", ".join(map(str, run["features_loaded"]))))
@@ -177,7 +177,8 @@ def environment_facts(report: Report) -> list[tuple[str, str]]:
     return [(printable(str(name)), printable(str(value))) for name, value in facts if value not in (None, "")]
 
 
-def _spmd(spmd: Any) -> str | None:
+def spmd_text(spmd: Any) -> str | None:
+    """`on, mesh (4, 2) (data, fsdp)`, None where it is unknown."""
     if not isinstance(spmd, dict):
         return None
     mesh = spmd.get("mesh")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from tpuprof.report.content import spmd_text
 from tpuprof.report.noise import MIN_STEPS
 from tpuprof.units import format_share
 
@@ -92,9 +93,10 @@ def _cannot(base: Report, candidate: Report) -> list[Unlike]:
 def _hardware(base: Report, candidate: Report) -> list[Unlike]:
     names = ("device_type", "device_count", "host_count", "framework")
     pairs = [(name, base.environment.get(name), candidate.environment.get(name)) for name in names]
-    pairs.append(("topology", _run(base).get("spmd"), _run(candidate).get("spmd")))
+    old, new = (spmd_text(_run(each).get("spmd")) for each in (base, candidate))
+    pairs.append(("topology (SPMD)", old, new))
     return [
-        Unlike(name.replace("_", " "), str(old), str(new), Weight.CARE)
+        Unlike(name.replace("_", " "), str(old or "unknown"), str(new or "unknown"), Weight.CARE)
         for name, old, new in pairs
         if old != new
     ]

@@ -109,10 +109,11 @@ def _headline(report: Report) -> str:
     if steps.median_ms is None or steps.p95_ms is None:
         span = f", {format_ms(steps.per_step[0].wall_ms)}" if steps.whole_capture else ""
         return f"{devices}, {environment['framework']}{span}; {steps.note}"
+    source = f"steps {'' if steps.method.startswith('inferred') else 'from '}{steps.method}"
     return (
         f"{counted(steps.count, 'step')}, median {format_ms(steps.median_ms)}, "
         f"p95 {format_ms(steps.p95_ms)}; {devices}, "
-        f"{environment['framework']}; steps from {steps.method} ({steps.confidence} confidence)"
+        f"{environment['framework']}; {source} ({steps.confidence} confidence)"
     )
 
 
