@@ -113,3 +113,13 @@ def test_a_peak_above_the_memory_of_a_program_that_ran_is_inconsistent(monkeypat
     assert memory.unavailable == (
         "" if known else "inconsistent: peak HBM is 40.0 GiB, above the 31.2 GiB that a program can use"
     )
+
+
+@pytest.mark.parametrize(
+    ("duration", "wrong"), [(1000, False), (1150, False), (1160, True), (9_000_000, True)]
+)
+def test_an_op_that_takes_longer_than_programs_ran_is_inconsistent(analyse, duration, wrong):
+    trace = op(step(), DOT, 0, duration, hlo_category="convolution")
+    report = analyse(trace)
+    assert ("above the time that programs ran" in one(report, "dot.1").note) is wrong
+    assert any("above the time that programs ran" in each for each in report.warnings) is wrong

@@ -119,7 +119,7 @@ def _hosts(report: Report) -> list[str]:
     found = report.hosts
     late = [
         f"{row.device} comes last of its host's chips: it waits {format_ms(row.waited_ms)} in barriers over the "
-        f"capture, and another one {format_ms(row.late_ms)} longer"
+        f"capture ({format_ms(row.waited_ms_in_steps)} of it in steps), and another one {format_ms(row.late_ms)} longer"
         for row in found.chip_waits
         if row.late_ms
     ]

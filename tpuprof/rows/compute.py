@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from tpuprof.bounds import CLOCK_SLACK, checked
 from tpuprof.chips import chip_of
 from tpuprof.model.compute import OpCost, flops_in_steps, op_cost, summarise
 from tpuprof.model.device import DeviceActivity
@@ -11,7 +14,7 @@ from tpuprof.model.op_table import OpTotal, scope_label
 from tpuprof.model.run import HostRun
 from tpuprof.report.schema import CoreRow, OpRow
 from tpuprof.report.sections import CategoryRow, Compute, OpGroupRow
-from tpuprof.units import ps_to_ms
+from tpuprof.units import format_ms, ps_to_ms
 
 
 def compute_section(hosts: list[HostRun], ops: list[OpTotal]) -> tuple[list[OpRow], Compute | None]:
@@ -20,7 +23,8 @@ def compute_section(hosts: list[HostRun], ops: list[OpTotal]) -> tuple[list[OpRo
     peak_flops, peak_bytes = _peaks(devices)
     costs = {row: op_cost(op, peak_flops, peak_bytes) for row, op in enumerate(ops)}
     lanes = sum(len(host.steps) * max(len(host.devices), 1) for host in hosts)
-    rows = [_op_row(op, costs[row], lanes) for row, op in enumerate(ops)]
+    running = _running_ms(devices)
+    rows = [_within(_op_row(op, costs[row], lanes), running) for row, op in enumerate(ops)]
     if not devices or not lanes:
         return rows, None
     flops = sum(flops_in_steps(device, host.steps) for host in hosts for device in host.devices)
@@ -55,6 +59,25 @@ def _sparse_ms(hosts: list[HostRun], lanes: int, *, beside_compute: bool) -> flo
                 chosen = intersect(spans, device.by_kind[OpKind.COMPUTE]) if beside_compute else spans
                 total += int(covered(chosen, host.steps.start, host.steps.end).sum())
     return ps_to_ms(total) / lanes if known else None
+
+
+def _running_ms(devices: list[DeviceActivity]) -> float | None:
+    """How long programs ran on TPUs, summed over devices (ms); None where a device does not say."""
+    known = bool(devices) and all(each.type != "CPU" and len(each.modules.start) for each in devices)
+    return ps_to_ms(sum(each.executing.total for each in devices)) if known else None
+
+
+def _within(row: OpRow, running_ms: float | None) -> OpRow:
+    """The row with a note where its time cannot be."""
+    found = checked(
+        row.self_ms,
+        "its time",
+        at_most=running_ms,
+        bound="the time that programs ran",
+        show=format_ms,
+        slack=CLOCK_SLACK,
+    )
+    return replace(row, note=found.note) if found.note else row
 
 
 def _peaks(devices: list[DeviceActivity]) -> tuple[float | None, float | None]:
