@@ -23,6 +23,7 @@ from tpuprof.model.recurrence import Returns
 from tpuprof.model.run import HostRun, Run, build_run
 from tpuprof.model.verdict import (
     CAPTURE,
+    KEEPS_UP,
     ONE_STEP,
     READS_IN_STEPS_SHARE,
     STEP,
@@ -200,6 +201,8 @@ def _sentence(run: Run, bound: Any, load: Load, hidden: float, stacks: list[Host
     if bound.word == part.COMPILE:
         rows = zip(*_compile_times(run.hosts), strict=True)
         text = compile_sentence([(float(wall), float(lost)) for wall, lost in rows]) or text
+    if run.predicted:
+        text = text.replace(KEEPS_UP, "; what the host does is not in a prediction")
     if bound.word == "sync":
         # A read that happens once, at the end say, waits longest and is not what every step does.
         often = READS_IN_STEPS_SHARE * sum(len(host.steps) for host in run.hosts)

@@ -7,6 +7,7 @@ from tests.preflight.test_prediction import STATS
 from tpuprof.preflight.combined import Iteration, iteration_dict
 from tpuprof.preflight.compiler import Compiled
 from tpuprof.preflight.prediction import Prediction, predict
+from tpuprof.preflight.render import sweep_notes
 from tpuprof.preflight.targets import parse_target
 
 GIB = 1 << 30
@@ -59,3 +60,32 @@ def test_what_trains_nothing_has_no_verdict():
     assert (alone.fits, alone.exit_status) == (None, 4)
     assert "fits" not in alone.verdict
     assert "not a training step" in alone.verdict
+
+
+class Swept:
+    """An outcome of a sweep, as `sweep_notes` reads it."""
+
+    def __init__(self, label: str, arguments: int, donors: list[int]) -> None:
+        self.variant = type("Variant", (), {"label": label})
+        found = part(1, arguments * GIB)
+        found.compiled.graph.donors = donors
+        self.found = iteration((found, 1))
+
+    def iterations(self) -> list[Iteration]:
+        return [self.found]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "words"),
+    [
+        ((1, 2), "the limit was not found"),
+        ((1, 2, 17), "b=2 is the largest that fits; b=17: does not fit"),
+        ((17,), "none fits"),
+    ],
+)
+def test_a_sweep_says_whether_it_found_the_limit(sizes, words):
+    assert words in sweep_notes([Swept(f"b={size}", size, [size]) for size in sizes])["v5e-1"]
+
+
+def test_a_setting_that_changes_nothing_is_no_limit():
+    assert "does not use this setting" in sweep_notes([Swept("b=1", 1, []), Swept("b=2", 1, [])])["v5e-1"]

@@ -172,6 +172,20 @@ for size in range(1, 99):
     assert any("compiles anew" in each for each in trace.warnings)
 
 
+def test_a_module_of_a_package_runs_as_python_m_runs_it(tmp_path, monkeypatch):
+    package = tmp_path / "project" / "training"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "sizes.py").write_text("SIZE = 64")
+    (package / "main.py").write_text(
+        "import torch, torch_xla\nfrom torch import nn\nfrom .sizes import SIZE\n"
+        + LOOP.replace("EXTRA", "pass")
+    )
+    monkeypatch.chdir(package.parent)
+    (tmp_path / "trace").mkdir()
+    assert trace_script(ScriptRun("training.main", module=True), tmp_path / "trace").is_steady
+
+
 def test_without_an_update_the_largest_graph_is_shown_and_called_no_step(tmp_path):
     body = """
 device = torch_xla.device()

@@ -15,10 +15,13 @@ _GIB = 1 << 30
 
 def preflight(
     script: Annotated[
-        str, typer.Argument(help="The training script; its arguments follow `--`.", show_default=False)
-    ],
+        str | None, typer.Argument(help="The training script; its arguments follow `--`.", show_default=False)
+    ] = None,
     arguments: Annotated[
         list[str] | None, typer.Argument(help="Arguments of the script.", show_default=False)
+    ] = None,
+    module: Annotated[
+        str | None, typer.Option("--module", "-m", help="A module in place of a script, as with `python -m`.")
     ] = None,
     tpu: Annotated[
         list[str] | None,
@@ -84,17 +87,14 @@ def preflight(
         time_limit_s=time_limit, memory_limit=int(memory_limit * _GIB), workers=workers,
         cache=None if no_cache else default_cache(),
     )  # fmt: skip
+    given = [each for each in (module, script, *(arguments or ())) if each is not None]
     base = Variant(
-        Path(script).name,
+        module or Path(_first(given)).name,
         ScriptRun(
-            script,
-            list(arguments or ()),
-            _pairs(env),
-            lazy=not real_weights,
-            network=network,
+            _first(given), given[1:], _pairs(env), lazy=not real_weights, network=network, module=module is not None,
             time_limit_s=script_time_limit,
         ),
-    )
+    )  # fmt: skip
     targets = parse_targets(list(tpu or DEFAULT_TARGETS), options)
     if sweep:
         outcomes = run_sweep(base, sweep, targets, options, _say)
@@ -108,6 +108,16 @@ def preflight(
     status = _exit_status(outcomes, sweep is not None)
     if status:
         raise typer.Exit(status)
+
+
+def _first(given: list[str]) -> str:
+    from tpuprof.errors import Code, TpuprofError
+
+    if not given:
+        raise TpuprofError(
+            Code.USAGE, "No script is given.", "tpuprof preflight train.py, or -m package.module."
+        )
+    return given[0]
 
 
 def _end_on_sigterm() -> None:
@@ -145,7 +155,7 @@ def _second(base: Variant, script: str | None, arguments: str | None, env: dict[
 
     run = replace(base.run, environment={**base.run.environment, **env})
     if script:
-        run = replace(run, script=script)
+        run = replace(run, script=script, module=False)
     if arguments is not None:
         run = replace(run, arguments=shlex.split(arguments))
     changed = [
@@ -193,7 +203,7 @@ def _write_runs(outcomes: list[Outcome], out: Path) -> list[str]:
 
 def _print(outcomes: list[Outcome], folders: list[str], as_json: bool, swept: bool) -> None:
     from tpuprof.model.preflight_notes import SCHEMA
-    from tpuprof.preflight.render import largest_fitting, render, render_comparison, render_sweep
+    from tpuprof.preflight.render import largest_fitting, render, render_comparison, render_sweep, sweep_notes
     from tpuprof.preflight.run import outcome_dict
 
     if as_json:
@@ -206,6 +216,7 @@ def _print(outcomes: list[Outcome], folders: list[str], as_json: bool, swept: bo
         }
         if swept:
             report["largest_fitting"] = largest_fitting(outcomes)
+            report["sweep_notes"] = sweep_notes(outcomes)
         typer.echo(json.dumps(report, indent=1, allow_nan=False))
         return
     from tpuprof.cli.terminal import console

@@ -34,6 +34,8 @@ IDLE_BESIDE_FROM_SHARE = 0.05
 STEP = "each step"
 ONE_STEP = "the one step captured"
 CAPTURE = "the whole capture, in which no step was found"
+# What is said beside a busy device: only of steps that were measured.
+KEEPS_UP = "; the host keeps up"
 
 
 @dataclass(frozen=True)
@@ -139,7 +141,7 @@ def compile_sentence(times: list[tuple[float, float]]) -> str:
 def _device_sentence(load: Load, share: str, wall: str, over: str) -> str:
     if load.busy / load.wall >= DEVICE_BOUND_FROM_SHARE:
         # One step does not tell: what the host does between steps is not in it.
-        keeps_up = "; the host keeps up" if over == STEP else ""
+        keeps_up = KEEPS_UP if over == STEP else ""
         return f"Device-bound: the device is busy for {share} of {over} ({wall}){keeps_up}."
     return (
         f"Mostly device-bound: the device is busy for {share} of {over} ({wall}), and no single cause of its "

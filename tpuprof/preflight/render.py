@@ -125,7 +125,7 @@ def _time(found: Prediction, console: Console) -> None:
         for key, value in split_ms(found.schedule).items()
         if value or key == "compute"
     ]
-    bound = f", at most {format_share(found.mfu_bound)} MFU" if found.mfu_bound is not None else ""
+    bound = f", {format_share(found.mfu_bound)} MFU at that time" if found.mfu_bound is not None else ""
     console.print(f"  predicted step {format_ms(found.step_ms)}: {', '.join(parts)}{bound}", soft_wrap=True)
     if found.flops is not None:
         console.print(f"  {found.flops / 1e12:.3g} TFLOP a device and step in matrix products")
@@ -159,7 +159,7 @@ def _collectives(found: Prediction, console: Console) -> None:
 def render_comparison(outcomes: list[Outcome], console: Console) -> None:
     """Steady steps of several variants side by side, one row a target and variant."""
     table = Table(box=None, padding=(0, 2))
-    for column in ("target", "variant", "compile", "code", "HBM", "verdict", "step", "exposed", "MFU <="):
+    for column in ("target", "variant", "compile", "code", "HBM", "verdict", "step", "exposed", "MFU"):
         table.add_column(column, overflow="fold")
     names = [found.compiled.target.name for found in outcomes[0].predictions]
     for name in dict.fromkeys(names):
@@ -173,10 +173,30 @@ def render_comparison(outcomes: list[Outcome], console: Console) -> None:
 def render_sweep(outcomes: list[Outcome], console: Console) -> None:
     """The comparison table of all values, and the largest that fits on each target."""
     render_comparison(outcomes, console)
+    for name, note in sweep_notes(outcomes).items():
+        console.print(f"{escape(name)}: {escape(note)}")
+
+
+def sweep_notes(outcomes: list[Outcome]) -> dict[str, str]:
+    """What a sweep found, by target: the limit, or that it lies beyond the last value, or that nothing changed."""
+    notes = {}
     for name, label in largest_fitting(outcomes).items():
-        console.print(
-            f"{escape(name)}: " + (f"{escape(label)} is the largest that fits" if label else "none fits")
-        )
+        tried = [
+            (outcome.variant.label, each)
+            for outcome in outcomes
+            for each in outcome.iterations()
+            if each.target == name
+        ]
+        programs = {tuple(found.compiled.graph.fingerprint for found, _ in each.parts) for _, each in tried}
+        if len(tried) > 1 and len(programs) == 1:
+            notes[name] = "every value gives the same program: the script does not use this setting"
+        elif not label:
+            notes[name] = "none fits" if tried[0][1].exit_status == 1 else "no value has a verdict"
+        elif label == tried[-1][0]:
+            notes[name] = f"{label} fits, and is the largest value that was tried: the limit was not found"
+        else:
+            notes[name] = f"{label} is the largest that fits; {tried[-1][0]}: {tried[-1][1].verdict}"
+    return notes
 
 
 def largest_fitting(outcomes: list[Outcome]) -> dict[str, str]:

@@ -92,7 +92,8 @@ class Trace:
 class ScriptRun:
     """What to run: a script with arguments, extra environment, devices, whether big weights stay unmade.
 
-    With `network` the script may open connections to other machines; otherwise it cannot.
+    With `module` it is a module's name, run as by `python -m`. With `network` the script may open connections to other
+    machines; otherwise it cannot.
     """
 
     script: str
@@ -101,6 +102,7 @@ class ScriptRun:
     devices: int = 1
     lazy: bool = True
     network: bool = False
+    module: bool = False
     time_limit_s: float = TIME_LIMIT_S
     python: str = sys.executable
 
@@ -110,7 +112,7 @@ def trace_script(run: ScriptRun, folder: Path) -> Trace:
 
     What the script prints goes to stderr. Raises `TpuprofError` where it fails or runs no graph.
     """
-    if not Path(run.script).is_file():
+    if not run.module and not Path(run.script).is_file():
         raise TpuprofError(
             Code.NOT_FOUND, f"There is no script {run.script!r}.", "Give the path of a Python file."
         )
@@ -178,7 +180,14 @@ def script_environment(run: ScriptRun, folder: Path) -> dict[str, str]:
 def _execute(run: ScriptRun, folder: Path, log: Path) -> tuple[int, bool]:
     """Run the script behind the barrier: its exit status and whether the time limit ended it."""
     launcher = [run.python, "-I", "-S", str(Path(barrier.__file__)), str(folder)]
-    command = [*launcher, "open" if run.network else "closed", run.python, run.script, *run.arguments]
+    command = [
+        *launcher,
+        "open" if run.network else "closed",
+        run.python,
+        *(["-m"] if run.module else []),
+        run.script,
+        *run.arguments,
+    ]
     with log.open("wb") as out:
         child = subprocess.Popen(
             command, env=script_environment(run, folder), stdin=subprocess.DEVNULL, stdout=out, stderr=out,
