@@ -142,3 +142,9 @@ def test_every_page_means_the_same_by_per_step_and_device(sample):
     assert told <= wall
     for row in report.annotations:
         assert (row.device_ms_per_step or 0.0) <= wall * 1.001
+
+
+def test_dots_without_hlo_lines_are_matrix_multiplications(sample):
+    _, _, report = sample
+    dots = sum(op.self_ms_per_step for op in report.ops if op.name.partition(".")[0] == "dot")
+    assert report.compute.matmul_ms_per_step == pytest.approx(dots)

@@ -143,7 +143,7 @@ def summarise(
         flops=flops,
         by_category=sorted(categories.items(), key=lambda each: -each[1]),
         float32_matmul_ps=sum(ops[row].step_ps for row in rows if costs[row].matmul_type in _FLOATS),
-        matmul_ps=sum(ops[row].step_ps for row in rows if costs[row].matmul_type),
+        matmul_ps=sum(op.step_ps for op in ops if is_matmul(op.category, op.long_name, op.name)),
         layout_copy_ps=sum(ops[row].step_ps for row in rows if costs[row].layout_copy),
         padded_ps=sum(ops[row].step_ps for row in rows if (costs[row].padding or 0.0) >= PADDED_FROM),
         kernels=kernels,
