@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from tpuprof.instrument import sync_guard
+from tpuprof.instrument.attached import Attached
 from tpuprof.instrument.state import STATE, import_xlac
 
 _servers: dict[int, object] = {}
+_attached: list[Attached] = []
 
 
 def start_server(port: int = 9012) -> None:
     """Start torch_xla's profiler server on `port` and keep it for the life of the process.
 
     Every process of a host needs a port of its own; unlike `xp.start_server` this one does not skip all but
-    the first. Annotations are on from now on, because a capture may begin at any time. Without torch_xla it
-    does nothing. Raises `RuntimeError` where the port is invalid or busy, as torch_xla does.
+    the first. Annotations are on from now on, because a capture may begin at any time; host events are added
+    while the profiler records. Without torch_xla it does nothing. Raises `RuntimeError` where the port is
+    invalid or busy, as torch_xla does.
     """
     extension = import_xlac()
     if extension is None:
@@ -21,4 +24,7 @@ def start_server(port: int = 9012) -> None:
     if port not in _servers:
         _servers[port] = extension.profiler.start_server(port)
     sync_guard.install()
+    if not _attached:
+        _attached.append(Attached(extension))
+        _attached[0].install()
     STATE.armed = True

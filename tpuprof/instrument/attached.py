@@ -1,0 +1,86 @@
+"""Adds host events to the profiles that others ask a program for, while such a profile is being made.
+
+`tpuprof capture --addr` has no hook in the program. A program that called `tpuprof.start_server` looks at each graph
+cut whether the profiler records. From that cut on until the first one after the recording it adds what a capture
+from the start adds: graph cuts with their lines, reads, data loading, optimizer calls, and samples of the thread.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from tpuprof.instrument import host_events, sync_guard
+from tpuprof.instrument.host_sampler import HostSampler
+from tpuprof.instrument.optimizer_steps import OptimizerHook, gradients_on
+from tpuprof.instrument.spans import Span, close_span, open_span
+from tpuprof.instrument.state import STATE, note_failure
+
+# Of the profiler's levels of host events the lowest, which every recording of the host has.
+_LEVEL = 1
+
+
+class Attached:
+    """Follows the profiler of this process. `recording` tells whether its events are on."""
+
+    def __init__(self, extension: Any) -> None:
+        self.recording = False
+        self._extension = extension
+        self._enabled = getattr(extension.profiler.TraceMe, "is_enabled", None)
+        self._optimizers = OptimizerHook(self._optimizer_called)
+        self._sampler: HostSampler | None = None
+        self._cuts: dict[int, Span | None] = {}
+
+    def install(self) -> bool:
+        """Look at each cut from now on; False where torch_xla does not tell whether the profiler records."""
+        if self._enabled is None:
+            return False
+        sync_guard.install()
+        sync_guard.observe(self._before_cut, self._after_cut)
+        return True
+
+    def remove(self) -> None:
+        """Look no more."""
+        sync_guard.stop_observing(self._before_cut, self._after_cut)
+        self._optimizers.remove()
+        if self.recording:
+            self._end()
+
+    def _before_cut(self) -> None:
+        self._follow()
+        if self.recording:
+            line, grad = host_events.user_line(), int(gradients_on())
+            self._cuts[threading.get_ident()] = open_span(
+                "tpuprof.graph_cut", "graph_cut", call="sync", source=line, grad=grad
+            )
+
+    def _after_cut(self) -> None:
+        close_span(self._cuts.pop(threading.get_ident(), None))
+
+    def _optimizer_called(self, number: int, name: str) -> None:
+        if self.recording:
+            close_span(open_span("tpuprof.optimizer_step", "optimizer_step", optimizer=number, kind=name))
+
+    def _follow(self) -> None:
+        # While listeners wait for steps, a capture of this process records, and adds all events itself.
+        wanted = bool(self._enabled and self._enabled(_LEVEL)) and not STATE.listeners
+        if wanted == self.recording:
+            return
+        try:
+            self._begin() if wanted else self._end()
+        except Exception as error:
+            note_failure("following the profiler", error)
+
+    def _begin(self) -> None:
+        self.recording = True
+        self._optimizers.install()
+        host_events.install()
+        self._sampler = HostSampler(self._extension, threading.get_ident())
+        self._sampler.start()
+
+    def _end(self) -> None:
+        self.recording = False
+        sampler, self._sampler = self._sampler, None
+        if sampler is not None:
+            sampler.stop()
+        host_events.remove()
