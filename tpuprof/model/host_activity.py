@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof.decode.columns import NO_TEXT, Plane
+from tpuprof.model.aten_fallbacks import aten_fallbacks
 from tpuprof.model.host_samples import HostSamples, read_samples, refine
 from tpuprof.model.intervals import (
     EMPTY,
@@ -23,7 +24,7 @@ from tpuprof.model.intervals import (
 )
 from tpuprof.model.timeline import Host, Track, by_plane
 from tpuprof.model.vocabulary import Activity, Vocabulary
-from tpuprof.parts import HOST_PREFIX
+from tpuprof.parts import ATEN_FALLBACK, HOST_PREFIX
 from tpuprof.records import dataclass
 from tpuprof.units import PS_PER_MS
 
@@ -89,6 +90,12 @@ def read_host(host: Host, vocabulary: Vocabulary, driver: Track | None) -> HostA
     if driver is not None:
         by_activity, user = _classify(driver, vocabulary)
         named = _explain(by_activity, host, driver, samples, vocabulary.residual)
+        fallbacks = aten_fallbacks(driver, vocabulary, samples)
+        if len(fallbacks.start):
+            by_activity = {each: subtract(spans, fallbacks) for each, spans in by_activity.items()}
+            by_activity[Activity.HOST_NAMED] = merge(by_activity[Activity.HOST_NAMED], fallbacks)
+            named = {name: subtract(spans, fallbacks) for name, spans in named.items()}
+            named[ATEN_FALLBACK] = fallbacks
     threads = [driver] if driver is not None else []
     threads += [track for track in host.threads if track.label.startswith(AUTOGRAD_THREAD)]
     codes = by_plane(host.threads, lambda plane: _codes(plane, vocabulary))

@@ -40,7 +40,7 @@ from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
 from tpuprof.units import times
 
-_SIDE = (part.HOST_SYNC, part.HOST_TO_DEVICE)
+_SIDE = (part.ATEN_FALLBACK, part.HOST_SYNC, part.HOST_TO_DEVICE)
 
 
 @rule(
