@@ -20,10 +20,10 @@ from tpuprof.capture.fallbacks import FallbackFinder
 from tpuprof.capture.ir_debug import COMPARED_STEPS, IrDebug
 from tpuprof.capture.telemetry import Telemetry
 from tpuprof.capture.writing import write_run
-from tpuprof.instrument import host_events, sync_guard
+from tpuprof.instrument import device_calls, host_events, sync_guard
 from tpuprof.instrument.host_sampler import HostSampler
 from tpuprof.instrument.optimizer_steps import OptimizerHook, gradients_on
-from tpuprof.instrument.spans import Span, close_span, open_span
+from tpuprof.instrument.spans import Span, close_span, open_span, resume_spans, split_spans
 from tpuprof.instrument.state import STATE, note_failure
 
 # XProf takes a root event for a training step if its name begins with "train".
@@ -98,6 +98,8 @@ class Recorder:
         self._thread: int | None = None
         self._thread_optimizes = False
         self._span: Span | None = None
+        # Spans that were open when a step ended: a loader that cuts the graph, say. They go on in the next step.
+        self._inner: list[Span] = []
         self._cuts: dict[int, Span | None] = {}
         self._number = 0
         self._began = (time.time_ns(), time.perf_counter_ns())
@@ -148,6 +150,7 @@ class Recorder:
         """In a forked process: forget the recording, which is the parent's, and put everything back."""
         self._closed = self._placed = True
         self.controller.phase = Phase.DONE
+        device_calls.remove()
         host_events.remove()
         self._disarm()
         self._stop_listening()
@@ -216,7 +219,12 @@ class Recorder:
         if self.controller.phase is Phase.CAPTURING:
             line, grad = host_events.user_line(), int(gradients_on())
             self._cuts[thread] = open_span(
-                "tpuprof.graph_cut", "graph_cut", call="sync", source=line, grad=grad
+                "tpuprof.graph_cut",
+                "graph_cut",
+                call="sync",
+                source=line,
+                grad=grad,
+                wait=int(sync_guard.waits()),
             )
 
     def _after_cut(self) -> None:
@@ -256,10 +264,12 @@ class Recorder:
     def _open_step(self) -> None:
         self.telemetry.begin_captured_step()
         origin = self._boundaries.origin if self._from_cuts else USER
+        inner, self._inner = self._inner, []
         self._span = open_span(STEP_EVENT, "step", _r=1, step_num=self._number, origin=origin)
+        resume_spans(inner)
 
     def _close_step_event(self) -> None:
-        close_span(self._span)
+        self._inner = split_spans(self._span)
         self._span = None
 
     def start(self, recording: Recording) -> None:
@@ -268,7 +278,9 @@ class Recorder:
         if self._ir_debug:
             # Steps that compile are captured for their compiles: those are explained by source lines.
             self._ir_debug.captures(source_lines=self._source_lines or recording.early)
-        self.notes += [note for note in host_events.install() if note not in self.notes]
+        self.notes += [
+            note for note in (*host_events.install(), *device_calls.install()) if note not in self.notes
+        ]
         steady = "not yet steady" if recording.early else "steady"
         self._report(
             f"training is {steady} after {recording.after} steps; capturing {self.controller.plan.steps}"
@@ -294,6 +306,7 @@ class Recorder:
         try:
             recorded.profile = self._backend.stop()
         finally:
+            device_calls.remove()
             host_events.remove()
             if self._ir_debug:
                 self._ir_debug.waits()

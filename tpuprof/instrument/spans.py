@@ -28,10 +28,13 @@ _threads = _Threads()
 class Span:
     """One open annotation: its host event, its scope while one is pushed, and the op count when it began."""
 
-    __slots__ = ("event", "name", "ops", "scope", "scope_name")
+    __slots__ = ("event", "name", "ops", "scope", "scope_name", "stats")
 
-    def __init__(self, name: str, event: Any, scope_name: str, ops: int | None) -> None:
+    def __init__(
+        self, name: str, event: Any, scope_name: str, ops: int | None, stats: dict[str, int | str]
+    ) -> None:
         self.name = name
+        self.stats = stats
         self.event = event
         self.scope_name = scope_name
         self.scope: Any = None
@@ -49,9 +52,10 @@ def open_span(
     if extension is None:
         return None
     try:
-        event = extension.profiler.TraceMe(name, **{MARK: mark}, **stats)
+        facts = {MARK: mark, **stats}
+        event = extension.profiler.TraceMe(name, **facts)
         event.__enter__()
-        span = Span(name, event, scope, counter(extension, _OPS_COUNTER) if count_ops else None)
+        span = Span(name, event, scope, counter(extension, _OPS_COUNTER) if count_ops else None, facts)
         if scope:
             span.scope = extension.profiler.scope_pusher(scope)
         _threads.stack.append(span)
@@ -74,6 +78,33 @@ def close_span(span: Span | None) -> None:
                 return
     except Exception as error:
         note_failure(f"closing {span.name!r}", error)
+
+
+def split_spans(span: Span | None) -> list[Span]:
+    """Close a span; those open inside it end with it, and are returned for `resume_spans` to go on with."""
+    stack = _threads.stack
+    if span is None or span not in stack:
+        return []
+    inner = stack[stack.index(span) + 1 :]
+    close_span(span)
+    return inner
+
+
+def resume_spans(spans: list[Span]) -> None:
+    """Open again, in order and in this thread, spans that `split_spans` ended: whoever holds them can close them."""
+    extension = xlac()
+    if extension is None or not STATE.armed:
+        return
+    try:
+        for span in spans:
+            span.event = extension.profiler.TraceMe(span.name, **span.stats)
+            span.event.__enter__()
+            span.ops = counter(extension, _OPS_COUNTER) if span.ops is not None else None
+            if span.scope_name:
+                span.scope = extension.profiler.scope_pusher(span.scope_name)
+            _threads.stack.append(span)
+    except Exception as error:
+        note_failure("going on with spans after a step", error)
 
 
 def suspend_scopes() -> None:

@@ -6,6 +6,7 @@ extension, looked up by name at each call; so one replacement covers them, and i
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,7 @@ _CUT = "_xla_step_marker"
 Observer = Callable[[], None]
 _before: list[Observer] = []
 _after: list[Observer] = []
+_threads = threading.local()
 _original: Callable[..., Any] | None = None
 
 
@@ -58,7 +60,13 @@ def stop_observing(before: Observer | None = None, after: Observer | None = None
         remove()
 
 
+def waits() -> bool:
+    """Whether the graph cut that this thread makes was asked to wait for the device."""
+    return bool(getattr(_threads, "waits", False))
+
+
 def _guarded(*args: Any, **kwargs: Any) -> Any:
+    _threads.waits = bool(kwargs.get("wait", args[2] if len(args) > 2 else False))
     _quietly(suspend_scopes)
     for observer in tuple(_before):
         _quietly(observer)

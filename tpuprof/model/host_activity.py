@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from tpuprof.decode.columns import NO_TEXT, Plane
 from tpuprof.model.aten_fallbacks import aten_fallbacks
+from tpuprof.model.blocking_waits import blocking_waits
 from tpuprof.model.host_samples import HostSamples, read_samples, refine
 from tpuprof.model.intervals import (
     EMPTY,
@@ -90,6 +91,10 @@ def read_host(host: Host, vocabulary: Vocabulary, driver: Track | None) -> HostA
     if driver is not None:
         by_activity, user = _classify(driver, vocabulary)
         named = _explain(by_activity, host, driver, samples, vocabulary.residual)
+        waits = blocking_waits(driver)
+        by_activity[Activity.TRACING] = subtract(by_activity[Activity.TRACING], waits)
+        reads = merge(by_activity[Activity.DEVICE_TO_HOST_SYNC], waits)
+        by_activity[Activity.DEVICE_TO_HOST_SYNC] = reads
         fallbacks = aten_fallbacks(driver, vocabulary, samples)
         if len(fallbacks.start):
             by_activity = {each: subtract(spans, fallbacks) for each, spans in by_activity.items()}
@@ -147,7 +152,7 @@ def _codes(plane: Plane, vocabulary: Vocabulary) -> Int64:
 
 def _classify(driver: Track, vocabulary: Vocabulary) -> tuple[dict[Activity, Spans], dict[str, Spans]]:
     activity = _codes(driver.plane, vocabulary)[driver.name]
-    user_name = _user_names(driver, activity)
+    user_name = _user_names(driver, activity, vocabulary)
     activity[user_name >= 0] = Activity.USER
     activity[activity == Activity.CHECKPOINT] = Activity.USER
     activity[activity == Activity.GC] = Activity.USER
@@ -201,10 +206,12 @@ def _segments_of(segments: Segments, resolved: Int64, activity: Activity) -> Spa
     return union(segments.start[chosen], segments.end[chosen])
 
 
-def _user_names(driver: Track, activity: Int64) -> Int64:
+def _user_names(driver: Track, activity: Int64, vocabulary: Vocabulary) -> Int64:
     """Name row of annotations that did something else than trace, -1 for all other events."""
     rows, per_ms = _ops_per_ms(driver)
-    tracing = np.sort(driver.start[activity == Activity.TRACING])
+    # A graph cut inside says nothing of the rest of the annotation: its events have their own activity.
+    cuts = [row for row, name in enumerate(driver.plane.events.names) if vocabulary.cuts(name)]
+    tracing = np.sort(driver.start[(activity == Activity.TRACING) & ~np.isin(driver.name, cuts)])
     inside = np.searchsorted(tracing, driver.end[rows]) - np.searchsorted(tracing, driver.start[rows])
     chosen = rows[(per_ms < TRACING_FROM_OPS_PER_MS) & (inside == 0)]
     names = np.full(len(driver), -1, np.int64)

@@ -10,6 +10,7 @@ import re
 
 import numpy as np
 
+from tpuprof.model.blocking_waits import CUT, blocking_waits
 from tpuprof.model.intervals import Int64, intersect, subtract, union
 from tpuprof.model.steps import Steps
 from tpuprof.model.timeline import Track
@@ -32,6 +33,9 @@ READ_CALLS = frozenset(
         "__repr__",
     ]
 )
+# Calls that tpuprof's capture or the model adds: copies to the host, and waits for the device that read nothing.
+BLOCKING_SYNC = "sync(wait=True)"
+WAIT_CALLS = frozenset(["to", "wait_device_ops", "rendezvous", BLOCKING_SYNC])
 
 # An event of a Python tracer: `$file:line function`.
 _PYTHON_CALL = re.compile(r"\$\S+:\d+ (\w+)$")
@@ -72,6 +76,7 @@ def host_reads(driver: Track | None, vocabulary: Vocabulary, steps: Steps) -> li
         label = calls[row] or call_of(names[int(driver.name[row])])
         groups.setdefault((label, sources[row]), []).append(row)
     found = [_read(driver, key, np.array(members, np.int64)) for key, members in groups.items()]
+    found += _waits(driver, steps)
     return sorted(found, key=lambda each: -each.blocked_ps)
 
 
@@ -79,6 +84,25 @@ def call_of(name: str) -> str:
     """What reads, from an event's name: `$array.py:310 __float__` of JAX's Python tracer is `__float__`."""
     found = _PYTHON_CALL.match(name)
     return found.group(1) if found else name
+
+
+def _waits(driver: Track, steps: Steps) -> list[HostRead]:
+    """Graph cuts in steps that wait for the device, by the line that makes them."""
+    waits = blocking_waits(driver)
+    cut = np.flatnonzero(
+        np.isin(driver.name, [row for row, name in enumerate(driver.plane.events.names) if name == CUT])
+    )
+    sources = driver.plane.stat_text(driver.stats("source"), "source", len(driver))
+    sums: dict[str, tuple[int, int]] = {}
+    for start, end in zip(waits.start.tolist(), waits.end.tolist(), strict=True):
+        step = int(np.searchsorted(steps.start, start, "right")) - 1
+        if step < 0 or start >= steps.end[step]:
+            continue
+        around = int(np.searchsorted(driver.start[cut], start, "right")) - 1
+        source = sources[int(cut[around])] if around >= 0 and driver.end[cut[around]] >= end else ""
+        count, blocked = sums.get(source, (0, 0))
+        sums[source] = (count + 1, blocked + end - start)
+    return [HostRead(BLOCKING_SYNC, source, *found) for source, found in sums.items()]
 
 
 def unexplained_reads(driver: Track | None, vocabulary: Vocabulary, steps: Steps) -> int:

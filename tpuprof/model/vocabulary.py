@@ -17,6 +17,9 @@ import numpy as np
 from tpuprof.model.intervals import Int64
 from tpuprof.records import dataclass
 
+# The phase of tracing that is a graph cut.
+GRAPH_WALK = "ir_walk_and_hash"
+
 
 class Activity(IntEnum):
     """What the host does during an event. UNKNOWN events take the activity of the event around them."""
@@ -98,6 +101,10 @@ class Vocabulary:
             if names.matches(name):
                 return activity
         return Activity.UNKNOWN
+
+    def cuts(self, name: str) -> bool:
+        """Whether an event is part of a graph cut: the walk over the graph, its hash, its hand-over."""
+        return any(phase == GRAPH_WALK and names.matches(name) for phase, names in self.tracing_phases)
 
     def codes(self, names: Sequence[str]) -> Int64:
         """`Activity` of each name, as int64."""

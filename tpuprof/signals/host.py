@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tpuprof import parts as part
-from tpuprof.model.host_reads import READ_CALLS
+from tpuprof.model.host_reads import READ_CALLS, WAIT_CALLS
 from tpuprof.model.intervals import covered
 from tpuprof.report.schema import HostReadRow
 from tpuprof.report.sections import HostStackRow
@@ -26,7 +26,7 @@ class HostSignals(StepSignals):
     @signal("reads", needs=(STEPS, HOST_EVENTS))
     def python_reads(self) -> list[HostReadRow]:
         """Device-to-host reads by the user's own Python (`.item()`, `print`, ...), with their lines."""
-        return [row for row in self.host_reads if row.call in READ_CALLS]
+        return [row for row in self.host_reads if row.call in READ_CALLS | WAIT_CALLS]
 
     @signal("share", needs=(STEPS, HOST_EVENTS))
     def reads_in_steps_share(self) -> float:

@@ -1,0 +1,66 @@
+"""Ops that run on the CPU, and cuts that wait for the device, on traces built so that the answer is known."""
+
+import pytest
+
+from tests.builders import TraceBuilder
+
+LINE = {
+    "frames": "train (/u/train.py:7)",
+    "call": "torch.median(x)",
+    "source": "/u/train.py:7",
+    "user_call": "m",
+}
+
+
+def step(*, ours=True, wait=0):
+    """A step of 100 ms: inputs fetched at 10 ms, result sent at 60 ms, a graph cut at 90 ms."""
+    trace = TraceBuilder()
+    python = trace.host().line("python")
+    python.event("train_step", 0, 100_000, _r=1, step_num=0)
+    python.event("PjRtComputationClient::TransferFromDevice", 10_000, 2_000)
+    python.event("PjRtComputationClient::TransferToDevice", 60_000, 1_000)
+    if ours:
+        python.event("tpuprof.graph_cut", 90_000, 10_000, source="/u/train.py:9", wait=wait)
+    python.event("StepMarker", 90_000, 10_000)
+    python.event("SyncTensorsGraph", 90_000, 10_000)
+    python.event("SyncTensorsGraphInternal", 90_000, 4_000)
+    python.event("ScheduleSyncTensorsGraph", 91_000, 3_000)
+    return trace
+
+
+def parts_ms(host):
+    return {name: column[0] / 1e9 for name, column in host.breakdown.parts.items() if column[0]}
+
+
+def test_from_the_read_of_the_inputs_to_the_upload_of_the_result(read):
+    trace = step().sampled(0, 10_000, ops=100, stack=1, **{**LINE, "call": "x * 2"})
+    trace.sampled(10_000, 80_000, ops=0, stack=2, **LINE)
+    parts = parts_ms(read(trace))
+    assert parts["aten_fallback"] == pytest.approx(51)
+    assert parts["host:python"] == pytest.approx(29, abs=0.1)
+
+
+def test_a_sleep_after_a_read_is_none(read):
+    trace = step().sampled(0, 12_000, ops=100, stack=1, **LINE)
+    sleep = {**LINE, "call": "time.sleep(1)"}
+    trace.sampled(12_000, 78_000, ops=0, cpu=0, stack=2, **sleep)
+    parts = parts_ms(read(trace))
+    assert parts["aten_fallback"] == pytest.approx(2)
+    assert parts["host:sleep"] > 70
+
+
+def test_other_captures_do_not_tell_such_an_op_from_a_read(read):
+    assert "aten_fallback" not in parts_ms(read(step(ours=False)))
+
+
+def test_the_end_of_a_cut_is_a_wait_for_the_device_named_with_its_line(read):
+    host = read(step())
+    assert [(each.call, each.source, each.blocked_ps) for each in host.host_reads if "sync" in each.call] == [
+        ("sync(wait=True)", "/u/train.py:9", 6_000_000_000)
+    ]
+
+
+def test_a_cut_that_was_asked_to_wait_does_so_while_it_hands_over_too(read):
+    host = read(step(wait=1))
+    blocked = [each.blocked_ps for each in host.host_reads if "sync" in each.call]
+    assert sum(blocked) == 9_000_000_000
