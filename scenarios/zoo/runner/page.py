@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 from runner import cures
@@ -10,6 +11,8 @@ from runner.result import Result, kept
 from runner.truth import HOME, Truth, load, names
 
 PAGE = ROOT / "docs" / "zoo.md"
+# The copy that a program is run from.
+_SCRATCH = re.compile(r"/tmp/tmp\w+/")
 
 
 def line(truth: Truth, result: Result) -> str:
@@ -34,9 +37,14 @@ def write() -> None:
     table = ["| program | true | said | result | own step, reported step | steps outside the capture | cures |",
              "|---|---|---|---|---|---|---|"]  # fmt: skip
     table += [_row(truth, result) for truth, result in rows]
-    PAGE.write_text(
-        "\n".join([head, "", f"{len(rows)} programs: {total}.", "", *table, "", *_made(rows)]), "utf-8"
-    )
+    summary = [f"{len(rows)} of {len(names())} programs were run: {total}.", *_missing(rows)]
+    PAGE.write_text("\n".join([head, "", *summary, "", *table, "", *_made(rows)]), "utf-8")
+
+
+def _missing(rows: list[tuple[Truth, Result]]) -> list[str]:
+    """Programs without a result: a page that leaves them out would look complete."""
+    left = sorted(set(names()) - {truth.name for truth, _result in rows})
+    return [f"No result yet: {', '.join(left)}."] if left else []
 
 
 def _row(truth: Truth, result: Result) -> str:
@@ -59,8 +67,10 @@ def _made(rows: list[tuple[Truth, Result]]) -> list[str]:
     machines = sorted({result.machine for _truth, result in rows if result.machine})
     revisions = sorted({result.revision for _truth, result in rows if result.revision})
     with_versions = ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
+    loads = [result.load for _truth, result in rows if not result.skipped]
+    busy = f" Load average of the machine: {min(loads):.0f} to {max(loads):.0f}." if loads else ""
     return [
-        f"Machine: {'; '.join(machines)}. Versions: {with_versions}. Revisions: {', '.join(revisions)}.",
+        f"Machine: {'; '.join(machines)}.{busy} Versions: {with_versions}. Revisions: {', '.join(revisions)}.",
         "",
     ]
 
@@ -70,4 +80,4 @@ def _ms(value: float | None) -> str:
 
 
 def _cell(text: str) -> str:
-    return " ".join(text.replace("|", "\\|").split())
+    return " ".join(_SCRATCH.sub("", text).replace("|", "\\|").split())

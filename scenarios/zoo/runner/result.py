@@ -35,8 +35,8 @@ class Result:
 
     @property
     def overhead(self) -> Overhead | None:
-        """The cost of steps outside the capture."""
-        return overhead(self.pairs)
+        """The cost of steps outside the capture; None before two pairs of runs in turn."""
+        return overhead(self.pairs) if len(self.pairs) > 1 else None
 
     def save(self) -> None:
         """Write it to its file."""
