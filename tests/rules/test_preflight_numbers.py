@@ -59,7 +59,7 @@ def test_unrolled_layers_names_the_command_where_nothing_was_compared(finding): 
 def test_start_up_says_what_the_tpu_compiler_takes(finding):  # noqa: F811
     found = finding("persistent-cache-off", idle(), notes={**noted(), "preflight.json": comparison()})
     assert found.status == "failed"
-    assert [(each.text, each.value) for each in found.evidence][2:] == [
+    assert [(each.text, each.value) for each in found.evidence][2:4] == [
         ("the TPU compiler took for train.py on v5e-4, preflight", 113.0),
         ("the TPU compiler took for folded.py on v5e-4, preflight", 62.0),
     ]
