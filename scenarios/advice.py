@@ -285,7 +285,7 @@ def _difference(first: list[float], second: list[float]) -> float:
 
 
 def _code(source: str) -> str:
-    """A module's code as far as it computes: without comments and docstrings."""
+    """A rule's code as far as it decides: without comments, docstrings, imports, and its titles and status."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if (
@@ -293,6 +293,10 @@ def _code(source: str) -> str:
             and ast.get_docstring(node) is not None
         ):
             node.body = node.body[1:]
+        if isinstance(node, ast.Module):
+            node.body = [each for each in node.body if not isinstance(each, ast.Import | ast.ImportFrom)]
+        if isinstance(node, ast.FunctionDef):
+            node.decorator_list = []
     return ast.dump(tree)
 
 

@@ -143,3 +143,11 @@ def test_the_capture_and_the_model_agree_on_what_a_read_is():
     from tpuprof.model.host_reads import READ_CALLS
 
     assert set(host_events._READS) == READ_CALLS
+
+
+def test_rules_whose_price_was_measured_are_stable():
+    page = (Path(__file__).resolve().parents[2] / "docs" / "scenarios.md").read_text("utf-8")
+    rows = [[cell.strip() for cell in row.split("|")] for row in page.splitlines() if row.startswith("| ")]
+    measured = {row[2] for row in rows if re.fullmatch(r"[+-]\d+%", row[-2])}
+    unpriced = {"device-bound", "no-step-markers"}
+    assert {each.id for each in all_rules() if each.status == STABLE} == measured | unpriced

@@ -52,7 +52,7 @@ from __future__ import annotations
 
 from tpuprof import parts as part
 from tpuprof.report.schema import TransferRow
-from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
+from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, not_applicable, passed, rule
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE, HBM_PRESSURE_FROM_SHARE
 from tpuprof.rules.transfers import exposed_share, transfer_evidence
 from tpuprof.signals import Signals
@@ -67,6 +67,7 @@ STATE_PER_PARAMETER = 4
 
 
 @rule(
+    status=STABLE,
     about="waits for gathers of parameters",
     good="The device hardly waits for gathers of parameters",
     bad="The device waits for gathers of parameters",

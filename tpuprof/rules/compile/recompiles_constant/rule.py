@@ -37,12 +37,13 @@ Which line uses the constant is told only where the programs carry source lines.
 
 from __future__ import annotations
 
-from tpuprof.rules.base import Outcome, rule
+from tpuprof.rules.base import STABLE, Outcome, rule
 from tpuprof.rules.recompiles import check_kinds
 from tpuprof.signals import Signals
 
 
 @rule(
+    status=STABLE,
     about="compiles for changed constants",
     good="Compiles for changed constants cost little or nothing",
     bad="A number baked into the graph changes, and each value compiles",

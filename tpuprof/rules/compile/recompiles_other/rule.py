@@ -39,12 +39,13 @@ have no graph to compare, so their lines are all that is known.
 
 from __future__ import annotations
 
-from tpuprof.rules.base import FAILED, Outcome, rule
+from tpuprof.rules.base import FAILED, STABLE, Outcome, rule
 from tpuprof.rules.recompiles import check_afterwards, check_kinds
 from tpuprof.signals import Signals
 
 
 @rule(
+    status=STABLE,
     about="compiles of different graphs",
     good="Compiles of different graphs cost little or nothing",
     bad="Steps build different graphs, and each compiles",

@@ -35,12 +35,13 @@ padding's own computing out.
 
 from __future__ import annotations
 
-from tpuprof.rules.base import Outcome, rule
+from tpuprof.rules.base import STABLE, Outcome, rule
 from tpuprof.rules.recompiles import check_kinds
 from tpuprof.signals import Signals
 
 
 @rule(
+    status=STABLE,
     about="compiles for new input shapes",
     good="Compiles for new input shapes cost little or nothing",
     bad="Inputs change shape, and each new shape compiles",

@@ -43,12 +43,13 @@ cut gradients apart is not counted: layers of many small parameters save less.
 from __future__ import annotations
 
 from tpuprof.report.schema import Evidence
-from tpuprof.rules.base import Outcome, failed, passed, rule
+from tpuprof.rules.base import STABLE, Outcome, failed, passed, rule
 from tpuprof.rules.startup import at_stake, compile_evidence, saved_at_start, slow_start
 from tpuprof.signals import Signals
 
 
 @rule(
+    status=STABLE,
     about="compile time before training is steady",
     good="Compiling does not hold up the start",
     bad="Compiling keeps training from starting",

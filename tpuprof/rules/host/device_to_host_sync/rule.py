@@ -40,7 +40,7 @@ from __future__ import annotations
 
 from tpuprof.model.verdict import READS_IN_STEPS_SHARE
 from tpuprof.report.schema import Evidence
-from tpuprof.rules.base import Outcome, counterfactual, failed, passed, rule
+from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, passed, rule
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
@@ -52,6 +52,7 @@ DEVICE_MOSTLY_BUSY_FROM = 0.7
 
 
 @rule(
+    status=STABLE,
     about="reads from the device in the step",
     good="Reads from the device cost little or nothing",
     bad="A read from the device makes host and device take turns",

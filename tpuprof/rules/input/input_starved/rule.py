@@ -43,7 +43,7 @@ from __future__ import annotations
 from tpuprof import parts as part
 from tpuprof.report.schema import Evidence
 from tpuprof.report.sections import InputRow
-from tpuprof.rules.base import Outcome, counterfactual, failed, passed, rule
+from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, passed, rule
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
@@ -60,6 +60,7 @@ PARTS = (part.INPUT_WAIT, part.HOST_TO_DEVICE, part.HOST_IO)
 
 
 @rule(
+    status=STABLE,
     about="waits for input",
     good="The device hardly waits for data",
     bad="The device waits for the next batch",

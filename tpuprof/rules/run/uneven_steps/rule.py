@@ -45,7 +45,7 @@ from collections import Counter
 
 from tpuprof import parts as part
 from tpuprof.report.schema import Evidence, StepRow
-from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
+from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, not_applicable, passed, rule
 from tpuprof.rules.thresholds import (
     UNEVEN_CAUSE_FROM_SHARE,
     UNEVEN_FROM_SHARE,
@@ -64,6 +64,7 @@ _NOT_THE_PROGRAM = (f"{part.USER_PREFIX}overhead", f"{part.HOST_PREFIX}stalled")
 
 
 @rule(
+    status=STABLE,
     about="evenness of the steps",
     good="Uneven steps cost little or nothing",
     bad="Some steps take far longer than the others",

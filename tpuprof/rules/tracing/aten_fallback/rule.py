@@ -34,7 +34,7 @@ from __future__ import annotations
 from tpuprof import parts as part
 from tpuprof.report.schema import Evidence
 from tpuprof.report.sections import FallbackRow
-from tpuprof.rules.base import Outcome, counterfactual, failed, passed, rule
+from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, passed, rule
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE, FALLBACKS_FROM
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
@@ -44,6 +44,7 @@ _SIDE = (part.ATEN_FALLBACK, part.HOST_SYNC, part.HOST_TO_DEVICE)
 
 
 @rule(
+    status=STABLE,
     about="ops that fall back to the host",
     good="Ops that fall back to the host cost little or nothing",
     bad="Ops fall back to the host",

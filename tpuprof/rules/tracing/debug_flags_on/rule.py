@@ -34,7 +34,7 @@ from __future__ import annotations
 import statistics
 
 from tpuprof.report.schema import Evidence, Savings
-from tpuprof.rules.base import Outcome, Price, failed, passed, rule
+from tpuprof.rules.base import STABLE, Outcome, Price, failed, passed, rule
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.units import format_share
@@ -45,7 +45,10 @@ _OFF = ("", "0", "false", "False")
 
 
 @rule(
-    about="debugging flags", good="No debugging flag slows the steps", bad="A debugging flag slows every step"
+    status=STABLE,
+    about="debugging flags",
+    good="No debugging flag slows the steps",
+    bad="A debugging flag slows every step",
 )
 def check(signals: Signals) -> Outcome:
     """Fail where IR debugging costs enough of a step, or where another flag is on that cannot be priced."""

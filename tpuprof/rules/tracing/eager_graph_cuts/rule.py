@@ -32,7 +32,7 @@ the host's side of the cuts; what fusion across them gains on the device is not 
 from __future__ import annotations
 
 from tpuprof.report.schema import Evidence
-from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
+from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, not_applicable, passed, rule
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE, GRAPH_CUTS_FROM
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
@@ -45,6 +45,7 @@ LEFT_AT_MOST = 0.5
 
 
 @rule(
+    status=STABLE,
     about="graph cuts in the step",
     good="Graph cuts in the step cost little or nothing",
     bad="A step is cut into several graphs",

@@ -35,7 +35,7 @@ from __future__ import annotations
 
 from tpuprof import parts as part
 from tpuprof.report.schema import Evidence
-from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
+from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, not_applicable, passed, rule
 from tpuprof.rules.thresholds import SCAN_RETRACE_FROM_SHARE, SCAN_RETRACES_FROM
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
@@ -48,6 +48,7 @@ LEFT_WHERE_UNTIMED = 0.3
 
 
 @rule(
+    status=STABLE,
     about="traces of scan bodies",
     good="Traces of scan bodies cost little or nothing",
     bad="scan traces its body anew in every step",

@@ -39,7 +39,7 @@ from __future__ import annotations
 from tpuprof import parts as part
 from tpuprof.report.names import phase_title
 from tpuprof.report.schema import Evidence
-from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
+from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, not_applicable, passed, rule
 from tpuprof.rules.thresholds import TRACING_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
@@ -54,6 +54,7 @@ SHOWN = 3
 
 
 @rule(
+    status=STABLE,
     about="waits for tracing",
     good="The device hardly waits for tracing",
     bad="The device waits while the host traces",

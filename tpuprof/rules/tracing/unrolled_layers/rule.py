@@ -41,7 +41,16 @@ from __future__ import annotations
 
 from tpuprof import parts as part
 from tpuprof.report.schema import Evidence
-from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, not_checked, passed, rule
+from tpuprof.rules.base import (
+    STABLE,
+    Outcome,
+    counterfactual,
+    failed,
+    not_applicable,
+    not_checked,
+    passed,
+    rule,
+)
 from tpuprof.rules.preflight import variant_evidence
 from tpuprof.rules.thresholds import TRACING_FROM_SHARE, UNROLLED_FROM_LAYERS
 from tpuprof.signals import Signals
@@ -59,6 +68,7 @@ OUTSIDE_LAYERS = 0.3
 
 
 @rule(
+    status=STABLE,
     about="layers repeated without a loop",
     good="Layers repeated without a loop cost the host little",
     bad="scan_layers would fold repeated layers",
