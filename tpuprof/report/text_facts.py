@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tpuprof.parts import HOST_PREFIX, title_of
 from tpuprof.report.names import cache_title, diagnosis_title, phase_title
 from tpuprof.report.schema import LoopRow, Report
 from tpuprof.report.sections import InputRow, OutlierRow
@@ -17,6 +18,7 @@ def fact_lines(report: Report) -> list[tuple[str, str]]:
     """(subject, what there is to say) of every section that has something to say; names are as in the trace."""
     makers: list[tuple[str, Callable[[Report], list[str]]]] = [
         ("Tracing", _tracing),
+        ("Host", _host),
         ("Input", lambda each: [_input(row) for row in each.input]),
         ("Loops and layers", lambda each: [_loop(row) for row in each.scan[:SHOWN]]),
         ("Compute", _compute),
@@ -48,6 +50,17 @@ def _tracing(report: Report) -> list[str]:
     )
     retraces = report.tracing.scan_retraces_per_step
     return [line + (f"; scans are traced anew {_times(retraces)} per step" if retraces else "")]
+
+
+def _host(report: Report) -> list[str]:
+    """The sampled stacks outside tracing that the device waits for most."""
+    rows = [row for row in report.host_stacks if row.part.startswith(HOST_PREFIX) and row.exposed_ms_per_step]
+    rows.sort(key=lambda row: -row.exposed_ms_per_step)
+    return [
+        f"{title_of(row.part)}: {row.user_call or row.call or 'source unknown'}"
+        f"{f' at {row.source}' if row.source else ''}, {format_ms(row.exposed_ms_per_step)} per step"
+        for row in rows[:SHOWN]
+    ]
 
 
 def _times(count: float) -> str:
