@@ -94,7 +94,6 @@ KEPT = {
     "finally": "atexit.register(save)\ntry:\n    train()\nfinally:\n    save()",
     "except": "try:\n    train()\nexcept BaseException:\n    pass\nsave()",
     "thread": "each = threading.Thread(target=train); each.start(); each.join(); save()",
-    "first step, then a crash": "sys.excepthook = lambda *_: save()\ntrain(save, steps=1); 1 / 0",
 }
 SAFETENSORS = """
 from safetensors.torch import save_file
@@ -178,6 +177,17 @@ def test_without_a_barrier_the_script_does_not_run(tmp_path):
     command = [sys.executable, "-c", code, str(tmp_path), "closed", "/bin/rm", "-r", str(planted)]
     assert subprocess.run(command, check=False).returncode == barrier.STATUS
     assert planted.exists()
+
+
+def test_a_crash_after_the_first_step_reaches_no_checkpoint(tmp_path):
+    planted = plant(tmp_path)
+    before = state(planted)
+    script = tmp_path / "train.py"
+    script.write_text(START + "sys.excepthook = lambda *_: save()\ntrain(save, steps=1); 1 / 0")
+    (tmp_path / "trace").mkdir()
+    with pytest.raises(TpuprofError, match="before its step was known"):
+        trace_script(ScriptRun(str(script), [str(planted)]), tmp_path / "trace")
+    assert state(planted) == before
 
 
 def _installed(name: str) -> bool:
