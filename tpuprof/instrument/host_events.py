@@ -22,7 +22,14 @@ except ImportError:  # not built, or for another Python or machine
     _gc_events = None
 
 # Where frames of libraries are told from the user's own, for the source line of a read.
-_LIBRARIES = ("/torch/", "/torch_xla/", "/tpuprof/instrument/", "/tpuprof/capture/", "/contextlib.py")
+_LIBRARIES = (
+    "/torch/",
+    "/torch_xla/",
+    "/tpuprof/instrument/",
+    "/tpuprof/capture/",
+    "/contextlib.py",
+    "/typing_extensions.py",  # wraps torch_xla's deprecated functions, `xm.mark_step` among them
+)
 _FAKE_TENSORS = "torch._subclasses"
 _READS = (
     "item",

@@ -35,18 +35,34 @@ def blocking_waits(driver: Track) -> Spans:
     return merge(union(start[waited], end[waited]), _while_handing_over(driver))
 
 
-def _while_handing_over(driver: Track) -> Spans:
-    """Handing over in cuts that were asked to wait, but for waits that have an event."""
+def waits_by_reason(driver: Track) -> tuple[Spans, Spans]:
+    """Waits that the program asked for, and others: a cut also waits while the program before holds the device.
+
+    A trace of another origin does not say which cuts were asked to wait: there all of them count as asked for.
+    """
+    waits = blocking_waits(driver)
+    if not len(_rows(driver, CUT)):
+        return waits, EMPTY
+    asked = intersect(waits, asked_to_wait(driver))
+    return asked, subtract(waits, asked)
+
+
+def asked_to_wait(driver: Track) -> Spans:
+    """Graph cuts that tpuprof's capture saw being asked to wait; none in a trace of another origin."""
     cut = _rows(driver, CUT)
     if not len(cut):
         return EMPTY
     wait = driver.plane.stat_integers(driver.stats("wait"), "wait", len(driver), missing=0)
     cut = cut[wait[cut] > 0]
+    return union(driver.start[cut], driver.end[cut])
+
+
+def _while_handing_over(driver: Track) -> Spans:
+    """Handing over in cuts that were asked to wait, but for waits that have an event."""
+    asked = asked_to_wait(driver)
     over, barrier = _rows(driver, _HANDING_OVER), _rows(driver, _BARRIER)
     over = over[driver.end[over] - driver.start[over] >= WAIT_FROM_PS]
-    handing = intersect(
-        union(driver.start[over], driver.end[over]), union(driver.start[cut], driver.end[cut])
-    )
+    handing = intersect(union(driver.start[over], driver.end[over]), asked)
     return subtract(handing, union(driver.start[barrier], driver.end[barrier]))
 
 

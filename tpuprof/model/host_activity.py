@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from tpuprof.decode.columns import NO_TEXT, Plane
 from tpuprof.model.aten_fallbacks import aten_fallbacks
-from tpuprof.model.blocking_waits import blocking_waits
+from tpuprof.model.blocking_waits import waits_by_reason
 from tpuprof.model.host_samples import HostSamples, read_samples, refine
 from tpuprof.model.intervals import (
     EMPTY,
@@ -91,10 +91,11 @@ def read_host(host: Host, vocabulary: Vocabulary, driver: Track | None) -> HostA
     if driver is not None:
         by_activity, user = _classify(driver, vocabulary)
         named = _explain(by_activity, host, driver, samples, vocabulary.residual)
-        waits = blocking_waits(driver)
-        by_activity[Activity.TRACING] = subtract(by_activity[Activity.TRACING], waits)
-        reads = merge(by_activity[Activity.DEVICE_TO_HOST_SYNC], waits)
+        asked, locked = waits_by_reason(driver)
+        by_activity[Activity.TRACING] = subtract(by_activity[Activity.TRACING], merge(asked, locked))
+        reads = merge(by_activity[Activity.DEVICE_TO_HOST_SYNC], asked)
         by_activity[Activity.DEVICE_TO_HOST_SYNC] = reads
+        by_activity[Activity.DEVICE_WAIT] = merge(by_activity[Activity.DEVICE_WAIT], locked)
         fallbacks = aten_fallbacks(driver, vocabulary, samples)
         if len(fallbacks.start):
             by_activity = {each: subtract(spans, fallbacks) for each, spans in by_activity.items()}

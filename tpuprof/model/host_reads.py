@@ -10,7 +10,7 @@ import re
 
 import numpy as np
 
-from tpuprof.model.blocking_waits import CUT, blocking_waits
+from tpuprof.model.blocking_waits import CUT, waits_by_reason
 from tpuprof.model.intervals import Int64, intersect, subtract, union
 from tpuprof.model.steps import Steps
 from tpuprof.model.timeline import Track
@@ -87,8 +87,11 @@ def call_of(name: str) -> str:
 
 
 def _waits(driver: Track, steps: Steps) -> list[HostRead]:
-    """Graph cuts in steps that wait for the device, by the line that makes them."""
-    waits = blocking_waits(driver)
+    """Graph cuts in steps that were asked to wait for the device, by the line that makes them.
+
+    A cut also waits where the device is locked by the program before. That is not a wait that the program asks for.
+    """
+    waits, _ = waits_by_reason(driver)
     cut = np.flatnonzero(
         np.isin(driver.name, [row for row, name in enumerate(driver.plane.events.names) if name == CUT])
     )
