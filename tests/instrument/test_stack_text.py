@@ -3,7 +3,7 @@
 import sys
 
 from tpuprof.instrument.stack_text import MAX_EXPRESSION, describe, expression, is_users, places_of, safe
-from tpuprof.model.host_samples import _FROM_SAFE
+from tpuprof.safe_text import FROM_SAFE
 
 
 def seen():
@@ -39,7 +39,7 @@ def test_long_expressions_are_cut():
         return seen()[0][1]
 
     place = took(
-        "a" * 2, "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb", "cccccccccccccccccccccccccccccccccccccccccccc"
+        11111111111111111111111111111111111111111, 2222222222222222222222222222222222222222222222222222
     )
     assert len(expression(*place)) == MAX_EXPRESSION
     assert expression(*place).endswith("…")
@@ -61,4 +61,13 @@ def test_whose_code_a_file_is():
 def test_what_a_stat_cannot_carry_comes_back_whole():
     text = "f(a, b=[1]) # \"x\" {'y'}\n"
     assert not set(safe(text)) & set(",#=\"'{}[]()\n\r")
-    assert safe(text).translate(_FROM_SAFE) == text
+    assert safe(text).translate(FROM_SAFE) == text
+
+
+def test_texts_in_an_expression_are_left_out(tmp_path):
+    path = tmp_path / "secretive.py"
+    path.write_text("def run(f):\n    return f('hunter2', \"a'b\", 3)\n")
+    space, found = {}, []
+    exec(compile(path.read_text(), str(path), "exec"), space)
+    space["run"](lambda *_: found.append(places_of(sys._getframe(1))[0]))
+    assert expression(*found[0]) == "f('…', \"…\", 3)"

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from tests.builders import TraceBuilder, op
 from tests.report.planted import field
 from tpuprof.decode import hlo_pb2
+from tpuprof.safe_text import TO_SAFE
 
 _RANDOM = random.Random()
 _BASE62 = string.ascii_letters + string.digits
@@ -164,6 +165,8 @@ def _trace(texts, where):
             python.event(text, at, 5, tpuprof="annotation", traced_ops=3)
         elif where == "event stat":
             python.event("some_event", at, 5, note=text)
+        elif where == "sampled stack":
+            host.line("tpuprof").event("tpuprof.sample", at, 5, frames=text.translate(TO_SAFE))
         elif where == "thread name":
             host.line(text).event("some_event", at, 5)
         elif where == "scope of an op":
@@ -184,6 +187,7 @@ PLACES = (
     "telemetry",
     "annotation",
     "event stat",
+    "sampled stack",
     "thread name",
     "scope of an op",
     "profile error",

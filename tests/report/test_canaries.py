@@ -15,6 +15,7 @@ from tpuprof.report.bundle import write_bundle
 from tpuprof.report.html import render_html
 from tpuprof.report.markdown import render_markdown
 from tpuprof.report.redact import redacted, redactor_for
+from tpuprof.safe_text import FROM_SAFE
 
 _BASE64 = re.compile(rb"(?:[A-Za-z0-9+/]{4}){16,}(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 
@@ -46,6 +47,7 @@ def left_in_clear(found):
         for canary in canaries.canaries()
         for part in canary.private
         if part.lower().encode() in data.lower()
+        or part.lower() in data.decode("utf-8", "replace").translate(FROM_SAFE).lower()
     ]
 
 
@@ -54,6 +56,7 @@ def test_no_canary_is_in_any_output(place, tmp_path):
     run = canaries.run_folder(tmp_path, place)
     planted = b"".join(_opened(path.read_bytes()) for path in run.rglob("*") if path.is_file())
     escaped = planted.replace(b"\\\\", b"\\")
+    escaped += planted.decode("utf-8", "replace").translate(FROM_SAFE).encode()
     missing = [
         each.kind for each in canaries.canaries() for part in each.private if part.encode() not in escaped
     ]

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import linecache
 import os
+import re
 import sys
 from itertools import accumulate, chain, islice, repeat, takewhile
 from operator import attrgetter, itemgetter, truth
 from types import CodeType, FrameType
+
+from tpuprof.safe_text import TO_SAFE
 
 # Frames kept of a stack, innermost first (frames): recursion beyond it says nothing new.
 MAX_FRAMES = 64
@@ -19,9 +22,8 @@ MAX_EXPRESSION = 80
 _STDLIB = os.path.dirname(os.__file__) + os.sep
 _PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-# What the profiler's text format gives a meaning of its own, and what stands for it there (private use characters).
-_MEANT = ",#=\"'{}[]()\n\r"
-_TO_SAFE = {ord(char): 0xE000 + number for number, char in enumerate(_MEANT)}
+# A text in an expression may be private, a key or a name; what is called tells enough without it.
+_TEXT_LITERAL = re.compile(r"(\"\"\"|'''|\"|')(?:\\.|(?!\1).)+(?:\1|$)")
 _PLACE = attrgetter("f_code", "f_lasti")
 
 Place = tuple[CodeType, int]
@@ -55,7 +57,7 @@ def places_of_thread(ident: int) -> list[Place] | None:
 
 def safe(text: str) -> str:
     """Text that a stat of a profiler event can carry."""
-    return text.translate(_TO_SAFE)
+    return text.translate(TO_SAFE)
 
 
 def describe(places: list[Place]) -> dict[str, str]:
@@ -81,7 +83,10 @@ def is_users(path: str) -> bool:
 
 
 def expression(code: CodeType, instruction: int) -> str:
-    """The source text of what an instruction evaluates (`time.sleep(0.03)`), empty where there is no source."""
+    """The source text of what an instruction evaluates (`time.sleep(0.03)`), empty where there is no source.
+
+    Texts in it are left out: of `open("a", "w")` stays `open("…", "…")`.
+    """
     line, last, column, until = _position(code, instruction)
     if line is None or last is None or column is None or until is None:
         return ""
@@ -94,7 +99,7 @@ def expression(code: CodeType, instruction: int) -> str:
     else:
         raw[0] = raw[0][column:]
         raw[-1] = raw[-1][:until] if last < line + 8 else raw[-1]
-    text = " ".join(b" ".join(raw).decode("utf-8", "replace").split())
+    text = _TEXT_LITERAL.sub(r"\1…\1", " ".join(b" ".join(raw).decode("utf-8", "replace").split()))
     return text if len(text) <= MAX_EXPRESSION else text[: MAX_EXPRESSION - 1] + "…"
 
 

@@ -16,6 +16,7 @@ from tpuprof.model.host_stacks import FRAMEWORK, IO, LOCK, PLAIN, SLEEP, Stack, 
 from tpuprof.model.intervals import EMPTY, Int64, Spans, intersect, merge, subtract, union
 from tpuprof.model.timeline import Host, Track
 from tpuprof.records import dataclass
+from tpuprof.safe_text import FROM_SAFE
 from tpuprof.units import PS_PER_MS
 
 SAMPLE_EVENT = "tpuprof.sample"
@@ -37,8 +38,6 @@ BLOCKED_FROM_SHARE = 0.15
 FRAMEWORK_WITHOUT_OPS_MS = 25.0
 _COLUMNS = ("stack", "gap_us", "ops", "cpu_us", "wait_us", "python_us")
 _TEXTS = ("frames", "call", "source", "user_call")
-_MEANT = ",#=\"'{}[]()\n\r"
-_FROM_SAFE = {0xE000 + number: char for number, char in enumerate(_MEANT)}
 _PS_PER_US = 1_000_000
 # A sample's event is written this long after its clocks were read, at most: intervals so near are end to end (ps).
 _JOINS_WITHIN_PS = 1_000_000_000
@@ -119,7 +118,7 @@ def _stacks(track: Track, rows: Int64, numbers: list[int]) -> tuple[list[Stack],
         frames = texts["frames"][row]
         if frames and number not in found:
             found[number] = len(stacks)
-            words = {name: texts[name][row].translate(_FROM_SAFE) for name in _TEXTS}
+            words = {name: texts[name][row].translate(FROM_SAFE) for name in _TEXTS}
             stacks.append(
                 Stack(tuple(words["frames"].split(";")), words["call"], words["source"], words["user_call"])
             )

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tpuprof.report import sensitive, token_forms
 from tpuprof.report.redact_proto import mask_opaque
 from tpuprof.report.sensitive import Kind
+from tpuprof.safe_text import FROM_SAFE, TO_SAFE, holds_safe
 
 if TYPE_CHECKING:
     from tpuprof.report.schema import Report
@@ -123,6 +124,9 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """The text with every private value replaced."""
+        if holds_safe(text):
+            # Forms are recognised in the text that is meant.
+            return self.text(text.translate(FROM_SAFE)).translate(TO_SAFE)
         if text not in self._cache:
             self._hits = []
             self._cache[text] = (self._replace(text), tuple(self._hits))
@@ -205,6 +209,7 @@ class Redactor:
             self._add(Kind.BUCKET, value.rsplit("//", maxsplit=1)[-1].split("/", maxsplit=1)[0])
 
     def _learn_text(self, text: str) -> None:
+        text = text.translate(FROM_SAFE)
         for match in token_forms.SECRET.finditer(text):
             self._add(Kind.SECRET, match.group())
             # A key of many lines may be cut apart elsewhere.
