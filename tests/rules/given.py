@@ -51,7 +51,7 @@ _DERIVED = {
     "captured_records", "counters", "all_counters", "startup_compile_seconds", "startup_compiles", "fallbacks",
     "graphs_per_step", "falls_back", "python_reads", "variables", "features", "spmd", "torch_xla_version",
     "hbm_share", "op_ms", "slowest_host_steps", "even_rows", "idle_by_step", "parameter_gathers", "compute_ms",
-    "matmuls", "host_reads", "step_source", "host_pace", "typical_tracing_ms", "sampled_host_ms", "scan_retraces", "preflight", "unrolled", "step_count",
+    "matmuls", "host_reads", "step_source", "host_pace", "typical_tracing_ms", "sampled_host_ms", "eager_ops", "scan_retraces", "preflight", "unrolled", "step_count",
 }  # fmt: skip
 
 

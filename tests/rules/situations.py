@@ -10,6 +10,7 @@ from tests.rules.given import (
     steps,
     transfer,
 )
+from tpuprof.model.eager_mode import EagerOps
 from tpuprof.model.preflight_notes import Variant
 from tpuprof.report.sections import Tracing
 from tpuprof.rules import thresholds
@@ -77,6 +78,14 @@ def cut(graphs, ms):
     return {
         "framework": "torch_xla", "records": [record(CachedCompile=graphs)], "mark_ms": {"graph_cut": ms},
         "steps": steps(),
+    }  # fmt: skip
+
+
+def eager(share):
+    """Signals of eager mode in which the device waits that share of each step."""
+    return {
+        "framework": "torch_xla", "eager_ops": EagerOps(60.0, counted=True),
+        "steps": steps(tracing=80 * share, dispatch=20 * share),
     }  # fmt: skip
 
 

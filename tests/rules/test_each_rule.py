@@ -26,6 +26,7 @@ from tests.rules.situations import (
     collectives,
     cut,
     debug,
+    eager,
     foreseen,
     info,
     offloaded,
@@ -38,6 +39,7 @@ from tests.rules.situations import (
     traced,
 )
 from tpuprof.model.compute import PADDED_FROM
+from tpuprof.model.eager_mode import EagerOps
 from tpuprof.report.sections import Hosts
 from tpuprof.rules import thresholds
 from tpuprof.rules.registry import all_rules, find_rule
@@ -117,6 +119,13 @@ CASES = {
         ("one", "passed", cut(1, 50.0)),
         ("jax", "not_applicable", {"framework": "jax"}),
         ("no telemetry", "unavailable", {"framework": "torch_xla"}),
+    ],
+    "eager-mode": [
+        ("waits", "failed", eager(ABOVE)),
+        ("hardly waits", "passed", eager(BELOW)),
+        ("lazy tensors", "passed", {"framework": "torch_xla", "steps": steps()}),
+        ("jax", "not_applicable", {"framework": "jax"}),
+        ("no steps", "unavailable", {"framework": "torch_xla", "eager_ops": EagerOps(60.0, True)}),
     ],
     "aten-fallback": [
         ("each step", "failed", fallen(1.0)),

@@ -23,6 +23,7 @@ CATALOGUE = [
     "pre-cxx11-abi",
     "debug-flags-on",
     "eager-graph-cuts",
+    "eager-mode",
     "recompiles-shape",
     "recompiles-constant",
     "recompiles-other",

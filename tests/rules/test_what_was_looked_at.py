@@ -23,7 +23,7 @@ OF_DEVICE_OPS = {
     "padded-dimensions", "unfused-attention", "low-mxu-utilization", "memory-bandwidth-bound",
 }  # fmt: skip
 OF_HOST_EVENTS = {
-    "tracing-bound", "scan-cache-off", "unrolled-layers", "input-starved", "device-to-host-sync", "eager-graph-cuts",
+    "tracing-bound", "scan-cache-off", "unrolled-layers", "input-starved", "device-to-host-sync", "eager-graph-cuts", "eager-mode",
     "torch-compile-candidate", "pre-cxx11-abi",
 }  # fmt: skip
 

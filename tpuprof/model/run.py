@@ -23,6 +23,7 @@ from tpuprof.model.compiles import Compile, find_compiles
 from tpuprof.model.device import DeviceActivity
 from tpuprof.model.device_cpu import read_cpu
 from tpuprof.model.device_tpu import read_tpu
+from tpuprof.model.eager_mode import EagerOps, eager_ops
 from tpuprof.model.few_steps import few_steps, is_whole_capture
 from tpuprof.model.gpu import Gpus, read_gpus
 from tpuprof.model.graph_cuts import GraphCut, graph_cuts
@@ -78,6 +79,8 @@ class HostRun:
     graph_cuts: list[GraphCut]
     # Time in steps of transfers from the device that no read of the program explains (ps).
     unexplained_reads_ps: int
+    # Ops of a step that were programs of their own, where the step runs in eager mode.
+    eager_ops: EagerOps | None = None
     # Ops of the programs of a step, where the host's time has to be told from tracing by their number.
     program_ops: int | None = None
     # Python frames of the compile in each step, by step number, where the run folder has them.
@@ -287,6 +290,7 @@ def _analysed(
         program_ops=program_ops(devices, steps, protos) if undecided else None,
         collective_roles=roles,
         graph_cuts=graph_cuts(driver, words, steps),
+        eager_ops=eager_ops(host, driver, words, steps, history.records),
         unexplained_reads_ps=unexplained_reads(driver, words, steps),
         gpus=gpus,
         allocated=allocations(host),

@@ -22,6 +22,7 @@ class StepRecord:
     """What the process noted of one step: wall time in ns, counters' increases, and what its compiles took (s).
 
     `captured` tells whether the profiler recorded it, `frames` which Python frames led to its first compile.
+    `metrics` are the samples that torch_xla's metrics gained, of captured steps only.
     `fallbacks` are the lines that called ops which ran on the CPU, by op, where the capture looked for them.
     """
 
@@ -33,6 +34,7 @@ class StepRecord:
     compile_seconds: float = 0.0
     frames: list[str] = field(default_factory=list)
     fallbacks: dict[str, str] = field(default_factory=dict)
+    metrics: dict[str, int] = field(default_factory=dict)
 
 
 def step_records(run_folder: Path | None, host: str) -> list[StepRecord]:
@@ -84,6 +86,7 @@ def _record_of(line: str) -> StepRecord | None:
             compile_seconds=sum(float(each.get("seconds", 0.0)) for each in compiles),
             frames=[str(frame) for frame in compiles[0]["frames"]] if compiles else [],
             fallbacks={str(op): str(source) for op, source in row.get("fallbacks", {}).items()},
+            metrics={str(name): int(each[0]) for name, each in row.get("metrics", {}).items()},
         )
     except (ValueError, KeyError, TypeError, IndexError, AttributeError):
         return None

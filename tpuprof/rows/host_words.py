@@ -17,6 +17,8 @@ _VERBS = {
     "python": "runs code that traces nothing",
     "wait": "waits in a call",
 }
+# Words of the verdict that eager mode explains.
+_OF_EAGER_MODE = ("tracing", "dispatch", "undecided", "unknown")
 # Tracing time of a step over the ops of its program (ms), least and most: the samples decoder_loop (0.0065) and
 # device_to_host_sync (0.007), and a chain of element-wise ops on a busy machine (0.06), PJRT_DEVICE=CPU, torch_xla 2.9.
 # The range allows for hosts twice as fast, and half again as slow. A scan that traces its body anew takes far longer.
@@ -27,9 +29,16 @@ def host_sentence(word: str, load: Load, stacks: list[HostStackRow], run: Run) -
     """One more sentence of a verdict, empty where there is nothing to add."""
     if word == "host":
         return _where(load, stacks)
+    eager = _eager(run) if word in _OF_EAGER_MODE else ""
     if word == "undecided":
-        return _estimate(load, run)
-    return ""
+        return eager or _estimate(load, run)
+    return eager
+
+
+def _eager(run: Run) -> str:
+    """That eager mode is on, empty where it is not."""
+    ops = max((host.eager_ops.per_step for host in run.hosts if host.eager_ops is not None), default=0.0)
+    return f" Eager mode is on: each op is a program of its own, {ops:,.0f} programs per step." if ops else ""
 
 
 def lines_of(stacks: list[HostStackRow], part: str) -> list[tuple[str, str, float, float]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tpuprof import parts as part
+from tpuprof.model.eager_mode import EagerOps
 from tpuprof.model.host_reads import READ_CALLS, WAIT_CALLS
 from tpuprof.model.intervals import covered
 from tpuprof.report.schema import HostReadRow
@@ -75,3 +76,9 @@ class HostSignals(StepSignals):
                     inside = (spans.start >= host.steps.start[0]) & (spans.start < host.steps.end[-1])
                     totals[mark] = totals.get(mark, 0) + int(inside.sum())
         return {mark: count / len(self.steps) for mark, count in totals.items()}
+
+    @signal("ops", needs=(STEPS, HOST_EVENTS))
+    def eager_ops(self) -> EagerOps | None:
+        """Ops of a step that eager mode ran one by one, of the host that has most; None outside eager mode."""
+        found = [host.eager_ops for host in self.run.hosts if host.eager_ops is not None]
+        return max(found, key=lambda each: each.per_step, default=None)
