@@ -201,7 +201,7 @@ class Store:
         Raises `OSError` where `out` cannot be written.
         """
         from tpuprof.report.bundle import write_bundle
-        from tpuprof.report.redact import redactor_for
+        from tpuprof.report.redacted_report import redactor_for
 
         report, source = self.report(name), self._sources.get(name)
         if isinstance(report, Failure) or source is None:

@@ -14,7 +14,7 @@ from tpuprof.report.as_json import to_json
 from tpuprof.report.bundle import write_bundle
 from tpuprof.report.html import render_html
 from tpuprof.report.markdown import render_markdown
-from tpuprof.report.redact import redacted, redactor_for
+from tpuprof.report.redacted_report import redacted, redactor_for
 from tpuprof.safe_text import FROM_SAFE
 
 _BASE64 = re.compile(rb"(?:[A-Za-z0-9+/]{4}){16,}(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")

@@ -35,7 +35,7 @@ def diff(
     reports = [open_report(path) for path in (base, candidate)]
     comparison = compare(*reports)
     if not no_redact:
-        from tpuprof.report.redact import redactor_for
+        from tpuprof.report.redacted_report import redactor_for
 
         comparison = redactor_for(*reports).value(comparison)
     if as_json:

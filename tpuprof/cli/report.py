@@ -46,7 +46,7 @@ def report(
     if out is not None and out.exists() and not force:
         raise TpuprofError(Code.OUTPUT_EXISTS, f"{out}: this file exists.", "Add --force to replace it.")
     from tpuprof.cli.opening import open_report
-    from tpuprof.report.redact import redactor_for
+    from tpuprof.report.redacted_report import redactor_for
 
     found = open_report(path)
     redactor = None if no_redact else redactor_for(found)
@@ -101,7 +101,7 @@ def _write(out: Path, found: Report, path: Path, redactor: Redactor | None) -> N
         return
     shown = found
     if redactor is not None:
-        from tpuprof.report.redact import redacted
+        from tpuprof.report.redacted_report import redacted
 
         shown = redacted(found, redactor)
     out.write_text(_renderer(out.suffix)(shown), "utf-8")

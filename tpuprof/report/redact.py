@@ -17,15 +17,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from tpuprof.report import sensitive, token_forms
 from tpuprof.report.redact_proto import mask_opaque
 from tpuprof.report.sensitive import Kind
 from tpuprof.safe_text import FROM_SAFE, TO_SAFE, holds_safe
-
-if TYPE_CHECKING:
-    from tpuprof.report.schema import Report
 
 Value = TypeVar("Value")
 Replace = Callable[[re.Match[str]], str]
@@ -411,30 +408,6 @@ class Redactor:
     def _ip(self, match: re.Match[str]) -> str:
         found = match.group()
         return self._hit(Kind.IP, found) if sensitive.private_ip(found) else found
-
-
-def redactor_for(*reports: Report) -> Redactor:
-    """A redactor that has learned what is private from these reports, their profiles, and this machine."""
-    from tpuprof.decode.find import host_name
-    from tpuprof.report.learn_profile import telling_texts
-
-    redactor = Redactor()
-    redactor.learn_this_machine()
-    for report in reports:
-        redactor.learn(report.to_dict())
-        for file in report.source.get("files", []):
-            redactor.learn(str(Path(file).absolute()))
-            redactor.learn(host_name(Path(file)), "host")
-            redactor.learn(telling_texts(Path(file)))
-    return redactor
-
-
-def redacted(report: Report, redactor: Redactor) -> Report:
-    """A report as it may be sent, with the counts of what was replaced now and, in a saved one, before."""
-    shown = redactor.value(report)
-    counts = Counter(report.redactions or {})
-    counts.update(redactor.counts_by_kind())
-    return dataclasses.replace(shown, redactions=dict(counts))
 
 
 def _literal(kind: Kind, value: str) -> str:
