@@ -232,7 +232,7 @@ def _cause(signal: str, report: Report | None) -> str:
         return f"step {rows[0].step}: {rows[0].cause.kind}, {rows[0].cause.detail}"
     if signal in ("host_reads_per_step", "device_to_host_share") and report.host_reads:
         return (
-            f"most of it: {report.host_reads[0].call} at {report.host_reads[0].source or 'a line not told'}"
+            f"most of it: {report.host_reads[0].call} at {report.host_reads[0].source or 'an unknown line'}"
         )
     return report.verdict.sentence
 

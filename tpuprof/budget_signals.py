@@ -104,7 +104,7 @@ def _hbm(report: Report) -> Reading:
 def _hbm_share(report: Report) -> Reading:
     peak, capacity = report.memory.peak_bytes, report.memory.capacity_bytes
     if peak is None or not capacity:
-        return Reading(None, unavailable=report.memory.unavailable or "the device's capacity is not told")
+        return Reading(None, unavailable=report.memory.unavailable or "the device's capacity is unknown")
     return Reading(peak / capacity)
 
 

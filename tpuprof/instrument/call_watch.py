@@ -23,7 +23,7 @@ _EXTENSION_CALLS = ("_xla_sync_multi", "_xla_get_cpu_tensors", "_xla_warm_up_cac
 _COMPILED_CALL = "_run_cached_graph"
 # Calls remembered of one step, to tell what changed before a recompile (calls).
 MAX_CALLS = 50_000
-UNKNOWN_LINE = "a line that is not told (not a torch call of this thread)"
+UNKNOWN_LINE = "an unknown line (not a torch call of this thread)"
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ _BACKWARD_MARKS = ("@backward", "aot_backward", "transpose(jvp", "backward")
 
 @dataclass(frozen=True)
 class Role:
-    """What a collective does: `role` (empty where not told), the parameter, its layer, forward or backward."""
+    """What a collective does: `role` (empty where unknown), the parameter, its layer, forward or backward."""
 
     role: str = ""
     parameter: str = ""

@@ -27,7 +27,7 @@ NOT_COMPARED = CompileCause("unknown", "unavailable: the graphs were not compare
 
 @dataclass(frozen=True)
 class Compile:
-    """One compile. `step` is the row of the step it ran in, None outside any; `graph_hash` empty if not told.
+    """One compile. `step` is the row of the step it ran in, None outside any; `graph_hash` empty if unknown.
 
     `program` is what it made, `graph(fingerprint)`: the program that first ran after it; empty if none did.
     """

@@ -20,7 +20,7 @@ OTHER = "other"
 
 @dataclass(frozen=True)
 class GraphCut:
-    """Cuts from one line: `call` is sync, the method that reads a value, or other; `source` empty where not told."""
+    """Cuts from one line: `call` is sync, the method that reads a value, or other; `source` empty where unknown."""
 
     call: str
     source: str

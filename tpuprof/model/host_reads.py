@@ -43,7 +43,7 @@ _PYTHON_CALL = re.compile(r"\$\S+:\d+ (\w+)$")
 
 @dataclass(frozen=True)
 class HostRead:
-    """Reads of one kind from one line: `call` is the method, `source` `file:line` (empty where not told).
+    """Reads of one kind from one line: `call` is the method, `source` `file:line` (empty where unknown).
 
     `blocked_ps` is the time the training thread spent in them inside steps, waiting for the device included.
     """

@@ -52,7 +52,7 @@ class OpTotal:
 
 @dataclass
 class AnnotationTotal:
-    """Host time inside an annotation and device self time of ops traced under it (None: not told), in ps.
+    """Host time inside an annotation and device self time of ops traced under it (None: unknown), in ps.
 
     `host_step_ps` and `device_step_ps` are of what lies in steps.
     """

@@ -33,9 +33,9 @@ def render_html(report: Report) -> str:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        ms=lambda value: "not told" if value is None else format_ms(value),
+        ms=lambda value: "unknown" if value is None else format_ms(value),
         share=format_share,
-        size=lambda value: "not told" if value is None else format_bytes(value),
+        size=lambda value: "unknown" if value is None else format_bytes(value),
         plain=_plain,
         lines=printable_lines,
     )

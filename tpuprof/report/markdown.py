@@ -170,9 +170,9 @@ def _compiles(report: Report, rows: int, limit: int) -> list[str]:
         (
             "outside" if row.step is None else str(row.step),
             format_ms(row.duration_ms),
-            code(row.graph_hash or "not told", limit),
+            code(row.graph_hash or "unknown", limit),
             plain(f"{row.cause.kind}: {row.cause.detail}", limit),
-            code(content.compile_place(row) or "not told", limit),
+            code(content.compile_place(row) or "unknown", limit),
         )
         for row in report.compiles[:rows]
     ]
@@ -211,7 +211,7 @@ def _reads(report: Report, rows: int, limit: int) -> list[str]:
             code(row.call, limit),
             str(row.occurrences),
             format_ms(row.blocked_ms_per_step),
-            code(row.source or "not told", limit),
+            code(row.source or "unknown", limit),
         )
         for row in report.host_reads[:rows]
     ]
@@ -225,8 +225,8 @@ def _fallbacks(report: Report, rows: int, limit: int) -> list[str]:
     cells = [
         (
             code(row.op, limit),
-            "not told" if row.per_step is None else f"{row.per_step:.3g}",
-            code(row.source or "not told", limit),
+            "unknown" if row.per_step is None else f"{row.per_step:.3g}",
+            code(row.source or "unknown", limit),
         )
         for row in report.fallbacks[:rows]
     ]
@@ -241,8 +241,8 @@ def _transfers(title: str, found: list[TransferRow], rows: int, limit: int) -> l
         (
             code(row.name, limit),
             plain(row.kind),
-            format_bytes(row.bytes) if row.bytes else "not told",
-            "not told" if row.gb_per_s is None else f"{row.gb_per_s:.1f}",
+            format_bytes(row.bytes) if row.bytes else "unknown",
+            "unknown" if row.gb_per_s is None else f"{row.gb_per_s:.1f}",
             format_ms(row.exposed_ms_per_step),
             "unknown" if row.hidden_ms_per_step is None else format_ms(row.hidden_ms_per_step),
             "unknown" if row.waiting_ms_per_step is None else format_ms(row.waiting_ms_per_step),

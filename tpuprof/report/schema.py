@@ -202,7 +202,7 @@ class TransferRow:
 
 @dataclass(frozen=True)
 class HostReadRow:
-    """Device-to-host reads of one kind from one source line (empty: not told), inside steps of all hosts.
+    """Device-to-host reads of one kind from one source line (empty: unknown), inside steps of all hosts.
 
     `blocked_ms_per_step` is what the training thread spent in them, waiting for the device included.
     """
@@ -242,7 +242,7 @@ class SourceRow:
 class Evidence:
     """One fact a finding rests on: what it is, its value with unit, and where in the run it can be seen.
 
-    `host` and `start_ns` with `duration_ms` point into the timeline, `source` is `file:line`; what is not told
+    `host` and `start_ns` with `duration_ms` point into the timeline, `source` is `file:line`; what is unknown
     is empty or None.
     """
 

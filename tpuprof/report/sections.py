@@ -127,7 +127,7 @@ class Compute:
 
 @dataclass(frozen=True)
 class LayerRow:
-    """Collectives of one kind in one layer and direction (empty: not told), summed over one device's step.
+    """Collectives of one kind in one layer and direction (empty: unknown), summed over one device's step.
 
     `bytes_per_step` is None where the trace states the bytes of none of them. `hidden_ms_per_step` and
     `waiting_ms_per_step` are as in `TransferRow`.
@@ -238,7 +238,7 @@ class Steadiness:
 
 @dataclass(frozen=True)
 class FallbackRow:
-    """An op that torch_xla runs on the CPU, and the line that calls it (empty: not told).
+    """An op that torch_xla runs on the CPU, and the line that calls it (empty: unknown).
 
     `per_step` is how often a step runs it, None where only text of the whole run tells of it. `ms_per_step` is
     what fetching its inputs cost the training thread; with several such ops it cannot be divided among them, and

@@ -143,7 +143,12 @@ def _findings(report: Report) -> list[RenderableType]:
     if len(failed) > FINDINGS_SHOWN:
         lines.append(Text(f"and {len(failed) - FINDINGS_SHOWN} more (--json has all)", style="dim"))
     if not failed:
-        lines.append(Text("Nothing: no rule failed.", style="green"))
+        passed = any(each.status == "passed" for each in report.findings)
+        lines.append(
+            Text("Nothing: no rule failed.", style="green")
+            if passed
+            else Text("Unknown: no rule could be checked.")
+        )
     counts = [
         f"{count} {word}"
         for word, status in _OTHER_STATUSES
@@ -202,7 +207,7 @@ def _compiles(report: Report) -> RenderableType:
         table.add_row(
             step,
             format_ms(each.duration_ms),
-            escape(each.graph_hash or "not told"),
+            escape(each.graph_hash or "unknown"),
             escape(f"{each.cause.kind}: {each.cause.detail}"),
             escape(_cut_at(each)),
         )
@@ -211,7 +216,7 @@ def _compiles(report: Report) -> RenderableType:
 
 def _cut_at(row: CompileRow) -> str:
     if not row.frames:
-        return "not told"
+        return "unknown"
     return _LEADING_FOLDERS.sub("(", row.frames[0])
 
 
@@ -236,7 +241,7 @@ def _ops(report: Report) -> RenderableType:
 def _host_reads(report: Report) -> RenderableType:
     table = _table("Device-to-host reads", "call", "times", "blocked per step", "source")
     for each in report.host_reads[:ROWS_SHOWN]:
-        source = escape(_short(each.source, keep_end=True)) or "not told"
+        source = escape(_short(each.source, keep_end=True)) or "unknown"
         table.add_row(
             escape(_short(each.call)), str(each.occurrences), format_ms(each.blocked_ms_per_step), source
         )
@@ -252,8 +257,8 @@ def _transfers(title: str, kind: str, rows: list[TransferRow]) -> RenderableType
             escape(_short(each.name)),
             each.kind,
             str(each.occurrences),
-            format_bytes(each.bytes) if each.bytes else "not told",
-            f"{each.gb_per_s:.1f}" if each.gb_per_s is not None else "not told",
+            format_bytes(each.bytes) if each.bytes else "unknown",
+            f"{each.gb_per_s:.1f}" if each.gb_per_s is not None else "unknown",
             format_ms(each.exposed_ms_per_step),
             "unknown" if each.hidden_ms_per_step is None else format_ms(each.hidden_ms_per_step),
             "unknown" if each.waiting_ms_per_step is None else format_ms(each.waiting_ms_per_step),

@@ -47,7 +47,7 @@ class DeviceSignals(StepSignals, TelemetrySignals):
         """Peak HBM as a share of the device's capacity."""
         memory = self.memory
         if not memory.capacity_bytes or memory.peak_bytes is None:
-            raise Unavailable(f"the device's memory size is not known: {memory.unavailable or 'not told'}")
+            raise Unavailable(f"the device's memory size is not known: {memory.unavailable or 'unknown'}")
         return memory.peak_bytes / memory.capacity_bytes
 
     @signal("ms", needs=(STEPS, DEVICE_OPS))

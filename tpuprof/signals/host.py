@@ -21,7 +21,7 @@ class HostSignals(StepSignals):
 
     @signal("reads", needs=(STEPS, HOST_EVENTS))
     def host_reads(self) -> list[HostReadRow]:
-        """Device-to-host reads in steps, the runtime's transfers where the program's own reads are not told."""
+        """Device-to-host reads in steps, the runtime's transfers where the program's own reads are unknown."""
         return self.report.host_reads
 
     @signal("reads", needs=(STEPS, HOST_EVENTS))

@@ -96,7 +96,7 @@ def _ticket() -> Any:
 
 
 def _framework(name: str) -> str:
-    return name if name and name != "unknown" else "framework not told"
+    return name if name and name != "unknown" else "framework unknown"
 
 
 def _tiles(view: View) -> Any:

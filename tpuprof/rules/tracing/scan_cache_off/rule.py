@@ -2,7 +2,7 @@
 
 ## What it detects
 
-`scan` or `scan_layers` that run AOTAutograd over their body in every step, because they were not told that the body is
+`scan` or `scan_layers` that run AOTAutograd over their body in every step, because the body is not marked as
 pure: `aot_forward` and `aot_backward` are in each step of the trace.
 
 ## Why it costs time
