@@ -103,13 +103,13 @@ class TraceBuilder:
         """The plane of one TensorCore."""
         return self.plane(f"/device:TPU:{index}")
 
-    def sampled(self, start, duration, *, ops=0, cpu=None, others=0, stack=0, frames="", **words):
+    def sampled(self, start, duration, *, ops=0, cpu=None, ready=0, others=0, stack=0, frames="", **words):
         """Add a sample of the training thread's stack at the end of an interval; `ops` were traced in it."""
         facts = {
             "stack": stack,
             "gap_us": round(duration),
             "ops": ops,
-            "wait_us": 0,
+            "wait_us": round(ready),
             "python_us": round(others),
         }
         facts["cpu_us"] = round(duration if cpu is None else cpu)

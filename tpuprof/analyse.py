@@ -15,6 +15,7 @@ from tpuprof import parts as part
 from tpuprof.decode.find import Found, find
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.model.few_steps import is_whole_capture
+from tpuprof.model.host_reads import WAITS_ALONE
 from tpuprof.model.intervals import Int64
 from tpuprof.model.median import median, percentile_95
 from tpuprof.model.op_kind import OpKind
@@ -22,6 +23,8 @@ from tpuprof.model.op_table import AnnotationTotal, OpTotal, annotation_totals, 
 from tpuprof.model.recurrence import Returns
 from tpuprof.model.run import HostRun, Run, build_run
 from tpuprof.model.verdict import (
+    A_READ,
+    A_WAIT,
     CAPTURE,
     KEEPS_UP,
     ONE_STEP,
@@ -207,6 +210,8 @@ def _sentence(run: Run, bound: Any, load: Load, hidden: float, stacks: list[Host
         # A read that happens once, at the end say, waits longest and is not what every step does.
         often = READS_IN_STEPS_SHARE * sum(len(host.steps) for host in run.hosts)
         read = next((each for each in _host_read_rows(run.hosts) if each.occurrences >= often), None)
+        if read and read.call in WAITS_ALONE:
+            text = text.replace(A_READ, A_WAIT)
         text += f" It is {read.call} at {read.source}." if read and read.source else ""
     text += host_sentence(bound.word, load, stacks, run)
     steps = max((host.steps for host in run.hosts), key=len)

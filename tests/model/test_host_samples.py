@@ -94,6 +94,17 @@ def test_a_thread_off_the_cpu_waits_for_the_gil_where_another_python_thread_burn
     assert parts_ms(read(trace))["host:gil"] == pytest.approx(36, abs=0.02)
 
 
+def test_a_wait_for_a_cpu_is_split_between_two_threads_that_take_turns(read):
+    """Of 20 ms ready to run, three quarters go to the thread that ran three quarters of the time."""
+    trace = step().sampled(0, 40_000, cpu=4_000, ready=20_000, others=12_000, **stack("y * 2"))
+    assert parts_ms(read(trace))["host:gil"] == pytest.approx(16 + 15, abs=0.02)
+
+
+def test_a_busy_machine_alone_is_no_wait_for_the_gil(read):
+    trace = step().sampled(0, 40_000, cpu=4_000, ready=36_000, others=0, **stack("y * 2"))
+    assert "host:gil" not in parts_ms(read(trace))
+
+
 def test_a_block_without_a_reason_is_a_wait(read):
     trace = step().sampled(0, 40_000, cpu=4_000, others=0, **stack("ext.fetch(x)"))
     assert parts_ms(read(trace))["host:wait"] == pytest.approx(36, abs=0.02)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.builders import TraceBuilder
 from tpuprof.model.verdict import (
     BALANCE_FOR_SYNC,
     COMPILES_FROM_SHARE,
@@ -124,3 +125,22 @@ def test_the_largest_unnamed_part_is_not_all_idle_time(beside, told):
     unknown = load({"unknown": 37, "dispatch": beside})
     text = sentence(bound_of(unknown), unknown, 0.0)
     assert (f"In all the device idles for {37 + beside:.0f} %." in text) is told
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        ("wait_device_ops", "a wait for the device in the step makes host and device take turns"),
+        ("item", "a device-to-host read in the step makes host and device take turns"),
+    ],
+)
+def test_a_wait_is_not_called_a_read(analyse, call, said):
+    trace = TraceBuilder()
+    for begin in range(0, 4000, 1000):
+        python = trace.host().line("python").event("train", begin, 1000, _r=1)
+        python.event("SyncLiveTensorsGraph", begin, 300)
+        python.event("tpuprof.host_read", begin + 300, 700, call=call, source="train.py:9")
+        trace.tpu(0).line("XLA Modules").event("f(1)", begin + 350, 640)
+    sentence = analyse(trace).verdict.sentence
+    assert said in sentence
+    assert f"It is {call} at train.py:9." in sentence

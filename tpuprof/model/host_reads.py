@@ -35,7 +35,8 @@ READ_CALLS = frozenset(
 )
 # Calls that tpuprof's capture or the model adds: copies to the host, and waits for the device that read nothing.
 BLOCKING_SYNC = "sync(wait=True)"
-WAIT_CALLS = frozenset(["to", "wait_device_ops", "rendezvous", BLOCKING_SYNC])
+WAITS_ALONE = frozenset(["wait_device_ops", "rendezvous", BLOCKING_SYNC])
+WAIT_CALLS = WAITS_ALONE | {"to"}
 
 # An event of a Python tracer: `$file:line function`.
 _PYTHON_CALL = re.compile(r"\$\S+:\d+ (\w+)$")

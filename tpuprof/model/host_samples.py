@@ -188,11 +188,22 @@ def _split(before: _Sample, each: _Sample, op_ps: float, *, silent: bool) -> lis
             piece = (of.family, of.stack, blocked)
             return [piece, *ran] if first else [*ran, piece]
     if each.others >= TRACING_FROM_SHARE * blocked:
-        return [*ran, ("gil", each.stack, blocked)]
+        held = blocked + _held_while_ready(each)
+        ran = _ran(before, each, each.gap - held, op_ps, silent=silent)
+        return [*ran, ("gil", each.stack, held)]
     if each.ops or (each.family == FRAMEWORK and not silent):
         # The training thread waits while autograd's thread traces.
         return [*ran, (TRACING, each.stack, blocked)]
     return [*ran, ("wait", each.stack, blocked)]
+
+
+def _held_while_ready(each: _Sample) -> int:
+    """Of a wait for a CPU, what belongs to the thread that holds Python's lock (ps).
+
+    Who waits for the lock wakes up in between, and then needs a CPU too. On a busy machine both threads wait for one:
+    the time is split as their CPU times are.
+    """
+    return round(each.waited * each.others / max(each.others + each.cpu, 1))
 
 
 def _ran(

@@ -37,6 +37,9 @@ CAPTURE = "the whole capture, in which no step was found"
 # What is said beside a busy device: only of steps that were measured.
 KEEPS_UP = "; the host keeps up"
 
+# What makes host and device take turns, in the sentence: a read, or a wait that reads nothing.
+A_READ, A_WAIT = "a device-to-host read in the step", "a wait for the device in the step"
+
 
 @dataclass(frozen=True)
 class Load:

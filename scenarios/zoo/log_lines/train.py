@@ -6,7 +6,10 @@ import torch.nn as nn
 import torch_xla
 
 logging.basicConfig(
-    filename="train.log", level=logging.DEBUG, format="%(asctime)s %(name)s %(levelname)s %(message)s"
+    filename="train.log",
+    level=logging.DEBUG,
+    format="%(asctime)s %(name)s %(levelname)s %(message)s",
+    force=True,  # torch_xla's import gives the root logger a handler
 )
 log = logging.getLogger("trainer")
 

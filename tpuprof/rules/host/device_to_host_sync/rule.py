@@ -18,7 +18,8 @@ Each reading line with the time it blocks, and how many steps hold a read.
 
 Keep values on the device and read them rarely: sum the losses on the device and read the sum every hundredth step. To
 log from inside a step, hand the read to `xm.add_step_closure(log, args=(loss,), run_async=True)`: a thread then reads
-after the graph cut.
+after the graph cut. Leave out waits for the device: call `torch_xla.sync()` without `wait=True`, and no
+`xm.wait_device_ops()`.
 
 ## How to fix in JAX
 

@@ -18,7 +18,7 @@ stack. Samples come with the ops traced and the CPU time used since the sample b
 ## How to fix
 
 Take this work out of the training thread: do it in a loader's workers or in a thread of its own, do it less often, or
-buffer what is written.
+buffer what is written. Where another thread holds the GIL, move that thread's Python to a process of its own.
 
 ## Limits and false positives
 
