@@ -144,3 +144,16 @@ def test_a_wait_is_not_called_a_read(analyse, call, said):
     sentence = analyse(trace).verdict.sentence
     assert said in sentence
     assert f"It is {call} at train.py:9." in sentence
+
+
+def test_copies_to_the_device_have_their_line(analyse):
+    trace = TraceBuilder()
+    words = {"frames": "train (/u/train.py:14)", "call": "table.to(device)", "source": "/u/train.py:14"}
+    for begin in range(0, 40_000, 10_000):
+        trace.host().line("python").event("train", begin, 10_000, _r=1)
+        trace.host().line("python").event("PjRtComputationClient::TransferToDevice", begin, 8_000)
+        trace.tpu(0).line("XLA Modules").event("f(1)", begin + 9_000, 1_000)
+        trace.sampled(begin, 8_000, cpu=8_000, stack=1, user_call="table.to(device)", **words)
+    sentence = analyse(trace).verdict.sentence
+    assert sentence.startswith("Input-bound")
+    assert "The host copies to the device at /u/train.py:14 (table.to(device))" in sentence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tpuprof.model.run import Run
 from tpuprof.model.verdict import Load
-from tpuprof.parts import HOST_OTHER, HOST_PREFIX
+from tpuprof.parts import HOST_IO, HOST_OTHER, HOST_PREFIX, HOST_TO_DEVICE, INPUT_WAIT
 from tpuprof.report.sections import HostStackRow
 from tpuprof.units import format_ms
 
@@ -29,10 +29,25 @@ def host_sentence(word: str, load: Load, stacks: list[HostStackRow], run: Run) -
     """One more sentence of a verdict, empty where there is nothing to add."""
     if word == "host":
         return _where(load, stacks)
+    if word == "input":
+        return _upload(load, stacks)
     eager = _eager(run) if word in _OF_EAGER_MODE else ""
     if word == "undecided":
         return eager or _estimate(load, run)
     return eager
+
+
+def _upload(load: Load, stacks: list[HostStackRow]) -> str:
+    """The line that copies to the device, where copies are most of what the device waits for; empty else."""
+    largest = max((INPUT_WAIT, HOST_TO_DEVICE, HOST_IO), key=lambda name: load.parts.get(name, 0.0))
+    lines = lines_of(stacks, HOST_TO_DEVICE)
+    if largest != HOST_TO_DEVICE or not lines or not lines[0][0]:
+        return ""
+    source, call, exposed, _ = lines[0]
+    what = f" ({call})" if call else ""
+    return (
+        f" The host copies to the device at {source}{what}, {format_ms(exposed)} of {format_ms(load.wall)}."
+    )
 
 
 def _eager(run: Run) -> str:

@@ -15,7 +15,8 @@ Each compile with its step, its time, the shapes that changed, and the line that
 ## How to fix
 
 Give all batches one shape, or a few: pad sequences up to the next of a few lengths, and drop the last incomplete
-batch (`drop_last=True`). A mask keeps padding out of the loss.
+batch (`drop_last=True`). A mask keeps padding out of the loss. A boolean mask as index (`x[mask]`, `x[mask] = v`) and
+`nonzero` make a shape out of data: `torch.where(mask, v, x)` or `x.masked_fill(mask, v)` keeps one shape.
 
 ## How to fix in JAX
 
