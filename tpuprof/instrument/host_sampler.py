@@ -24,8 +24,8 @@ from tpuprof.instrument.state import counter
 SAMPLE_EVENT = "tpuprof.sample"
 # Counts one for each tensor an op makes.
 OPS_COUNTER = "CreateXlaTensor"
-# Samples of a step to aim at, and the bounds of the time between two (s). A sample takes about 60 us of the GIL, so
-# the shortest interval keeps the sampler below 3 % of a core; the longest is Python's own switch interval.
+# Samples of a step to aim at, and the bounds of the time between two (s). A sample takes about 60 us of the GIL, and
+# waking up takes more CPU time where timers are slow (docs/instrument.md). The longest is Python's switch interval.
 SAMPLES_PER_STEP = 12
 SHORTEST, LONGEST = 0.002, 0.005
 # Distinct stacks described at most; later ones go by the last id, which says so (stacks).
