@@ -13,7 +13,10 @@ from tpuprof.signals.inputs import HOST_EVENTS, STEPS
 from tpuprof.signals.steps import StepSignals
 from tpuprof.units import PS_PER_MS
 
-NO_SAMPLES = "the capture has no samples of the training thread's stack; capture with `tpuprof capture`"
+NO_SAMPLES = (
+    "the capture has no samples of the training thread's stack; capture with `tpuprof capture -- ...`, or call "
+    "tpuprof.start_server in the program"
+)
 
 
 class HostSignals(StepSignals):
