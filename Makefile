@@ -25,7 +25,7 @@ demo: $(READY)  ## train a small model with a planted fault, capture it, print w
 	$(BIN)/tpuprof demo
 
 test: $(READY)  ## run every test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile --durations 10
 
 check: lint types layers tests  ## what must pass before a commit lands
 

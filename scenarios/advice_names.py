@@ -12,6 +12,7 @@ import importlib
 import inspect
 import mmap
 import re
+import sys
 from collections.abc import Iterator
 from functools import cache
 from importlib.util import find_spec
@@ -86,6 +87,9 @@ def missing_in_text(text: str) -> list[str]:
 
 def exists(dotted: str) -> bool:
     """Whether a dotted name is a module, or an attribute of one."""
+    module, _, last = dotted.rpartition(".")
+    if module and hasattr(sys.modules.get(module), last):
+        return True  # a module whose package has a function of the same name
     parts = dotted.split(".")
     value: Any = importlib.import_module(parts[0])
     for count, part in enumerate(parts[1:], 2):

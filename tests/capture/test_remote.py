@@ -85,8 +85,8 @@ def test_two_processes_into_one_run(tmp_path):
     assert files == {f"localhost_{port}.xplane.pb" for port in ports}
     report = analyse_run(tmp_path / "run")
     assert report.environment["host_count"] == 2
-    assert report.steps.method == "inferred from graph cuts"
-    assert report.steps.confidence == "medium"
+    assert report.steps.method == "optimizer steps"
+    assert report.steps.confidence == "high"
     assert report.steps.count > 3
     assert {row.name for row in report.annotations} >= {"forward", "backward"}
 

@@ -10,6 +10,7 @@ from tpuprof.decode import hlo_pb2, xplane_pb2
 from tpuprof.decode.hlo import HloModule
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.preflight.compiler import Compiled
+from tpuprof.preflight.iteration import Search
 from tpuprof.preflight.predicted_trace import STEPS, predicted_xspace
 from tpuprof.preflight.prediction import Prediction, split_ms
 from tpuprof.preflight.run_folder import write_run
@@ -63,7 +64,7 @@ def test_ops_carry_what_the_profiler_gives():
 @pytest.mark.parametrize("module", [programs.gathered(0.01), programs.offloaded(0.3), programs.looped(4)])
 def test_the_analysis_finds_the_same_split(tmp_path, module):
     found = prediction(module)
-    trace = Trace([found.compiled.graph], ["abc", "abc"], True, 4, 0, 0, {"torch_xla": "2.9.0"}, 1.0)
+    trace = Trace([found.compiled.graph], Search(), True, 4, 0, 0, {"torch_xla": "2.9.0"}, 1.0)
     report = analyse_run(write_run(tmp_path / "run", found, trace, ["train.py"])).to_dict()
     expected = split_ms(found.schedule)
     assert report["steps"]["count"] == STEPS
@@ -76,7 +77,7 @@ def test_the_analysis_finds_the_same_split(tmp_path, module):
 
 def test_the_run_folder_says_predicted_and_is_replaced_only_by_another_prediction(tmp_path):
     found = prediction(programs.looped(2))
-    trace = Trace([found.compiled.graph], ["abc"], True, 4, 0, 0, {}, 1.0)
+    trace = Trace([found.compiled.graph], Search(), True, 4, 0, 0, {}, 1.0)
     run = write_run(tmp_path / "run", found, trace, ["train.py"])
     info = json.loads((run / "tpuprof" / "run.json").read_text())
     assert info["predicted"] is True

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tpuprof.model.intervals import ascending_distinct
 from tpuprof.model.timeline import Host, Track
 
 _FACTS = ("index_on_host", "bytes_allocated", "bytes_available")
@@ -42,7 +43,7 @@ def allocations(host: Host) -> list[Allocated]:
             int(used[device == number][-1]),
             int(free[device == number].min()),
         )
-        for number in np.unique(device)
+        for number in ascending_distinct(device).tolist()
     ]
 
 

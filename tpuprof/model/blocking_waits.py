@@ -38,11 +38,9 @@ def blocking_waits(driver: Track) -> Spans:
 def waits_by_reason(driver: Track) -> tuple[Spans, Spans]:
     """Waits that the program asked for, and others: a cut also waits while the program before holds the device.
 
-    A trace of another origin does not say which cuts were asked to wait: there all of them count as asked for.
+    A trace of another origin does not say which cuts were asked to wait: none of them counts as asked for.
     """
     waits = blocking_waits(driver)
-    if not len(_rows(driver, CUT)):
-        return waits, EMPTY
     asked = intersect(waits, asked_to_wait(driver))
     return asked, subtract(waits, asked)
 

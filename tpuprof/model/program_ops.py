@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from tpuprof.decode.hlo_proto import parse_module_proto
 from tpuprof.errors import TpuprofError
 from tpuprof.model.device import DeviceActivity
+from tpuprof.model.intervals import ascending_distinct
 from tpuprof.model.steps import Steps
 
 # Instructions that no op of the framework stands for.
@@ -25,7 +24,7 @@ def program_ops(devices: list[DeviceActivity], steps: Steps, protos: dict[str, b
     device = devices[0]
     events = device.op_events
     inside = (events.start >= steps.start[0]) & (events.start < steps.end[-1])
-    ran = {device.ops.module[row] for row in np.unique(events.op[inside]).tolist()}
+    ran = {device.ops.module[row] for row in ascending_distinct(events.op[inside]).tolist()}
     counts = [_instructions(protos[name]) for name in ran if name in protos]
     return sum(counts) if counts else None
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from tpuprof.model.device import DeviceActivity
-from tpuprof.model.intervals import Int64
+from tpuprof.model.intervals import Int64, ascending_distinct
 from tpuprof.model.steps.cuts import Cuts, read_cuts
 from tpuprof.model.steps.from_cuts import cut_steps
 from tpuprof.model.steps.markers import (
@@ -79,7 +79,7 @@ def _optimizer_steps(calls: OptimizerCalls, markers: Markers | None, cuts: Cuts 
     bounds = np.append(markers.start, markers.end[-1])
     edges, width = boundaries(calls, bounds)
     # The first marker begins a step whose calls all come after it.
-    edges = np.unique(np.concatenate((bounds[:1], edges[edges <= bounds[-1]])))
+    edges = ascending_distinct(np.concatenate((bounds[:1], edges[edges <= bounds[-1]])))
     at = np.maximum(np.searchsorted(markers.start, edges[:-1], "right") - 1, 0)
     return _with_phases(edges, markers.number[at], width, cuts)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tpuprof.model.intervals import Bool, Int64
+from tpuprof.model.intervals import Bool, Int64, ascending_distinct
 from tpuprof.model.steps.cuts import UNKNOWN, Cuts
 from tpuprof.model.steps.markers import Markers
 from tpuprof.model.steps.phase import EVALUATION, Phase
@@ -66,7 +66,7 @@ def _training(cuts: Cuts) -> Bool:
 def _grouped(graph: Int64) -> tuple[Int64, Int64, str, str]:
     """The first cut of each step and the one after its last, confidence and note."""
     every = np.arange(len(graph))
-    if (graph == UNKNOWN).any() or len(np.unique(graph)) == 1:
+    if (graph == UNKNOWN).any() or len(ascending_distinct(graph)) == 1:
         return every, every + 1, MEDIUM, f"{_ONE_CUT}; {_MARK}"
     found = find_repetition(graph)
     if found is None:

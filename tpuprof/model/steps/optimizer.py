@@ -10,7 +10,7 @@ import re
 
 import numpy as np
 
-from tpuprof.model.intervals import Int64
+from tpuprof.model.intervals import Int64, ascending_distinct
 from tpuprof.model.steps.repetition import EXPLAINS_FROM_SHARE, MIN_REPEATS, find_repetition
 from tpuprof.model.timeline import Track
 from tpuprof.records import dataclass
@@ -58,7 +58,7 @@ def last_of_rounds(calls: OptimizerCalls) -> tuple[Int64, int]:
     One optimizer: each call. Several: the shortest sequence that repeats (discriminator, generator; five critics, one
     generator). Where none repeats often enough, a round ends with the optimizer that came to the program last.
     """
-    values = np.unique(calls.optimizer)
+    values = ascending_distinct(calls.optimizer)
     if len(values) == 1:
         return np.arange(len(calls.end)), 1
     found = find_repetition(calls.optimizer)
