@@ -136,7 +136,7 @@ class StepSignals(SignalsBase):
         median = statistics.median(row.wall_ms for row in self.slowest_host_steps)
         limit = statistics.median(idle) + (TYPICAL_UP_TO - 1) * median
         even = [row for row, ms in enumerate(idle) if ms <= limit]
-        return even, [row for row in range(len(idle)) if row not in even]
+        return even, [row for row, ms in enumerate(idle) if ms > limit]
 
     def _share(self, name: str) -> float:
         if not self.report.breakdown:
