@@ -190,6 +190,7 @@ def _mean_load(hosts: list[HostRun]) -> tuple[Load, float]:
         busy=mean(host.breakdown.busy for host in hosts),
         host_work=mean(host.breakdown.host_work for host in hosts),
         reads_share=sum(int((host.breakdown.host_reads > 0).sum()) for host in hosts) / count,
+        waited=mean(host.breakdown.waited for host in hosts),
     )
     return load, mean(host.breakdown.tracing_hidden for host in hosts)
 
@@ -213,7 +214,8 @@ def _sentence(run: Run, bound: Any, load: Load, hidden: float, stacks: list[Host
         if read and read.call in WAITS_ALONE:
             text = text.replace(A_READ, A_WAIT)
         text += f" It is {read.call} at {read.source}." if read and read.source else ""
-    text += host_sentence(bound.word, load, stacks, run)
+    if not bound.turns:
+        text += host_sentence(bound.word, load, stacks, run)
     steps = max((host.steps for host in run.hosts), key=len)
     if steps.confidence == "low":
         text += f" Low confidence: {steps.note}."
@@ -273,6 +275,7 @@ def _step_rows(host: HostRun) -> list[StepRow]:
             busy=ps_to_ms(int(split.busy[row])),
             host_work=ps_to_ms(int(split.host_work[row])),
             reads_share=1.0 if split.host_reads[row] else 0.0,
+            waited=ps_to_ms(int(split.waited[row])),
         )
         rows.append(
             StepRow(

@@ -43,3 +43,12 @@ def test_a_busier_thread_than_the_marked_one_is_warned_of(analyse):
     report = analyse(trace)
     assert report.threads[0].why == "it has the step markers"
     assert any("thread 'other' handed over more (75 %)" in each for each in report.warnings)
+
+
+def test_autograds_thread_works_for_the_training_thread(analyse):
+    trace = TraceBuilder()
+    cuts(trace.host().line("python"), 6)
+    cuts(trace.host().line("pt_autograd_0"), 6, offset=300)
+    report = analyse(trace)
+    assert [row.name for row in report.threads] == ["python", "pt_autograd_0"]
+    assert not any("threads handed" in each for each in report.warnings)

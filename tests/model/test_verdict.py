@@ -10,6 +10,7 @@ from tpuprof.model.verdict import (
     IDLE_BESIDE_FROM_SHARE,
     NAMED_FROM_SHARE,
     READS_IN_STEPS_SHARE,
+    SLOWER_FROM,
     Load,
     bound_of,
     compile_sentence,
@@ -17,14 +18,14 @@ from tpuprof.model.verdict import (
 )
 
 
-def load(parts, *, wall=100.0, host_work=0.0, reads=0.0):
+def load(parts, *, wall=100.0, host_work=0.0, reads=0.0, waited=0.0):
     rest = wall - sum(parts.values())
     parts = {"compute": 0.0, **parts}
     parts["compute"] += rest
     busy = sum(
         ms for name, ms in parts.items() if name in ("compute", "offload_exposed", "collective_exposed")
     )
-    return Load(wall, parts, busy, host_work, reads)
+    return Load(wall, parts, busy, host_work, reads, waited)
 
 
 @pytest.mark.parametrize(
@@ -73,6 +74,32 @@ def test_a_read_that_makes_host_and_device_take_turns():
     assert bound.word == "sync"
     assert bound.ms == pytest.approx(45)
     assert bound_of(load({"tracing": 45}, host_work=45, reads=0.0)).word == "tracing"
+
+
+def test_turns_that_the_runtime_forces_leave_the_slower_of_the_two():
+    """Device 60 ms, then host 40 ms: the wait between them is the runtime's own, and nobody reads."""
+    slow_device = load({"tracing": 40}, host_work=60 / SLOWER_FROM, waited=50)
+    bound = bound_of(slow_device)
+    assert (bound.word, bound.share, bound.turns) == ("device", 0.6, 40)
+    text = sentence(bound, slow_device, 0.0)
+    assert text.startswith("Mostly device-bound: the device is busy for 60 % of each step")
+    assert "waits 50.0 ms for the device inside the runtime" in text
+    about_as_long = load({"tracing": 40}, host_work=60 / SLOWER_FROM + 1, waited=50)
+    bound = bound_of(about_as_long)
+    assert bound.word == "undecided"
+    text = sentence(bound, about_as_long, 0.0)
+    assert "60.0 ms of each step" in text
+    assert "the host works for 49.0 ms, most of it tracing" in text
+    assert bound_of(load({"tracing": 40}, host_work=60 * SLOWER_FROM + 1, waited=50)).word == "tracing"
+
+
+@pytest.mark.parametrize(("waited", "word"), [(NAMED_FROM_SHARE * 100, "device"), (9.9, "tracing")])
+def test_a_host_that_hardly_waits_holds_the_step_back(waited, word):
+    assert bound_of(load({"tracing": 40}, host_work=30, waited=waited)).word == word
+
+
+def test_a_sleep_is_named_though_the_runtime_waits_as_well():
+    assert bound_of(load({"host:sleep": 40}, host_work=40, waited=50)).word == "host"
 
 
 def test_a_read_matters_only_if_the_device_is_not_far_the_faster():
@@ -157,3 +184,19 @@ def test_copies_to_the_device_have_their_line(analyse):
     sentence = analyse(trace).verdict.sentence
     assert sentence.startswith("Input-bound")
     assert "The host copies to the device at /u/train.py:14 (table.to(device))" in sentence
+
+
+def test_waits_for_donated_buffers_are_no_tracing(analyse):
+    """The runtime waits inside a cut until the program lets go of its inputs: then the host traces, for 200 of 1,000 us."""
+    trace = TraceBuilder()
+    for begin in range(0, 6000, 1000):
+        python = trace.host().line("python").event("train", begin, 1000, _r=1)
+        python.event("SyncTensorsGraph", begin, 1000)
+        python.event("Wait for donation holds", begin + 200, 780)
+        trace.tpu(0).line("XLA Modules").event("f(1)", begin + 200, 790)
+    report = analyse(trace)
+    assert report.verdict.bound == "device"
+    assert "waits 780 µs for the device inside the runtime" in report.verdict.sentence
+    tracing = next(each for each in report.findings if each.rule == "tracing-bound")
+    assert tracing.status == "passed"
+    assert "runtime" in tracing.title

@@ -43,7 +43,7 @@ class Breakdown:
 
     `tracing_hidden` is tracing behind device work, which costs nothing; it is not part of the sum.
     `busy` is time in which the device was in a program, `host_work` time in which the training thread
-    worked rather than waited.
+    worked rather than waited, `waited` time in which it waited for the device inside the runtime.
     """
 
     parts: dict[str, Int64]
@@ -51,6 +51,7 @@ class Breakdown:
     busy: Int64
     host_work: Int64
     host_reads: Int64
+    waited: Int64
 
 
 def attribute(steps: Steps, devices: list[DeviceActivity], host: HostActivity) -> Breakdown:
@@ -70,6 +71,7 @@ def attribute(steps: Steps, devices: list[DeviceActivity], host: HostActivity) -
         busy=sum((parts.get(name, _zeros(steps)) for name in DEVICE_PARTS), _zeros(steps)),
         host_work=covered(working, steps.start, steps.end),
         host_reads=_count_inside(host.spans(Activity.DEVICE_TO_HOST_SYNC), steps),
+        waited=covered(host.spans(Activity.DEVICE_WAIT), steps.start, steps.end),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tpuprof.model.host_activity import AUTOGRAD_THREAD
 from tpuprof.model.timeline import Host, Track, by_plane
 from tpuprof.model.vocabulary import Vocabulary
 from tpuprof.records import dataclass
@@ -45,7 +46,11 @@ def _why(driver: Track) -> str:
 
 
 def warnings_of(threads: list[TrainingThread]) -> list[str]:
-    """What the reader must know where several threads gave the device work."""
+    """What the reader must know where several threads gave the device work.
+
+    Autograd's threads are no others: the training thread waits in `backward()` while they hand programs over.
+    """
+    threads = [each for each in threads if each.followed or not each.name.startswith(AUTOGRAD_THREAD)]
     if len(threads) < 2 or not threads[0].followed:
         return []
     followed, *others = threads

@@ -24,6 +24,9 @@ DEVICE_BOUND_FROM_SHARE = 0.90
 # Device time over host work (ratio) from which a read that lets them take turns is the thing to fix: below
 # it the host is the slower of the two by far, and would hold the step back without the read as well.
 BALANCE_FOR_SYNC = 0.8
+# How many times slower the slower of host and device must be to be the bound, where the runtime makes them take turns
+# (ratio): nearer, a measurement on a shared machine does not tell which it is. The inverse of the above.
+SLOWER_FROM = 1.25
 # Share of steps that must hold a blocking read for reads to be the run's rhythm and not an accident.
 READS_IN_STEPS_SHARE = 0.5
 # Share of a step that compiling must take for the step to count as one that compiles: less is another thread's.
@@ -34,6 +37,8 @@ IDLE_BESIDE_FROM_SHARE = 0.05
 STEP = "each step"
 ONE_STEP = "the one step captured"
 CAPTURE = "the whole capture, in which no step was found"
+# Words of host work that a slower device hides, unless something makes host and device take turns.
+_HIDES_BEHIND_THE_DEVICE = ("tracing", "dispatch", "undecided")
 # What is said beside a busy device: only of steps that were measured.
 KEEPS_UP = "; the host keeps up"
 
@@ -46,7 +51,8 @@ class Load:
     """What a verdict looks at: mean or single-step times in ms.
 
     `host_work` is time the training thread worked rather than waited, `busy` time the device was in a
-    program; `reads_share` the share of steps that hold a blocking device-to-host read.
+    program; `reads_share` the share of steps that hold a blocking device-to-host read. `waited` is time the
+    training thread waited for the device in the runtime itself: for buffers, or for the program before.
     """
 
     wall: float
@@ -54,16 +60,21 @@ class Load:
     busy: float
     host_work: float
     reads_share: float
+    waited: float = 0.0
 
 
 @dataclass(frozen=True)
 class Bound:
-    """The verdict's word, the share of step time at stake, and the milliseconds a step that is."""
+    """The verdict's word, the share of step time at stake, and the milliseconds a step that is.
+
+    `turns` is the idle time that the device has because the runtime makes host and device take turns (ms).
+    """
 
     word: str
     share: float
     ms: float
     name: str = ""
+    turns: float = 0.0
 
 
 def bound_of(load: Load) -> Bound:
@@ -89,9 +100,23 @@ def bound_of(load: Load) -> Bound:
         return Bound("sync", turns / load.wall, turns)
     if ms / load.wall < NAMED_FROM_SHARE:
         return Bound("device", load.busy / load.wall, device)
+    slower = _slower(load) if word in _HIDES_BEHIND_THE_DEVICE else ""
+    if slower:
+        at_stake = (load.busy / load.wall, device) if slower == "device" else (ms / load.wall, ms)
+        return Bound(slower, *at_stake, turns=ms)
     if word.startswith(parts.USER_PREFIX):
         return Bound("unknown", ms / load.wall, ms, word.removeprefix(parts.USER_PREFIX))
     return Bound(word, ms / load.wall, ms)
+
+
+def _slower(load: Load) -> str:
+    """`device` where the runtime's own waits let a slower device idle, `undecided` where both need about as long.
+
+    Empty where the host hardly waits for the device, or is the slower of the two: it is then what holds the step back.
+    """
+    if load.waited < NAMED_FROM_SHARE * load.wall or load.busy * SLOWER_FROM < load.host_work:
+        return ""
+    return "device" if load.busy >= SLOWER_FROM * load.host_work else "undecided"
 
 
 def without_part(load: Load, name: str) -> Load:
@@ -108,6 +133,8 @@ def sentence(bound: Bound, load: Load, tracing_hidden: float, over: str = STEP) 
     if bound.name:
         text = f"Held back by {bound.name!r}: the device idles for {of_step} while the host is in that annotation."
         return text + _idle_in_all(bound, load)
+    if bound.turns:
+        return _turns_sentence(bound, load, over)
     if bound.word == "device":
         return _device_sentence(load, share, wall, over)
     text = parts.word_of(bound.word).sentence.format(of_step=of_step)
@@ -149,6 +176,22 @@ def _device_sentence(load: Load, share: str, wall: str, over: str) -> str:
     return (
         f"Mostly device-bound: the device is busy for {share} of {over} ({wall}), and no single cause of its "
         f"idling reaches {format_share(NAMED_FROM_SHARE)}."
+    )
+
+
+def _turns_sentence(bound: Bound, load: Load, over: str) -> str:
+    """Where the runtime makes host and device take turns: which of the two is slower, or that both are candidates."""
+    busy, wall, turns = format_share(load.busy / load.wall), format_ms(load.wall), format_ms(bound.turns)
+    waits = f"The host waits {format_ms(load.waited)} for the device inside the runtime"
+    if bound.word == "device":
+        return (
+            f"Mostly device-bound: the device is busy for {busy} of {over} ({wall}). {waits}, and prepares the next "
+            f"graph afterwards, while the device idles ({turns})."
+        )
+    return (
+        f"Undecided: host and device take turns, and need about as long. The device is busy for "
+        f"{format_ms(load.busy)} of {over} ({wall}); the host works for {format_ms(load.host_work)}, most of it "
+        f"tracing, and the device idles meanwhile for {turns}. {waits}."
     )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from tpuprof import parts as part
 from tpuprof.model.eager_mode import EagerOps
 from tpuprof.model.host_reads import READ_CALLS, WAIT_CALLS
-from tpuprof.model.intervals import covered
+from tpuprof.model.intervals import covered, subtract
+from tpuprof.model.vocabulary import Activity
 from tpuprof.report.schema import HostReadRow
 from tpuprof.report.sections import HostStackRow
 from tpuprof.signals.base import Unavailable, signal
@@ -61,11 +62,15 @@ class HostSignals(StepSignals):
 
     @signal("ms by mark", needs=(STEPS, HOST_EVENTS))
     def mark_ms(self) -> dict[str, float]:
-        """Time a step that training threads spend in events of each mark (`scan_retrace`, `graph_cut`)."""
+        """Time per step that training threads work in events of each mark (`scan_retrace`, `graph_cut`).
+
+        Waits for the device inside them are left out.
+        """
         totals: dict[str, float] = {}
         for host in self.run.hosts:
             for mark, spans in host.marks.items():
-                inside = int(covered(spans, host.steps.start, host.steps.end).sum())
+                working = subtract(spans, host.activity.spans(Activity.DEVICE_WAIT))
+                inside = int(covered(working, host.steps.start, host.steps.end).sum())
                 totals[mark] = totals.get(mark, 0.0) + inside / PS_PER_MS
         return {mark: ms / len(self.steps) for mark, ms in totals.items()}
 

@@ -3,7 +3,7 @@ import time
 import torch
 import torch.nn as nn
 import torch_xla
-from torch_xla.amp import autocast, syncfree
+from torch_xla.amp import syncfree
 
 torch.manual_seed(0)
 device = torch_xla.device()
@@ -14,7 +14,7 @@ x = torch.randn(256, 256).to(device)
 marks = []
 for step in range(40):
     optimizer.zero_grad()
-    with autocast(device, dtype=torch.bfloat16):
+    with torch.autocast("xla", dtype=torch.bfloat16):
         loss = (model(x) - x).square().mean()
     scaler.scale(loss).backward()
     scaler.step(optimizer)
