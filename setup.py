@@ -27,6 +27,7 @@ NATIVE = {
     "tpuprof/model/_nesting": [],
     "tpuprof/model/_op_sums": [],
     "tpuprof/model/_sweeps": [],
+    "tpuprof/simulate/_replay": [],
     "tpuprof/instrument/_gc_events": [],
 }
 

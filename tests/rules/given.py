@@ -3,6 +3,9 @@
 from dataclasses import replace
 from types import SimpleNamespace
 
+import numpy as np
+
+from tpuprof.model.step_columns import StepColumns
 from tpuprof.model.telemetry import StepRecord
 from tpuprof.report.schema import (
     BufferRow,
@@ -82,7 +85,23 @@ def given(**values):
         "tracing_hidden_ms_per_step": None, "steadiness": Steadiness(), "phases": [], **values.pop("report", {}),
     }  # fmt: skip
     values["report"] = SimpleNamespace(**fields)
+    if "steps" in values:
+        values["steps"] = in_columns(values["steps"])
     return GivenSignals(**values)
+
+
+def in_columns(rows):
+    """Rows of steps as the columns that signals have them in."""
+    hosts = list(dict.fromkeys(row.host for row in rows))
+    names = dict.fromkeys(name for row in rows for name in row.breakdown_ms)
+    return StepColumns(
+        tuple(hosts),
+        np.array([hosts.index(row.host) for row in rows], np.int64),
+        np.array([row.index for row in rows], np.int64),
+        np.array([row.start_ns for row in rows], np.int64),
+        np.array([row.wall_ms for row in rows]),
+        {name: np.array([row.breakdown_ms.get(name, 0.0) for row in rows]) for name in names},
+    )
 
 
 def step(wall=100.0, index=0, host="host0", **parts):

@@ -1,10 +1,12 @@
 """The simulator: replays what was measured, and what a step takes without a cause."""
 
+import numpy as np
 import pytest
 
 from tests.builders import TraceBuilder, op
 from tpuprof.decode.find import find
 from tpuprof.model.run import build_run
+from tpuprof.simulate import clock
 from tpuprof.simulate.change import Change
 from tpuprof.simulate.replay import FIT_WITHIN, fit
 from tpuprof.simulate.timeline import read_timeline
@@ -123,3 +125,35 @@ def test_a_change_never_makes_a_replay_slower(tmp_path):
 def test_both_changes_leave_the_less_of_each():
     both = Change(host={"tracing": 0.5}, join_cuts=0.5).and_also(Change(host={"tracing": 0.2}, unblock=True))
     assert both == Change(host={"tracing": 0.2}, unblock=True, join_cuts=0.5)
+
+
+@pytest.mark.skipif(clock._replay is None, reason="the native modules are not built")
+@pytest.mark.parametrize("sample", ["device_to_host_sync", "recompile_shapes", "decoder_loop"])
+def test_the_compiled_replay_is_the_one_in_python(samples, sample, monkeypatch):
+    host = build_run(find(samples / sample)).hosts[0]
+    changes = [
+        Change(),
+        Change(unblock=True),
+        Change(host={"tracing": 0.3}, device={"compute": 0.5}),
+        Change(join_cuts=0.25),
+        Change(steps=frozenset([1, 3])),
+        Change(steps=frozenset()),
+    ]
+
+    def replayed():
+        simulator = fit(read_timeline(host.steps, host.devices, host.activity, host.marks))
+        return [simulator.in_flight, simulator.base_ms, *(simulator.step_ms(each) for each in changes)]
+
+    compiled = replayed()
+    monkeypatch.setattr(clock, "_replay", None)
+    assert replayed() == compiled
+
+
+@pytest.mark.skipif(clock._replay is None, reason="the native modules are not built")
+def test_columns_of_unequal_length_are_refused():
+    whole, real = np.zeros(2, np.int64), np.zeros(2)
+    for row in range(5):
+        pieces = [whole, whole, real, whole, whole]
+        pieces[row] = pieces[row][:1]
+        with pytest.raises(ValueError, match="unequal"):
+            clock.play(clock.Pieces(*pieces), clock.Queue(whole, whole, real, 2), False, 1)

@@ -39,10 +39,7 @@ def taken(timeline: Timeline, change: Change) -> Taken:
     left = host_factors(rows, change)
     if change.steps is not None:
         left = np.where(np.isin(rows.step, list(change.steps)), left, 0.0)
-    own: dict[str, float] = {}
-    for work in timeline.work:
-        for name, ps in work.parts.items():
-            own[name] = own.get(name, 0.0) + ps
+    own = {name: float(ps.sum()) for name, ps in timeline.work.parts.items()}
     device = {
         name: ((1.0 - factor) * own.get(name, 0.0), own.get(name, 0.0))
         for name, factor in change.device.items()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import statistics
+import numpy as np
 
 from tpuprof import parts as part
+from tpuprof.model.intervals import Int64
+from tpuprof.model.median import median
+from tpuprof.model.step_columns import Float64, StepColumns, step_columns
 from tpuprof.model.verdict import NAMED_FROM_SHARE
-from tpuprof.report.schema import CompileRow, StepRow, StepSummary
+from tpuprof.report.schema import CompileRow, StepSummary
 from tpuprof.signals.base import SignalsBase, Unavailable, signal
 from tpuprof.signals.inputs import COMPILES, DEVICES, HOST_EVENTS, STEPS
 
@@ -21,8 +24,7 @@ class StepSignals(SignalsBase):
     @signal("ms")
     def step_ms(self) -> float:
         """Mean wall time of all captured steps on all hosts."""
-        rows = self.steps
-        return statistics.fmean(row.wall_ms for row in rows)
+        return self.steps.mean_ms
 
     @signal("source")
     def step_source(self) -> StepSummary:
@@ -30,30 +32,25 @@ class StepSignals(SignalsBase):
         return self.report.steps
 
     @signal("steps", needs=(STEPS,))
-    def steps(self) -> list[StepRow]:
+    def steps(self) -> StepColumns:
         """Every captured step of every host."""
-        return self.report.steps.per_step
+        return step_columns(self.run.hosts)
 
     @signal("steps")
     def step_count(self) -> int:
         """Captured steps of the host that has most: what sums of one device are over."""
-        by_host: dict[str, int] = {}
-        for row in self.steps:
-            by_host[row.host] = by_host.get(row.host, 0) + 1
-        return max(by_host.values())
+        return int(np.bincount(self.steps.host).max())
 
     @signal("steps")
-    def typical_steps(self) -> list[StepRow]:
+    def typical_steps(self) -> StepColumns:
         """Steps that take at most 1.25 times the median: what a step is when nothing out of the ordinary happens."""
-        limit = TYPICAL_UP_TO * statistics.median(row.wall_ms for row in self.steps)
-        return [row for row in self.steps if row.wall_ms <= limit]
+        steps = self.steps
+        return steps.where(steps.wall_ms <= TYPICAL_UP_TO * median(steps.wall_ms))
 
     @signal("ms by part", needs=(STEPS, HOST_EVENTS))
     def typical_parts(self) -> dict[str, float]:
         """Mean of each part of the breakdown over the typical steps."""
-        rows = self.typical_steps
-        names = dict.fromkeys(name for row in rows for name in row.breakdown_ms)
-        return {name: sum(row.breakdown_ms.get(name, 0.0) for row in rows) / len(rows) for name in names}
+        return self.typical_steps.mean_parts()
 
     @signal("ms", needs=(STEPS, HOST_EVENTS))
     def typical_tracing_ms(self) -> float:
@@ -71,7 +68,7 @@ class StepSignals(SignalsBase):
     @signal("ms")
     def typical_ms(self) -> float:
         """Mean wall time of the typical steps."""
-        return statistics.fmean(row.wall_ms for row in self.typical_steps)
+        return self.typical_steps.mean_ms
 
     @signal("ms")
     def typical_device_idle_ms(self) -> float:
@@ -106,37 +103,36 @@ class StepSignals(SignalsBase):
         return self._share(part.COMPILE)
 
     @signal("steps")
-    def slowest_host_steps(self) -> list[StepRow]:
+    def slowest_host_steps(self) -> StepColumns:
         """Captured steps of the host whose mean step is longest."""
-        by_host: dict[str, list[StepRow]] = {}
-        for row in self.steps:
-            by_host.setdefault(row.host, []).append(row)
-        return max(by_host.values(), key=lambda rows: statistics.fmean(row.wall_ms for row in rows))
+        steps = self.steps
+        by_host = [
+            steps.where(steps.host == host) for host in np.flatnonzero(np.bincount(steps.host)).tolist()
+        ]
+        return max(by_host, key=lambda each: each.mean_ms)
 
     @signal("ms by step row")
-    def idle_by_step(self) -> list[float]:
+    def idle_by_step(self) -> Float64:
         """Time in which the device idles and XLA does not compile, of each step of the slowest host.
 
         Steps of a host that runs ahead of its device are uneven by nature: it waits in some and not in others. What
         the host's own work adds to a step shows in the device's idle time.
         """
-        beside = (*part.DEVICE_PARTS, part.COMPILE)
-        return [
-            row.wall_ms - sum(row.breakdown_ms.get(name, 0.0) for name in beside)
-            for row in self.slowest_host_steps
-        ]
+        steps = self.slowest_host_steps
+        beside = np.zeros(len(steps))
+        for name in (*part.DEVICE_PARTS, part.COMPILE):
+            beside += steps.parts.get(name, 0.0)
+        return steps.wall_ms - beside
 
     @signal("step rows")
-    def even_rows(self) -> tuple[list[int], list[int]]:
+    def even_rows(self) -> tuple[Int64, Int64]:
         """Rows of the slowest host's steps that are even, and of those that idle longer than usual.
 
         Longer by more than a quarter of the median step, as for typical steps.
         """
         idle = self.idle_by_step
-        median = statistics.median(row.wall_ms for row in self.slowest_host_steps)
-        limit = statistics.median(idle) + (TYPICAL_UP_TO - 1) * median
-        even = [row for row, ms in enumerate(idle) if ms <= limit]
-        return even, [row for row, ms in enumerate(idle) if ms > limit]
+        limit = median(idle) + (TYPICAL_UP_TO - 1) * median(self.slowest_host_steps.wall_ms)
+        return np.flatnonzero(idle <= limit), np.flatnonzero(idle > limit)
 
     def _share(self, name: str) -> float:
         if not self.report.breakdown:

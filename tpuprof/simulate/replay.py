@@ -11,12 +11,12 @@ Where only the device's programs mark the steps, its work and its idle time are 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from tpuprof import parts as part
 from tpuprof.model.intervals import Bool, Int64, among, ascending_distinct
 from tpuprof.records import dataclass
 from tpuprof.simulate.change import Change
+from tpuprof.simulate.clock import Float64, Pieces, Queue, play
 from tpuprof.simulate.timeline import BLOCKING, DEVICE_WAIT, GRAPH_CUT, WAITS, Sort, Stretches, Timeline, Work
 from tpuprof.units import PS_PER_MS
 
@@ -58,22 +58,21 @@ def fit(timeline: Timeline) -> Simulator:
     return Simulator(timeline, _step_ms(timeline, NOTHING, in_flight), measured, in_flight)
 
 
-def _most_in_flight(work: list[Work]) -> int:
-    ends = [each.end for each in work]
-    most, first = 0, 0
-    for position, each in enumerate(work):
-        while ends[first] <= each.launch:
-            first += 1
-        most = max(most, position - first + 1)
-    return most
+def _most_in_flight(work: Work) -> int:
+    """Most pieces of work that were handed over and not finished at once; their ends ascend."""
+    finished = np.maximum.accumulate(np.searchsorted(work.end, work.launch, "right"))
+    return int((np.arange(1, len(work) + 1) - finished).max(initial=0))
 
 
 def _step_ms(timeline: Timeline, change: Change, in_flight: int) -> float:
     wanted = change.steps if change.steps is not None else range(timeline.steps)
     if not timeline.host_paced:
         return _in_a_row_ms(timeline, change)
-    clock = _Clock(timeline, change, in_flight)
-    marks = [clock.play() for _ in range(ROUNDS)]
+    work = timeline.work
+    queue = Queue(work.launch, work.start - work.launch, _lengths(work, change), in_flight)
+    locking = _locking_cuts(timeline.stretches) if timeline.locks else np.empty(0, np.int64)
+    pieces = _pieces(timeline, change, locking)
+    marks = play(pieces, queue, change.steps is not None, ROUNDS)
     return (marks[-1] - marks[0]) / (ROUNDS - 1) / max(len(wanted), 1) / PS_PER_MS
 
 
@@ -81,118 +80,45 @@ def _in_a_row_ms(timeline: Timeline, change: Change) -> float:
     """The step time of a device whose work and idle time follow one another (ms)."""
     rows = timeline.stretches
     idle = float(((rows.end - rows.start) * host_factors(rows, change)).sum())
-    return (idle + sum(_length(each, change) for each in timeline.work)) / timeline.steps / PS_PER_MS
+    working = float(sum(_lengths(timeline.work, change).tolist()))
+    return (idle + working) / timeline.steps / PS_PER_MS
 
 
-def _length(work: Work, change: Change) -> float:
-    return sum(ps * change.device.get(name, 1.0) for name, ps in work.parts.items())
+def _lengths(work: Work, change: Change) -> Float64:
+    """How long each piece of work takes with the change made (ps)."""
+    takes = np.zeros(len(work), np.float64)
+    for name, ps in work.parts.items():
+        takes += ps * change.device.get(name, 1.0)
+    return takes
 
 
-@dataclass
-class _Piece:
-    """What the host does next: for how long, or (`ended`) until which work has ended, and `wake` (ps) more.
-
-    `cut` is the graph cut that it lies in, if that locks the device, else -1.
-    """
-
-    start: int
-    cut: int
-    length: float
-    ended: int | None
-    wake: int
-
-
-class _Clock:
-    """The state of a replay: what time it is on the host, when the device is free, when each piece ended."""
-
-    def __init__(self, timeline: Timeline, change: Change, in_flight: int) -> None:
-        self.change = change
-        self.in_flight = in_flight
-        self.host = 0.0
-        self.free = 0.0
-        self.ends: list[float] = []
-        self.work = timeline.work
-        self.lengths = [_length(each, change) for each in timeline.work]
-        locking = _locking_cuts(timeline.stretches) if timeline.locks else np.empty(0, np.int64)
-        self.cut = -1
-        self.pieces = _pieces(timeline, change, locking)
-
-    def play(self) -> float:
-        """Replay the window once more; returns the host's time at its end (ps)."""
-        base, launched = len(self.ends), 0
-        for piece in self.pieces:
-            while launched < len(self.work) and self.work[launched].launch < piece.start:
-                launched = self._skip_or_launch(launched)
-            while launched < len(self.work) and self.work[launched].launch == piece.start:
-                self._launch(launched)
-                launched += 1
-            self._enter(piece.cut)
-            self._spend(piece, base)
-        for row in range(launched, len(self.work)):
-            self._launch(row)
-        return self.host
-
-    def _enter(self, cut: int) -> None:
-        """At the start of a graph cut, wait for the work launched before it where the device is locked so long."""
-        if cut not in (self.cut, -1):
-            self.host = max(self.host, self.free)
-        self.cut = cut
-
-    def _skip_or_launch(self, row: int) -> int:
-        """Work launched in a step that is left out is left out too; what was launched before the window is not."""
-        if self.change.steps is not None and self.work[row].launch >= self.pieces[0].start:
-            self.ends.append(self.free)
-        else:
-            self._launch(row)
-        return row + 1
-
-    def _launch(self, row: int) -> None:
-        work = self.work[row]
-        if len(self.ends) >= self.in_flight:
-            self.host = max(self.host, self.ends[-self.in_flight])
-        queued = self.ends and work.start - work.launch > 0 and self.free > self.host
-        latency = 0 if queued else work.start - work.launch
-        begun = max(self.host + latency, self.free)
-        self.free = begun + self.lengths[row]
-        self.ends.append(self.free)
-
-    def _spend(self, piece: _Piece, base: int) -> None:
-        if piece.ended is None or base + piece.ended >= len(self.ends):
-            self.host += piece.length
-        else:
-            self.host = max(self.host, self.ends[base + piece.ended]) + piece.wake
-
-
-def _pieces(timeline: Timeline, change: Change, locking: Int64) -> list[_Piece]:
+def _pieces(timeline: Timeline, change: Change, locking: Int64) -> Pieces:
     """What the host does with this change made; what no launch, wait or lock parts is one piece."""
     rows = timeline.stretches
     if change.steps is not None:
         rows = _those(rows, np.isin(rows.step, list(change.steps)))
     if not len(rows.start):
-        return []
+        none = np.empty(0, np.int64)
+        return Pieces(none, none, none.astype(np.float64), none, none)
     factor = host_factors(rows, change)
-    ends = np.array([each.end for each in timeline.work], np.int64)
+    ends = timeline.work.end
     ended = np.where(rows.of(lambda sort: sort.kind in BLOCKING) & (factor != 0), _ended_in(rows, ends), -1)
     cut = np.where(np.isin(rows.cut, locking), rows.cut, -1)
     waits = ended >= 0
-    begins = among(rows.start, np.array([each.launch for each in timeline.work], np.int64)) | waits
+    begins = among(rows.start, timeline.work.launch) | waits
     begins[0] = True
     begins[1:] |= waits[:-1] | (cut[1:] != cut[:-1]) | (rows.start[1:] != rows.end[:-1])
     first = np.flatnonzero(begins)
     wake = (
         np.where(waits, np.clip(rows.end - ends[ended], 0, WAKE_PS), 0) if len(ends) else np.zeros_like(ended)
     )
-    columns = (
-        rows.start[first],
-        cut[first],
-        np.add.reduceat((rows.end - rows.start) * factor, first),
-        ended[first],
-        wake[first],
+    return Pieces(
+        start=rows.start[first],
+        cut=cut[first],
+        length=np.add.reduceat((rows.end - rows.start) * factor, first),
+        ended=ended[first],
+        wake=wake[first],
     )
-    return [
-        _Piece(start, of_cut, length, row if row >= 0 else None, more)
-        for start, of_cut, length, row, more in zip(*(column.tolist() for column in columns), strict=True)
-    ]
 
 
 def _those(rows: Stretches, wanted: Bool) -> Stretches:
@@ -208,7 +134,7 @@ def _ended_in(rows: Stretches, ends: Int64) -> Int64:
     return np.where((row >= 0) & (ends[row] > rows.start), row, -1)
 
 
-def host_factors(rows: Stretches, change: Change) -> npt.NDArray[np.float64]:
+def host_factors(rows: Stretches, change: Change) -> Float64:
     """How much of each stretch's time a replay with this change takes."""
     factor = np.array([_factor(each, change) for each in rows.sorts])[rows.sort]
     if change.unblock:

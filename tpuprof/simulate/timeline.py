@@ -61,12 +61,21 @@ class Stretches:
 
 @dataclass(frozen=True)
 class Work:
-    """A piece of device work: when it was launched and ran, and how much of it each device part takes (ps)."""
+    """Pieces of device work in order, one row each: when each was launched and ran (ps).
 
-    launch: int
-    start: int
-    end: int
-    parts: dict[str, int]
+    `parts` has how much of each piece each device part takes (ps).
+    """
+
+    launch: Int64
+    start: Int64
+    end: Int64
+    parts: dict[str, Int64]
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+
+NO_WORK = Work(*EMPTY, EMPTY.end, {})
 
 
 @dataclass(frozen=True)
@@ -80,7 +89,7 @@ class Timeline:
     """
 
     stretches: Stretches
-    work: list[Work]
+    work: Work
     steps: int
     wall_ps: int
     host_paced: bool
@@ -92,13 +101,12 @@ def read_timeline(
 ) -> Timeline:
     """The timeline of one host and the busiest of its devices, over all its steps."""
     device = max(devices, key=lambda each: each.busy.total) if devices else None
-    work = _work(device, host.dispatching, steps) if device else []
-    launches = np.array([each.launch for each in work], np.int64)
+    work = _work(device, host.dispatching, steps) if device else NO_WORK
     host_paced = host.driver is not None and steps.source.host_paced
     busy = EMPTY if host_paced or device is None else device.busy
     return Timeline(
-        stretches=_without_phases(_stretches(steps, host, marks, launches, busy), steps),
-        work=[_moved(each, steps) for each in work],
+        stretches=_without_phases(_stretches(steps, host, marks, work.launch, busy), steps),
+        work=_moved(work, steps),
         steps=len(steps),
         wall_ps=int(steps.wall_ps.sum()),
         host_paced=host_paced,
@@ -140,8 +148,7 @@ def _without_phases(rows: Stretches, steps: Steps) -> Stretches:
 def _moved(work: Work, steps: Steps) -> Work:
     if steps.tile:
         return work
-    launch, start, end = steps.joined(np.array([work.launch, work.start, work.end], np.int64)).tolist()
-    return Work(launch, start, end, work.parts)
+    return Work(steps.joined(work.launch), steps.joined(work.start), steps.joined(work.end), work.parts)
 
 
 def _sorts(kind: Int64, inside: dict[str, Bool], layers: list[tuple[str, Spans]]) -> tuple[Int64, list[Sort]]:
@@ -189,7 +196,7 @@ def _changes(*columns: Int64 | Bool) -> Bool:
     return changed
 
 
-def _work(device: DeviceActivity, dispatching: Spans, steps: Steps) -> list[Work]:
+def _work(device: DeviceActivity, dispatching: Spans, steps: Steps) -> Work:
     begin, end = int(steps.start[0]), int(steps.end[-1])
     busy = device.busy
     start, stop = busy.start, busy.end
@@ -203,15 +210,7 @@ def _work(device: DeviceActivity, dispatching: Spans, steps: Steps) -> list[Work
         training = steps.hold(launch)
         launch, start, stop = launch[training], start[training], stop[training]
     chosen, start, stop = _in_window(launch, start, stop, begin, end)
-    parts = device_parts(device, start, stop)
-    return [
-        Work(
-            launched, begun, ended, {name: int(column[row]) for name, column in parts.items() if column[row]}
-        )
-        for row, (launched, begun, ended) in enumerate(
-            zip(launch[chosen].tolist(), start.tolist(), stop.tolist(), strict=True)
-        )
-    ]
+    return Work(launch[chosen], start, stop, device_parts(device, start, stop))
 
 
 def _in_window(launch: Int64, start: Int64, stop: Int64, begin: int, end: int) -> tuple[Bool, Int64, Int64]:

@@ -43,8 +43,12 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
+
 from tpuprof import parts as part
-from tpuprof.report.schema import Evidence, StepRow
+from tpuprof.model.intervals import Int64
+from tpuprof.model.step_columns import Float64, Step, StepColumns
+from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, not_applicable, passed, rule
 from tpuprof.rules.thresholds import (
     UNEVEN_CAUSE_FROM_SHARE,
@@ -76,18 +80,17 @@ def check(signals: Signals) -> Outcome:
             f"the capture is too short to tell a rhythm: {counted(len(signals.steps), 'step')}"
         )
     even, slow = signals.even_rows
-    if not slow:
+    if not len(slow):
         return passed()
     rows, idle = signals.slowest_host_steps, signals.idle_by_step
-    usual = sum(idle[row] for row in even) / len(even)
-    share = sum(idle[row] - usual for row in slow) / sum(row.wall_ms for row in rows)
-    evidence = [_evidence(signals, rows[row]) for row in slow[:SHOWN]]
+    usual = sum(idle[even].tolist()) / len(even)
+    excess = idle[slow] - usual
+    share = sum(excess.tolist()) / sum(rows.wall_ms.tolist())
+    evidence = [_evidence(signals, rows.step(row)) for row in slow[:SHOWN].tolist()]
     if share < UNEVEN_FROM_SHARE:
         return passed(evidence)
     what = f"{len(slow)} of {counted(len(rows), 'step')} {'takes' if len(slow) == 1 else 'take'} far longer"
-    typical = _mean_parts([rows[row] for row in even])
-    causes = Counter(_cause(rows[row], typical, idle[row] - usual) for row in slow)
-    cause, count = causes.most_common(1)[0]
+    cause, count = Counter(_causes(rows, even, slow, excess)).most_common(1)[0]
     if not cause:
         return passed(
             evidence,
@@ -95,7 +98,7 @@ def check(signals: Signals) -> Outcome:
             reason="noise of the machine, batches that arrive in bursts and a host that runs ahead look the same",
         )
     recurs = count >= UNEVEN_RECURS_FROM
-    gone = Change(steps=frozenset(even))
+    gone = Change(steps=frozenset(even.tolist()))
     return failed(
         share,
         evidence,
@@ -105,24 +108,26 @@ def check(signals: Signals) -> Outcome:
     )
 
 
-def _mean_parts(rows: list[StepRow]) -> dict[str, float]:
-    names = dict.fromkeys(name for row in rows for name in row.breakdown_ms)
-    return {name: sum(row.breakdown_ms.get(name, 0.0) for row in rows) / len(rows) for name in names}
-
-
-def _cause(step: StepRow, typical: dict[str, float], excess: float) -> str:
-    """The named part that explains most of a slow step's excess, empty where none explains enough of it."""
-    grown = {
-        name: ms - typical.get(name, 0.0)
-        for name, ms in step.breakdown_ms.items()
+def _causes(rows: StepColumns, even: Int64, slow: Int64, excess: Float64) -> list[str]:
+    """Of each slow step the named part that explains most of its excess, empty where none explains enough of it."""
+    names = [
+        name
+        for name in rows.parts
         if (name in _NAMED or name.startswith((part.USER_PREFIX, part.HOST_PREFIX)))
         and name not in _NOT_THE_PROGRAM
-    }
-    most = max(grown, key=lambda name: grown[name], default="")
-    return most if most and grown[most] >= UNEVEN_CAUSE_FROM_SHARE * excess else ""
+    ]
+    if not names:
+        return [""] * len(slow)
+    found = np.stack([rows.parts[name][slow] for name in names])
+    usual = [sum(rows.parts[name][even].tolist()) / len(even) for name in names]
+    # A part that a step has nothing of did not grow in it.
+    grown = np.where(found != 0, found - np.array(usual)[:, None], -np.inf)
+    most = np.argmax(grown, axis=0)
+    enough = grown[most, np.arange(len(slow))] >= UNEVEN_CAUSE_FROM_SHARE * excess
+    return [names[row] if told else "" for row, told in zip(most.tolist(), enough.tolist(), strict=True)]
 
 
-def _evidence(signals: Signals, step: StepRow) -> Evidence:
+def _evidence(signals: Signals, step: Step) -> Evidence:
     """A slow step with what grew in it, where it stands out enough to tell; else with its largest part."""
     outlier = next(
         (
