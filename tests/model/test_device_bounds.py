@@ -49,6 +49,20 @@ def test_mfu_of_289_percent_is_inconsistent(analyse):
     assert report.compute.mfu_note in report.warnings
 
 
+@pytest.mark.parametrize("duration", [0, -5])
+def test_a_negative_duration_is_said(analyse, duration):
+    report = analyse(op(step(), DOT, 900, duration))
+    said = [each for each in report.warnings if "negative" in each]
+    assert said == (
+        [
+            "host0: /device:TPU:0: inconsistent: 1 events have negative durations and count as 0 ms: "
+            "the profile is damaged"
+        ]
+        if duration < 0
+        else []
+    )
+
+
 @pytest.mark.parametrize(
     ("line", "facts", "in_hbm"),
     [

@@ -4,7 +4,7 @@ import pytest
 
 from tests.builders import TraceBuilder
 from tpuprof.model.loops import OUTLIER_FACTOR
-from tpuprof.model.unrolled import MIN_LAYERS, MIN_UNNAMED_LAYERS
+from tpuprof.model.unrolled import MIN_LAYERS, MIN_UNNAMED_LAYERS, SAME_FLOPS_WITHIN
 
 
 def program(steps=2):
@@ -88,13 +88,13 @@ def test_executions_that_differ_have_no_iterations(analyse):
     assert "differs" in row.detail
 
 
-def layers(trace, begins, count, *, scope="", flops=1 << 30):
+def layers(trace, begins, count, *, scope="", flops=1 << 30, flops_of=None):
     """`count` layers with a forward and two backward matmuls each, and a head."""
     for layer in range(count):
         for part in range(3):
             run(
                 trace, f"dot.{layer}{part}", "dot", [b + 10 * layer + 3 * part for b in begins], 2,
-                category="convolution fusion", flops=flops, source="" if part else "model.py:12",
+                category="convolution fusion", flops=flops_of(layer) if flops_of else flops, source="" if part else "model.py:12",
                 scope=scope.format(layer) + ("aten__mm" if part < 2 else "aten__mm_backward"),
             )  # fmt: skip
     run(trace, "dot.head", "dot", [b + 900 for b in begins], 1, category="convolution", flops=flops // 4)
@@ -110,6 +110,15 @@ def test_layers_without_names(analyse, count):
     else:
         assert [(row.trip_count, row.source) for row in found] == [(count, "model.py:12")]
         assert "3 matrix multiplications each" in found[0].detail
+
+
+@pytest.mark.parametrize("more", [SAME_FLOPS_WITHIN * 0.9, SAME_FLOPS_WITHIN * 1.2])
+def test_what_is_fused_into_a_matmul_makes_it_no_other_one(analyse, more):
+    trace, begins = program()
+    # Every second layer's matmuls state more FLOPs, by what the compiler fused into them.
+    layers(trace, begins, 16, flops_of=lambda layer: int((1 << 30) * (1 + more * (layer % 2))))
+    found = [row for row in analyse(trace).scan if row.kind == "unrolled"]
+    assert [row.trip_count for row in found] == ([16] if more < SAME_FLOPS_WITHIN else [8])
 
 
 @pytest.mark.parametrize("count", [MIN_LAYERS - 1, MIN_LAYERS])
@@ -148,6 +157,8 @@ def test_a_real_model_of_64_layers(shared_traces):
 
     rows = analyse_run(shared_traces / "tpu_vllm_qwen3").scan
     assert [(row.kind, row.trip_count) for row in rows] == [("unrolled", 64)]
+    # Fused query, key and value; the attention's output; gate and up; down.
+    assert "4 matrix multiplications each, 100% of" in rows[0].detail
 
 
 def test_samples_with_and_without_scan():

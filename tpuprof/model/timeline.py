@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from tpuprof.bounds import INCONSISTENT
 from tpuprof.decode.columns import Line, Plane, StatSums, StatTable, Trace, sum_stats
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.model.intervals import Int64, nesting
@@ -27,13 +28,17 @@ MAX_CAPTURE_NS = 10 * 86_400 * 1_000_000_000
 
 @dataclass
 class Track:
-    """One thread or device queue. `start`, `end` (ps from origin) and `name` (row in the plane's names) by event."""
+    """One thread or device queue. `start`, `end` (ps from origin) and `name` (row in the plane's names) by event.
+
+    `negative` counts the events that state a negative duration; theirs is taken as 0.
+    """
 
     plane: Plane
     line: Line
     start: Int64
     end: Int64
     name: Int64
+    negative: int = 0
     _parent: Int64 | None = field(default=None, repr=False)
 
     @property
@@ -112,6 +117,7 @@ def build_host(trace: Trace, name: str) -> Host:
             host.gpus.append((plane, _tracks(plane, origin)))
         elif plane.name.startswith(HOST_PLANE):
             host.threads.extend(_tracks(plane, origin))
+    host.warnings += _negative(host)
     return host
 
 
@@ -123,6 +129,21 @@ def _track(plane: Plane, line: Line, origin_ns: int) -> Track:
     start, end, name = line.offset_ps, line.duration_ps, plane.events.rows(line.metadata_id)
     line.metadata_id = line.offset_ps = line.duration_ps = np.empty(0, np.int64)
     start += (line.timestamp_ns - origin_ns) * PS_PER_NS
-    np.maximum(end, 0, out=end)
+    negative = int((end < 0).sum())
+    if negative:
+        np.maximum(end, 0, out=end)
     end += start
-    return Track(plane, line, start, end, name)
+    return Track(plane, line, start, end, name, negative)
+
+
+def _negative(host: Host) -> list[str]:
+    """A warning for each plane with events that end before they begin."""
+    tracks = [track for each in host.devices.values() for track in each] + host.threads
+    counts: dict[str, int] = {}
+    for track in tracks:
+        if track.negative:
+            counts[track.plane.name] = counts.get(track.plane.name, 0) + track.negative
+    return [
+        f"{name}: {INCONSISTENT}{count} events have negative durations and count as 0 ms: the profile is damaged"
+        for name, count in counts.items()
+    ]

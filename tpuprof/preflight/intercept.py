@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 import torch
 import torch_xla
 
+from tpuprof.preflight import kernels
 from tpuprof.preflight.dry_tensors import DryTensors, placeholder
 from tpuprof.preflight.iteration import Event, Search, event_entry
 from tpuprof.preflight.made_up import stand_in
@@ -266,6 +267,7 @@ def install(folder: str) -> None:
     core._xla_get_cpu_tensors = recorder.on_cpu_tensors
     core._xla_mark_sharding = recorder.on_mark_sharding
     core._run_cached_graph = _refuse_dynamo
+    kernels.lower_for_tpu()
     _print_without_reading(recorder)
     _stay_in_one_process()
     _show_devices()

@@ -1,4 +1,4 @@
-"""Threads make batches and copy them to the device meanwhile."""
+"""Workers make batches and a thread copies them to the device, while the device computes."""
 
 import time
 
@@ -8,7 +8,7 @@ import torch_xla.distributed.parallel_loader as pl
 
 import tpuprof
 
-WIDTH, BATCH, STEPS = 1024, 192, 40
+WIDTH, BATCH, STEPS = 512, 128, 40
 
 
 class Pictures(torch.utils.data.Dataset):
@@ -16,7 +16,7 @@ class Pictures(torch.utils.data.Dataset):
         return BATCH * STEPS
 
     def __getitem__(self, number):
-        time.sleep(0.0001)  # storage answers
+        time.sleep(0.001)  # storage answers
         return torch.full((WIDTH,), number % 7 / 7.0)
 
 
@@ -26,7 +26,7 @@ model = torch.nn.Sequential(*[torch.nn.Linear(WIDTH, WIDTH) for _ in range(2)]).
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 
 # [shown]
-loader = torch.utils.data.DataLoader(Pictures(), batch_size=BATCH)
+loader = torch.utils.data.DataLoader(Pictures(), batch_size=BATCH, num_workers=24, prefetch_factor=4)
 loader = pl.MpDeviceLoader(loader, device)  # under SPMD: input_sharding=xs.ShardingSpec(mesh, ("fsdp", None))
 for step, batch in enumerate(loader):
     tpuprof.step(step)

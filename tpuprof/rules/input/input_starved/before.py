@@ -7,7 +7,7 @@ import torch_xla
 
 import tpuprof
 
-WIDTH, BATCH, STEPS = 1024, 192, 40
+WIDTH, BATCH, STEPS = 512, 128, 40
 
 
 class Pictures(torch.utils.data.Dataset):
@@ -15,7 +15,7 @@ class Pictures(torch.utils.data.Dataset):
         return BATCH * STEPS
 
     def __getitem__(self, number):
-        time.sleep(0.0001)  # storage answers
+        time.sleep(0.001)  # storage answers
         return torch.full((WIDTH,), number % 7 / 7.0)
 
 

@@ -24,8 +24,9 @@ batch = torch.ones(BATCH, WIDTH).to(device, torch.bfloat16)
 
 for _ in range(STEPS):
     optimizer.zero_grad()
-    x = batch
     # [shown]
+    # The first input must need a gradient, as an embedding's output does: else no checkpoint gets one.
+    x = batch.requires_grad_()
     for block in blocks:
         x = checkpoint(block, x)
     # [/shown]

@@ -5,7 +5,7 @@ import torch_xla
 
 import tpuprof
 
-WIDTH, DEPTH, BATCH, STEPS = 192, 24, 128, 40
+WIDTH, DEPTH, ROUNDS, BATCH, STEPS = 128, 6, 8, 128, 40
 
 
 class Model(torch.nn.Module):
@@ -15,8 +15,9 @@ class Model(torch.nn.Module):
 
     def forward(self, x):
         for layer in self.layers:
-            y = layer(x)
-            x = x + torch.tanh(y - y.mean(-1, keepdim=True)) * torch.sigmoid(y)
+            for _ in range(ROUNDS):
+                y = layer(x)
+                x = x + torch.tanh(y - y.mean(-1, keepdim=True)) * torch.sigmoid(y)
         return x
 
 

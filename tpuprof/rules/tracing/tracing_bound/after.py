@@ -6,11 +6,11 @@ from torch_xla.experimental.assume_pure import assume_pure
 
 import tpuprof
 
-WIDTH, DEPTH, BATCH, STEPS = 192, 24, 128, 40
+WIDTH, DEPTH, BATCH, STEPS = 160, 72, 128, 40
 
 torch.manual_seed(0)
 device = torch_xla.device()
-weights = [(torch.randn(WIDTH, WIDTH) / WIDTH**0.5).to(device).requires_grad_() for _ in range(DEPTH)]
+weights = [(torch.randn(WIDTH, WIDTH) / WIDTH**0.5).to(device).requires_grad_() for _ in range(2)]
 optimizer = torch.optim.SGD(weights, lr=0.01)
 batch = torch.randn(BATCH, WIDTH).to(device)
 
@@ -18,8 +18,8 @@ batch = torch.randn(BATCH, WIDTH).to(device)
 # [shown]
 @assume_pure
 def model(x, *weights):
-    for weight in weights:
-        y = x @ weight
+    for layer in range(DEPTH):
+        y = x @ weights[layer % len(weights)]
         x = x + torch.tanh(y - y.mean(-1, keepdim=True)) * torch.sigmoid(y)
     return x
 
