@@ -24,6 +24,7 @@ START_LINE = (
 NATIVE = {
     "tpuprof/decode/_xspace": ["_xspace.h"],
     "tpuprof/decode/_mapped": ["_mapped.h"],
+    "tpuprof/decode/_chrome": [],
     "tpuprof/model/_nesting": [],
     "tpuprof/model/_op_sums": [],
     "tpuprof/model/_sweeps": [],

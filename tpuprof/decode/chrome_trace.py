@@ -1,7 +1,8 @@
 """Reads the profiler's Chrome-JSON export (`.trace.json`, `.trace.json.gz`) into the same columns as an XPlane.
 
-The export loses what XPlane has beyond events: planes' own stats (so peaks are unknown) and HLO protos. It
-is capped at about a million events by the profiler that writes it, and says nothing when it drops some.
+The export loses what XPlane has beyond events: planes' own stats (so peaks are unknown) and HLO protos. XProf caps
+it at about a million events and says nothing when it drops some; nothing here does. The compiled walk of
+`chrome_native` reads what profilers write; this module reads any JSON, in many times the memory.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tpuprof.decode.columns import EventNames, Line, Plane, StatKind, StatTable, Trace, empty_stats
 from tpuprof.errors import Code, TpuprofError
@@ -22,7 +24,7 @@ EXPORT_EVENT_CAP = 1_000_000
 _LONG_NAME = "long_name"
 
 
-def parse(data: bytes, source: str) -> Trace:
+def parse(data: bytes | bytearray, source: str) -> Trace:
     """Decode the bytes of one Chrome-JSON trace, already decompressed.
 
     Raises `TpuprofError`: `input-truncated` where the JSON ends early, `input-unknown-format` where it is no
@@ -43,7 +45,7 @@ def parse(data: bytes, source: str) -> Trace:
             f"{source}: JSON without a list of trace events.",
             "Give an .xplane.pb or the profiler's .trace.json.gz.",
         )
-    process, thread = _names(events)
+    process, thread = names_of(events)
     spans = [event for event in events if _is_span(event)]
     grouped: dict[Any, dict[Any, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
     for event in spans:
@@ -55,12 +57,19 @@ def parse(data: bytes, source: str) -> Trace:
         for index, (pid, lines) in enumerate(grouped.items())
     ]
     trace = Trace(source, "chrome-trace", len(data), planes)
-    if len(spans) >= EXPORT_EVENT_CAP:
-        trace.warnings.append(f"the export holds {len(spans):,} events, its cap: later ones were dropped")
+    trace.warnings += at_cap(len(spans), len(events))
     return trace
 
 
-def _names(events: list[Any]) -> tuple[dict[Any, str], dict[tuple[Any, Any], str]]:
+def at_cap(spans: int, events: int) -> list[str]:
+    """The warning of an export that ends at its writer's cap; one with more spans has another writer."""
+    if not spans <= EXPORT_EVENT_CAP <= events:
+        return []
+    return [f"the export holds {spans:,} events, its cap: later ones were dropped"]
+
+
+def names_of(events: list[Any]) -> tuple[dict[Any, str], dict[tuple[Any, Any], str]]:
+    """What events call processes, by process, and threads, by process and thread."""
     process: dict[Any, str] = {}
     thread: dict[tuple[Any, Any], str] = {}
     for event in events:
@@ -103,7 +112,7 @@ def _plane(index: int, name: str, lines: dict[Any, list[dict[str, Any]]], thread
         built.append(_line(position, threads[tid], events, ids, stat_ids))
     labels = list(names)
     metadata = [(row, key, value) for row, args in facts.items() for key, value in args.items()]
-    stats = _stat_table(metadata, stat_ids)
+    stats = stat_table(metadata, stat_ids)
     return Plane(
         id=index,
         name=name,
@@ -120,7 +129,7 @@ def _plane(index: int, name: str, lines: dict[Any, list[dict[str, Any]]], thread
 
 
 def _line(index: int, name: str, events: list[dict[str, Any]], ids: Any, stat_ids: dict[str, int]) -> Line:
-    stats = _stat_table(
+    stats = stat_table(
         ((row, key, value) for row, event in enumerate(events) for key, value in _args(event).items()),
         stat_ids,
     )
@@ -141,8 +150,8 @@ def _line(index: int, name: str, events: list[dict[str, Any]], ids: Any, stat_id
         name=name,
         timestamp_ns=0,
         metadata_id=ids,
-        offset_ps=_picoseconds(event["ts"] for event in events),
-        duration_ps=_picoseconds(event.get("dur", 0) for event in events),
+        offset_ps=picoseconds(np.array([event["ts"] for event in events], np.float64)),
+        duration_ps=picoseconds(np.array([event.get("dur", 0) for event in events], np.float64)),
         read_stats=read_stats,
     )
 
@@ -152,26 +161,26 @@ def _args(event: dict[str, Any]) -> dict[str, Any]:
     return args if isinstance(args, dict) else {}
 
 
-def _picoseconds(microseconds: Iterable[float]) -> Any:
+def picoseconds(microseconds: npt.NDArray[np.float64]) -> Any:
     """Microseconds as int64 ps. The export writes them as decimals of exact picoseconds: rounding restores those."""
-    values = np.array(list(microseconds), np.float64)
-    usable = np.isfinite(values) & (np.abs(values) < 2**62 / PS_PER_US)
-    return np.rint(np.where(usable, values, 0.0) * PS_PER_US).astype(np.int64)
+    usable = np.isfinite(microseconds) & (np.abs(microseconds) < 2**62 / PS_PER_US)
+    return np.rint(np.where(usable, microseconds, 0.0) * PS_PER_US).astype(np.int64)
 
 
-def _stat_table(stats: Iterable[tuple[int, str, Any]], stat_ids: dict[str, int]) -> StatTable:
+def stat_table(stats: Iterable[tuple[int, str, Any]], stat_ids: dict[str, int]) -> StatTable:
+    """Stats as columns; keys that `stat_ids` does not have yet are added to it."""
     rows, keys, kinds, bits, lengths, heap = [], [], [], [], [], bytearray()
     for row, name, value in stats:
-        kind, number = _number(value)
+        kind, bits_of = number(value)
         length = 0
         if kind == StatKind.STR:
             text = str(value).encode("utf-8", "replace")
-            number, length = len(heap), len(text)
+            bits_of, length = len(heap), len(text)
             heap += text
         rows.append(row)
         keys.append(stat_ids.setdefault(name, len(stat_ids) + 1))
         kinds.append(int(kind))
-        bits.append(number % 2**64)
+        bits.append(bits_of % 2**64)
         lengths.append(length)
     if not rows:
         return empty_stats()
@@ -185,7 +194,7 @@ def _stat_table(stats: Iterable[tuple[int, str, Any]], stat_ids: dict[str, int])
     )
 
 
-def _number(value: Any) -> tuple[StatKind, int]:
+def number(value: Any) -> tuple[StatKind, int]:
     """The export writes numbers as text; whole ones become INT64 again, all else stays text."""
     if isinstance(value, bool) or not isinstance(value, (int, str)):
         return StatKind.STR, 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -74,5 +75,28 @@ def _xplane(path: Path, *, compressed: bool) -> Trace:
 def _chrome(path: Path, *, compressed: bool) -> Trace:
     from tpuprof.decode import chrome_trace
 
-    data = path.read_bytes()
-    return chrome_trace.parse(sniff.gunzip(data) if compressed else data, str(path))
+    if compressed:
+        unpacked = sniff.gunzip_in_place(path.read_bytes())
+        return _native(unpacked, str(path)) or chrome_trace.parse(unpacked, str(path))
+    file = ProfileFile(path)
+    try:
+        trace = _native(file.data, str(path), file.drop_pages) or chrome_trace.parse(
+            bytes(file.data), str(path)
+        )
+    except TpuprofError:
+        file.check()
+        raise
+    file.check()
+    trace.check = file.check
+    return trace
+
+
+def _native(
+    data: bytes | bytearray | memoryview, source: str, drop_pages: Callable[[], None] = lambda: None
+) -> Trace | None:
+    """The trace by the compiled walk; None where that is not built, or the text is unusual."""
+    try:
+        from tpuprof.decode import chrome_native
+    except ImportError:  # not built, or for another Python or machine
+        return None
+    return chrome_native.parse(data, source, drop_pages)

@@ -87,24 +87,30 @@ def _varint(data: bytes, at: int) -> tuple[int, int] | None:
 
 
 def gunzip(data: bytes) -> bytes:
-    """The decompressed bytes.
+    """The decompressed bytes. Raises as `gunzip_in_place` does."""
+    return bytes(gunzip_in_place(data))
+
+
+def gunzip_in_place(data: bytes) -> bytearray:
+    """The decompressed bytes, of which no second copy is made.
 
     Raises `zlib.error` or `EOFError` where they are damaged, `OverflowError` where they unpack to far more than a
     profile does.
     """
     most = min(max(len(data) * MAX_RATIO, _SMALL_BYTES), MAX_UNPACKED_BYTES)
-    parts: list[bytes] = []
-    size = 0
-    while data:
+    unpacked = bytearray()
+    view = memoryview(data)
+    while view:
         unpacker = zlib.decompressobj(wbits=31)
         while not unpacker.eof:
-            part = unpacker.decompress(data, _CHUNK_BYTES)
-            data = unpacker.unconsumed_tail or unpacker.unused_data
-            size += len(part)
-            if size > most:
+            part = unpacker.decompress(view[:_CHUNK_BYTES], _CHUNK_BYTES)
+            taken = min(len(view), _CHUNK_BYTES) - len(unpacker.unconsumed_tail or unpacker.unused_data)
+            view = view[taken:]
+            unpacked += part
+            if len(unpacked) > most:
                 raise OverflowError(f"more than {most:,} bytes")
-            if not part and not data and not unpacker.eof:
+            if not part and not len(view) and not unpacker.eof:
                 raise EOFError("the compressed data ends early")
-            parts.append(part)
-        data = data.lstrip(b"\0")
-    return b"".join(parts)
+        while len(view) and not view[0]:
+            view = view[1:]
+    return unpacked
