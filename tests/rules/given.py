@@ -21,6 +21,7 @@ from tpuprof.report.schema import (
 )
 from tpuprof.report.sections import (
     CategoryRow,
+    ChipWaitRow,
     CompilationCache,
     Compute,
     FallbackRow,
@@ -162,6 +163,17 @@ def fallen(per_step, busy_share=0.5):
 
 def cache(status, hits=0, misses=0):
     return CompilationCache(status, "/c", hits, misses, 0, f"{hits} hits, {misses} misses")
+
+
+def barriers(*waited):
+    """Chips of one host that wait so long (ms) per step in barriers."""
+    rows = [
+        ChipWaitRow("host0", f"/device:TPU:{chip}", 10, 0.0, 10 * ms, 0.0) for chip, ms in enumerate(waited)
+    ]
+    return {
+        "is_tpu": True, "chips_per_host": len(waited), "steps": steps(), "step_count": 10,
+        "report": {"hosts": replace(two_hosts("", 0.0), chip_waits=rows)},
+    }  # fmt: skip
 
 
 def two_hosts(straggler, lag):

@@ -4,6 +4,7 @@ import pytest
 
 from tests.rules.given import (
     asleep,
+    barriers,
     cache,
     compiled,
     fallen,
@@ -304,6 +305,16 @@ CASES = {
         ("even", "passed", {"steps": steps(), "report": {"hosts": two_hosts("", 4.0)}}),
         ("one host", "not_applicable", {"steps": steps(), "report": {"hosts": one_host()}}),
         ("nothing in common", "unavailable", {"report": {"hosts": Hosts(two_hosts("", 0.0).hosts, clocks="none")}}),
+    ],
+    "barrier-skew": [
+        ("late", "failed", barriers(5.0, 15.1, 5.0)),
+        ("a little late", "passed", barriers(5.0, 14.9, 5.0)),
+        ("all wait alike", "passed", barriers(40.0, 40.0)),
+        ("no barriers", "unavailable", {**barriers(), "chips_per_host": 2}),
+        ("one of two chips", "unavailable", {**barriers(5.0), "chips_per_host": 2}),
+        ("one chip", "not_applicable", {**barriers(), "chips_per_host": 1}),
+        ("cpu", "not_applicable", CPU),
+        ("no devices", "unavailable", {"is_tpu": True}),
     ],
     "uneven-steps": [
         ("one in five", "failed", {"steps": [*steps(4), step(160, 4, **{"user:gc": 60.0})]}),

@@ -141,6 +141,23 @@ def test_what_if_removes_causes_at_once_and_names_what_it_left_out(turns):
     assert result.low_ms == pytest.approx(10, rel=0.05)
 
 
+def test_what_if_saves_no_more_than_its_causes_take(turns, monkeypatch):
+    greedy = made("greedy", lambda _: failed(0.1, [], price=counterfactual(Change(unblock=True))))
+    monkeypatch.setattr("tpuprof.rules.what_if.find_rule", lambda _: greedy)
+    result = what_if_of(turns, ["greedy"])
+    assert result.low_ms == pytest.approx(18)
+
+
+def test_what_if_leaves_out_what_saves_time_of_each_start(turns, monkeypatch):
+    price = Price(savings=Savings(1.0, 2.0, "bound", per="start"))
+    monkeypatch.setattr(
+        "tpuprof.rules.what_if.find_rule", lambda _: made("start", lambda _: failed(0.5, [], price=price))
+    )
+    result = what_if_of(turns, ["start"])
+    assert result.skipped == ["start: failed, and its fix saves time of each start, not of a step"]
+    assert (result.low_ms, result.high_ms) == (result.measured_ms, result.measured_ms)
+
+
 def test_what_if_on_the_command_line(turns):
     done = CliRunner().invoke(app, ["analyze", str(turns), "--what-if", "device-to-host-sync"])
     assert done.exit_code == 0
@@ -188,6 +205,19 @@ def test_a_simulator_begun_before_gives_the_same_prices(turns):
     report = report_of(run)
     assert any(finding.savings for finding in report.findings)
     assert run_rules(Signals(report, run), all_rules()) == report.findings
+
+
+@pytest.mark.parametrize(("name", "shared"), [("dot.1", ["other"]), ("dot.2", [])])
+def test_findings_about_the_same_op_share_its_time(tmp_path, name, shared):
+    run = build_run(find(taking_turns().write(tmp_path / "turns.xplane.pb")))
+
+    def about(op_name):
+        price = counterfactual(Change(device={"compute": 0.8}), ops={("f(1)", op_name): 2.0})
+        return lambda _signals: failed(0.5, [Evidence("it")], price=price)
+
+    rules = [made("one", about("dot.1")), made("other", about(name))]
+    found = {each.rule: each.shares_saving_with for each in run_rules(Signals(report_of(run), run), rules)}
+    assert found["one"] == shared
 
 
 def removing(change):

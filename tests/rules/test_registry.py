@@ -47,6 +47,7 @@ CATALOGUE = [
     "low-mxu-utilization",
     "memory-bandwidth-bound",
     "straggler-host",
+    "barrier-skew",
     "uneven-steps",
     "no-step-markers",
     "truncated-trace",

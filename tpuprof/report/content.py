@@ -103,6 +103,13 @@ def shares(finding: Finding) -> str:
     return shared_saving(finding.shares_saving_with)
 
 
+def stake(finding: Finding) -> str:
+    """The finding's share of step time: what a replay gains of it, or all that its cause takes where none was made."""
+    share = format_share(finding.severity)
+    priced = finding.savings is not None and finding.savings.method == "counterfactual"
+    return f"about {share} of step time to gain" if priced else f"{share} of step time at stake"
+
+
 def savings(finding: Finding) -> str:
     """What a fix would save, with how that is known; empty where it is not priced."""
     if finding.savings is None:

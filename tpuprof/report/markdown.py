@@ -136,7 +136,7 @@ def _findings(report: Report, rows: int, limit: int) -> list[str]:
 
 
 def _finding(finding: Finding, rows: int, limit: int) -> list[str]:
-    facts = [code(finding.rule), f"{format_share(finding.severity)} of step time at stake"]
+    facts = [code(finding.rule), content.stake(finding)]
     if content.savings(finding):
         facts.append(f"a fix saves {plain(content.savings(finding))}")
         if finding.shares_saving_with:

@@ -42,13 +42,15 @@ class Price:
     """Two replays that bound what a fix saves: what it gains at least, and at most.
 
     Where no replay can tell, `savings` (ms per step) holds what was measured or bounds it, with its method. `cause` is
-    the share of step time that the cause takes, where that is not the outcome's share: nothing saves more.
+    the share of step time that the cause takes, where that is not the outcome's share: nothing saves more. `ops` is the
+    time (ms, over the capture) that a fix takes of each op, by program and name, where it is about certain ops.
     """
 
     least: Change | None = None
     most: Change | None = None
     savings: Savings | None = None
     cause: float | None = None
+    ops: dict[tuple[str, str], float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -155,6 +157,12 @@ def not_checked(reason: str, evidence: list[Evidence] | None = None) -> Outcome:
     return Outcome(UNAVAILABLE, evidence=evidence or [], reason=reason)
 
 
-def counterfactual(most: Change, least: Change | None = None, *, cause: float | None = None) -> Price:
+def counterfactual(
+    most: Change,
+    least: Change | None = None,
+    *,
+    cause: float | None = None,
+    ops: dict[tuple[str, str], float] | None = None,
+) -> Price:
     """A price by replay: with the cause gone (`most`), and with as little gained as may be (`least`)."""
-    return Price(least or most, most, cause=cause)
+    return Price(least or most, most, cause=cause, ops=ops or {})

@@ -7,13 +7,12 @@ from dataclasses import replace
 
 from tpuprof.model.gpu import NOT_READ
 from tpuprof.report.schema import Finding, Fix, Savings
-from tpuprof.rules.base import ERROR, FAILED, NOT_APPLICABLE, PASSED, UNAVAILABLE, Outcome, Rule
+from tpuprof.rules.base import ERROR, FAILED, NOT_APPLICABLE, PASSED, UNAVAILABLE, Outcome, Price, Rule
 from tpuprof.rules.places import Places
 from tpuprof.rules.pricing import COUNTERFACTUAL, Pricing, bounded
 from tpuprof.rules.shared_savings import shared_savings
 from tpuprof.rules.thresholds import BROAD_RANKS_AT, PRICED_FROM_SHARE
 from tpuprof.signals import Signals, Unavailable
-from tpuprof.simulate.change import Change
 from tpuprof.simulate.replay import Simulator
 from tpuprof.units import format_ms
 
@@ -35,22 +34,21 @@ def run_rules(
     if signals.report.steps.whole_capture:
         found = [(rule, _of_the_capture(each)) for rule, each in found]
     found.sort(key=lambda pair: (_ORDER.get(pair[1].status, 2), -_rank(*pair), pair[0].id))
-    changes = {rule.id: outcome.price.most for rule, outcome in outcomes if outcome.price is not None}
-    return _with_shared([finding for _, finding in found], changes, pricing)
+    prices = {rule.id: outcome.price for rule, outcome in outcomes if outcome.price is not None}
+    return _with_shared([finding for _, finding in found], prices, pricing)
 
 
-def _with_shared(
-    findings: list[Finding], changes: dict[str, Change | None], pricing: Pricing
-) -> list[Finding]:
+def _with_shared(findings: list[Finding], prices: dict[str, Price], pricing: Pricing) -> list[Finding]:
     """The findings, each with those whose saving is of the same time."""
     priced = {
         each.rule: change
         for each in findings
-        if each.savings is not None and (change := changes.get(each.rule)) is not None
+        if each.savings is not None and each.rule in prices and (change := prices[each.rule].most) is not None
     }
     if len(priced) < 2 or isinstance(pricing.simulator, str):
         return findings
-    shared = shared_savings(pricing.simulator.timeline, priced)
+    ops = {rule: prices[rule].ops for rule in priced}
+    shared = shared_savings(pricing.simulator.timeline, priced, ops)
     return [replace(each, shares_saving_with=shared.get(each.rule, [])) for each in findings]
 
 

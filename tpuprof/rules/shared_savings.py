@@ -1,4 +1,6 @@
-"""Which findings sell the same time: those whose changes take out the same stretches of the replayed timeline."""
+"""Which findings sell the same time: those whose changes take out the same stretches of the replayed timeline, or
+time of the same ops.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +21,8 @@ SHARED_FROM_SHARE = 0.10
 # Parts of which a change is about all ops, so that two changes are about the same ones. Of compute and collectives, a
 # change is about some ops, and another one about others.
 _WHOLE = (part.OFFLOAD,)
+# An op by program and name.
+Op = tuple[str, str]
 
 
 class Taken(NamedTuple):
@@ -58,10 +62,21 @@ def share_time(one: Taken, other: Taken) -> bool:
     return smaller > 0 and both >= SHARED_FROM_SHARE * smaller
 
 
-def shared_savings(timeline: Timeline, changes: Mapping[str, Change]) -> dict[str, list[str]]:
-    """By rule the other rules that its saving is shared with, sorted."""
+def share_ops(one: Mapping[Op, float], other: Mapping[Op, float]) -> bool:
+    """Whether two fixes take enough time of the same ops: both may take it, but once only."""
+    both = sum(min(ms, other[op]) for op, ms in one.items() if op in other)
+    smaller = min(sum(one.values()), sum(other.values()))
+    return smaller > 0 and both >= SHARED_FROM_SHARE * smaller
+
+
+def shared_savings(
+    timeline: Timeline, changes: Mapping[str, Change], ops: Mapping[str, Mapping[Op, float]]
+) -> dict[str, list[str]]:
+    """By rule the other rules that its saving is shared with, sorted; `ops` is what a rule's fix takes of which ops."""
     found = {rule: taken(timeline, change) for rule, change in changes.items()}
-    return {
-        rule: sorted(each for each in found if each != rule and share_time(own, found[each]))
-        for rule, own in found.items()
-    }
+    none: Mapping[Op, float] = {}
+
+    def shares(one: str, other: str) -> bool:
+        return share_time(found[one], found[other]) or share_ops(ops.get(one, none), ops.get(other, none))
+
+    return {rule: sorted(each for each in found if each != rule and shares(rule, each)) for rule in found}

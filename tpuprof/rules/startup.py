@@ -5,8 +5,12 @@ from __future__ import annotations
 from tpuprof.report.schema import Evidence, Savings
 from tpuprof.rules.base import Price
 from tpuprof.rules.preflight import compile_seconds_evidence
-from tpuprof.rules.thresholds import SLOW_COMPILE_FROM_SECONDS, STARTUP_SPREAD_OVER_STEPS
-from tpuprof.signals import Signals
+from tpuprof.rules.thresholds import (
+    LAST_WITHOUT_CACHE_ON_TPU,
+    SLOW_COMPILE_FROM_SECONDS,
+    STARTUP_SPREAD_OVER_STEPS,
+)
+from tpuprof.signals import Signals, Unavailable
 
 
 def compile_evidence(signals: Signals) -> list[Evidence]:
@@ -46,3 +50,33 @@ def saved_at_start(signals: Signals, least: float, most: float) -> Price:
             per="start",
         )
     )
+
+
+def known_of_cache(signals: Signals) -> tuple[str, str]:
+    """Why the release's persistent cache is of no use on the device, and what is doubtful of it; both may be empty."""
+    if "jax" in signals.framework:
+        return "", ""
+    if not signals.is_tpu:
+        return (
+            "",
+            "torch_xla's CPU client fills the cache and cannot load from it: on CPU a cache saves nothing",
+        )
+    try:
+        major, minor = signals.torch_xla_version
+    except Unavailable:
+        return "", "whether this release of torch_xla can load from the cache on TPU is unknown"
+    if (major, minor) <= LAST_WITHOUT_CACHE_ON_TPU:
+        return (
+            f"torch_xla {major}.{minor} cannot load from a persistent cache on TPU (pytorch/xla issue 9094)",
+            "",
+        )
+    return "", f"whether torch_xla {major}.{minor} can load from the cache on TPU is unknown"
+
+
+def cache_evidence(signals: Signals) -> list[Evidence]:
+    """What is known against this release's persistent cache; nothing where release or device is unknown."""
+    try:
+        said = "".join(known_of_cache(signals))
+    except Unavailable:
+        return []
+    return [Evidence(said)] if said else []

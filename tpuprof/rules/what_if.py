@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.records import dataclass
-from tpuprof.rules.base import FAILED
-from tpuprof.rules.pricing import Pricing
+from tpuprof.report.schema import Savings
+from tpuprof.rules.base import FAILED, Outcome
+from tpuprof.rules.pricing import COUNTERFACTUAL, Pricing, bounded
 from tpuprof.rules.registry import find_rule
 from tpuprof.rules.runner import outcome_of
 from tpuprof.signals import Signals
@@ -28,21 +29,20 @@ class WhatIf:
 def what_if(signals: Signals, rule_ids: Sequence[str]) -> WhatIf:
     """Replay with the causes of all these rules removed; rules that did not fail are skipped, with the reason.
 
-    Savings of single rules overlap, so they are not added up. Raises `TpuprofError` (`usage`) for an unknown rule,
-    and where the replay does not reproduce the measured step time.
+    Savings of single rules overlap, so they are not added up; together they are at most what all the causes take.
+    Raises `TpuprofError` (`usage`) for an unknown rule, and where the replay does not reproduce the measured step time.
     """
     pricing = Pricing(signals)
-    least, most, skipped, used, flat_low, flat_high = Change(), Change(), [], [], 0.0, 0.0
+    least, most, skipped, used, flat_low, flat_high, cause = Change(), Change(), [], [], 0.0, 0.0, 0.0
     for rule_id in rule_ids:
         outcome = outcome_of(find_rule(rule_id), signals)
         price = outcome.price
-        if outcome.status != FAILED or price is None:
-            skipped.append(
-                f"{rule_id}: {outcome.status.replace('_', ' ')}"
-                + (f", {outcome.reason}" if outcome.reason else "")
-            )
+        reason = _left_out(outcome)
+        if reason or price is None:
+            skipped.append(f"{rule_id}: {reason}")
             continue
         used.append(rule_id)
+        cause += outcome.share if price.cause is None else price.cause
         if price.savings is not None:
             flat_low, flat_high = flat_low + price.savings.low, flat_high + price.savings.high
         if price.most is not None:
@@ -52,12 +52,22 @@ def what_if(signals: Signals, rule_ids: Sequence[str]) -> WhatIf:
         raise TpuprofError(
             Code.USAGE, f"--what-if: {simulator}.", "Run `tpuprof analyze` without it for what is known."
         )
-    times = sorted(simulator.step_ms(change) for change in (least, most))
     measured = simulator.measured_ms
-    return WhatIf(
-        used,
-        measured,
-        max(min(times[0], measured) - flat_high, 0.0),
-        max(min(times[1], measured) - flat_low, 0.0),
-        skipped,
+    gains = sorted(measured - simulator.step_ms(change) for change in (least, most))
+    together = bounded(
+        Savings(gains[0] + flat_low, gains[1] + flat_high, COUNTERFACTUAL), measured, cause if used else None
     )
+    return WhatIf(used, measured, measured - together.high, measured - together.low, skipped)
+
+
+def _left_out(outcome: Outcome) -> str:
+    """Why a rule takes no part in the replay; empty where it does."""
+    price = outcome.price
+    if outcome.status != FAILED:
+        status = outcome.status.replace("_", " ")
+        return f"{status}, {outcome.reason}" if outcome.reason else status
+    if price is None:
+        return f"failed, {outcome.reason}" if outcome.reason else "failed, without a price"
+    if price.savings is not None and price.savings.per != "step":
+        return f"failed, and its fix saves time of each {price.savings.per}, not of a step"
+    return ""

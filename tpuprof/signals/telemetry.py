@@ -9,6 +9,7 @@ from tpuprof.model.run import HostRun
 from tpuprof.model.telemetry import StepRecord
 from tpuprof.report.sections import CompilationCache, FallbackRow, Hosts
 from tpuprof.signals.base import SignalsBase, Unavailable, signal
+from tpuprof.signals.inputs import DEVICES
 
 
 class TelemetrySignals(SignalsBase):
@@ -152,6 +153,11 @@ class TelemetrySignals(SignalsBase):
     def hosts(self) -> list[HostRun]:
         """Each host's own run."""
         return self.run.hosts
+
+    @signal("chips", needs=(DEVICES,))
+    def chips_per_host(self) -> int:
+        """Devices in the trace of the host that has most."""
+        return max(len(host.devices) for host in self.run.hosts)
 
     @signal("host rows")
     def host_pace(self) -> Hosts:

@@ -9,7 +9,7 @@ import torch_xla.distributed.spmd as xs
 import torch_xla.runtime as xr
 
 WIDTH, HIDDEN, DEPTH, STEPS = 512, 1024, 3, 3
-BATCH = int(sys.argv[1]) if len(sys.argv) > 1 else 16384
+BATCH = int(sys.argv[1]) if len(sys.argv) > 1 else 65536
 
 
 class Layer(torch.nn.Module):

@@ -16,8 +16,8 @@ Compiles with auto-sharding by torch_xla's counter, and the time start-up compil
 ## How to fix
 
 Shard by hand, with FSDPv2 or `xs.mark_sharding`, once auto-sharding has shown a way. A persistent cache spares the
-search from the second start on, where the cache can be loaded: torch_xla 2.9 cannot on TPU (see
-persistent-cache-off).
+search from the second start on, where the release can load from it: torch_xla up to 2.9 cannot on TPU (see
+persistent-cache-off). The evidence says what is known of the release that ran.
 
 ## Limits and false positives
 
@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, failed, not_applicable, passed, rule
-from tpuprof.rules.startup import at_stake, compile_evidence, saved_at_start, slow_start
+from tpuprof.rules.startup import at_stake, cache_evidence, compile_evidence, saved_at_start, slow_start
 from tpuprof.signals import Signals
 
 
@@ -47,6 +47,7 @@ def check(signals: Signals) -> Outcome:
     evidence = [
         Evidence("programs compiled with auto-sharding", count, "programs"),
         *compile_evidence(signals),
+        *cache_evidence(signals),
     ]
     if not slow_start(signals):
         return passed(evidence)

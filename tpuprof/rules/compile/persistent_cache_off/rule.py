@@ -43,9 +43,8 @@ from __future__ import annotations
 
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, failed, not_applicable, passed, rule
-from tpuprof.rules.startup import at_stake, compile_evidence, saved_at_start, slow_start
-from tpuprof.rules.thresholds import LAST_WITHOUT_CACHE_ON_TPU
-from tpuprof.signals import Signals, Unavailable
+from tpuprof.rules.startup import at_stake, compile_evidence, known_of_cache, saved_at_start, slow_start
+from tpuprof.signals import Signals
 
 # Share of the compile time a cached start saves: loading a program takes a part of what compiling it did. Where it is
 # unknown whether the cache can be loaded, it may save nothing.
@@ -62,7 +61,7 @@ def check(signals: Signals) -> Outcome:
     """Fail where there is no cache, start-up compiles are worth one, and it is not known to be of no use."""
     if signals.compilation_cache.status != "off":
         return not_applicable("a persistent cache is on")
-    useless, doubt = _known_of(signals)
+    useless, doubt = known_of_cache(signals)
     if useless:
         return not_applicable(useless)
     evidence = [*compile_evidence(signals), *([Evidence(doubt)] if doubt else [])]
@@ -77,24 +76,3 @@ def check(signals: Signals) -> Outcome:
         price=saved_at_start(signals, least, SAVED_AT_MOST),
         confidence="low" if doubt else "medium",
     )
-
-
-def _known_of(signals: Signals) -> tuple[str, str]:
-    """Why the cache of this release is of no use on this device, and what is doubtful of it; each may be empty."""
-    if "jax" in signals.framework:
-        return "", ""
-    if not signals.is_tpu:
-        return (
-            "",
-            "torch_xla's CPU client fills the cache and cannot load from it: on CPU a cache saves nothing",
-        )
-    try:
-        major, minor = signals.torch_xla_version
-    except Unavailable:
-        return "", "whether this release of torch_xla can load from the cache on TPU is unknown"
-    if (major, minor) <= LAST_WITHOUT_CACHE_ON_TPU:
-        return (
-            f"torch_xla {major}.{minor} cannot load from a persistent cache on TPU (pytorch/xla issue 9094)",
-            "",
-        )
-    return "", f"whether torch_xla {major}.{minor} can load from the cache on TPU is unknown"

@@ -64,7 +64,8 @@ def check(signals: Signals) -> Outcome:
     """Fail where float32 multiplications take enough of a TPU's time."""
     if not signals.is_tpu:
         return not_applicable("only a TPU multiplies bfloat16 faster")
-    evidence = op_evidence([op for op in signals.matmuls if op.matmul_type in FLOATS])
+    rows = [op for op in signals.matmuls if op.matmul_type in FLOATS]
+    evidence = op_evidence(rows)
     share = signals.compute.float32_matmul_ms_per_step / signals.compute_ms
     if share < OPS_FROM_SHARE:
         return passed(evidence)
@@ -72,6 +73,10 @@ def check(signals: Signals) -> Outcome:
         share * signals.busy_share,
         evidence,
         title=f"Matrix multiplications in float32 take {format_share(share)} of the device's time",
-        price=counterfactual(Change(device={part.COMPUTE: 1 - share * (1 - LEFT)}), Change()),
+        price=counterfactual(
+            Change(device={part.COMPUTE: 1 - share * (1 - LEFT)}),
+            Change(),
+            ops={(op.module, op.name): op.self_ms * (1 - LEFT) for op in rows},
+        ),
         confidence="low",
     )

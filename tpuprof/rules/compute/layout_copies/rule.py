@@ -53,13 +53,18 @@ def check(signals: Signals) -> Outcome:
     if not signals.is_tpu:
         return not_applicable("layouts are chosen for the TPU's tiles only there")
     share = signals.compute.layout_copy_ms_per_step / signals.compute_ms
-    evidence = op_evidence([op for op in signals.ops if op.layout_copy])
+    rows = [op for op in signals.ops if op.layout_copy]
+    evidence = op_evidence(rows)
     if share < OPS_FROM_SHARE:
         return passed(evidence)
     return failed(
         share * signals.busy_share,
         evidence,
         title=f"Copies and transposes take {format_share(share)} of the device's time",
-        price=counterfactual(Change(device={part.COMPUTE: 1 - share}), Change()),
+        price=counterfactual(
+            Change(device={part.COMPUTE: 1 - share}),
+            Change(),
+            ops={(op.module, op.name): op.self_ms for op in rows},
+        ),
         confidence="low",
     )

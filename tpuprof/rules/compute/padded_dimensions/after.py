@@ -3,19 +3,20 @@
 import torch
 import torch_xla
 
-WIDTH, HIDDEN, BATCH, STEPS = 128, 256, 1024, 4
+GROUPS, STEPS = 64, 4
+# [shown]
+LENGTH, WIDTH, HIDDEN = 128, 128, 256
+# [/shown]
 
 torch.manual_seed(0)
 device = torch_xla.device()
-# [shown]
-model = torch.nn.Sequential(torch.nn.Linear(128, 256), torch.nn.ReLU(), torch.nn.Linear(256, 128))
-# [/shown]
-model = model.to(device, torch.bfloat16)
-batch = torch.randn(BATCH, WIDTH).to(device, torch.bfloat16)
+up = (torch.randn(GROUPS, WIDTH, HIDDEN) / WIDTH**0.5).to(device, torch.bfloat16)
+down = (torch.randn(GROUPS, HIDDEN, WIDTH) / HIDDEN**0.5).to(device, torch.bfloat16)
+batch = torch.randn(GROUPS, LENGTH, WIDTH).to(device, torch.bfloat16)
 
 with torch.no_grad():
     for _ in range(STEPS):
-        batch = model(batch)
+        batch = torch.relu(batch @ up) @ down
         torch_xla.sync()
 
 print("result", batch.float().mean().item())

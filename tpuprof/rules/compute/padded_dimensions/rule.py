@@ -60,11 +60,12 @@ def check(signals: Signals) -> Outcome:
     evidence = op_evidence([op for op, _ in rows])
     if share < OPS_FROM_SHARE:
         return passed(evidence)
-    wasted = sum(op.self_ms * (1 - 1 / padding) for op, padding in rows) / signals.op_ms
+    taken = {(op.module, op.name): op.self_ms * (1 - 1 / padding) for op, padding in rows}
+    wasted = sum(taken.values()) / signals.op_ms
     return failed(
         wasted * signals.busy_share,
         evidence,
         title=f"Ops with padded arrays take {format_share(share)} of the device's time",
-        price=counterfactual(Change(device={part.COMPUTE: 1 - wasted}), Change()),
+        price=counterfactual(Change(device={part.COMPUTE: 1 - wasted}), Change(), ops=taken),
         confidence="low",
     )

@@ -73,6 +73,10 @@ def check(signals: Signals) -> Outcome:
         share * signals.busy_share,
         evidence,
         title=f"Attention is written out: its softmax takes {format_share(share)} of the device's time",
-        price=counterfactual(Change(device={part.COMPUTE: 1 - share * (1 - LEFT)}), Change()),
+        price=counterfactual(
+            Change(device={part.COMPUTE: 1 - share * (1 - LEFT)}),
+            Change(),
+            ops={(op.module, op.name): op.self_ms * (1 - LEFT) for op in rows},
+        ),
         confidence="low",
     )

@@ -1,0 +1,90 @@
+"""One chip of a host comes last to the barriers, and the others wait for it.
+
+## What it detects
+
+Programs whose chips wait for each other before they begin (`barrier-cores`), where one chip of a host waits much less
+than the others: it is the one that comes last.
+
+## Why it costs time
+
+A program with collectives begins when its last chip is there. What one chip does besides, all others wait for.
+
+## Evidence
+
+Each chip of the host with its time in barriers inside steps, per step.
+
+## How to fix
+
+Look at what the chip that comes last does alone: norms, logging or evaluation of rank 0, a larger shard, its own
+uploads. Do it less often, or on all chips at the same time.
+
+## How to fix in JAX
+
+Look at what the chip that comes last does alone: arrays that live on the first device only (`jnp.array` without a
+sharding), its own uploads, a larger shard. Give such arrays the sharding of the others.
+
+## Limits and false positives
+
+The price is a bound: how early the others could begin is not in the trace. Chips of other hosts are the business of
+straggler-host.
+
+## References
+
+- https://cloud.google.com/tpu/docs/performance-guide
+"""
+
+from __future__ import annotations
+
+from tpuprof.report.schema import Evidence, Savings
+from tpuprof.report.sections import ChipWaitRow
+from tpuprof.rules.base import Outcome, Price, failed, not_applicable, not_checked, passed, rule
+from tpuprof.rules.thresholds import FAILS_FROM_SHARE
+from tpuprof.signals import Signals
+from tpuprof.units import format_ms
+
+
+@rule(
+    about="chips of a host that wait for each other",
+    good="Chips of a host hardly wait for one of them",
+    bad="One chip of a host comes last",
+)
+def check(signals: Signals) -> Outcome:
+    """Fail where, on some host, a chip waits longer than the last one for enough of the step."""
+    if not signals.is_tpu:
+        return not_applicable("only TPUs leave barriers in a trace")
+    if signals.chips_per_host < 2:
+        return not_applicable("each host has one chip in the trace")
+    rows = [group for group in _by_host(signals.host_pace.chip_waits) if len(group) > 1]
+    if not rows:
+        return not_checked(
+            "the trace has no `barrier-cores` events of several chips, so that its chips cannot be compared"
+        )
+    step_ms, count = signals.step_ms, signals.step_count
+    worst = max(rows, key=_spread)
+    lag = _spread(worst) / count
+    ordered = sorted(worst, key=lambda row: row.waited_ms_in_steps)
+    evidence = [
+        Evidence(f"{row.device} in barriers", row.waited_ms_in_steps / count, "ms per step", host=row.host)
+        for row in ordered
+    ]
+    if lag / step_ms < FAILS_FROM_SHARE:
+        return passed(evidence)
+    return failed(
+        lag / step_ms,
+        evidence,
+        title=f"{ordered[0].device} comes last: another chip waits {format_ms(lag)} per step longer for it",
+        price=Price(savings=Savings(0.0, lag, "bound")),
+    )
+
+
+def _by_host(rows: list[ChipWaitRow]) -> list[list[ChipWaitRow]]:
+    groups: dict[str, list[ChipWaitRow]] = {}
+    for row in rows:
+        groups.setdefault(row.host, []).append(row)
+    return list(groups.values())
+
+
+def _spread(rows: list[ChipWaitRow]) -> float:
+    """What the chip that waits longest waits longer than the one that waits least, in steps (ms)."""
+    times = [row.waited_ms_in_steps for row in rows]
+    return max(times) - min(times)
