@@ -2,7 +2,7 @@
 
     python benchmarks/dashboard_responses.py [--events 3] [--repeats 5] [--work FOLDER] [--chromium PATH]
 
-The trace comes from generate_xspace.py (made when missing), in millions of events, and is analysed once. Then a new
+The trace comes from generate_xspace.py (made when missing), in millions of events, and is analyzed once. Then a new
 server and a new Chromium, which has none of the page's scripts yet, open it several times: seconds from the address
 to the verdict and to the first chart, medians, lowest to highest. After that every page is visited and the timeline
 moved about in: milliseconds from each request to the first byte of its answer, the longest of a page; and the
@@ -47,8 +47,8 @@ def main() -> None:
     trace = made(arguments.work / f"{arguments.events:g}M" / "vm.xplane.pb", round(arguments.events * 1e6))
     with tempfile.TemporaryDirectory() as cache, sync_playwright() as playwright:
         os.environ["TPUPROF_CACHE_DIR"] = cache
-        analyse = [sys.executable, "-m", "tpuprof", "analyze", "--json", str(trace)]
-        subprocess.run(analyse, check=True, stdout=subprocess.DEVNULL)
+        analyze = [sys.executable, "-m", "tpuprof", "analyze", "--json", str(trace)]
+        subprocess.run(analyze, check=True, stdout=subprocess.DEVNULL)
         firsts = [first_screen(playwright, arguments.chromium, trace) for _ in range(arguments.repeats)]
         for name, seconds in zip(("verdict", "first chart"), zip(*firsts, strict=True), strict=True):
             print(f"{name}: {statistics.median(seconds):.2f} s ({min(seconds):.2f} to {max(seconds):.2f})")

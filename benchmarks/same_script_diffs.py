@@ -4,7 +4,7 @@
 
 Captures one script several times on PJRT_DEVICE=CPU, each in a process of its own, and compares each run with the
 next: "no difference beyond noise" should come out at least 9 times in 10. The spread of the runs' medians is where
-the thresholds in tpuprof/report/diff.py come from. With `--fault` the candidates have a planted fault, and every
+the thresholds in tpuprof/compare/diff.py come from. With `--fault` the candidates have a planted fault, and every
 comparison should say "worse".
 """
 
@@ -56,10 +56,10 @@ def capture(folder: Path, steps: int, fault: str) -> None:
 
 
 def compare(base: list[Path], candidate: list[Path]) -> None:
-    from tpuprof.analyse import analyse_run
-    from tpuprof.report.diff import diff
+    from tpuprof.analysis.analyze import analyze_run
+    from tpuprof.compare.diff import diff
 
-    reports = {path: analyse_run(path) for path in {*base, *candidate}}
+    reports = {path: analyze_run(path) for path in {*base, *candidate}}
     outcomes: dict[str, int] = {}
     for old, new in zip(base, candidate, strict=True):
         comparison = diff(reports[old], reports[new])

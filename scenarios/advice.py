@@ -124,7 +124,7 @@ def stale(rule: Rule, advice: Advice, *, planned: bool = False) -> str:
     """Why the record does not hold for a pair any more; empty where it does, and where nothing is to be checked."""
     if advice.checked == NEITHER or (advice.pending and not planned):
         return ""
-    entry = programs.record().get(record_key(rule.id, advice.framework))
+    entry = programs.kept_record().get(record_key(rule.id, advice.framework))
     if entry is None:
         return "it was never checked"
     changed = [name for name, found in hashes(advice).items() if entry["hashes"].get(name) != found]

@@ -2,7 +2,7 @@
 
     python scenarios/run.py [NAME ...] [--pairs N] [--again] [--captures-only]
 
-For each scenario the faulty and the cured script are captured and analysed; then both are run in turn, `--pairs` times,
+For each scenario the faulty and the cured script are captured and analyzed; then both are run in turn, `--pairs` times,
 without any capture, and the difference of their own clocks is what the cure saves. Results are kept, one file a
 scenario, so that a broken-off run goes on where it stopped; `--again` measures anew. At the end docs/scenarios.md is
 written from all results there are. A prediction is compared as a share of the step: the capture and the runs without
@@ -128,7 +128,7 @@ def main() -> int:
 
 
 def capture(name: str) -> Result:
-    """Capture and analyse both scripts."""
+    """Capture and analyze both scripts."""
     plan = _plan(name)
     result = Result(name, plan["rule"], plan.get("measure", "step"), machine=machine())
     _take_over(result, plan)
@@ -322,7 +322,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("names", nargs="*", help="scenarios to run; all by default")
     parser.add_argument("--pairs", type=int, default=5, help="times each pair is run without a capture")
     parser.add_argument("--again", action="store_true", help="forget what was measured before")
-    parser.add_argument("--captures-only", action="store_true", help="capture and analyse, time nothing")
+    parser.add_argument("--captures-only", action="store_true", help="capture and analyze, time nothing")
     return parser.parse_args()
 
 

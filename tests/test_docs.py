@@ -56,9 +56,9 @@ def test_the_readme_shows_what_a_command_prints():
     traces = ROOT.parent / "shared" / "traces" / "tpu_v6e_host_offload"
     if not traces.is_dir():
         pytest.skip("the real TPU traces are not on this machine (../shared/traces)")
-    from tpuprof.analyse import analyse_run
+    from tpuprof.analysis.analyze import analyze_run
 
-    assert analyse_run(traces).verdict.sentence in (ROOT / "README.md").read_text("utf-8")
+    assert analyze_run(traces).verdict.sentence in (ROOT / "README.md").read_text("utf-8")
 
 
 @pytest.mark.shared_traces
@@ -67,11 +67,11 @@ def test_the_first_example_is_what_is_printed(shared_traces):
 
     from rich.console import Console
 
-    from tpuprof.analyse import analyse_run
-    from tpuprof.report.text import render
+    from tpuprof.analysis.analyze import analyze_run
+    from tpuprof.render.text import render
 
     out = io.StringIO()
-    render(analyse_run(shared_traces / "tpu_v6e_host_offload"), Console(file=out, width=200))
+    render(analyze_run(shared_traces / "tpu_v6e_host_offload"), Console(file=out, width=200))
     printed = iter(line.rstrip() for line in out.getvalue().splitlines())
     example = (
         (ROOT / "README.md").read_text("utf-8").split("```console\n")[1].split("```")[0].splitlines()[1:]

@@ -5,11 +5,11 @@ from rich.console import Console
 
 from tests.report import reports
 from tpuprof import parts
-from tpuprof.model.verdict import Load, bound_of, sentence
-from tpuprof.model.vocabulary import Activity
-from tpuprof.report.html import render_html
-from tpuprof.report.markdown import render_markdown
-from tpuprof.report.text import render
+from tpuprof.model.host.vocabulary import Activity
+from tpuprof.model.verdict import StepTimes, bound_of, sentence
+from tpuprof.render.html import render_html
+from tpuprof.render.markdown import render_markdown
+from tpuprof.render.text import render
 
 
 @pytest.mark.parametrize("part", parts.PARTS, ids=lambda part: part.name)
@@ -61,7 +61,7 @@ def added(monkeypatch):
 
 
 def test_a_part_added_in_one_place_is_seen_everywhere(added):
-    load = Load(
+    load = StepTimes(
         wall=100.0, parts={"compute": 60.0, "brewing": 40.0}, busy=60.0, host_work=40.0, reads_share=0.0
     )
     bound = bound_of(load)

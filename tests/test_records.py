@@ -1,4 +1,4 @@
-"""The quick dataclass does what the standard one does, but for refusing to be written to."""
+"""A record does what the standard one does, but for refusing to be written to."""
 
 import dataclasses
 from dataclasses import field
@@ -6,7 +6,7 @@ from functools import cached_property
 
 import pytest
 
-from tpuprof.records import dataclass
+from tpuprof.records import record
 
 
 def make(decorator):
@@ -32,7 +32,7 @@ def make(decorator):
     return Row, Box
 
 
-@pytest.fixture(params=[dataclasses.dataclass, dataclass], ids=["standard", "quick"])
+@pytest.fixture(params=[dataclasses.dataclass, record], ids=["standard", "quick"])
 def made(request):
     return make(request.param)
 

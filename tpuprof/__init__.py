@@ -1,7 +1,7 @@
 """tpuprof: says what holds a PyTorch/XLA training run on TPU back, with the evidence.
 
 Training code uses `annotate`, `annotate_modules`, `step`, `profile` and `start_server`; its tests use
-`expect`; notebooks and scripts that look at a capture use `analyse_run`. Names are imported when first used, so
+`expect`; notebooks and scripts that look at a capture use `analyze_run`. Names are imported when first used, so
 that importing tpuprof costs next to nothing and never imports torch.
 """
 
@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING, Any
 from tpuprof.version import VERSION
 
 if TYPE_CHECKING:
-    from tpuprof.analyse import analyse_run
+    from tpuprof.analysis.analyze import analyze_run
     from tpuprof.capture.profile import profile
     from tpuprof.errors import TpuprofError
-    from tpuprof.expectation import ExpectationError, expect
     from tpuprof.instrument.annotate import annotate
     from tpuprof.instrument.modules import annotate_modules
     from tpuprof.instrument.server import start_server
     from tpuprof.instrument.step import step
+    from tpuprof.testing.expect import ExpectationError, expect
 
 __all__ = [
     "ExpectationError",
     "TpuprofError",
-    "analyse_run",
+    "analyze_run",
     "annotate",
     "annotate_modules",
     "expect",
@@ -37,19 +37,26 @@ __all__ = [
 __version__ = VERSION
 
 _HOMES = {
-    "ExpectationError": "tpuprof.expectation",
+    "ExpectationError": "tpuprof.testing.expect",
     "TpuprofError": "tpuprof.errors",
-    "analyse_run": "tpuprof.analyse",
+    "analyze_run": "tpuprof.analysis.analyze",
     "annotate": "tpuprof.instrument.annotate",
     "annotate_modules": "tpuprof.instrument.modules",
-    "expect": "tpuprof.expectation",
+    "expect": "tpuprof.testing.expect",
     "profile": "tpuprof.capture.profile",
     "start_server": "tpuprof.instrument.server",
     "step": "tpuprof.instrument.step",
 }
+# Names of earlier versions: they still work, with a warning.
+_DEPRECATED = {"analyse_run": "analyze_run"}
 
 
 def __getattr__(name: str) -> Any:
+    if name in _DEPRECATED:
+        import warnings
+
+        warnings.warn(f"tpuprof.{name} is now tpuprof.{_DEPRECATED[name]}", DeprecationWarning, stacklevel=2)
+        return __getattr__(_DEPRECATED[name])
     if name not in _HOMES:
         raise AttributeError(f"module 'tpuprof' has no attribute {name!r}")
     value = getattr(importlib.import_module(_HOMES[name]), name)

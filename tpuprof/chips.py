@@ -7,12 +7,12 @@ chip's memory less what the runtime reserves. A number that nobody publishes is 
 
 from __future__ import annotations
 
-from tpuprof.records import dataclass
+from tpuprof.records import record
 
 _GIB = 1 << 30
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Chip:
     """One generation, counted by JAX device: a chip from v4 on, but a core of v2, v3 and TPU7x, whose chip has two.
 

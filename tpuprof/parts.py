@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from tpuprof.records import dataclass
+from tpuprof.records import record
 
 COMPUTE = "compute"
 COLLECTIVE = "collective_exposed"
@@ -37,14 +37,14 @@ class Replay(Enum):
     HAND_OVER = "hand_over"  # ends so where the queue is full, else takes as long as it took
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Part:
     r"""One part of the breakdown.
 
     `word` is the verdict's when this part is the largest, a name in `WORDS`. `activities` are the host activities
-    (`tpuprof.model.vocabulary`) that count for it while the device idles. `tile` parts have a figure of their own on
-    the dashboard's first page. `colour` is for charts, `hatch` makes it readable without colour ("", "/", "\\", "x",
-    "|", "-", "."), `terminal` is rich's name of a colour.
+    (`tpuprof.model.host.vocabulary`) that count for it while the device idles. `tile` parts have a figure of
+    their own on the dashboard's first page. `colour` is for charts, `hatch` makes it readable without colour
+    ("", "/", "\\", "x", "|", "-", "."), `terminal` is rich's name of a colour.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Part:
         return self.replay is Replay.DEVICE
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Word:
     """A word of the verdict: its sentence, the category of the rules that can help, and what a stretch of it is.
 

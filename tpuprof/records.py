@@ -1,8 +1,9 @@
-"""`dataclass` made quickly: stands in for the standard one in the modules that an analysis imports.
+"""`record`: a dataclass that is made quickly, for the modules that an analysis imports.
 
-The standard decorator compiles up to six methods a class. An analysis imports a hundred such classes, and those
-methods took more than half of the time that all its modules take (55 of 97 ms). This one has `__init__` compiled and
-shares the others. Type checkers see the standard decorator: that nobody writes to a frozen class is theirs to say.
+The standard decorator compiles up to six methods per class. An analysis imports a hundred such classes, and those
+methods took more than half of the time that all its modules take (55 of 97 ms). This one compiles `__init__` and
+shares the others. At run time a record is never frozen. Type checkers see the standard decorator, and they report
+who writes to a record marked `frozen`.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["dataclass"]
+__all__ = ["record"]
 
 if TYPE_CHECKING:
-    from dataclasses import dataclass
+    from dataclasses import dataclass as record
 else:
 
-    def dataclass(cls: type | None = None, /, *, frozen: bool = False) -> type | Callable[[type], type]:
+    def record(cls: type | None = None, /, *, frozen: bool = False) -> type | Callable[[type], type]:
         """Make a dataclass; two of a class are equal where all fields are, and hashed by them where `frozen`."""
         if cls is None:
             return lambda cls: _made(cls, frozen)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tpuprof.model.lanes import ANNOTATIONS, PERIODS, STEP_GROUP, STEPS, Lane, LaneInfo, build_lane
 from tpuprof.parts import word_of
-from tpuprof.report.content import failed_findings
+from tpuprof.render.content import failed_findings
+from tpuprof.timeline.lanes import ANNOTATIONS, PERIODS, STEP_GROUP, STEPS, Lane, LaneInfo, build_lane
 from tpuprof.units import PS_PER_MS, PS_PER_NS
 
 if TYPE_CHECKING:

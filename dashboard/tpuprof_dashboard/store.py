@@ -21,13 +21,13 @@ from tpuprof_dashboard.runs import Source, signature, sources
 from tpuprof_dashboard.security import check_upload, inside
 
 if TYPE_CHECKING:
+    from tpuprof.compare.diff import Comparison
     from tpuprof.decode.columns import Trace
     from tpuprof.decode.find import Found
-    from tpuprof.model.lanes import LaneInfo
     from tpuprof.model.run import HostRun, Run
     from tpuprof.model.timeline import Host
-    from tpuprof.report.diff import Comparison
     from tpuprof.report.schema import Report
+    from tpuprof.timeline.lanes import LaneInfo
     from tpuprof_dashboard.viewers import Viewers
 
 # Reports kept (runs): a large one is some 20 MB.
@@ -185,7 +185,7 @@ class Store:
         mark = tuple(map(id, reports))
 
         def load(_tell: Tell) -> None:
-            from tpuprof.report.diff import diff
+            from tpuprof.compare.diff import diff
 
             found = diff(*reports)  # type: ignore[arg-type]
             with self._lock:
@@ -200,8 +200,8 @@ class Store:
 
         Raises `OSError` where `out` cannot be written.
         """
-        from tpuprof.report.bundle import write_bundle
-        from tpuprof.report.redacted_report import redactor_for
+        from tpuprof.share.bundle import write_bundle
+        from tpuprof.share.redacted_report import redactor_for
 
         report, source = self.report(name), self._sources.get(name)
         if isinstance(report, Failure) or source is None:
@@ -272,7 +272,7 @@ class Store:
         except (
             Exception
         ) as error:  # a page must say what failed, whatever it was, and the server must live on
-            failure = Failure(f"{name}: cannot be analysed ({type(error).__name__}: {error}).")
+            failure = Failure(f"{name}: cannot be analyzed ({type(error).__name__}: {error}).")
         with self._lock:
             if failure:
                 self._failures[kind, name] = (mark, failure)
@@ -340,7 +340,7 @@ def _report_of(found: Found, tell: Tell) -> tuple[Report, Run | None]:
     """The Report, and what was read for it where it had not been kept from an earlier analysis."""
     import json
 
-    from tpuprof import cache
+    from tpuprof.analysis import cache
     from tpuprof.report.load import report_from
 
     try:
@@ -350,11 +350,11 @@ def _report_of(found: Found, tell: Tell) -> tuple[Report, Run | None]:
     kept = cache.read(entry) if entry else None
     if kept is not None:
         return report_from(json.loads(kept)), None
-    from tpuprof.analyse import report_of
+    from tpuprof.analysis.analyze import report_of
     from tpuprof.report.as_json import to_json
 
     run = _read(found, tell)
-    tell(_READ, "analysing")
+    tell(_READ, "analyzing")
     report = report_of(run)
     if entry:
         cache.write(entry, to_json(report))
@@ -379,8 +379,8 @@ def _read(found: Found, tell: Tell) -> Run:
 
 def _host_details(run: Run, host_run: HostRun) -> HostDetails:
     from tpuprof.decode.load import load
-    from tpuprof.model.lanes import extent, lanes_of
     from tpuprof.model.timeline import build_host
+    from tpuprof.timeline.lanes import extent, lanes_of
     from tpuprof_dashboard.timeline_view import default_lanes
 
     host = build_host(load(run.files[host_run.name]), host_run.name)

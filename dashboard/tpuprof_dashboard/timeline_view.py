@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tpuprof.model.lanes import ANNOTATIONS, DEVICE, HOST, PERIODS, STEPS, Lane, LaneInfo
-from tpuprof.model.level_of_detail import Bars, windows
+from tpuprof.timeline.lanes import ANNOTATIONS, DEVICE, HOST, PERIODS, STEPS, Lane, LaneInfo
+from tpuprof.timeline.level_of_detail import Bars, windows
 from tpuprof.units import PS_PER_NS
 
 # Bars drawn at most: a browser draws and zooms some thousand rectangles smoothly.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from tpuprof import parts
-from tpuprof.report import names
+from tpuprof.report import labels
 
 UNAVAILABLE = "unavailable"
 # What lanes of the timeline hold besides parts of the breakdown.
@@ -26,7 +26,7 @@ def capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-STATUS_TITLES = {status: capital(words) for status, words in names.STATUS_WORDS.items()}
+STATUS_TITLES = {status: capital(words) for status, words in labels.STATUS_WORDS.items()}
 
 
 def part_title(part: str) -> str:

@@ -72,7 +72,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--pairs", type=int, default=1, help="times each is run bare and captured")
     parser.add_argument("--cures", action="store_true", help="measure what the cures save as well")
     parser.add_argument("--cures-only", action="store_true", help="measure the cures and nothing else")
-    parser.add_argument("--judge", action="store_true", help="analyse kept captures again instead of running")
+    parser.add_argument("--judge", action="store_true", help="analyze kept captures again instead of running")
     parser.add_argument("--no-page", action="store_true", help="leave docs/zoo.md as it is")
     return parser.parse_args()
 

@@ -10,9 +10,9 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from tests.report import golden, reports
-from tpuprof.budget import Level, Status, check, read_budget
-from tpuprof.budget_output import github_annotations, junit, render
-from tpuprof.budget_signals import SIGNALS
+from tpuprof.budget.check import Level, Status, check, read_budget
+from tpuprof.budget.output import github_annotations, junit, render
+from tpuprof.budget.quantities import SIGNALS
 from tpuprof.cli.main import app
 from tpuprof.errors import TpuprofError
 from tpuprof.report.as_json import to_json

@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.builders import TraceBuilder, op
-from tpuprof import cache
-from tpuprof.analyse import analyse_run
+from tpuprof.analysis import cache
+from tpuprof.analysis.analyze import analyze_run
 from tpuprof.cli.main import app
 from tpuprof.cli.opening import open_report
 from tpuprof.decode.find import find
@@ -40,7 +40,7 @@ def analyze(*args):
 
 
 def fail(*_args, **_options):
-    raise AssertionError("analysed again")
+    raise AssertionError("analyzed again")
 
 
 def entries():
@@ -49,12 +49,12 @@ def entries():
 
 def test_the_second_run_is_served_from_the_cache(trace, monkeypatch):
     first = analyze(trace, "--json"), analyze(trace)
-    monkeypatch.setattr("tpuprof.analyse.report_of", fail)
+    monkeypatch.setattr("tpuprof.analysis.analyze.report_of", fail)
     assert (analyze(trace, "--json"), analyze(trace)) == first
 
 
 def test_a_cached_report_is_the_analysed_one(trace):
-    report = analyse_run(trace)
+    report = analyze_run(trace)
     assert open_report(trace) == report
     assert open_report(trace) == report
     assert report_from(json.loads(json.dumps(report.to_dict()))) == report

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from tests import scripts
-from tpuprof.analyse import analyse_run
+from tpuprof.analysis.analyze import analyze_run
 
 pytest.importorskip("torch_xla")
 pytestmark = pytest.mark.torch_xla
@@ -42,7 +42,7 @@ def compiles(folder, *reasons):
         env=scripts.environment(), capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    return analyse_run(folder).compiles
+    return analyze_run(folder).compiles
 
 
 @pytest.mark.parametrize("reason", TOLD)

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from tests import scripts
-from tpuprof.analyse import analyse_run
+from tpuprof.analysis.analyze import analyze_run
 
 pytest.importorskip("torch_xla")
 pytestmark = pytest.mark.torch_xla
@@ -54,7 +54,7 @@ def test_an_unchanged_script_is_captured(tmp_path):
     assert done.stdout.strip().endswith("the end")
     assert "capturing 5" in done.stderr
     assert next(iter((tmp_path / "run" / "plugins" / "profile").iterdir())).name == "mine"
-    report = analyse_run(tmp_path / "run")
+    report = analyze_run(tmp_path / "run")
     assert report.steps.count == 5
     assert report.compiles == []
     info = run_info(tmp_path)
@@ -82,7 +82,7 @@ def test_exit_status_and_output_pass_through(tmp_path):
     assert done.returncode == 7
     assert done.stdout.endswith("out\n")
     assert "err\n" in done.stderr
-    assert analyse_run(tmp_path / "run").steps.count == 8
+    assert analyze_run(tmp_path / "run").steps.count == 8
 
 
 def test_death_by_signal_is_told_as_a_shell_does(tmp_path):
@@ -125,7 +125,7 @@ def test_what_was_captured_is_kept_when_told_to_stop(tmp_path, number):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode in (128 + number, 1, 130), stderr
-    assert analyse_run(tmp_path / "run").steps.count >= 20
+    assert analyze_run(tmp_path / "run").steps.count >= 20
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_a_program_that_never_gets_steady_is_captured_with_a_warning(tmp_path):
     code = "for index in range(12):\n    train(index + 1); torch_xla.sync()\n"
     done = launch(tmp_path, code, options=["--patience", "5", "--steps", "3"])
     assert done.returncode == 0
-    report = analyse_run(tmp_path / "run")
+    report = analyze_run(tmp_path / "run")
     assert [row.step for row in report.compiles] == [step.index for step in report.steps.per_step]
     assert {step.bound for step in report.steps.per_step} == {"compile"}
     assert len({row.graph_hash for row in report.compiles}) == 3
@@ -171,7 +171,7 @@ for index in range(14):
 """
     done = launch(tmp_path, code, options=["--steps", "4"])
     assert done.returncode == 0, done.stderr
-    report = analyse_run(tmp_path / "run")
+    report = analyze_run(tmp_path / "run")
     assert report.steps.count == 4
     assert all(step.index > 100 for step in report.steps.per_step)
 
@@ -228,7 +228,7 @@ for index in range(int(sys.argv[1])):
 def test_the_line_of_a_fallback(tmp_path):
     done = launch(tmp_path, FALLBACK, 20, options=["--steps", "4"])
     assert done.returncode == 0, done.stderr
-    (row,) = analyse_run(tmp_path / "run").fallbacks
+    (row,) = analyze_run(tmp_path / "run").fallbacks
     lines = (tmp_path / "train.py").read_text().splitlines()
     planted = 1 + next(number for number, line in enumerate(lines) if "torch.bincount" in line)
     assert (row.op, row.per_step) == ("aten::bincount", 1)
@@ -245,7 +245,7 @@ def test_without_source_lines_captured_steps_trace_as_usual(tmp_path):
         steps_on.append(int(done.stdout.rpartition("ON ")[2]))
     assert steps_on[1] == steps_on[0] + 4
     assert run_info(tmp_path)["capture"]["source_lines"]
-    assert any("--source-lines" in note for note in analyse_run(tmp_path / "run").warnings)
+    assert any("--source-lines" in note for note in analyze_run(tmp_path / "run").warnings)
 
 
 def test_what_the_users_ir_debugging_costs_is_measured(tmp_path):
@@ -259,7 +259,7 @@ def test_what_the_users_ir_debugging_costs_is_measured(tmp_path):
     shown = [word == "1" for word in done.stdout.rpartition("ON ")[2].split()]
     assert [number for number, on in enumerate(shown) if not on] == capture["ir_debug_off_in_steps"]
     assert len(capture["ir_debug_off_in_steps"]) == 3
-    (finding,) = [each for each in analyse_run(tmp_path / "run").findings if each.rule == "debug-flags-on"]
+    (finding,) = [each for each in analyze_run(tmp_path / "run").findings if each.rule == "debug-flags-on"]
     assert [each.value > 0 for each in finding.evidence if "median step" in each.text] == [True, True]
 
 
@@ -278,7 +278,7 @@ for index in range(int(sys.argv[1])):
 def test_who_cuts_graphs_and_what_a_fallback_costs(tmp_path):
     done = launch(tmp_path, CUTS, 20, options=["--steps", "4"])
     assert done.returncode == 0, done.stderr
-    report = analyse_run(tmp_path / "run")
+    report = analyze_run(tmp_path / "run")
     lines = (tmp_path / "train.py").read_text().splitlines()
     planted = {1 + number for number, line in enumerate(lines) if line.endswith(" cut")}
     syncs = [row for row in report.graph_cuts if row.call == "sync"]

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from tests import scripts
-from tpuprof.analyse import analyse_run
+from tpuprof.analysis.analyze import analyze_run
 
 pytest.importorskip("torch_xla")
 pytestmark = pytest.mark.torch_xla
@@ -70,7 +70,7 @@ def launch(folder, code, **env):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("worker") == 2
-    return analyse_run(folder / "run"), done.stderr
+    return analyze_run(folder / "run"), done.stderr
 
 
 def test_torch_xla_launch(tmp_path):

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from tests import scripts
-from tpuprof.analyse import analyse_run
+from tpuprof.analysis.analyze import analyze_run
 from tpuprof.capture.ports import free_port
 from tpuprof.capture.remote import host_of
 
@@ -83,7 +83,7 @@ def test_two_processes_into_one_run(tmp_path):
     assert done.returncode == 0, done.stderr
     files = {path.name for path in (tmp_path / "run" / "plugins" / "profile" / "both").iterdir()}
     assert files == {f"localhost_{port}.xplane.pb" for port in ports}
-    report = analyse_run(tmp_path / "run")
+    report = analyze_run(tmp_path / "run")
     assert report.environment["host_count"] == 2
     assert report.steps.method == "optimizer steps"
     assert report.steps.confidence == "high"
@@ -101,7 +101,7 @@ def test_a_jax_program_answers_too(tmp_path):
     finally:
         server.kill()
     assert done.returncode == 0, done.stderr
-    report = analyse_run(tmp_path / "run")
+    report = analyze_run(tmp_path / "run")
     assert report.environment["framework"] == "jax"
     assert report.steps.method == "step markers"
     assert report.steps.count > 3

@@ -172,7 +172,7 @@ AT_START = """
 import sys
 sys.path.append({root!r})
 exec({line!r})
-print("tpuprof.capture.child" in sys.modules)
+print("tpuprof.capture.injected" in sys.modules)
 """
 
 

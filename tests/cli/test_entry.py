@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tpuprof.analyse import analyse_run
-from tpuprof.cli.entry import Plain, to_analyse
+from tpuprof.analysis.analyze import analyze_run
+from tpuprof.cli.entry import Plain, to_analyze
 from tpuprof.report.as_json import to_json
 
 SAMPLE = Path(__file__).resolve().parents[2] / "sample_traces" / "decoder_scan"
@@ -36,7 +36,7 @@ COMMAND_LINE = "from tpuprof.cli.main import main; main()"
     ],
 )
 def test_which_arguments_are_plain(arguments, plain):
-    assert to_analyse(arguments) == plain
+    assert to_analyze(arguments) == plain
 
 
 def analyze(*arguments, cache):
@@ -46,7 +46,7 @@ def analyze(*arguments, cache):
 
 
 def test_anew_from_the_cache_and_without_it_say_the_same(tmp_path):
-    expected = json.loads(to_json(analyse_run(SAMPLE)))
+    expected = json.loads(to_json(analyze_run(SAMPLE)))
     for more in ((), (), ("--no-cache",)):
         done = analyze(SAMPLE, "--json", *more, cache=tmp_path)
         assert (done.returncode, done.stderr) == (0, "")
@@ -56,7 +56,7 @@ def test_anew_from_the_cache_and_without_it_say_the_same(tmp_path):
 
 def test_a_saved_report_is_opened_as_such(tmp_path):
     saved = tmp_path / "saved.json"
-    saved.write_text(to_json(analyse_run(SAMPLE)))
+    saved.write_text(to_json(analyze_run(SAMPLE)))
     done = analyze(saved, "--json", cache=tmp_path)
     assert json.loads(done.stdout) == json.loads(saved.read_text())
     assert not (tmp_path / "reports").exists()

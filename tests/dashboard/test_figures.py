@@ -6,7 +6,7 @@ import pytest
 
 from tests.builders import TraceBuilder
 from tests.dashboard.conftest import HOSTILE, hostile_trace, training_trace
-from tpuprof.analyse import analyse_run
+from tpuprof.analysis.analyze import analyze_run
 
 pytest.importorskip("dash")
 from tpuprof_dashboard.figures.iterations import iterations
@@ -24,7 +24,7 @@ from tpuprof.report.sections import MemoryMoment
 
 
 def report_of(trace, tmp_path):
-    return analyse_run(trace.write(tmp_path / "x.xplane.pb"))
+    return analyze_run(trace.write(tmp_path / "x.xplane.pb"))
 
 
 def lanes_of(trace, tmp_path):
@@ -46,7 +46,7 @@ def texts(figure):
 
 
 def test_bars_of_a_step_sum_to_its_wall_time(samples):
-    report = analyse_run(samples / "recompile_shapes")
+    report = analyze_run(samples / "recompile_shapes")
     figure = step_stack(report)
     for position, step in enumerate(report.steps.per_step):
         assert sum(bar.y[position] for bar in figure.data) == pytest.approx(step.wall_ms)

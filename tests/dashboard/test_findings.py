@@ -53,12 +53,12 @@ def findings():
 def address(tmp_path_factory):
     from tpuprof_dashboard.store import Store
 
-    import tpuprof.analyse as analyse
+    import tpuprof.analysis.analyze as analyze
 
-    original = analyse.report_of
+    original = analyze.report_of
     path = training_trace().write(tmp_path_factory.mktemp("training") / "x.xplane.pb")
     with pytest.MonkeyPatch.context() as patch, served(Store([path])) as url:
-        patch.setattr(analyse, "report_of", lambda run: replace(original(run), findings=findings()))
+        patch.setattr(analyze, "report_of", lambda run: replace(original(run), findings=findings()))
         yield url
 
 

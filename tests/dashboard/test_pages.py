@@ -108,9 +108,9 @@ def test_a_page_with_much_to_show(tab, address, runs, page, theme):
 def test_the_first_screen_says_what_is_slow_and_what_to_try(tab, sample):
     from tpuprof_dashboard.store import Store
 
-    from tpuprof.analyse import analyse_run
+    from tpuprof.analysis.analyze import analyze_run
 
-    report = analyse_run(SAMPLES / sample)
+    report = analyze_run(SAMPLES / sample)
     with served(Store([SAMPLES / sample]), tab=tab) as url:
         tab.set_viewport_size({"width": 1280, "height": 900})
         open_page(tab, url)

@@ -162,7 +162,7 @@ def test_a_run_analysed_before_is_not_analysed_again(folder, monkeypatch):
     def analysed_again(_run):
         raise AssertionError("the report was in the cache")
 
-    monkeypatch.setattr("tpuprof.analyse.report_of", analysed_again)
+    monkeypatch.setattr("tpuprof.analysis.analyze.report_of", analysed_again)
     second = Store([folder])
     assert ready(second, second.names()[0]) == before
     # The timeline reads the trace itself.
@@ -171,11 +171,11 @@ def test_a_run_analysed_before_is_not_analysed_again(folder, monkeypatch):
 
 
 def test_a_saved_report_is_shown_and_says_what_it_lacks(folder, tmp_path):
-    from tpuprof.analyse import analyse_run
+    from tpuprof.analysis.analyze import analyze_run
     from tpuprof.report.as_json import to_json
 
     path = tmp_path / "base.json"
-    path.write_text(to_json(analyse_run(folder)))
+    path.write_text(to_json(analyze_run(folder)))
     store = Store([path])
     name = store.names()[0]
     assert ready(store, name).steps.count == 4

@@ -14,12 +14,12 @@ RECOMPILE = Path(__file__).parents[2] / "sample_traces" / "recompile_shapes"
 def address(tmp_path_factory, request):
     from tpuprof_dashboard.store import Store
 
-    from tpuprof.analyse import analyse_run
+    from tpuprof.analysis.analyze import analyze_run
     from tpuprof.report.as_json import to_json
-    from tpuprof.report.bundle import write_bundle
+    from tpuprof.share.bundle import write_bundle
 
     path = tmp_path_factory.mktemp("saved") / f"run.{request.param}"
-    report = analyse_run(RECOMPILE)
+    report = analyze_run(RECOMPILE)
     if request.param == "json":
         path.write_text(to_json(report))
     else:

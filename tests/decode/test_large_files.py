@@ -8,7 +8,7 @@ import pytest
 
 from tests.builders import TraceBuilder, op
 from tests.decode.wire import varint
-from tpuprof.analyse import analyse_run
+from tpuprof.analysis.analyze import analyze_run
 from tpuprof.decode.load import load
 from tpuprof.errors import TpuprofError
 
@@ -64,8 +64,8 @@ def past_4_gb(tmp_path):
 
 def test_what_lies_past_4_gb_is_read(past_4_gb, tmp_path):
     assert past_4_gb.stat().st_size > 4.5 * GB
-    small = analyse_run(built().write(tmp_path / "small" / "vm.xplane.pb")).to_dict()
-    large = analyse_run(past_4_gb).to_dict()
+    small = analyze_run(built().write(tmp_path / "small" / "vm.xplane.pb")).to_dict()
+    large = analyze_run(past_4_gb).to_dict()
     assert small.pop("source") != large.pop("source")
     assert large == small
     assert large["ops"][0]["occurrences"] == 4

@@ -7,7 +7,7 @@ import pytest
 
 from tests.builders import TraceBuilder
 from tests.report.planted import hlo
-from tpuprof.analyse import analyse_run
+from tpuprof.analysis.analyze import analyze_run
 from tpuprof.decode.find import find
 from tpuprof.decode.limited import MAX_CHARACTERS, MAX_MESSAGES, limited
 from tpuprof.errors import TpuprofError
@@ -58,7 +58,7 @@ def test_a_neighbour_is_not_a_host(session, name, content):
         (session / name).write_bytes(hlo() if content == "program" else os.urandom(3000))
     found = find(session.parents[2])
     assert sorted(found.files) == HOSTS
-    assert analyse_run(session.parents[2]).warnings == []
+    assert analyze_run(session.parents[2]).warnings == []
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_program_alone_is_not_a_profile(tmp_path):
 def test_a_damaged_host_is_named_and_the_others_are_analysed(session):
     data = (session / "h2.xplane.pb").read_bytes()
     (session / "h2.xplane.pb").write_bytes(data[: len(data) // 2])
-    report = analyse_run(session.parents[2])
+    report = analyze_run(session.parents[2])
     assert report.environment["host_count"] == 3
     assert list(report.environment["unread_hosts"]) == ["h2"]
     assert "input-truncated" in report.environment["unread_hosts"]["h2"]
@@ -98,7 +98,7 @@ def test_where_no_host_can_be_read_the_reason_is_raised(session):
     for path in session.iterdir():
         path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(TpuprofError) as raised:
-        analyse_run(session.parents[2])
+        analyze_run(session.parents[2])
     assert raised.value.code == "input-truncated"
 
 

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.builders import TraceBuilder, op
-from tpuprof.analyse import analyse_run
+from tpuprof.analysis.analyze import analyze_run
 from tpuprof.decode import sniff
 from tpuprof.decode.find import find, host_name
 from tpuprof.decode.load import load
@@ -58,19 +58,19 @@ def test_an_event_that_names_metadata_that_is_not_there(tmp_path):
     trace = small()
     trace.space.planes[1].lines[1].events[0].metadata_id = 99
     path = trace.write(tmp_path / "x.xplane.pb")
-    assert analyse_run(path).steps.count == 3
+    assert analyze_run(path).steps.count == 3
 
 
 @pytest.mark.parametrize("name", ["host.xplane.pb", "unknown", "trace.json.gz"])
 def test_format_is_told_by_content_not_by_name(tmp_path, name):
-    assert analyse_run(small().write(tmp_path / name)).steps.count == 3
+    assert analyze_run(small().write(tmp_path / name)).steps.count == 3
 
 
 def test_a_compressed_xplane(tmp_path):
     path = tmp_path / "host.xplane.pb.gz"
     path.write_bytes(gzip.compress(small().to_bytes()))
     assert sniff.sniff(path) == sniff.XPLANE_GZ
-    assert analyse_run(path).steps.count == 3
+    assert analyze_run(path).steps.count == 3
 
 
 def chrome(path):
@@ -95,7 +95,7 @@ def chrome(path):
 
 
 def test_chrome_export(tmp_path):
-    report = analyse_run(chrome(tmp_path / "h.trace.json.gz"))
+    report = analyze_run(chrome(tmp_path / "h.trace.json.gz"))
     assert report.steps.count == 3
     row = report.ops[0]
     assert (row.name, row.kind, row.bytes, row.occurrences) == ("all-gather.1", "collective", 64, 3)
@@ -162,7 +162,7 @@ def test_damaged_bytes_are_read_or_refused_but_never_crash(tmp_path, changes, le
     path = tmp_path / "x.xplane.pb"
     path.write_bytes(bytes(data[:length]))
     try:
-        report = analyse_run(path)
+        report = analyze_run(path)
     except TpuprofError:
         return
     json.dumps(report.to_dict(), allow_nan=False)

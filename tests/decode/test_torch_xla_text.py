@@ -102,7 +102,7 @@ def test_text_cut_anywhere(end):
 
 def test_such_text_in_a_run_folder_reaches_the_report(tmp_path):
     from tests.builders import TraceBuilder
-    from tpuprof.analyse import analyse_run
+    from tpuprof.analysis.analyze import analyze_run
 
     trace = TraceBuilder()
     python = trace.host().line("python")
@@ -112,7 +112,7 @@ def test_such_text_in_a_run_folder_reaches_the_report(tmp_path):
     (tmp_path / "tpuprof").mkdir()
     (tmp_path / "tpuprof" / "debug.txt").write_text(analysis("user `mark_step`"))
     (tmp_path / "metrics.txt").write_text(REPORT)
-    report = analyse_run(tmp_path)
+    report = analyze_run(tmp_path)
     (row,) = report.compiles
     assert "user mark_step, 35 inputs, 107 outputs" in row.cause.detail
     assert (row.cause.source_file, row.cause.source_line) == ("/x/xla_model.py", 1055)

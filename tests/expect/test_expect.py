@@ -7,8 +7,8 @@ import pytest
 
 from tests import scripts
 from tpuprof.errors import TpuprofError
-from tpuprof.expectation import ExpectationError, expect
 from tpuprof.instrument.call_watch import Call, what_changed
+from tpuprof.testing.expect import ExpectationError, expect
 
 LOOP = """
 def loop(count, rows=lambda index: 4, after=lambda loss: None, before=lambda loss: None):
@@ -203,8 +203,8 @@ try:
         train(7); torch_xla.sync()
 except tpuprof.ExpectationError as error:
     facts(problems=error.problems)
-from tpuprof.analyse import analyse_run
-facts(steps=analyse_run(sys.argv[1]).steps.count)
+from tpuprof.analysis.analyze import analyze_run
+facts(steps=analyze_run(sys.argv[1]).steps.count)
 """
     found = scripts.facts(scripts.run(scripts.write(tmp_path / "t.py", code), tmp_path / "run"))
     assert found["steps"] == 3
@@ -243,7 +243,7 @@ def pytest_run(folder, code, *arguments, prelude=True):
             "-m",
             "pytest",
             "-p",
-            "tpuprof.pytest_plugin",
+            "tpuprof.testing.pytest_plugin",
             "-p",
             "no:cacheprovider",
             "--strict-markers",
@@ -272,7 +272,7 @@ def test_the_plugin_imports_nothing_heavy(tmp_path):
     code = """
 import sys
 def test_it():
-    heavy = {"torch", "torch_xla", "numpy", "google.protobuf", "rich", "typer", "tpuprof.expectation"}
+    heavy = {"torch", "torch_xla", "numpy", "google.protobuf", "rich", "typer", "tpuprof.testing.expect"}
     assert not heavy & set(sys.modules)
 """
     done = pytest_run(tmp_path, code, prelude=False)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tpuprof.analyse import analyse_run
+from tpuprof.analysis.analyze import analyze_run
 from tpuprof.capture.ports import free_port
 
 pytest.importorskip("tensorboard")
@@ -67,7 +67,7 @@ def test_step_times_and_breakdown_are_scalars(served):
     def scalars(tag):
         return json.loads(get(served, f"data/plugin/scalars/scalars?run=.&tag={tag}", patience=30))
 
-    report = analyse_run(SAMPLE)
+    report = analyze_run(SAMPLE)
     steps = scalars("tpuprof/step_time_ms")
     assert [row[1] for row in steps] == [step.index for step in report.steps.per_step]
     assert [row[2] for row in steps] == pytest.approx(

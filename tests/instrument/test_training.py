@@ -3,7 +3,7 @@
 import pytest
 
 from tests import scripts
-from tpuprof.analyse import analyse_run
+from tpuprof.analysis.analyze import analyze_run
 
 pytest.importorskip("torch_xla")
 pytestmark = pytest.mark.torch_xla
@@ -110,7 +110,7 @@ def captured(tmp_path_factory):
 
 
 def test_profile_captures_the_steps_asked_for(captured):
-    report = analyse_run(captured[0])
+    report = analyze_run(captured[0])
     assert report.steps.count == 3
     assert report.steps.method == "step markers"
     assert report.compiles == []
@@ -118,7 +118,7 @@ def test_profile_captures_the_steps_asked_for(captured):
 
 
 def test_modules_have_forward_and_backward_time_on_host_and_device(captured):
-    rows = {(row.name, row.kind): row for row in analyse_run(captured[0]).annotations}
+    rows = {(row.name, row.kind): row for row in analyze_run(captured[0]).annotations}
     for kind in ("module", "module_backward"):
         for name in ("Model", "layers.0", "layers.1.up", "head"):
             assert rows[name, kind].occurrences == 3, (name, kind)
@@ -180,7 +180,7 @@ def styles(tmp_path_factory):
 
 @pytest.mark.parametrize("style", ["accumulate", "step", "mark_step", "compile", "loader"])
 def test_every_way_to_write_a_step_is_one_step(styles, style):
-    report = analyse_run(styles / style)
+    report = analyze_run(styles / style)
     assert report.steps.count == 3
     assert (report.steps.method, report.steps.confidence) == ("optimizer steps", "high")
     assert (
@@ -205,7 +205,7 @@ with tpuprof.profile(sys.argv[1], warmup=2, steps=5, name="one") as capture:
 
 def test_the_way_over_the_server_of_older_torch_xla(tmp_path):
     scripts.run(scripts.write(tmp_path / "train.py", SERVER), tmp_path / "run")
-    report = analyse_run(tmp_path / "run")
+    report = analyze_run(tmp_path / "run")
     assert report.steps.method == "step markers"
     assert report.steps.count >= 3
     assert report.environment["run"]["capture"]["backend"] == "OverServer"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tpuprof.analyse import analyse_run, report_of
+from tpuprof.analysis.analyze import analyze_run, report_of
 from tpuprof.decode.find import Found, find
 from tpuprof.model.run import build_run
 
@@ -18,11 +18,11 @@ def read(tmp_path):
 
 
 @pytest.fixture
-def analyse(tmp_path):
-    """Write a trace (or several, one a host) and analyse it."""
+def analyze(tmp_path):
+    """Write a trace (or several, one a host) and analyze it."""
 
     def analyser(*traces):
         files = {f"host{i}": trace.write(tmp_path / f"host{i}.xplane.pb") for i, trace in enumerate(traces)}
-        return report_of(build_run(Found(files, None))) if len(files) > 1 else analyse_run(files["host0"])
+        return report_of(build_run(Found(files, None))) if len(files) > 1 else analyze_run(files["host0"])
 
     return analyser

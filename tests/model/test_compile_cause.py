@@ -3,7 +3,7 @@
 import pytest
 
 from tpuprof.decode.hlo_text import parse_hlo_text
-from tpuprof.model.compile_cause import compare, explain
+from tpuprof.model.compile.cause import compare, explain
 
 
 def program(

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.builders import TraceBuilder
-from tpuprof.model.compiles import COMPILE_FROM_PS
+from tpuprof.model.compile.compiles import COMPILE_FROM_PS
 from tpuprof.units import PS_PER_US
 
 
@@ -22,14 +22,14 @@ def trace_of(pause_us, program="SyncTensorsGraph.77(9)"):
 
 
 @pytest.mark.parametrize(("more", "count"), [(-1, 0), (1, 1)])
-def test_a_new_fingerprint_after_a_pause(analyse, more, count):
+def test_a_new_fingerprint_after_a_pause(analyze, more, count):
     pause = COMPILE_FROM_PS / PS_PER_US + more
-    rows = analyse(trace_of(pause)).compiles
+    rows = analyze(trace_of(pause)).compiles
     assert len(rows) == count
     if rows:
         assert rows[0].program == "SyncTensorsGraph.77(9)"
         assert rows[0].duration_ms == pytest.approx(pause / 1000)
 
 
-def test_another_graph_is_no_recompile(analyse):
-    assert analyse(trace_of(50_000, "Evaluate.3(9)")).compiles == []
+def test_another_graph_is_no_recompile(analyze):
+    assert analyze(trace_of(50_000, "Evaluate.3(9)")).compiles == []

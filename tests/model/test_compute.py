@@ -3,7 +3,7 @@
 import pytest
 
 from tests.builders import TraceBuilder
-from tpuprof.model.compute import PADDED_FROM
+from tpuprof.model.device.compute import PADDED_FROM
 
 TERA, GIGA = 10**12, 10**9
 
@@ -39,32 +39,32 @@ DOT = "%dot.1 = bf16[512,512]{1,0:T(8,128)} convolution(bf16[512,512]{1,0} %a, b
         (10 * GIGA, 100 * 10**6, "compute", 1.0),
     ],
 )
-def test_roofline(analyse, flops, size, limit, share):
-    report = analyse(op(step(), DOT, 0, 100, hlo_category="convolution", flops=flops, bytes_accessed=size))
+def test_roofline(analyze, flops, size, limit, share):
+    report = analyze(op(step(), DOT, 0, 100, hlo_category="convolution", flops=flops, bytes_accessed=size))
     row = one(report, "dot.1")
     assert (row.limit, row.roofline) == (limit, pytest.approx(share))
     assert row.flops_per_s == pytest.approx(flops / 100e-6)
 
 
-def test_mfu_is_flops_in_steps_over_peak(analyse):
+def test_mfu_is_flops_in_steps_over_peak(analyze):
     trace = op(step(), DOT, 0, 100, hlo_category="convolution", flops=5 * GIGA)
     op(trace, DOT, 1500, 100, hlo_category="convolution", flops=5 * GIGA)
-    assert analyse(trace).compute.mfu == pytest.approx(5 * GIGA / (100 * TERA * 1e-3))
+    assert analyze(trace).compute.mfu == pytest.approx(5 * GIGA / (100 * TERA * 1e-3))
 
 
-def test_mfu_is_unavailable_without_peaks_or_flops(analyse):
-    told = analyse(op(step(peaks=False), DOT, 0, 100, hlo_category="convolution", flops=5)).compute
+def test_mfu_is_unavailable_without_peaks_or_flops(analyze):
+    told = analyze(op(step(peaks=False), DOT, 0, 100, hlo_category="convolution", flops=5)).compute
     assert told.mfu is None and "peak" in told.mfu_note
-    told = analyse(op(step(), DOT, 0, 100, hlo_category="convolution")).compute
+    told = analyze(op(step(), DOT, 0, 100, hlo_category="convolution")).compute
     assert told.mfu is None and "FLOPs" in told.mfu_note
 
 
-def test_a_loop_counts_by_its_body_alone(analyse):
+def test_a_loop_counts_by_its_body_alone(analyze):
     trace = op(
         step(), "%while.1 = f32[8]{0} while(f32[8]{0} %p)", 0, 100, hlo_category="while", flops=9 * GIGA
     )
     op(trace, DOT, 0, 50, hlo_category="convolution", flops=GIGA)
-    report = analyse(trace)
+    report = analyze(trace)
     assert report.compute.flops_per_step == GIGA
     assert one(report, "while.1").roofline is None
 
@@ -77,8 +77,8 @@ def test_a_loop_counts_by_its_body_alone(analyse):
         ("%d = f32[8,8]{1,0} dot(f32[8,8]{1,0} %a, bf16[8,8]{1,0} %b)", "bf16"),
     ],
 )
-def test_the_type_a_matmul_reads(analyse, text, expected):
-    report = analyse(op(step(), text, 0, 100, hlo_category="dot"))
+def test_the_type_a_matmul_reads(analyze, text, expected):
+    report = analyze(op(step(), text, 0, 100, hlo_category="dot"))
     assert one(report, "d").matmul_type == expected
     assert report.compute.float32_matmul_ms_per_step == pytest.approx(0.1 if expected == "f32" else 0.0)
 
@@ -86,14 +86,14 @@ def test_the_type_a_matmul_reads(analyse, text, expected):
 @pytest.mark.parametrize(
     ("rows", "padded"), [(int(128 / PADDED_FROM) + 1, False), (int(128 / PADDED_FROM), True)]
 )
-def test_padding_from_tiles(analyse, rows, padded):
+def test_padding_from_tiles(analyze, rows, padded):
     text = f"%add.1 = f32[{rows},128]{{0,1:T(8,128)}} add(f32[{rows},128]{{0,1:T(8,128)}} %a)"
-    report = analyse(op(step(), text, 0, 100, hlo_category="add"))
+    report = analyze(op(step(), text, 0, 100, hlo_category="add"))
     assert one(report, "add.1").padding == pytest.approx(128 / rows)
     assert (report.compute.padded_ms_per_step > 0) == padded
 
 
-def test_copies_that_only_move_data_about(analyse):
+def test_copies_that_only_move_data_about(analyze):
     trace = op(step(), "%copy.1 = f32[8,8]{0,1} copy(f32[8,8]{1,0} %a)", 0, 100, hlo_category="copy")
     op(
         trace,
@@ -103,21 +103,21 @@ def test_copies_that_only_move_data_about(analyse):
         hlo_category="copy-start",
     )
     op(trace, "%copy.3 = f32[8]{0:S(5)} copy(f32[8]{0} %a)", 300, 50, hlo_category="copy")
-    assert analyse(trace).compute.layout_copy_ms_per_step == pytest.approx(0.1)
+    assert analyze(trace).compute.layout_copy_ms_per_step == pytest.approx(0.1)
 
 
-def test_a_pallas_kernel_goes_by_its_name(analyse):
+def test_a_pallas_kernel_goes_by_its_name(analyze):
     text = '%flash_attention.3 = f32[8]{0} custom-call(f32[8]{0} %q), custom_call_target="tpu_custom_call"'
-    report = analyse(op(step(), text, 0, 100, hlo_category="custom-call"))
+    report = analyze(op(step(), text, 0, 100, hlo_category="custom-call"))
     assert one(report, "flash_attention.3").kernel == "flash_attention"
     assert [row.name for row in report.compute.kernels] == ["flash_attention"]
 
 
 @pytest.mark.shared_traces
 def test_kernels_and_matmuls_of_a_real_model(shared_traces):
-    from tpuprof.analyse import analyse_run
+    from tpuprof.analysis.analyze import analyze_run
 
-    report = analyse_run(shared_traces / "tpu_vllm_qwen3")
+    report = analyze_run(shared_traces / "tpu_vllm_qwen3")
     assert report.compute.matmul_ms_per_step > 0
     assert max((row for row in report.ops if row.kernel), key=lambda row: row.self_ms).kernel.startswith(
         "RPA"

@@ -25,9 +25,9 @@ def access(kind, space, size):
 
 
 @pytest.mark.parametrize(("flops", "roofline"), [(10 * GIGA, 1.0), (11 * GIGA, 1.0), (12 * GIGA, None)])
-def test_an_op_above_its_roofline_is_inconsistent(analyse, flops, roofline):
+def test_an_op_above_its_roofline_is_inconsistent(analyze, flops, roofline):
     trace = op(step(), DOT, 0, 100, hlo_category="convolution", flops=flops, bytes_accessed=1000)
-    report = analyse(trace)
+    report = analyze(trace)
     row = one(report, "dot.1")
     assert row.roofline == (None if roofline is None else pytest.approx(roofline))
     wrong = [each for each in report.warnings if "inconsistent" in each]
@@ -41,17 +41,17 @@ def test_an_op_above_its_roofline_is_inconsistent(analyse, flops, roofline):
         assert wrong[0].startswith("inconsistent: figures of 1 ops are not shown (dot.1: ")
 
 
-def test_mfu_of_289_percent_is_inconsistent(analyse):
+def test_mfu_of_289_percent_is_inconsistent(analyze):
     trace = op(step(), DOT, 0, 900, hlo_category="convolution", flops=289 * GIGA)
-    report = analyse(trace)
+    report = analyze(trace)
     assert report.compute.mfu is None
     assert report.compute.mfu_note.startswith("inconsistent: MFU is 289 %, above what the chip can do")
     assert report.compute.mfu_note in report.warnings
 
 
 @pytest.mark.parametrize("duration", [0, -5])
-def test_a_negative_duration_is_said(analyse, duration):
-    report = analyse(op(step(), DOT, 900, duration))
+def test_a_negative_duration_is_said(analyze, duration):
+    report = analyze(op(step(), DOT, 900, duration))
     said = [each for each in report.warnings if "negative" in each]
     assert said == (
         [
@@ -73,10 +73,10 @@ def test_a_negative_duration_is_said(analyse, duration):
         (DOT, {}, 2 * HALF_MB),
     ],
 )
-def test_only_hbm_traffic_counts_against_hbm(analyse, line, facts, in_hbm):
+def test_only_hbm_traffic_counts_against_hbm(analyze, line, facts, in_hbm):
     name = line.partition(" = ")[0].lstrip("%")
     trace = op(step(), line, 0, 100, hlo_category="copy", bytes_accessed=2 * HALF_MB, **facts)
-    row = one(analyse(trace), name)
+    row = one(analyze(trace), name)
     assert (row.bytes, row.hbm_bytes) == (2 * HALF_MB, in_hbm)
     assert row.bytes_per_s == (pytest.approx(in_hbm / 100e-6) if in_hbm else None)
 
@@ -85,20 +85,20 @@ def test_only_hbm_traffic_counts_against_hbm(analyse, line, facts, in_hbm):
     ("name", "multiplications"),
     [("flash_attention", 2), ("splash_mha_fwd_residuals", 2), ("splash_mha_dq", 3), ("flash_mha_bwd_dkv", 4)],
 )
-def test_attention_kernels_count_their_matmuls_from_their_shapes(analyse, name, multiplications):
+def test_attention_kernels_count_their_matmuls_from_their_shapes(analyze, name, multiplications):
     trace = op(step(), FLASH.format(name=name), 0, 900, hlo_category="custom-call", flops=7)
-    row = one(analyse(trace), f"{name}.1")
+    row = one(analyze(trace), f"{name}.1")
     # Causal at least: half of the blocks.
     assert row.flops == multiplications * 2 * 2 * 8 * 1024 * 2048 * 128 // 2
 
 
-def test_mfu_with_a_kernel_of_unknown_flops_is_a_lower_bound(analyse):
+def test_mfu_with_a_kernel_of_unknown_flops_is_a_lower_bound(analyze):
     trace = op(step(), DOT, 0, 100, hlo_category="convolution", flops=5 * GIGA)
     op(trace, FLASH.format(name="ragged_thing"), 200, 100, hlo_category="custom-call")
-    assert analyse(trace).compute.mfu_note.startswith("a lower bound: ragged_thing state no FLOPs")
+    assert analyze(trace).compute.mfu_note.startswith("a lower bound: ragged_thing state no FLOPs")
 
 
-def test_a_copy_faster_than_any_link_has_no_rate(analyse):
+def test_a_copy_faster_than_any_link_has_no_rate(analyze):
     from tests.builders import TraceBuilder
     from tests.model.test_transfers import MB, TO_HOST, steps, work
 
@@ -107,7 +107,7 @@ def test_a_copy_faster_than_any_link_has_no_rate(analyse):
     trace.tpu(0).stat(device_type_string="TPU v6 Lite")
     work(trace, TO_HOST, [0, 1000, 2000], 1)
     work(trace, TO_HOST, [0, 1000, 2000], 400, line="Async XLA Ops", size=30 * MB)
-    (row,) = analyse(trace).offload
+    (row,) = analyze(trace).offload
     assert row.gb_per_s is None
     assert row.note.startswith("inconsistent: its rate is 75 GB/s, above the link's 64.0 GB/s")
 
@@ -116,9 +116,9 @@ def test_a_copy_faster_than_any_link_has_no_rate(analyse):
 def test_a_peak_above_the_memory_of_a_program_that_ran_is_inconsistent(monkeypatch, device, known):
     from types import SimpleNamespace
 
+    from tpuprof.analysis.sections.memory import memory_section
     from tpuprof.chips import chip_of
-    from tpuprof.model.memory import DeviceMemory
-    from tpuprof.rows.memory import memory_section
+    from tpuprof.model.device.memory import DeviceMemory
 
     found = DeviceMemory("f(1)", 40 << 30, chip_of(device).hbm_usable_bytes)
     run = SimpleNamespace(info={}, hosts=[SimpleNamespace(memory=found, allocated=[], name="host0")])
@@ -132,8 +132,8 @@ def test_a_peak_above_the_memory_of_a_program_that_ran_is_inconsistent(monkeypat
 @pytest.mark.parametrize(
     ("duration", "wrong"), [(1000, False), (1150, False), (1160, True), (9_000_000, True)]
 )
-def test_an_op_that_takes_longer_than_programs_ran_is_inconsistent(analyse, duration, wrong):
+def test_an_op_that_takes_longer_than_programs_ran_is_inconsistent(analyze, duration, wrong):
     trace = op(step(), DOT, 0, duration, hlo_category="convolution")
-    report = analyse(trace)
+    report = analyze(trace)
     assert ("above the time that programs ran" in one(report, "dot.1").note) is wrong
     assert any("above the time that programs ran" in each for each in report.warnings) is wrong

@@ -9,7 +9,7 @@ from tpuprof.chips import CHIPS, chip_of, chip_of_slice
 SECOND = [0, 1000, 2000]
 
 
-def test_work_of_a_sparse_core_is_the_span_of_the_transfer_it_runs(analyse):
+def test_work_of_a_sparse_core_is_the_span_of_the_transfer_it_runs(analyze):
     trace = TraceBuilder()
     steps(trace)
     work(trace, GATHER, SECOND, 1)
@@ -17,7 +17,7 @@ def test_work_of_a_sparse_core_is_the_span_of_the_transfer_it_runs(analyse):
     work(trace, GATHER_DONE, [b + 300 for b in SECOND], 100)
     sparse = trace.plane("/device:TPU:0 SparseCore 1").line("Sparse Core Ops")
     sparse.repeat(GATHER.replace("-start", ""), SECOND, 390, display="all-gather.4")
-    report = analyse(trace)
+    report = analyze(trace)
     (row,) = report.collectives
     assert row.hidden_ms_per_step == pytest.approx(0.100)
     assert row.gb_per_s == pytest.approx(30e6 / 390e-6 / 1e9)
@@ -25,21 +25,21 @@ def test_work_of_a_sparse_core_is_the_span_of_the_transfer_it_runs(analyse):
     assert report.compute.sparse_core_hidden_ms_per_step == pytest.approx(0.100)
 
 
-def test_without_a_sparse_core_plane_its_time_is_unknown(analyse):
+def test_without_a_sparse_core_plane_its_time_is_unknown(analyze):
     trace = TraceBuilder()
     steps(trace)
     work(trace, COMPUTE, SECOND, 100)
-    assert analyse(trace).compute.sparse_core_ms_per_step is None
+    assert analyze(trace).compute.sparse_core_ms_per_step is None
 
 
-def test_the_chip_that_waits_least_in_barriers_comes_last(analyse):
+def test_the_chip_that_waits_least_in_barriers_comes_last(analyze):
     trace = TraceBuilder()
     steps(trace)
     for number, waited in enumerate((10, 40, 25)):
         trace.tpu(number).line("XLA Modules").repeat("f(1)", SECOND, 900)
         trace.tpu(number).line("XLA TraceMe").repeat("barrier-cores", SECOND, waited)
         trace.tpu(number).line("XLA TraceMe").repeat("dependency-wait", [500], 300)
-    rows = analyse(trace).hosts.chip_waits
+    rows = analyze(trace).hosts.chip_waits
     assert [(row.device, row.barriers, row.waited_ms) for row in rows] == [
         ("/device:TPU:0", 3, pytest.approx(0.030)),
         ("/device:TPU:1", 3, pytest.approx(0.120)),
@@ -48,7 +48,7 @@ def test_the_chip_that_waits_least_in_barriers_comes_last(analyse):
     assert [row.late_ms for row in rows] == [pytest.approx(0.090), 0.0, 0.0]
 
 
-def test_the_allocator_is_read_by_device(analyse):
+def test_the_allocator_is_read_by_device(analyze):
     trace = TraceBuilder()
     steps(trace)
     line = trace.host().line("main")
@@ -59,7 +59,7 @@ def test_the_allocator_is_read_by_device(analyse):
         (40, "MemoryDeallocation", 0, 200),
     ):
         line.event(name, at, 1, index_on_host=device, bytes_allocated=used, bytes_available=1000 - used)
-    rows = analyse(trace).memory.allocator
+    rows = analyze(trace).memory.allocator
     assert [
         (row.device, row.events, row.most_bytes, row.last_bytes, row.least_free_bytes) for row in rows
     ] == [
@@ -69,25 +69,25 @@ def test_the_allocator_is_read_by_device(analyse):
 
 
 @pytest.mark.parametrize(("megacore", "peak"), [(1, 275e12), (0, 137.5e12)])
-def test_the_peak_of_a_megacore_device_is_that_of_both_cores(analyse, megacore, peak):
+def test_the_peak_of_a_megacore_device_is_that_of_both_cores(analyze, megacore, peak):
     trace = TraceBuilder()
     steps(trace)
     trace.tpu(0).stat(
         device_type_string="TPU v4", peak_teraflops_per_second=137.5, has_megacore=megacore,
     )  # fmt: skip
-    environment = analyse(trace).environment
+    environment = analyze(trace).environment
     assert environment["megacore"] is bool(megacore)
     assert environment["peak_flops_per_s"] == peak
 
 
-def test_a_gpu_is_not_called_a_cpu(analyse):
+def test_a_gpu_is_not_called_a_cpu(analyze):
     trace = TraceBuilder()
     trace.host().line("python").repeat("train", SECOND, 1000, _r=1)
     gpu = trace.plane("/device:GPU:0").stat(device_vendor="AMD")
     gpu.line("Stream #16(Kernel)").repeat("gemm", [0, 1000], 500)
     gpu.line("Stream #17(Kernel)").event("copy", 400, 200)
     gpu.line("Steps").event("1", 0, 3000)
-    report = analyse(trace)
+    report = analyze(trace)
     assert report.verdict.sentence == (
         "Unknown: GPU planes are not read yet: 1 of 1 x GPU (AMD) did work; on one or more streams the busiest was busy "
         "for 1.10 ms of the 1.50 ms from the first to the last kernel."
@@ -99,12 +99,12 @@ def test_a_gpu_is_not_called_a_cpu(analyse):
 
 @pytest.mark.shared_traces
 def test_real_gpu_traces_and_real_barriers(shared_traces):
-    from tpuprof.analyse import analyse_run
+    from tpuprof.analysis.analyze import analyze_run
 
-    report = analyse_run(shared_traces / "gpu" / "tl_mi300_jax08_gemm.xplane.pb")
+    report = analyze_run(shared_traces / "gpu" / "tl_mi300_jax08_gemm.xplane.pb")
     assert report.environment["device_type"] == "GPU (AMD)"
     assert "busy for 3.48 ms" in report.verdict.sentence
-    waits = analyse_run(shared_traces / "tpu_v6e_host_offload").hosts.chip_waits
+    waits = analyze_run(shared_traces / "tpu_v6e_host_offload").hosts.chip_waits
     assert [row.waited_ms for row in waits] == pytest.approx([24.609, 54.525, 340.986, 44.793], abs=0.001)
 
 

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from tests.builders import TraceBuilder
-from tpuprof.analyse import analyse_run
-from tpuprof.model.eager_mode import EAGER_FROM_OPS, FROM_AUTOGRAD
+from tpuprof.analysis.analyze import analyze_run
+from tpuprof.model.host.eager_mode import EAGER_FROM_OPS, FROM_AUTOGRAD
 
 BEGINS = [1000 * number for number in range(4)]
 
@@ -31,8 +31,8 @@ def noted(count):
     return json.dumps({**row, "metrics": {"LazyTracing": [5, 10.0], "EagerOpExecuteTime": [count, 10.0]}})
 
 
-def test_autograd_that_runs_programs_shows_eager_mode(analyse):
-    report = analyse(trace_of())
+def test_autograd_that_runs_programs_shows_eager_mode(analyze):
+    report = analyze(trace_of())
     assert (
         "Eager mode is on: each op is a program of its own, 20 programs per step." in report.verdict.sentence
     )
@@ -53,5 +53,5 @@ def test_torch_xla_counts_eager_ops(tmp_path, count, eager):
     trace_of().write(tmp_path / "plugins" / "profile" / "one" / "host0.xplane.pb")
     (tmp_path / "tpuprof").mkdir()
     (tmp_path / "tpuprof" / "telemetry.host0.0.jsonl").write_text(noted(count))
-    found = next(each for each in analyse_run(tmp_path).findings if each.rule == "eager-mode")
+    found = next(each for each in analyze_run(tmp_path).findings if each.rule == "eager-mode")
     assert (found.status == "failed", found.confidence == "high") == (eager, eager)

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.builders import TraceBuilder, op
-from tpuprof.model.few_steps import MAIN_FROM_SHARE, MAIN_PROGRAM, WHOLE_CAPTURE
+from tpuprof.model.steps.few import MAIN_FROM_SHARE, MAIN_PROGRAM, WHOLE_CAPTURE
 
 
 def ran(trace, name, start, duration, what="fusion"):
@@ -20,8 +20,8 @@ def twice():
     return trace
 
 
-def test_two_executions_of_the_main_program_are_two_steps_of_low_confidence(analyse):
-    report = analyse(twice())
+def test_two_executions_of_the_main_program_are_two_steps_of_low_confidence(analyze):
+    report = analyze(twice())
     assert (report.steps.count, report.steps.method, report.steps.confidence) == (2, MAIN_PROGRAM, "low")
     assert [row.wall_ms for row in report.steps.per_step] == [2.0, 1.1]
     assert "Low confidence: step ran 2 times" in report.verdict.sentence
@@ -31,18 +31,18 @@ def test_two_executions_of_the_main_program_are_two_steps_of_low_confidence(anal
 @pytest.mark.parametrize(
     ("share", "method"), [(MAIN_FROM_SHARE - 0.01, WHOLE_CAPTURE), (MAIN_FROM_SHARE + 0.01, MAIN_PROGRAM)]
 )
-def test_from_which_share_on_a_program_is_the_main_one(analyse, share, method):
+def test_from_which_share_on_a_program_is_the_main_one(analyze, share, method):
     trace = ran(TraceBuilder(), "step", 0, 1000 * share)
     for number in range(3):
         ran(trace, "x" * (number + 1), 1000 * (number + 1), 1000 * (1 - share) / 3)
-    assert analyse(trace).steps.method == method
+    assert analyze(trace).steps.method == method
 
 
-def test_where_no_program_stands_out_shares_are_of_the_whole_capture(analyse):
+def test_where_no_program_stands_out_shares_are_of_the_whole_capture(analyze):
     trace = TraceBuilder()
     for number in range(4):
         ran(trace, "x" * (number + 1), 1000 * number, 250)
-    report = analyse(trace)
+    report = analyze(trace)
     assert (report.steps.count, report.steps.whole_capture) == (0, True)
     assert report.steps.median_ms is None
     assert report.steps.per_step[0].wall_ms == pytest.approx(3.25)
@@ -51,22 +51,22 @@ def test_where_no_program_stands_out_shares_are_of_the_whole_capture(analyse):
     assert "each step" not in report.verdict.sentence
 
 
-def test_a_host_without_steps_adds_no_window_to_the_steps_of_others(analyse):
+def test_a_host_without_steps_adds_no_window_to_the_steps_of_others(analyze):
     marked, lost = TraceBuilder(), TraceBuilder()
     for number in range(4):
         marked.tpu(0).line("Steps").event(str(number), 1000 * number, 1000)
         ran(marked, "step", 1000 * number, 900)
         ran(lost, "x" * (number + 1), 1000 * number, 250)
-    report = analyse(marked, lost)
+    report = analyze(marked, lost)
     assert {row.host for row in report.steps.per_step} == {"host0"}
     assert report.steps.count == 4
 
 
 @pytest.mark.shared_traces
 def test_an_inference_run_has_one_step_and_its_collectives(shared_traces):
-    from tpuprof.analyse import analyse_run
+    from tpuprof.analysis.analyze import analyze_run
 
-    report = analyse_run(shared_traces / "tpu_vllm_qwen3")
+    report = analyze_run(shared_traces / "tpu_vllm_qwen3")
     assert (report.steps.count, report.steps.method) == (1, MAIN_PROGRAM)
     assert report.breakdown["collective_exposed"].ms_per_step == pytest.approx(3.45, abs=0.01)
     assert sum(row.occurrences for row in report.collectives if row.kind == "all-reduce") == 129

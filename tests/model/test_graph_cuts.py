@@ -28,16 +28,16 @@ def cuts(report):
     return [(row.call, row.source, row.per_step) for row in report.graph_cuts]
 
 
-def test_a_sync_has_its_line(analyse):
-    assert cuts(analyse(trace_of())) == [("sync", "train.py:9", 1)]
+def test_a_sync_has_its_line(analyze):
+    assert cuts(analyze(trace_of())) == [("sync", "train.py:9", 1)]
 
 
-def test_a_read_that_cuts_goes_by_the_read(analyse):
-    assert cuts(analyse(trace_of(read=True))) == [("item", "train.py:5", 1), ("sync", "train.py:9", 1)]
+def test_a_read_that_cuts_goes_by_the_read(analyze):
+    assert cuts(analyze(trace_of(read=True))) == [("item", "train.py:5", 1), ("sync", "train.py:9", 1)]
 
 
-def test_other_captures_count_without_lines(analyse):
-    assert cuts(analyse(trace_of(noted=False))) == [("other", "", 1)]
+def test_other_captures_count_without_lines(analyze):
+    assert cuts(analyze(trace_of(noted=False))) == [("other", "", 1)]
 
 
 @pytest.mark.parametrize("with_read", [False, True])

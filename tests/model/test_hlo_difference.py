@@ -2,8 +2,8 @@
 
 from tpuprof.decode.hlo import Computation, HloModule, Instruction
 from tpuprof.decode.hlo_shape import parse_shape
-from tpuprof.model import hlo_difference
-from tpuprof.model.hlo_difference import difference, listing
+from tpuprof.model.compile import hlo_difference
+from tpuprof.model.compile.hlo_difference import difference, listing
 
 
 def module(size, suffix="", extra=()):

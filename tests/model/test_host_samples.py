@@ -3,9 +3,9 @@
 import pytest
 
 from tests.builders import TraceBuilder
-from tpuprof.model.host_samples import FRAMEWORK_WITHOUT_OPS_MS
-from tpuprof.model.host_stacks import FRAMEWORK, IO, LOCK, PLAIN, SLEEP, Stack, called, family
-from tpuprof.rows.host_stacks import host_stack_rows
+from tpuprof.analysis.sections.host_stacks import host_stack_rows
+from tpuprof.model.host.samples import FRAMEWORK_WITHOUT_OPS_MS
+from tpuprof.model.host.stacks import FRAMEWORK, IO, LOCK, PLAIN, SLEEP, Stack, called, family
 
 TRAIN = "train (/home/u/train.py:7)"
 ADAM = "step (/venv/lib/python3.11/site-packages/torch/optim/adam.py:9)"
@@ -137,8 +137,8 @@ def test_a_wait_for_a_cpu_that_is_counted_late_belongs_to_the_sample_before(read
     assert parts_ms(read(trace)) == {"tracing": 40.0}
 
 
-def test_without_samples_it_is_not_called_tracing(analyse):
-    report = analyse(step())
+def test_without_samples_it_is_not_called_tracing(analyze):
+    report = analyze(step())
     assert set(report.breakdown) >= {"host_other"}
     assert report.breakdown["host_other"].share == pytest.approx(1, abs=0.001)
     assert report.verdict.bound == "undecided"
@@ -146,9 +146,9 @@ def test_without_samples_it_is_not_called_tracing(analyse):
     assert report.host_stacks == []
 
 
-def test_the_verdict_names_what_the_host_does_and_where(analyse):
+def test_the_verdict_names_what_the_host_does_and_where(analyze):
     trace = step().sampled(0, 40_000, cpu=400, **stack("time.sleep(0.04)"))
-    report = analyse(trace)
+    report = analyze(trace)
     assert report.verdict.bound == "host"
     assert (
         "The host sleeps at /home/u/train.py:7 (time.sleep(0.04)), 39.6 ms of 40.0 ms."

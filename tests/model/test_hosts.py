@@ -30,8 +30,8 @@ def host(late, *, steps=5, clock_ms=0.0, name="train"):
     return trace
 
 
-def test_the_host_that_waits_least_came_last(analyse):
-    found = analyse(host((0, 80)), host((80, 80))).hosts
+def test_the_host_that_waits_least_came_last(analyze):
+    found = analyze(host((0, 80)), host((80, 80))).hosts
     assert (found.straggler, found.method) == ("host1", "collectives")
     assert found.lag_ms_per_step == pytest.approx(0.08)
     first = found.late_steps[0]
@@ -40,20 +40,20 @@ def test_the_host_that_waits_least_came_last(analyse):
     )  # fmt: skip
 
 
-def test_clocks_that_differ_make_nobody_late(analyse):
-    found = analyse(host((0, 0)), host((0, 0), clock_ms=7.0)).hosts
+def test_clocks_that_differ_make_nobody_late(analyze):
+    found = analyze(host((0, 0)), host((0, 0), clock_ms=7.0)).hosts
     assert (found.straggler, found.lag_ms_per_step) == ("", 0.0)
     assert [row.clock_offset_ms for row in found.hosts] == [0.0, pytest.approx(7.0)]
 
 
 @pytest.mark.parametrize(("lag", "found"), [(40, ""), (60, "host1")])
-def test_from_which_lag_a_host_is_a_straggler(analyse, lag, found):
+def test_from_which_lag_a_host_is_a_straggler(analyze, lag, found):
     assert 40 / 1040 < STRAGGLER_FROM < 60 / 1060
-    assert analyse(host((0, lag)), host((lag, lag))).hosts.straggler == found
+    assert analyze(host((0, lag)), host((lag, lag))).hosts.straggler == found
 
 
-def test_one_host_has_nothing_to_align(analyse):
-    found = analyse(host((0, 0))).hosts
+def test_one_host_has_nothing_to_align(analyze):
+    found = analyze(host((0, 0))).hosts
     assert (found.method, found.late_steps, found.lag_ms_per_step) == ("", [], None)
     assert len(found.hosts) == 1
 
@@ -61,12 +61,12 @@ def test_one_host_has_nothing_to_align(analyse):
 @pytest.mark.shared_traces
 def test_a_real_capture_with_one_host_delayed(shared_traces, tmp_path):
     """The v6e capture twice; in the second, everything from the 40th step on comes 250 ms later."""
-    from tpuprof.analyse import analyse_run
+    from tpuprof.analysis.analyze import analyze_run
     from tpuprof.decode import xplane_pb2
 
     source = shared_traces / "tpu_v6e_host_offload" / "host0.xplane.pb"
     delay_ms = 250
-    step = analyse_run(source).steps.per_step[40]
+    step = analyze_run(source).steps.per_step[40]
     space = xplane_pb2.XSpace.FromString(source.read_bytes())
     origin = min(line.timestamp_ns for plane in space.planes for line in plane.lines if line.events)
     moment = origin * 1000 + step.start_ns * 1000 + round(step.wall_ms * 0.5e9)
@@ -77,7 +77,7 @@ def test_a_real_capture_with_one_host_delayed(shared_traces, tmp_path):
                     event.offset_ps += delay_ms * 10**9
     (tmp_path / "a.xplane.pb").write_bytes(source.read_bytes())
     (tmp_path / "b.xplane.pb").write_bytes(space.SerializeToString())
-    found = analyse_run([tmp_path / "a.xplane.pb", tmp_path / "b.xplane.pb"]).hosts
+    found = analyze_run([tmp_path / "a.xplane.pb", tmp_path / "b.xplane.pb"]).hosts
     worst = max(found.late_steps, key=lambda row: row.lag_ms)
     assert (worst.step, worst.host) == (step.index, "b")
     assert worst.lag_ms == pytest.approx(delay_ms, rel=0.005)

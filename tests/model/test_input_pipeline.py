@@ -3,7 +3,7 @@
 import pytest
 
 from tests.builders import TraceBuilder
-from tpuprof.model.input_pipeline import WAITS_FROM
+from tpuprof.model.host.input_pipeline import WAITS_FROM
 
 
 def trace_of(*, wait, making=None):
@@ -31,8 +31,8 @@ def trace_of(*, wait, making=None):
         (1000 * WAITS_FROM + 5, 400, "shallow_prefetch"),
     ],
 )
-def test_diagnosis(analyse, wait, making, diagnosis):
-    (row,) = analyse(trace_of(wait=wait, making=making)).input
+def test_diagnosis(analyze, wait, making, diagnosis):
+    (row,) = analyze(trace_of(wait=wait, making=making)).input
     assert row.diagnosis == diagnosis
     assert row.prefetch == ("none" if making is None else "background")
     assert row.batch_ms == pytest.approx((making or wait) / 1000)
@@ -40,7 +40,7 @@ def test_diagnosis(analyse, wait, making, diagnosis):
     assert row.batches_per_step == 1
 
 
-def test_no_loading_event_is_no_row(analyse):
+def test_no_loading_event_is_no_row(analyze):
     trace = TraceBuilder()
     trace.host().line("python").repeat("train", [0, 1000], 1000, _r=1)
-    assert analyse(trace).input == []
+    assert analyze(trace).input == []

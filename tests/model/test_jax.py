@@ -3,8 +3,8 @@
 import pytest
 
 from tests.builders import TraceBuilder, op
-from tpuprof.model.compiles import Compile, earlier_programs
-from tpuprof.model.vocabulary import NameSet
+from tpuprof.model.compile.compiles import Compile, earlier_programs
+from tpuprof.model.host.vocabulary import NameSet
 
 STEP, COUNT = 1000, 6
 
@@ -35,8 +35,8 @@ def loop(read="", compiled="", function="train_step"):
         "PjRtCpuClient::Compile",
     ],
 )
-def test_compiles_of_each_version_are_found(analyse, event):
-    report = analyse(loop(compiled=event))
+def test_compiles_of_each_version_are_found(analyze, event):
+    report = analyze(loop(compiled=event))
     assert [(row.step, row.duration_ms) for row in report.compiles] == [(3, 0.28)]
     assert report.compiles[0].program == "jit_train_step(8)"
 
@@ -50,20 +50,20 @@ def test_compiles_of_each_version_are_found(analyse, event):
         ("$api.py:2700 device_get", "device_get"),
     ],
 )
-def test_a_read_in_each_step_is_the_verdict(analyse, event, call):
-    report = analyse(loop(read=event))
+def test_a_read_in_each_step_is_the_verdict(analyze, event, call):
+    report = analyze(loop(read=event))
     assert report.verdict.bound == "sync"
     assert [row.call for row in report.host_reads] == [call]
     found = next(each for each in report.findings if each.rule == "device-to-host-sync")
     assert found.status == "failed"
 
 
-def test_waiting_in_python_is_a_wait(analyse):
-    assert analyse(loop(read="$api.py:3050 block_until_ready")).host_reads == []
+def test_waiting_in_python_is_a_wait(analyze):
+    assert analyze(loop(read="$api.py:3050 block_until_ready")).host_reads == []
 
 
-def test_a_function_of_the_same_name_in_another_file_is_no_read(analyse):
-    assert analyse(loop(read="$train.py:310 __float__")).host_reads == []
+def test_a_function_of_the_same_name_in_another_file_is_no_read(analyze):
+    assert analyze(loop(read="$train.py:310 __float__")).host_reads == []
 
 
 def test_a_star_stands_for_text_at_the_end_or_inside():

@@ -4,9 +4,9 @@ import pytest
 
 from tests.builders import TraceBuilder, op
 from tpuprof.decode import xplane
-from tpuprof.model.lanes import MAX_DEPTH, PERIODS, extent, lanes_of
 from tpuprof.model.run import read_host_run
 from tpuprof.model.timeline import build_host
+from tpuprof.timeline.lanes import MAX_DEPTH, PERIODS, extent, lanes_of
 
 
 def lanes_in(trace, tmp_path):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tpuprof.model.level_of_detail import bars_of, merge_narrow, pyramid, window, windows
+from tpuprof.timeline.level_of_detail import bars_of, merge_narrow, pyramid, window, windows
 
 
 def row(*events):

@@ -3,7 +3,7 @@
 import pytest
 
 from tpuprof.decode import hlo_pb2
-from tpuprof.model.memory import MOMENTS, NO_ASSIGNMENT, NO_PROGRAMS, device_memory
+from tpuprof.model.device.memory import MOMENTS, NO_ASSIGNMENT, NO_PROGRAMS, device_memory
 
 ALLOC, FREE, SHARE = 0, 1, 2
 
@@ -115,9 +115,9 @@ def test_v6e_memory_agrees_with_xprof(shared_traces, tmp_path):
 
     from xprof.convert import raw_to_tool_data
 
-    from tpuprof.analyse import analyse_run
+    from tpuprof.analysis.analyze import analyze_run
     from tpuprof.decode.load import load
-    from tpuprof.model.hlo_metadata import hlo_protos
+    from tpuprof.model.compile.hlo_metadata import hlo_protos
 
     trace = shutil.copy(shared_traces / "tpu_v6e_host_offload" / "host0.xplane.pb", tmp_path)
     # Listing the tools makes XProf unpack the programs that its memory viewer reads.
@@ -129,6 +129,6 @@ def test_v6e_memory_agrees_with_xprof(shared_traces, tmp_path):
         data, _ = raw_to_tool_data.xspace_to_tool_data([str(trace)], "memory_viewer", options)
         stated = json.loads(data)["totalBufferAllocationMib"]
         assert device_memory({name: proto}, "").peak / 2**20 == pytest.approx(stated, rel=0.001)
-    memory = analyse_run(trace).memory
+    memory = analyze_run(trace).memory
     assert memory.program == "jit_f(12190760917235803885)"
     assert memory.buffers[0].bytes == 5_368_709_120

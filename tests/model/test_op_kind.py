@@ -2,7 +2,7 @@
 
 import pytest
 
-from tpuprof.model.op_kind import OpKind, collective_kind, op_kind, opcode
+from tpuprof.model.device.op_kind import OpKind, collective_kind, op_kind, opcode
 
 TO_DEVICE = (
     "%copy-done.2 = f32[8]{0:T(8,128)} copy-done((f32[8]{0:T(8,128)}, f32[8]{0:T(8,128)S(5)}, "

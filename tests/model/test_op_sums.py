@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tpuprof.model import op_sums as sums
+from tpuprof.model.device import op_sums as sums
 from tpuprof.model.intervals import Spans
 
 OPS = 3

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tpuprof.decode.find import find
-from tpuprof.model.periods import longest, periods
 from tpuprof.model.run import build_run
+from tpuprof.timeline.periods import longest, periods
 
 
 @pytest.mark.parametrize("sample", ["decoder_fsdpv2", "input_starved", "predicted_decoder_offload"])

@@ -4,7 +4,7 @@ import statistics
 
 import pytest
 
-from tpuprof.analyse import analyse_run
+from tpuprof.analysis.analyze import analyze_run
 from tpuprof.decode.find import find
 from tpuprof.model.run import build_run
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.shared_traces
 
 @pytest.fixture(scope="module")
 def v6e(shared_traces):
-    return analyse_run(shared_traces / "tpu_v6e_host_offload")
+    return analyze_run(shared_traces / "tpu_v6e_host_offload")
 
 
 def test_v6e_steps_are_inferred_from_the_programs_period(v6e):
@@ -57,7 +57,7 @@ def test_v6e_parts_sum_to_the_wall_time_of_each_step(v6e):
 
 
 def test_chrome_export_of_an_inference_run_is_read(shared_traces):
-    report = analyse_run(shared_traces / "tpu_vllm_qwen3")
+    report = analyze_run(shared_traces / "tpu_vllm_qwen3")
     assert report.environment["device_count"] == 2
     top = report.ops[0]
     assert top.category == "convolution fusion"

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from tests.builders import TraceBuilder
-from tpuprof.analyse import analyse_run
-from tpuprof.model.recurrence import (
+from tpuprof.analysis.analyze import analyze_run
+from tpuprof.model.compile.recurrence import (
     AFTER_PER_CAPTURED,
     MIN_STEPS_AFTER,
     RETURNS_FROM_STEPS,
@@ -79,7 +79,7 @@ def run_folder(folder, count=8, compiling=(3,), later=None):
     (notes / "telemetry.host.0.jsonl").write_text("".join(json.dumps(row) + "\n" for row in records))
     if later is not None:
         (notes / "after.host.0.json").write_text(json.dumps(later))
-    return analyse_run(folder)
+    return analyze_run(folder)
 
 
 def later(steps, cuts=0, seconds=0.0, wall=10.0):

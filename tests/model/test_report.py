@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.builders import TraceBuilder, op
-from tpuprof.analyse import analyse_run
+from tpuprof.analysis.analyze import analyze_run
 from tpuprof.errors import TpuprofError
 
 HOSTILE = "</script><b>[red]{x}\u202e\x00"
@@ -27,15 +27,15 @@ def one_host(wall=1000, name="python", compiles=()):
     return trace
 
 
-def test_compiles_have_step_hash_and_program(analyse):
-    report = analyse(one_host(compiles=[(2100, 300, "abc123"), (9000, 10, "def")]))
+def test_compiles_have_step_hash_and_program(analyze):
+    report = analyze(one_host(compiles=[(2100, 300, "abc123"), (9000, 10, "def")]))
     first, outside = report.compiles
     assert (first.step, first.graph_hash, first.program, first.duration_ms) == (2, "abc123", "g(1)", 0.3)
     assert (outside.step, outside.program) == (None, "")
 
 
-def test_several_hosts_are_each_on_their_own_clock(analyse):
-    report = analyse(one_host(), one_host(wall=2000))
+def test_several_hosts_are_each_on_their_own_clock(analyze):
+    report = analyze(one_host(), one_host(wall=2000))
     assert report.environment["host_count"] == 2
     assert {step.host for step in report.steps.per_step} == {"host0", "host1"}
     assert report.steps.median_ms == pytest.approx(1.5)
@@ -47,85 +47,85 @@ def test_an_executor_gives_the_same_report(tmp_path):
 
     files = [one_host(wall).write(tmp_path / f"h{wall}.xplane.pb") for wall in (1000, 1100)]
     with ProcessPoolExecutor(2) as pool:
-        assert analyse_run(files, executor=pool) == analyse_run(files)
+        assert analyze_run(files, executor=pool) == analyze_run(files)
 
 
-def test_the_report_is_plain_json_and_hostile_names_stay_what_they_are(analyse):
+def test_the_report_is_plain_json_and_hostile_names_stay_what_they_are(analyze):
     trace = one_host()
     trace.tpu(0).line("XLA Ops").event(start=800, duration=100, name=HOSTILE, display=HOSTILE)
     trace.host().line("python").event(HOSTILE, 600, 100, tpuprof="annotation", traced_ops=0)
-    report = analyse(trace)
+    report = analyze(trace)
     text = json.dumps(report.to_dict(), allow_nan=False)
     assert json.loads(text)["schema"] == "tpuprof.report/1"
     assert HOSTILE in {row.name for row in report.ops}
     assert f"user:{HOSTILE}" in report.breakdown
 
 
-def test_hostile_names_do_not_style_the_terminal(analyse):
+def test_hostile_names_do_not_style_the_terminal(analyze):
     import io
 
     from rich.console import Console
 
-    from tpuprof.report.text import render
+    from tpuprof.render.text import render
 
     trace = one_host()
     trace.tpu(0).line("XLA Ops").event(
         start=800, duration=5000, name="[red]x[/nonsense]", display="[red]x[/nonsense]"
     )
     out = io.StringIO()
-    render(analyse(trace), Console(file=out, width=200))
+    render(analyze(trace), Console(file=out, width=200))
     assert "[red]x[/nonsense]" in out.getvalue()
 
 
-def test_control_characters_do_not_reach_the_terminal(analyse):
+def test_control_characters_do_not_reach_the_terminal(analyze):
     import io
 
     from rich.console import Console
 
-    from tpuprof.report.text import render
+    from tpuprof.render.text import render
 
     trace = one_host()
     name = "evil\x1b]0;title\x07\x1b[2J"
     trace.tpu(0).line("XLA Ops").event(start=800, duration=5000, name=name, display=name)
     out = io.StringIO()
-    render(analyse(trace), Console(file=out, width=200))
+    render(analyze(trace), Console(file=out, width=200))
     assert "\x1b" not in out.getvalue()
     assert "\x07" not in out.getvalue()
 
 
-def test_a_host_without_device_or_training_thread_says_so(analyse):
+def test_a_host_without_device_or_training_thread_says_so(analyze):
     trace = TraceBuilder()
     trace.host().line("python").repeat("train", [0, 1000], 900, _r=1)
-    report = analyse(trace)
+    report = analyze(trace)
     assert any("no device activity" in note for note in report.warnings)
     trace = TraceBuilder()
     trace.tpu(0).line("XLA Modules").repeat("f(1)", [0, 1000, 2000], 900)
-    report = analyse(trace)
+    report = analyze(trace)
     assert any("no training thread" in note for note in report.warnings)
     assert report.breakdown["unknown"].ms_per_step == pytest.approx(0.2 / 3)
 
 
-def test_a_trace_of_nothing_is_an_error(analyse):
+def test_a_trace_of_nothing_is_an_error(analyze):
     trace = TraceBuilder()
     trace.host().line("python").event("idle", 0, 10)
     with pytest.raises(TpuprofError, match="input-no-activity"):
-        analyse(trace)
+        analyze(trace)
 
 
-def test_clocks_that_cannot_be_right(analyse):
+def test_clocks_that_cannot_be_right(analyze):
     trace = one_host()
     trace.host().line("other", timestamp_ns=2**62).event("x", 0, 1)
     with pytest.raises(TpuprofError, match="input-corrupt"):
-        analyse(trace)
+        analyze(trace)
 
 
-def test_flops_stated_on_events_instead_of_metadata(analyse):
+def test_flops_stated_on_events_instead_of_metadata(analyze):
     trace = TraceBuilder()
     trace.tpu(0).line("XLA Modules").repeat("f(1)", [0, 1000, 2000], 900)
     ops = trace.tpu(0).line("XLA Ops")
     for start in (0, 1000, 2000):
         ops.event(start=start, duration=900, flops=12_000, bytes_accessed=34, **op("fusion.1"))
-    row = analyse(trace).ops[0]
+    row = analyze(trace).ops[0]
     assert (row.flops, row.bytes, row.occurrences) == (12_000, 34, 3)
     assert row.module == "f(1)"
 
@@ -135,7 +135,7 @@ def run_folder(tmp_path, info, telemetry=""):
     (tmp_path / "tpuprof").mkdir()
     (tmp_path / "tpuprof" / "run.json").write_text(info if isinstance(info, str) else json.dumps(info))
     (tmp_path / "tpuprof" / "telemetry.vm.0.jsonl").write_text(telemetry)
-    return analyse_run(tmp_path)
+    return analyze_run(tmp_path)
 
 
 def test_frames_of_a_compile_come_from_telemetry(tmp_path):
@@ -161,24 +161,24 @@ def test_a_missing_process_is_said(tmp_path):
     assert "4 processes, and 1" in report.warnings[0]
 
 
-def test_the_run_in_a_few_figures(analyse):
-    report = analyse(one_host(compiles=[(2100, 300, "abc123")]))
+def test_the_run_in_a_few_figures(analyze):
+    report = analyze(one_host(compiles=[(2100, 300, "abc123")]))
     # Of each 1 ms step the device is in a program for 0.3 ms.
     assert report.goodput.device_busy_share == pytest.approx(0.3)
     assert report.goodput.mean_step_ms == pytest.approx(1.0)
     assert report.goodput.compile_ms == pytest.approx(0.3)
 
 
-def test_a_trace_without_devices_has_no_duty_cycle(analyse):
+def test_a_trace_without_devices_has_no_duty_cycle(analyze):
     trace = TraceBuilder()
     python = trace.host().line("python")
     for number in range(4):
         python.event("train_step", number * 1000, 1000, _r=1, step_num=number)
-    assert analyse(trace).goodput.device_busy_share is None
+    assert analyze(trace).goodput.device_busy_share is None
 
 
-def test_ops_are_summed_by_what_they_share(analyse):
-    report = analyse(one_host())
+def test_ops_are_summed_by_what_they_share(analyze):
+    report = analyze(one_host())
     assert {row.name for row in report.op_groups if row.by == "program"} == {row.module for row in report.ops}
     for by in ("category", "program", "annotation"):
         assert sum(row.self_ms for row in report.op_groups if row.by == by) == pytest.approx(1.2)

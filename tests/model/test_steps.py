@@ -107,11 +107,11 @@ def test_period_of_gradient_accumulation(read):
     assert ms(steps.wall_ps)[5] == pytest.approx(0.95)
 
 
-def test_nothing_to_tell_steps_by(analyse):
+def test_nothing_to_tell_steps_by(analyze):
     trace = TraceBuilder()
     trace.tpu(0).line("XLA Modules").event("f(1)", 0, 900)
     trace.tpu(0).line("XLA Ops").event(start=0, duration=900, **op("fusion.1"))
-    report = analyse(trace)
+    report = analyze(trace)
     assert (report.steps.count, report.steps.confidence) == (1, "low")
     assert report.steps.method == "executions of the main program"
     assert report.verdict.sentence.endswith("each execution counts as a step, with the programs after it.")
@@ -179,11 +179,11 @@ def test_an_optimizer_without_a_cut_after_it_ends_the_step_itself(read):
     assert ms(steps.start) == [1.0, 2.0, 3.0]
 
 
-def test_an_evaluation_is_no_part_of_a_step(analyse):
+def test_an_evaluation_is_no_part_of_a_step(analyze):
     """Four steps, then three cuts with gradients off, twice over."""
     off = [*range(4, 7), *range(11, 14)]
     trace = graphs(TraceBuilder(), *"TTTTEEE" * 2, "T", off=off, optimizer={"T": 0})
-    report = analyse(trace)
+    report = analyze(trace)
     assert {row.wall_ms for row in report.steps.per_step} == {1.0}
     assert report.steps.count == 8
     assert [(row.name, row.duration_ms, row.cuts, row.inside) for row in report.phases] == [

@@ -31,8 +31,8 @@ def phases(report):
     return {row.name: (row.exposed_ms_per_step, row.hidden_ms_per_step) for row in report.tracing.phases}
 
 
-def test_phases_sum_to_all_tracing_exposed_and_hidden(analyse):
-    report = analyse(trace_of())
+def test_phases_sum_to_all_tracing_exposed_and_hidden(analyze):
+    report = analyze(trace_of())
     found = phases(report)
     assert found["ir_walk_and_hash"] == (pytest.approx(0.1), pytest.approx(0.2))
     assert found["python_and_dispatch"] == (pytest.approx(0.45), pytest.approx(0.0))
@@ -42,30 +42,30 @@ def test_phases_sum_to_all_tracing_exposed_and_hidden(analyse):
     assert sum(hidden for _, hidden in found.values()) == pytest.approx(report.tracing_hidden_ms_per_step)
 
 
-def test_the_step_without_exposed_tracing(analyse):
-    report = analyse(trace_of())
+def test_the_step_without_exposed_tracing(analyze):
+    report = analyze(trace_of())
     assert report.tracing.step_ms_if_free == pytest.approx(1.0 - report.breakdown["tracing"].ms_per_step)
 
 
-def test_what_autograd_does_is_its_own_phase(analyse):
-    found = phases(analyse(trace_of(autograd=True)))
+def test_what_autograd_does_is_its_own_phase(analyze):
+    found = phases(analyze(trace_of(autograd=True)))
     assert found["autograd"] == (pytest.approx(0.08), 0.0)
 
 
-def test_annotations_say_where_tracing_happens(analyse):
-    rows = {row.name: row for row in analyse(trace_of()).tracing.annotations}
+def test_annotations_say_where_tracing_happens(analyze):
+    rows = {row.name: row for row in analyze(trace_of()).tracing.annotations}
     assert rows["forward"].kind == "annotation"
     assert rows["forward"].exposed_ms_per_step == pytest.approx(0.3)
 
 
 @pytest.mark.parametrize("calls", [0, 1, 3])
-def test_scans_traced_anew(analyse, calls):
-    report = analyse(trace_of(scan=calls))
+def test_scans_traced_anew(analyze, calls):
+    report = analyze(trace_of(scan=calls))
     assert report.tracing.scan_retraces_per_step == calls
     assert ("scan_retrace" in phases(report)) == (calls > 0)
 
 
-def test_a_trace_without_a_training_thread_claims_nothing(analyse):
+def test_a_trace_without_a_training_thread_claims_nothing(analyze):
     trace = TraceBuilder()
     trace.tpu(0).line("XLA Modules").repeat("f(1)", [0, 100, 200, 300], 90)
-    assert (analyse(trace).tracing.phases, analyse(trace).tracing.scan_retraces_per_step) == ([], None)
+    assert (analyze(trace).tracing.phases, analyze(trace).tracing.scan_retraces_per_step) == ([], None)

@@ -31,7 +31,7 @@ def work(trace, name, starts, duration, *, line="XLA Ops", size=30 * MB):
     trace.tpu(0).line(line).repeat(name, starts, duration, display=short, facts=facts)
 
 
-def test_direction_bytes_rate_exposed_and_hidden(analyse):
+def test_direction_bytes_rate_exposed_and_hidden(analyze):
     trace = TraceBuilder()
     steps(trace)
     begins = [0, 1000, 2000]
@@ -42,7 +42,7 @@ def test_direction_bytes_rate_exposed_and_hidden(analyse):
     work(trace, FROM_HOST, [b + 500 for b in begins], 1)
     work(trace, FROM_HOST_DONE, [b + 700 for b in begins], 149)
     work(trace, FROM_HOST, [b + 500 for b in begins], 300, line="Async XLA Ops")
-    report = analyse(trace)
+    report = analyze(trace)
     back, out = report.offload
     assert (out.kind, out.tensor, out.bytes, out.occurrences) == ("device_to_host", "grad.7", 30 * MB, 3)
     assert (back.kind, back.tensor) == ("host_to_device", "param.3")
@@ -56,7 +56,7 @@ def test_direction_bytes_rate_exposed_and_hidden(analyse):
     assert report.to_dict()["offload"][0]["direction"] == "host_to_device"
 
 
-def test_a_copy_behind_another_exposed_copy_is_not_hidden(analyse):
+def test_a_copy_behind_another_exposed_copy_is_not_hidden(analyze):
     trace = TraceBuilder()
     steps(trace)
     begins = [0, 1000, 2000]
@@ -67,35 +67,35 @@ def test_a_copy_behind_another_exposed_copy_is_not_hidden(analyse):
     work(trace, TO_HOST_DONE, [b + 340 for b in begins], 60)
     work(trace, TO_HOST, begins, 400, line="Async XLA Ops")
     work(trace, FROM_HOST, [b + 1 for b in begins], 299, line="Async XLA Ops")
-    out = next(row for row in analyse(trace).offload if row.kind == "device_to_host")
+    out = next(row for row in analyze(trace).offload if row.kind == "device_to_host")
     assert out.hidden_ms_per_step == pytest.approx(0.040)
     assert out.waiting_ms_per_step == pytest.approx(0.299)
     assert out.exposed_ms_per_step == pytest.approx(0.061)
 
 
 @pytest.mark.parametrize(("stated", "moved"), [(1, 1), (2, 1), (3, 1), (2.5, 2.5), (4, 4)])
-def test_bytes_that_count_a_copied_tensor_twice_or_three_times(analyse, stated, moved):
+def test_bytes_that_count_a_copied_tensor_twice_or_three_times(analyze, stated, moved):
     trace = TraceBuilder()
     steps(trace)
     copy = TO_HOST.replace("f32[8]{0", "f32[1000]{0")
     work(trace, copy, [0, 1000, 2000], 1, size=int(4000 * stated))
     work(trace, copy, [0, 1000, 2000], 400, line="Async XLA Ops")
-    (row,) = analyse(trace).offload
+    (row,) = analyze(trace).offload
     assert row.bytes == 4000 * moved
 
 
-def test_a_collective_that_is_one_op_hides_nothing(analyse):
+def test_a_collective_that_is_one_op_hides_nothing(analyze):
     trace = TraceBuilder()
     steps(trace)
     reduced = "%all-reduce.3 = f32[8]{0} all-reduce(f32[8]{0} %g), to_apply=%sum"
     work(trace, reduced, [100, 1100, 2100], 50)
-    (row,) = analyse(trace).collectives
+    (row,) = analyze(trace).collectives
     assert (row.exposed_ms_per_step, row.hidden_ms_per_step) == (pytest.approx(0.050), 0.0)
     assert (row.waiting_ms_per_step, row.gb_per_s, row.note) == (0.0, None, "")
 
 
 @pytest.mark.parametrize(("without_length", "known"), [(1, True), (2, False)])
-def test_spans_without_length_give_no_rate_and_no_hidden_time(analyse, without_length, known):
+def test_spans_without_length_give_no_rate_and_no_hidden_time(analyze, without_length, known):
     trace = TraceBuilder()
     steps(trace)
     begins = [0, 1000, 2000]
@@ -103,12 +103,12 @@ def test_spans_without_length_give_no_rate_and_no_hidden_time(analyse, without_l
     work(trace, TO_HOST_DONE, [b + 300 for b in begins], 99)
     work(trace, TO_HOST, begins[without_length:], 400, line="Async XLA Ops")
     work(trace, TO_HOST, begins[:without_length], 0, line="Async XLA Ops")
-    (row,) = analyse(trace).offload
+    (row,) = analyze(trace).offload
     assert (row.gb_per_s is not None, row.hidden_ms_per_step is not None) == (known, known)
     assert row.note == ("" if known else "inconsistent: most of its asynchronous spans have no length")
 
 
-def test_sharing_the_link_is_told_from_having_it_alone(analyse):
+def test_sharing_the_link_is_told_from_having_it_alone(analyze):
     trace = TraceBuilder()
     steps(trace)
     for name, done, start in ((TO_HOST, TO_HOST_DONE, 0), (FROM_HOST, FROM_HOST_DONE, 200)):
@@ -118,12 +118,12 @@ def test_sharing_the_link_is_told_from_having_it_alone(analyse):
         # In the last step both have the link for themselves, one after the other.
         work(trace, name, starts[:2], 400, line="Async XLA Ops")
         work(trace, name, [2000 + 2 * start], 200, line="Async XLA Ops")
-    for row in analyse(trace).offload:
+    for row in analyze(trace).offload:
         assert row.gb_per_s == pytest.approx(30e6 / 400e-6 / 1e9)
         assert row.gb_per_s_alone == pytest.approx(30e6 / 200e-6 / 1e9)
 
 
-def test_copies_of_one_direction_wait_for_each_other(analyse):
+def test_copies_of_one_direction_wait_for_each_other(analyze):
     trace = TraceBuilder()
     steps(trace)
     second = (
@@ -135,7 +135,7 @@ def test_copies_of_one_direction_wait_for_each_other(analyse):
         work(trace, name, starts, 1)
         work(trace, done, [s + length for s in starts], 1)
         work(trace, name, starts, length, line="Async XLA Ops")
-    rows = {row.name: row for row in analyse(trace).offload}
+    rows = {row.name: row for row in analyze(trace).offload}
     assert rows["copy-start.2"].gb_per_s_alone == pytest.approx(30e6 / 200e-6 / 1e9)
     # The other one lies 400 us in the queue, of which it moves for 200.
     assert rows["copy-start.9"].gb_per_s == pytest.approx(30e6 / 400e-6 / 1e9)
@@ -144,7 +144,7 @@ def test_copies_of_one_direction_wait_for_each_other(analyse):
 
 
 @pytest.mark.parametrize(("turn", "told"), [(18, False), (25, True)])
-def test_a_copy_that_ends_with_the_one_before_it_has_no_rate_alone(analyse, turn, told):
+def test_a_copy_that_ends_with_the_one_before_it_has_no_rate_alone(analyze, turn, told):
     trace = TraceBuilder()
     steps(trace)
     other = FROM_HOST.replace("copy-start.2", "copy-start.9")
@@ -152,34 +152,34 @@ def test_a_copy_that_ends_with_the_one_before_it_has_no_rate_alone(analyse, turn
         starts = [0, 1000, 2000]
         work(trace, name, starts, 1)
         work(trace, name, starts, length, line="Async XLA Ops")
-    rows = {row.name: row for row in analyse(trace).offload}
+    rows = {row.name: row for row in analyze(trace).offload}
     assert (rows["copy-start.9"].gb_per_s_alone is not None) is told
 
 
-def test_without_an_async_line_only_the_exposed_part_is_told(analyse):
+def test_without_an_async_line_only_the_exposed_part_is_told(analyze):
     trace = TraceBuilder()
     steps(trace)
     work(trace, GATHER, [0, 1000, 2000], 2)
     work(trace, GATHER_DONE, [100, 1100, 2100], 50)
-    row = analyse(trace).collectives[0]
+    row = analyze(trace).collectives[0]
     assert (row.kind, row.occurrences, row.tensor) == ("all-gather", 3, "w.1")
     assert row.exposed_ms_per_step == pytest.approx(0.052)
     assert (row.gb_per_s, row.hidden_ms_per_step) == (None, None)
 
 
-def test_what_lies_outside_steps_does_not_count(analyse):
+def test_what_lies_outside_steps_does_not_count(analyze):
     trace = TraceBuilder()
     steps(trace)
     work(trace, GATHER, [0, 1000, 2000, 5000], 2)
-    assert analyse(trace).collectives[0].occurrences == 3
-    assert analyse(trace).offload == []
+    assert analyze(trace).collectives[0].occurrences == 3
+    assert analyze(trace).offload == []
 
 
 @pytest.mark.shared_traces
 def test_v6e_transfers(shared_traces):
-    from tpuprof.analyse import analyse_run
+    from tpuprof.analysis.analyze import analyze_run
 
-    rows = {row.name: row for row in analyse_run(shared_traces / "tpu_v6e_host_offload").offload}
+    rows = {row.name: row for row in analyze_run(shared_traces / "tpu_v6e_host_offload").offload}
     assert len(rows) == 6
     assert {row.bytes for row in rows.values()} == {5_368_709_120}
     assert {row.occurrences for row in rows.values()} == {100}
@@ -201,7 +201,7 @@ def test_v6e_transfers(shared_traces):
 @pytest.mark.shared_traces
 @pytest.mark.parametrize("name", ["async_mostly_zero", "ip_21_814"])
 def test_damaged_traces_are_read(shared_traces, name):
-    from tpuprof.analyse import analyse_run
+    from tpuprof.analysis.analyze import analyze_run
 
-    report = analyse_run(shared_traces / "damaged" / f"{name}.xplane.pb")
+    report = analyze_run(shared_traces / "damaged" / f"{name}.xplane.pb")
     assert [each for each in report.findings if each.status == "error"] == []

@@ -11,7 +11,7 @@ from tpuprof.model.verdict import (
     NAMED_FROM_SHARE,
     READS_IN_STEPS_SHARE,
     SLOWER_FROM,
-    Load,
+    StepTimes,
     bound_of,
     compile_sentence,
     sentence,
@@ -25,7 +25,7 @@ def load(parts, *, wall=100.0, host_work=0.0, reads=0.0, waited=0.0):
     busy = sum(
         ms for name, ms in parts.items() if name in ("compute", "offload_exposed", "collective_exposed")
     )
-    return Load(wall, parts, busy, host_work, reads, waited)
+    return StepTimes(wall, parts, busy, host_work, reads, waited)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_a_users_annotation_is_named():
 
 
 def test_no_steps_at_all():
-    assert bound_of(Load(0.0, {}, 0.0, 0.0, 0.0)).word == "unknown"
+    assert bound_of(StepTimes(0.0, {}, 0.0, 0.0, 0.0)).word == "unknown"
 
 
 def test_hidden_tracing_is_mentioned_when_it_is_large():
@@ -161,19 +161,19 @@ def test_the_largest_unnamed_part_is_not_all_idle_time(beside, told):
         ("item", "a device-to-host read in the step makes host and device take turns"),
     ],
 )
-def test_a_wait_is_not_called_a_read(analyse, call, said):
+def test_a_wait_is_not_called_a_read(analyze, call, said):
     trace = TraceBuilder()
     for begin in range(0, 4000, 1000):
         python = trace.host().line("python").event("train", begin, 1000, _r=1)
         python.event("SyncLiveTensorsGraph", begin, 300)
         python.event("tpuprof.host_read", begin + 300, 700, call=call, source="train.py:9")
         trace.tpu(0).line("XLA Modules").event("f(1)", begin + 350, 640)
-    sentence = analyse(trace).verdict.sentence
+    sentence = analyze(trace).verdict.sentence
     assert said in sentence
     assert f"It is {call} at train.py:9." in sentence
 
 
-def test_copies_to_the_device_have_their_line(analyse):
+def test_copies_to_the_device_have_their_line(analyze):
     trace = TraceBuilder()
     words = {"frames": "train (/u/train.py:14)", "call": "table.to(device)", "source": "/u/train.py:14"}
     for begin in range(0, 40_000, 10_000):
@@ -181,12 +181,12 @@ def test_copies_to_the_device_have_their_line(analyse):
         trace.host().line("python").event("PjRtComputationClient::TransferToDevice", begin, 8_000)
         trace.tpu(0).line("XLA Modules").event("f(1)", begin + 9_000, 1_000)
         trace.sampled(begin, 8_000, cpu=8_000, stack=1, user_call="table.to(device)", **words)
-    sentence = analyse(trace).verdict.sentence
+    sentence = analyze(trace).verdict.sentence
     assert sentence.startswith("Input-bound")
     assert "The host copies to the device at /u/train.py:14 (table.to(device))" in sentence
 
 
-def test_waits_for_donated_buffers_are_no_tracing(analyse):
+def test_waits_for_donated_buffers_are_no_tracing(analyze):
     """The runtime waits inside a cut until the program lets go of its inputs: then the host traces, for 200 of 1,000 us."""
     trace = TraceBuilder()
     for begin in range(0, 6000, 1000):
@@ -194,7 +194,7 @@ def test_waits_for_donated_buffers_are_no_tracing(analyse):
         python.event("SyncTensorsGraph", begin, 1000)
         python.event("Wait for donation holds", begin + 200, 780)
         trace.tpu(0).line("XLA Modules").event("f(1)", begin + 200, 790)
-    report = analyse(trace)
+    report = analyze(trace)
     assert report.verdict.bound == "device"
     assert "waits 780 µs for the device inside the runtime" in report.verdict.sentence
     tracing = next(each for each in report.findings if each.rule == "tracing-bound")

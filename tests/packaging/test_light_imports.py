@@ -10,8 +10,8 @@ SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
 # numpy's masked arrays are imported by its unique, isin, median and percentile, and used by none of them here.
 CODE = """
 import sys
-from tpuprof.analyse import analyse_run
-analyse_run(sys.argv[1])
+from tpuprof.analysis.analyze import analyze_run
+analyze_run(sys.argv[1])
 print({"numpy.ma", "rich", "torch", "dash"} & set(sys.modules))
 """
 

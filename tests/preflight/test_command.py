@@ -11,7 +11,7 @@ pytest.importorskip("torch_xla")
 pytest.importorskip("libtpu")
 pytestmark = pytest.mark.torch_xla
 
-from tpuprof.analyse import analyse_run  # noqa: E402
+from tpuprof.analysis.analyze import analyze_run  # noqa: E402
 from tpuprof.cli.preflight import preflight  # noqa: E402
 from tpuprof.decode.hlo_proto import read_hlo_proto  # noqa: E402
 
@@ -91,7 +91,7 @@ def test_fsdp_shards_weights_and_gathers_them(tmp_path):
 
     predicted = target["predicted"]
     assert sum(predicted["split_ms"].values()) == pytest.approx(predicted["step_ms"])
-    read = analyse_run(Path(report["runs"][0])).to_dict()
+    read = analyze_run(Path(report["runs"][0])).to_dict()
     assert read["steps"]["median_ms"] == pytest.approx(predicted["step_ms"], rel=1e-6)
 
 

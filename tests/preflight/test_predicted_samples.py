@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tpuprof.analyse import analyse_run
+from tpuprof.analysis.analyze import analyze_run
 from tpuprof.decode import xplane_pb2
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
@@ -68,7 +68,7 @@ def test_they_say_that_they_are_predicted(sample):
 
 
 def test_steps_and_device(sample):
-    report = analyse_run(sample.folder)
+    report = analyze_run(sample.folder)
     assert report.environment["device_type"] == sample.expected["environment"]["device_type"]
     assert report.steps.count == sample.expected["steps"]["count"]
     assert report.steps.median_ms == pytest.approx(sample.info["preflight"]["predicted"]["step_ms"])
@@ -140,9 +140,9 @@ def test_xprof_reads_the_same_step_and_flops(sample, tmp_path):
 
 def test_gathers_and_scatters_belong_to_the_right_layers():
     """FSDPv2 on v5e:2x2: every weight is gathered for its own layer, and gradients go back to their layer's."""
-    from tpuprof.analyse import analyse_run
+    from tpuprof.analysis.analyze import analyze_run
 
-    rows = analyse_run(SAMPLES / "predicted_decoder_fsdpv2").collectives
+    rows = analyze_run(SAMPLES / "predicted_decoder_fsdpv2").collectives
     gathers = [row for row in rows if row.kind == "all-gather"]
     assert {row.role for row in gathers} == {"parameter_gather"}
     # The script's model, from its own code: each block has four matrices, and the model an embedding and a head.

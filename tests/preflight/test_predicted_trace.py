@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.preflight import programs
-from tpuprof.analyse import analyse_run
+from tpuprof.analysis.analyze import analyze_run
 from tpuprof.decode import hlo_pb2, xplane_pb2
 from tpuprof.decode.hlo import HloModule
 from tpuprof.errors import Code, TpuprofError
@@ -65,7 +65,7 @@ def test_ops_carry_what_the_profiler_gives():
 def test_the_analysis_finds_the_same_split(tmp_path, module):
     found = prediction(module)
     trace = Trace([found.compiled.graph], Search(), True, 4, 0, 0, {"torch_xla": "2.9.0"}, 1.0)
-    report = analyse_run(write_run(tmp_path / "run", found, trace, ["train.py"])).to_dict()
+    report = analyze_run(write_run(tmp_path / "run", found, trace, ["train.py"])).to_dict()
     expected = split_ms(found.schedule)
     assert report["steps"]["count"] == STEPS
     assert report["steps"]["median_ms"] == pytest.approx(found.step_ms, rel=1e-6)

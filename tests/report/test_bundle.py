@@ -11,19 +11,19 @@ import pytest
 from tests import xprof_numbers
 from tests.builders import TraceBuilder
 from tests.report import reports
-from tpuprof.analyse import analyse_run
+from tpuprof.analysis.analyze import analyze_run
 from tpuprof.decode import hlo_pb2, xplane_pb2
-from tpuprof.report.bundle import write_bundle
 from tpuprof.report.load import read_report
-from tpuprof.report.redact import Redactor
 from tpuprof.report.saved import is_saved_report
-from tpuprof.report.trim import STEPS_KEPT, representative
+from tpuprof.share.bundle import write_bundle
+from tpuprof.share.redact import Redactor
+from tpuprof.share.trim import STEPS_KEPT, representative
 
 needs_xprof = pytest.mark.skipif(importlib.util.find_spec("xprof") is None, reason="xprof is not installed")
 
 
 def bundle(run, folder, *, redact=True):
-    report = analyse_run(run)
+    report = analyze_run(run)
     redactor = None
     if redact:
         redactor = Redactor()
@@ -41,7 +41,7 @@ def bundle(run, folder, *, redact=True):
 @pytest.mark.parametrize("redact", [True, False])
 def test_the_cut_profile_says_what_the_whole_one_says_of_its_steps(samples, tmp_path, name, redact):
     whole, folder, _ = bundle(samples / name, tmp_path, redact=redact)
-    cut = analyse_run(folder / "run")
+    cut = analyze_run(folder / "run")
     assert 1 <= cut.steps.count <= STEPS_KEPT
     assert cut.predicted == whole.predicted
     before = {row.index: row for row in whole.steps.per_step}
@@ -60,7 +60,7 @@ def test_the_cut_profile_says_what_the_whole_one_says_of_its_steps(samples, tmp_
 def test_xprof_opens_the_cut_profile_and_finds_the_same_steps(samples, tmp_path, name):
     _, folder, _ = bundle(samples / name, tmp_path)
     (profile,) = (folder / "run").rglob("*.xplane.pb")
-    cut = analyse_run(folder / "run")
+    cut = analyze_run(folder / "run")
     steps = xprof_numbers.step_times(profile)
     assert set(steps) == {row.index for row in cut.steps.per_step}
 
@@ -69,7 +69,7 @@ def test_xprof_opens_the_cut_profile_and_finds_the_same_steps(samples, tmp_path,
 def test_a_real_tpu_profile_is_cut_down_and_opens(shared_traces, tmp_path):
     whole, folder, notes = bundle(shared_traces / "tpu_v6e_host_offload", tmp_path)
     (profile,) = (folder / "run").rglob("*.xplane.pb")
-    cut = analyse_run(folder / "run")
+    cut = analyze_run(folder / "run")
     assert cut.steps.count == STEPS_KEPT
     assert cut.verdict.bound == whole.verdict.bound
     assert cut.steps.median_ms == pytest.approx(whole.steps.median_ms, rel=0.1)
@@ -115,7 +115,7 @@ def test_a_compressed_profile_and_a_chrome_trace_are_cut_too(samples, tmp_path):
     packed.mkdir()
     (packed / "h.xplane.pb.gz").write_bytes(gzip.compress(path.read_bytes()))
     _, folder, _ = bundle(packed, tmp_path)
-    assert analyse_run(folder / "run").steps.count == STEPS_KEPT
+    assert analyze_run(folder / "run").steps.count == STEPS_KEPT
     chrome = tmp_path / "chrome"
     chrome.mkdir()
     events = [{"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "/host:CPU"}}] + [
@@ -133,7 +133,7 @@ def test_a_compressed_profile_and_a_chrome_trace_are_cut_too(samples, tmp_path):
     (chrome / "h.trace.json").write_text(json.dumps({"traceEvents": events}), "utf-8")
     _, folder, notes = bundle(chrome, chrome)
     assert any("h.trace.json.gz was cut down to steps 0 to 3" in note for note in notes)
-    assert analyse_run(folder / "run").steps.count == 4
+    assert analyze_run(folder / "run").steps.count == 4
 
 
 def test_a_profile_without_steps_is_kept_whole(tmp_path):

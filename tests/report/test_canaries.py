@@ -9,20 +9,20 @@ from pathlib import Path
 import pytest
 
 from tests.report import canaries
-from tpuprof.analyse import analyse_run
+from tpuprof.analysis.analyze import analyze_run
+from tpuprof.render.html import render_html
+from tpuprof.render.markdown import render_markdown
 from tpuprof.report.as_json import to_json
-from tpuprof.report.bundle import write_bundle
-from tpuprof.report.html import render_html
-from tpuprof.report.markdown import render_markdown
-from tpuprof.report.redacted_report import redacted, redactor_for
 from tpuprof.safe_text import FROM_SAFE
+from tpuprof.share.bundle import write_bundle
+from tpuprof.share.redacted_report import redacted, redactor_for
 
 _BASE64 = re.compile(rb"(?:[A-Za-z0-9+/]{4}){16,}(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 
 
 def outputs(run, folder):
     """Every output's bytes by name, the bundle's members each, and what lies in them as base64 or gzip."""
-    report = analyse_run(run)
+    report = analyze_run(run)
     found = {}
     for name, render in (("html", render_html), ("md", render_markdown), ("json", to_json)):
         found[name] = render(redacted(report, redactor_for(report))).encode()
@@ -91,7 +91,7 @@ def test_a_host_in_file_names_is_in_no_output(host, tmp_path):
     ],
 )
 def test_names_of_ops_and_kernels_are_not_keys(name):
-    from tpuprof.report.token_forms import looks_random
+    from tpuprof.share.token_forms import looks_random
 
     assert not looks_random(name)
 
@@ -100,7 +100,7 @@ def test_most_random_words_are_recognised():
     import random
     import string
 
-    from tpuprof.report.token_forms import looks_random
+    from tpuprof.share.token_forms import looks_random
 
     source = random.Random(3)
     words = ["".join(source.choices(string.ascii_letters + string.digits, k=32)) for _ in range(2000)]

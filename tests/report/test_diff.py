@@ -12,11 +12,11 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from tests.report import golden, reports
-from tpuprof.analyse import analyse_run
+from tpuprof.analysis.analyze import analyze_run
 from tpuprof.cli.main import app
-from tpuprof.report.diff import MIN_CHANGE, MIN_CHANGE_CPU, Outcome, diff
-from tpuprof.report.diff_text import render, render_markdown
-from tpuprof.report.fairness import Weight
+from tpuprof.compare.comparability import Weight
+from tpuprof.compare.diff import MIN_CHANGE, MIN_CHANGE_CPU, Outcome, diff
+from tpuprof.compare.text import render, render_markdown
 
 
 def walls(mean, seed=0, count=12, spread=0.01):
@@ -202,7 +202,7 @@ def test_a_real_run_compares_with_its_own_bundle(samples, tmp_path):
 
 def test_a_script_and_its_cured_twin(samples):
     """Reading the loss back each step makes host and device take turns; the same model without it does not."""
-    comparison = diff(analyse_run(samples / "recompile_shapes"), analyse_run(samples / "decoder_loop"))
+    comparison = diff(analyze_run(samples / "recompile_shapes"), analyze_run(samples / "decoder_loop"))
     assert comparison.compiles.base == 1
     assert comparison.compiles.candidate == 0
     assert comparison.compiles.outcome is Outcome.BETTER
@@ -210,7 +210,7 @@ def test_a_script_and_its_cured_twin(samples):
 
 def test_a_real_run_and_its_cured_twin(samples):
     """The samples with and without a changing shape: the finding that went, and the compile time with it."""
-    found = diff(analyse_run(samples / "recompile_shapes"), analyse_run(samples / "decoder_loop"))
+    found = diff(analyze_run(samples / "recompile_shapes"), analyze_run(samples / "decoder_loop"))
     assert [each.rule for each in found.findings if each.what == "fixed"] == ["recompiles-shape"]
     assert found.outcome == Outcome.BETTER
     compiled = next(each.change for each in found.parts if each.name == "compile")

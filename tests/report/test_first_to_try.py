@@ -3,9 +3,9 @@
 import pytest
 
 from tests.report.reports import finding, report
-from tpuprof.report.content import first_to_try, saves
+from tpuprof.compare.steps import compare_steps, usual_and_slowest
+from tpuprof.render.content import first_to_try, saves
 from tpuprof.report.schema import Fix, Savings, Verdict
-from tpuprof.report.step_pair import compare_steps, usual_and_slowest
 
 
 def of(bound, *findings):

@@ -5,8 +5,8 @@ from html.parser import HTMLParser
 import pytest
 
 from tests.report import golden, reports
-from tpuprof.analyse import analyse_run
-from tpuprof.report.html import render_html
+from tpuprof.analysis.analyze import analyze_run
+from tpuprof.render.html import render_html
 
 # What a mail server takes without a murmur (bytes).
 MAX_BYTES = 2_000_000
@@ -33,7 +33,7 @@ def test_golden():
 
 def test_every_sample_is_one_small_file_without_scripts_or_requests(samples):
     for folder in sorted(samples.glob("*/tpuprof")):
-        page = render_html(analyse_run(folder.parent))
+        page = render_html(analyze_run(folder.parent))
         assert len(page.encode()) < MAX_BYTES
         found = tags(page)
         assert not [tag for tag, _ in found if tag in ("script", "link", "iframe", "img", "object", "form")]
@@ -53,8 +53,8 @@ def test_a_long_run_stays_small():
 
 
 def test_a_predicted_run_says_so(samples):
-    predicted = render_html(analyse_run(samples / "predicted_decoder_loop"))
-    measured = render_html(analyse_run(samples / "decoder_loop"))
+    predicted = render_html(analyze_run(samples / "predicted_decoder_loop"))
+    measured = render_html(analyze_run(samples / "decoder_loop"))
     assert "Predicted, not measured: device times" in predicted
     assert "Predicted, not measured" not in measured
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.report import golden, reports
-from tpuprof.analyse import analyse_run
+from tpuprof.analysis.analyze import analyze_run
 from tpuprof.errors import TpuprofError
 from tpuprof.report.as_json import to_json
 from tpuprof.report.load import read_report, report_from
@@ -42,7 +42,7 @@ def test_a_report_is_read_back_whole(make, tmp_path):
 
 
 def test_the_report_of_a_real_run_is_read_back_whole(samples, tmp_path):
-    report = analyse_run(samples / "decoder_fsdpv2")
+    report = analyze_run(samples / "decoder_fsdpv2")
     (tmp_path / "r.json").write_text(to_json(report), "utf-8")
     assert read_report(tmp_path / "r.json") == report
 

@@ -6,8 +6,8 @@ import pytest
 from markdown_it import MarkdownIt
 
 from tests.report import golden, reports
-from tpuprof.analyse import analyse_run
-from tpuprof.report.markdown import GITHUB_LIMIT, code, plain, render_markdown
+from tpuprof.analysis.analyze import analyze_run
+from tpuprof.render.markdown import GITHUB_LIMIT, code, plain, render_markdown
 from tpuprof.report.schema import Cause, CompileRow
 
 
@@ -80,7 +80,7 @@ def test_a_sentence_comes_out_as_it_is(text):
 
 def test_every_sample_fits_github(samples):
     for folder in sorted(samples.glob("*/tpuprof")):
-        assert len(render_markdown(analyse_run(folder.parent))) < GITHUB_LIMIT
+        assert len(render_markdown(analyze_run(folder.parent))) < GITHUB_LIMIT
 
 
 def test_a_huge_report_is_cut_to_what_github_takes():
@@ -103,7 +103,7 @@ def test_a_huge_report_is_cut_to_what_github_takes():
 
 
 def test_a_predicted_run_says_so(samples):
-    assert "Predicted, not measured" in render_markdown(analyse_run(samples / "predicted_decoder_scan"))
+    assert "Predicted, not measured" in render_markdown(analyze_run(samples / "predicted_decoder_scan"))
 
 
 def test_findings_are_skipped_without_any():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tpuprof.report.noise import MIN_STEPS, block_length, compare, means, medians
+from tpuprof.compare.noise import MIN_STEPS, block_length, compare, means, medians
 
 
 def told(base, candidate, statistic=medians):

@@ -10,9 +10,9 @@ import zipfile
 import pytest
 
 from tests.report import planted
-from tpuprof.analyse import analyse_run
-from tpuprof.report.redact import Redactor
-from tpuprof.report.redact_proto import blot, redact_hlo, redact_xspace
+from tpuprof.analysis.analyze import analyze_run
+from tpuprof.share.redact import Redactor
+from tpuprof.share.redact_proto import blot, redact_hlo, redact_xspace
 
 
 def report(*args, status=0):
@@ -57,7 +57,7 @@ def outputs(run, tmp_path_factory):
 def test_the_values_are_in_the_run_to_begin_with(run):
     data = b"".join(path.read_bytes() for path in run.rglob("*") if path.is_file())
     names = "".join(str(path) for path in run.rglob("*"))
-    text = json.dumps(analyse_run(run).to_dict())
+    text = json.dumps(analyze_run(run).to_dict())
     assert leaks(data) == list(planted.FORBIDDEN)
     assert planted.USER in names
     assert planted.HOST in names
@@ -103,8 +103,8 @@ def test_the_manifest_says_what_kinds_were_replaced_and_how_often(outputs):
 def test_the_bundle_is_read_again_and_its_profile_says_the_same(outputs, run, tmp_path):
     with zipfile.ZipFile(outputs / "r.zip") as bundle:
         bundle.extractall(tmp_path)
-    again = analyse_run(tmp_path / "run")
-    before = analyse_run(run)
+    again = analyze_run(tmp_path / "run")
+    before = analyze_run(run)
     kept = {step.index: step for step in before.steps.per_step}
     assert again.steps.per_step
     for step in again.steps.per_step[:-1]:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tpuprof.analyse import analyse_run
-from tpuprof.report.text_facts import fact_lines
+from tpuprof.analysis.analyze import analyze_run
+from tpuprof.render.facts import fact_lines
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
 
@@ -17,7 +17,7 @@ def facts():
     def of(name):
         if name not in kept:
             kept[name] = {}
-            for subject, line in fact_lines(analyse_run(SAMPLES / name)):
+            for subject, line in fact_lines(analyze_run(SAMPLES / name)):
                 kept[name].setdefault(subject, []).append(line)
         return kept[name]
 
@@ -60,6 +60,6 @@ def test_sections_without_anything_to_say_are_left_out(facts):
 
 @pytest.mark.shared_traces
 def test_memory_of_the_v6e(shared_traces):
-    lines = dict(fact_lines(analyse_run(shared_traces / "tpu_v6e_host_offload")))
+    lines = dict(fact_lines(analyze_run(shared_traces / "tpu_v6e_host_offload")))
     assert lines["Memory"].startswith("20.0 GiB of 31.2 GiB a device")
     assert "beside it in host memory 15.0 GiB" in lines["Memory"]

@@ -39,8 +39,8 @@ from tests.rules.situations import (
     tpu,
     traced,
 )
-from tpuprof.model.compute import PADDED_FROM
-from tpuprof.model.eager_mode import EagerOps
+from tpuprof.model.device.compute import PADDED_FROM
+from tpuprof.model.host.eager_mode import EagerOps
 from tpuprof.report.sections import Hosts
 from tpuprof.rules import thresholds
 from tpuprof.rules.registry import all_rules, find_rule

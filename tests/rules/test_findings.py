@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from tests.builders import TraceBuilder, op
 from tests.rules.given import given, steps
-from tpuprof.analyse import analyse_run, report_of, what_if_of
+from tpuprof.analysis.analyze import analyze_run, report_of, what_if_of
 from tpuprof.cli.main import app
 from tpuprof.decode.find import find
 from tpuprof.errors import TpuprofError
@@ -94,7 +94,7 @@ def turns(tmp_path):
 
 
 def test_a_read_that_makes_turns_is_first_with_its_line_and_price(turns):
-    finding = analyse_run(turns).findings[0]
+    finding = analyze_run(turns).findings[0]
     assert (finding.rule, finding.status) == ("device-to-host-sync", "failed")
     assert finding.evidence[0].source == "train.py:9"
     assert finding.savings.method == "counterfactual"
@@ -105,7 +105,7 @@ def test_a_read_that_makes_turns_is_first_with_its_line_and_price(turns):
 
 
 def test_the_verdict_names_the_read_of_every_step_not_a_longer_one_at_the_end(tmp_path):
-    report = analyse_run(taking_turns(drain_ms=70).write(tmp_path / "host.xplane.pb"))
+    report = analyze_run(taking_turns(drain_ms=70).write(tmp_path / "host.xplane.pb"))
     assert [each.call for each in report.host_reads] == ["cpu", "item"]
     assert report.verdict.sentence.endswith("It is item at train.py:9.")
 
@@ -119,7 +119,7 @@ def test_a_finding_whose_replay_gains_too_little_is_no_failure(turns, left, stat
         return failed(0.5, [Evidence("it")], price=counterfactual(change))
 
     run = build_run(find(turns))
-    finding = run_rules(Signals(analyse_run(turns), run), [made("it", check)])[0]
+    finding = run_rules(Signals(analyze_run(turns), run), [made("it", check)])[0]
     assert finding.status == status
     assert ("gains only" in finding.reason) == (status == "passed")
 
@@ -127,7 +127,7 @@ def test_a_finding_whose_replay_gains_too_little_is_no_failure(turns, left, stat
 def test_every_rule_has_a_finding(turns):
     from tpuprof.rules.registry import all_rules
 
-    findings = analyse_run(turns).findings
+    findings = analyze_run(turns).findings
     assert {finding.rule for finding in findings} == {rule.id for rule in all_rules()}
     assert [finding.rule for finding in findings if finding.status == "error"] == []
     json.dumps([finding.__dict__ for finding in findings], default=vars, allow_nan=False)
@@ -172,10 +172,10 @@ def test_what_if_of_an_unknown_rule(turns):
 def test_the_text_report_shows_the_finding_its_saving_and_fix(turns):
     from rich.console import Console
 
-    from tpuprof.report.text import render
+    from tpuprof.render.text import render
 
     out = io.StringIO()
-    render(analyse_run(turns), Console(file=out, width=300))
+    render(analyze_run(turns), Console(file=out, width=300))
     text = out.getvalue()
     assert "1. item at train.py:9 makes host and device take turns" in text
     assert "Fixing it saves" in text

@@ -10,7 +10,7 @@ from tests.model.test_input_pipeline import trace_of as waiting
 from tests.model.test_loops import layers
 from tests.model.test_tracing import trace_of as tracing
 from tests.model.test_transfers import GATHER, GATHER_DONE, TO_HOST, TO_HOST_DONE, work
-from tpuprof.analyse import analyse_run, report_of
+from tpuprof.analysis.analyze import analyze_run, report_of
 from tpuprof.decode.find import Found
 from tpuprof.model.run import build_run
 
@@ -29,7 +29,7 @@ def finding(tmp_path):
             (folder / "tpuprof" / name).write_text(text)
         session = folder / "plugins" / "profile" / "one"
         files = {f"host{i}": trace.write(session / f"host{i}.xplane.pb") for i, trace in enumerate(traces)}
-        report = report_of(build_run(Found(files, None))) if len(files) > 1 else analyse_run(folder)
+        report = report_of(build_run(Found(files, None))) if len(files) > 1 else analyze_run(folder)
         return next(each for each in report.findings if each.rule == rule)
 
     return found

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.rules.given import given, step
 from tests.rules.situations import reads, started
 from tpuprof import parts
-from tpuprof.report.content import saves
+from tpuprof.render.content import saves
 from tpuprof.report.schema import Evidence, Savings
 from tpuprof.rules.base import Price, Rule, failed
 from tpuprof.rules.docstring import read_page

@@ -2,16 +2,16 @@
 
 import pytest
 
-from tpuprof.analyse import analyse_run
+from tpuprof.analysis.analyze import analyze_run
 
 
 def first(path):
-    return analyse_run(path).findings[0]
+    return analyze_run(path).findings[0]
 
 
 @pytest.mark.shared_traces
 def test_host_offload_on_v6e_is_first_and_priced_by_what_the_link_can_do(shared_traces):
-    report = analyse_run(shared_traces / "tpu_v6e_host_offload")
+    report = analyze_run(shared_traces / "tpu_v6e_host_offload")
     finding = report.findings[0]
     assert (finding.rule, finding.status) == ("exposed-host-offload", "failed")
     assert report.steps.median_ms == pytest.approx(784, abs=1)
@@ -49,5 +49,5 @@ def test_first_finding_of_the_samples(samples, sample, rule):
 def test_no_rule_breaks_on_a_sample(samples):
     for path in sorted(samples.iterdir()):
         if (path / "plugins").is_dir():
-            errors = [each for each in analyse_run(path).findings if each.status == "error"]
+            errors = [each for each in analyze_run(path).findings if each.status == "error"]
             assert errors == [], path.name

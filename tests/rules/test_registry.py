@@ -142,7 +142,7 @@ def test_every_threshold_is_explained():
 
 def test_the_capture_and_the_model_agree_on_what_a_read_is():
     from tpuprof.instrument import host_events
-    from tpuprof.model.host_reads import READ_CALLS
+    from tpuprof.model.host.reads import READ_CALLS
 
     assert set(host_events._READS) == READ_CALLS
 

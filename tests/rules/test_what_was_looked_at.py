@@ -8,7 +8,7 @@ import pytest
 
 from tests.builders import TraceBuilder, op
 from tests.rules.given import given, steps
-from tpuprof.analyse import analyse_run
+from tpuprof.analysis.analyze import analyze_run
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import NOT_APPLICABLE, PASSED, UNAVAILABLE, passed
 from tpuprof.rules.registry import all_rules
@@ -53,7 +53,7 @@ def host_alone():
 
 
 def said(path, trace):
-    report = analyse_run(trace.write(path / "host.xplane.pb"))
+    report = analyze_run(trace.write(path / "host.xplane.pb"))
     return {each.rule: each for each in report.findings}
 
 

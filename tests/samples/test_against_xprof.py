@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests import xprof_numbers
-from tpuprof.analyse import analyse_run
+from tpuprof.analysis.analyze import analyze_run
 
 SAMPLES = sorted(
     path.parent.parent.parent.parent
@@ -19,7 +19,7 @@ TOLERANCE = 0.01
 def test_step_times(folder):
     pytest.importorskip("xprof")
     theirs = xprof_numbers.step_times(next(folder.rglob("*.xplane.pb")))
-    ours = {step.index: step.wall_ms for step in analyse_run(folder).steps.per_step}
+    ours = {step.index: step.wall_ms for step in analyze_run(folder).steps.per_step}
     # XProf leaves out the first and last step of more than five.
     assert len(theirs) >= len(ours) - 2
     for number, ms in theirs.items():

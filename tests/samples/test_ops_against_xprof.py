@@ -3,7 +3,7 @@
 import pytest
 
 from tests import xprof_numbers
-from tpuprof.analyse import analyse_run
+from tpuprof.analysis.analyze import analyze_run
 from tpuprof.decode import xplane_pb2
 
 TOLERANCE = 0.001
@@ -24,7 +24,7 @@ def test_v6e(shared_traces, tmp_path, core):
     alone.write_bytes(xplane_pb2.XSpace(planes=kept).SerializeToString())
     theirs = xprof_numbers.op_totals(alone)
     ours = {}
-    for row in analyse_run(source).ops:
+    for row in analyze_run(source).ops:
         program = row.module.rpartition("(")[2].rstrip(")")
         found = [each for each in row.cores if each.device == device]
         if found:
@@ -40,7 +40,7 @@ def test_v6e(shared_traces, tmp_path, core):
 def test_the_timeline_of_the_first_core(shared_traces):
     """Totals as PROVENANCE.md states them, straight from the events of TPU:0 (ms)."""
     stated = {"copy-done.2": 22_029, "copy-done": 18_908, "copy-done.5": 17_637, "copy-done.4": 17_475}
-    rows = {row.name: row for row in analyse_run(shared_traces / "tpu_v6e_host_offload").ops}
+    rows = {row.name: row for row in analyze_run(shared_traces / "tpu_v6e_host_offload").ops}
     for name, ms in stated.items():
         (first,) = [each for each in rows[name].cores if each.device == "/device:TPU:0"]
         assert first.total_ms == pytest.approx(ms, rel=0.0005)

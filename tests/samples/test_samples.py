@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tpuprof.analyse import analyse_run
+from tpuprof.analysis.analyze import analyze_run
 from tpuprof.decode.find import find
 from tpuprof.model.run import build_run
 
@@ -19,7 +19,7 @@ NAMES = sorted(
 def sample(request):
     folder = SAMPLES / request.param
     expected = tomllib.loads((folder / "EXPECTED.toml").read_text("utf-8"))
-    return folder, expected, analyse_run(folder)
+    return folder, expected, analyze_run(folder)
 
 
 def test_there_are_samples():

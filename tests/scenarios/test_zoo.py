@@ -120,5 +120,5 @@ def test_a_program_is_named_right(zoo, name, tmp_path):
     truth = zoo("truth").load(name)
     watched = zoo("execute").captured(truth, tmp_path, tmp_path / "run")
     assert watched.status == truth.status
-    answer = zoo("keeper").analyse(tmp_path / "run")
+    answer = zoo("keeper").analyze(tmp_path / "run")
     assert zoo("judge").judge(truth, answer, watched.messages) == ("right", [])

@@ -17,7 +17,7 @@ def start() -> None:
         # VARIABLE of orders.py, which imports more than a starting Python should.
         folder = os.environ.get("TPUPROF_CAPTURE") or marker.folder_of_ancestor()
         if folder:
-            from tpuprof.capture.child import install
+            from tpuprof.capture.injected import install
 
             install(folder)
     except Exception:  # an error in a .pth file would be printed by every Python of this installation

@@ -137,7 +137,7 @@ def _debug_flags() -> Check:
 
 
 def _cache() -> Check:
-    from tpuprof import cache
+    from tpuprof.analysis import cache
 
     used = cache.usage()
     found = f"{used.folder}: {used.entries} reports, {used.bytes / 1e6:.1f} MB of at most {cache.MAX_BYTES / 1e6:.0f}"

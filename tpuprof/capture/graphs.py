@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tpuprof.capture.run_folder import OWN
 
 if TYPE_CHECKING:
-    from tpuprof.model.compiles import Compile
+    from tpuprof.model.compile.compiles import Compile
     from tpuprof.model.run import HostRun
 
 GRAPHS = OWN / "graphs"
@@ -27,7 +27,7 @@ def write_graphs(run: Path, profile: Path, compiles: list[Compile]) -> dict[str,
     compiled before the capture left no hash in it.
     """
     from tpuprof.decode.load import load
-    from tpuprof.model.hlo_metadata import hlo_protos
+    from tpuprof.model.compile.hlo_metadata import hlo_protos
 
     hashes = {each.program: each.graph_hash for each in compiles if each.program and each.graph_hash}
     folder = run / GRAPHS

@@ -16,7 +16,7 @@ TOO_LARGE_BYTES = 2_000_000_000
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing wrong with a capture. A fatal one leaves nothing to analyse."""
+    """One thing wrong with a capture. A fatal one leaves nothing to analyze."""
 
     error: TpuprofError
     fatal: bool

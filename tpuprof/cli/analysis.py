@@ -20,12 +20,12 @@ def print_analysis(path: Path, *, as_json: bool, as_markdown: bool, use_cache: b
         return
     report = open_report(path, use_cache=use_cache)
     if as_markdown:
-        from tpuprof.report.markdown import render_markdown
+        from tpuprof.render.markdown import render_markdown
 
         _write(render_markdown(report))
         return
     from tpuprof.cli.terminal import console
-    from tpuprof.report.text import render
+    from tpuprof.render.text import render
 
     render(report, console())
 

@@ -18,7 +18,7 @@ def analyze(
         typer.Option("--md", help="Print it as Markdown, nothing redacted; to send, see tpuprof report."),
     ] = False,
     no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="Analyse anew, and keep nothing in the cache.")
+        bool, typer.Option("--no-cache", help="Analyze anew, and keep nothing in the cache.")
     ] = False,
     what_if: Annotated[
         str,
@@ -37,7 +37,7 @@ def analyze(
 
 
 def _what_if(path: Path, rules: str, *, as_json: bool) -> None:
-    from tpuprof.analyse import what_if_of
+    from tpuprof.analysis.analyze import what_if_of
     from tpuprof.units import format_ms
 
     result = what_if_of(path, [each.strip() for each in rules.split(",") if each.strip()])

@@ -101,7 +101,7 @@ def _attach(out: Path, session: str, addr: str, duration: str) -> None:
 
 
 def _report(run: Path, session: str) -> bool:
-    """Say what was captured and what is wrong with it; whether anything can be analysed."""
+    """Say what was captured and what is wrong with it; whether anything can be analyzed."""
     from tpuprof.capture.validate import validate
 
     findings = validate(run, session)

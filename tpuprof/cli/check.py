@@ -30,10 +30,10 @@ def check(
     ] = os.environ.get("GITHUB_ACTIONS") == "true",
 ) -> None:
     """Hold a run against a budget; status 1 if an assertion of level error does not hold."""
-    from tpuprof.budget import check as hold
-    from tpuprof.budget import read_budget
-    from tpuprof.budget_output import github_annotations, render
-    from tpuprof.budget_output import junit as junit_xml
+    from tpuprof.budget.check import check as hold
+    from tpuprof.budget.check import read_budget
+    from tpuprof.budget.output import github_annotations, render
+    from tpuprof.budget.output import junit as junit_xml
     from tpuprof.cli.opening import open_report
     from tpuprof.cli.terminal import console
 

@@ -80,8 +80,8 @@ def sample_folder(name: str) -> Path:
 
 
 def _show(path: Path) -> None:
-    from tpuprof.analyse import analyse_run
+    from tpuprof.analysis.analyze import analyze_run
     from tpuprof.cli.terminal import console
-    from tpuprof.report.text import render
+    from tpuprof.render.text import render
 
-    render(analyse_run(path), console())
+    render(analyze_run(path), console())

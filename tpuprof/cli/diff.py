@@ -29,13 +29,13 @@ def diff(
 ) -> None:
     """Say what changed from one run to another beyond noise; status 1 if the candidate is worse."""
     from tpuprof.cli.opening import open_report
-    from tpuprof.report.diff import Outcome
-    from tpuprof.report.diff import diff as compare
+    from tpuprof.compare.diff import Outcome
+    from tpuprof.compare.diff import diff as compare
 
     reports = [open_report(path) for path in (base, candidate)]
     comparison = compare(*reports)
     if not no_redact:
-        from tpuprof.report.redacted_report import redactor_for
+        from tpuprof.share.redacted_report import redactor_for
 
         comparison = redactor_for(*reports).value(comparison)
     if as_json:
@@ -43,12 +43,12 @@ def diff(
 
         typer.echo(json.dumps(comparison.to_dict(), indent=1, allow_nan=False))
     elif as_markdown:
-        from tpuprof.report.diff_text import render_markdown
+        from tpuprof.compare.text import render_markdown
 
         typer.echo(render_markdown(comparison), nl=False)
     else:
         from tpuprof.cli.terminal import console
-        from tpuprof.report.diff_text import render
+        from tpuprof.compare.text import render
 
         render(comparison, console())
     if comparison.outcome is Outcome.UNFAIR:

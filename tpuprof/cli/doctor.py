@@ -1,4 +1,4 @@
-"""`tpuprof doctor`: checks what this machine has for capturing and analysing, and says what to do."""
+"""`tpuprof doctor`: checks what this machine has for capturing and analyzing, and says what to do."""
 
 from __future__ import annotations
 

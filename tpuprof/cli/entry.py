@@ -21,7 +21,7 @@ class Plain(NamedTuple):
 
 def main() -> None:
     """Run the command line; the console script's entry point."""
-    asked = to_analyse([each for each in sys.argv[1:] if each != "--debug"])
+    asked = to_analyze([each for each in sys.argv[1:] if each != "--debug"])
     if asked:
         from tpuprof.cli.guard import guarded
 
@@ -32,8 +32,8 @@ def main() -> None:
     run()
 
 
-def to_analyse(arguments: Sequence[str]) -> Plain | None:
-    """What these arguments ask to analyse, None where that is not plain: the command line itself will tell."""
+def to_analyze(arguments: Sequence[str]) -> Plain | None:
+    """What these arguments ask to analyze, None where that is not plain: the command line itself will tell."""
     if not arguments or arguments[0] != "analyze":
         return None
     options = _OPTIONS.intersection(arguments)

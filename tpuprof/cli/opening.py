@@ -60,7 +60,7 @@ def _kept(found: Found, use_cache: bool) -> tuple[str, str | None]:
     """The key of a run's report in the cache, empty where none is to be kept, and what is kept there."""
     if not use_cache:
         return "", None
-    from tpuprof import cache
+    from tpuprof.analysis import cache
 
     try:
         entry = cache.key(found)
@@ -73,8 +73,8 @@ def _analysed(path: Path, found: Found, entry: str) -> tuple[Report, str]:
     read = _reading(found)
     from tpuprof.cli.progress import working
 
-    with working(f"analysing {path}"):
-        from tpuprof.analyse import report_of
+    with working(f"analyzing {path}"):
+        from tpuprof.analysis.analyze import report_of
         from tpuprof.model.run import build_run
         from tpuprof.report.as_json import to_json
         from tpuprof.rules.registry import all_rules
@@ -83,7 +83,7 @@ def _analysed(path: Path, found: Found, entry: str) -> tuple[Report, str]:
         report = report_of(build_run(found, read=read))
         text = to_json(report)
     if entry:
-        from tpuprof import cache
+        from tpuprof.analysis import cache
 
         cache.write(entry, text)
     return report, text
@@ -96,6 +96,6 @@ def _reading(found: Found) -> Callable[[Path], Trace]:
     # numpy's linear algebra is not used; its threads would only spin while they wait.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     prepare()
-    from tpuprof.decode.ahead import reading_ahead
+    from tpuprof.decode.prefetch import reading_ahead
 
     return reading_ahead(found)

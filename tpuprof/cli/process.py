@@ -33,7 +33,7 @@ _leave_at_once = False
 
 
 def prepare() -> None:
-    """Set this process up to analyse one run."""
+    """Set this process up to analyze one run."""
     # What an analysis builds it keeps to its end: looking for cycles in it finds nothing to free.
     gc.disable()
     sys.setswitchinterval(_TURN_S)

@@ -11,8 +11,8 @@ import typer
 from tpuprof.errors import Code, TpuprofError
 
 if TYPE_CHECKING:
-    from tpuprof.report.redact import Redactor
     from tpuprof.report.schema import Report
+    from tpuprof.share.redact import Redactor
 
 FORMATS = (".html", ".md", ".json", ".zip")
 
@@ -46,7 +46,7 @@ def report(
     if out is not None and out.exists() and not force:
         raise TpuprofError(Code.OUTPUT_EXISTS, f"{out}: this file exists.", "Add --force to replace it.")
     from tpuprof.cli.opening import open_report
-    from tpuprof.report.redacted_report import redactor_for
+    from tpuprof.share.redacted_report import redactor_for
 
     found = open_report(path)
     redactor = None if no_redact else redactor_for(found)
@@ -70,7 +70,7 @@ def report(
 
 def _replaced(redactor: Redactor) -> str:
     """What was replaced, and what was looked for and not found: a name without a form that gives it away stays."""
-    from tpuprof.report.sensitive import Kind
+    from tpuprof.share.sensitive import Kind
 
     counts = redactor.counts_by_kind()
     missing = [kind.value for kind in Kind if kind.value not in counts]
@@ -101,7 +101,7 @@ def _write(out: Path, found: Report, path: Path, redactor: Redactor | None) -> N
         return
     shown = found
     if redactor is not None:
-        from tpuprof.report.redacted_report import redacted
+        from tpuprof.share.redacted_report import redacted
 
         shown = redacted(found, redactor)
     out.write_text(_renderer(out.suffix)(shown), "utf-8")
@@ -109,7 +109,7 @@ def _write(out: Path, found: Report, path: Path, redactor: Redactor | None) -> N
 
 def _write_bundle(out: Path, found: Report, path: Path, redactor: Redactor | None) -> None:
     from tpuprof.cli.opening import run_folder_of
-    from tpuprof.report.bundle import write_bundle
+    from tpuprof.share.bundle import write_bundle
 
     for note in write_bundle(out, found, run_folder_of(path), redactor):
         typer.echo(f"{out.name}: {note}", err=True)
@@ -117,11 +117,11 @@ def _write_bundle(out: Path, found: Report, path: Path, redactor: Redactor | Non
 
 def _renderer(suffix: str) -> Callable[[Report], str]:
     if suffix == ".html":
-        from tpuprof.report.html import render_html
+        from tpuprof.render.html import render_html
 
         return render_html
     if suffix == ".md":
-        from tpuprof.report.markdown import render_markdown
+        from tpuprof.render.markdown import render_markdown
 
         return render_markdown
     from tpuprof.report.as_json import to_json
@@ -133,7 +133,7 @@ def _show(redactor: Redactor) -> None:
     from rich.table import Table
 
     from tpuprof.cli.terminal import console
-    from tpuprof.report.text import escape
+    from tpuprof.render.text import escape
 
     table = Table(box=None, pad_edge=False)
     for name in ("kind", "value", "shown as"):

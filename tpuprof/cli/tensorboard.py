@@ -18,7 +18,7 @@ def tensorboard(
     ] = False,
 ) -> None:
     """Open a run in TensorBoard: its profile in XProf's plugin, verdict, step times and breakdown beside it."""
-    from tpuprof.analyse import analyse_run
+    from tpuprof.analysis.analyze import analyze_run
     from tpuprof.errors import Code, TpuprofError
     from tpuprof.export.tensorboard_events import write_events
 
@@ -26,7 +26,7 @@ def tensorboard(
         raise TpuprofError(
             Code.USAGE, f"{run}: TensorBoard reads folders.", "Give the folder the profile lies in."
         )
-    report = analyse_run(run)
+    report = analyze_run(run)
     written = write_events(report, run)
     typer.echo(f"tpuprof: wrote {written}", err=True)
     if write_only:

@@ -15,7 +15,7 @@ import orjson
 from tpuprof.decode import _chrome
 from tpuprof.decode.chrome_trace import at_cap, names_of, number, picoseconds, stat_table
 from tpuprof.decode.columns import EventNames, Int64, Line, Plane, StatKind, StatTable, Trace, empty_stats
-from tpuprof.records import dataclass
+from tpuprof.records import record
 
 Data = bytes | bytearray | memoryview
 Place = tuple[int, int]
@@ -25,7 +25,7 @@ _STRETCH = 64 << 20
 _KEYS_AT_ONCE = 64
 
 
-@dataclass
+@record
 class _Events:
     """Spans of a file in columns, one row each; `pid`, `tid` and names are codes, -1 for none."""
 
@@ -39,7 +39,7 @@ class _Events:
     end: Int64
 
 
-@dataclass
+@record
 class _File:
     """A walked file: its bytes, spans, and what the codes mean."""
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof.decode.sums import DENSE
-from tpuprof.records import dataclass
+from tpuprof.records import record
 
 Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
@@ -36,7 +36,7 @@ class StatKind(IntEnum):
     REF = 7
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class StatTable:
     """Stats of many events (or of many event metadata) as columns, one row per stat.
 
@@ -96,7 +96,7 @@ def empty_stats() -> StatTable:
     return StatTable(none, none, np.empty(0, np.uint8), np.empty(0, np.uint64), none, b"")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class StatSums:
     """An integer stat added up over a line's events, by their row in the plane's `EventNames`; sums wrap.
 
@@ -124,7 +124,7 @@ def sum_stats(stats: StatTable, name: Int64, names: int) -> StatSums:
 StatReader = Callable[[Sequence[int]], StatTable]
 
 
-@dataclass
+@record
 class Line:
     """One line (thread or device queue) of a plane.
 
@@ -145,7 +145,7 @@ class Line:
         return len(self.metadata_id)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class EventNames:
     """Event metadata of a plane: ids ascending, names and display names beside them.
 
@@ -184,7 +184,7 @@ class EventNames:
         return found
 
 
-@dataclass
+@record
 class Plane:
     """One plane: a host, a device, or a bag of metadata."""
 
@@ -265,7 +265,7 @@ class Plane:
         return self.text(self.stats, int(found[0])) if len(found) else None
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class TextColumn:
     """Text by row: `codes` index `strings`, `NO_TEXT` where a row has none."""
 
@@ -277,7 +277,7 @@ class TextColumn:
         return self.strings[code] if code != NO_TEXT else ""
 
 
-@dataclass
+@record
 class Trace:
     """One decoded file: the planes of one host, with what the profiler said about the capture.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import field
 
-from tpuprof.records import dataclass
+from tpuprof.records import record
 
 _LINE = re.compile(r"^(?P<section>(?:Post )?(?:Compilation|Execution) Analysis): ?(?P<text>.*)$")
 _SIZE = re.compile(r"^(?P<what>[A-Za-z ]+?) size: (?P<number>[\d.]+) GB")
@@ -26,7 +26,7 @@ _KINDS = {
 _FRAMES = "Python Frame Triggered Execution:"
 
 
-@dataclass
+@record
 class DebugCompile:
     """One compilation: its cause in torch_xla's words, hash and name of the graph, frames innermost first.
 
@@ -42,7 +42,7 @@ class DebugCompile:
     sizes: dict[str, int] = field(default_factory=dict)
 
 
-@dataclass
+@record
 class DebugText:
     """All that the text tells; `not_lowered` are ops that ran on the CPU."""
 

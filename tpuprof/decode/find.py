@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tpuprof.decode import sniff
 from tpuprof.errors import Code, TpuprofError
-from tpuprof.records import dataclass
+from tpuprof.records import record
 
 # A logdir with more files than this is searched no further, so that a home directory cannot hang a command.
 MAX_FILES_LOOKED_AT = 20_000
@@ -41,7 +41,7 @@ _READABLE = {sniff.XPLANE: 0, sniff.XPLANE_GZ: 1, sniff.CHROME_GZ: 2, sniff.CHRO
 RUN_INFO = Path("tpuprof") / "run.json"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Found:
     """Files of one session, by host name, and the run folder they belong to where tpuprof wrote one."""
 

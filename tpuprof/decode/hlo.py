@@ -13,7 +13,7 @@ from dataclasses import field
 from functools import cached_property
 
 from tpuprof.decode.hlo_shape import Shape
-from tpuprof.records import dataclass
+from tpuprof.records import record
 
 # The value is written as a string in backend_config; the compiler gives none where it has no estimate.
 _ESTIMATED_CYCLES = re.compile(r'"estimated_cycles":\s*"?(\d+)')
@@ -23,7 +23,7 @@ _MEMORY_PASS_THROUGH = frozenset(
 )
 
 
-@dataclass
+@record
 class Instruction:
     """One HLO instruction.
 
@@ -74,7 +74,7 @@ class Instruction:
         return [name for names in self.called.values() for name in names]
 
 
-@dataclass
+@record
 class Computation:
     """A computation: its instructions by name, in program order (the schedule, where the module has one)."""
 
@@ -99,7 +99,7 @@ class Computation:
         return sorted(found, key=lambda each: each.parameter_number or 0)
 
 
-@dataclass
+@record
 class HloModule:
     """A whole program. `attributes` are those of the module's first line (text only)."""
 

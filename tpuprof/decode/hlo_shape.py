@@ -6,7 +6,7 @@ import math
 import re
 from functools import lru_cache
 
-from tpuprof.records import dataclass
+from tpuprof.records import record
 
 HBM = 0
 VMEM = 1
@@ -33,7 +33,7 @@ _MEMORY_SPACE = re.compile(r"S\((\d+)\)")
 _COMMENT = re.compile(r"/\*.*?\*/")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Shape:
     """An array, tuple or token. For tuples `element_type` is `tuple` and `elements` its parts.
 

@@ -58,7 +58,7 @@ class ProfileFile:
             raise TpuprofError(
                 Code.CHANGED,
                 f"{self._path}: the file changed while it was read.",
-                "Wait until the capture or the copy is complete, then analyse it again.",
+                "Wait until the capture or the copy is complete, then analyze it again.",
             )
 
 

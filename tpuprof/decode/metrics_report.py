@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import field
 
-from tpuprof.records import dataclass
+from tpuprof.records import record
 
 _HEAD = re.compile(r"^(?P<kind>Metric|Counter): (?P<name>\S+)\s*$")
 _FIELD = re.compile(r"^\s+(?P<name>TotalSamples|Accumulator|Value): (?P<value>.+?)\s*$")
@@ -15,7 +15,7 @@ _BYTES = re.compile(r"^([\d.]+)([KMGT]?)B$")
 _SCALE = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
-@dataclass
+@record
 class MetricsReport:
     """`metrics` has (samples, sum) by name, the sum in seconds, bytes or as it is; `counters` a number by name."""
 

@@ -14,7 +14,7 @@ from typing import TypeVar
 from tpuprof.decode import _xspace
 from tpuprof.decode.sums import DENSE, SUMMED_STAT
 from tpuprof.parallel import in_threads
-from tpuprof.records import dataclass
+from tpuprof.records import record
 
 Data = bytes | memoryview
 Span = tuple[int, int]
@@ -31,7 +31,7 @@ SUMMED_IDS = 65_536
 THREADS_FROM = 4_000_000
 
 
-@dataclass
+@record
 class Part:
     """What a task found in its events beside their columns.
 
@@ -45,7 +45,7 @@ class Part:
     having: int = 0
 
 
-@dataclass
+@record
 class WalkedLine:
     """A line: where it lies, and its events as columns of 64-bit integers, one row each, in file order."""
 
@@ -60,7 +60,7 @@ class WalkedLine:
     parts: list[Part] = field(default_factory=list)
 
 
-@dataclass
+@record
 class WalkedPlane:
     """A plane: entries of event metadata and the spans of those, spans of its own stats, and its lines.
 
@@ -78,7 +78,7 @@ class WalkedPlane:
     lines: list[WalkedLine] = field(default_factory=list)
 
 
-@dataclass
+@record
 class WalkedSpace:
     """All of a file."""
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpuprof.model.device import DeviceActivity
-from tpuprof.model.host_activity import HostActivity
+from tpuprof.model.device.activity import DeviceActivity
+from tpuprof.model.device.op_kind import OpKind
+from tpuprof.model.host.activity import HostActivity
+from tpuprof.model.host.vocabulary import Activity
 from tpuprof.model.intervals import EMPTY, Int64, Spans, covered, intersect, merge, subtract
-from tpuprof.model.op_kind import OpKind
 from tpuprof.model.steps import Steps
-from tpuprof.model.vocabulary import Activity
 from tpuprof.parallel import in_threads
 from tpuprof.parts import (
     COLLECTIVE,
@@ -31,13 +31,13 @@ from tpuprof.parts import (
     USER_PREFIX,
     of_activity,
 )
-from tpuprof.records import dataclass
+from tpuprof.records import record
 
 # What each host activity is called when the device idles meanwhile.
 _IDLE_NAME = {Activity[activity.upper()]: name for activity, name in of_activity().items()}
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Breakdown:
     """Time of each part by step: `parts[name]` is int64 ps, one row a step; the rows sum to the wall time.
 

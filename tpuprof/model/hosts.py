@@ -11,11 +11,11 @@ from dataclasses import field
 
 import numpy as np
 
-from tpuprof.model.device import DeviceActivity
+from tpuprof.model.device.activity import DeviceActivity
+from tpuprof.model.device.op_kind import OpKind
 from tpuprof.model.intervals import Int64
-from tpuprof.model.op_kind import OpKind
 from tpuprof.model.steps import Steps
-from tpuprof.records import dataclass
+from tpuprof.records import record
 
 BARRIER = "collectives"
 WALL = "step times"
@@ -24,7 +24,7 @@ WALL = "step times"
 STRAGGLER_FROM = 0.05
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class HostView:
     """What of one host the comparison needs."""
 
@@ -34,7 +34,7 @@ class HostView:
     devices: list[DeviceActivity]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class LateStep:
     """One step on all hosts: who came last, how late (ps) against the first, where, and what each waited (ps)."""
 
@@ -45,7 +45,7 @@ class LateStep:
     waited_ps: dict[str, int]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Skew:
     """Lateness over a run. `straggler` is the host that costs the others most, empty where none stands out.
 

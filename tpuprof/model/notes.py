@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tpuprof.decode.debug_text import DebugCompile, parse_debug_text
 from tpuprof.decode.metrics_report import parse_metrics_report
-from tpuprof.records import dataclass
+from tpuprof.records import record
 
 FOLDER = "tpuprof"
 # Longer text is read to this point: a log of days would cost more than it tells (bytes).
@@ -16,7 +16,7 @@ _DEBUG = "Compilation Analysis:"
 _METRICS = ("Metric: ", "Counter: ")
 
 
-@dataclass
+@record
 class Notes:
     """What such files say, all of them together.
 

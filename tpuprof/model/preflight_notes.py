@@ -9,14 +9,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tpuprof.records import dataclass
+from tpuprof.records import record
 
 PREFLIGHT_FILE = Path("tpuprof") / "preflight.json"
 # What that command writes as `schema`; a later one may mean other things by the same names.
 SCHEMA = "tpuprof.preflight/1"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Variant:
     """One variant of a script, compiled for one slice; None is what the compiler gave no answer to.
 

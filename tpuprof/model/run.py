@@ -15,39 +15,39 @@ from tpuprof.decode.find import RUN_INFO, Found
 from tpuprof.decode.limited import limited
 from tpuprof.decode.load import load
 from tpuprof.errors import Code, TpuprofError
-from tpuprof.model import vocabulary as vocabularies
-from tpuprof.model.allocator import Allocated, allocations
 from tpuprof.model.attribution import Breakdown, attribute
-from tpuprof.model.collective_role import Role, collective_roles
-from tpuprof.model.compiles import Compile, find_compiles
-from tpuprof.model.device import DeviceActivity
-from tpuprof.model.device_cpu import read_cpu
-from tpuprof.model.device_tpu import read_tpu
-from tpuprof.model.eager_mode import EagerOps, eager_ops
-from tpuprof.model.few_steps import few_steps, is_whole_capture
-from tpuprof.model.gpu import Gpus, read_gpus
-from tpuprof.model.graph_cuts import GraphCut, graph_cuts
-from tpuprof.model.hlo_metadata import hlo_protos, read_hlo_metadata
-from tpuprof.model.host_activity import HostActivity, find_driver, read_host
-from tpuprof.model.host_reads import HostRead, host_reads, unexplained_reads
-from tpuprof.model.input_pipeline import InputPipeline, read_input
+from tpuprof.model.compile.compiles import Compile, find_compiles
+from tpuprof.model.compile.hlo_metadata import hlo_protos, read_hlo_metadata
+from tpuprof.model.compile.recurrence import AfterCapture, History, numbers_of, read_after, without_one_off
+from tpuprof.model.device.activity import DeviceActivity
+from tpuprof.model.device.allocator import Allocated, allocations
+from tpuprof.model.device.collective_role import Role, collective_roles
+from tpuprof.model.device.cpu import read_cpu
+from tpuprof.model.device.gpu import Gpus, read_gpus
+from tpuprof.model.device.loops import Loop, find_loops
+from tpuprof.model.device.memory import DeviceMemory, device_memory
+from tpuprof.model.device.program_ops import program_ops
+from tpuprof.model.device.tpu import read_tpu
+from tpuprof.model.device.unrolled import Repetition, find_repetition
+from tpuprof.model.host import vocabulary as vocabularies
+from tpuprof.model.host.activity import HostActivity, find_driver, read_host
+from tpuprof.model.host.eager_mode import EagerOps, eager_ops
+from tpuprof.model.host.event_times import find_marks
+from tpuprof.model.host.graph_cuts import GraphCut, graph_cuts
+from tpuprof.model.host.input_pipeline import InputPipeline, read_input
+from tpuprof.model.host.reads import HostRead, host_reads, unexplained_reads
+from tpuprof.model.host.threads import TrainingThread, training_threads, warnings_of
+from tpuprof.model.host.tracing import Tracing, split_tracing
 from tpuprof.model.intervals import Spans
-from tpuprof.model.loops import Loop, find_loops
-from tpuprof.model.marks import find_marks
-from tpuprof.model.memory import DeviceMemory, device_memory
 from tpuprof.model.notes import Notes, read_notes
 from tpuprof.model.preflight_notes import Variant, read_preflight
-from tpuprof.model.program_ops import program_ops
-from tpuprof.model.recurrence import AfterCapture, History, numbers_of, read_after, without_one_off
 from tpuprof.model.steps import Steps, find_steps, no_steps
+from tpuprof.model.steps.few import few_steps, is_whole_capture
 from tpuprof.model.telemetry import StepRecord, compile_frames, step_records
-from tpuprof.model.threads import TrainingThread, training_threads, warnings_of
 from tpuprof.model.timeline import Host, build_host
-from tpuprof.model.tracing import Tracing, split_tracing
-from tpuprof.model.unrolled import Repetition, find_repetition
 from tpuprof.parallel import begin, in_threads
 from tpuprof.parts import HOST_OTHER
-from tpuprof.records import dataclass
+from tpuprof.records import record
 
 RUN_SCHEMA = "tpuprof.run/1"
 # What `read_host_run` takes but for the reader.
@@ -55,9 +55,9 @@ _Job = tuple[str, Path, int | None, tuple[str, ...], History]
 NO_HISTORY = History()
 
 
-@dataclass
+@record
 class HostRun:
-    """One host of a run, analysed on its own clock."""
+    """One host of a run, analyzed on its own clock."""
 
     name: str
     size: int
@@ -98,7 +98,7 @@ class HostRun:
     after: AfterCapture | None = None
 
 
-@dataclass
+@record
 class Run:
     """All hosts of a run. `info` is tpuprof's own run.json, empty where the trace came from elsewhere."""
 
@@ -220,7 +220,7 @@ def read_host_run(
     history: History = NO_HISTORY,
     read: Callable[[Path], Trace] = load,
 ) -> HostRun:
-    """Decode and analyse one host's file.
+    """Decode and analyze one host's file.
 
     `virtual_devices` is the number of CPU devices, `parameter_names` what the inputs of the step's program are
     called, `history` what the process noted of its steps, all where known. Raises `TpuprofError` where the file

@@ -9,7 +9,7 @@ import numpy as np
 
 from tpuprof.model.intervals import Int64
 from tpuprof.model.median import median
-from tpuprof.records import dataclass
+from tpuprof.records import record
 
 # Modified z-score from which a value is an outlier (Iglewicz and Hoaglin, "How to Detect and Handle Outliers",
 # 1993): 0.6745 makes the median absolute deviation comparable with a standard deviation.
@@ -28,7 +28,7 @@ DRIFT_P = 0.01
 REASON_SHARE = 0.2
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Outlier:
     """A step much longer than the others: its row, the excess over the median step, and the parts that grew (ps)."""
 
@@ -37,7 +37,7 @@ class Outlier:
     reasons: list[tuple[str, int]] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Drift:
     """A trend over the run: change from the first to the last step in ps (Theil-Sen) and its p-value."""
 

@@ -10,13 +10,13 @@ import numpy.typing as npt
 
 from tpuprof.model.intervals import Bool, Int64
 from tpuprof.model.run import HostRun
-from tpuprof.records import dataclass
+from tpuprof.records import record
 from tpuprof.units import PS_PER_MS, PS_PER_NS
 
 Float64 = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Step:
     """One step: `index` as the program numbered it, its start in ns, its parts that are not empty in ms."""
 
@@ -27,7 +27,7 @@ class Step:
     breakdown_ms: dict[str, float]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class StepColumns:
     """Steps of all hosts, one row each, host by host: `host` is a row of `hosts`, the rest as in `Step`.
 

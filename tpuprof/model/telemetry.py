@@ -9,7 +9,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any
 
-from tpuprof.records import dataclass
+from tpuprof.records import record
 
 FOLDER = "tpuprof"
 FALLBACK_PREFIX = "aten::"
@@ -17,7 +17,7 @@ FALLBACK_PREFIX = "aten::"
 VALUE_READ = "aten::_local_scalar_dense"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class StepRecord:
     """What the process noted of one step: wall time in ns, counters' increases, and what its compiles took (s).
 

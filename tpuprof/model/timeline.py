@@ -13,7 +13,7 @@ from tpuprof.bounds import INCONSISTENT
 from tpuprof.decode.columns import Line, Plane, StatSums, StatTable, Trace, sum_stats
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.model.intervals import Int64, nesting
-from tpuprof.records import dataclass
+from tpuprof.records import record
 from tpuprof.units import PS_PER_NS
 
 _T = TypeVar("_T")
@@ -26,7 +26,7 @@ METADATA_PLANE = "/host:metadata"
 MAX_CAPTURE_NS = 10 * 86_400 * 1_000_000_000
 
 
-@dataclass
+@record
 class Track:
     """One thread or device queue. `start`, `end` (ps from origin) and `name` (row in the plane's names) by event.
 
@@ -69,7 +69,7 @@ class Track:
         return found or sum_stats(self.line.read_stats([key]), self.name, len(self.plane.events.ids))
 
 
-@dataclass
+@record
 class Host:
     """One host's file on one clock. `origin_ns` is the time (ns since the epoch where known) of picosecond 0."""
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tpuprof import parts
-from tpuprof.records import dataclass
+from tpuprof.records import record
 from tpuprof.units import format_ms, format_share
 
 # Share of a step from which a part is worth naming; below it, removing the part whole gains less than the
@@ -46,8 +46,8 @@ KEEPS_UP = "; the host keeps up"
 A_READ, A_WAIT = "a device-to-host read in the step", "a wait for the device in the step"
 
 
-@dataclass(frozen=True)
-class Load:
+@record(frozen=True)
+class StepTimes:
     """What a verdict looks at: mean or single-step times in ms.
 
     `host_work` is time the training thread worked rather than waited, `busy` time the device was in a
@@ -63,7 +63,7 @@ class Load:
     waited: float = 0.0
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Bound:
     """The verdict's word, the share of step time at stake, and the milliseconds a step that is.
 
@@ -77,7 +77,7 @@ class Bound:
     turns: float = 0.0
 
 
-def bound_of(load: Load) -> Bound:
+def bound_of(load: StepTimes) -> Bound:
     """Name what holds back a step (or the mean step)."""
     if load.wall <= 0:
         return Bound("unknown", 0.0, 0.0)
@@ -109,7 +109,7 @@ def bound_of(load: Load) -> Bound:
     return Bound(word, ms / load.wall, ms)
 
 
-def _slower(load: Load) -> str:
+def _slower(load: StepTimes) -> str:
     """`device` where the runtime's own waits let a slower device idle, `undecided` where both need about as long.
 
     Empty where the host hardly waits for the device, or is the slower of the two: it is then what holds the step back.
@@ -119,14 +119,14 @@ def _slower(load: Load) -> str:
     return "device" if load.busy >= SLOWER_FROM * load.host_work else "undecided"
 
 
-def without_part(load: Load, name: str) -> Load:
+def without_part(load: StepTimes, name: str) -> StepTimes:
     """The mean step as it would be if one part of it took no time and nothing else changed."""
     gone = load.parts.get(name, 0.0)
     parts = {each: ms for each, ms in load.parts.items() if each != name}
     return replace(load, wall=load.wall - gone, parts=parts, host_work=max(load.host_work - gone, 0.0))
 
 
-def sentence(bound: Bound, load: Load, tracing_hidden: float, over: str = STEP) -> str:
+def sentence(bound: Bound, load: StepTimes, tracing_hidden: float, over: str = STEP) -> str:
     """The verdict for people: one sentence with its figures; `over` is what they are shares of."""
     share, time, wall = format_share(bound.share), format_ms(bound.ms), format_ms(load.wall)
     of_step = f"{share} of {over} ({time} of {wall})"
@@ -143,7 +143,7 @@ def sentence(bound: Bound, load: Load, tracing_hidden: float, over: str = STEP) 
     return text + _idle_in_all(bound, load)
 
 
-def _idle_in_all(bound: Bound, load: Load) -> str:
+def _idle_in_all(bound: Bound, load: StepTimes) -> str:
     """All idle time, where the verdict names no cause for part of it: the part is not all."""
     idle = 1 - load.busy / load.wall
     if bound.word not in ("unknown", "undecided") or idle - bound.share < IDLE_BESIDE_FROM_SHARE:
@@ -168,7 +168,7 @@ def compile_sentence(times: list[tuple[float, float]]) -> str:
     )
 
 
-def _device_sentence(load: Load, share: str, wall: str, over: str) -> str:
+def _device_sentence(load: StepTimes, share: str, wall: str, over: str) -> str:
     if load.busy / load.wall >= DEVICE_BOUND_FROM_SHARE:
         # One step does not tell: what the host does between steps is not in it.
         keeps_up = KEEPS_UP if over == STEP else ""
@@ -179,7 +179,7 @@ def _device_sentence(load: Load, share: str, wall: str, over: str) -> str:
     )
 
 
-def _turns_sentence(bound: Bound, load: Load, over: str) -> str:
+def _turns_sentence(bound: Bound, load: StepTimes, over: str) -> str:
     """Where the runtime makes host and device take turns: which of the two is slower, or that both are candidates."""
     busy, wall, turns = format_share(load.busy / load.wall), format_ms(load.wall), format_ms(bound.turns)
     waits = f"The host waits {format_ms(load.waited)} for the device inside the runtime"
@@ -195,7 +195,7 @@ def _turns_sentence(bound: Bound, load: Load, over: str) -> str:
     )
 
 
-def _taking_turns(load: Load) -> float:
+def _taking_turns(load: StepTimes) -> float:
     """Time per step loses because a blocking read keeps host and device from overlapping (ms).
 
     Without the read they could run side by side, and the step would take as long as the slower of the two.

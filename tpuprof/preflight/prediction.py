@@ -8,7 +8,7 @@ from typing import Any
 
 from tpuprof.decode.hlo import HloModule
 from tpuprof.decode.hlo_text import parse_hlo_text
-from tpuprof.model.collective_role import Roles, layer_of
+from tpuprof.model.device.collective_role import Roles, layer_of
 from tpuprof.preflight.collectives import Collective
 from tpuprof.preflight.compiler import Compiled
 from tpuprof.preflight.flops import computation_flops

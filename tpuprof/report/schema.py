@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import field, is_dataclass
 from typing import Any
 
-from tpuprof.records import dataclass
+from tpuprof.records import record
 from tpuprof.report.saved import SCHEMA_NAME
 from tpuprof.report.sections import (
     AllocatorRow,
@@ -17,7 +17,6 @@ from tpuprof.report.sections import (
     CompileHistory,
     Compute,
     FallbackRow,
-    Goodput,
     GraphCutRow,
     Hosts,
     HostStackRow,
@@ -26,6 +25,7 @@ from tpuprof.report.sections import (
     MemoryMoment,
     OpGroupRow,
     PhaseRow,
+    RunSummary,
     Steadiness,
     ThreadRow,
     Tracing,
@@ -34,7 +34,7 @@ from tpuprof.report.sections import (
 SCHEMA = f"{SCHEMA_NAME}/1"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Verdict:
     """What holds the run back. `share` is the part of step time at stake; `sentence` says it to people."""
 
@@ -43,7 +43,7 @@ class Verdict:
     sentence: str
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class StepRow:
     """One step: `index` as the program numbered it, start in ns from the run's origin, its split in ms."""
 
@@ -56,7 +56,7 @@ class StepRow:
     bound: str
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class StepSummary:
     """All steps. `method` names where step boundaries came from, `confidence` is high, medium or low.
 
@@ -73,7 +73,7 @@ class StepSummary:
     whole_capture: bool = False
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Part:
     """One part of the breakdown: mean per step in ms and its share of all step time."""
 
@@ -81,7 +81,7 @@ class Part:
     share: float
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Cause:
     """Why a compile happened; kind is first, shape, dtype, constant, sharding, graph or unknown."""
 
@@ -91,7 +91,7 @@ class Cause:
     source_line: int | None = None
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class CompileRow:
     """One compile: the step's index (None outside any step), the graph's hash, duration and cause.
 
@@ -110,7 +110,7 @@ class CompileRow:
     novelty: str = "new"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class CoreRow:
     """One op on one device: `total_ms` as it lies on the timeline, `clock_ms` by the device's own clock.
 
@@ -123,7 +123,7 @@ class CoreRow:
     clock_ms: float | None
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class OpRow:
     """One op of one program, summed over its executions on all devices. `flops`, `bytes` are per execution.
 
@@ -168,7 +168,7 @@ class OpRow:
         return None if self.roofline is None else self.self_ms * (1 - self.roofline)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class TransferRow:
     """One host-offload copy or one collective, on the first device that tells most of it.
 
@@ -200,7 +200,7 @@ class TransferRow:
     note: str = ""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class HostReadRow:
     """Device-to-host reads of one kind from one source line (empty: unknown), inside steps of all hosts.
 
@@ -213,7 +213,7 @@ class HostReadRow:
     blocked_ms_per_step: float
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class AnnotationRow:
     """One annotation: host time inside it and device self time of the ops traced under it, in ms over the run.
 
@@ -229,7 +229,7 @@ class AnnotationRow:
     device_ms_per_step: float | None = None
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class SourceRow:
     """One source line: device self time of the ops traced from it, in ms over the run on all devices."""
 
@@ -238,7 +238,7 @@ class SourceRow:
     device_ms: float
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Evidence:
     """One fact a finding rests on: what it is, its value with unit, and where in the run it can be seen.
 
@@ -256,7 +256,7 @@ class Evidence:
     source: str = ""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Savings:
     """What a fix would save of each step, from `low` to `high` ms, by `method` measured, counterfactual or bound.
 
@@ -276,7 +276,7 @@ class Savings:
     note: str = ""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Fix:
     """What to do, with code before and after (may be empty) and the rule's page under docs/."""
 
@@ -286,7 +286,7 @@ class Fix:
     doc: str = ""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Finding:
     """What one rule says. `status` is failed, passed, not_applicable, unavailable or error.
 
@@ -309,7 +309,7 @@ class Finding:
     shares_saving_with: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class LoopRow:
     """One `while` of a program (a scan, mostly), or a block repeated without a loop (`kind` unrolled).
 
@@ -333,7 +333,7 @@ class LoopRow:
     ops_share_high: float | None = None
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class BufferRow:
     """One of the largest buffers at the peak: size in bytes, the op that defines it, its shape and source."""
 
@@ -345,7 +345,7 @@ class BufferRow:
     annotation: str
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Memory:
     """HBM of one device, in bytes. None is unavailable, for the reason in `unavailable`.
 
@@ -368,7 +368,7 @@ class Memory:
     allocator: list[AllocatorRow] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Report:
     """What tpuprof says of a run; see the module's docstring for units."""
 
@@ -399,7 +399,7 @@ class Report:
     fallbacks: list[FallbackRow] = field(default_factory=list)
     graph_cuts: list[GraphCutRow] = field(default_factory=list)
     compilation_cache: CompilationCache = field(default_factory=lambda: CompilationCache("unknown"))
-    goodput: Goodput = field(default_factory=Goodput)
+    goodput: RunSummary = field(default_factory=RunSummary)
     op_groups: list[OpGroupRow] = field(default_factory=list)
     predicted: bool = False
     phases: list[PhaseRow] = field(default_factory=list)

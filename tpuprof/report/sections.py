@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from tpuprof.records import dataclass
+from tpuprof.records import record
 
 
-@dataclass(frozen=True)
-class Goodput:
+@record(frozen=True)
+class RunSummary:
     """The run in a few figures.
 
     `device_busy_share` is the share of step time in which the devices were in a program, their waits for copies and
@@ -24,7 +24,7 @@ class Goodput:
     compile_ms: float = 0.0
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class OpGroupRow:
     """Device self time of ops that share a value: `by` is category, program or annotation, `name` may be empty.
 
@@ -40,7 +40,7 @@ class OpGroupRow:
     self_ms_per_step: float | None = None
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class MemoryMoment:
     """HBM in use when the program has come to `op` (bytes); `order` counts the compiler's allocations and frees."""
 
@@ -49,7 +49,7 @@ class MemoryMoment:
     bytes: int
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class TracingRow:
     """Tracing of one phase, or under one annotation (`kind` annotation, module, module_backward)."""
 
@@ -59,7 +59,7 @@ class TracingRow:
     hidden_ms_per_step: float
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Tracing:
     """What tracing is made of. Phases sum to all tracing, annotations nest.
 
@@ -73,7 +73,7 @@ class Tracing:
     step_ms_if_free: float | None = None
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class InputRow:
     """How one host's batches reach the device.
 
@@ -92,7 +92,7 @@ class InputRow:
     diagnosis: str
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class CategoryRow:
     """Device self time of one kind of op, on all devices."""
 
@@ -101,7 +101,7 @@ class CategoryRow:
     share: float
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Compute:
     """How well the device's time is used; times are device self time per step and device.
 
@@ -125,7 +125,7 @@ class Compute:
     sparse_core_hidden_ms_per_step: float | None = None
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class LayerRow:
     """Collectives of one kind in one layer and direction (empty: unknown), summed over one device's step.
 
@@ -144,7 +144,7 @@ class LayerRow:
     waiting_ms_per_step: float | None = None
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class LateStepRow:
     """One step across hosts: who came last, how late against the first, at which op, what each host waited."""
 
@@ -155,7 +155,7 @@ class LateStepRow:
     waited_ms: dict[str, float]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class HostRow:
     """One host's own values: never summed over hosts. `clock_offset_ms` is against the first host."""
 
@@ -167,7 +167,7 @@ class HostRow:
     clock_offset_ms: float | None
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ChipWaitRow:
     """One device's waits for the other chips before programs that need all of them, over the capture (ms).
 
@@ -182,7 +182,7 @@ class ChipWaitRow:
     late_ms: float
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class AllocatorRow:
     """What the runtime's allocator said of one device (bytes): held at most and at the end, and free at least.
 
@@ -197,7 +197,7 @@ class AllocatorRow:
     least_free_bytes: int | None
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Hosts:
     """Hosts side by side. `method` says what lateness is read from, `straggler` is empty where nobody is late."""
 
@@ -210,7 +210,7 @@ class Hosts:
     chip_waits: list[ChipWaitRow] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class OutlierRow:
     """A step that stands out: its excess over the median step and the parts that grew, in ms."""
 
@@ -222,7 +222,7 @@ class OutlierRow:
     reasons: dict[str, float]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Steadiness:
     """Outliers, drift over the run, and what capturing itself did.
 
@@ -236,7 +236,7 @@ class Steadiness:
     profiler_ratio: float | None = None
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class FallbackRow:
     """An op that torch_xla runs on the CPU, and the line that calls it (empty: unknown).
 
@@ -251,7 +251,7 @@ class FallbackRow:
     ms_per_step: float | None = None
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class GraphCutRow:
     """Graphs that one line handed over in a step: `call` is sync, a method that reads a value, or other.
 
@@ -263,7 +263,7 @@ class GraphCutRow:
     per_step: float
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class CompilationCache:
     """The persistent compilation cache over the whole run; counts are None where the run folder has none.
 
@@ -278,7 +278,7 @@ class CompilationCache:
     detail: str = ""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class HostStackRow:
     """Time of the training thread in one sampled Python stack, by the part of the breakdown it went to.
 
@@ -297,7 +297,7 @@ class HostStackRow:
     samples: int = 0
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class CompileHistory:
     """Steps and those of them that compiled: before, in and after the capture; None where nothing counted them.
 
@@ -318,7 +318,7 @@ class CompileHistory:
     returns: str = ""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class PhaseRow:
     """A stretch of a host's training thread that is no training (evaluation, say): times from the run's origin.
 
@@ -336,7 +336,7 @@ class PhaseRow:
     inside: bool = False
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class ThreadRow:
     """A thread that handed programs to the device: how many in the capture, and their share of all its host's.
 

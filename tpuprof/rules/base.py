@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import field
 from pathlib import Path
 
-from tpuprof.records import dataclass
+from tpuprof.records import record
 from tpuprof.report.schema import Evidence, Savings
 from tpuprof.rules.docstring import Page, read_page
 from tpuprof.rules.programs import Advice, advice_of
@@ -37,7 +37,7 @@ PREVIEW = "preview"
 STABLE = "stable"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Price:
     """Two replays that bound what a fix saves: what it gains at least, and at most.
 
@@ -53,7 +53,7 @@ class Price:
     ops: dict[tuple[str, str], float] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Outcome:
     """What a rule found. `share` is the share of step time at stake before it is priced; `reason` says why not.
 
@@ -69,7 +69,7 @@ class Outcome:
     confidence: str = "medium"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Rule:
     """One rule. `good` and `bad` are titles of a passed and a failed finding; `broad` ones name a symptom.
 

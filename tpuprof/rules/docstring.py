@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import re
 
-from tpuprof.records import dataclass
+from tpuprof.records import record
 from tpuprof.rules.programs import FRAMEWORKS, JAX, TORCH_XLA, Advice, how_checked
 
 HEADINGS = (
@@ -26,7 +26,7 @@ CHECKED = "How the fix was checked"
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Remedy:
     """What to do in one framework: prose, and the lines of two programs that show it (may be empty)."""
 
@@ -35,7 +35,7 @@ class Remedy:
     after: str = ""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Page:
     """A rule's text. `sections` is by heading; `remedies` is by framework."""
 

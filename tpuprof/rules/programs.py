@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tpuprof.records import dataclass
+from tpuprof.records import record
 
 TORCH_XLA = "torch_xla"
 JAX = "jax"
@@ -31,7 +31,7 @@ LINE = 118
 _OPEN, _CLOSE = "# [shown]", "# [/shown]"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Program:
     """One script of a pair. `shown` is what a page shows of it, with the variables or the command it is run by."""
 
@@ -41,7 +41,7 @@ class Program:
     capture: list[str]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Advice:
     """A rule's advice for one framework, and its plan: `advice.toml`, or its table for that framework."""
 
@@ -92,7 +92,7 @@ def shown_lines(script: str) -> str:
 
 
 @cache
-def record() -> dict[str, Any]:
+def kept_record() -> dict[str, Any]:
     """What the last checks of all advice found, by rule (and framework, where it is not PyTorch/XLA)."""
     if not RECORD.is_file():
         return {}
@@ -119,7 +119,7 @@ def _how(rule_id: str, advice: Advice) -> str:
             f"{name}: neither measured nor compiled, because {advice.plan['reason']}. What the programs import and "
             "call exists in the installed libraries."
         )
-    entry = record().get(record_key(rule_id, advice.framework))
+    entry = kept_record().get(record_key(rule_id, advice.framework))
     if not entry:
         return f"{name}: not checked yet."
     on = ", ".join(f"{library} {version}" for library, version in entry["versions"].items())
@@ -127,7 +127,7 @@ def _how(rule_id: str, advice: Advice) -> str:
         "both programs ran on PJRT_DEVICE=CPU and were captured"
         if advice.checked == MEASURED
         else f"both programs were compiled by the TPU compiler for {advice.plan['target']}; the predicted runs were "
-        "analysed"
+        "analyzed"
     )
     return f"{name}: {advice.checked}. On {entry['date']}, {way} ({on}). {_found(entry, advice)}"
 

@@ -10,13 +10,16 @@ import tpuprof.rules
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.rules.base import Rule
 
+# The one package beside the categories: what several rules share.
+_SHARED = "tpuprof.rules.shared"
+
 
 @cache
 def all_rules() -> tuple[Rule, ...]:
     """Every rule, by category and id. Raises `TypeError` where a folder of a category has no rule."""
     found = []
     for category in pkgutil.iter_modules(tpuprof.rules.__path__, "tpuprof.rules."):
-        if not category.ispkg:
+        if not category.ispkg or category.name == _SHARED:
             continue
         package = importlib.import_module(category.name)
         for module in pkgutil.iter_modules(package.__path__, f"{category.name}."):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tpuprof.errors import Code, TpuprofError
-from tpuprof.records import dataclass
+from tpuprof.records import record
 from tpuprof.report.schema import Savings
 from tpuprof.rules.base import FAILED, Outcome
 from tpuprof.rules.pricing import COUNTERFACTUAL, Pricing, bounded
@@ -15,7 +15,7 @@ from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class WhatIf:
     """Step time measured, and with the rules' causes removed from `low` to `high`, in ms per step."""
 

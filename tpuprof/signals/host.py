@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tpuprof import parts as part
-from tpuprof.model.eager_mode import EagerOps
-from tpuprof.model.host_reads import READ_CALLS, WAIT_CALLS
+from tpuprof.model.host.eager_mode import EagerOps
+from tpuprof.model.host.reads import READ_CALLS, WAIT_CALLS
+from tpuprof.model.host.vocabulary import Activity
 from tpuprof.model.intervals import covered, subtract
-from tpuprof.model.vocabulary import Activity
 from tpuprof.report.schema import HostReadRow
 from tpuprof.report.sections import HostStackRow
 from tpuprof.signals.base import Unavailable, signal

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tpuprof import parts as part
-from tpuprof.model.collective_role import PARAMETER_GATHER
+from tpuprof.model.device.collective_role import PARAMETER_GATHER
 from tpuprof.report.schema import TransferRow
 from tpuprof.signals.base import signal
 from tpuprof.signals.inputs import DEVICE_OPS, STEPS

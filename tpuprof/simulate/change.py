@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 
-from tpuprof.records import dataclass
+from tpuprof.records import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Change:
     """What is different in a replay. Factors (0 to 1) say how much of a time is left; 1 is left out.
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof.model.intervals import Int64
-from tpuprof.records import dataclass
+from tpuprof.records import record
 
 _replay: Any
 try:
@@ -19,7 +19,7 @@ except ImportError:  # not built, or for another Python or machine
 Float64 = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Pieces:
     """What the host does one after the other, one row each: for how long (`length`), or until work has ended.
 
@@ -35,7 +35,7 @@ class Pieces:
     wake: Int64
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Queue:
     """Device work in the order of its launch, one row each: `latency` from launch to start, how long it `takes` (ps).
 

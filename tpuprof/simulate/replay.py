@@ -14,7 +14,7 @@ import numpy as np
 
 from tpuprof import parts as part
 from tpuprof.model.intervals import Bool, Int64, among, ascending_distinct
-from tpuprof.records import dataclass
+from tpuprof.records import record
 from tpuprof.simulate.change import Change
 from tpuprof.simulate.clock import Float64, Pieces, Queue, play
 from tpuprof.simulate.timeline import BLOCKING, DEVICE_WAIT, GRAPH_CUT, WAITS, Sort, Stretches, Timeline, Work
@@ -32,7 +32,7 @@ WAKE_PS = 1_000_000_000
 NOTHING = Change()
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Simulator:
     """A timeline with the replay's own step time (`base_ms`) and the measured one, in ms per step."""
 

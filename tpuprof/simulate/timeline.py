@@ -12,12 +12,12 @@ import numpy as np
 
 from tpuprof import parts as part
 from tpuprof.model.attribution import device_parts
-from tpuprof.model.device import DeviceActivity
-from tpuprof.model.host_activity import HostActivity
+from tpuprof.model.device.activity import DeviceActivity
+from tpuprof.model.host.activity import HostActivity
+from tpuprof.model.host.vocabulary import Activity
 from tpuprof.model.intervals import EMPTY, Bool, Int64, Spans, among, ascending_distinct, contains, merge
 from tpuprof.model.steps import Steps
-from tpuprof.model.vocabulary import Activity
-from tpuprof.records import dataclass
+from tpuprof.records import record
 
 DEVICE_WAIT = "device_wait"
 # Host time that no event explains and that is not tracing either.
@@ -40,7 +40,7 @@ class Sort(NamedTuple):
     marks: frozenset[str]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Stretches:
     """Stretches of the training thread's time, in order, one row each: times in ps, and the step's row.
 
@@ -59,7 +59,7 @@ class Stretches:
         return np.array([wanted(each) for each in self.sorts], np.bool_)[self.sort]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Work:
     """Pieces of device work in order, one row each: when each was launched and ran (ps).
 
@@ -78,7 +78,7 @@ class Work:
 NO_WORK = Work(*EMPTY, EMPTY.end, {})
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Timeline:
     """What is replayed: the host's stretches end to end over all steps, and the device's work in order.
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import dash_mantine_components as dmc
 
+from tpuprof.compare.comparability import Weight
+from tpuprof.compare.diff import Outcome, signed_ms, signed_share, told
 from tpuprof.parts import word_of
-from tpuprof.report.diff import Outcome, signed_ms, signed_share, told
-from tpuprof.report.fairness import Weight
 from tpuprof.units import format_bytes, format_ms, format_share
 from tpuprof_dashboard.components.layout import chart, empty, plain_table, section
 from tpuprof_dashboard.components.tables import table
@@ -16,8 +16,8 @@ from tpuprof_dashboard.figures.bars import stacked_bars
 from tpuprof_dashboard.words import part_title
 
 if TYPE_CHECKING:
-    from tpuprof.report.diff import Comparison, FindingChange, OpChange
-    from tpuprof.report.noise import Change
+    from tpuprof.compare.diff import Comparison, FindingChange, OpChange
+    from tpuprof.compare.noise import Change
 
 _BASE, _CANDIDATE = ("#0072B2", ""), ("#D55E00", "/")
 _COLOURS = {Outcome.WORSE: "red", Outcome.BETTER: "teal", Outcome.SAME: "gray", Outcome.UNFAIR: "red"}

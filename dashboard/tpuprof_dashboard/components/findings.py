@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import dash_mantine_components as dmc
 from dash import html
 
-from tpuprof.report.content import amount, saves
-from tpuprof.report.names import shared_saving
+from tpuprof.render.content import amount, saves
+from tpuprof.report.labels import shared_saving
 from tpuprof.units import format_ms, format_share
 from tpuprof_dashboard.components.layout import code, link, plain_table
 from tpuprof_dashboard.words import STATUS_TITLES

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import dash_mantine_components as dmc
 from dash import dcc, html
 
-from tpuprof.report.content import failed_findings
+from tpuprof.render.content import failed_findings
 from tpuprof_dashboard.components.layout import code, current, link, section
 from tpuprof_dashboard.viewers import logdir_of, missing_viewer
 

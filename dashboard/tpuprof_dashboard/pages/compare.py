@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from dash import Dash
 
-    from tpuprof.report.diff import Comparison
+    from tpuprof.compare.diff import Comparison
     from tpuprof.report.schema import Report
     from tpuprof_dashboard.store import Store
 

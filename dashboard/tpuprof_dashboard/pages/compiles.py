@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import dash_mantine_components as dmc
 from dash import html
 
-from tpuprof.report.names import cache_title
+from tpuprof.report.labels import cache_title
 from tpuprof.units import format_ms
 from tpuprof_dashboard.components.layout import code, empty, facts, link, section
 from tpuprof_dashboard.components.tables import GO, table
@@ -16,7 +16,7 @@ from tpuprof_dashboard.state import integer
 from tpuprof_dashboard.words import UNAVAILABLE, capital, reason
 
 if TYPE_CHECKING:
-    from tpuprof.model.hlo_difference import Difference
+    from tpuprof.model.compile.hlo_difference import Difference
     from tpuprof.report.schema import CompileRow
 
 # Lines of a difference sent to the browser at most.
@@ -123,10 +123,10 @@ def _change(view: View, each: CompileRow) -> Any:
 
 def _difference(view: View, each: CompileRow) -> Difference | str:
     """The difference to the nearest earlier graph, or why there is none."""
-    from tpuprof.model.compile_cause import with_nearest
-    from tpuprof.model.compiles import earlier_programs, first_runs
-    from tpuprof.model.hlo_difference import difference
-    from tpuprof.model.hlo_metadata import hlo_protos
+    from tpuprof.model.compile.cause import with_nearest
+    from tpuprof.model.compile.compiles import earlier_programs, first_runs
+    from tpuprof.model.compile.hlo_difference import difference
+    from tpuprof.model.compile.hlo_metadata import hlo_protos
     from tpuprof.units import PS_PER_NS
 
     if view.saved:

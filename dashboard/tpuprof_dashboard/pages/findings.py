@@ -8,7 +8,7 @@ import dash_mantine_components as dmc
 from dash import Input, Output, State, dcc, html, no_update
 
 from tpuprof.errors import TpuprofError
-from tpuprof.report.content import failed_findings, saves
+from tpuprof.render.content import failed_findings, saves
 from tpuprof.report.schema import Finding, Report
 from tpuprof.rules.what_if import what_if
 from tpuprof.signals import Signals

@@ -10,7 +10,7 @@ import dash_mantine_components as dmc
 from dash import Input, Output, State, dcc, html, no_update
 
 from tpuprof.parts import DEVICE_PARTS, PARTS
-from tpuprof.report.content import failed_findings, first_to_try
+from tpuprof.render.content import failed_findings, first_to_try
 from tpuprof.units import format_bytes, format_ms, format_share
 from tpuprof_dashboard.components.findings import finding_lines
 from tpuprof_dashboard.components.layout import (

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import dash_mantine_components as dmc
 from dash import Input, Output, State, no_update
 
+from tpuprof.compare.steps import compare_steps, usual_and_slowest
 from tpuprof.parts import word_of
-from tpuprof.report.step_pair import compare_steps, usual_and_slowest
 from tpuprof.units import format_ms
 from tpuprof_dashboard.components.layout import chart, empty, section
 from tpuprof_dashboard.components.rows import rows_of
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     from dash import Dash
 
+    from tpuprof.compare.steps import StepPair
     from tpuprof.report.schema import StepRow, StepSummary
     from tpuprof.report.sections import Steadiness
-    from tpuprof.report.step_pair import StepPair
     from tpuprof_dashboard.store import Store
 
 _FIRST, _SECOND = ("#0072B2", ""), ("#D55E00", "/")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tpuprof.report.names import diagnosis_title, phase_title
+from tpuprof.report.labels import diagnosis_title, phase_title
 from tpuprof.units import format_ms
 from tpuprof_dashboard.components.layout import chart, empty, section, tile, tiles
 from tpuprof_dashboard.components.rows import rows_of

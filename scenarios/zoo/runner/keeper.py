@@ -1,4 +1,4 @@
-"""Measures one program: bare, captured, analysed, cured."""
+"""Measures one program: bare, captured, analyzed, cured."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def examine(truth: Truth, pairs: int = 1) -> Result:
     return result
 
 
-def analyse(run: Path) -> Answer | None:
+def analyze(run: Path) -> Answer | None:
     """What `tpuprof analyze` says; None where there is no capture."""
     done = subprocess.run(
         [sys.executable, "-m", "tpuprof", "analyze", str(run), "--json", "--no-cache"],
@@ -68,10 +68,10 @@ def analyse(run: Path) -> Answer | None:
 
 
 def judge_again(truth: Truth, result: Result) -> None:
-    """Analyse the kept capture once more, with tpuprof and the truth as they are now."""
+    """Analyze the kept capture once more, with tpuprof and the truth as they are now."""
     folder = RESULTS / truth.name
     messages = (folder / "captured.err").read_text("utf-8", "replace")
-    result.answer = analyse(folder / "run")
+    result.answer = analyze(folder / "run")
     result.word, faults = judge(truth, result.answer, messages)
     kept = [each for each in result.faults if each.startswith(("exit", "printed", "steps outside"))]
     result.faults = kept + faults + _step_faults(truth, result)
@@ -85,7 +85,7 @@ def _compare(truth: Truth, result: Result, plain: Outcome, watched: Outcome, run
     if order(watched.printed) != order(plain.printed):
         result.faults.append("printed something else under capture")
     result.own_ms = watched.step_ms
-    result.answer = analyse(run)
+    result.answer = analyze(run)
     result.word, faults = judge(truth, result.answer, watched.messages)
     if watched.status != _expected(result, plain.status):
         result.faults.append(f"exit status {watched.status} under capture, {plain.status} without")

@@ -16,11 +16,11 @@ def _install() -> None:
     if not folder:
         return
     try:
-        from tpuprof.capture.child import install
+        from tpuprof.capture.injected import install
     except ImportError:
         # An interpreter without tpuprof: last on the path, the folder hides no module of the program's.
         sys.path.append(_PACKAGE)
-        from tpuprof.capture.child import install
+        from tpuprof.capture.injected import install
     install(folder)
 
 

@@ -17,10 +17,10 @@ def _install() -> None:
     if not folder:
         return
     try:
-        from tpuprof.capture.child import install
+        from tpuprof.capture.injected import install
     except ImportError:
         sys.path.append(_PACKAGE)
-        from tpuprof.capture.child import install
+        from tpuprof.capture.injected import install
     install(folder)
 
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpuprof.model.device import DeviceActivity
+from tpuprof.model.device.activity import DeviceActivity
+from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.model.intervals import Int64
 from tpuprof.model.timeline import Track
-from tpuprof.model.vocabulary import Vocabulary
-from tpuprof.records import dataclass
+from tpuprof.records import record
 
 CUT_EVENT = "tpuprof.graph_cut"
 GRAD_STAT = "grad"
 UNKNOWN = -1
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Cuts:
     """Cuts in time order, ps. `graph` is a number for the program that a cut ran, the same for the same program.
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from tpuprof.model.device import DeviceActivity
+from tpuprof.model.device.activity import DeviceActivity
+from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.model.intervals import Int64, ascending_distinct
 from tpuprof.model.steps.cuts import Cuts, read_cuts
 from tpuprof.model.steps.from_cuts import cut_steps
@@ -23,7 +24,6 @@ from tpuprof.model.steps.phases import leading_phases
 from tpuprof.model.steps.programs import program_steps
 from tpuprof.model.steps.table import HIGH, Steps, StepSource, no_steps, tiled
 from tpuprof.model.timeline import Track
-from tpuprof.model.vocabulary import Vocabulary
 
 
 def find_steps(driver: Track | None, devices: list[DeviceActivity], vocabulary: Vocabulary) -> Steps:

@@ -6,11 +6,11 @@ import re
 
 import numpy as np
 
-from tpuprof.model.host_activity import marks
+from tpuprof.model.host.activity import marks
 from tpuprof.model.intervals import Int64
 from tpuprof.model.steps.table import HIGH, Steps, StepSource, tiled
 from tpuprof.model.timeline import Track
-from tpuprof.records import dataclass
+from tpuprof.records import record
 
 # What tpuprof's own capture made a marker from; a program's own markers say nothing or "user".
 ORIGIN_STAT = "origin"
@@ -18,7 +18,7 @@ FROM_OPTIMIZER, FROM_CUT = "optimizer", "cut"
 _PROFILER_STEP = re.compile(r"ProfilerStep#(\d+)")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Markers:
     """Step markers of the training thread in time order: ps and number; `origin` says what they were made from."""
 

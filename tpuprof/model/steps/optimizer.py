@@ -13,7 +13,7 @@ import numpy as np
 from tpuprof.model.intervals import Int64, ascending_distinct
 from tpuprof.model.steps.repetition import EXPLAINS_FROM_SHARE, MIN_REPEATS, find_repetition
 from tpuprof.model.timeline import Track
-from tpuprof.records import dataclass
+from tpuprof.records import record
 
 OPTIMIZER_EVENT = "tpuprof.optimizer_step"
 OPTIMIZER_STAT = "optimizer"
@@ -21,7 +21,7 @@ OPTIMIZER_STAT = "optimizer"
 _TORCH_EVENT = re.compile(r"Optimizer\.step#(.+)\.step$")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class OptimizerCalls:
     """Calls in time order: when each ended (ps), and a number for its optimizer."""
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from tpuprof.records import dataclass
+from tpuprof.records import record
 
 EVALUATION = "evaluation"
 OTHER_GRAPHS = "other graphs"
 ONE_OFF_COMPILE = "one-off compile"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Phase:
     """A stretch from `start` to `end` (ps from origin) that is no training: its name, graph cuts, and the evidence.
 

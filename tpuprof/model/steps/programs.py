@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpuprof.model.device import DeviceActivity
+from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.intervals import Int64
 from tpuprof.model.steps.repetition import (
     EXPLAINS_FROM_SHARE,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from tpuprof.model.intervals import Bool, Int64
-from tpuprof.records import dataclass
+from tpuprof.records import record
 
 # Fewer repetitions than this do not make a period.
 MIN_REPEATS = 3
@@ -35,7 +35,7 @@ _MAX_CHECKED = 256
 ODD_WITHIN = 0.5
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Repetition:
     """Repetitions of `word`: where each begins in the row of labels (`first`) and ends (`until`).
 

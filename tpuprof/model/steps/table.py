@@ -8,7 +8,7 @@ import numpy as np
 
 from tpuprof.model.intervals import Bool, Int64, Spans, contains
 from tpuprof.model.steps.phase import Phase
-from tpuprof.records import dataclass
+from tpuprof.records import record
 
 HIGH, MEDIUM, LOW = "high", "medium", "low"
 
@@ -32,7 +32,7 @@ class StepSource(StrEnum):
         return self not in (StepSource.PROGRAMS, StepSource.MAIN_PROGRAM, StepSource.NONE)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Steps:
     """Steps in time order. `number` is what the program called each, `start` and `end` in ps from origin.
 

@@ -54,8 +54,8 @@ from __future__ import annotations
 
 from tpuprof import parts as part
 from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
+from tpuprof.rules.shared.transfers import exposed_share, transfer_evidence
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
-from tpuprof.rules.transfers import exposed_share, transfer_evidence
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
 from tpuprof.units import format_share

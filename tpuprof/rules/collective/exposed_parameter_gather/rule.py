@@ -53,8 +53,8 @@ from __future__ import annotations
 from tpuprof import parts as part
 from tpuprof.report.schema import TransferRow
 from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, not_applicable, passed, rule
+from tpuprof.rules.shared.transfers import exposed_share, transfer_evidence
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE, HBM_PRESSURE_FROM_SHARE
-from tpuprof.rules.transfers import exposed_share, transfer_evidence
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
 from tpuprof.units import format_share

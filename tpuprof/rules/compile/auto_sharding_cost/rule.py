@@ -32,7 +32,13 @@ from __future__ import annotations
 
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, failed, not_applicable, passed, rule
-from tpuprof.rules.startup import at_stake, cache_evidence, compile_evidence, saved_at_start, slow_start
+from tpuprof.rules.shared.startup import (
+    at_stake,
+    cache_evidence,
+    compile_evidence,
+    saved_at_start,
+    slow_start,
+)
 from tpuprof.signals import Signals
 
 

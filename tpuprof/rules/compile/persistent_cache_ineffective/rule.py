@@ -35,7 +35,7 @@ from __future__ import annotations
 
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, failed, not_applicable, passed, rule
-from tpuprof.rules.startup import at_stake, compile_evidence, saved_at_start, slow_start
+from tpuprof.rules.shared.startup import at_stake, compile_evidence, saved_at_start, slow_start
 from tpuprof.rules.thresholds import CACHE_HITS_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.units import counted

@@ -43,7 +43,13 @@ from __future__ import annotations
 
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, failed, not_applicable, passed, rule
-from tpuprof.rules.startup import at_stake, compile_evidence, known_of_cache, saved_at_start, slow_start
+from tpuprof.rules.shared.startup import (
+    at_stake,
+    compile_evidence,
+    known_of_cache,
+    saved_at_start,
+    slow_start,
+)
 from tpuprof.signals import Signals
 
 # Share of the compile time a cached start saves: loading a program takes a part of what compiling it did. Where it is

@@ -38,7 +38,7 @@ Which line uses the constant is told only where the programs carry source lines.
 from __future__ import annotations
 
 from tpuprof.rules.base import STABLE, Outcome, rule
-from tpuprof.rules.recompiles import check_kinds
+from tpuprof.rules.shared.recompiles import check_kinds
 from tpuprof.signals import Signals
 
 

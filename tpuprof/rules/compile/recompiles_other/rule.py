@@ -40,7 +40,7 @@ have no graph to compare, so their lines are all that is known.
 from __future__ import annotations
 
 from tpuprof.rules.base import FAILED, STABLE, Outcome, rule
-from tpuprof.rules.recompiles import check_afterwards, check_kinds
+from tpuprof.rules.shared.recompiles import check_afterwards, check_kinds
 from tpuprof.signals import Signals
 
 

@@ -37,7 +37,7 @@ padding's own computing out.
 from __future__ import annotations
 
 from tpuprof.rules.base import STABLE, Outcome, rule
-from tpuprof.rules.recompiles import check_kinds
+from tpuprof.rules.shared.recompiles import check_kinds
 from tpuprof.signals import Signals
 
 

@@ -44,7 +44,7 @@ from __future__ import annotations
 
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import STABLE, Outcome, failed, passed, rule
-from tpuprof.rules.startup import at_stake, compile_evidence, saved_at_start, slow_start
+from tpuprof.rules.shared.startup import at_stake, compile_evidence, saved_at_start, slow_start
 from tpuprof.signals import Signals
 
 

@@ -37,7 +37,7 @@ from __future__ import annotations
 
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, failed, not_applicable, passed, rule
-from tpuprof.rules.ops import op_evidence
+from tpuprof.rules.shared.ops import op_evidence
 from tpuprof.rules.thresholds import LOW_MXU_BELOW
 from tpuprof.signals import Signals
 from tpuprof.units import format_share

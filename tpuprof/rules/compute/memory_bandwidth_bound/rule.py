@@ -38,7 +38,7 @@ from __future__ import annotations
 
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, failed, not_applicable, passed, rule
-from tpuprof.rules.ops import op_evidence
+from tpuprof.rules.shared.ops import op_evidence
 from tpuprof.rules.thresholds import BANDWIDTH_BOUND_FROM
 from tpuprof.signals import Signals
 from tpuprof.units import format_share

@@ -35,9 +35,9 @@ The price takes an op's time to grow with its padded bytes; one that another arr
 from __future__ import annotations
 
 from tpuprof import parts as part
-from tpuprof.model.compute import PADDED_FROM
+from tpuprof.model.device.compute import PADDED_FROM
 from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
-from tpuprof.rules.ops import op_evidence
+from tpuprof.rules.shared.ops import op_evidence
 from tpuprof.rules.thresholds import OPS_FROM_SHARE
 from tpuprof.signals import Signals, Unavailable
 from tpuprof.simulate.change import Change

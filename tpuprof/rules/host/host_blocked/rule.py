@@ -33,8 +33,8 @@ GIL. A line is known where the program's source is; code of installed packages i
 
 from __future__ import annotations
 
+from tpuprof.report.host_lines import lines_of, verb_of
 from tpuprof.report.schema import Evidence
-from tpuprof.rows.host_words import lines_of, verb_of
 from tpuprof.rules.base import Outcome, counterfactual, failed, passed, rule
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals

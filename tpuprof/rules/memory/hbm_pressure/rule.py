@@ -38,7 +38,7 @@ from __future__ import annotations
 
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, failed, passed, rule
-from tpuprof.rules.preflight import variant_evidence
+from tpuprof.rules.shared.preflight import variant_evidence
 from tpuprof.rules.thresholds import HBM_PRESSURE_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.units import format_share

@@ -42,9 +42,9 @@ there is no price.
 from __future__ import annotations
 
 from tpuprof.rules.base import Outcome, failed, not_applicable, passed, rule
-from tpuprof.rules.link import floor_of, floor_sentence, offload_price
+from tpuprof.rules.shared.link import floor_of, floor_sentence, offload_price
+from tpuprof.rules.shared.transfers import transfer_evidence
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
-from tpuprof.rules.transfers import transfer_evidence
 from tpuprof.signals import Signals
 from tpuprof.units import format_share
 

@@ -41,7 +41,7 @@ import statistics
 
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, failed, not_applicable, passed, rule
-from tpuprof.rules.link import floor_of, offload_price
+from tpuprof.rules.shared.link import floor_of, offload_price
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE, OFFLOAD_EXPOSED_SHARE
 from tpuprof.signals import Signals, Unavailable
 from tpuprof.units import format_share

@@ -2,7 +2,7 @@
 
 ## What it detects
 
-Variables that make torch_xla collect Python frames at every op, or analyse and print at every step: XLA_IR_DEBUG,
+Variables that make torch_xla collect Python frames at every op, or analyze and print at every step: XLA_IR_DEBUG,
 XLA_HLO_DEBUG, PT_XLA_DEBUG, PT_XLA_DEBUG_LEVEL, XLA_SAVE_TENSORS_FILE, XLA_DYNAMO_DEBUG.
 
 ## Why it costs time

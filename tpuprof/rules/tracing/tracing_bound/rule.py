@@ -37,7 +37,7 @@ which depends on the fix.
 from __future__ import annotations
 
 from tpuprof import parts as part
-from tpuprof.report.names import phase_title
+from tpuprof.report.labels import phase_title
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, not_applicable, passed, rule
 from tpuprof.rules.thresholds import TRACING_FROM_SHARE

@@ -51,7 +51,7 @@ from tpuprof.rules.base import (
     passed,
     rule,
 )
-from tpuprof.rules.preflight import variant_evidence
+from tpuprof.rules.shared.preflight import variant_evidence
 from tpuprof.rules.thresholds import TRACING_FROM_SHARE, UNROLLED_FROM_LAYERS
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change

@@ -1,0 +1,1 @@
+"""From a run to its Report: reads, models, judges, and keeps the answer."""

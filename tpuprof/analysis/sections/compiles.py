@@ -1,0 +1,98 @@
+"""Compiles of one host, each with its cause."""
+
+from __future__ import annotations
+
+from tpuprof.decode.debug_text import DebugCompile
+from tpuprof.model.compile.compiles import Compile
+from tpuprof.model.compile.recurrence import Returns, returns
+from tpuprof.model.notes import Notes
+from tpuprof.model.run import HostRun
+from tpuprof.model.steps.phase import ONE_OFF_COMPILE, Phase
+from tpuprof.report.schema import Cause, CompileRow
+from tpuprof.report.sections import CompileHistory
+from tpuprof.units import PS_PER_NS, ps_to_ms
+
+# Part of the path of every installed library.
+_LIBRARIES = "/site-packages/"
+
+
+def compile_rows(host: HostRun, notes: Notes) -> list[CompileRow]:
+    """One row a compile, in time order; frames from telemetry, else from what PT_XLA_DEBUG printed."""
+    seen: set[str] = set()
+    rows = []
+    once = [each for each in host.steps.phases if each.name == ONE_OFF_COMPILE]
+    for each in host.compiles:
+        number = int(host.steps.number[each.step]) if each.step is not None else None
+        # A step that is left out for its compile has frames all the same.
+        noted = number if number is not None else _step_of(once, each.start_ps)
+        told = notes.compiles.get(each.graph_hash)
+        frames = (host.compile_frames.get(noted, []) if noted is not None else []) or (
+            told.frames if told else []
+        )
+        rows.append(
+            CompileRow(
+                step=number,
+                host=host.name,
+                graph_hash=each.graph_hash,
+                program=each.program,
+                start_ns=each.start_ps // PS_PER_NS,
+                duration_ms=ps_to_ms(each.duration_ps),
+                cause=_cause(each, frames, told),
+                frames=frames,
+                novelty="again" if each.graph_hash in seen else "new",
+            )
+        )
+        if each.graph_hash:
+            seen.add(each.graph_hash)
+    return rows
+
+
+def compile_history(hosts: list[HostRun], rows: list[CompileRow]) -> CompileHistory:
+    """How often steps compile before, in and after the capture, of the host with most steps."""
+    host = max(hosts, key=lambda each: len(each.steps))
+    once = sum(each.name == ONE_OFF_COMPILE for each in host.steps.phases)
+    inside = len({row.step for row in rows if row.host == host.name and row.step is not None})
+    before = [bool(each.compiles) for each in host.records if not each.captured]
+    after = host.after
+    return CompileHistory(
+        steps_before=len(before) if host.records else None,
+        compiling_before=sum(before) if host.records else None,
+        steps_in=len(host.steps) + once,
+        compiling_in=inside + once,
+        steps_after=after.steps if after else None,
+        compiling_after=after.compiling_steps if after else None,
+        seconds_after=after.seconds if after else None,
+        wall_seconds_after=after.wall_seconds if after else None,
+        ended=bool(after and after.ended),
+        returns=_returns(host, rows, inside) or (Returns.NEVER.value if once else ""),
+    )
+
+
+def _returns(host: HostRun, rows: list[CompileRow], inside: int) -> str:
+    """Whether any compile of the captured steps comes again: the surest answer of their lines; empty without any."""
+    lines = {
+        row.frames[0] if row.frames else "" for row in rows if row.host == host.name and row.step is not None
+    }
+    found = {returns(line, inside, len(host.steps), host.after) for line in lines}
+    return next((each.value for each in (Returns.YES, Returns.UNKNOWN, Returns.NEVER) if each in found), "")
+
+
+def _step_of(phases: list[Phase], time: int) -> int | None:
+    return next((each.step for each in phases if each.start <= time < each.end), None)
+
+
+def _cause(each: Compile, frames: list[str], told: DebugCompile | None) -> Cause:
+    """The cause with a source line: of the op that changed, or where the user's code cut the graph.
+
+    Ops inside libraries say less of what to change than the user's own frame does.
+    """
+    place = each.cause.source
+    if (not place or _LIBRARIES in place) and frames:
+        place = frames[0].rpartition(" (")[2].rstrip(")")
+    detail = each.cause.detail
+    if each.cause.kind == "unknown" and told is not None and told.cause:
+        detail += f"; torch_xla says: {told.cause}, {told.inputs} inputs, {told.outputs} outputs"
+    file, _, line = place.rpartition(":")
+    if not line.isdigit():
+        return Cause(each.cause.kind, detail)
+    return Cause(each.cause.kind, detail, file, int(line))

@@ -1,0 +1,173 @@
+"""Ops with their efficiency, and the compute section."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tpuprof.bounds import CLOCK_SLACK, checked
+from tpuprof.chips import chip_of
+from tpuprof.model.device.activity import DeviceActivity
+from tpuprof.model.device.compute import OpCost, flops_in_steps, op_cost, summarise
+from tpuprof.model.device.op_kind import OpKind
+from tpuprof.model.device.op_table import OpTotal, scope_label
+from tpuprof.model.intervals import covered, intersect
+from tpuprof.model.run import HostRun
+from tpuprof.report.schema import CoreRow, OpRow
+from tpuprof.report.sections import CategoryRow, Compute, OpGroupRow
+from tpuprof.units import format_ms, ps_to_ms
+
+
+def compute_section(hosts: list[HostRun], ops: list[OpTotal]) -> tuple[list[OpRow], Compute | None]:
+    """Rows of all ops, and what they add up to; no section without devices and steps."""
+    devices = [device for host in hosts for device in host.devices]
+    peak_flops, peak_bytes = _peaks(devices)
+    costs = {row: op_cost(op, peak_flops, peak_bytes) for row, op in enumerate(ops)}
+    lanes = sum(len(host.steps) * max(len(host.devices), 1) for host in hosts)
+    running = _running_ms(devices)
+    rows = [_within(_op_row(op, costs[row], lanes), running) for row, op in enumerate(ops)]
+    if not devices or not lanes:
+        return rows, None
+    flops = sum(flops_in_steps(device, host.steps) for host in hosts for device in host.devices)
+    wall = sum(int(host.steps.wall_ps.sum()) * len(host.devices) for host in hosts)
+    found = summarise(ops, costs, flops, peak_flops, wall)
+    total = sum(ps for _, ps in found.by_category)
+    return rows, Compute(
+        mfu=found.mfu,
+        mfu_note=found.mfu_note,
+        peak_flops_per_s=peak_flops,
+        peak_hbm_bytes_per_s=peak_bytes,
+        flops_per_step=flops / lanes if flops else None,
+        matmul_ms_per_step=ps_to_ms(found.matmul_ps) / lanes,
+        float32_matmul_ms_per_step=ps_to_ms(found.float32_matmul_ps) / lanes,
+        layout_copy_ms_per_step=ps_to_ms(found.layout_copy_ps) / lanes,
+        padded_ms_per_step=ps_to_ms(found.padded_ps) / lanes,
+        categories=_categories(found.by_category, lanes, total),
+        sparse_core_ms_per_step=_sparse_ms(hosts, lanes, beside_compute=False),
+        sparse_core_hidden_ms_per_step=_sparse_ms(hosts, lanes, beside_compute=True),
+        kernels=_categories(sorted(found.kernels.items(), key=lambda each: -each[1]), lanes, total),
+    )
+
+
+def _sparse_ms(hosts: list[HostRun], lanes: int, *, beside_compute: bool) -> float | None:
+    """SparseCore work in steps, per step and device (ms), all of it or what lies beside the TensorCore's computing."""
+    total, known = 0, False
+    for host in hosts:
+        for device in host.devices:
+            spans = device.sparse_busy
+            if spans is not None:
+                known = True
+                chosen = intersect(spans, device.by_kind[OpKind.COMPUTE]) if beside_compute else spans
+                total += int(covered(chosen, host.steps.start, host.steps.end).sum())
+    return ps_to_ms(total) / lanes if known else None
+
+
+def _running_ms(devices: list[DeviceActivity]) -> float | None:
+    """How long programs ran on TPUs, summed over devices (ms); None where a device does not say."""
+    known = bool(devices) and all(each.type != "CPU" and len(each.modules.start) for each in devices)
+    return ps_to_ms(sum(each.executing.total for each in devices)) if known else None
+
+
+def _within(row: OpRow, running_ms: float | None) -> OpRow:
+    """The row with a note where its time cannot be."""
+    found = checked(
+        row.self_ms,
+        "its time",
+        at_most=running_ms,
+        bound="the time that programs ran",
+        show=format_ms,
+        slack=CLOCK_SLACK,
+    )
+    return replace(row, note=found.note) if found.note else row
+
+
+def _peaks(devices: list[DeviceActivity]) -> tuple[float | None, float | None]:
+    """Peak FLOP/s and HBM bytes/s of one device: as its plane states them, else those of its generation."""
+    if not devices:
+        return None, None
+    chip = chip_of(devices[0].type)
+    flops, size = devices[0].peak_flops_per_s, devices[0].peak_hbm_bytes_per_s
+    if chip is None:
+        return flops, size
+    return flops or chip.peak_flops_per_s, size or chip.hbm_bytes_per_s
+
+
+def op_group_rows(ops: list[OpRow]) -> list[OpGroupRow]:
+    """Self time by category, by program and by annotation; of each, the largest first."""
+    found = []
+    for by in ("category", "program", "annotation"):
+        groups: dict[str, list[OpRow]] = {}
+        for op in ops:
+            groups.setdefault(_group(op, by), []).append(op)
+        rows = [
+            OpGroupRow(
+                by,
+                name,
+                len(own),
+                sum(op.self_ms for op in own),
+                sum(op.occurrences for op in own),
+                per_step(own),
+            )
+            for name, own in groups.items()
+        ]
+        found += sorted(rows, key=lambda row: -row.self_ms)
+    return found
+
+
+def per_step(ops: list[OpRow]) -> float | None:
+    """Self time of ops per step and device (ms), None where the run has no steps."""
+    told = [op.self_ms_per_step for op in ops if op.self_ms_per_step is not None]
+    return sum(told) if told else None
+
+
+def _group(op: OpRow, by: str) -> str:
+    if by == "category":
+        return op.category or op.kind
+    return op.module if by == "program" else op.annotation
+
+
+def _clock_ms(op: OpTotal) -> float | None:
+    """Time on all devices, None where one of them states none: a sum of some would be taken for that of all."""
+    clocks = [each.clock_ps for each in op.cores if each.clock_ps is not None]
+    return ps_to_ms(sum(clocks)) if clocks and len(clocks) == len(op.cores) else None
+
+
+def _categories(sums: list[tuple[str, float]], lanes: int, total: float) -> list[CategoryRow]:
+    return [CategoryRow(name, ps_to_ms(ps) / lanes, ps / total if total else 0.0) for name, ps in sums]
+
+
+def _op_row(op: OpTotal, cost: OpCost, lanes: int) -> OpRow:
+    return OpRow(
+        name=op.name,
+        category=op.category,
+        kind=op.kind.name.lower(),
+        module=op.module,
+        occurrences=op.occurrences,
+        total_ms=ps_to_ms(op.total_ps),
+        self_ms=ps_to_ms(op.self_ps),
+        flops=op.flops or None,
+        bytes=op.bytes or None,
+        source=op.source,
+        annotation=scope_label(op.scope),
+        flops_per_s=cost.flops_per_s,
+        bytes_per_s=cost.bytes_per_s,
+        limit=cost.limit,
+        roofline=cost.roofline,
+        padding=cost.padding,
+        matmul_type=cost.matmul_type,
+        kernel=cost.kernel,
+        layout_copy=cost.layout_copy,
+        clock_ms=_clock_ms(op),
+        self_ms_per_step=ps_to_ms(op.step_ps) / lanes if lanes else None,
+        flops_per_byte=op.flops / op.hbm_bytes if op.flops and op.hbm_bytes else None,
+        hbm_bytes=op.hbm_bytes if op.bytes else None,
+        note=cost.note,
+        cores=[
+            CoreRow(
+                each.device,
+                each.occurrences,
+                ps_to_ms(each.total_ps),
+                ps_to_ms(each.clock_ps) if each.clock_ps is not None else None,
+            )
+            for each in op.cores
+        ],
+    )

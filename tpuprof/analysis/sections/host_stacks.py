@@ -1,0 +1,91 @@
+"""Sampled Python stacks of the training threads as rows: which part of the step each went to, exposed and hidden."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tpuprof.model.host.samples import KINDS, TRACING, HostSamples
+from tpuprof.model.host.stacks import Stack
+from tpuprof.model.host.vocabulary import Activity
+from tpuprof.model.intervals import EMPTY, Int64, Spans, contains, covered, intersect, merge, subtract, union
+from tpuprof.model.run import HostRun
+from tpuprof.parts import HOST_OTHER, HOST_PREFIX, of_activity
+from tpuprof.parts import TRACING as TRACING_PART
+from tpuprof.report.sections import HostStackRow
+from tpuprof.units import PS_PER_MS
+
+# Rows kept, those with most time (rows); stacks below this share of the step are left out as well.
+MAX_ROWS = 400
+LEAST_SHARE = 0.0005
+_Sums = dict[tuple[Stack, str], tuple[int, int, int]]
+
+
+def host_stack_rows(hosts: list[HostRun]) -> list[HostStackRow]:
+    """Stacks per step, most time first; empty where the capture sampled none."""
+    sums: _Sums = {}
+    steps = sum(len(host.steps) for host in hosts if host.activity.samples is not None)
+    wall = sum(int(host.steps.wall_ps.sum()) for host in hosts if host.activity.samples is not None)
+    for host in hosts:
+        if host.activity.samples is not None and len(host.steps):
+            _add(sums, host, host.activity.samples)
+    rows = [
+        HostStackRow(
+            part=name,
+            frames=list(stack.frames),
+            call=stack.call,
+            source=stack.source,
+            user_call=stack.user_call,
+            exposed_ms_per_step=exposed / steps / PS_PER_MS,
+            hidden_ms_per_step=hidden / steps / PS_PER_MS,
+            samples=count,
+        )
+        for (stack, name), (exposed, hidden, count) in sums.items()
+        if exposed + hidden >= LEAST_SHARE * wall
+    ]
+    return sorted(rows, key=lambda row: -(row.exposed_ms_per_step + row.hidden_ms_per_step))[:MAX_ROWS]
+
+
+def _add(sums: _Sums, host: HostRun, samples: HostSamples) -> None:
+    busy = merge(*(device.busy for device in host.devices)) if host.devices else EMPTY
+    steps = union(host.steps.start, host.steps.end)
+    start, end = samples.start, samples.end
+    total = covered(steps, start, end)
+    open_total = total - covered(intersect(steps, busy), start, end)
+    others = _parts_at(host, end - 1)
+    for number, kind in enumerate(KINDS):
+        chosen = np.flatnonzero((samples.kind == number) & (samples.stack >= 0))
+        if not len(chosen):
+            continue
+        name = TRACING_PART if kind == TRACING else HOST_PREFIX + kind
+        spans = _of_part(host, name)
+        own = covered(intersect(spans, steps), start[chosen], end[chosen])
+        open_own = covered(subtract(intersect(spans, steps), busy), start[chosen], end[chosen])
+        for row, at in enumerate(chosen.tolist()):
+            stack = samples.stacks[int(samples.stack[at])]
+            _count(sums, (stack, name), int(own[row]), int(open_own[row]))
+            rest, open_rest = int(total[at] - own[row]), int(open_total[at] - open_own[row])
+            _count(sums, (stack, others[at]), rest, open_rest)
+
+
+def _of_part(host: HostRun, name: str) -> Spans:
+    return (
+        host.activity.spans(Activity.TRACING)
+        if name == TRACING_PART
+        else host.activity.named.get(name, EMPTY)
+    )
+
+
+def _parts_at(host: HostRun, times: Int64) -> list[str]:
+    """The part of the breakdown that the training thread's activity counts for at each time."""
+    found = np.full(len(times), -1, np.int64)
+    names = [HOST_OTHER]
+    for activity, name in of_activity().items():
+        names.append(name)
+        found[contains(host.activity.spans(Activity[activity.upper()]), times)] = len(names) - 1
+    return [names[max(row, 0)] for row in found.tolist()]
+
+
+def _count(sums: _Sums, key: tuple[Stack, str], total: int, exposed: int) -> None:
+    if total > 0:
+        before = sums.get(key, (0, 0, 0))
+        sums[key] = (before[0] + max(exposed, 0), before[1] + max(total - exposed, 0), before[2] + 1)

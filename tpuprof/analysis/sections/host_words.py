@@ -1,0 +1,74 @@
+"""What the verdict adds on the host: the line that holds it, or what tells tracing from other Python."""
+
+from __future__ import annotations
+
+from tpuprof.model.run import Run
+from tpuprof.model.verdict import StepTimes
+from tpuprof.parts import HOST_IO, HOST_OTHER, HOST_PREFIX, HOST_TO_DEVICE, INPUT_WAIT
+from tpuprof.report.host_lines import lines_of, verb_of
+from tpuprof.report.sections import HostStackRow
+from tpuprof.units import format_ms
+
+# Words of the verdict that eager mode explains.
+_OF_EAGER_MODE = ("tracing", "dispatch", "undecided", "unknown")
+# Tracing time of a step over the ops of its program (ms), least and most: the samples decoder_loop (0.0065) and
+# device_to_host_sync (0.007), and a chain of element-wise ops on a busy machine (0.06), PJRT_DEVICE=CPU, torch_xla 2.9.
+# The range allows for hosts twice as fast, and half again as slow. A scan that traces its body anew takes far longer.
+TRACE_OP_MS = (0.003, 0.09)
+
+
+def host_sentence(word: str, load: StepTimes, stacks: list[HostStackRow], run: Run) -> str:
+    """One more sentence of a verdict, empty where there is nothing to add."""
+    if word == "host":
+        return _where(load, stacks)
+    if word == "input":
+        return _upload(load, stacks)
+    eager = _eager(run) if word in _OF_EAGER_MODE else ""
+    if word == "undecided":
+        return eager or _estimate(load, run)
+    return eager
+
+
+def _upload(load: StepTimes, stacks: list[HostStackRow]) -> str:
+    """The line that copies to the device, where copies are most of what the device waits for; empty else."""
+    largest = max((INPUT_WAIT, HOST_TO_DEVICE, HOST_IO), key=lambda name: load.parts.get(name, 0.0))
+    lines = lines_of(stacks, HOST_TO_DEVICE)
+    if largest != HOST_TO_DEVICE or not lines or not lines[0][0]:
+        return ""
+    source, call, exposed, _ = lines[0]
+    what = f" ({call})" if call else ""
+    return (
+        f" The host copies to the device at {source}{what}, {format_ms(exposed)} of {format_ms(load.wall)}."
+    )
+
+
+def _eager(run: Run) -> str:
+    """That eager mode is on, empty where it is not."""
+    ops = max((host.eager_ops.per_step for host in run.hosts if host.eager_ops is not None), default=0.0)
+    return f" Eager mode is on: each op is a program of its own, {ops:,.0f} programs per step." if ops else ""
+
+
+def _where(load: StepTimes, stacks: list[HostStackRow]) -> str:
+    sampled = {name: ms for name, ms in load.parts.items() if name.startswith(HOST_PREFIX)}
+    part = max(sampled, key=lambda name: sampled[name])
+    lines = lines_of(stacks, part)
+    text = f" The host {verb_of(part)}"
+    if lines and lines[0][0]:
+        source, call, exposed, _ = lines[0]
+        what = f" ({call})" if call else ""
+        return f"{text} at {source}{what}, {format_ms(exposed)} of {format_ms(load.wall)}."
+    return f"{text}, {format_ms(sampled[part])} of {format_ms(load.wall)}."
+
+
+def _estimate(load: StepTimes, run: Run) -> str:
+    """What tracing as many ops as the step's programs have usually takes: evidence for or against tracing."""
+    ops = max((host.program_ops or 0 for host in run.hosts), default=0)
+    advice = " `tpuprof capture` samples the stack and tells."
+    if not ops:
+        return advice
+    low, high = (ops * each for each in TRACE_OP_MS)
+    spent = load.parts.get(HOST_OTHER, 0.0)
+    text = f" Tracing {ops:,.0f} ops, as a step's programs have, usually takes {format_ms(low)} to {format_ms(high)}: "
+    if spent > high:
+        return f"{text}not all of it is tracing.{advice}"
+    return f"{text}tracing alone can explain it.{advice}"

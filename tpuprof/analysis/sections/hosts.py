@@ -1,0 +1,80 @@
+"""Hosts side by side."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tpuprof.model.device.chip_waits import chip_waits, last_chip
+from tpuprof.model.hosts import BARRIER, HostView, Skew, find_skew
+from tpuprof.model.run import HostRun
+from tpuprof.report.sections import ChipWaitRow, HostRow, Hosts, LateStepRow
+from tpuprof.units import PS_PER_MS, ps_to_ms
+
+_ALONE = "one host: nothing to align"
+_BY_BARRIER = (
+    "host clocks are compared where all devices leave the same collective; lateness is read from the time waited "
+    "there and needs no common clock"
+)
+_BY_WALL = (
+    "clocks are taken as recorded (hosts kept by NTP differ by up to a few ms): no collective ties them, so "
+    "lateness is read from each host's own step times"
+)
+
+
+def hosts_section(hosts: list[HostRun]) -> Hosts:
+    """Each host's own values, and who was late in each step."""
+    skew = find_skew([HostView(host.name, host.origin_ns, host.steps, host.devices) for host in hosts])
+    rows = [_host_row(host, skew) for host in hosts]
+    waits = [row for host in hosts for row in _chip_rows(host)]
+    if skew is None:
+        clocks = _ALONE if len(hosts) == 1 else "hosts have no step in common"
+        return Hosts(hosts=rows, clocks=clocks, chip_waits=waits)
+    return Hosts(
+        hosts=rows,
+        method=skew.method,
+        clocks=_BY_BARRIER if skew.method == BARRIER else _BY_WALL,
+        straggler=skew.straggler,
+        lag_ms_per_step=ps_to_ms(skew.lag_ps) / len(skew.steps),
+        late_steps=[
+            LateStepRow(
+                step=each.number,
+                host=each.host,
+                lag_ms=ps_to_ms(each.lag_ps),
+                barrier=each.barrier,
+                waited_ms={name: ps_to_ms(ps) for name, ps in each.waited_ps.items()},
+            )
+            for each in skew.steps
+        ],
+        chip_waits=waits,
+    )
+
+
+def _chip_rows(host: HostRun) -> list[ChipWaitRow]:
+    waits = chip_waits(host.devices, host.steps)
+    last = last_chip(waits)
+    return [
+        ChipWaitRow(
+            host=host.name,
+            device=each.device,
+            barriers=each.barriers,
+            waited_ms=ps_to_ms(each.waited_ps),
+            waited_ms_in_steps=ps_to_ms(each.in_steps_ps),
+            late_ms=ps_to_ms(last[1]) if last is not None and each is last[0] else 0.0,
+        )
+        for each in waits
+    ]
+
+
+def _host_row(host: HostRun, skew: Skew | None) -> HostRow:
+    steps, wall = len(host.steps), int(host.steps.wall_ps.sum())
+    offset = skew.clock_ns.get(host.name) if skew is not None else None
+    return HostRow(
+        host=host.name,
+        steps=steps,
+        median_ms=float(np.median(host.steps.wall_ps)) / PS_PER_MS if steps else None,
+        device_busy_share=int(host.breakdown.busy.sum()) / wall if wall and host.devices else None,
+        tracing_ms_per_step=int(host.breakdown.parts["tracing"].sum()) / steps / PS_PER_MS
+        if steps and "tracing" in host.breakdown.parts
+        else None,
+        clock_offset_ms=offset / 1e6 if offset is not None else None,
+    )

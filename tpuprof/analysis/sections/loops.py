@@ -1,0 +1,60 @@
+"""Loops of the programs, and layers repeated without one."""
+
+from __future__ import annotations
+
+from tpuprof.model.device.loops import Loop
+from tpuprof.model.device.op_table import scope_label
+from tpuprof.model.device.unrolled import Repetition
+from tpuprof.model.run import HostRun
+from tpuprof.report.schema import LoopRow
+from tpuprof.units import PS_PER_MS, ps_to_ms
+
+
+def loop_rows(hosts: list[HostRun]) -> list[LoopRow]:
+    """Loops and repetitions of the first host that has any: hosts of one run execute the same programs."""
+    for host in hosts:
+        rows = [_loop_row(each, len(host.steps)) for each in host.loops]
+        if host.repetition is not None:
+            rows.append(_repetition_row(host.repetition))
+        if rows:
+            return rows
+    return []
+
+
+def _loop_row(each: Loop, steps: int) -> LoopRow:
+    return LoopRow(
+        name=each.name,
+        kind="while",
+        module=each.module,
+        direction=each.direction,
+        trip_count=each.trip_count,
+        occurrences=each.occurrences,
+        total_ms_per_step=ps_to_ms(each.total_ps) / steps if steps else None,
+        iteration_ms=[ps / PS_PER_MS for ps in each.iteration_ps] if each.iteration_ps is not None else None,
+        outliers=each.outliers,
+        source=each.source,
+        detail=each.detail or scope_label(each.scope),
+    )
+
+
+def _repetition_row(each: Repetition) -> LoopRow:
+    what = f"{each.layers} equal layers" + (f" ({each.path})" if each.path else "")
+    detail = f"{what} with {each.matmuls} matrix multiplications each, {each.share:.0%} of the program's matmul work"
+    low, high = each.ops_share or (None, None)
+    if each.differs:
+        detail += f"; not in all of them: {', '.join(each.differs)}"
+    return LoopRow(
+        name=each.path or "repeated block",
+        kind="unrolled",
+        module=each.module,
+        direction="",
+        trip_count=each.layers,
+        occurrences=1,
+        total_ms_per_step=None,
+        iteration_ms=None,
+        outliers=[],
+        source=each.source,
+        detail=detail,
+        ops_share_low=low,
+        ops_share_high=high,
+    )

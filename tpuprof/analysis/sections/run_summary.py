@@ -1,0 +1,21 @@
+"""The run in a few figures: what a first screen shows."""
+
+from __future__ import annotations
+
+from tpuprof.model.run import HostRun
+from tpuprof.model.verdict import StepTimes
+from tpuprof.parts import DEVICE_PARTS
+from tpuprof.report.schema import CompileRow
+from tpuprof.report.sections import RunSummary
+
+
+def goodput_section(hosts: list[HostRun], load: StepTimes, compiles: list[CompileRow]) -> RunSummary:
+    """Duty cycle of the devices and the mean step of all hosts (`load`), and the time of all compiles (ms)."""
+    busy = None
+    if load.wall and any(host.devices for host in hosts):
+        busy = sum(load.parts.get(name, 0.0) for name in DEVICE_PARTS) / load.wall
+    return RunSummary(
+        device_busy_share=busy,
+        mean_step_ms=load.wall or None,
+        compile_ms=sum((each.duration_ms for each in compiles), 0.0),
+    )

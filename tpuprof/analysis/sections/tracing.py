@@ -1,0 +1,56 @@
+"""Tracing and input, as means over the steps of all hosts."""
+
+from __future__ import annotations
+
+from tpuprof.model.host.tracing import TracingShare
+from tpuprof.model.run import HostRun
+from tpuprof.report.sections import InputRow, Tracing, TracingRow
+from tpuprof.units import PS_PER_MS
+
+
+def tracing_section(hosts: list[HostRun]) -> Tracing:
+    """Phases and annotations of tracing per step, and the step without any."""
+    steps = sum(len(host.steps) for host in hosts)
+    if not steps:
+        return Tracing()
+    wall = sum(int(host.steps.wall_ps.sum()) for host in hosts) / steps / PS_PER_MS
+    exposed = sum(host.tracing.exposed_ps for host in hosts) / steps / PS_PER_MS
+    retraces = [host.tracing.scan_retraces for host in hosts if host.tracing.scan_retraces is not None]
+    return Tracing(
+        phases=_rows([each for host in hosts for each in host.tracing.phases], steps),
+        annotations=_rows([each for host in hosts for each in host.tracing.annotations], steps),
+        scan_retraces_per_step=sum(retraces) / steps if retraces else None,
+        step_ms_if_free=wall - exposed,
+    )
+
+
+def _rows(shares: list[TracingShare], steps: int) -> list[TracingRow]:
+    sums: dict[tuple[str, str], tuple[int, int]] = {}
+    for each in shares:
+        exposed, hidden = sums.get((each.name, each.mark), (0, 0))
+        sums[each.name, each.mark] = (exposed + each.exposed_ps, hidden + each.hidden_ps)
+    rows = [
+        TracingRow(name, mark, exposed / steps / PS_PER_MS, hidden / steps / PS_PER_MS)
+        for (name, mark), (exposed, hidden) in sums.items()
+    ]
+    return sorted(rows, key=lambda row: -(row.exposed_ms_per_step + row.hidden_ms_per_step))
+
+
+def input_rows(hosts: list[HostRun]) -> list[InputRow]:
+    """The input pipeline of each host that shows one."""
+    return [_input_row(host) for host in hosts if host.input is not None and len(host.steps)]
+
+
+def _input_row(host: HostRun) -> InputRow:
+    found, scale = host.input, len(host.steps) * PS_PER_MS
+    assert found is not None
+    return InputRow(
+        host=host.name,
+        prefetch=found.prefetch,
+        batches_per_step=found.batches / len(host.steps),
+        batch_ms=found.batch_ps / PS_PER_MS if found.batch_ps is not None else None,
+        wait_ms_per_step=found.wait_ps / scale,
+        exposed_ms_per_step=found.exposed_ps / scale,
+        host_to_device_ms_per_step=found.host_to_device_ps / scale,
+        diagnosis=found.diagnosis,
+    )

@@ -1,0 +1,1 @@
+"""Checks a run against the limits of a `tpuprof.toml`."""

@@ -1,0 +1,1 @@
+"""Two Reports side by side: whether they compare, and what changed beyond noise."""

@@ -1,0 +1,360 @@
+"""Compares two Reports: first whether they compare, then what changed beyond noise."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tpuprof.compare.comparability import Unlike, Weight, slowed_down, unlike
+from tpuprof.compare.noise import Change, Floats, compare, means, medians, percentiles_95, two_by_two
+from tpuprof.units import format_ms, format_share
+
+if TYPE_CHECKING:
+    from tpuprof.report.schema import Finding, OpRow, Report
+
+SCHEMA = "tpuprof.diff/1"
+# A change of step time smaller than this is not called a change, whatever its bounds: two processes running the
+# same script differ (memory layout, clock, neighbours), and no bootstrap within one run sees that. A judgement, not
+# yet measured on TPU; benchmarks/same_script_diffs.py measures it (share of the faster run's step).
+MIN_CHANGE = 0.05
+# The same on PJRT_DEVICE=CPU, where the "device" shares its cores with the host and all else that runs. Measured by
+# benchmarks/same_script_diffs.py: the slowest of 11 runs of one script on two idle virtual cores took 58 % longer than
+# the fastest. With rivals, their part counts where it is more, see `slowed_down` and docs/diff.md (share).
+MIN_CHANGE_CPU = 0.60
+# A part of the breakdown is told as changed from this share of the step on (share of the base's mean step).
+MIN_PART_CHANGE = 0.02
+# An op is told as changed from this share of the step on (share of the base's mean step).
+MIN_OP_CHANGE = 0.01
+# A finding whose severity moved by more than this has changed (share of step time).
+MIN_SEVERITY_CHANGE = 0.05
+_NUMBERS = re.compile(r"(?:\.\d+|\.clone|\.remat\d*)+$")
+_LINE = re.compile(r":\d+$")
+
+
+class Outcome(StrEnum):
+    """What the comparison comes to."""
+
+    WORSE = "worse"
+    BETTER = "better"
+    SAME = "no difference beyond noise"
+    UNFAIR = "not comparable"
+
+
+@dataclass(frozen=True)
+class PartChange:
+    """One part of the breakdown, mean ms per step."""
+
+    name: str
+    change: Change
+    told: bool
+
+
+@dataclass(frozen=True)
+class OpChange:
+    """Ops alike in both runs (same kind, scope or source file, whatever the program's fingerprint), ms per step."""
+
+    op: str
+    where: str
+    base_ms: float | None
+    candidate_ms: float | None
+
+
+@dataclass(frozen=True)
+class FindingChange:
+    """A finding that is new, fixed or changed. `predicted` is what the base's rule expected a fix to save."""
+
+    rule: str
+    what: str
+    title: str
+    base_severity: float
+    candidate_severity: float
+    predicted_ms: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class CompileChange:
+    """Compiles inside the captured steps, and whether their rate differs."""
+
+    base: int
+    base_steps: int
+    candidate: int
+    candidate_steps: int
+    outcome: Outcome
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All that `tpuprof diff` says. Times in ms; changes are candidate less base."""
+
+    outcome: Outcome
+    sentence: str
+    unlike: list[Unlike]
+    median: Change | None = None
+    mean: Change | None = None
+    p95: Change | None = None
+    steady: Change | None = None
+    threshold: float = MIN_CHANGE
+    parts: list[PartChange] = field(default_factory=list)
+    ops: list[OpChange] = field(default_factory=list)
+    findings: list[FindingChange] = field(default_factory=list)
+    compiles: CompileChange | None = None
+    memory: tuple[int | None, int | None] = (None, None)
+    base_bound: str = ""
+    candidate_bound: str = ""
+    schema: str = SCHEMA
+
+    def to_dict(self) -> dict[str, Any]:
+        """The comparison as JSON-ready dictionaries."""
+        plain = asdict(self)
+        for name in ("median", "mean", "p95", "steady"):
+            if plain[name]:
+                plain[name] |= _derived(getattr(self, name))
+        for row, part in zip(plain["parts"], self.parts, strict=True):
+            row["change"] |= _derived(part.change)
+        return {"schema": plain.pop("schema"), **plain}
+
+
+def diff(base: Report, candidate: Report) -> Comparison:
+    """Compare two runs; nothing is raised for unlike ones, the comparison says so."""
+    differences = unlike(base, candidate)
+    stop = [each for each in differences if each.weight is Weight.STOP]
+    if stop:
+        reasons = "; ".join(
+            f"{each.what} {each.base} against {each.candidate}: {each.detail}" for each in stop
+        )
+        return Comparison(Outcome.UNFAIR, f"Not comparable: {reasons}.", differences)
+    least = MIN_CHANGE_CPU if "CPU" in _devices(base, candidate) else MIN_CHANGE
+    threshold = max(least, slowed_down(base, candidate))
+    median, mean, p95 = (
+        compare(_wall(base), _wall(candidate), each) for each in (medians, means, percentiles_95)
+    )
+    steady = [
+        compare(two_by_two(_steady(base)), two_by_two(_steady(candidate)), medians),
+        compare(_steady(base), _steady(candidate), means),
+    ]
+    compiles = _compiles(base, candidate)
+    outcome, deciding = _outcome(steady, mean, compiles, threshold)
+    findings = _findings(base, candidate)
+    return Comparison(
+        outcome,
+        _sentence(outcome, deciding, compiles, findings, differences),
+        differences,
+        median,
+        mean,
+        p95,
+        steady[0],
+        threshold,
+        _parts(base, candidate),
+        _ops(base, candidate),
+        findings,
+        compiles,
+        (base.memory.peak_bytes, candidate.memory.peak_bytes),
+        base.verdict.bound,
+        candidate.verdict.bound,
+    )
+
+
+def told(change: Change, threshold: float) -> bool:
+    """Whether a change of step time is beyond noise: its bounds exclude zero, and it is not too small to trust."""
+    smaller = min(change.base, change.candidate)
+    return change.beyond_noise and smaller > 0 and abs(change.delta) / smaller >= threshold
+
+
+def _derived(change: Change) -> dict[str, Any]:
+    return {"delta": change.delta, "ratio": change.ratio, "beyond_noise": change.beyond_noise}
+
+
+def _devices(*reports: Report) -> set[str]:
+    return {str(report.environment.get("device_type")).upper() for report in reports}
+
+
+def _wall(report: Report) -> Floats:
+    rows = sorted(report.steps.per_step, key=lambda row: (row.host, row.start_ns))
+    return np.array([row.wall_ms for row in rows], np.float64)
+
+
+def _steady(report: Report) -> Floats:
+    """Wall time of each step without its compiles, which are events to count and not noise of a step."""
+    return _wall(report) - _part(report, "compile")
+
+
+def _outcome(
+    steady: list[Change], mean: Change, compiles: CompileChange, threshold: float
+) -> tuple[Outcome, Change]:
+    """The outcome and the change it rests on.
+
+    Steps without their compiles decide, the usual one before the mean; then compiles do. Where those two
+    disagree, the mean step with all in it decides.
+    """
+    times = next((each for each in steady if told(each, threshold)), None)
+    if times is None:
+        return compiles.outcome, steady[0] if compiles.outcome is Outcome.SAME else mean
+    outcome = Outcome.WORSE if times.delta > 0 else Outcome.BETTER
+    if compiles.outcome in (Outcome.SAME, outcome):
+        return outcome, times if compiles.outcome is Outcome.SAME else mean
+    return Outcome.WORSE if mean.delta > 0 else Outcome.BETTER, mean
+
+
+def _sentence(
+    outcome: Outcome,
+    change: Change,
+    compiles: CompileChange,
+    findings: list[FindingChange],
+    differences: list[Unlike],
+) -> str:
+    times = f"{format_ms(change.base)} to {format_ms(change.candidate)} per step{_bounds(change)}"
+    texts = {
+        Outcome.WORSE: f"Worse: {times}.",
+        Outcome.BETTER: f"Better: {times}.",
+        Outcome.SAME: f"No difference beyond noise: {times}.",
+    }
+    parts = [texts[outcome]]
+    if outcome is not Outcome.SAME and not change.beyond_noise:
+        # A compile or two among a few steps: their number differs for certain, the mean step does not.
+        parts = [
+            f"{outcome.capitalize()} by its compiles; the mean step went from {times}, which could be chance."
+        ]
+    if compiles.outcome is not Outcome.SAME:
+        parts.append(
+            f"Compiles: {compiles.base} in {compiles.base_steps} steps, now {compiles.candidate} "
+            f"in {compiles.candidate_steps}."
+        )
+    parts += [
+        f"{each.what.capitalize()}: {each.title}." for each in findings if each.what in ("fixed", "new")
+    ]
+    care = [each.what for each in differences if each.weight is Weight.CARE]
+    if care:
+        parts.append(f"Mind what else differs: {', '.join(care)}.")
+    return " ".join(parts)
+
+
+def _bounds(change: Change) -> str:
+    ratio = f"{change.ratio * 100:+.1f} %".replace("-", "−") if change.ratio is not None else ""
+    if change.low is None or change.high is None:
+        return f" ({ratio}; too few steps for bounds)"
+    return f" ({ratio}; 95 % bounds {signed_ms(change.low)} to {signed_ms(change.high)})"
+
+
+def signed_ms(ms: float) -> str:
+    """A change in ms with its sign."""
+    return f"{'+' if ms > 0 else '−' if ms < 0 else ''}{format_ms(abs(ms))}"
+
+
+def signed_share(share: float | None) -> str:
+    """A relative change with its sign, empty where there is none."""
+    if share is None:
+        return ""
+    return f"{'+' if share > 0 else '−' if share < 0 else ''}{format_share(abs(share))}"
+
+
+def _parts(base: Report, candidate: Report) -> list[PartChange]:
+    usual = float(_wall(base).mean())
+    names = dict.fromkeys([*base.breakdown, *candidate.breakdown])
+    rows = []
+    for name in names:
+        change = compare(_part(base, name), _part(candidate, name), means)
+        rows.append(
+            PartChange(name, change, change.beyond_noise and abs(change.delta) >= MIN_PART_CHANGE * usual)
+        )
+    shown = [row for row in rows if row.change.base or row.change.candidate]
+    return sorted(shown, key=lambda row: -abs(row.change.delta))
+
+
+def _part(report: Report, name: str) -> Floats:
+    rows = sorted(report.steps.per_step, key=lambda row: (row.host, row.start_ns))
+    return np.array([row.breakdown_ms.get(name, 0.0) for row in rows], np.float64)
+
+
+def _ops(base: Report, candidate: Report) -> list[OpChange]:
+    """Ops whose self time per step changed most; one capture each, so these have no bounds."""
+    old, new = _op_times(base), _op_times(candidate)
+    least = MIN_OP_CHANGE * float(_wall(base).mean())
+    rows = [
+        OpChange(key[0], key[1], old.get(key), new.get(key))
+        for key in dict.fromkeys([*old, *new])
+        if abs(new.get(key, 0.0) - old.get(key, 0.0)) >= least
+    ]
+    return sorted(rows, key=lambda row: -abs((row.candidate_ms or 0.0) - (row.base_ms or 0.0)))
+
+
+def _op_times(report: Report) -> dict[tuple[str, str], float]:
+    """Self time in ms per step on one device, by what an op is and where it comes from.
+
+    The name's number and the program's fingerprint change from compile to compile, so neither counts; nor does the
+    line within a source file, which any edit above it moves.
+    """
+    devices = max(int(report.environment.get("device_count") or 1), 1)
+    share = 1 / (
+        max(len(report.steps.per_step), 1)
+        * (devices if report.environment.get("device_type") != "CPU" else 1)
+    )
+    times: dict[tuple[str, str], float] = defaultdict(float)
+    for op in report.ops:
+        times[_op_key(op)] += op.self_ms * share
+    return dict(times)
+
+
+def _op_key(op: OpRow) -> tuple[str, str]:
+    stem = _NUMBERS.sub("", op.name) or op.name
+    return stem, op.annotation or _LINE.sub("", op.source).rpartition("/")[2]
+
+
+def _findings(base: Report, candidate: Report) -> list[FindingChange]:
+    old, new = _failed(base), _failed(candidate)
+    rows = []
+    for rule in sorted(old.keys() | new.keys()):
+        before, after = old.get(rule), new.get(rule)
+        what = "fixed" if after is None else "new" if before is None else "changed"
+        severities = (before.severity if before else 0.0, after.severity if after else 0.0)
+        if what == "changed" and abs(severities[1] - severities[0]) <= MIN_SEVERITY_CHANGE:
+            continue
+        if what == "fixed" and not _was_checked(candidate, rule):
+            what = "gone, but not checked"
+        known = after or before
+        savings = before.savings if before is not None else None
+        predicted = (savings.low, savings.high) if savings is not None else None
+        rows.append(FindingChange(rule, what, known.title if known else rule, *severities, predicted))
+    return rows
+
+
+def _failed(report: Report) -> dict[str, Finding]:
+    return {each.rule: each for each in report.findings if each.status == "failed"}
+
+
+def _was_checked(report: Report, rule: str) -> bool:
+    """Whether a rule came to a conclusion: one that was unavailable has not found its fault gone."""
+    return any(each.rule == rule and each.status in ("passed", "not_applicable") for each in report.findings)
+
+
+def _compiles(base: Report, candidate: Report) -> CompileChange:
+    counts = [sum(1 for row in report.compiles if row.step is not None) for report in (base, candidate)]
+    steps = [len(report.steps.per_step) for report in (base, candidate)]
+    return CompileChange(counts[0], steps[0], counts[1], steps[1], _compile_outcome(counts, steps))
+
+
+def _compile_outcome(counts: list[int], steps: list[int]) -> Outcome:
+    """A capture begins when training is steady: one compile where there was none is a fault, not noise.
+
+    Where both compile, the rates are compared exactly: given the total, the candidate's count is binomial if the
+    rates are equal (Przyborowski and Wilenski 1940).
+    """
+    if counts[0] == counts[1] == 0:
+        return Outcome.SAME
+    if 0 in counts:
+        return Outcome.BETTER if counts[1] == 0 else Outcome.WORSE
+    total, share = sum(counts), steps[1] / sum(steps)
+    if counts[1] > total * share:
+        return Outcome.WORSE if _binomial_tail(total, counts[1], share) < 0.025 else Outcome.SAME
+    return Outcome.BETTER if _binomial_tail(total, counts[0], 1 - share) < 0.025 else Outcome.SAME
+
+
+def _binomial_tail(total: int, least: int, share: float) -> float:
+    """The chance of at least `least` of `total`, each with chance `share`."""
+    from math import comb
+
+    return sum(comb(total, k) * share**k * (1 - share) ** (total - k) for k in range(least, total + 1))

@@ -1,0 +1,1 @@
+"""Compiles: when, of which graph, why, and whether they come again."""

@@ -1,0 +1,315 @@
+"""What changed between a graph that was compiled and the nearest graph before it.
+
+Both programs are compared as the trace embeds them, after optimization: their inputs first (a batch of another
+length, another dtype, another number of inputs), then how inputs are sharded, then constants baked into the
+graph (a learning rate, a step counter), then the ops themselves. Inputs are compared as a collection, because
+their order may change with the graph.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, TypeVar
+
+from tpuprof.records import record
+
+if TYPE_CHECKING:
+    from tpuprof.decode.hlo import Computation, HloModule, Instruction
+
+Item = TypeVar("Item")
+_Type = tuple[str, tuple[int, ...]]
+
+_LAST_BATCH = ", as the last, shorter batch of an epoch does"
+_NO_BACKWARD = "; the backward pass is gone, as in evaluation after training"
+_TILES = re.compile(r"devices=\[([\d,]+)\]")
+# How far from a changed value a source line is looked for (ops).
+_HOPS = 4
+# Changes named in a detail text; more are counted (items).
+_SHOWN = 3
+# Ops that come and go with layouts and fusion decisions and say nothing of the user's program.
+_INCIDENTAL = frozenset(
+    {"bitcast", "copy", "parameter", "tuple", "get-tuple-element", "fusion", "transpose", "reshape"}
+)
+
+
+@record(frozen=True)
+class CompileCause:
+    """Why a graph was compiled: kind is first, shape, dtype, sharding, constant, graph or unknown.
+
+    `source` is `file:line` of an op that uses what changed, empty where the programs carry no source lines.
+    """
+
+    kind: str
+    detail: str
+    source: str = ""
+
+
+def explain(program: str, earlier: list[str], protos: Mapping[str, bytes]) -> CompileCause:
+    """Why `program` was compiled, given the programs there were `earlier` and the serialized HLO of each."""
+    if not program:
+        return CompileCause("unknown", "unavailable: the compiled graph did not run inside the capture")
+    if program not in protos:
+        return CompileCause("unknown", "unavailable: the capture holds no HLO of the compiled graph")
+    known = [name for name in earlier if name in protos]
+    if not known:
+        return CompileCause(
+            "first",
+            "the first graph of this function in the capture: there is none before it to compare with",
+        )
+    pair = with_nearest(program, known, protos)
+    if pair is None:
+        return CompileCause("unknown", "unavailable: the HLO in the capture is damaged")
+    return compare(*pair)
+
+
+def with_nearest(
+    program: str, earlier: list[str], protos: Mapping[str, bytes]
+) -> tuple[HloModule, HloModule] | None:
+    """A program and that of the earlier ones which differs least from it; None where either cannot be read."""
+    new = _parse(protos[program]) if program in protos else None
+    candidates = [
+        module for name in earlier if name in protos and (module := _parse(protos[name])) is not None
+    ]
+    if new is None or not candidates:
+        return None
+    return new, min(candidates, key=lambda old: _distance(new, old))
+
+
+def compare(new: HloModule, old: HloModule) -> CompileCause:
+    """The first difference, in the order of the module's docstring, that tells two programs apart."""
+    return (
+        _inputs(new, old)
+        or _shardings(new, old)
+        or _constants(new, old)
+        or _ops(new, old)
+        or CompileCause("unknown", "the two programs have the same inputs, constants and ops")
+    )
+
+
+def _parse(data: bytes) -> HloModule | None:
+    """The module inside a trace's serialized HloProto, None where it is damaged."""
+    from google.protobuf.message import DecodeError
+
+    from tpuprof.decode import hlo_pb2
+    from tpuprof.decode.hlo_proto import from_proto
+
+    try:
+        return from_proto(hlo_pb2.HloProto.FromString(data).hlo_module)
+    except DecodeError:
+        return None
+
+
+def _distance(new: HloModule, old: HloModule) -> tuple[int, bool]:
+    """How much two programs differ; of equally near ones, one that tells source lines is nearer."""
+    inputs = _difference(_types(new), _types(old))
+    ops = _difference(_opcodes(new), _opcodes(old))
+    constants = _difference(_literals(new), _literals(old))
+    told = any(each.source for each in old.instructions())
+    return 10 * sum(map(len, inputs)) + 2 * sum(map(len, ops)) + sum(map(len, constants)), not told
+
+
+def _inputs(new: HloModule, old: HloModule) -> CompileCause | None:
+    added, removed = _difference(_types(new), _types(old))
+    if not added and not removed:
+        return None
+    if len(new.entry.parameters()) != len(old.entry.parameters()):
+        counts = f"{len(new.entry.parameters())} inputs, the graph before it {len(old.entry.parameters())}"
+        ops = _ops(new, old)
+        detail = f"it takes {counts}" + (f"; {ops.detail}" if ops else "")
+        return CompileCause("graph", detail, ops.source if ops else "")
+    pairs = _pair(removed, added)
+    kind = "dtype" if all(before[1] == after[1] for before, after in pairs) else "shape"
+    changes = [f"{_typed(before)} became {_typed(after)}" for before, after in pairs]
+    noun = "an input" if len(pairs) == 1 else f"{len(pairs)} inputs"
+    detail = f"{noun} changed: {_list(changes)}" + (_LAST_BATCH if _is_shorter_batch(pairs) else "")
+    return CompileCause(kind, detail, _use_of(new, pairs[0][1]) or _use_of(old, pairs[0][0]))
+
+
+def _is_shorter_batch(pairs: list[tuple[_Type, _Type]]) -> bool:
+    """Whether inputs changed in nothing but their first dimension, all to the same smaller size."""
+    sizes = set()
+    for (before_type, before), (after_type, after) in pairs:
+        if before_type != after_type or len(before) != len(after) or not before or before[1:] != after[1:]:
+            return False
+        sizes.add((before[0], after[0]))
+    return len(sizes) == 1 and all(before > after for before, after in sizes)
+
+
+def _pair(removed: list[_Type], added: list[_Type]) -> list[tuple[_Type, _Type]]:
+    """Match what went with what came: same shape first, then same dtype and rank, then whatever is left."""
+    left: list[_Type] = list(added)
+    pairs: list[tuple[_Type, _Type]] = []
+    rules: tuple[Callable[[_Type, _Type], bool], ...] = (
+        lambda a, b: a[1] == b[1],
+        lambda a, b: a[0] == b[0] and len(a[1]) == len(b[1]),
+        lambda _a, _b: True,
+    )
+    waiting = list(removed)
+    for rule in rules:
+        for before in list(waiting):
+            after = next((each for each in left if rule(before, each)), None)
+            if after is not None:
+                pairs.append((before, after))
+                left.remove(after)
+                waiting.remove(before)
+    return pairs
+
+
+def _shardings(new: HloModule, old: HloModule) -> CompileCause | None:
+    def of(module: HloModule) -> Counter[str]:
+        return Counter(each.attributes.get("sharding", "") for each in module.entry.parameters())
+
+    added, removed = _difference(of(new), of(old))
+    if not added and not removed:
+        return None
+    changes = [
+        f"{before or 'none'} became {after or 'none'}" for before, after in zip(removed, added, strict=False)
+    ]
+    place = next(
+        (
+            place
+            for each in new.entry.parameters()
+            if each.attributes.get("sharding", "") in added and (place := _first_place(new, new.entry, each))
+        ),
+        "",
+    )
+    return CompileCause("sharding", f"the sharding of inputs changed: {_list(changes)}", place)
+
+
+def _constants(new: HloModule, old: HloModule) -> CompileCause | None:
+    if any(_difference(_opcodes(new), _opcodes(old))):
+        return None
+    added, removed = _difference(_literals(new), _literals(old))
+    if not added or not removed:
+        return None
+    changes = [f"{before} became {after}" for before, after in zip(removed, added, strict=False)]
+    noun = "a constant" if len(changes) == 1 else f"{len(changes)} constants"
+    place = _place_of_literal(new, added[0]) or _place_of_literal(old, removed[0])
+    return CompileCause("constant", f"{noun} baked into the graph changed: {_list(changes)}", place)
+
+
+def _ops(new: HloModule, old: HloModule) -> CompileCause | None:
+    added, removed = (Counter(each) for each in _difference(_opcodes(new), _opcodes(old)))
+    parts = [f"{count} more {name}" for name, count in added.most_common()]
+    parts += [f"{count} fewer {name}" for name, count in removed.most_common()]
+    if not parts:
+        return None
+    detail = f"the ops changed: {_list(parts)}"
+    if _has_backward(old) and not _has_backward(new):
+        detail += _NO_BACKWARD
+    grew = sum(added.values()) >= sum(removed.values())
+    first, second = (new, old) if grew else (old, new)
+    return CompileCause("graph", detail, _odd_place(first, second) or _odd_place(second, first))
+
+
+def _has_backward(module: HloModule) -> bool:
+    return any("backward" in each.op_name for each in module.instructions())
+
+
+def _odd_place(one: HloModule, other: HloModule) -> str:
+    """The source line with most ops in one program that the other has fewer of; empty where either tells no lines."""
+
+    def lines(module: HloModule) -> Counter[str]:
+        return Counter(
+            place
+            for each in module.instructions()
+            if each.opcode not in _INCIDENTAL and (place := _place(each))
+        )
+
+    here, there = lines(one), lines(other)
+    more = here - there
+    if not there or not more:
+        return ""
+    # A line that only one program has says most; numbers on shared lines vary with fusion.
+    return max(more, key=lambda place: (more[place] - 0.5 * there[place], place))
+
+
+def _place(each: Instruction) -> str:
+    return each.user_source or each.source
+
+
+def _use_of(module: HloModule, wanted: _Type) -> str:
+    """A source line of an op that uses an input of that type."""
+    for parameter in module.entry.parameters():
+        if _type(parameter) == wanted:
+            found = _first_place(module, module.entry, parameter)
+            if found:
+                return found
+    return ""
+
+
+def _place_of_literal(module: HloModule, wanted: str) -> str:
+    """A source line of a constant, or slice, of that value, else of an op that uses it."""
+    for computation in module.computations.values():
+        for each in computation:
+            if _literal(each) == wanted:
+                found = _place(each) or _first_place(module, computation, each)
+                if found:
+                    return found
+    return ""
+
+
+def _first_place(module: HloModule, computation: Computation, origin: Instruction) -> str:
+    """The first source line among the nearest ops that use a value, through fusions and up to a few ops away."""
+    names = {origin.name}
+    for _ in range(_HOPS):
+        users = [each for each in computation if names.intersection(each.operands)]
+        inner = [
+            each
+            for user in users
+            for name in user.called_names()
+            for each in module.computations.get(name, ())
+        ]
+        places = [place for each in (*users, *inner) if (place := _place(each))]
+        if places:
+            return min(places, key=_line_order)
+        names = {each.name for each in users}
+    return ""
+
+
+def _line_order(place: str) -> tuple[str, int]:
+    file, _, line = place.rpartition(":")
+    return file, int(line) if line.isdigit() else 0
+
+
+def _types(module: HloModule) -> Counter[_Type]:
+    return Counter(_type(each) for each in module.entry.parameters())
+
+
+def _type(parameter: Instruction) -> _Type:
+    """Element type and shape of an input, of all devices together where it is sharded."""
+    found = _TILES.search(parameter.attributes.get("sharding", ""))
+    tiles = [int(each) for each in found.group(1).split(",")] if found else []
+    sizes = parameter.shape.dimensions
+    tiles += [1] * (len(sizes) - len(tiles))
+    return parameter.shape.element_type, tuple(size * tile for size, tile in zip(sizes, tiles, strict=False))
+
+
+def _opcodes(module: HloModule) -> Counter[str]:
+    return Counter(each.opcode for each in module.instructions() if each.opcode not in _INCIDENTAL)
+
+
+def _literals(module: HloModule) -> Counter[str]:
+    return Counter(value for each in module.instructions() if (value := _literal(each)))
+
+
+def _literal(each: Instruction) -> str:
+    """A number that is part of the program: a constant's value, or the bounds of a slice."""
+    if each.opcode == "slice":
+        return each.attributes.get("slice", "")
+    return each.literal or "" if each.opcode == "constant" else ""
+
+
+def _difference(new: Counter[Item], old: Counter[Item]) -> tuple[list[Item], list[Item]]:
+    return list((new - old).elements()), list((old - new).elements())
+
+
+def _typed(each: _Type) -> str:
+    return f"{each[0]}[{','.join(map(str, each[1]))}]"
+
+
+def _list(changes: list[str]) -> str:
+    more = f", and {len(changes) - _SHOWN} more" if len(changes) > _SHOWN else ""
+    return ", ".join(changes[:_SHOWN]) + more

@@ -1,0 +1,179 @@
+"""Every compile in the trace: when, how long, of which graph."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+
+from tpuprof.model.compile.cause import CompileCause, explain
+from tpuprof.model.compile.hlo_metadata import hlo_protos
+from tpuprof.model.device.activity import DeviceActivity
+from tpuprof.model.host.vocabulary import NameSet, Vocabulary
+from tpuprof.model.intervals import Int64
+from tpuprof.model.steps import Steps
+from tpuprof.model.timeline import Host, Track, by_plane
+from tpuprof.records import record
+from tpuprof.units import PS_PER_MS
+
+# `SyncTensorsGraph.66628(14940262714490726846)`: torch_xla numbers its graphs, others do not.
+_BASE = re.compile(r"^(.*?)(?:\.\d+)?\(\d+\)$")
+# A program that first runs after at least this pause of the device was compiled in it (ps). The smallest graphs
+# take tens of milliseconds to compile (a 2-layer decoder on CPU: 800 ms; a single add on a v6e: 80 ms).
+COMPILE_FROM_PS = 20 * PS_PER_MS
+NOT_COMPARED = CompileCause("unknown", "unavailable: the graphs were not compared")
+
+
+@record(frozen=True)
+class Compile:
+    """One compile. `step` is the row of the step it ran in, None outside any; `graph_hash` empty if unknown.
+
+    `program` is what it made, `graph(fingerprint)`: the program that first ran after it; empty if none did.
+    """
+
+    step: int | None
+    graph_hash: str
+    program: str
+    start_ps: int
+    duration_ps: int
+    cause: CompileCause = NOT_COMPARED
+
+
+def find_compiles(
+    host: Host, vocabulary: Vocabulary, steps: Steps, devices: list[DeviceActivity]
+) -> list[Compile]:
+    """Compiles of one host in time order, from the first of the vocabulary's compile events that occurs.
+
+    Each is told apart from the nearest graph that ran or was compiled before it.
+    """
+    for event in vocabulary.compile_events:
+        found = _on_all_threads(host, event, vocabulary, steps)
+        if found:
+            named = _with_programs(sorted(found, key=lambda each: each.start_ps), devices)
+            return _with_causes(named, devices, dict(hlo_protos(host.trace)))
+    return _with_causes(_from_fingerprints(steps, devices), devices, dict(hlo_protos(host.trace)))
+
+
+def _from_fingerprints(steps: Steps, devices: list[DeviceActivity]) -> list[Compile]:
+    """Recompiles seen from the device alone: a graph that runs under a new fingerprint once training is under way.
+
+    The host left no compile event then, so what the compile took is the time the device idled before the program
+    first ran: more than that it cannot have cost.
+    """
+    known: set[str] = set()
+    found = []
+    for program, when in sorted(first_runs(devices).items(), key=lambda each: each[1]):
+        name = function_of(program)
+        row = _step_at(steps, when)
+        if name in known and row is not None and row > 0:
+            idle = min(_idle_before(device, when) for device in devices)
+            # Without such a pause the program was there already, from before the capture.
+            if idle >= COMPILE_FROM_PS:
+                found.append(Compile(row, "", program, when - idle, idle, NOT_COMPARED))
+        known.add(name)
+    return found
+
+
+def _idle_before(device: DeviceActivity, when: int) -> int:
+    """How long (ps) a device had done nothing when a program began."""
+    row = int(np.searchsorted(device.busy.end, when, "right")) - 1
+    return max(when - int(device.busy.end[row]), 0) if row >= 0 else 0
+
+
+def _with_causes(
+    compiles: list[Compile], devices: list[DeviceActivity], protos: dict[str, bytes]
+) -> list[Compile]:
+    """Compare each compile's program with those there were before it; without HLO, all stays as it is."""
+    if not protos or not compiles:
+        return compiles
+    known = [*{**first_runs(devices), **protos}]
+    return [
+        replace(each, cause=explain(each.program, earlier_programs(each, compiles, known), protos))
+        for each in compiles
+    ]
+
+
+def earlier_programs(compiled: Compile, compiles: list[Compile], known: list[str]) -> list[str]:
+    """Which of the known programs there were before a compile.
+
+    A program that no compile of the capture made was there before it, whether it ran or not. Programs of other
+    functions are no earlier form of it: JAX names each program after its function.
+    """
+    made = {each.program: each.start_ps for each in compiles if each.program}
+    return sorted(
+        name
+        for name in known
+        if made.get(name, -1) < compiled.start_ps
+        and name != compiled.program
+        and function_of(name) == function_of(compiled.program)
+    )
+
+
+def function_of(program: str) -> str:
+    """What a program is a form of: `graph(fingerprint)` without its numbers."""
+    found = _BASE.match(program)
+    return found.group(1) if found else program
+
+
+def first_runs(devices: list[DeviceActivity]) -> dict[str, int]:
+    """When each program first ran in the trace (ps), by `graph(fingerprint)`."""
+    first: dict[str, int] = {}
+    for device in devices:
+        events = device.op_events
+        start = np.full(len(device.ops), np.iinfo(np.int64).max, np.int64)
+        np.minimum.at(start, events.op, events.start)
+        seen = [*zip(device.ops.module, start.tolist(), strict=True)]
+        modules = device.modules
+        seen += zip([modules.names[row] for row in modules.module], modules.start.tolist(), strict=True)
+        for program, when in seen:
+            if program and (program not in first or when < first[program]):
+                first[program] = when
+    return first
+
+
+def _with_programs(compiles: list[Compile], devices: list[DeviceActivity]) -> list[Compile]:
+    """Name what each compile made: of programs that had not run before it ended, the first to run next."""
+    waiting = sorted((when, program) for program, when in first_runs(devices).items())
+    named = []
+    for index, each in enumerate(compiles):
+        end = each.start_ps + each.duration_ps
+        until = compiles[index + 1].start_ps if index + 1 < len(compiles) else None
+        fresh = [
+            (when, program) for when, program in waiting if when >= end and (until is None or when < until)
+        ]
+        program = fresh[0][1] if fresh else ""
+        waiting = [(when, other) for when, other in waiting if other != program]
+        named.append(replace(each, program=program))
+    return named
+
+
+def _on_all_threads(host: Host, event: str, vocabulary: Vocabulary, steps: Steps) -> list[Compile]:
+    rows = by_plane(host.threads, lambda plane: NameSet.of([event]).rows(plane.events.names))
+    return [
+        each for track in host.threads for each in _on_thread(track, rows[id(track.plane)], vocabulary, steps)
+    ]
+
+
+def _on_thread(track: Track, names: Int64, vocabulary: Vocabulary, steps: Steps) -> list[Compile]:
+    rows = np.flatnonzero(np.isin(track.name, names)) if len(names) else names
+    if not len(rows):
+        return []
+    hashes = track.plane.stat_text(
+        track.stats(vocabulary.compile_hash_stat), vocabulary.compile_hash_stat, len(track)
+    )
+    return [
+        Compile(
+            step=_step_at(steps, int(track.start[row])),
+            graph_hash=hashes[int(row)],
+            program="",
+            start_ps=int(track.start[row]),
+            duration_ps=int(track.end[row] - track.start[row]),
+        )
+        for row in rows
+    ]
+
+
+def _step_at(steps: Steps, time: int) -> int | None:
+    row = int(np.searchsorted(steps.start, time, "right")) - 1
+    return row if row >= 0 and time < int(steps.end[row]) else None

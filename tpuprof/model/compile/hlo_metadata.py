@@ -1,0 +1,89 @@
+"""What the HLO programs embedded in a trace say of their ops: the framework's scope and the source line.
+
+The profiler stores each program it saw in `/host:metadata`, one event metadata a program, named
+`graph(program_id)`, with the serialized HloProto as a stat.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import field
+
+from tpuprof.decode.columns import StatKind, Trace
+from tpuprof.model.timeline import METADATA_PLANE
+from tpuprof.records import record
+
+# torch_xla numbers each entry into a scope: `attention.3` is the third time the scope `attention` was entered.
+_ENTRY_NUMBER = re.compile(r"\.\d+$")
+_WRAPPERS = re.compile(
+    r"^(jit|pjit|jvp|transpose|vmap|remat|checkpoint|shard_map|custom_vjp)\(.*\)$|^(while|body|cond)$"
+)
+
+
+@record(frozen=True)
+class HloMetadata:
+    """Scope and source line by (program, op), for ops whose program states either.
+
+    A program goes by `graph(program_id)`: several graphs share a name.
+    """
+
+    by_op: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
+
+    def describe(self, module: str, op: str) -> tuple[str, str]:
+        """(scope path, `file:line`) of an op, empty strings where unknown."""
+        return self.by_op.get((module, op), ("", ""))
+
+
+def read_hlo_metadata(trace: Trace) -> HloMetadata:
+    """Read every HLO program embedded in a trace; damaged ones are skipped."""
+    by_op: dict[tuple[str, str], tuple[str, str]] = {}
+    for label, data in hlo_protos(trace):
+        by_op.update(_instructions(label, data))
+    return HloMetadata(by_op)
+
+
+def hlo_protos(trace: Trace) -> list[tuple[str, bytes]]:
+    """(`graph(program_id)`, serialized HloProto) of each program the trace embeds."""
+    plane = trace.plane(METADATA_PLANE)
+    if plane is None:
+        return []
+    stats = plane.events.stats
+    return [
+        (plane.events.names[int(stats.row[index])], stats.raw(index))
+        for index in range(len(stats))
+        if stats.kind[index] == StatKind.BYTES
+    ]
+
+
+def scope_names(scope: str) -> list[str]:
+    """The scopes an op was traced under, outermost first, without entry numbers and without the op itself.
+
+    `attention.3/softmax.1/aten__softmax` gives attention and softmax; of JAX paths the `jit(...)` wrappers
+    are left out.
+    """
+    parts = scope.rstrip(":").split("/")[:-1]
+    return [_ENTRY_NUMBER.sub("", part) for part in parts if part and not _WRAPPERS.match(part)]
+
+
+def _instructions(label: str, data: bytes) -> dict[tuple[str, str], tuple[str, str]]:
+    from google.protobuf.message import DecodeError
+
+    from tpuprof.decode import hlo_pb2
+
+    proto = hlo_pb2.HloProto()
+    try:
+        proto.ParseFromString(data)
+    except DecodeError:
+        return {}
+    found = {}
+    for computation in proto.hlo_module.computations:
+        for instruction in computation.instructions:
+            meta = instruction.metadata
+            if meta.op_name or meta.source_file:
+                source = f"{_text(meta.source_file)}:{meta.source_line}" if meta.source_file else ""
+                found[label, _text(instruction.name)] = (_text(meta.op_name), source)
+    return found
+
+
+def _text(value: bytes) -> str:
+    return value.decode("utf-8", "replace")

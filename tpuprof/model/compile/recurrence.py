@@ -1,0 +1,176 @@
+"""Whether a compile of the captured steps comes again, from what the process counted before and after them.
+
+A compile that never comes again belongs to the start of the run, whatever step it fell into: the first evaluation, the
+first short batch, the second shape of an accumulation.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import field, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tpuprof.model.compile.compiles import Compile
+from tpuprof.model.steps import Steps
+from tpuprof.model.steps.phase import ONE_OFF_COMPILE, Phase
+from tpuprof.model.telemetry import FOLDER, StepRecord, compile_frames
+from tpuprof.records import record
+from tpuprof.units import counted
+
+# Steps after the capture without a compile from which a compile counts as one that does not come again (steps), and as
+# a multiple of the captured steps: a compile every eighth step would have shown with 93 % in twenty.
+MIN_STEPS_AFTER = 20
+AFTER_PER_CAPTURED = 2
+# Captured steps that compile from which the capture alone shows that compiles return, with at least half of all.
+RETURNS_FROM_STEPS = 3
+# Steps that must be left when those with one-off compiles are left out (steps).
+MIN_STEPS_LEFT = 3
+UNKNOWN_LINE = "unknown"
+
+
+class Returns(StrEnum):
+    """Whether compiles of the captured steps come again."""
+
+    NEVER = "never"
+    YES = "yes"
+    UNKNOWN = "unknown"
+
+
+@record(frozen=True)
+class CompilingLine:
+    """Compiles of one line after the capture: cuts that compiled, their seconds, Python frames, the first steps."""
+
+    cuts: int
+    graphs: int
+    seconds: float
+    frames: list[str] = field(default_factory=list)
+    steps: list[int] = field(default_factory=list)
+
+
+@record(frozen=True)
+class AfterCapture:
+    """What the process counted after the captured steps, until `ended` or its last note. Times in seconds."""
+
+    steps: int
+    compiling_steps: int
+    graphs: int
+    seconds: float
+    wall_seconds: float
+    ended: bool
+    lines: dict[str, CompilingLine] = field(default_factory=dict)
+
+    def shows(self, captured: int) -> bool:
+        """Whether so many steps followed that a compile which returns would have been seen."""
+        return self.steps >= max(MIN_STEPS_AFTER, AFTER_PER_CAPTURED * captured)
+
+
+@record(frozen=True)
+class History:
+    """Notes of the process on its steps, captured or not, and on what came after; both may be missing."""
+
+    records: list[StepRecord] = field(default_factory=list)
+    after: AfterCapture | None = None
+
+
+def read_after(run_folder: Path | None, host: str) -> AfterCapture | None:
+    """What the run folder has of the time after the capture, None where it has nothing that can be read."""
+    if run_folder is None:
+        return None
+    for path in sorted((run_folder / FOLDER).glob(f"after.{host}.*.json")):
+        try:
+            return _after_of(json.loads(path.read_text("utf-8")))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            continue
+    return None
+
+
+def _after_of(row: dict[str, Any]) -> AfterCapture:
+    return AfterCapture(
+        steps=int(row["steps"]),
+        compiling_steps=int(row["compiling_steps"]),
+        graphs=int(row["graphs"]),
+        seconds=float(row["seconds"]),
+        wall_seconds=float(row.get("wall_seconds", 0.0)),
+        ended=bool(row.get("ended")),
+        lines={
+            str(name): CompilingLine(
+                int(each["cuts"]),
+                int(each["graphs"]),
+                float(each["seconds"]),
+                [str(frame) for frame in each.get("frames", ())],
+                [int(step) for step in each.get("steps", ())],
+            )
+            for name, each in row.get("lines", {}).items()
+        },
+    )
+
+
+def returns(line: str, compiling: int, captured: int, after: AfterCapture | None) -> Returns:
+    """Whether compiles of a line (its innermost user frame, empty where unknown) come again.
+
+    `compiling` of the `captured` steps compiled.
+    """
+    if after is not None and _cuts_of(line, after):
+        return Returns.YES
+    if after is not None and after.shows(captured):
+        return Returns.NEVER
+    if compiling >= RETURNS_FROM_STEPS and 2 * compiling >= captured:
+        return Returns.YES
+    return Returns.UNKNOWN
+
+
+def rate(line: str, captured_rate: float, captured: int, after: AfterCapture | None) -> float:
+    """Share of steps in which compiles of a line come, as counted after the capture where that is long enough."""
+    if after is None or not after.shows(captured):
+        return captured_rate
+    return min(_cuts_of(line, after) / after.steps, 1.0)
+
+
+def _cuts_of(line: str, after: AfterCapture) -> int:
+    """Cuts after the capture that compiled for this line; those without a line may be of any."""
+    if not line:
+        return after.compiling_steps
+    return sum(each.cuts for name, each in after.lines.items() if name in (line, UNKNOWN_LINE))
+
+
+def numbers_of(steps: Steps) -> list[int]:
+    """Numbers of all steps, those included that are left out for a compile."""
+    return [*steps.number.tolist(), *(each.step for each in steps.phases if each.name == ONE_OFF_COMPILE)]
+
+
+def without_one_off(steps: Steps, compiles: list[Compile], history: History) -> tuple[Steps, list[Compile]]:
+    """Steps without those that hold only compiles which never came again; such a step becomes a phase."""
+    after = history.after
+    rows = sorted({each.step for each in compiles if each.step is not None})
+    if after is None or not rows:
+        return steps, compiles
+    frames = compile_frames(history.records, steps.number.tolist())
+    lines = {row: next(iter(frames.get(int(steps.number[row]), ())), "") for row in rows}
+    once = [row for row in rows if returns(lines[row], len(rows), len(steps), after) is Returns.NEVER]
+    if not once or len(steps) - len(once) < MIN_STEPS_LEFT:
+        return steps, compiles
+    kept = np.setdiff1d(np.arange(len(steps)), once)
+    phases = [_phase(steps, row, compiles, after) for row in once]
+    left = replace(
+        steps,
+        number=steps.number[kept],
+        start=steps.start[kept],
+        end=steps.end[kept],
+        phases=tuple(sorted([*steps.phases, *phases], key=lambda each: each.start)),
+    )
+    place = {int(row): at for at, row in enumerate(kept)}
+    moved = [replace(each, step=place.get(each.step) if each.step is not None else None) for each in compiles]
+    return left, moved
+
+
+def _phase(steps: Steps, row: int, compiles: list[Compile], after: AfterCapture) -> Phase:
+    count = sum(each.step == row for each in compiles)
+    evidence = (
+        f"{counted(count, 'compile')} in this step; none came again in {counted(after.steps, 'step')} after"
+    )
+    number = int(steps.number[row])
+    return Phase(ONE_OFF_COMPILE, int(steps.start[row]), int(steps.end[row]), 0, evidence, number)

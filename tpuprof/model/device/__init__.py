@@ -1,0 +1,1 @@
+"""What devices did: ops, transfers, collectives, memory, loops."""

@@ -1,0 +1,199 @@
+"""What a collective is for: gathering a parameter, scattering or reducing a gradient; and of which layer.
+
+A parameter's gather is told by where its value comes from: through copies, converts and slices from an input of
+the program. A gradient's reduction is told by where its value goes: into the update of an input that the program
+gives back. Names come from `parameter_names` (a preflight knows them), else from the op's own scopes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from tpuprof.decode.hlo import Computation, HloModule, Instruction
+from tpuprof.errors import TpuprofError
+from tpuprof.model.compile.hlo_metadata import scope_names
+from tpuprof.model.device.activity import DeviceActivity
+from tpuprof.model.device.op_kind import OpKind, collective_kind, opcode
+from tpuprof.records import record
+
+PARAMETER_GATHER = "parameter_gather"
+GRADIENT_SCATTER = "gradient_scatter"
+GRADIENT_REDUCE = "gradient_reduce"
+FORWARD = "forward"
+BACKWARD = "backward"
+# How many instructions a value is followed through: real chains of copies, slices and converts are shorter.
+MAX_HOPS = 24
+_THROUGH = frozenset(
+    {"copy", "bitcast", "copy-start", "copy-done", "convert", "reshape", "get-tuple-element", "slice", "slice-start",
+     "slice-done", "transpose", "dynamic-slice", "all-gather", "all-gather-start", "all-gather-done", "fusion",
+     "async-start", "async-done", "custom-call", "optimization-barrier", "tuple", "reduce-scatter", "all-reduce"}
+)  # fmt: skip
+_STATE_OF = re.compile(r"^\w+ of ")
+_LAYER = re.compile(r"(?:^|[./])((?:[A-Za-z_]\w*\.)*?(?:layers?|blocks?|h|encoder|decoder)\.\d+)(?=[./@]|$)")
+_ANY_NUMBERED = re.compile(r"((?:[A-Za-z_]\w*\.)+\d+)(?=[./@]|$)")
+_BACKWARD_MARKS = ("@backward", "aot_backward", "transpose(jvp", "backward")
+
+
+@record(frozen=True)
+class Role:
+    """What a collective does: `role` (empty where unknown), the parameter, its layer, forward or backward."""
+
+    role: str = ""
+    parameter: str = ""
+    layer: str = ""
+    direction: str = ""
+
+
+class Roles:
+    """Finds the role of collectives of one program. `parameter_names` go by the number of the input, may be empty."""
+
+    def __init__(self, module: HloModule, parameter_names: Sequence[str] = ()) -> None:
+        self._module = module
+        self._names = parameter_names
+        self._users: dict[str, dict[str, list[Instruction]]] = {}
+
+    def of(self, name: str, kind: str, scope: str) -> Role:
+        """The role of the collective that instruction `name` is, starts or contains."""
+        found = self._find(name)
+        parameter, role = "", ""
+        if found is not None:
+            computation, instruction = found
+            if kind == "all-gather":
+                parameter = self._source(computation, instruction)
+                role = PARAMETER_GATHER if parameter else ""
+            elif kind in ("reduce-scatter", "all-reduce"):
+                parameter = self._destination(computation, instruction)
+                role = (
+                    (GRADIENT_SCATTER if kind == "reduce-scatter" else GRADIENT_REDUCE) if parameter else ""
+                )
+        place = instruction.op_name if found is not None and not scope else scope
+        layer = layer_of(parameter) or layer_of("/".join(scope_names(place)))
+        return Role(role, parameter, layer, direction_of(place, role))
+
+    def _find(self, name: str) -> tuple[Computation, Instruction] | None:
+        for computation in self._module.computations.values():
+            if name in computation.instructions:
+                return computation, computation.instructions[name]
+        return None
+
+    def _source(self, computation: Computation, instruction: Instruction) -> str:
+        """Name of the one float input of the program that a value is made of; empty where it is of several or none."""
+        if computation.name != self._module.entry_name:
+            return ""
+        seen: set[str] = set()
+        waiting, inputs = [(name, 0) for name in instruction.operands], set()
+        while waiting:
+            name, hops = waiting.pop()
+            each = computation.instructions.get(name)
+            if each is None or name in seen or hops > MAX_HOPS:
+                continue
+            seen.add(name)
+            if each.opcode == "parameter" and each.shape.dimensions and "f" in each.shape.element_type:
+                inputs.add(self._label(each))
+            elif each.opcode in _THROUGH:
+                waiting += [(operand, hops + 1) for operand in each.operands]
+        return inputs.pop() if len(inputs) == 1 else ""
+
+    def _destination(self, computation: Computation, instruction: Instruction) -> str:
+        """Name of the input whose update uses a value: an input that the first op to use one beside it reads."""
+        if computation.name != self._module.entry_name:
+            return ""
+        users = self._users_of(computation)
+        seen: set[str] = set()
+        waiting = [(instruction.name, 0)]
+        while waiting:
+            name, hops = waiting.pop(0)
+            if name in seen or hops > MAX_HOPS:
+                continue
+            seen.add(name)
+            for user in users.get(name, ()):
+                beside = [
+                    self._source_of_operand(computation, other) for other in user.operands if other != name
+                ]
+                named = [label for label in beside if label]
+                if named:
+                    return min(named, key=lambda label: (" of " in label, label))
+                waiting.append((user.name, hops + 1))
+        return ""
+
+    def _source_of_operand(self, computation: Computation, name: str) -> str:
+        each = computation.instructions.get(name)
+        for _ in range(MAX_HOPS):
+            if each is None:
+                return ""
+            if each.opcode == "parameter":
+                return self._label(each) if each.shape.dimensions else ""
+            if each.opcode not in ("copy", "bitcast", "copy-start", "copy-done", "convert", "reshape"):
+                return ""
+            each = computation.instructions.get(each.operands[0]) if each.operands else None
+        return ""
+
+    def _users_of(self, computation: Computation) -> dict[str, list[Instruction]]:
+        if computation.name not in self._users:
+            table: dict[str, list[Instruction]] = {}
+            for each in computation:
+                for operand in each.operands:
+                    table.setdefault(operand, []).append(each)
+            self._users[computation.name] = table
+        return self._users[computation.name]
+
+    def _label(self, parameter: Instruction) -> str:
+        number = parameter.parameter_number or 0
+        if number < len(self._names) and self._names[number]:
+            return self._names[number]
+        return f"input {number}"
+
+
+def collective_roles(
+    devices: Iterable[DeviceActivity], protos: Mapping[str, bytes], parameter_names: Sequence[str] = ()
+) -> dict[tuple[str, str], Role]:
+    """The role of each collective by (program, op), for programs whose serialized HloProto is in `protos`."""
+    found: dict[tuple[str, str], Role] = {}
+    programs: dict[str, Roles | None] = {}
+    for device in devices:
+        names = device.ops
+        for row in np.flatnonzero(names.kind == OpKind.COLLECTIVE).tolist():
+            key = (names.module[row], names.name[row])
+            if key in found:
+                continue
+            if names.module[row] not in programs:
+                programs[names.module[row]] = _read_program(protos.get(names.module[row]), parameter_names)
+            program = programs[names.module[row]]
+            scope = names.scope[row]
+            if program is None:
+                found[key] = Role(
+                    layer=layer_of("/".join(scope_names(scope))), direction=direction_of(scope, "")
+                )
+                continue
+            kind = collective_kind(opcode(names.long_name[row], names.name[row])) or ""
+            kind = collective_kind(names.category[row]) or kind
+            found[key] = program.of(names.name[row], kind, scope)
+    return found
+
+
+def _read_program(data: bytes | None, parameter_names: Sequence[str]) -> Roles | None:
+    from tpuprof.decode.hlo_proto import read_hlo_proto
+
+    if data is None:
+        return None
+    try:
+        return Roles(read_hlo_proto(data), parameter_names)
+    except TpuprofError:
+        return None
+
+
+def layer_of(text: str) -> str:
+    """The layer a parameter's name or an op's scope belongs to: `layers.3` of `layers.3.up.weight`."""
+    text = _STATE_OF.sub("", text)
+    found = _LAYER.findall(text) or _ANY_NUMBERED.findall(text)
+    return found[-1] if found else ""
+
+
+def direction_of(scope: str, role: str) -> str:
+    """Forward or backward, from the op's scope, else from what it does; empty where neither tells."""
+    if any(mark in scope for mark in _BACKWARD_MARKS) or role in (GRADIENT_SCATTER, GRADIENT_REDUCE):
+        return BACKWARD
+    return FORWARD if "/" in scope else ""

@@ -1,0 +1,246 @@
+"""How well the device's work uses the device: roofline, MFU, padding, float32 matmuls, layout copies, kernels.
+
+Rates are over self time. The roofline of an op is the time that its FLOPs at peak, or its bytes at peak HBM
+bandwidth, would take, whichever is longer (Williams, Waterman, Patterson, "Roofline", CACM 2009).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import field
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from tpuprof.bounds import CLOCK_SLACK, Checked, checked
+from tpuprof.decode.hlo_shape import parse_shape
+from tpuprof.model.device.activity import DeviceActivity
+from tpuprof.model.device.op_kind import ARRAY, HOST_MEMORY, OpKind, is_matmul, opcode
+from tpuprof.model.device.op_table import OpTotal
+from tpuprof.model.steps import Steps
+from tpuprof.records import record
+from tpuprof.units import format_share
+
+# Ops whose padded arrays take this many times their values' bytes count as padded (ratio). A fifth lost is what
+# rounding 104 rows up to 128 costs; smaller losses are common and not worth another shape.
+PADDED_FROM = 1.25
+# Kernels named in the note on MFU (names).
+KERNELS_NAMED = 3
+_LAYOUT_CATEGORIES = ("copy", "data formatting", "transpose", "reshape")
+_LAYOUT_OPCODES = ("copy", "transpose")
+_TARGET = re.compile(r'custom_call_target="([^"]+)"')
+_FLOATS = ("f32", "f64")
+# Looked up once: Python 3.11 looks for members of an enumeration in a slow way, and here it is done for each op.
+_COMPUTE, _CONTAINER = OpKind.COMPUTE, OpKind.CONTAINER
+_ASYNC = re.compile(r"-(start|done)(?=\.|$)")
+
+
+class _Array(NamedTuple):
+    """An array of an HLO line. `padded` is its bytes as laid out, 0 below two dimensions or without tiles."""
+
+    element_type: str
+    rank: int
+    bytes: int
+    padded: int
+
+
+class OpCost(NamedTuple):
+    """What one op's HLO line and totals say of its efficiency; None where they cannot tell.
+
+    `bytes_per_s` is of HBM. What breaks the chip's peaks is None, for the reason in `note`. `limit` is compute or
+    memory, the side of the roofline the op lies on; `roofline` the share of that roof it reaches (0 to 1); `padding`
+    padded bytes over bytes of its arrays; `matmul_type` the element type a matmul reads, empty for other ops;
+    `kernel` a custom call's own name; `layout_copy` whether it only moves data about.
+    """
+
+    flops_per_s: float | None = None
+    bytes_per_s: float | None = None
+    limit: str = ""
+    roofline: float | None = None
+    padding: float | None = None
+    matmul_type: str = ""
+    kernel: str = ""
+    layout_copy: bool = False
+    note: str = ""
+
+
+@record(frozen=True)
+class Compute:
+    """The device's compute over all steps and devices; times are sums of the devices' own time in steps (ps).
+
+    `mfu` is FLOPs of the steps over what the devices could do meanwhile, None for the reason in `mfu_note`.
+    """
+
+    mfu: float | None
+    mfu_note: str
+    flops: int
+    by_category: list[tuple[str, float]]
+    float32_matmul_ps: float
+    matmul_ps: float
+    layout_copy_ps: float
+    padded_ps: float
+    kernels: dict[str, float] = field(default_factory=dict)
+
+
+def flops_in_steps(device: DeviceActivity, steps: Steps) -> int:
+    """FLOPs of the ops that one device ran inside steps, those of loop bodies each time."""
+    own = np.where(device.ops.kind == OpKind.CONTAINER, 0, device.ops.flops)
+    return int((own * device.sums(steps.spans).executions_in_steps).sum())
+
+
+def op_cost(op: OpTotal, peak_flops: float | None, peak_bytes: float | None) -> OpCost:
+    """The efficiency of one op, given the peaks of one device per second."""
+    if op.kind == _CONTAINER:
+        return OpCost()
+    seconds = op.self_ps / 1e12
+    flops, moved = op.flops * op.occurrences, op.hbm_bytes * op.occurrences
+    limit, roofline = "", Checked(None)
+    # The halves of an asynchronous op hand a transfer over and wait for it: their bytes move in between.
+    half = _ASYNC.search(op.name) is not None
+    # What waits for a link is not limited by HBM or the matrix units.
+    if op.kind == _COMPUTE and not half:
+        limit, roofline = _roofline(flops, moved, seconds, peak_flops, peak_bytes)
+    speed = _rate(flops, seconds, half, peak_flops, "its FLOP rate", "the chip's peak")
+    traffic = _rate(
+        moved, seconds, half, peak_bytes, "its HBM traffic per second", "the chip's HBM bandwidth"
+    )
+    arrays = [_array(text) for text in ARRAY.findall(op.long_name)]
+    return OpCost(
+        flops_per_s=speed.value,
+        bytes_per_s=traffic.value,
+        limit=limit if roofline.value is not None else "",
+        roofline=roofline.value,
+        padding=_padding(arrays),
+        matmul_type=_matmul_type(op, arrays),
+        kernel=_kernel(op),
+        layout_copy=_is_layout_copy(op),
+        note=roofline.note or speed.note or traffic.note,
+    )
+
+
+def summarise(
+    ops: list[OpTotal], costs: Mapping[int, OpCost], flops: int, peak_flops: float | None, wall_ps: int
+) -> Compute:
+    """Compute of a run: `ops` with the cost of each by its position.
+
+    `flops` are those of all devices inside steps, `wall_ps` the wall time of all steps summed over devices.
+    """
+    categories: dict[str, float] = {}
+    kernels: dict[str, float] = {}
+    for row, op in enumerate(ops):
+        if op.kind != _CONTAINER:
+            label = op.category or opcode(op.long_name, op.name)
+            categories[label] = categories.get(label, 0.0) + op.step_ps
+        if costs[row].kernel:
+            kernels[costs[row].kernel] = kernels.get(costs[row].kernel, 0.0) + op.step_ps
+    mfu, note = _mfu(flops, peak_flops, wall_ps, kernels_without_flops(ops, costs))
+    rows = range(len(ops))
+    return Compute(
+        mfu=mfu,
+        mfu_note=note,
+        flops=flops,
+        by_category=sorted(categories.items(), key=lambda each: -each[1]),
+        float32_matmul_ps=sum(ops[row].step_ps for row in rows if costs[row].matmul_type in _FLOATS),
+        matmul_ps=sum(op.step_ps for op in ops if is_matmul(op.category, op.long_name, op.name)),
+        layout_copy_ps=sum(ops[row].step_ps for row in rows if costs[row].layout_copy),
+        padded_ps=sum(ops[row].step_ps for row in rows if (costs[row].padding or 0.0) >= PADDED_FROM),
+        kernels=kernels,
+    )
+
+
+def kernels_without_flops(ops: list[OpTotal], costs: Mapping[int, OpCost]) -> list[str]:
+    """Kernels of which nothing states FLOPs, so that all sums of FLOPs are less than what was computed."""
+    return sorted({costs[row].kernel for row, op in enumerate(ops) if costs[row].kernel and not op.flops})
+
+
+def _rate(amount: int, seconds: float, half: bool, peak: float | None, what: str, bound: str) -> Checked:
+    if not amount or not seconds or half:
+        return Checked(None)
+    return checked(amount / seconds, what, at_most=peak, bound=bound, show=_per_second, slack=CLOCK_SLACK)
+
+
+def _per_second(value: float) -> str:
+    return f"{value:.3g} per second"
+
+
+def _mfu(flops: int, peak: float | None, wall_ps: int, unknown: list[str]) -> tuple[float | None, str]:
+    if not flops:
+        return None, "unavailable: the trace states no FLOPs for its ops (PJRT_DEVICE=CPU states none)"
+    if not peak:
+        return None, "unavailable: the trace does not state the device's peak FLOP/s"
+    if not wall_ps:
+        return None, "unavailable: the trace has no steps"
+    found = checked(
+        flops / (peak * wall_ps / 1e12), "MFU", at_most=1.0, bound="what the chip can do", show=format_share
+    )
+    if found.value is None:
+        return None, f"{found.note}: the FLOPs or the peak that the trace states are wrong"
+    note = "from the FLOPs of the ops that ran: recomputed ones (rematerialization) count each time"
+    if unknown:
+        note = f"a lower bound: {', '.join(unknown[:KERNELS_NAMED])} state no FLOPs; {note}"
+    return found.value, note
+
+
+def _roofline(
+    flops: int, moved: int, seconds: float, peak_flops: float | None, peak_bytes: float | None
+) -> tuple[str, Checked]:
+    if not seconds or not peak_flops or not peak_bytes or not (flops or moved):
+        return "", Checked(None)
+    compute, memory = flops / peak_flops, moved / peak_bytes
+    limit = "compute" if compute >= memory else "memory"
+    share = max(compute, memory) / seconds
+    bound = f"what the chip's {limit} allows"
+    return limit, checked(share, "its speed", at_most=1.0, bound=bound, show=_of_roof, slack=CLOCK_SLACK)
+
+
+def _of_roof(value: float) -> str:
+    return f"{format_share(value)} of its roofline"
+
+
+@lru_cache(maxsize=65_536)
+def _array(text: str) -> _Array:
+    shape = parse_shape(text)
+    rank, size = len(shape.dimensions), shape.bytes
+    padded = shape.padded_bytes if shape.tiles and rank >= 2 and size else 0
+    return _Array(shape.element_type, rank, size, padded)
+
+
+def _padding(arrays: list[_Array]) -> float | None:
+    """Padded bytes over bytes of arrays of at least two dimensions with tiled layouts; None where there are none."""
+    padded = sum(each.padded for each in arrays)
+    return padded / sum(each.bytes for each in arrays if each.padded) if padded else None
+
+
+def _matmul_type(op: OpTotal, arrays: list[_Array]) -> str:
+    """Element type the matmul of an op reads: that of its two largest float operands, wider one first."""
+    if not is_matmul(op.category, op.long_name, op.name):
+        return ""
+    head, _, rest = op.long_name.partition(opcode(op.long_name, op.name) + "(")
+    results = len(ARRAY.findall(head)) if rest else 0
+    operands = [each for each in arrays[results:] if each.element_type.startswith(("f", "bf"))]
+    largest = sorted((each for each in operands if each.rank >= 2), key=lambda each: -each.bytes)[:2]
+    # A mixed pair is multiplied in the narrower type: the wider one is converted on its way in.
+    types = sorted({each.element_type for each in largest}, key=lambda name: name in _FLOATS)
+    return types[0] if types else ""
+
+
+def _kernel(op: OpTotal) -> str:
+    """A custom call's own name: a Pallas kernel's op carries the kernel's name, other targets their own."""
+    if opcode(op.long_name, op.name) != "custom-call" and op.category != "custom-call":
+        return ""
+    target = _TARGET.search(op.long_name)
+    if target and target.group(1) != "tpu_custom_call":
+        return target.group(1)
+    return op.name.rstrip("0123456789").rstrip(".-") or op.name
+
+
+def _is_layout_copy(op: OpTotal) -> bool:
+    """Whether an op moves data about on the device without computing: copies to other memories are not meant."""
+    if op.kind != _COMPUTE or HOST_MEMORY in op.long_name:
+        return False
+    code = opcode(op.long_name, op.name)
+    if code.startswith("copy-"):
+        return False
+    return code in _LAYOUT_OPCODES or op.category.lower() in _LAYOUT_CATEGORIES

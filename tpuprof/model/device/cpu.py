@@ -1,0 +1,157 @@
+"""Reads the device of PJRT_DEVICE=CPU from host threads, where XLA's CPU client leaves it.
+
+An op's own event there is only its launch: a large dot hands its work to a thread pool and the event ends
+long before the work does. The work runs from the op's start to its `end: NAME` twin, whose `_c` stat equals
+the op's `_p`. A program's execution is `ThunkExecutor::Execute` and its wait for completion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof.decode.columns import NO_TEXT
+from tpuprof.model.device.activity import DeviceActivity, ModuleEvents, OpEvents, OpNames, no_ops
+from tpuprof.model.device.op_kind import OpKind, op_kind
+from tpuprof.model.intervals import Int64, Spans, covered, merge, union
+from tpuprof.model.timeline import Track
+from tpuprof.records import record
+
+EXECUTE = "ThunkExecutor::Execute"
+WAIT = "ThunkExecutor::Execute (wait for completion)"
+TWIN_PREFIX = "end: "
+
+# (module, op) -> (scope, source), from HLO protos; empty strings where unknown.
+Describe = Callable[[str, str], tuple[str, str]]
+
+
+@record
+class _Part:
+    """Op events of one thread: rows of the shared op table, spans, and the ids that pair them with twins."""
+
+    op: Int64
+    start: Int64
+    end: Int64
+    producer: Int64
+
+
+def read_cpu(threads: list[Track], count: int, describe: Describe) -> DeviceActivity | None:
+    """All virtual CPU devices of a process as one activity; None where no XLA program ran."""
+    table: dict[tuple[str, str], int] = {}
+    executing = merge(*(_named_spans(track, (EXECUTE, WAIT)) for track in threads))
+    parts = [_op_part(track, table) for track in threads if len(track.stats("hlo_op"))]
+    twins = [_twins(track) for track in threads] if parts else []
+    if not len(executing.start) and not table:
+        return None
+    events = _paired(parts, twins)
+    names = _op_names(list(table), describe)
+    events = _with_self_time(events, names)
+    async_ops, async_events = no_ops()
+    return DeviceActivity(
+        name="/host:CPU",
+        type="CPU",
+        count=count,
+        ops=names,
+        op_events=events,
+        async_ops=async_ops,
+        async_events=async_events,
+        modules=_modules(threads),
+        executing=executing,
+    )
+
+
+def _named_spans(track: Track, names: tuple[str, ...]) -> Spans:
+    rows = _rows_named(track, lambda name: name in names)
+    return union(track.start[rows], track.end[rows])
+
+
+def _rows_named(track: Track, wanted: Callable[[str], bool]) -> Int64:
+    match = np.array([wanted(name) for name in track.plane.events.names] + [False], np.bool_)
+    return np.flatnonzero(match[track.name])
+
+
+def _op_part(track: Track, table: dict[tuple[str, str], int]) -> _Part:
+    """The op launches of one thread, their (module, op) entered into the shared table."""
+    stats, plane, rows = track.stats("hlo_op", "hlo_module", "program_id", "_p"), track.plane, len(track)
+    op = plane.stat_text(stats, "hlo_op", rows)
+    module = plane.stat_text(stats, "hlo_module", rows)
+    program = plane.stat_integers(stats, "program_id", rows)
+    chosen = np.flatnonzero(op.codes != NO_TEXT)
+    triples = np.stack((module.codes[chosen], program[chosen], op.codes[chosen]), axis=1)
+    distinct, which = np.unique(triples, axis=0, return_inverse=True)
+    ids = np.empty(len(distinct), np.int64)
+    for row, (module_code, program_id, op_code) in enumerate(distinct.tolist()):
+        name = module.strings[module_code] if module_code != NO_TEXT else ""
+        key = (f"{name}({program_id})", op.strings[op_code])
+        ids[row] = table.setdefault(key, len(table))
+    producer = plane.stat_integers(stats, "_p", rows)[chosen]
+    return _Part(ids[which.reshape(-1)], track.start[chosen], track.end[chosen], producer)
+
+
+def _twins(track: Track) -> tuple[Int64, Int64]:
+    """Consumer ids and times of the thread's `end: NAME` events."""
+    rows = _rows_named(track, lambda name: name.startswith(TWIN_PREFIX))
+    consumer = track.plane.stat_integers(track.stats("_c"), "_c", len(track))[rows]
+    known = consumer != 0
+    return consumer[known], track.end[rows][known]
+
+
+def _paired(parts: list[_Part], twins: list[tuple[Int64, Int64]]) -> OpEvents:
+    """Join each launch with its twin, wherever that ran; a launch without one keeps its own end."""
+    none = np.empty(0, np.int64)
+    if not parts:
+        return OpEvents(none, none, none, none)
+    op = np.concatenate([part.op for part in parts])
+    start = np.concatenate([part.start for part in parts])
+    end = np.concatenate([part.end for part in parts])
+    producer = np.concatenate([part.producer for part in parts])
+    consumer = np.concatenate([ids for ids, _ in twins])
+    finish = np.concatenate([times for _, times in twins])
+    order = np.argsort(consumer, kind="stable")
+    consumer, finish = consumer[order], finish[order]
+    if len(consumer):
+        at = np.minimum(np.searchsorted(consumer, producer), len(consumer) - 1)
+        found: npt.NDArray[np.bool_] = (consumer[at] == producer) & (producer != 0)
+        end = np.where(found, np.maximum(end, finish[at]), end)
+    return OpEvents(op, start, end, end - start)
+
+
+def _op_names(keys: list[tuple[str, str]], describe: Describe) -> OpNames:
+    described = [describe(module, op) for module, op in keys]
+    return OpNames(
+        name=[op for _, op in keys],
+        long_name=["" for _ in keys],
+        category=["" for _ in keys],
+        kind=np.array([op_kind("", op, "") for _, op in keys], np.int64),
+        module=[module for module, _ in keys],
+        source=[source for _, source in described],
+        scope=[scope for scope, _ in described],
+        flops=np.zeros(len(keys), np.int64),
+        bytes=np.zeros(len(keys), np.int64),
+    )
+
+
+def _with_self_time(events: OpEvents, names: OpNames) -> OpEvents:
+    """Take out of each `while` or `call` the time its body's ops were running."""
+    if not len(events.op):
+        return events
+    container = names.kind[events.op] == OpKind.CONTAINER
+    if not container.any():
+        return events
+    leaves = union(events.start[~container], events.end[~container])
+    inside = covered(leaves, events.start, events.end)
+    self_ps = np.where(
+        container, np.maximum(events.end - events.start - inside, 0), events.end - events.start
+    )
+    return OpEvents(events.op, events.start, events.end, self_ps)
+
+
+def _modules(threads: list[Track]) -> ModuleEvents:
+    """Program executions; the CPU client names no program on them, so they share the name of the thunk executor."""
+    rows = [(track, _rows_named(track, lambda name: name == WAIT)) for track in threads]
+    start = np.concatenate([track.start[at] for track, at in rows]) if rows else np.empty(0, np.int64)
+    end = np.concatenate([track.end[at] for track, at in rows]) if rows else np.empty(0, np.int64)
+    order = np.argsort(start, kind="stable")
+    return ModuleEvents([WAIT], np.zeros(len(start), np.int64), start[order], end[order])

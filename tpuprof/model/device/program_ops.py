@@ -1,0 +1,41 @@
+"""How many ops the programs of a step have: what the host traced for it, about."""
+
+from __future__ import annotations
+
+from tpuprof.decode.hlo_proto import parse_module_proto
+from tpuprof.errors import TpuprofError
+from tpuprof.model.device.activity import DeviceActivity
+from tpuprof.model.intervals import ascending_distinct
+from tpuprof.model.steps import Steps
+
+# Instructions that no op of the framework stands for.
+_NO_OPS = frozenset(
+    (b"parameter", b"constant", b"tuple", b"get-tuple-element", b"fusion", b"call", b"bitcast", b"copy")
+)
+
+
+def program_ops(devices: list[DeviceActivity], steps: Steps, protos: dict[str, bytes]) -> int | None:
+    """Instructions of the programs whose ops ran inside steps, those inside fusions too; None where none is embedded.
+
+    Read only where it is asked for: a large program takes a while.
+    """
+    if not devices or not len(steps):
+        return None
+    device = devices[0]
+    events = device.op_events
+    inside = (events.start >= steps.start[0]) & (events.start < steps.end[-1])
+    ran = {device.ops.module[row] for row in ascending_distinct(events.op[inside]).tolist()}
+    counts = [_instructions(protos[name]) for name in ran if name in protos]
+    return sum(counts) if counts else None
+
+
+def _instructions(data: bytes) -> int:
+    try:
+        module = parse_module_proto(data)
+    except TpuprofError:
+        return 0
+    return sum(
+        instruction.opcode not in _NO_OPS
+        for computation in module.computations
+        for instruction in computation.instructions
+    )

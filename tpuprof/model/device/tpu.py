@@ -1,0 +1,266 @@
+"""Reads a TensorCore's plane: `XLA Modules`, `XLA Ops` and `Steps`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tpuprof.chips import chip_of
+from tpuprof.decode.columns import Plane, TextColumn
+from tpuprof.decode.hlo_shape import HBM, parse_shape
+from tpuprof.decode.memory_access import HBM_SPACE, bytes_by_space
+from tpuprof.decode.sums import SUMMED_STAT
+from tpuprof.model.device.activity import DeviceActivity, ModuleEvents, OpEvents, OpNames
+from tpuprof.model.device.kernel_flops import kernel_flops
+from tpuprof.model.device.op_kind import ARRAY, ON_CHIP, op_kind
+from tpuprof.model.device.sparse_core import read_sparse, with_sparse
+from tpuprof.model.intervals import EMPTY, Int64, Spans, distinct, self_time, union
+from tpuprof.model.timeline import Track
+from tpuprof.records import record
+
+MODULES_LINE = "XLA Modules"
+OPS_LINE = "XLA Ops"
+ASYNC_LINE = "Async XLA Ops"
+STEPS_LINE = "Steps"
+TRACEME_LINE = "XLA TraceMe"
+# A chip's wait for the others of its program.
+BARRIER = "barrier-cores"
+# A plane that states half of its generation's peak speaks of one of the device's two TensorCores (share of that half).
+HALF_WITHIN = 0.05
+# Events looked through at a time (rows).
+_ROWS_AT_ONCE = 65_536
+_GIGA = 1e9
+_TERA = 1e12
+
+
+# A stat as the profiler serialized it, None where there is none.
+_Raw = bytes | None
+
+
+@record(frozen=True)
+class _Facts:
+    """What a plane's event metadata states of ops, one row an entry."""
+
+    long_name: list[str]
+    short_name: list[str]
+    category: TextColumn
+    source: TextColumn
+    scope: TextColumn
+    flops: Int64
+    bytes: Int64
+    accesses: list[_Raw]
+
+    @staticmethod
+    def of(plane: Plane) -> _Facts:
+        """Read them, once for all lines of the plane."""
+        table, count = plane.events, len(plane.events.ids)
+        return _Facts(
+            long_name=table.names,
+            short_name=table.display_names,
+            category=plane.stat_text(table.stats, "hlo_category", count),
+            source=plane.stat_text(table.stats, "source", count),
+            scope=plane.stat_text(table.stats, "tf_op", count),
+            flops=plane.stat_integers(table.stats, "flops", count),
+            bytes=plane.stat_integers(table.stats, "bytes_accessed", count),
+            accesses=plane.stat_bytes(table.stats, "memory_access_breakdown", count),
+        )
+
+
+def read_tpu(
+    plane: Plane, tracks: list[Track], sparse: Sequence[tuple[Plane, list[Track]]] = ()
+) -> DeviceActivity:
+    """Read the activity of one `/device:TPU:N` plane from its lines, and of its SparseCores' planes."""
+    lines = {track.label: track for track in reversed(tracks)}
+    modules = _modules(lines.get(MODULES_LINE))
+    facts = _Facts.of(plane)
+    ops, events = _ops(facts, lines.get(OPS_LINE), modules)
+    async_ops, async_events = _ops(facts, lines.get(ASYNC_LINE), modules)
+    sparse_work = read_sparse(sparse)
+    if sparse_work is not None:
+        async_ops, async_events = with_sparse(async_ops, async_events, sparse_work)
+    steps = lines.get(STEPS_LINE)
+    none = np.empty(0, np.int64)
+    return DeviceActivity(
+        name=plane.name,
+        type=plane.own_stat("device_type_string") or "TPU",
+        count=1,
+        ops=ops,
+        op_events=events,
+        async_ops=async_ops,
+        async_events=async_events,
+        modules=modules,
+        executing=union(modules.start, modules.end),
+        step_start=steps.start if steps else none,
+        step_end=steps.end if steps else none,
+        megacore=_megacore(plane),
+        barriers=_named(lines.get(TRACEME_LINE), BARRIER),
+        sparse_busy=sparse_work.busy if sparse_work is not None else None,
+        peak_flops_per_s=_peak_flops(plane),
+        peak_hbm_bytes_per_s=_peak(plane, "peak_hbm_bw_gigabytes_per_second", _GIGA),
+    )
+
+
+def _named(track: Track | None, name: str) -> Spans:
+    if track is None:
+        return EMPTY
+    rows = [row for row, each in enumerate(track.plane.events.names) if each == name]
+    chosen = np.isin(track.name, rows)
+    return union(track.start[chosen], track.end[chosen])
+
+
+def _megacore(plane: Plane) -> bool | None:
+    value = plane.own_stat("has_megacore")
+    return None if value is None else value not in ("", "0")
+
+
+def _peak_flops(plane: Plane) -> float | None:
+    """Peak FLOP/s of the device, which with megacore is that of both TensorCores."""
+    stated = _peak(plane, "peak_teraflops_per_second", _TERA)
+    chip = chip_of(plane.own_stat("device_type_string") or "")
+    if stated is None or chip is None or not _megacore(plane):
+        return stated
+    half = chip.peak_flops_per_s / 2
+    return chip.peak_flops_per_s if abs(stated - half) <= HALF_WITHIN * half else stated
+
+
+def _modules(track: Track | None) -> ModuleEvents:
+    none = np.empty(0, np.int64)
+    if track is None:
+        return ModuleEvents([], none, none, none)
+    used, module = distinct(track.name)
+    names = [track.plane.events.names[row] if row >= 0 else "" for row in used]
+    return ModuleEvents(names, module, track.start, track.end)
+
+
+def _ops(facts: _Facts, track: Track | None, modules: ModuleEvents) -> tuple[OpNames, OpEvents]:
+    none = np.empty(0, np.int64)
+    if track is None:
+        return _names(facts, none, {}), OpEvents(none, none, none, none)
+    # Names that events refer to without metadata (-1) get a nameless row rather than being lost.
+    used, op = distinct(track.name)
+    program = _program_names(used, op, track, modules)
+    names = _names(facts, used, program)
+    if not names.flops.any() or not names.bytes.any():
+        names = _with_event_costs(names, track, op)
+    names = replace(
+        names,
+        clock_ps=_clock_totals(track, used),
+        flops=_with_kernels(names),
+        hbm_bytes=_hbm_bytes(names, [facts.accesses[row] if row >= 0 else None for row in used.tolist()]),
+    )
+    events = OpEvents(op, track.start, track.end, self_time(track.start, track.end))
+    return names, events
+
+
+def _clock_totals(track: Track, used: Int64) -> Int64:
+    """Time of each op by the device's own clock (ps), -1 where the line's events do not all state it.
+
+    The lines' offsets are on the host's clock, to which the device's was fitted: on a real v6e an op's durations
+    differ by up to 13 % between the two. XProf's op tables show the device's.
+    """
+    sums = track.sums(SUMMED_STAT)
+    if sums is None or sums.having < len(track):
+        return np.full(len(used), -1, np.int64)
+    return np.where(sums.negative, -1, sums.total)[used]
+
+
+def _with_kernels(names: OpNames) -> Int64:
+    """FLOPs by op, those of known kernels from their shapes where that is more than the plane states."""
+    flops = names.flops.copy()
+    for row, (name, long_name) in enumerate(zip(names.name, names.long_name, strict=True)):
+        found = kernel_flops(name, long_name) if "custom-call(" in long_name else None
+        if found is not None:
+            flops[row] = max(int(flops[row]), found)
+    return flops
+
+
+def _hbm_bytes(names: OpNames, accesses: list[bytes | None]) -> Int64:
+    """What of each op's bytes goes to or from HBM: as the profiler breaks them down, else by the layouts."""
+    found = names.bytes.copy()
+    for row, data in enumerate(accesses):
+        spaces = bytes_by_space(data) if data is not None else None
+        if spaces is not None:
+            found[row] = spaces.get(HBM_SPACE, 0)
+        elif ON_CHIP in names.long_name[row]:
+            arrays = (parse_shape(text) for text in ARRAY.findall(names.long_name[row]))
+            in_hbm = sum(each.bytes for each in arrays if each.memory_space == HBM)
+            found[row] = min(int(found[row]), in_hbm)
+    return found
+
+
+def _names(facts: _Facts, used: Int64, program: dict[int, str]) -> OpNames:
+    def pick(values: Sequence[str] | TextColumn) -> list[str]:
+        return [values[row] if row >= 0 else "" for row in used.tolist()]
+
+    long_name, short_name, categories = pick(facts.long_name), pick(facts.short_name), pick(facts.category)
+    kinds = [
+        op_kind(long, short, cat) for long, short, cat in zip(long_name, short_name, categories, strict=True)
+    ]
+    known = used >= 0
+    count = len(facts.flops)
+    return OpNames(
+        name=[short or long for long, short in zip(long_name, short_name, strict=True)],
+        long_name=long_name,
+        category=categories,
+        kind=np.array(kinds, np.int64),
+        module=[program.get(int(row), "") for row in used],
+        source=pick(facts.source),
+        scope=pick(facts.scope),
+        flops=np.where(known, facts.flops[used], 0) if count else np.zeros(len(used), np.int64),
+        bytes=np.where(known, facts.bytes[used], 0) if count else np.zeros(len(used), np.int64),
+    )
+
+
+def _program_names(used: Int64, op: Int64, track: Track, modules: ModuleEvents) -> dict[int, str]:
+    """Name of the program each op belongs to: the module executing when the op first ran."""
+    if not len(modules.start) or not len(op):
+        return {}
+    first = _first_rows(op, len(used))
+    order = np.argsort(modules.start, kind="stable")
+    position = np.searchsorted(modules.start[order], track.start[first], "right") - 1
+    names = {}
+    for index, at in enumerate(position):
+        if at >= 0:
+            names[int(used[index])] = modules.names[int(modules.module[order[at]])]
+    return names
+
+
+def _first_rows(op: Int64, count: int) -> Int64:
+    """The first row of each op; all of them occur, most in the first step, so that little need be looked through."""
+    first = np.full(count, -1, np.int64)
+    for begin in range(0, len(op), _ROWS_AT_ONCE):
+        part = op[begin : begin + _ROWS_AT_ONCE]
+        found = np.full(count, -1, np.int64)
+        found[part[::-1]] = np.arange(begin + len(part) - 1, begin - 1, -1)
+        first = np.where(first < 0, found, first)
+        if (first >= 0).all():
+            break
+    return first
+
+
+def _with_event_costs(names: OpNames, track: Track, op: Int64) -> OpNames:
+    """Take flops and bytes from the events: some captures state them there and not on the metadata."""
+    stats = track.stats("flops", "bytes_accessed", "model_flops")
+    if not len(stats):
+        return names
+    plane, rows = track.plane, len(track)
+    flops = plane.stat_integers(stats, "flops", rows)
+    if not flops.any():
+        flops = plane.stat_integers(stats, "model_flops", rows)
+    size = plane.stat_integers(stats, "bytes_accessed", rows)
+    if not names.flops.any():
+        names.flops[op] = flops
+    if not names.bytes.any():
+        names.bytes[op] = size
+    return names
+
+
+def _peak(plane: Plane, stat: str, scale: float) -> float | None:
+    """A peak rate the plane states; None where it states none or zero."""
+    value = plane.own_stat(stat)
+    try:
+        return float(value) * scale or None if value else None
+    except ValueError:
+        return None

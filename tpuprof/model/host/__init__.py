@@ -1,0 +1,1 @@
+"""What the host did: its events, samples, reads, waits, input and tracing."""

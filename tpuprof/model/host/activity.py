@@ -1,0 +1,262 @@
+"""What the host was doing at each moment, read from its training thread and the threads that serve it."""
+
+from __future__ import annotations
+
+from dataclasses import field
+
+import numpy as np
+import numpy.typing as npt
+
+from tpuprof.decode.columns import NO_TEXT, Plane
+from tpuprof.model.host.aten_fallbacks import aten_fallbacks
+from tpuprof.model.host.blocking_waits import waits_by_reason
+from tpuprof.model.host.samples import HostSamples, read_samples, refine
+from tpuprof.model.host.vocabulary import Activity, Vocabulary
+from tpuprof.model.intervals import (
+    EMPTY,
+    Int64,
+    Segments,
+    Spans,
+    flatten,
+    inherit,
+    intersect,
+    merge,
+    subtract,
+    union,
+)
+from tpuprof.model.timeline import Host, Track, by_plane
+from tpuprof.parts import ATEN_FALLBACK, HOST_PREFIX
+from tpuprof.records import record
+from tpuprof.units import PS_PER_MS
+
+MARK_STAT = "tpuprof"
+# Number of ops the framework traced inside an annotation; tpuprof.annotate writes it when it leaves.
+TRACED_OPS_STAT = "traced_ops"
+# Ops per millisecond below which an annotation did something else than trace. Building a graph traces tens
+# of ops a millisecond (measured: a decoder's forward pass, PJRT_DEVICE=CPU); loading a batch and moving it
+# to the device traces a few in all.
+TRACING_FROM_OPS_PER_MS = 0.2
+_ANNOTATION_MARKS = ("annotation", "module", "module_backward")
+AUTOGRAD_THREAD = "pt_autograd"
+_MAIN_THREAD_PREFIXES = ("python", "main")
+
+
+@record(frozen=True)
+class Annotations:
+    """The user's own spans on the training threads: name, mark (annotation, module, module_backward), ps."""
+
+    name: list[str]
+    mark: list[str]
+    start: Int64
+    end: Int64
+
+
+@record(frozen=True)
+class HostActivity:
+    """Host time by activity.
+
+    `driver` names the training thread, None where none was found. `by_activity` spans are of that thread alone
+    and do not overlap; `compiling` and `dispatching` are of any thread. `user` spans are named and also part of
+    USER.
+    """
+
+    framework: str
+    residual: Activity
+    driver: str | None
+    by_activity: dict[Activity, Spans]
+    user: dict[str, Spans]
+    compiling: Spans
+    dispatching: Spans
+    annotations: Annotations
+    # Host time that samples name, by part (`host:sleep`); also part of HOST_NAMED.
+    named: dict[str, Spans] = field(default_factory=dict)
+    samples: HostSamples | None = None
+
+    def spans(self, activity: Activity) -> Spans:
+        """When the training thread was at that activity."""
+        return self.by_activity.get(activity, EMPTY)
+
+
+def read_host(host: Host, vocabulary: Vocabulary, driver: Track | None) -> HostActivity:
+    """Classify a host's time by its training thread, `driver`.
+
+    Time that no event explains goes by the samples of that thread's stack. Without samples it is tracing under an
+    annotation in which many ops were traced, and the vocabulary's residual elsewhere. An annotation in which next to
+    no op was traced goes by its own name.
+    """
+    by_activity: dict[Activity, Spans] = {}
+    user: dict[str, Spans] = {}
+    named: dict[str, Spans] = {}
+    samples = read_samples(host) if driver is not None else None
+    if driver is not None:
+        by_activity, user = _classify(driver, vocabulary)
+        named = _explain(by_activity, host, driver, samples, vocabulary.residual)
+        asked, locked = waits_by_reason(driver)
+        by_activity[Activity.TRACING] = subtract(by_activity[Activity.TRACING], merge(asked, locked))
+        reads = merge(by_activity[Activity.DEVICE_TO_HOST_SYNC], asked)
+        by_activity[Activity.DEVICE_TO_HOST_SYNC] = reads
+        by_activity[Activity.DEVICE_WAIT] = merge(by_activity[Activity.DEVICE_WAIT], locked)
+        fallbacks = aten_fallbacks(driver, vocabulary, samples)
+        if len(fallbacks.start):
+            by_activity = {each: subtract(spans, fallbacks) for each, spans in by_activity.items()}
+            by_activity[Activity.HOST_NAMED] = merge(by_activity[Activity.HOST_NAMED], fallbacks)
+            named = {name: subtract(spans, fallbacks) for name, spans in named.items()}
+            named[ATEN_FALLBACK] = fallbacks
+    threads = [driver] if driver is not None else []
+    threads += [track for track in host.threads if track.label.startswith(AUTOGRAD_THREAD)]
+    codes = by_plane(host.threads, lambda plane: _codes(plane, vocabulary))
+    return HostActivity(
+        framework=vocabulary.framework,
+        residual=vocabulary.residual,
+        driver=driver.label if driver is not None else None,
+        by_activity=by_activity,
+        user=user,
+        compiling=_any_thread(host, codes, Activity.COMPILE),
+        dispatching=_any_thread(host, codes, Activity.DISPATCH),
+        annotations=_annotations(threads),
+        named=named,
+        samples=samples,
+    )
+
+
+def find_driver(host: Host, vocabulary: Vocabulary) -> Track | None:
+    """The thread that trains: the one with most step markers or graph cuts, else the main Python thread."""
+    best, most = None, 0
+    cut_names = by_plane(host.threads, lambda plane: vocabulary.driver.rows(plane.events.names))
+    for track in host.threads:
+        marks = len(track.line.read_stats(track.plane.stat_keys(("_r",))))
+        cuts = _count(track, cut_names[id(track.plane)])
+        # A step marker outweighs any number of cuts: a loader thread may cut graphs, but not mark steps.
+        weight = marks * 1_000_000 + cuts
+        if weight > most:
+            best, most = track, weight
+    if best is None:
+        named = [track for track in host.threads if track.label.startswith(_MAIN_THREAD_PREFIXES)]
+        best = max(named, key=len, default=None)
+    return best
+
+
+def marks(track: Track) -> tuple[list[str], npt.NDArray[np.int32]]:
+    """Values of the `tpuprof` stat and, by event, which of them an event has (-1: none)."""
+    column = track.plane.stat_text(track.stats(MARK_STAT), MARK_STAT, len(track))
+    return column.strings, column.codes
+
+
+def _count(track: Track, name_rows: Int64) -> int:
+    return int(np.isin(track.name, name_rows).sum()) if len(name_rows) else 0
+
+
+def _codes(plane: Plane, vocabulary: Vocabulary) -> Int64:
+    """`Activity` of each of a plane's names; the last one is of events without a name."""
+    return np.append(vocabulary.codes(plane.events.names), int(Activity.UNKNOWN))
+
+
+def _classify(driver: Track, vocabulary: Vocabulary) -> tuple[dict[Activity, Spans], dict[str, Spans]]:
+    activity = _codes(driver.plane, vocabulary)[driver.name]
+    user_name = _user_names(driver, activity, vocabulary)
+    activity[user_name >= 0] = Activity.USER
+    activity[activity == Activity.CHECKPOINT] = Activity.USER
+    activity[activity == Activity.GC] = Activity.USER
+    resolved = inherit(activity, driver.parent, int(Activity.UNKNOWN))
+    segments = flatten(driver.start, driver.end, driver.parent)
+    by_activity = {each: _segments_of(segments, resolved, each) for each in Activity}
+    return by_activity, _user_spans(driver, segments, resolved, activity, user_name)
+
+
+def _explain(
+    by_activity: dict[Activity, Spans],
+    host: Host,
+    driver: Track,
+    samples: HostSamples | None,
+    residual: Activity,
+) -> dict[str, Spans]:
+    """Give the driver's time without events to what it did; returns what samples name, by part."""
+    tracing, kinds, rest = refine(samples, by_activity.pop(Activity.UNKNOWN))
+    if residual == Activity.HOST_OTHER:
+        for shown in (_counted_tracing(driver), _autograd(host)):
+            tracing, rest = merge(tracing, intersect(rest, shown)), subtract(rest, shown)
+    by_activity[Activity.TRACING] = merge(by_activity[Activity.TRACING], tracing)
+    by_activity[Activity.HOST_NAMED] = merge(*kinds.values())
+    by_activity[residual] = merge(by_activity.get(residual, EMPTY), rest)
+    return {HOST_PREFIX + kind: spans for kind, spans in kinds.items()}
+
+
+def _counted_tracing(driver: Track) -> Spans:
+    """When an annotation was open that says it traced many ops."""
+    rows, per_ms = _ops_per_ms(driver)
+    chosen = rows[per_ms >= TRACING_FROM_OPS_PER_MS]
+    return union(driver.start[chosen], driver.end[chosen])
+
+
+def _autograd(host: Host) -> Spans:
+    """When autograd's threads, whose ops are traced, left events."""
+    tracks = [track for track in host.threads if track.label.startswith(AUTOGRAD_THREAD)]
+    return merge(*(union(track.start, track.end) for track in tracks), EMPTY)
+
+
+def _ops_per_ms(driver: Track) -> tuple[Int64, npt.NDArray[np.float64]]:
+    """The annotations that counted ops (rows), and how many they traced each millisecond."""
+    stats = driver.stats(TRACED_OPS_STAT)
+    ops = driver.plane.stat_integers(stats, TRACED_OPS_STAT, len(driver), missing=-1)
+    rows = np.flatnonzero(ops >= 0)
+    return rows, ops[rows] / np.maximum((driver.end - driver.start)[rows] / PS_PER_MS, 1e-9)
+
+
+def _segments_of(segments: Segments, resolved: Int64, activity: Activity) -> Spans:
+    chosen = resolved[segments.event] == activity
+    return union(segments.start[chosen], segments.end[chosen])
+
+
+def _user_names(driver: Track, activity: Int64, vocabulary: Vocabulary) -> Int64:
+    """Name row of annotations that did something else than trace, -1 for all other events."""
+    rows, per_ms = _ops_per_ms(driver)
+    # A graph cut inside says nothing of the rest of the annotation: its events have their own activity.
+    cuts = [row for row, name in enumerate(driver.plane.events.names) if vocabulary.cuts(name)]
+    tracing = np.sort(driver.start[(activity == Activity.TRACING) & ~np.isin(driver.name, cuts)])
+    inside = np.searchsorted(tracing, driver.end[rows]) - np.searchsorted(tracing, driver.start[rows])
+    chosen = rows[(per_ms < TRACING_FROM_OPS_PER_MS) & (inside == 0)]
+    names = np.full(len(driver), -1, np.int64)
+    names[chosen] = driver.name[chosen]
+    return names
+
+
+def _user_spans(
+    driver: Track, segments: Segments, resolved: Int64, activity: Int64, user_name: Int64
+) -> dict[str, Spans]:
+    """Spans of USER time by the name of the event that made it so."""
+    names = driver.plane.events.names
+    source = np.where(activity == Activity.USER, np.maximum(user_name, driver.name), -1)
+    label = inherit(source, driver.parent, -1)
+    in_user = resolved[segments.event] == Activity.USER
+    label = label[segments.event]
+    spans: dict[str, Spans] = {}
+    for row in (np.flatnonzero(np.bincount(label[in_user] + 1)[1:])).tolist():
+        chosen = in_user & (label == row)
+        spans[names[row].removeprefix("tpuprof.")] = union(segments.start[chosen], segments.end[chosen])
+    return spans
+
+
+def _any_thread(host: Host, codes: dict[int, Int64], activity: Activity) -> Spans:
+    wanted = {plane: of_names == activity for plane, of_names in codes.items()}
+    parts = []
+    for track in host.threads:
+        if wanted[id(track.plane)].any():
+            chosen = np.flatnonzero(wanted[id(track.plane)][track.name])
+            parts.append(union(track.start[chosen], track.end[chosen]))
+    return merge(*parts)
+
+
+def _annotations(threads: list[Track]) -> Annotations:
+    name: list[str] = []
+    mark: list[str] = []
+    start, end = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for track in threads:
+        values, codes = marks(track)
+        wanted = [value in _ANNOTATION_MARKS for value in values]
+        rows = np.flatnonzero(np.array([*wanted, False], np.bool_)[codes])
+        names = track.plane.events.names
+        name += [names[row] if row >= 0 else "" for row in track.name[rows]]
+        mark += [values[code] if code != NO_TEXT else "" for code in codes[rows]]
+        start.append(track.start[rows])
+        end.append(track.end[rows])
+    return Annotations(name, mark, np.concatenate(start), np.concatenate(end))

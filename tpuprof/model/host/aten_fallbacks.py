@@ -1,0 +1,98 @@
+"""When the training thread ran an op that XLA does not know: from the read of its inputs to the upload of its result.
+
+torch_xla fetches the inputs of such an op, runs it on the CPU and sends the result back, all in one call. In a capture
+by tpuprof the program's own reads are events, so a transfer from the device outside of them is such a fetch.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tpuprof.model.host.samples import KINDS, TRACING, HostSamples
+from tpuprof.model.host.vocabulary import Activity, Vocabulary
+from tpuprof.model.intervals import EMPTY, Int64, Spans, merge, union
+from tpuprof.model.timeline import Track
+
+# Only tpuprof's capture leaves it: it shows that the program's own reads are events, too.
+CAPTURED_BY_US = "tpuprof.graph_cut"
+# Reads and uploads inside these are the program's own.
+_OWN = (
+    "tpuprof.host_read",
+    "tpuprof.checkpoint",
+    "tpuprof.dataloader.next",
+    "tpuprof.upload",
+    CAPTURED_BY_US,
+)
+# What a stack must be in for its time to be an op's: it computes, or waits for memory.
+_COMPUTING = [KINDS.index(kind) for kind in ("python", "wait", "gil")]
+
+# Tracing around such an op, of its inputs and its result, takes so long at most (ps): two intervals between samples.
+BETWEEN_PS = 10_000_000_000
+
+
+def aten_fallbacks(driver: Track, vocabulary: Vocabulary, samples: HostSamples | None) -> Spans:
+    """The stretches of the training thread's time in such ops; empty where the capture does not tell."""
+    names = driver.plane.events.names
+    if CAPTURED_BY_US not in names:
+        return EMPTY
+    activity = np.append(vocabulary.codes(names), int(Activity.UNKNOWN))[driver.name]
+    own = _inside(driver, [row for row, name in enumerate(names) if name in _OWN])
+    reads = np.flatnonzero((activity == Activity.DEVICE_TO_HOST_SYNC) & ~own)
+    reads = reads[~np.isin(driver.parent[reads], reads)]
+    if not len(reads):
+        return EMPTY
+    start, end = driver.start[reads], driver.end[reads]
+    uploads = np.flatnonzero((activity == Activity.HOST_TO_DEVICE) & ~own)
+    edges = [
+        row for row, name in enumerate(names) if name.startswith(("tpuprof.", "StepMarker", "train_step"))
+    ]
+    stops = np.sort(np.concatenate([start, driver.start[np.isin(driver.name, edges)]]))
+    bound = _following(stops, end, end)
+    upload_row = np.searchsorted(driver.start[uploads], end, "left")
+    has_upload = upload_row < len(uploads)
+    upload_end = np.append(driver.end[uploads], 0)[np.minimum(upload_row, len(uploads))]
+    uploaded = has_upload & (upload_end <= bound)
+    until = np.where(uploaded, upload_end, bound)
+    if samples is None:
+        until = np.where(uploaded, until, end)
+    else:
+        until = np.array(
+            [_computing_until(samples, *each) for each in zip(end.tolist(), until.tolist(), strict=True)]
+        )
+        until = np.maximum(until.astype(np.int64), end)
+    return merge(union(start, np.maximum(until, end)))
+
+
+def _inside(driver: Track, name_rows: list[int]) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    """Which events lie in, or are, one of those names."""
+    found = np.isin(driver.name, np.array(name_rows, np.int64))
+    for _ in range(64):
+        grown = found | np.where(driver.parent >= 0, found[np.maximum(driver.parent, 0)], False)
+        if (grown == found).all():
+            break
+        found = grown
+    return found
+
+
+def _following(times: Int64, after: Int64, otherwise: Int64) -> Int64:
+    row = np.searchsorted(times, after, "left")
+    return np.where(row < len(times), np.append(times, 0)[np.minimum(row, len(times))], otherwise)
+
+
+def _computing_until(samples: HostSamples, begin: int, until: int) -> int:
+    """How long samples show the thread computing at one line, from `begin` on and no later than `until`."""
+    first = int(np.searchsorted(samples.end, begin, "right"))
+    last = int(np.searchsorted(samples.start, until, "left"))
+    line: str | None = None
+    reached = begin
+    for row in range(first, last):
+        kind, stack = int(samples.kind[row]), int(samples.stack[row])
+        length = min(int(samples.end[row]), until) - max(int(samples.start[row]), begin)
+        if kind == KINDS.index(TRACING) and length <= BETWEEN_PS:
+            continue
+        source = samples.stacks[stack].source if stack >= 0 else ""
+        if kind not in _COMPUTING or line not in (None, source):
+            break
+        line, reached = source, min(int(samples.end[row]), until)
+    # What is left before the upload is shorter than the samples can tell.
+    return until if until - reached <= BETWEEN_PS else reached

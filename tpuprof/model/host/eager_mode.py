@@ -1,0 +1,65 @@
+"""Whether torch_xla ran in eager mode: each op is a program of its own, handed over as soon as it is called.
+
+torch_xla measures each such op (`EagerOpExecuteTime`), which the run folder notes of captured steps. A trace alone
+shows it where autograd's own threads hand programs over: with lazy tensors, the backward pass builds the graph and
+runs none.
+"""
+
+from __future__ import annotations
+
+import statistics
+
+import numpy as np
+
+from tpuprof.model.host.activity import AUTOGRAD_THREAD
+from tpuprof.model.host.vocabulary import Vocabulary
+from tpuprof.model.steps import Steps
+from tpuprof.model.telemetry import StepRecord
+from tpuprof.model.timeline import Host, Track
+from tpuprof.records import record
+
+METRICS = ("EagerOpExecuteTime", "EagerOpCompileTime")
+# Eager ops of a step from which the step runs in eager mode (ops). A step under `torch_xla.compile` has a few around
+# it, for its data, say; the smallest model's forward and backward pass and update have more.
+EAGER_FROM_OPS = 8
+# Programs that autograd's threads hand over in a step from which a trace alone shows eager mode (programs). One or two
+# may be reads of values in a backward pass of the program's own.
+FROM_AUTOGRAD = 4
+
+
+@record(frozen=True)
+class EagerOps:
+    """Ops of a step that were programs of their own (median); `counted` by torch_xla, else as the trace shows."""
+
+    per_step: float
+    counted: bool
+
+
+def eager_ops(
+    host: Host, driver: Track | None, vocabulary: Vocabulary, steps: Steps, records: list[StepRecord]
+) -> EagerOps | None:
+    """The eager ops of a step; None where the step does not run in eager mode, or nothing shows whether it does."""
+    captured = [record for record in records if record.captured and record.metrics]
+    if captured:
+        found = EagerOps(statistics.median(_ops(record) for record in captured), counted=True)
+    else:
+        found = EagerOps(_handed_over(host, driver, vocabulary, steps), counted=False)
+    return found if found.per_step >= EAGER_FROM_OPS else None
+
+
+def _ops(record: StepRecord) -> float:
+    return sum(record.metrics.get(name, 0) for name in METRICS)
+
+
+def _handed_over(host: Host, driver: Track | None, vocabulary: Vocabulary, steps: Steps) -> float:
+    """Programs that the training thread and autograd's threads handed over in a step; 0 where the latter did not."""
+    if driver is None or not len(steps):
+        return 0.0
+    backward = [track for track in host.threads if track.label.startswith(AUTOGRAD_THREAD)]
+    behind = sum(_count(track, vocabulary, steps) for track in backward) / len(steps)
+    return behind + _count(driver, vocabulary, steps) / len(steps) if behind >= FROM_AUTOGRAD else 0.0
+
+
+def _count(track: Track, vocabulary: Vocabulary, steps: Steps) -> int:
+    rows = np.isin(track.name, vocabulary.handed_over.rows(track.plane.events.names))
+    return int(steps.hold(track.start[rows]).sum())

@@ -1,0 +1,25 @@
+"""When the training threads were in events that rules ask for by what they mean."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tpuprof.model.host.activity import AUTOGRAD_THREAD
+from tpuprof.model.host.vocabulary import Vocabulary
+from tpuprof.model.intervals import Spans, merge, union
+from tpuprof.model.timeline import Host, Track
+
+
+def find_marks(host: Host, vocabulary: Vocabulary, driver: Track | None) -> dict[str, Spans]:
+    """Spans of each mark of the vocabulary, on the training thread and on autograd's; empty ones are left out."""
+    threads = [track for track in host.threads if track is driver or track.label.startswith(AUTOGRAD_THREAD)]
+    found = {}
+    for mark, names in vocabulary.marks:
+        spans = []
+        for track in threads:
+            chosen = np.isin(track.name, names.rows(track.plane.events.names))
+            spans.append(union(track.start[chosen], track.end[chosen]))
+        merged = merge(*spans)
+        if len(merged.start):
+            found[mark] = merged
+    return found

@@ -1,0 +1,142 @@
+"""Device-to-host reads inside steps, by the line of code that makes them.
+
+tpuprof's capture puts each Python-level read (`.item()`, `.cpu()`, `print`, ...) on the timeline with its
+source line. Other captures show only the runtime's transfers, without one.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from tpuprof.model.host.blocking_waits import CUT, waits_by_reason
+from tpuprof.model.host.vocabulary import Activity, Vocabulary
+from tpuprof.model.intervals import Int64, intersect, subtract, union
+from tpuprof.model.steps import Steps
+from tpuprof.model.timeline import Track
+from tpuprof.records import record
+
+READ_EVENT = "tpuprof.host_read"
+# Python-level reads that tpuprof's capture puts on the timeline: methods of Tensor.
+READ_CALLS = frozenset(
+    [
+        "item",
+        "tolist",
+        "numpy",
+        "cpu",
+        "__bool__",
+        "__int__",
+        "__float__",
+        "__index__",
+        "__format__",
+        "__repr__",
+    ]
+)
+# Calls that tpuprof's capture or the model adds: copies to the host, and waits for the device that read nothing.
+BLOCKING_SYNC = "sync(wait=True)"
+WAITS_ALONE = frozenset(["wait_device_ops", "rendezvous", BLOCKING_SYNC])
+WAIT_CALLS = WAITS_ALONE | {"to"}
+
+# An event of a Python tracer: `$file:line function`.
+_PYTHON_CALL = re.compile(r"\$\S+:\d+ (\w+)$")
+
+
+@record(frozen=True)
+class HostRead:
+    """Reads of one kind from one line: `call` is the method, `source` `file:line` (empty where unknown).
+
+    `blocked_ps` is the time the training thread spent in them inside steps, waiting for the device included.
+    """
+
+    call: str
+    source: str
+    occurrences: int
+    blocked_ps: int
+
+
+def host_reads(driver: Track | None, vocabulary: Vocabulary, steps: Steps) -> list[HostRead]:
+    """Reads of the training thread inside steps, those that block longest first."""
+    if driver is None or not len(steps):
+        return []
+    names = driver.plane.events.names
+    wanted = [row for row, name in enumerate(names) if name == READ_EVENT]
+    if not np.isin(driver.name, wanted).any():
+        wanted = [
+            row for row, name in enumerate(names) if vocabulary.activity(name) == Activity.DEVICE_TO_HOST_SYNC
+        ]
+    rows = np.flatnonzero(np.isin(driver.name, np.array(wanted, np.int64)))
+    step = np.searchsorted(steps.start, driver.start[rows], "right") - 1
+    rows = rows[(step >= 0) & (driver.start[rows] < steps.end[np.maximum(step, 0)])]
+    rows = rows[_outermost(driver, rows)]
+    stats = driver.stats("call", "source")
+    calls = driver.plane.stat_text(stats, "call", len(driver))
+    sources = driver.plane.stat_text(stats, "source", len(driver))
+    groups: dict[tuple[str, str], list[int]] = {}
+    for row in rows.tolist():
+        label = calls[row] or call_of(names[int(driver.name[row])])
+        groups.setdefault((label, sources[row]), []).append(row)
+    found = [_read(driver, key, np.array(members, np.int64)) for key, members in groups.items()]
+    found += _waits(driver, steps)
+    return sorted(found, key=lambda each: -each.blocked_ps)
+
+
+def call_of(name: str) -> str:
+    """What reads, from an event's name: `$array.py:310 __float__` of JAX's Python tracer is `__float__`."""
+    found = _PYTHON_CALL.match(name)
+    return found.group(1) if found else name
+
+
+def _waits(driver: Track, steps: Steps) -> list[HostRead]:
+    """Graph cuts in steps that were asked to wait for the device, by the line that makes them.
+
+    A cut also waits where the device is locked by the program before. That is not a wait that the program asks for.
+    """
+    waits, _ = waits_by_reason(driver)
+    cut = np.flatnonzero(
+        np.isin(driver.name, [row for row, name in enumerate(driver.plane.events.names) if name == CUT])
+    )
+    sources = driver.plane.stat_text(driver.stats("source"), "source", len(driver))
+    sums: dict[str, tuple[int, int]] = {}
+    for start, end in zip(waits.start.tolist(), waits.end.tolist(), strict=True):
+        step = int(np.searchsorted(steps.start, start, "right")) - 1
+        if step < 0 or start >= steps.end[step]:
+            continue
+        around = int(np.searchsorted(driver.start[cut], start, "right")) - 1
+        source = sources[int(cut[around])] if around >= 0 and driver.end[cut[around]] >= end else ""
+        count, blocked = sums.get(source, (0, 0))
+        sums[source] = (count + 1, blocked + end - start)
+    return [HostRead(BLOCKING_SYNC, source, *found) for source, found in sums.items()]
+
+
+def unexplained_reads(driver: Track | None, vocabulary: Vocabulary, steps: Steps) -> int:
+    """Time (ps) in steps of transfers from the device that no read of the program explains.
+
+    Ops that torch_xla runs on the CPU fetch their inputs so. Only a capture by tpuprof, which shows the program's
+    own reads, can tell them apart: 0 without.
+    """
+    if driver is None or not len(steps):
+        return 0
+    names = driver.plane.events.names
+    reads = union(*_spans_of(driver, [row for row, name in enumerate(names) if name == READ_EVENT]))
+    transfers = [
+        row for row, name in enumerate(names) if vocabulary.activity(name) == Activity.DEVICE_TO_HOST_SYNC
+    ]
+    moved = intersect(union(*_spans_of(driver, transfers)), union(steps.start, steps.end))
+    return subtract(moved, reads).total
+
+
+def _spans_of(driver: Track, name_rows: list[int]) -> tuple[Int64, Int64]:
+    chosen = np.isin(driver.name, np.array(name_rows, np.int64))
+    return driver.start[chosen], driver.end[chosen]
+
+
+def _read(driver: Track, key: tuple[str, str], rows: Int64) -> HostRead:
+    blocked = union(driver.start[rows], driver.end[rows]).total
+    return HostRead(key[0], key[1], len(rows), blocked)
+
+
+def _outermost(driver: Track, rows: Int64) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    """Which reads are not part of another: `print` reads through `item`, and is the one to name."""
+    inside = np.isin(driver.parent[rows], rows)
+    return ~inside

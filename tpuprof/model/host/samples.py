@@ -1,0 +1,232 @@
+"""Samples of the training thread's stack, and what the time between them went to.
+
+A sample says where the thread was when it let go of Python's lock, and what changed since the sample before: ops
+traced, CPU time, waits for a CPU, CPU time of other Python threads. Each interval between two samples is split in at
+most two pieces by those changes; each piece goes to the stack at its end or at its begin.
+"""
+
+from __future__ import annotations
+
+from dataclasses import field
+from itertools import pairwise
+
+import numpy as np
+
+from tpuprof.model.host.stacks import FRAMEWORK, IO, LOCK, PLAIN, SLEEP, Stack, family
+from tpuprof.model.intervals import EMPTY, Int64, Spans, intersect, merge, subtract, union
+from tpuprof.model.timeline import Host, Track
+from tpuprof.records import record
+from tpuprof.safe_text import FROM_SAFE
+from tpuprof.units import PS_PER_MS
+
+SAMPLE_EVENT = "tpuprof.sample"
+TRACING = "tracing"
+# Kinds of host time besides, in the order of `host:` parts.
+KINDS = (TRACING, "sleep", "io", "lock", "gil", "python", "wait")
+# What tracing one op takes on the training thread where a capture does not show it (ms): the middle of what forward
+# passes of small and large models took (measured, PJRT_DEVICE=CPU: 0.02 to 0.09).
+OP_MS = 0.05
+# Ops traced in an interval from which it shows by itself what an op takes (ops).
+OPS_TO_MEASURE = 10
+# Share of an interval's running time that its ops must explain for all of it to be tracing.
+TRACING_FROM_SHARE = 0.5
+# Share of an interval that the thread must be blocked for the block to be a piece of its own: below it, it is the
+# sampler's own hold on Python's lock.
+BLOCKED_FROM_SHARE = 0.15
+# Framework frames without one op are tracing for so long (ms): an optimizer's or a module's own Python. Beyond it the
+# framework works on host tensors.
+FRAMEWORK_WITHOUT_OPS_MS = 25.0
+_COLUMNS = ("stack", "gap_us", "ops", "cpu_us", "wait_us", "python_us")
+_TEXTS = ("frames", "call", "source", "user_call")
+_PS_PER_US = 1_000_000
+# A sample's event is written this long after its clocks were read, at most: intervals so near are end to end (ps).
+_JOINS_WITHIN_PS = 1_000_000_000
+
+
+@record(frozen=True)
+class HostSamples:
+    """The training thread's time as pieces, in order: ps, `kind` a row of `KINDS`, `stack` a row of `stacks` or -1."""
+
+    start: Int64
+    end: Int64
+    kind: Int64
+    stack: Int64
+    stacks: list[Stack] = field(default_factory=list)
+
+    def spans(self, kind: str) -> Spans:
+        """When the thread was at that kind of work."""
+        chosen = self.kind == KINDS.index(kind)
+        return union(self.start[chosen], self.end[chosen])
+
+
+@record
+class _Sample:
+    """One sample: its moment, the length of its interval, and of that on a CPU, waiting for one, blocked (ps)."""
+
+    at: int
+    gap: int
+    cpu: int
+    waited: int
+    others: int
+    ops: int
+    stack: int
+    family: str
+    blocked: int = 0
+
+
+def read_samples(host: Host) -> HostSamples | None:
+    """The samples of a host's trace as pieces of time; None where it has none."""
+    for track in host.threads:
+        names = track.plane.events.names
+        rows = np.flatnonzero(
+            np.isin(track.name, [row for row, name in enumerate(names) if name == SAMPLE_EVENT])
+        )
+        if len(rows):
+            return _pieces(*_read(track, rows))
+    return None
+
+
+def _read(track: Track, rows: Int64) -> tuple[list[_Sample], list[Stack]]:
+    stats = track.stats(*_COLUMNS, *_TEXTS)
+    columns = {
+        name: track.plane.stat_integers(stats, name, len(track), missing=-1)[rows].tolist()
+        for name in _COLUMNS
+    }
+    stacks, numbers = _stacks(track, rows, columns["stack"])
+    families = [family(stack) for stack in stacks]
+    samples = []
+    for row, at in enumerate(track.start[rows].tolist()):
+        gap, cpu, waited, others = (
+            max(columns[name][row], 0) * _PS_PER_US for name in ("gap_us", "cpu_us", "wait_us", "python_us")
+        )
+        stack = numbers.get(columns["stack"][row], -1)
+        kind = families[stack] if stack >= 0 else PLAIN
+        ops = max(columns["ops"][row], 0)
+        samples.append(_Sample(at, gap, cpu, waited, others, ops, stack, kind))
+    samples.sort(key=lambda each: each.at)
+    _settle(samples)
+    return samples, stacks
+
+
+def _stacks(track: Track, rows: Int64, numbers: list[int]) -> tuple[list[Stack], dict[int, int]]:
+    """The stacks, and their row by the number that samples know them by."""
+    stats = track.stats(*_TEXTS)
+    texts = {name: track.plane.stat_text(stats, name, len(track)) for name in _TEXTS}
+    stacks: list[Stack] = []
+    found: dict[int, int] = {}
+    for row, number in zip(rows.tolist(), numbers, strict=True):
+        frames = texts["frames"][row]
+        if frames and number not in found:
+            found[number] = len(stacks)
+            words = {name: texts[name][row].translate(FROM_SAFE) for name in _TEXTS}
+            stacks.append(
+                Stack(tuple(words["frames"].split(";")), words["call"], words["source"], words["user_call"])
+            )
+    return stacks, found
+
+
+def _settle(samples: list[_Sample]) -> None:
+    """Put waits for a CPU where they were: the scheduler counts one when it ends, which may be a sample later."""
+    for each, after in pairwise(samples):
+        blocked = each.gap - each.cpu - each.waited
+        if each.family in (FRAMEWORK, PLAIN) and each.others < TRACING_FROM_SHARE * blocked:
+            # Nothing in this stack blocks, so it was ready and got no CPU.
+            late = max(min(blocked, after.waited), 0)
+        else:
+            late = max(after.cpu + after.waited - after.gap, 0)
+        each.waited += late
+        after.waited -= late
+    for each in samples:
+        each.blocked = max(each.gap - each.cpu - each.waited, 0)
+
+
+def _pieces(samples: list[_Sample], stacks: list[Stack]) -> HostSamples:
+    op_ps = _op_ps(samples)
+    silent = _silent_frameworks(samples)
+    rows: list[tuple[int, int, int, int]] = []
+    for before, each in zip([None, *samples], samples, strict=False):
+        at = each.at - each.gap
+        if before is not None and abs(before.at - at) < _JOINS_WITHIN_PS:
+            at = before.at
+        for kind, stack, length in _split(before or each, each, op_ps, silent=id(each) in silent):
+            if length > 0:
+                rows.append((at, at + length, KINDS.index(kind), stack))
+                at += length
+    columns = np.array(rows, np.int64).reshape(-1, 4).T
+    return HostSamples(columns[0], columns[1], columns[2], columns[3], stacks)
+
+
+def _op_ps(samples: list[_Sample]) -> float:
+    """What tracing an op takes (ps), by the intervals that traced many."""
+    measured = [(each.gap - each.blocked) / each.ops for each in samples if each.ops >= OPS_TO_MEASURE]
+    return float(np.median(measured)) if measured else OP_MS * PS_PER_MS
+
+
+def _silent_frameworks(samples: list[_Sample]) -> set[int]:
+    """Samples in a framework's frames that trace nothing for long: it works on host tensors there."""
+    found: set[int] = set()
+    run: list[_Sample] = []
+    for each in [*samples, None]:
+        if each is not None and each.family == FRAMEWORK and not each.ops:
+            run.append(each)
+            continue
+        if sum(one.gap for one in run) >= FRAMEWORK_WITHOUT_OPS_MS * PS_PER_MS:
+            found.update(map(id, run))
+        run = []
+    return found
+
+
+def _split(before: _Sample, each: _Sample, op_ps: float, *, silent: bool) -> list[tuple[str, int, int]]:
+    """The pieces of an interval in order: kind, stack, length (ps)."""
+    blocked = each.blocked if each.blocked >= BLOCKED_FROM_SHARE * each.gap else 0
+    running = each.gap - blocked
+    ran = _ran(before, each, running, op_ps, silent=silent)
+    if not blocked:
+        return ran
+    for of, first in ((each, False), (before, True)):
+        if of.family in (SLEEP, IO, LOCK):
+            piece = (of.family, of.stack, blocked)
+            return [piece, *ran] if first else [*ran, piece]
+    if each.others >= TRACING_FROM_SHARE * blocked:
+        held = blocked + _held_while_ready(each)
+        ran = _ran(before, each, each.gap - held, op_ps, silent=silent)
+        return [*ran, ("gil", each.stack, held)]
+    if each.ops or (each.family == FRAMEWORK and not silent):
+        # The training thread waits while autograd's thread traces.
+        return [*ran, (TRACING, each.stack, blocked)]
+    return [*ran, ("wait", each.stack, blocked)]
+
+
+def _held_while_ready(each: _Sample) -> int:
+    """Of a wait for a CPU, what belongs to the thread that holds Python's lock (ps).
+
+    Who waits for the lock wakes up in between, and then needs a CPU too. On a busy machine both threads wait for one:
+    the time is split as their CPU times are.
+    """
+    return round(each.waited * each.others / max(each.others + each.cpu, 1))
+
+
+def _ran(
+    before: _Sample, each: _Sample, running: int, op_ps: float, *, silent: bool
+) -> list[tuple[str, int, int]]:
+    """What the thread did while it was on a CPU or ready for one."""
+    if each.family == before.family == IO:
+        return [(IO, each.stack, running)]
+    # A call that blocks has hardly begun: what ran before it belongs to where the thread was then.
+    of = before if each.family in (SLEEP, LOCK, IO) else each
+    framework = of.family == FRAMEWORK and not silent
+    tracing = min(each.ops * op_ps, running)
+    if framework or tracing >= TRACING_FROM_SHARE * running:
+        return [(TRACING, of.stack, running)]
+    other = IO if of.family == IO else "python"
+    return [(TRACING, of.stack, round(tracing)), (other, of.stack, running - round(tracing))]
+
+
+def refine(samples: HostSamples | None, residual: Spans) -> tuple[Spans, dict[str, Spans], Spans]:
+    """Split time that no event explains: tracing, parts `host:KIND`, and what samples do not tell either."""
+    if samples is None or not len(samples.start):
+        return EMPTY, {}, residual
+    tracing = intersect(residual, samples.spans(TRACING))
+    named = {kind: intersect(residual, samples.spans(kind)) for kind in KINDS if kind != TRACING}
+    named = {kind: spans for kind, spans in named.items() if len(spans.start)}
+    return tracing, named, subtract(residual, merge(tracing, *named.values()))

@@ -1,0 +1,112 @@
+"""What a sampled Python stack says of the host: the call it is in, whose line that is, and what such a call does."""
+
+from __future__ import annotations
+
+import re
+
+from tpuprof.records import record
+
+SLEEP, IO, LOCK, FRAMEWORK, PLAIN = "sleep", "io", "lock", "framework", "plain"
+# Last names of calls that block, as in `time.sleep(1)` or `self.stream.flush()`.
+_CALLS = {
+    **dict.fromkeys(("sleep", "usleep", "nanosleep"), SLEEP),
+    **dict.fromkeys(
+        (
+            *("write", "writelines", "flush", "fsync", "fdatasync", "read", "readline", "readlines"),
+            *(
+                "readinto",
+                "open",
+                "print",
+                "close",
+                "recv",
+                "recv_into",
+                "recvfrom",
+                "send",
+                "sendall",
+                "sendto",
+            ),
+            *("connect", "accept", "urlopen", "getresponse", "sendfile", "copyfile", "copyfileobj"),
+            *("rename", "unlink", "truncate", "do_handshake", "getaddrinfo", "write_bytes", "write_text"),
+            *("read_bytes", "read_text", "tofile", "fromfile"),
+        ),
+        IO,
+    ),
+    **dict.fromkeys(
+        (
+            *("acquire", "wait", "join", "result", "communicate", "poll", "select", "waitpid", "wait_for"),
+            *("get", "put", "__enter__", "as_completed", "run_until_complete", "system", "check_call"),
+        ),
+        LOCK,
+    ),
+}
+_WITH = "with "
+_NAME = re.compile(r"([A-Za-z_]\w*)\s*$")
+# Folders of the frameworks that trace, and what in them does not.
+_FRAMEWORKS = ("/torch/", "/torch_xla/", "/functorch/", "/torchax/", "/jax/")
+_NOT_TRACING = (
+    "/torch/utils/data/",
+    "/torch/serialization.py",
+    "/torch/utils/tensorboard/",
+    "/torch/distributed/",
+)
+_PACKAGES = ("/site-packages/", "/dist-packages/")
+_STDLIB = re.compile(r"/lib/python3\.\d+/")
+_FRAME_PATH = re.compile(r"\((.*):\d+\)$")
+
+
+@record(frozen=True)
+class Stack:
+    """One stack: `frames` outermost first, as `function (file:line)`; the innermost frame's expression `call`.
+
+    `source` (`file:line`) and `user_call` are of the innermost frame of the user's own code, empty where there is none.
+    """
+
+    frames: tuple[str, ...]
+    call: str
+    source: str
+    user_call: str
+
+    @property
+    def shown(self) -> str:
+        """What the user's line calls; where that has no source text, what the innermost frame does."""
+        return self.user_call or self.call
+
+
+def family(stack: Stack) -> str:
+    """What a stack is in: a call that sleeps, reads or writes, waits for a thread; a framework that traces; or none."""
+    blocking = _CALLS.get(called(stack.call), "")
+    if stack.call.startswith(_WITH):
+        blocking = LOCK
+    if blocking:
+        return blocking
+    return FRAMEWORK if _in_framework(stack) else PLAIN
+
+
+def called(text: str) -> str:
+    """The last name that an expression calls: `flush` of `self.stream.flush()`; empty where it calls nothing."""
+    text = text.rstrip()
+    if not text.endswith(")"):
+        head, cut, _ = text.partition("(")  # an expression that was cut off
+        found = _NAME.search(head) if cut and text.endswith("…") else None
+        return found.group(1) if found else ""
+    depth = 0
+    for at in range(len(text) - 1, -1, -1):
+        depth += (text[at] == ")") - (text[at] == "(")
+        if depth == 0:
+            found = _NAME.search(text[:at])
+            return found.group(1) if found else ""
+    return ""
+
+
+def _in_framework(stack: Stack) -> bool:
+    """Whether the innermost frame that is not of Python's own library belongs to a framework that traces."""
+    for frame in reversed(stack.frames):
+        found = _FRAME_PATH.search(frame)
+        path = found.group(1).replace("\\", "/") if found else ""
+        packaged = any(part in path for part in _PACKAGES)
+        if path.startswith("<") or (_STDLIB.search(path) and not packaged):
+            continue
+        if not packaged:
+            return False
+        return any(part in path for part in _FRAMEWORKS) and not any(part in path for part in _NOT_TRACING)
+    return False

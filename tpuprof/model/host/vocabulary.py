@@ -1,0 +1,168 @@
+"""What a host event's name says the host was doing, read from the TOML files in `tpuprof/vocabulary`.
+
+Names are data because frameworks change them: a new framework is a new file there, no code.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Sequence
+from dataclasses import field
+from enum import IntEnum
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from tpuprof.model.intervals import Int64
+from tpuprof.records import record
+
+# The phase of tracing that is a graph cut.
+GRAPH_WALK = "ir_walk_and_hash"
+
+
+class Activity(IntEnum):
+    """What the host does during an event. UNKNOWN events take the activity of the event around them."""
+
+    UNKNOWN = -1
+    TRACING = 0
+    COMPILE = 1
+    INPUT_WAIT = 2
+    HOST_TO_DEVICE = 3
+    DEVICE_TO_HOST_SYNC = 4
+    DISPATCH = 5
+    DEVICE_WAIT = 6
+    CHECKPOINT = 7
+    GC = 8
+    USER = 9
+    HOST_OTHER = 10
+    HOST_NAMED = 11
+
+
+@record(frozen=True)
+class NameSet:
+    """Names and prefixes to match an event name against."""
+
+    exact: frozenset[str]
+    prefixes: tuple[str, ...]
+    # (prefix, suffix) of patterns with the star inside: `$array.py:* __float__`.
+    around: tuple[tuple[str, str], ...] = ()
+
+    @staticmethod
+    def of(patterns: Iterable[str]) -> NameSet:
+        """Build from patterns; a `*` stands for any text, once in a pattern."""
+        patterns = list(patterns)
+        return NameSet(
+            frozenset(p for p in patterns if "*" not in p),
+            tuple(p[:-1] for p in patterns if p.endswith("*")),
+            tuple((head, tail) for head, _, tail in (p.partition("*") for p in patterns) if tail),
+        )
+
+    def matches(self, name: str) -> bool:
+        """Whether a name is in the set."""
+        return name in self.exact or name.startswith(self.prefixes) or self._around(name)
+
+    def _around(self, name: str) -> bool:
+        return any(name.startswith(head) and name.endswith(tail) for head, tail in self.around)
+
+    def rows(self, names: Sequence[str]) -> Int64:
+        """Indices of the names that match."""
+        return np.array([i for i, name in enumerate(names) if self.matches(name)], np.int64)
+
+
+@record(frozen=True)
+class Vocabulary:
+    """The host events of one framework. `residual` is the activity of unexplained training-thread time.
+
+    `marks` are events that rules ask for by what they mean, whatever activity they belong to.
+    """
+
+    framework: str
+    detect: NameSet
+    driver: NameSet
+    step_boundary: NameSet
+    graph_cut: NameSet
+    residual: Activity
+    activities: tuple[tuple[Activity, NameSet], ...]
+    compile_events: tuple[str, ...]
+    compile_hash_stat: str
+    tracing_phases: tuple[tuple[str, NameSet], ...] = ()
+    scan_retraced: NameSet = field(default_factory=lambda: NameSet.of(()))
+    handed_over: NameSet = field(default_factory=lambda: NameSet.of(()))
+    marks: tuple[tuple[str, NameSet], ...] = ()
+    _exact: dict[str, Activity] = field(repr=False, default_factory=dict)
+
+    def activity(self, name: str) -> Activity:
+        """What an event of that name stands for; UNKNOWN where the vocabulary does not list it."""
+        found = self._exact.get(name)
+        if found is not None:
+            return found
+        for activity, names in self.activities:
+            if names.matches(name):
+                return activity
+        return Activity.UNKNOWN
+
+    def cuts(self, name: str) -> bool:
+        """Whether an event is part of a graph cut: the walk over the graph, its hash, its hand-over."""
+        return any(phase == GRAPH_WALK and names.matches(name) for phase, names in self.tracing_phases)
+
+    def codes(self, names: Sequence[str]) -> Int64:
+        """`Activity` of each name, as int64."""
+        return np.array([self.activity(name) for name in names], np.int64)
+
+
+NONE = Vocabulary(
+    framework="unknown",
+    detect=NameSet.of(()),
+    driver=NameSet.of(()),
+    step_boundary=NameSet.of(()),
+    graph_cut=NameSet.of(()),
+    residual=Activity.UNKNOWN,
+    activities=(),
+    compile_events=(),
+    compile_hash_stat="",
+)
+
+
+@cache
+def vocabularies() -> tuple[Vocabulary, ...]:
+    """Every vocabulary that ships with tpuprof, in the order in which a trace is tried against them."""
+    return tuple(_load((_FOLDER / f"{name}.toml").read_text("utf-8")) for name in _ORDER)
+
+
+def detect(names: Sequence[str]) -> Vocabulary:
+    """The vocabulary whose telltale names the host plane holds, else one that knows nothing.
+
+    TorchTPU and PyTorch/XLA run on the runtime JAX uses, so JAX is tried last.
+    """
+    for vocabulary in vocabularies():
+        if len(vocabulary.detect.rows(names)):
+            return vocabulary
+    return NONE
+
+
+_FOLDER = Path(__file__).resolve().parents[2] / "vocabulary"
+_ORDER = ("torch_xla", "torch_tpu", "jax")
+
+
+def _load(text: str) -> Vocabulary:
+    table = tomllib.loads(text)
+    activities = tuple((Activity[key.upper()], NameSet.of(names)) for key, names in table["activity"].items())
+    return Vocabulary(
+        framework=table["framework"],
+        detect=NameSet.of(table["detect"]),
+        driver=NameSet.of(table["driver"]),
+        step_boundary=NameSet.of(table["step_boundary"]),
+        graph_cut=NameSet.of(table["graph_cut"]),
+        residual=Activity[table["residual"].upper()],
+        activities=activities,
+        compile_events=tuple(table["compile"]["events"]),
+        compile_hash_stat=table["compile"]["hash_stat"],
+        tracing_phases=tuple(
+            (name, NameSet.of(names)) for name, names in table.get("tracing_phases", {}).items()
+        ),
+        handed_over=NameSet.of(table.get("handed_over", ())),
+        scan_retraced=NameSet.of(table.get("scan", {}).get("retraced", ())),
+        marks=tuple((key, NameSet.of(names)) for key, names in table.get("marks", {}).items()),
+        _exact={name: activity for activity, names in activities for name in names.exact},
+    )

@@ -1,0 +1,72 @@
+"""Steps of captures in which nothing repeats often enough to make a period: inference, or one captured step.
+
+The executions of the main program are taken as steps, with low confidence. Where no program stands out, the whole
+capture is one window: it is no step, but shares of it say where the time went.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tpuprof.model.device.activity import DeviceActivity
+from tpuprof.model.steps import Steps, StepSource, no_steps
+from tpuprof.model.timeline import Track
+from tpuprof.units import counted, times
+
+MAIN_PROGRAM = StepSource.MAIN_PROGRAM
+WHOLE_CAPTURE = StepSource.WHOLE_CAPTURE
+# Share of the time of all programs from which one is the main program: with less, two programs may alternate.
+MAIN_FROM_SHARE = 0.5
+
+
+def few_steps(driver: Track | None, devices: list[DeviceActivity]) -> Steps:
+    """The steps of one host where no source of `model/steps` has any; none where no device did anything."""
+    return _main_program(devices) or _whole_capture(driver, devices) or no_steps()
+
+
+def is_whole_capture(steps: Steps) -> bool:
+    """Whether these are no steps but one window over the whole capture."""
+    return steps.source is WHOLE_CAPTURE
+
+
+def _main_program(devices: list[DeviceActivity]) -> Steps | None:
+    """One step per execution of the program that takes most of the time of the first device that ran any.
+
+    PJRT_DEVICE=CPU names no program on an execution, so it has no main program here.
+    """
+    device = next((each for each in devices if each.type != "CPU" and len(each.modules.start)), None)
+    if device is None:
+        return None
+    modules = device.modules
+    length = np.bincount(modules.module, weights=modules.end - modules.start)
+    main = int(np.argmax(length))
+    if length[main] < MAIN_FROM_SHARE * length.sum():
+        return None
+    start = np.sort(modules.start[modules.module == main])
+    until = np.append(start[1:], modules.end.max())
+    name = modules.names[main].partition("(")[0]
+    note = (
+        f"{name} ran {times(len(start))}, which makes no period: each execution counts as a step, with the programs "
+        "after it"
+    )
+    return Steps(MAIN_PROGRAM, "low", np.arange(len(start)), start, np.maximum(until, start), note)
+
+
+def _whole_capture(driver: Track | None, devices: list[DeviceActivity]) -> Steps | None:
+    """The time from the first to the last event of the training thread and the devices."""
+    begins = [int(each.busy.start[0]) for each in devices if len(each.busy.start)]
+    ends = [int(each.busy.end[-1]) for each in devices if len(each.busy.start)]
+    if not begins:
+        return None
+    if driver is not None and len(driver):
+        begins.append(int(driver.start.min()))
+        ends.append(int(driver.end.max()))
+    programs = sum(len(each.modules.start) for each in devices)
+    ran = (
+        f"{counted(programs, 'program execution')}, none of which repeats often enough"
+        if programs
+        else "no program"
+    )
+    note = f"no step was found ({ran}): shares are of the whole capture"
+    window = np.array([min(begins)], np.int64), np.array([max(ends)], np.int64)
+    return Steps(WHOLE_CAPTURE, "low", np.zeros(1, np.int64), *window, note)

@@ -1,0 +1,1 @@
+"""Renderers of a Report: text, HTML, Markdown, and what they share."""

@@ -1,0 +1,203 @@
+"""The Report's sections that say why, one line each, for people at a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tpuprof.parts import HOST_PREFIX, title_of
+from tpuprof.report.labels import cache_title, diagnosis_title, phase_title
+from tpuprof.report.schema import LoopRow, Report
+from tpuprof.report.sections import InputRow, OutlierRow
+from tpuprof.units import format_bytes, format_ms, format_share
+
+# Entries of each kind that a line names; the JSON has all.
+SHOWN = 3
+
+
+def fact_lines(report: Report) -> list[tuple[str, str]]:
+    """(subject, what there is to say) of every section that has something to say; names are as in the trace."""
+    makers: list[tuple[str, Callable[[Report], list[str]]]] = [
+        ("Tracing", _tracing),
+        ("Host", _host),
+        ("Input", lambda each: [_input(row) for row in each.input]),
+        ("Loops and layers", lambda each: [_loop(row) for row in each.scan[:SHOWN]]),
+        ("Compute", _compute),
+        ("Memory", _memory),
+        ("Hosts", _hosts),
+        ("Uneven steps", lambda each: [_outlier(row) for row in each.steadiness.outliers[:SHOWN]]),
+        ("Drift", _drift),
+        ("Not training", _phases),
+        ("CPU fallbacks", _fallbacks),
+        ("Graph cuts", _graph_cuts),
+        ("Compilation cache", _cache),
+    ]
+    return [(subject, line) for subject, make in makers for line in make(report)]
+
+
+def _tracing(report: Report) -> list[str]:
+    phases = report.tracing.phases
+    if not phases or report.tracing.step_ms_if_free is None:
+        return []
+    exposed = sum(each.exposed_ms_per_step for each in phases)
+    hidden = sum(each.hidden_ms_per_step for each in phases)
+    parts = [
+        f"{phase_title(each.name)} {format_ms(each.exposed_ms_per_step + each.hidden_ms_per_step)}"
+        for each in phases
+    ]
+    line = (
+        f"{format_ms(exposed)} per step exposed, {format_ms(hidden)} hidden ({', '.join(parts)}); "
+        f"without any a step would take {format_ms(report.tracing.step_ms_if_free)} at least"
+    )
+    retraces = report.tracing.scan_retraces_per_step
+    return [line + (f"; scans are traced anew {_times(retraces)} per step" if retraces else "")]
+
+
+def _host(report: Report) -> list[str]:
+    """The sampled stacks outside tracing that the device waits for most."""
+    rows = [row for row in report.host_stacks if row.part.startswith(HOST_PREFIX) and row.exposed_ms_per_step]
+    rows.sort(key=lambda row: -row.exposed_ms_per_step)
+    return [
+        f"{title_of(row.part)}: {row.user_call or row.call or 'source unknown'}"
+        f"{f' at {row.source}' if row.source else ''}, {format_ms(row.exposed_ms_per_step)} per step"
+        for row in rows[:SHOWN]
+    ]
+
+
+def _times(count: float) -> str:
+    return "once" if count == 1 else f"{count:g} times"
+
+
+def _input(row: InputRow) -> str:
+    batch = (
+        f"a batch takes {format_ms(row.batch_ms)}" if row.batch_ms is not None else "batch time unavailable"
+    )
+    waits = f"training waits {format_ms(row.wait_ms_per_step)} per step"
+    return f"{diagnosis_title(row.diagnosis)}; {batch}, {waits}"
+
+
+def _loop(row: LoopRow) -> str:
+    if row.kind != "while":
+        return row.detail
+    name = f"{row.direction} {row.name}".strip()
+    total = f"{format_ms(row.total_ms_per_step)} per step" if row.total_ms_per_step is not None else ""
+    if not row.iteration_ms:
+        return f"{name}: {total}; iterations {row.detail}"
+    mean = sum(row.iteration_ms) / len(row.iteration_ms)
+    odd = f"; iteration {', '.join(map(str, row.outliers))} stands out" if row.outliers else ""
+    return f"{name}: {row.trip_count} iterations of {format_ms(mean)}, {total}{odd}"
+
+
+def _compute(report: Report) -> list[str]:
+    found = report.compute
+    if found is None:
+        return []
+    parts = [f"MFU {format_share(found.mfu)}" if found.mfu is not None else f"MFU {found.mfu_note}"]
+    if found.mfu is not None and found.mfu_note.startswith("a lower bound"):
+        parts[0] += f" ({found.mfu_note.partition(';')[0]})"
+    if found.sparse_core_ms_per_step is not None:
+        beside = format_ms(found.sparse_core_hidden_ms_per_step or 0.0)
+        parts.append(
+            f"SparseCores {format_ms(found.sparse_core_ms_per_step)} per step, {beside} of it beside compute"
+        )
+    for name, ms in (
+        ("float32 matmuls", found.float32_matmul_ms_per_step),
+        ("copies that only change layouts", found.layout_copy_ms_per_step),
+        ("padded ops", found.padded_ms_per_step),
+    ):
+        if ms:
+            parts.append(f"{name} {format_ms(ms)} per step")
+    kernels = [f"{each.name} {format_ms(each.self_ms_per_step)}" for each in found.kernels[:SHOWN]]
+    return ["; ".join(parts) + (f"; custom calls: {', '.join(kernels)}" if kernels else "")]
+
+
+def _memory(report: Report) -> list[str]:
+    memory = report.memory
+    if memory.peak_bytes is None:
+        return []
+    of = f" of {format_bytes(memory.capacity_bytes)}" if memory.capacity_bytes else ""
+    largest = [f"{each.name} {each.shape} {format_bytes(each.bytes)}" for each in memory.buffers[:SHOWN]]
+    names = {"host": "beside it in host memory"}
+    kinds = [f"{names.get(kind, kind)} {format_bytes(size)}" for kind, size in memory.by_kind.items() if size]
+    line = f"{format_bytes(memory.peak_bytes)}{of} a device ({', '.join(kinds)})"
+    line += f"; largest: {', '.join(largest)}" if largest else ""
+    if memory.allocator:
+        most = max(row.most_bytes for row in memory.allocator)
+        line += (
+            f"; the runtime's allocator held at most {format_bytes(most)} on one device, without temporaries"
+        )
+    return [line]
+
+
+def _hosts(report: Report) -> list[str]:
+    found = report.hosts
+    late = [
+        f"{row.device} comes last of its host's chips: it waits {format_ms(row.waited_ms)} in barriers over the "
+        f"capture ({format_ms(row.waited_ms_in_steps)} of it in steps), and another one {format_ms(row.late_ms)} longer"
+        for row in found.chip_waits
+        if row.late_ms
+    ]
+    return [*_late_hosts(report), *late]
+
+
+def _late_hosts(report: Report) -> list[str]:
+    found = report.hosts
+    if found.lag_ms_per_step is None:
+        return []
+    if not found.straggler:
+        return [
+            f"{len(found.hosts)} hosts, none late beyond {format_ms(found.lag_ms_per_step)} per step; {found.clocks}"
+        ]
+    return [f"{found.straggler} comes last and costs the others {format_ms(found.lag_ms_per_step)} per step"]
+
+
+def _outlier(row: OutlierRow) -> str:
+    reasons = ", ".join(f"{name} {format_ms(ms)} more" for name, ms in row.reasons.items())
+    took = f"step {row.step} took {format_ms(row.wall_ms)}, {format_ms(row.excess_ms)} over the median"
+    return f"{took}: {reasons or 'no one part grew'}"
+
+
+def _drift(report: Report) -> list[str]:
+    drift = report.steadiness.drift_ms
+    if drift is None:
+        return []
+    return [f"steps became {format_ms(abs(drift))} {'longer' if drift > 0 else 'shorter'} over the capture"]
+
+
+def _fallbacks(report: Report) -> list[str]:
+    rows = report.fallbacks[:SHOWN]
+    return [
+        each.op
+        + (f", {_times(each.per_step)} per step" if each.per_step is not None else "")
+        + (f", {format_ms(each.ms_per_step)} per step fetching its inputs" if each.ms_per_step else "")
+        + (f", at {each.source}" if each.source else "")
+        for each in rows
+    ]
+
+
+def _phases(report: Report) -> list[str]:
+    lines = []
+    for name in dict.fromkeys(row.name for row in report.phases):
+        rows = [row for row in report.phases if row.name == name]
+        total = format_ms(sum(row.duration_ms for row in rows))
+        apart = "" if any(row.inside for row in rows) else ", left out of the steps"
+        lines.append(f"{name}: {_times(len(rows))}, {total} in all{apart} ({rows[0].evidence})")
+    return lines
+
+
+def _graph_cuts(report: Report) -> list[str]:
+    rows = report.graph_cuts
+    if sum(each.per_step for each in rows) <= 1:
+        return []
+    return [
+        f"{each.per_step:g} graph{'s' if each.per_step != 1 else ''} per step by {each.call}"
+        + (f" at {each.source}" if each.source else "")
+        for each in rows[:SHOWN]
+    ]
+
+
+def _cache(report: Report) -> list[str]:
+    cache = report.compilation_cache
+    state = cache_title(cache.status)
+    if not state or (cache.status == "off" and not report.compiles):
+        return []
+    return [state + (f" ({cache.detail})" if cache.detail else "")]

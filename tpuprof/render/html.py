@@ -1,0 +1,66 @@
+"""A Report as one self-contained HTML page: no script, no request, readable in light, dark and print."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tpuprof.parts import meaning_of, word_of
+from tpuprof.render import charts, content
+from tpuprof.render.facts import fact_lines
+from tpuprof.render.op_time import largest_first, op_ms, over
+from tpuprof.render.text import printable, printable_lines
+from tpuprof.units import format_bytes, format_ms, format_share
+
+if TYPE_CHECKING:
+    from tpuprof.report.schema import Report
+
+# Rows shown of each table; the JSON has all (rows). Keeps a page far below what a mail server takes.
+ROWS_SHOWN = 40
+# Characters shown of a name from the trace; hostile ones can be megabytes long (characters).
+NAME_LENGTH = 400
+
+
+def render_html(report: Report) -> str:
+    """The page. Every text of the report is escaped by the template."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=PackageLoader("tpuprof.render"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        ms=lambda value: "unknown" if value is None else format_ms(value),
+        share=format_share,
+        size=lambda value: "unknown" if value is None else format_bytes(value),
+        plain=_plain,
+        lines=printable_lines,
+    )
+    return environment.get_template("report.html.jinja").render(
+        report=report,
+        content=content,
+        meaning=meaning_of,
+        bound=word_of(report.verdict.bound).title,
+        facts=fact_lines(report),
+        failed=content.failed_findings(report),
+        others=content.other_findings(report),
+        parts=sorted(report.breakdown.items(), key=lambda item: -item[1].share),
+        rows_shown=ROWS_SHOWN,
+        bar=Markup(charts.breakdown_bar(report)),
+        stack=Markup(charts.step_stack(report)),
+        swatches={name: Markup(svg) for name, svg in charts.legend(report)},
+        slowest=sorted(report.steps.per_step, key=lambda step: -step.wall_ms)[:10],
+        ops=largest_first(report),
+        op_ms=op_ms,
+        ops_ms=sum(map(op_ms, report.ops)) or 1.0,
+        ops_over=over(report),
+    )
+
+
+def _plain(value: Any) -> str:
+    """A text without control characters, and no longer than anyone reads."""
+    text = printable(str(value))
+    return text if len(text) <= NAME_LENGTH else text[: NAME_LENGTH - 1] + "…"

@@ -1,0 +1,305 @@
+"""A Report as Markdown for a GitHub issue: renders well there and stays below GitHub's limit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from tpuprof.parts import meaning_of
+from tpuprof.render import content
+from tpuprof.render.facts import fact_lines
+from tpuprof.render.op_time import largest_first, op_ms, over
+from tpuprof.render.text import printable, printable_lines
+from tpuprof.units import format_bytes, format_ms, format_share
+
+if TYPE_CHECKING:
+    from tpuprof.report.schema import Finding, Report, TransferRow
+
+# The longest body GitHub takes for an issue or a comment (characters):
+# its API answers "body is too long (maximum is 65536 characters)".
+GITHUB_LIMIT = 65_536
+# Rows of each table, tried in turn until the text fits (rows).
+_ROWS = (20, 10, 5, 2, 1)
+# Characters of a name or a sentence shown, by rows: short tables take short names (characters).
+_NAME_LENGTHS = {20: 160, 10: 120, 5: 80, 2: 60, 1: 40}
+_TICKS = re.compile(r"`+")
+# What would be markup, a formula or HTML outside a code span, and at the start of a line a list or a heading.
+_SPECIAL = re.compile(r"([\\`*_\[\]<>|~$&])|^(?=[-+#=])|^(\d+)(?=[.)](?:\s|$))")
+# GitHub links mentions, issues and addresses after it has dealt with backslashes, so those do not stop it; a
+# zero-width space does.
+_LINKED = re.compile(r"(@(?=\w)|#(?=\d)|GH-(?=\d)|:(?=//)|www(?=\.))")
+_ZERO_WIDTH_SPACE = "\u200b"
+
+
+def render_markdown(report: Report) -> str:
+    """The report in GitHub's Markdown, below 65,536 characters: long tables lose rows, and say so."""
+    for rows in _ROWS:
+        text = _render(report, rows)
+        if len(text) < GITHUB_LIMIT:
+            return text
+    notice = "\n\n*Cut here: GitHub takes no more. The JSON has all.*\n"
+    return _without_open_blocks(text[: GITHUB_LIMIT - len(notice) - 64]) + notice
+
+
+def plain(text: object, limit: int = 300) -> str:
+    """A text from the trace as Markdown that says just that: no markup, mention, link or HTML."""
+    shown = _LINKED.sub(rf"\1{_ZERO_WIDTH_SPACE}", _short(printable(str(text)).strip(), limit))
+    return _SPECIAL.sub(
+        lambda match: f"{match.group(2)}\\" if match.group(2) else f"\\{match.group(1) or ''}", shown
+    )
+
+
+def code(text: object, limit: int = 160) -> str:
+    """A name from the trace as a code span that may stand in a table; `@` and `#` do nothing in it."""
+    shown = _short(printable(str(text)), limit).replace("\r", " ").replace("\n", " ")
+    if not shown.strip():
+        return ""
+    # A pipe would end the cell even inside a code span, unless a backslash stands before it.
+    shown = shown.replace("|", "\\|")
+    fence = "`" * (max((len(each) for each in _TICKS.findall(shown)), default=0) + 1)
+    pad = " " if shown[0] in "` " or shown[-1] in "` \\" else ""
+    return f"{fence}{pad}{shown}{pad}{fence}"
+
+
+def table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A Markdown table; a column whose name ends in `:` is right-aligned. Cells must be escaped already."""
+    names = list(columns)
+    lines = [f"| {' | '.join(name.rstrip(':') for name in names)} |"]
+    lines.append("|" + "|".join("--:" if name.endswith(":") else "---" for name in names) + "|")
+    lines += ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def fenced(text: str, language: str = "") -> str:
+    """A block of code whose fence no line of it can close."""
+    fence = "`" * max(3, max((len(each) for each in _TICKS.findall(text)), default=0) + 1)
+    return f"{fence}{language}\n{text.strip(chr(10))}\n{fence}"
+
+
+def _render(report: Report, rows: int) -> str:
+    limit = _NAME_LENGTHS[rows]
+    parts = [f"### tpuprof: {plain(report.verdict.sentence, 600)}"]
+    if report.predicted:
+        parts.append(f"> **{content.PREDICTED}**")
+    parts.append(plain(content.headline(report)))
+    parts += _breakdown(report, limit)
+    parts += _why(report, limit)
+    parts += _findings(report, rows, limit)
+    parts += _compiles(report, rows, limit)
+    parts += _ops(report, rows, limit)
+    parts += _reads(report, rows, limit)
+    parts += _fallbacks(report, rows, limit)
+    parts += _transfers("Host offload", report.offload, rows, limit)
+    parts += _transfers("Collectives", report.collectives, rows, limit)
+    parts += _memory(report)
+    parts += _environment(report, rows, limit)
+    parts += _measured(report, rows, limit)
+    return "\n\n".join(parts) + "\n"
+
+
+def _breakdown(report: Report, limit: int) -> list[str]:
+    ranked = sorted(report.breakdown.items(), key=lambda item: -item[1].share)
+    rows = [
+        (
+            code(name, limit),
+            format_share(part.share),
+            format_ms(part.ms_per_step),
+            meaning_of(name),
+        )
+        for name, part in ranked
+        if part.share > 0
+    ]
+    if not rows:
+        return []
+    return ["#### Where a step's time goes", table(("part", "share:", "per step:", "what it is"), rows)]
+
+
+def _why(report: Report, limit: int) -> list[str]:
+    rows = [(subject, plain(line, 4 * limit)) for subject, line in fact_lines(report)]
+    return ["#### Why", table(("", ""), rows)] if rows else []
+
+
+def _findings(report: Report, rows: int, limit: int) -> list[str]:
+    if not report.findings:
+        return []
+    failed = content.failed_findings(report)
+    parts = ["#### Findings" if failed else "#### Findings\n\nNo rule found a fault."]
+    for finding in failed[: max(rows, 3)]:
+        parts += _finding(finding, rows, limit)
+    if len(failed) > max(rows, 3):
+        parts.append(f"and {len(failed) - max(rows, 3)} more findings")
+    others = [f"{len(found)} {words}" for words, found in content.other_findings(report)]
+    if others:
+        parts.append(f"Other rules: {', '.join(others)}.")
+    return parts
+
+
+def _finding(finding: Finding, rows: int, limit: int) -> list[str]:
+    facts = [code(finding.rule), content.stake(finding)]
+    if content.savings(finding):
+        facts.append(f"a fix saves {plain(content.savings(finding))}")
+        if finding.shares_saving_with:
+            facts.append(f"shares this saving with {plain(', '.join(finding.shares_saving_with))}")
+    elif finding.reason:
+        facts.append(f"not priced: {plain(finding.reason, limit)}")
+    parts = [f"**{plain(finding.title)}** ({', '.join(facts)})", plain(finding.why, 600)]
+    evidence = []
+    for each in finding.evidence[:rows]:
+        where = code(content.place(each), limit)
+        evidence.append(f"- {plain(content.evidence_text(each), limit)} {where}".rstrip())
+    if len(finding.evidence) > rows:
+        evidence.append(f"- and {len(finding.evidence) - rows} more")
+    if evidence:
+        parts.append("\n".join(evidence))
+    if finding.fix:
+        parts.append(f"*Fix:* {plain(finding.fix.text, 600)}")
+        change = "\n".join(
+            [f"- {line}" for line in finding.fix.before.splitlines()]
+            + [f"+ {line}" for line in finding.fix.after.splitlines()]
+        )
+        if change:
+            parts.append(fenced(printable_lines(change[:2000]), "diff"))
+    return parts
+
+
+def _compiles(report: Report, rows: int, limit: int) -> list[str]:
+    if not report.compiles:
+        return []
+    cells = [
+        (
+            "outside" if row.step is None else str(row.step),
+            format_ms(row.duration_ms),
+            code(row.graph_hash or "unknown", limit),
+            plain(f"{row.cause.kind}: {row.cause.detail}", limit),
+            code(content.compile_place(row) or "unknown", limit),
+        )
+        for row in report.compiles[:rows]
+    ]
+    return [
+        f"#### Compiles ({len(report.compiles)})",
+        table(("step:", "duration:", "graph hash", "cause", "where"), cells),
+        *_more(len(report.compiles), rows),
+    ]
+
+
+def _ops(report: Report, rows: int, limit: int) -> list[str]:
+    if not report.ops:
+        return []
+    total = sum(map(op_ms, report.ops)) or 1.0
+    cells = [
+        (
+            code(op.name, limit),
+            format_ms(op_ms(op)),
+            format_share(op_ms(op) / total),
+            str(op.occurrences),
+            code(op.annotation, limit),
+            code(op.source, limit),
+        )
+        for op in largest_first(report)[:rows]
+    ]
+    heading = f"#### Ops by device self time, {over(report)}"
+    columns = ("op", "self:", "share:", "times in all:", "annotation", "source")
+    return [heading, table(columns, cells), *_more(len(report.ops), rows)]
+
+
+def _reads(report: Report, rows: int, limit: int) -> list[str]:
+    if not report.host_reads:
+        return []
+    cells = [
+        (
+            code(row.call, limit),
+            str(row.occurrences),
+            format_ms(row.blocked_ms_per_step),
+            code(row.source or "unknown", limit),
+        )
+        for row in report.host_reads[:rows]
+    ]
+    columns = ("call", "times:", "blocked per step:", "source")
+    return ["#### Device-to-host reads", table(columns, cells), *_more(len(report.host_reads), rows)]
+
+
+def _fallbacks(report: Report, rows: int, limit: int) -> list[str]:
+    if not report.fallbacks:
+        return []
+    cells = [
+        (
+            code(row.op, limit),
+            "unknown" if row.per_step is None else f"{row.per_step:.3g}",
+            code(row.source or "unknown", limit),
+        )
+        for row in report.fallbacks[:rows]
+    ]
+    heading = "#### Ops that fall back to the CPU"
+    return [heading, table(("op", "per step:", "source"), cells), *_more(len(report.fallbacks), rows)]
+
+
+def _transfers(title: str, found: list[TransferRow], rows: int, limit: int) -> list[str]:
+    if not found:
+        return []
+    cells = [
+        (
+            code(row.name, limit),
+            plain(row.kind),
+            format_bytes(row.bytes) if row.bytes else "unknown",
+            "unknown" if row.gb_per_s is None else f"{row.gb_per_s:.1f}",
+            format_ms(row.exposed_ms_per_step),
+            "unknown" if row.hidden_ms_per_step is None else format_ms(row.hidden_ms_per_step),
+            "unknown" if row.waiting_ms_per_step is None else format_ms(row.waiting_ms_per_step),
+        )
+        for row in found[:rows]
+    ]
+    columns = (
+        "op",
+        "kind",
+        "bytes:",
+        "GB/s:",
+        "exposed per step:",
+        "behind compute:",
+        "behind other transfers:",
+    )
+    return [f"#### {title}", table(columns, cells), *_more(len(found), rows)]
+
+
+def _memory(report: Report) -> list[str]:
+    memory = report.memory
+    if memory.peak_bytes is None:
+        return []
+    capacity = format_bytes(memory.capacity_bytes) if memory.capacity_bytes else "an unknown amount"
+    return [
+        f"HBM at the peak: {format_bytes(memory.peak_bytes)} of {capacity} on one device ({plain(memory.method)})."
+    ]
+
+
+def _environment(report: Report, rows: int, limit: int) -> list[str]:
+    facts = [
+        (plain(name, limit), code(value, 8 * limit)) for name, value in content.environment_facts(report)
+    ]
+    shown = facts if rows >= 5 else facts[:30]
+    return ["<details><summary>Environment</summary>", table(("", ""), shown), "</details>"]
+
+
+def _measured(report: Report, rows: int, limit: int) -> list[str]:
+    facts = [(plain(name), code(value, 4 * limit)) for name, value in content.measured_how(report)]
+    parts = ["<details><summary>How it was measured</summary>", table(("", ""), facts[: max(rows, 8)])]
+    warnings = [f"- {plain(warning, 4 * limit)}" for warning in report.warnings[:rows]]
+    if len(report.warnings) > rows:
+        warnings.append(f"- and {len(report.warnings) - rows} more")
+    if warnings:
+        parts += ["Missing or doubtful:", "\n".join(warnings)]
+    parts += ["</details>", plain(content.redaction_note(report))]
+    return parts
+
+
+def _more(count: int, rows: int) -> list[str]:
+    return [f"and {count - rows} more (the JSON has all)"] if count > rows else []
+
+
+def _short(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _without_open_blocks(text: str) -> str:
+    """Cut text without its last, maybe unfinished paragraph, and with folded sections closed."""
+    kept = text.rpartition("\n\n")[0]
+    return kept + "\n\n</details>" * (kept.count("<details>") - kept.count("</details>"))

@@ -1,0 +1,321 @@
+"""A Report for people at a terminal: verdict, findings, breakdown, slowest steps, compiles, ops, annotations."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.markup import escape as escape_markup
+from rich.table import Table
+from rich.text import Text
+
+from tpuprof.parts import part_of
+from tpuprof.render.facts import fact_lines
+from tpuprof.render.op_time import IN_ALL, PER_STEP, annotation_ms, largest_first, op_ms, over
+from tpuprof.render.savings import saved_amount
+from tpuprof.report.labels import shared_saving
+from tpuprof.report.schema import CompileRow, Finding, Report, StepRow, TransferRow
+from tpuprof.units import counted, format_bytes, format_ms, format_share
+
+# Rows shown of each table; the JSON has all (rows).
+ROWS_SHOWN = 8
+FINDINGS_SHOWN = 3
+BAR_CELLS = 48
+# A frame's path without all but its last two parts: `train (demo/train.py:33)`.
+_LEADING_FOLDERS = re.compile(r"\((?:.*/)?(?=[^/]+/[^/]+$)")
+_NAME_CELLS = 44
+# Parts below this share are left out of the bar and listed as "below" (share of step time).
+BAR_FROM_SHARE = 0.005
+
+# Columns that hold numbers.
+_TIMES = (
+    "wall",
+    "vs median",
+    "duration",
+    "self",
+    "share",
+    "host",
+    "device",
+    "exposed per step",
+    "hidden per step",
+)
+_RIGHT = frozenset((*_TIMES, "blocked per step", "times", "times in all", "bytes", "GB/s"))
+_OTHER_STATUSES = (
+    ("rules passed", "passed"),
+    ("not applicable", "not_applicable"),
+    ("unavailable", "unavailable"),
+    ("in error", "error"),
+)
+_GLYPHS = "█▓▒░▚▞▦▩▤▥▧▨"
+
+
+def render(report: Report, console: Console) -> None:
+    """Print a report to a rich console. Names from the trace are escaped."""
+    console.print(Group(*_sections(report)))
+
+
+def _sections(report: Report) -> list[RenderableType]:
+    sections: list[RenderableType] = []
+    if report.predicted:
+        sections.append(
+            Text("PREDICTED: device times are the compiler's estimate, not a measurement.", style="bold red")
+        )
+    sections += [
+        Text(printable(report.verdict.sentence), style="bold"),
+        Text(_headline(report), style="dim"),
+        Text(),
+    ]
+    sections += _findings(report)
+    if report.breakdown:
+        sections += [*_breakdown(report), Text()]
+    sections += _facts(report)
+    if report.steps.per_step:
+        sections.append(_slowest_steps(report))
+    if report.compiles:
+        sections.append(_compiles(report))
+    if report.ops:
+        sections.append(_ops(report))
+    if report.host_reads:
+        sections.append(_host_reads(report))
+    if report.offload:
+        sections.append(_transfers("Host offload", "direction", report.offload))
+    if report.collectives:
+        sections.append(_transfers("Collectives", "kind", report.collectives))
+    if report.annotations:
+        sections.append(_annotations(report))
+    sections += [Text(f"! {printable(warning)}", style="yellow") for warning in report.warnings]
+    return sections
+
+
+def _facts(report: Report) -> list[RenderableType]:
+    lines = fact_lines(report)
+    if not lines:
+        return []
+    table = Table(title="Why", title_justify="left", box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True, style="dim")
+    table.add_column(overflow="fold")
+    shown = ""
+    for subject, line in lines:
+        table.add_row("" if subject == shown else subject, Text(printable(line)))
+        shown = subject
+    return [table, Text()]
+
+
+def _headline(report: Report) -> str:
+    steps, environment = report.steps, report.environment
+    device = environment["device_type"] or "unknown device"
+    devices = f"{environment['device_count']} x {device}{_on_hosts(environment)}"
+    if steps.median_ms is None or steps.p95_ms is None:
+        span = f", {format_ms(steps.per_step[0].wall_ms)}" if steps.whole_capture else ""
+        return f"{devices}, {environment['framework']}{span}; {steps.note}"
+    source = f"steps {'' if steps.method.startswith('inferred') else 'from '}{steps.method}"
+    return (
+        f"{counted(steps.count, 'step')}, median {format_ms(steps.median_ms)}, "
+        f"p95 {format_ms(steps.p95_ms)}; {devices}, "
+        f"{environment['framework']}; {source} ({steps.confidence} confidence)"
+    )
+
+
+def _on_hosts(environment: dict[str, Any]) -> str:
+    """How many hosts that is, and of how many: a host that cannot be read is not counted with the others."""
+    read, unread = int(environment.get("host_count") or 1), len(environment.get("unread_hosts") or {})
+    if unread:
+        return f" on {read} of {counted(read + unread, 'host')}"
+    return f" on {counted(read, 'host')}" if read > 1 else ""
+
+
+def _findings(report: Report) -> list[RenderableType]:
+    failed = [finding for finding in report.findings if finding.status == "failed"]
+    if not report.findings:
+        return []
+    lines: list[RenderableType] = [Text("What to fix", style="bold")]
+    for number, finding in enumerate(failed[:FINDINGS_SHOWN], 1):
+        lines.append(Text(f"{number}. {printable(finding.title)}", style="red"))
+        lines.append(Text(f"   {_saving(finding)}  [{finding.rule}, {finding.confidence} confidence]"))
+        if shared_saving(finding.shares_saving_with):
+            lines.append(Text(f"   {printable(shared_saving(finding.shares_saving_with))}"))
+        sources = [each for each in finding.evidence if each.source]
+        if sources:
+            lines.append(Text(f"   at {printable(sources[0].source)}", style="dim"))
+        if finding.fix:
+            lines.append(Text(f"   {finding.fix.text}"))
+    if len(failed) > FINDINGS_SHOWN:
+        lines.append(Text(f"and {len(failed) - FINDINGS_SHOWN} more (--json has all)", style="dim"))
+    if not failed:
+        passed = any(each.status == "passed" for each in report.findings)
+        lines.append(
+            Text("Nothing: no rule failed.", style="green")
+            if passed
+            else Text("Unknown: no rule could be checked.")
+        )
+    counts = [
+        f"{count} {word}"
+        for word, status in _OTHER_STATUSES
+        if (count := sum(1 for each in report.findings if each.status == status))
+    ]
+    return [*lines, Text(f"{', '.join(counts)}; `tpuprof rules ID` explains a rule", style="dim"), Text()]
+
+
+def _saving(finding: Finding) -> str:
+    savings = finding.savings
+    if savings is None:
+        return f"No price: {printable(finding.reason)}." if finding.reason else "No price."
+    note = f"; {savings.note}" if savings.note else ""
+    return f"Fixing it saves {saved_amount(savings)} ({savings.method}{note})."
+
+
+def _breakdown(report: Report) -> list[RenderableType]:
+    parts = sorted(report.breakdown.items(), key=lambda item: -item[1].share)
+    shown = [(name, part) for name, part in parts if part.share >= BAR_FROM_SHARE]
+    bar, legend = Text(), Table.grid(padding=(0, 2))
+    for index, (name, part) in enumerate(shown):
+        glyph, style = _GLYPHS[index % len(_GLYPHS)], part_of(name).terminal
+        bar.append(glyph * round(part.share * BAR_CELLS), style=style)
+        share, time = format_share(part.share), format_ms(part.ms_per_step)
+        legend.add_row(
+            Text(glyph, style=style), escape(name), Text(share, justify="right"), f"{time} per step"
+        )
+    hidden = report.tracing_hidden_ms_per_step
+    if hidden:
+        legend.add_row(
+            "", "tracing_hidden", "", f"{format_ms(hidden)} per step, behind device work: costs nothing"
+        )
+    return [Text("Where a step's time goes", style="bold"), bar, legend]
+
+
+def _slowest_steps(report: Report) -> RenderableType:
+    table = _table("Slowest steps", "step", "wall", "vs median", "bound by", "largest parts")
+    slowest = sorted(report.steps.per_step, key=lambda step: -step.wall_ms)[:ROWS_SHOWN]
+    many_hosts = len({step.host for step in report.steps.per_step}) > 1
+    for step in slowest:
+        ratio = f"{step.wall_ms / report.steps.median_ms:.2f}x" if report.steps.median_ms else ""
+        name = f"{step.index} on {escape(step.host)}" if many_hosts else str(step.index)
+        table.add_row(name, format_ms(step.wall_ms), ratio, escape(step.bound), escape(_largest_parts(step)))
+    return table
+
+
+def _largest_parts(step: StepRow) -> str:
+    parts = sorted(step.breakdown_ms.items(), key=lambda item: -item[1])[:3]
+    return ", ".join(f"{name} {format_ms(ms)}" for name, ms in parts)
+
+
+def _compiles(report: Report) -> RenderableType:
+    table = _table(f"Compiles ({len(report.compiles)})", "step", "duration", "graph hash", "cause", "cut at")
+    for each in report.compiles[:ROWS_SHOWN]:
+        step = str(each.step) if each.step is not None else "outside"
+        table.add_row(
+            step,
+            format_ms(each.duration_ms),
+            escape(each.graph_hash or "unknown"),
+            escape(f"{each.cause.kind}: {each.cause.detail}"),
+            escape(_cut_at(each)),
+        )
+    return _and_more(table, len(report.compiles))
+
+
+def _cut_at(row: CompileRow) -> str:
+    if not row.frames:
+        return "unknown"
+    return _LEADING_FOLDERS.sub("(", row.frames[0])
+
+
+def _ops(report: Report) -> RenderableType:
+    title = f"Ops by device self time, {over(report)}"
+    table = _table(title, "op", "self", "share", "times in all", "bytes", "annotation", "source")
+    total = sum(map(op_ms, report.ops)) or 1.0
+    for op in largest_first(report)[:ROWS_SHOWN]:
+        size = format_bytes(op.bytes) if op.bytes else ""
+        table.add_row(
+            escape(_short(op.name)),
+            format_ms(op_ms(op)),
+            format_share(op_ms(op) / total),
+            str(op.occurrences),
+            size,
+            escape(_short(op.annotation)),
+            escape(_short(op.source, keep_end=True)),
+        )
+    return _and_more(table, len(report.ops))
+
+
+def _host_reads(report: Report) -> RenderableType:
+    table = _table("Device-to-host reads", "call", "times", "blocked per step", "source")
+    for each in report.host_reads[:ROWS_SHOWN]:
+        source = escape(_short(each.source, keep_end=True)) or "unknown"
+        table.add_row(
+            escape(_short(each.call)), str(each.occurrences), format_ms(each.blocked_ms_per_step), source
+        )
+    return _and_more(table, len(report.host_reads))
+
+
+def _transfers(title: str, kind: str, rows: list[TransferRow]) -> RenderableType:
+    table = _table(
+        title, "op", kind, "times", "bytes", "GB/s", "exposed", "behind compute", "behind others", "tensor"
+    )
+    for each in rows[:ROWS_SHOWN]:
+        table.add_row(
+            escape(_short(each.name)),
+            each.kind,
+            str(each.occurrences),
+            format_bytes(each.bytes) if each.bytes else "unknown",
+            f"{each.gb_per_s:.1f}" if each.gb_per_s is not None else "unknown",
+            format_ms(each.exposed_ms_per_step),
+            "unknown" if each.hidden_ms_per_step is None else format_ms(each.hidden_ms_per_step),
+            "unknown" if each.waiting_ms_per_step is None else format_ms(each.waiting_ms_per_step),
+            escape(_short(each.tensor)),
+        )
+    return _and_more(table, len(rows))
+
+
+def _annotations(report: Report) -> RenderableType:
+    per_step = any(each.host_ms_per_step is not None for each in report.annotations)
+    title = f"Annotations, {PER_STEP if per_step else IN_ALL}"
+    table = _table(title, "name", "kind", "times in all", "host", "device")
+    for each in report.annotations[:ROWS_SHOWN]:
+        host_ms, device_ms = annotation_ms(each)
+        device = format_ms(device_ms) if device_ms is not None else "unknown"
+        table.add_row(escape(_short(each.name)), each.kind, str(each.occurrences), format_ms(host_ms), device)
+    return _and_more(table, len(report.annotations))
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(
+        title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0)
+    )
+    for position, column in enumerate(columns):
+        right = column in _RIGHT
+        table.add_column(
+            column,
+            justify="right" if right else "left",
+            no_wrap=position == 0,
+            style="" if position else "cyan",
+        )
+    return table
+
+
+def _and_more(table: Table, count: int) -> Table:
+    if count > ROWS_SHOWN:
+        table.caption = f"and {count - ROWS_SHOWN} more (--json has all)"
+        table.caption_justify = "left"
+    return table
+
+
+def escape(text: str) -> str:
+    """Text from a trace, made harmless: no markup, and no control character that a terminal would obey."""
+    return escape_markup(printable(text))
+
+
+def printable(text: str) -> str:
+    """Text without control characters: each is shown as a replacement character."""
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
+
+
+def printable_lines(text: str) -> str:
+    """The same for a text of several lines, which stay apart."""
+    return "\n".join(printable(line) for line in text.split("\n"))
+
+
+def _short(text: str, *, keep_end: bool = False) -> str:
+    if len(text) <= _NAME_CELLS:
+        return text
+    return "…" + text[1 - _NAME_CELLS :] if keep_end else text[: _NAME_CELLS - 1] + "…"

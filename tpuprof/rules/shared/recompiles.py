@@ -1,0 +1,171 @@
+"""What the rules on recompiles share: compiles inside the captured steps, chosen by the kind of their cause."""
+
+from __future__ import annotations
+
+from tpuprof import parts as part
+from tpuprof.model.compile.recurrence import AfterCapture, CompilingLine, Returns, rate, returns
+from tpuprof.model.steps.phase import ONE_OFF_COMPILE
+from tpuprof.report.schema import CompileRow, Evidence
+from tpuprof.rules.base import Outcome, counterfactual, failed, passed
+from tpuprof.rules.thresholds import FAILS_FROM_SHARE
+from tpuprof.signals import Signals, Unavailable
+from tpuprof.signals.inputs import COMPILES_FROM_STEPS
+from tpuprof.simulate.change import Change
+from tpuprof.units import counted, format_ms, format_share
+
+# Compiles listed as evidence (rows).
+SHOWN = 8
+
+
+def check_kinds(signals: Signals, kinds: tuple[str, ...]) -> Outcome:
+    """Fail where compiles with a cause of these kinds take enough of the step time, at the rate at which they return.
+
+    A compile whose own cause is unknown (its program did not run before the capture ended) counts with the kind
+    that most of the others have. One that never came again is no part of the steps; where it is unknown whether they
+    return, the price begins at nothing.
+    """
+    compiles = signals.step_compiles
+    if not compiles:
+        if len(signals.steps) < COMPILES_FROM_STEPS:
+            raise Unavailable("one step tells nothing of compiles that return: capture more steps")
+        return passed(reason=_start_up(signals))
+    chosen = _chosen(compiles, kinds)
+    if not chosen:
+        return passed(reason=f"compiles in the captured steps have other causes ({len(compiles)})")
+    least, most = _parts(signals, compiles, chosen)
+    share = signals.compile_share * most
+    evidence = [_evidence(row) for row in chosen[:SHOWN]]
+    if len(chosen) > SHOWN:
+        evidence.append(Evidence("further compiles of this kind", len(chosen) - SHOWN, "compiles"))
+    evidence += _rates(signals)
+    if share < FAILS_FROM_SHARE:
+        return passed(evidence, reason="compiles take too little of the step time to matter")
+    known = all(row.cause.kind != "unknown" for row in chosen)
+    return failed(
+        share,
+        evidence,
+        title=_title(signals, chosen, share, sure=least == most),
+        price=counterfactual(
+            Change(host={part.COMPILE: 1.0 - most}), Change(host={part.COMPILE: 1.0 - least})
+        ),
+        confidence="low" if least != most else "high" if known else "medium",
+    )
+
+
+def _title(signals: Signals, chosen: list[CompileRow], share: float, *, sure: bool) -> str:
+    text = (
+        f"{counted(len(chosen), 'compile')} in {counted(len(signals.steps), 'step')} "
+        f"{'takes' if len(chosen) == 1 else 'take'} {format_share(share)} of the time"
+    )
+    return text if sure else text + "; it is unknown whether compiles come again"
+
+
+def _parts(signals: Signals, compiles: list[CompileRow], chosen: list[CompileRow]) -> tuple[float, float]:
+    """Share of all compile time that the chosen compiles take at the rate at which they return: at least, at most."""
+    total = sum(row.duration_ms for row in compiles)
+    if not total:
+        return 0.0, 0.0
+    after, captured = after_capture(signals), len(signals.steps)
+    least = most = 0.0
+    for line, rows in _by_line(chosen).items():
+        took = sum(row.duration_ms for row in rows)
+        compiling = len({(row.host, row.step) for row in rows})
+        again = returns(line, compiling, captured, after)
+        seen = compiling / captured
+        counts = min(rate(line, seen, captured, after) / seen, 1.0)
+        most += took * counts * (again is not Returns.NEVER)
+        least += took * counts * (again is Returns.YES)
+    return least / total, most / total
+
+
+def _by_line(rows: list[CompileRow]) -> dict[str, list[CompileRow]]:
+    found: dict[str, list[CompileRow]] = {}
+    for row in rows:
+        found.setdefault(row.frames[0] if row.frames else "", []).append(row)
+    return found
+
+
+def after_capture(signals: Signals) -> AfterCapture | None:
+    """What the process counted after the captured steps, None where the run folder has nothing of it."""
+    return next((host.after for host in signals.run.hosts if host.after is not None), None)
+
+
+def _rates(signals: Signals) -> list[Evidence]:
+    """Steps that compile, per 100 steps: before, in and after the capture, as far as each is known."""
+    records = [record for host in signals.run.hosts for record in host.records]
+    before = [bool(record.compiles) for record in records if not record.captured]
+    inside = len({(row.host, row.step) for row in signals.step_compiles})
+    found = [("before", sum(before), len(before)), ("in", inside, len(signals.steps))]
+    after = after_capture(signals)
+    if after is not None:
+        found.append(("after", after.compiling_steps, after.steps))
+    return [
+        Evidence(
+            f"steps that compiled {where} the capture ({of} of {counted(total, 'step')})",
+            100 * of / total,
+            "per 100",
+        )
+        for where, of, total in found
+        if total
+    ]
+
+
+def _start_up(signals: Signals) -> str:
+    """What to say of compiles that never came again, empty where there were none."""
+    once = [row for row in signals.report.phases if row.name == ONE_OFF_COMPILE]
+    if not once:
+        return ""
+    took = format_ms(sum(row.duration_ms for row in once))
+    return (
+        f"start-up cost: {counted(len(once), 'captured step')} ({took} in all) compiled what never compiled again, and "
+        "counts as no step"
+    )
+
+
+def check_afterwards(signals: Signals) -> Outcome | None:
+    """Fail where compiles outside the captured steps take enough of the run's time; None where none do."""
+    after = after_capture(signals)
+    if after is None or not after.compiling_steps or not after.wall_seconds:
+        return None
+    share = min(after.seconds / after.wall_seconds, 1.0)
+    if share < FAILS_FROM_SHARE or not after.shows(len(signals.steps)):
+        return None
+    lines = sorted(after.lines.values(), key=lambda each: -each.seconds)
+    evidence = [_line_evidence(each) for each in lines[:SHOWN]] + _rates(signals)
+    per_step = after.seconds * 1e3 / after.steps
+    return failed(
+        share,
+        evidence,
+        title=f"After the capture {after.compiling_steps} of {counted(after.steps, 'step')} compiled: "
+        f"{format_share(share)} of that time",
+        reason=f"it costs {format_ms(per_step)} per step on top of the captured steps, which hold none of it",
+        confidence="high",
+    )
+
+
+def _line_evidence(line: CompilingLine) -> Evidence:
+    frame = line.frames[0] if line.frames else ""
+    text = f"{counted(line.cuts, 'graph cut')} compiled, {counted(line.graphs, 'graph')}"
+    steps = ", ".join(str(step) for step in line.steps[:SHOWN])
+    source = frame.rpartition(" (")[2].rstrip(")")
+    return Evidence(f"{text}; steps after the capture: {steps}", line.seconds, "s", source=source)
+
+
+def _chosen(compiles: list[CompileRow], kinds: tuple[str, ...]) -> list[CompileRow]:
+    told = [row.cause.kind for row in compiles if row.cause.kind != "unknown"]
+    usual = max(told, key=told.count) if told else "unknown"
+    return [row for row in compiles if (usual if row.cause.kind == "unknown" else row.cause.kind) in kinds]
+
+
+def _evidence(row: CompileRow) -> Evidence:
+    source = f"{row.cause.source_file}:{row.cause.source_line}" if row.cause.source_file else ""
+    return Evidence(
+        text=f"{row.cause.kind}: {row.cause.detail}",
+        value=row.duration_ms,
+        unit="ms",
+        host=row.host,
+        step=row.step,
+        start_ns=row.start_ns,
+        duration_ms=row.duration_ms,
+        source=source,
+    )

@@ -1,0 +1,56 @@
+"""Where in the run a finding can be seen, for rules whose evidence is a sum over the run."""
+
+from __future__ import annotations
+
+from tpuprof.model.run import HostRun
+from tpuprof.parts import word_of_category
+from tpuprof.report.schema import Evidence
+from tpuprof.rules.base import FAILED, Outcome
+from tpuprof.timeline.periods import longest
+from tpuprof.units import PS_PER_NS, ps_to_ms
+
+# Stretches pointed at: enough to see whether one is like the other (rows).
+SHOWN = 3
+
+
+class Places:
+    """The longest stretches of parts of the breakdown, each found when first asked for."""
+
+    def __init__(self, hosts: list[HostRun]) -> None:
+        self._hosts = [host for host in hosts if len(host.steps)]
+        self._found: dict[str, list[tuple[int, int, HostRun]]] = {}
+
+    def of(self, outcome: Outcome, category: str) -> list[Evidence]:
+        """The outcome's evidence, and where it points nowhere the longest stretches of what it holds up."""
+        word = word_of_category(category)
+        if (
+            outcome.status != FAILED
+            or word is None
+            or any(each.start_ns is not None for each in outcome.evidence)
+        ):
+            return outcome.evidence
+        return [*outcome.evidence, *(_evidence(word.stretch, *each) for each in self._longest(word.part))]
+
+    def _longest(self, name: str) -> list[tuple[int, int, HostRun]]:
+        """(length, start, host) of the longest stretches of a part on all hosts."""
+        if name not in self._found:
+            spans = [
+                (end - start, start, host)
+                for host in self._hosts
+                for start, end in longest(host, name, SHOWN)
+            ]
+            self._found[name] = sorted(spans, key=lambda each: -each[0])[:SHOWN]
+        return self._found[name]
+
+
+def _evidence(words: str, length: int, start: int, host: HostRun) -> Evidence:
+    row = int(host.steps.start.searchsorted(start, "right")) - 1
+    return Evidence(
+        f"a long stretch: {words}",
+        ps_to_ms(length),
+        "ms",
+        host=host.name,
+        step=int(host.steps.number[row]),
+        start_ns=start // PS_PER_NS,
+        duration_ms=ps_to_ms(length),
+    )

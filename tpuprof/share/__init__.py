@@ -1,0 +1,1 @@
+"""What leaves the machine: ticket bundles, cut down and redacted."""

@@ -1,0 +1,283 @@
+"""The ticket bundle: everything a maintainer needs to look at a run, in one zip, redacted throughout."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tpuprof.decode import sniff
+from tpuprof.decode.find import RUN_INFO, host_name
+from tpuprof.render import content
+from tpuprof.render.html import render_html
+from tpuprof.render.markdown import render_markdown
+from tpuprof.report.as_json import to_json
+from tpuprof.report.load import REPORT_IN_BUNDLE
+from tpuprof.share import chrome_bundle
+from tpuprof.share.redact_proto import blot, redact_hlo, redact_xspace
+from tpuprof.share.sensitive import Kind
+from tpuprof.share.trim import Window, embedded_programs, representative, trim
+
+if TYPE_CHECKING:
+    from tpuprof.report.schema import Report
+    from tpuprof.share.redact import Redactor
+
+Text = Callable[[str], str]
+# Protobuf objects take some five times the file's size; above this a profile is left out (bytes).
+MAX_PROFILE_BYTES = 600 << 20
+# Of text that is longer, the beginning goes in: a ticket's reader looks at the first compiles (characters).
+MAX_TEXT = 4 << 20
+# Every member has the time zip counts from, so that the same run gives the same bytes.
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+RUN = Path("run")
+README = """\
+tpuprof ticket bundle
+=====================
+
+report.html     the report, for reading; open it in a browser
+report.md       the same, to paste into an issue
+report.json     the same as data: tpuprof diff BASE.zip THIS.zip, tpuprof check THIS.zip
+environment.txt versions, device, flags, variables, command line
+metrics.txt     torch_xla's counters and metrics, summed over the steps that were recorded
+run/            a run folder, cut down to a few steps: tpuprof analyze run, tpuprof dashboard run, and a TensorBoard
+                logdir for XProf; torch_xla's own metrics report and debug text as far as they were kept
+graphs/         the HLO of graphs that were compiled during the capture, and of those that ran before them
+manifest.json   what is in here, what was left out and why, what kinds of private values were replaced and how often
+"""
+
+
+@dataclass
+class Bundle:
+    """What goes into the zip, by member name, with notes on what was left out."""
+
+    members: dict[str, bytes] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def write_bundle(path: Path, report: Report, run_folder: Path | None, redactor: Redactor | None) -> list[str]:
+    """Write the bundle of a run; returns notes on what is missing from it.
+
+    `report` is the one not redacted: files of the run are found by it. `redactor` None keeps everything.
+    """
+    bundle = Bundle()
+    telemetry = _telemetry(run_folder)
+    if redactor is not None:
+        for row in telemetry.values():
+            redactor.learn(row)
+    text = redactor.text if redactor is not None else _same
+    # The report first, so that its pseudonyms are those of every other output of this run.
+    shown = redactor.value(report) if redactor is not None else report
+    _add_run_notes(bundle, run_folder, telemetry, redactor)
+    _add_texts(bundle, run_folder, redactor)
+    for file, host in zip(report.source["files"], _hosts(report), strict=True):
+        _add_profile(bundle, Path(file), host, report, text, redactor is not None)
+    if redactor is not None:
+        shown = replace(shown, redactions=redactor.counts_by_kind())
+    bundle.members["environment.txt"] = _environment_text(shown).encode()
+    bundle.members["metrics.txt"] = _metrics_text(telemetry, text).encode()
+    _add_reports(bundle, shown)
+    _write(path, bundle, redactor)
+    return bundle.notes
+
+
+def _same(text: str) -> str:
+    return text
+
+
+def _same_value(value: Any) -> Any:
+    return value
+
+
+def _hosts(report: Report) -> list[str]:
+    """The host of each file, as the report's steps call it."""
+    known = list(dict.fromkeys(step.host for step in report.steps.per_step))
+    files = [host_name(Path(file)) for file in report.source["files"]]
+    return known if len(known) == len(files) and set(known) != set(files) else files
+
+
+def _telemetry(run_folder: Path | None) -> dict[str, list[Any]]:
+    """Rows of each telemetry file by its name; damaged lines are left out."""
+    found: dict[str, list[Any]] = {}
+    for path in sorted((run_folder / "tpuprof").glob("telemetry.*.jsonl")) if run_folder else []:
+        rows = []
+        for line in path.read_text("utf-8", "replace").splitlines():
+            try:
+                rows.append(json.loads(line))
+            except ValueError:
+                continue
+        found[path.name] = rows
+    return found
+
+
+def _add_run_notes(
+    bundle: Bundle, run_folder: Path | None, telemetry: dict[str, list[Any]], redactor: Redactor | None
+) -> None:
+    if run_folder is None:
+        bundle.notes.append("not captured by tpuprof: there is no run.json and no telemetry")
+        return
+    value: Callable[[Any], Any] = redactor.value if redactor is not None else _same_value
+    text = redactor.text if redactor is not None else _same
+    for path in sorted((run_folder / RUN_INFO.parent).glob("run*.json")):
+        try:
+            info = json.loads(path.read_text("utf-8", "replace"))
+        except ValueError:
+            bundle.notes.append(f"{text(path.name)} cannot be read and was left out")
+            continue
+        if isinstance(info, dict):
+            info.pop("graphs", None)  # those files are not in here
+        bundle.members[str(RUN / "tpuprof" / text(path.name))] = _json(value(info))
+    for name, rows in telemetry.items():
+        lines = "".join(json.dumps(value(row)) + "\n" for row in rows)
+        bundle.members[str(RUN / "tpuprof" / text(name))] = lines.encode()
+
+
+def _add_texts(bundle: Bundle, run_folder: Path | None, redactor: Redactor | None) -> None:
+    """torch_xla's metrics report and what PT_XLA_DEBUG printed, as the capture kept them."""
+    for path in sorted((run_folder / RUN_INFO.parent).glob("*.txt")) if run_folder else []:
+        with path.open("r", encoding="utf-8", errors="replace") as file:
+            text = file.read(MAX_TEXT)
+        if redactor is not None:
+            redactor.learn(text)
+        shown = redactor.text if redactor is not None else _same
+        # As a whole: a private key spans lines.
+        bundle.members[str(RUN / "tpuprof" / shown(path.name))] = shown(text).encode()
+
+
+def _add_profile(bundle: Bundle, path: Path, host: str, report: Report, text: Text, redacting: bool) -> None:
+    from google.protobuf.message import DecodeError
+
+    from tpuprof.decode import xplane_pb2
+
+    label = text(path.name)
+    kind = sniff.sniff(path) if path.is_file() else ""
+    if kind not in (sniff.XPLANE, sniff.XPLANE_GZ, sniff.CHROME, sniff.CHROME_GZ):
+        bundle.notes.append(f"{label} was left out: it is not a profile")
+        return
+    if path.stat().st_size > MAX_PROFILE_BYTES:
+        bundle.notes.append(f"{label} was left out: it is too large to be cut down here")
+        return
+    if kind in (sniff.CHROME, sniff.CHROME_GZ):
+        _add_chrome(bundle, path, kind == sniff.CHROME_GZ, representative(report, host), text)
+        return
+    data = path.read_bytes()
+    try:
+        space = xplane_pb2.XSpace.FromString(sniff.gunzip(data) if kind == sniff.XPLANE_GZ else data)
+    except DecodeError:
+        bundle.notes.append(f"{label} was left out: it is damaged")
+        return
+    graphs = embedded_programs(space)
+    changed = _changed_programs(report, host, set(graphs))
+    window = representative(report, host)
+    trim(space, window, changed)
+    kept = set(embedded_programs(space))
+    name = text(host_name(path)) + ".xplane.pb"
+    bundle.notes.append(_cut_note(name, window))
+    out = space.SerializeToString()
+    bundle.members[_member(path, name, text)] = redact_xspace(out, text) if redacting else out
+    for program in sorted(kept) if changed else []:
+        file = "".join(char if char.isalnum() or char in "._-" else "_" for char in text(program))
+        bundle.members[f"graphs/{file}.hlo.pb"] = (
+            redact_hlo(graphs[program], text) if redacting else graphs[program]
+        )
+
+
+def _add_chrome(bundle: Bundle, path: Path, gzipped: bool, window: Window | None, text: Text) -> None:
+    """The profiler's Chrome JSON, cut down and redacted like an XPlane profile."""
+    data = path.read_bytes()
+    try:
+        document = json.loads(sniff.gunzip(data) if gzipped else data)
+        shown = chrome_bundle.cut_down(document, window, text)
+    except (OSError, EOFError, zlib.error, ValueError, RecursionError):
+        bundle.notes.append(f"{text(path.name)} was left out: it is damaged")
+        return
+    name = text(host_name(path)) + ".trace.json.gz"
+    bundle.notes.append(_cut_note(name, window))
+    # No time stamp: the same run gives the same bytes.
+    bundle.members[_member(path, name, text)] = gzip.compress(json.dumps(shown).encode(), mtime=0)
+
+
+def _cut_note(name: str, window: Window | None) -> str:
+    kept = f"steps {window.steps[0]} to {window.steps[-1]}" if window else "all of it: it marks no steps"
+    return f"{name} was cut down to {kept}"
+
+
+def _member(path: Path, name: str, text: Text) -> str:
+    session = text(path.parent.name) if path.parent.parent.name == "profile" else "capture"
+    return str(RUN / "plugins" / "profile" / session / name)
+
+
+def _changed_programs(report: Report, host: str, embedded: set[str]) -> set[str]:
+    """Programs that compiles of the capture made."""
+    return {row.program for row in report.compiles if row.host == host and row.program} & embedded
+
+
+def _add_reports(bundle: Bundle, shown: Report) -> None:
+    bundle.members["report.html"] = render_html(shown).encode()
+    bundle.members["report.md"] = render_markdown(shown).encode()
+    bundle.members[REPORT_IN_BUNDLE] = to_json(shown).encode()
+    bundle.members["README.txt"] = README.encode()
+
+
+def _environment_text(report: Report) -> str:
+    return "".join(f"{name}: {value}\n" for name, value in content.environment_facts(report))
+
+
+def _metrics_text(telemetry: dict[str, list[Any]], text: Text) -> str:
+    """Counters and metrics summed over all recorded steps, in the manner of torch_xla's metrics report."""
+    lines = []
+    for name, rows in telemetry.items():
+        counters: dict[str, int] = {}
+        metrics: dict[str, tuple[int, float]] = {}
+        for row in rows:
+            for key, value in (row.get("counters") or {}).items():
+                counters[key] = counters.get(key, 0) + value
+            for key, (count, total) in (row.get("metrics") or {}).items():
+                old = metrics.get(key, (0, 0.0))
+                metrics[key] = (old[0] + count, old[1] + total)
+        lines.append(f"{text(name)}: {len(rows)} steps")
+        for key, (count, total) in sorted(metrics.items()):
+            lines += [f"Metric: {text(key)}", f"  TotalSamples: {count:g}", f"  Accumulator: {total:g}"]
+        for key, value in sorted(counters.items()):
+            lines += [f"Counter: {text(key)}", f"  Value: {value}"]
+    return "\n".join(lines or ["unavailable: the run folder holds no telemetry"]) + "\n"
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, indent=1).encode()
+
+
+def _write(path: Path, bundle: Bundle, redactor: Redactor | None) -> None:
+    literals = redactor.literals() if redactor is not None else []
+    left_over = 0
+    members = {}
+    for name, data in bundle.members.items():
+        members[name], count = blot(data, literals)
+        left_over += count
+    manifest = {
+        "schema": "tpuprof.bundle/1",
+        "redacted": redactor is not None,
+        "looked_for": [kind.value for kind in Kind] if redactor is not None else [],
+        "replaced": redactor.counts_by_kind() if redactor is not None else {},
+        "blotted_out": left_over,
+        "notes": bundle.notes,
+        "members": {name: len(data) for name, data in sorted(members.items())},
+    }
+    members["manifest.json"] = _json(manifest)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for name, data in _in_order(members):
+            info = zipfile.ZipInfo(name, _EPOCH)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            info.external_attr = 0o644 << 16
+            archive.writestr(info, data)
+
+
+def _in_order(members: dict[str, bytes]) -> Iterator[tuple[str, bytes]]:
+    """What people open first comes first."""
+    first = ("README.txt", "report.html", "report.md", REPORT_IN_BUNDLE, "environment.txt", "manifest.json")
+    yield from ((name, members[name]) for name in first)
+    yield from sorted((name, data) for name, data in members.items() if name not in first)

@@ -1,0 +1,425 @@
+"""Replaces what is private by stable pseudonyms: `user-1`, `host-1`, `path-3/train.py:12`, `secret-1`.
+
+Pseudonyms are numbered in the order in which values are first met, and every output of a run begins with the same
+Report, so two outputs of one run agree. A hash of the value would agree across runs too, but user and host names
+are few and short: whoever holds the report could try them all. A keyed hash would need a key kept on this machine.
+A number says nothing but "the same as there".
+
+A value learnt in one place (a token in the environment, a user name in a path) is replaced everywhere.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tpuprof.safe_text import FROM_SAFE, TO_SAFE, holds_safe
+from tpuprof.share import sensitive, token_forms
+from tpuprof.share.redact_proto import mask_opaque
+from tpuprof.share.sensitive import Kind
+
+Value = TypeVar("Value")
+Replace = Callable[[re.Match[str]], str]
+
+# From this many characters on, a learnt value is replaced inside longer words as well (characters).
+INSIDE_WORDS_FROM = 8
+# Shorter secrets than this are replaced where they are named as such and nowhere else (characters).
+MIN_SECRET = 6
+# Shorter host names than this are replaced only where a host name stands (characters).
+MIN_HOST = 4
+# Names of these kinds are replaced in any letter case: computers and mail servers do not tell cases apart.
+_ANY_CASE = frozenset({Kind.HOST, Kind.PROJECT, Kind.BUCKET, Kind.USER, Kind.EMAIL})
+_TRIVIAL = re.compile(r"(?i)^(?:\d{1,6}|none|null|true|false|yes|no|on|off|int|str|\$\{?\w+\}?|<.*>|\*+)$")
+_SPLIT = re.compile(r"[,;\s]+")
+_PROCESS = re.compile(r"-p\d+$")
+# What a text itself tells: kind, pattern, and the groups of which one holds the value.
+_LEARNT = (
+    (Kind.SECRET, sensitive.BEARER, (2,)),
+    (Kind.SECRET, sensitive.ASSIGNED, (3, 6)),
+    (Kind.USER, sensitive.HOME, (1,)),
+    (Kind.USER, sensitive.USER_FOLDER, (1,)),
+    (Kind.USER, sensitive.LOGIN, (1,)),
+    (Kind.HOST, sensitive.LOGIN, (2,)),
+    (Kind.HOST, sensitive.UNC_PATH, (2,)),
+    (Kind.PROJECT, sensitive.PROJECT, (1,)),
+    (Kind.PROJECT, sensitive.ACCOUNT_PROJECT, (1,)),
+    (Kind.USER, sensitive.WINDOWS_USER, (1,)),
+    (Kind.BUCKET, sensitive.BUCKET, (1,)),
+    (Kind.BUCKET, sensitive.BUCKET_HOST, (1,)),
+    (Kind.HOST, sensitive.URL_HOST, (1,)),
+    (Kind.HOST, sensitive.HOST, (0,)),
+)
+_FLAG = re.compile(r"^--?[\w-]+$")
+
+
+class Redactor:
+    """Replaces private values in texts and remembers what it replaced, by kind.
+
+    `learn` first, with all there is to learn from; then `text` or `value`. Nothing is ever read from the network.
+    """
+
+    def __init__(self) -> None:
+        self.counts: Counter[tuple[Kind, str]] = Counter()
+        self._names: dict[tuple[Kind, str], str] = {}
+        self._known: dict[Kind, set[str]] = {kind: set() for kind in Kind}
+        self._passes: list[tuple[re.Pattern[str], Replace]] = []
+        self._cache: dict[str, tuple[str, tuple[tuple[Kind, str], ...]]] = {}
+        self._hits: list[tuple[Kind, str]] = []
+        self._spelling: dict[tuple[Kind, str], str] = {}
+
+    def learn(self, value: Any, name: str = "") -> None:
+        """Collect private values from a text, or from dictionaries and lists of them, by name and by form."""
+        if isinstance(value, str):
+            self._learn_named(name, value)
+            self._learn_text(value)
+        elif isinstance(value, Mapping):
+            for key, each in value.items():
+                self.learn(each, str(key))
+                self._learn_text(str(key))
+        elif isinstance(value, list | tuple):
+            for index, each in enumerate(value):
+                before = value[index - 1] if index else None
+                flag = before if isinstance(before, str) and _FLAG.match(before) else name
+                self.learn(each, flag.lstrip("-") if isinstance(flag, str) else name)
+
+    def learn_this_machine(self) -> None:
+        """Collect the names of this machine, its user and their home: reports are mostly made where runs are."""
+        import getpass
+        import socket
+
+        self._add(Kind.HOST, socket.gethostname())
+        try:
+            self._add(Kind.USER, getpass.getuser())
+            self._learn_text(f"{Path.home()}/")
+        except (OSError, KeyError, RuntimeError):
+            pass  # a container's user may have no name and no home
+
+    def value(self, value: Value) -> Value:
+        """A copy of dataclasses, dictionaries, lists and texts in which every text is redacted."""
+        found: Any = value
+        if isinstance(found, Enum):
+            return value  # words of our own
+        if isinstance(found, str):
+            found = self.text(found)
+        elif isinstance(found, Mapping):
+            found = {
+                self.text(key) if isinstance(key, str) else key: self._named(key, each)
+                for key, each in found.items()
+            }
+        elif isinstance(found, list | tuple):
+            found = type(found)(self.value(each) for each in found)
+        elif dataclasses.is_dataclass(found) and not isinstance(found, type):
+            changes = {each.name: self.value(getattr(found, each.name)) for each in dataclasses.fields(found)}
+            found = dataclasses.replace(found, **changes)
+        return found  # type: ignore[no-any-return]
+
+    def text(self, text: str) -> str:
+        """The text with every private value replaced."""
+        if holds_safe(text):
+            # Forms are recognised in the text that is meant.
+            return self.text(text.translate(FROM_SAFE)).translate(TO_SAFE)
+        if text not in self._cache:
+            self._hits = []
+            self._cache[text] = (self._replace(text), tuple(self._hits))
+        result, hits = self._cache[text]
+        self.counts.update(hits)
+        return result
+
+    def counts_by_kind(self) -> dict[str, int]:
+        """How often values of each kind were replaced, kinds without any left out."""
+        found: Counter[str] = Counter()
+        for (kind, _), count in self.counts.items():
+            found[kind.value] += count
+        return {kind.value: found[kind.value] for kind in Kind if found[kind.value]}
+
+    def replacements(self) -> list[tuple[str, str, str, int]]:
+        """(kind, value, pseudonym, times) of all that was replaced, for the person who sends the report."""
+        return [
+            (kind.value, value, self._names[kind, value], self.counts[kind, value])
+            for kind, value in self._names
+            if self.counts[kind, value]
+        ]
+
+    def literals(self) -> list[str]:
+        """Learnt values long enough to be looked for in raw bytes, longest first."""
+        least = {Kind.SECRET: MIN_SECRET}
+        found = {
+            value
+            for kind, values in self._known.items()
+            for value in values
+            if len(value) >= least.get(kind, INSIDE_WORDS_FROM)
+        }
+        return sorted(found, key=lambda value: (-len(value), value))
+
+    # learning
+
+    def _add(self, kind: Kind, value: str) -> None:
+        value = value.strip().strip("\"'")
+        generic = {Kind.USER: sensitive.GENERIC_USERS, Kind.HOST: sensitive.GENERIC_HOSTS}.get(
+            kind, frozenset()
+        )
+        if kind is Kind.HOST:
+            value = _PROCESS.sub("", value)
+            if sensitive.public_host(value) or sensitive.private_ip(value):
+                return
+        if (
+            len(value) < 2
+            or value.lower() in generic
+            or _TRIVIAL.match(value)
+            or sensitive.PSEUDONYM.fullmatch(value)
+        ):
+            return
+        if value not in self._known[kind]:
+            self._known[kind].add(value)
+            if kind is Kind.HOST:
+                self._add_parts_of_host(value)
+            self._passes = []
+            self._cache.clear()
+
+    def _add_parts_of_host(self, host: str) -> None:
+        """A machine also goes by its first label, and Google's names hold the project: `host.c.PROJECT.internal`."""
+        labels = host.split(".")
+        if len(labels) > 1 and len(labels[0]) >= MIN_HOST:
+            self._add(Kind.HOST, labels[0])
+        if len(labels) >= 4 and labels[-1] == "internal" and labels[-3] == "c":
+            self._add(Kind.PROJECT, labels[-2])
+
+    def _learn_named(self, name: str, value: str) -> None:
+        if not name or not value:
+            return
+        if sensitive.SECRET_NAME.search(name):
+            self._add(Kind.SECRET, value)
+        elif sensitive.HOST_NAMED.search(name):
+            for each in _SPLIT.split(value):
+                self._add(Kind.HOST, re.sub(r"^\w+://|:\d+$", "", each))
+        elif sensitive.PROJECT_NAMED.search(name):
+            self._add(Kind.PROJECT, value)
+        elif sensitive.USER_NAMED.search(name):
+            self._add(Kind.USER, value)
+        elif sensitive.BUCKET_NAMED.search(name):
+            self._add(Kind.BUCKET, value.rsplit("//", maxsplit=1)[-1].split("/", maxsplit=1)[0])
+
+    def _learn_text(self, text: str) -> None:
+        text = text.translate(FROM_SAFE)
+        for match in token_forms.SECRET.finditer(text):
+            self._add(Kind.SECRET, match.group())
+            # A key of many lines may be cut apart elsewhere.
+            for line in match.group().splitlines()[1:]:
+                if not line.startswith("-----"):
+                    self._add(Kind.SECRET, line)
+        for kind, pattern, groups in _LEARNT:
+            for match in pattern.finditer(text):
+                self._add(kind, next(found for group in groups if (found := match.group(group))))
+
+    # replacing
+
+    def _named(self, key: Any, value: Any) -> Any:
+        """A dictionary's value: what a name says is secret is replaced whole, however short."""
+        if isinstance(value, str) and isinstance(key, str) and sensitive.SECRET_NAME.search(key):
+            if value and not _TRIVIAL.match(value) and not sensitive.PSEUDONYM.fullmatch(value):
+                name = self._pseudonym(Kind.SECRET, value)
+                self.counts[Kind.SECRET, value] += 1
+                return name
+            return value
+        return self.value(value)
+
+    def _pseudonym(self, kind: Kind, value: str) -> str:
+        value = self._as_first_seen(kind, value)
+        key = (kind, value)
+        if key not in self._names:
+            number = sum(1 for each, _ in self._names if each is kind) + 1
+            self._names[key] = f"{kind.value}-{number}"
+        return self._names[key]
+
+    def _hit(self, kind: Kind, value: str) -> str:
+        if sensitive.PSEUDONYM.fullmatch(value):
+            return value
+        self._hits.append((kind, self._as_first_seen(kind, value)))
+        return self._pseudonym(kind, value)
+
+    def _as_first_seen(self, kind: Kind, value: str) -> str:
+        """Names differ in letter case from place to place; keys do not, and paths may not."""
+        if kind not in _ANY_CASE:
+            return value
+        return self._spelling.setdefault((kind, value.lower()), value)
+
+    def _replace(self, text: str) -> str:
+        self._passes = self._passes or self._make_passes()
+        for pattern, replace in self._passes:
+            text = pattern.sub(replace, text)
+        return text
+
+    def _make_passes(self) -> list[tuple[re.Pattern[str], Replace]]:
+        """Patterns in order: what may contain another kind goes first, single names go last."""
+        return [
+            (sensitive.BASE64, self._base64),
+            (token_forms.SECRET, lambda m: self._hit(Kind.SECRET, m.group())),
+            (token_forms.WEB_HOOK, lambda m: self._hit(Kind.SECRET, m.group())),
+            (token_forms.AZURE, lambda m: m.group(1) + self._hit(Kind.SECRET, m.group(2))),
+            (sensitive.BEARER, lambda m: m.group(1) + self._hit(Kind.SECRET, m.group(2))),
+            (sensitive.URL_LOGIN, lambda m: self._hit(Kind.SECRET, m.group(1))),
+            (sensitive.ASSIGNED, self._assigned),
+            (token_forms.RANDOM_BASE64, self._random_base64),
+            (token_forms.RANDOM_WORD, self._random),
+            (self._literals(Kind.SECRET), lambda m: self._hit(Kind.SECRET, m.group())),
+            (sensitive.EMAIL, self._email),
+            (sensitive.LOGIN, self._login),
+            (sensitive.UNC_PATH, self._unc_path),
+            (sensitive.BUCKET, self._bucket),
+            (sensitive.BUCKET_HOST, lambda m: self._hit(Kind.BUCKET, m.group())),
+            (sensitive.WINDOWS_PATH, self._windows_path),
+            (sensitive.HOME, self._home),
+            (sensitive.PATH, self._path),
+            (sensitive.SHORT_PATH, lambda m: f"{self._hit(Kind.PATH, m.group(1))}/{m.group(3)}"),
+            (sensitive.IP4, self._ip),
+            (sensitive.IP6, self._ip),
+            (self._literals(Kind.BUCKET), lambda m: self._hit(Kind.BUCKET, m.group())),
+            (sensitive.URL_HOST, self._url_host),
+            (self._literals(Kind.HOST), lambda m: self._hit(Kind.HOST, m.group())),
+            (sensitive.HOST, lambda m: self._hit(Kind.HOST, m.group())),
+            (sensitive.PROJECT, self._project),
+            (self._literals(Kind.PROJECT), lambda m: self._hit(Kind.PROJECT, m.group())),
+            (sensitive.USER_FOLDER, self._user_folder),
+            (self._literals(Kind.USER), lambda m: self._hit(Kind.USER, m.group())),
+        ]
+
+    def _literals(self, kind: Kind) -> re.Pattern[str]:
+        """Learnt values of a kind, longest first; short ones only where a word begins and ends."""
+        forms = []
+        for value in sorted(self._known[kind], key=lambda each: (-len(each), each)):
+            form = _literal(kind, value)
+            if form:
+                forms.append(form)
+        flags = re.IGNORECASE if kind in _ANY_CASE else 0
+        return re.compile("|".join(forms) if forms else r"(?!)", flags)
+
+    def _assigned(self, match: re.Match[str]) -> str:
+        value = match.group(3) or match.group(6)
+        if _TRIVIAL.match(value) or sensitive.PSEUDONYM.fullmatch(value):
+            return match.group()
+        start = match.start(3) if match.group(3) else match.start(6)
+        return match.string[match.start() : start] + self._hit(Kind.SECRET, value)
+
+    def _base64(self, match: re.Match[str]) -> str:
+        """Encoded bytes in which texts that hold something private are overwritten, length kept."""
+        try:
+            data = base64.b64decode(match.group(), validate=True)
+        except ValueError:
+            return match.group()
+        masked = mask_opaque(data, self._replace)
+        return match.group() if masked == data else base64.b64encode(masked).decode()
+
+    def _random(self, match: re.Match[str]) -> str:
+        found = match.group()
+        return self._hit(Kind.SECRET, found) if token_forms.looks_random(found) else found
+
+    def _random_base64(self, match: re.Match[str]) -> str:
+        found = match.group()
+        return self._hit(Kind.SECRET, found) if token_forms.looks_random_base64(found) else found
+
+    def _login(self, match: re.Match[str]) -> str:
+        user, host = match.groups()
+        return f"{self._known_or_generic(Kind.USER, user)}@{self._known_or_generic(Kind.HOST, host)}"
+
+    def _known_or_generic(self, kind: Kind, value: str) -> str:
+        """The pseudonym of a name, or the name itself where thousands of machines share it."""
+        generic = sensitive.GENERIC_USERS if kind is Kind.USER else sensitive.GENERIC_HOSTS
+        return value if value.lower() in generic else self._hit(kind, value)
+
+    def _unc_path(self, match: re.Match[str]) -> str:
+        slashes, host, rest = match.groups()
+        folder, _, base = rest.rpartition("\\")
+        return f"{slashes}{self._hit(Kind.HOST, host)}/{self._folder(host + folder, base)}"
+
+    def _url_host(self, match: re.Match[str]) -> str:
+        host = match.group(1)
+        if sensitive.public_host(host) or sensitive.private_ip(host):
+            return match.group()
+        return match.group()[: match.start(1) - match.start()] + self._hit(Kind.HOST, host)
+
+    def _project(self, match: re.Match[str]) -> str:
+        project = match.group(1)
+        if _TRIVIAL.match(project):
+            return match.group()
+        return match.group()[: match.start(1) - match.start()] + self._hit(Kind.PROJECT, project)
+
+    def _user_folder(self, match: re.Match[str]) -> str:
+        user = match.group(1)
+        kept = match.group()[: match.start(1) - match.start()]
+        return kept + self._known_or_generic(Kind.USER, user)
+
+    def _email(self, match: re.Match[str]) -> str:
+        """An address; what is left of a login in front of a host is none."""
+        found = match.group()
+        return (
+            found if sensitive.PSEUDONYM.fullmatch(found.partition("@")[0]) else self._hit(Kind.EMAIL, found)
+        )
+
+    def _bucket(self, match: re.Match[str]) -> str:
+        bucket, rest = match.groups()
+        if sensitive.PSEUDONYM.fullmatch(bucket):
+            return match.group()
+        folder, slash, base = rest.rpartition("/")
+        name = self._hit(Kind.BUCKET, bucket)
+        if not folder:
+            kept = (
+                base
+                if sensitive.FILE_NAME.match(base) or not base
+                else self._hit(Kind.PATH, f"{bucket}{rest}")
+            )
+            return f"{name}{slash}{kept}"
+        return f"{name}/{self._folder(f'{bucket}{folder}', base)}"
+
+    def _folder(self, folder: str, base: str) -> str:
+        """A path as `path-N/base`; a base without a suffix may be a folder, so it goes into the pseudonym."""
+        if base and not sensitive.FILE_NAME.match(base):
+            return self._hit(Kind.PATH, f"{folder.rstrip('/')}/{base}")
+        name = self._hit(Kind.PATH, folder.rstrip("/") or "/")
+        return f"{name}/{base}" if base else name
+
+    def _home(self, match: re.Match[str]) -> str:
+        return self._any_path(match.group())
+
+    def _path(self, match: re.Match[str]) -> str:
+        whole = match.group()
+        if whole.startswith(sensitive.PUBLIC_ROOTS):
+            return whole
+        return self._any_path(whole)
+
+    def _any_path(self, whole: str) -> str:
+        public = sensitive.PUBLIC_TAIL.search(whole)
+        if public:
+            return f"{self._hit(Kind.PATH, whole[: public.start()] or '/')}/{public.group(1)}"
+        folder, _, base = whole.rpartition("/")
+        return self._folder(folder, base)
+
+    def _windows_path(self, match: re.Match[str]) -> str:
+        folder, base = match.groups()
+        if not base and folder.count("\\") == 1:
+            return match.group()
+        return self._folder(folder.rstrip("\\"), base)
+
+    def _ip(self, match: re.Match[str]) -> str:
+        found = match.group()
+        return self._hit(Kind.IP, found) if sensitive.private_ip(found) else found
+
+
+def _literal(kind: Kind, value: str) -> str:
+    """A pattern for one learnt value, empty where it may only be replaced in its own place."""
+    form = re.escape(value)
+    if kind is Kind.HOST and len(value) < MIN_HOST:
+        kept_files = r"(?<=telemetry\.)|(?<=run\.)|(?<=metrics\.)|(?<=pt_xla_debug\.)"
+        return rf"(?:(?<![^/@\\])|{kept_files}){form}(?=$|[.:]|[-_]p?\d)"
+    if kind is Kind.USER and value.lower() in sensitive.WORDS_OF_TRACES:
+        return ""
+    if kind is Kind.SECRET and len(value) < MIN_SECRET:
+        return ""
+    if len(value) >= INSIDE_WORDS_FROM or kind is Kind.SECRET:
+        return form
+    return rf"(?<![A-Za-z0-9]){form}(?![A-Za-z0-9])"

@@ -1,0 +1,1 @@
+"""For tests of training code: `expect` and the pytest marker."""

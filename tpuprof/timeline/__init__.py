@@ -1,0 +1,1 @@
+"""Lines of a timeline, at any zoom."""
