@@ -41,6 +41,7 @@ from tpuprof.model.host.reads import WAITS_ALONE
 from tpuprof.model.intervals import Int64
 from tpuprof.model.median import median, percentile_95
 from tpuprof.model.run import HostRun, Run, build_run
+from tpuprof.model.step_columns import SLOWEST, listed
 from tpuprof.model.steps.few import is_whole_capture
 from tpuprof.model.verdict import (
     A_READ,
@@ -253,7 +254,8 @@ def _if_no_compile_returns(bound: Bound, load: StepTimes, history: CompileHistor
 def _step_summary(hosts: list[HostRun]) -> StepSummary:
     first = max(hosts, key=lambda host: len(host.steps))
     walls = np.concatenate([host.steps.wall_ps for host in hosts]) / PS_PER_MS
-    rows = [row for host in hosts for row in _step_rows(host)]
+    rows = [row for host in hosts for row in _step_rows(host, listed(len(host.steps), len(hosts)))]
+    left_out = len(walls) - len(rows)
     whole = is_whole_capture(first.steps)
     told = len(walls) > 0 and not whole
     return StepSummary(
@@ -265,32 +267,44 @@ def _step_summary(hosts: list[HostRun]) -> StepSummary:
         note=first.steps.note,
         per_step=rows,
         whole_capture=whole,
+        left_out=left_out,
+        slowest=_slowest(hosts) if left_out else [],
     )
 
 
-def _step_rows(host: HostRun) -> list[StepRow]:
+def _slowest(hosts: list[HostRun]) -> list[StepRow]:
+    """The slowest steps of all hosts, the slowest first."""
+    rows = [
+        row
+        for host in hosts
+        for row in _step_rows(host, np.argsort(-host.steps.wall_ps, kind="stable")[:SLOWEST])
+    ]
+    return sorted(rows, key=lambda row: -row.wall_ms)[:SLOWEST]
+
+
+def _step_rows(host: HostRun, chosen: Int64) -> list[StepRow]:
+    """Rows of those steps."""
     steps, split = host.steps, host.breakdown
-    wall, start = steps.wall_ps.tolist(), (steps.start // PS_PER_NS).tolist()
-    parts = {name: column.tolist() for name, column in split.parts.items() if column.any()}
+    wall, start = steps.wall_ps[chosen].tolist(), (steps.start[chosen] // PS_PER_NS).tolist()
+    parts = {name: column[chosen].tolist() for name, column in split.parts.items() if column.any()}
     rows = []
-    for row in range(len(steps)):
+    for row, at in enumerate(chosen.tolist()):
         breakdown = {name: ps_to_ms(column[row]) for name, column in parts.items() if column[row]}
         load = StepTimes(
             wall=ps_to_ms(wall[row]),
             parts=breakdown,
-            busy=ps_to_ms(int(split.busy[row])),
-            host_work=ps_to_ms(int(split.host_work[row])),
-            reads_share=1.0 if split.host_reads[row] else 0.0,
-            waited=ps_to_ms(int(split.waited[row])),
+            busy=ps_to_ms(int(split.busy[at])),
+            host_work=ps_to_ms(int(split.host_work[at])),
+            reads_share=1.0 if split.host_reads[at] else 0.0,
         )
         rows.append(
             StepRow(
-                index=int(steps.number[row]),
+                index=int(steps.number[at]),
                 host=host.name,
                 start_ns=start[row],
                 wall_ms=load.wall,
                 breakdown_ms=breakdown,
-                tracing_hidden_ms=ps_to_ms(int(split.tracing_hidden[row])),
+                tracing_hidden_ms=ps_to_ms(int(split.tracing_hidden[at])),
                 bound=bound_of(load).word,
             )
         )

@@ -79,7 +79,7 @@ def _recompiles(report: Report) -> Reading:
 def _host_reads(report: Report) -> Reading:
     if not report.steps.per_step:
         return Reading(None, unavailable=_NO_STEPS)
-    return Reading(sum(row.occurrences for row in report.host_reads) / len(report.steps.per_step))
+    return Reading(sum(row.occurrences for row in report.host_reads) / report.steps.all_hosts)
 
 
 def _duty_cycle(report: Report) -> Reading:

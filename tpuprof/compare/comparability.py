@@ -107,7 +107,7 @@ def _steps(base: Report, candidate: Report) -> list[Unlike]:
     if base.steps.method != candidate.steps.method:
         detail = "boundaries of steps are drawn differently"
         found.append(Unlike("steps from", base.steps.method, candidate.steps.method, Weight.CARE, detail))
-    counts = [len(report.steps.per_step) for report in (base, candidate)]
+    counts = [report.steps.all_hosts for report in (base, candidate)]
     if 0 < min(counts) < MIN_STEPS:
         detail = f"fewer than {MIN_STEPS} steps say nothing of their spread"
         found.append(Unlike("steps", _count(base), _count(candidate), Weight.CARE, detail))
@@ -148,4 +148,4 @@ def _run(report: Report) -> dict[str, Any]:
 
 
 def _count(report: Report) -> str:
-    return str(len(report.steps.per_step))
+    return str(report.steps.all_hosts)

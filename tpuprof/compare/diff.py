@@ -290,8 +290,7 @@ def _op_times(report: Report) -> dict[tuple[str, str], float]:
     """
     devices = max(int(report.environment.get("device_count") or 1), 1)
     share = 1 / (
-        max(len(report.steps.per_step), 1)
-        * (devices if report.environment.get("device_type") != "CPU" else 1)
+        max(report.steps.all_hosts, 1) * (devices if report.environment.get("device_type") != "CPU" else 1)
     )
     times: dict[tuple[str, str], float] = defaultdict(float)
     for op in report.ops:
@@ -333,7 +332,7 @@ def _was_checked(report: Report, rule: str) -> bool:
 
 def _compiles(base: Report, candidate: Report) -> CompileChange:
     counts = [sum(1 for row in report.compiles if row.step is not None) for report in (base, candidate)]
-    steps = [len(report.steps.per_step) for report in (base, candidate)]
+    steps = [report.steps.all_hosts for report in (base, candidate)]
     return CompileChange(counts[0], steps[0], counts[1], steps[1], _compile_outcome(counts, steps))
 
 

@@ -26,6 +26,8 @@ DRIFT_FROM = 0.05
 DRIFT_P = 0.01
 # Parts named as the reason of an outlier: those that hold at least this share of the excess.
 REASON_SHARE = 0.2
+# Outliers that are looked into, the longest ones: nobody reads more, and a day of training has thousands (steps).
+MAX_OUTLIERS = 100
 
 
 @record(frozen=True)
@@ -45,24 +47,26 @@ class Drift:
     p_value: float
 
 
-def find_outliers(wall: Int64, parts: Mapping[str, Int64]) -> list[Outlier]:
-    """Steps that stand out, longest first, each with what it had more of than the median step."""
+def find_outliers(wall: Int64, parts: Mapping[str, Int64]) -> tuple[list[Outlier], int]:
+    """The longest steps that stand out, longest first, with what each had more of than the median step; and how many
+    stand out in all.
+    """
     if len(wall) < MIN_STEPS:
-        return []
+        return [], 0
     middle = median(wall)
     deviation = median(np.abs(wall - middle))
     score = np.full(len(wall), np.inf) if not deviation else _Z_SCALE * (wall - middle) / deviation
     rows = np.flatnonzero((score > OUTLIER_Z) & (wall > OUTLIER_FACTOR * middle))
     usual = {name: median(column) for name, column in parts.items()}
     found = []
-    for row in rows.tolist():
+    for row in rows[np.argsort(-wall[rows], kind="stable")][:MAX_OUTLIERS].tolist():
         excess = int(wall[row] - middle)
         more = [(name, int(column[row] - usual[name])) for name, column in parts.items()]
         reasons = sorted(
             (each for each in more if each[1] >= REASON_SHARE * excess), key=lambda each: -each[1]
         )
         found.append(Outlier(row, excess, reasons))
-    return sorted(found, key=lambda each: -each.excess_ps)
+    return found, len(rows)
 
 
 def find_drift(wall: Int64) -> Drift | None:

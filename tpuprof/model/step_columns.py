@@ -14,6 +14,12 @@ from tpuprof.records import record
 from tpuprof.units import PS_PER_MS, PS_PER_NS
 
 Float64 = npt.NDArray[np.float64]
+# A report lists this many steps of all hosts at most, so that one of a day's training stays below a megabyte (steps),
+LISTED = 2_000
+# in runs of neighbours, as a step is read with those around it, and at least one run of each host (steps).
+NEIGHBOURS = 20
+# The slowest steps are listed beside them (steps).
+SLOWEST = 100
 
 
 @record(frozen=True)
@@ -96,3 +102,13 @@ def step_columns(hosts: Sequence[HostRun]) -> StepColumns:
 
 def _joined(columns: Sequence[Int64]) -> Int64:
     return np.concatenate([np.empty(0, np.int64), *columns])
+
+
+def listed(count: int, hosts: int) -> Int64:
+    """Rows of a host's steps that a report lists: all, or runs of neighbours at even distances, both ends included."""
+    most = max(LISTED // max(hosts, 1), NEIGHBOURS)
+    if count <= most:
+        return np.arange(count)
+    first = np.linspace(0, count - NEIGHBOURS, most // NEIGHBOURS).astype(np.int64)
+    rows: Int64 = np.unique(first[:, None] + np.arange(NEIGHBOURS))
+    return rows

@@ -108,10 +108,11 @@ def _bars(report: Report) -> list[Bar]:
 
 def _x_title(report: Report, bars: int) -> str:
     count = len(report.steps.per_step)
+    listed = f", listed of {report.steps.all_hosts:,}" if report.steps.left_out else ""
     return (
         "step"
         if count == bars
-        else f"step (each bar is the mean of about {count / bars:.0f} of {count} steps)"
+        else f"step (each bar is the mean of about {count / bars:.0f} of {count} steps{listed})"
     )
 
 

@@ -52,7 +52,7 @@ def render_html(report: Report) -> str:
         bar=Markup(charts.breakdown_bar(report)),
         stack=Markup(charts.step_stack(report)),
         swatches={name: Markup(svg) for name, svg in charts.legend(report)},
-        slowest=sorted(report.steps.per_step, key=lambda step: -step.wall_ms)[:10],
+        slowest=report.steps.longest(10),
         ops=largest_first(report),
         op_ms=op_ms,
         ops_ms=sum(map(op_ms, report.ops)) or 1.0,

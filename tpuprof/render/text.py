@@ -186,7 +186,7 @@ def _breakdown(report: Report) -> list[RenderableType]:
 
 def _slowest_steps(report: Report) -> RenderableType:
     table = _table("Slowest steps", "step", "wall", "vs median", "bound by", "largest parts")
-    slowest = sorted(report.steps.per_step, key=lambda step: -step.wall_ms)[:ROWS_SHOWN]
+    slowest = report.steps.longest(ROWS_SHOWN)
     many_hosts = len({step.host for step in report.steps.per_step}) > 1
     for step in slowest:
         ratio = f"{step.wall_ms / report.steps.median_ms:.2f}x" if report.steps.median_ms else ""

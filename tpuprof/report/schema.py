@@ -61,6 +61,8 @@ class StepSummary:
     """All steps. `method` names where step boundaries came from, `confidence` is high, medium or low.
 
     Where no step was found, `whole_capture` is true: `count` is 0, and the one row of `per_step` is the whole capture.
+    Of thousands of steps `per_step` lists runs of neighbours at even distances, and `slowest` the slowest, the slowest
+    first; `left_out` steps are in none of those runs. All other figures are of all steps.
     """
 
     count: int
@@ -71,6 +73,23 @@ class StepSummary:
     note: str
     per_step: list[StepRow]
     whole_capture: bool = False
+    left_out: int = 0
+    slowest: list[StepRow] = field(default_factory=list)
+
+    @property
+    def all_hosts(self) -> int:
+        """How many steps all hosts have together, listed or not."""
+        return len(self.per_step) + self.left_out
+
+    @property
+    def shown(self) -> list[StepRow]:
+        """The steps that are listed, and behind them the slowest that are not."""
+        known = {(step.host, step.start_ns) for step in self.per_step}
+        return [*self.per_step, *(step for step in self.slowest if (step.host, step.start_ns) not in known)]
+
+    def longest(self, most: int) -> list[StepRow]:
+        """So many of the slowest steps, the slowest first."""
+        return sorted(self.slowest or self.per_step, key=lambda step: -step.wall_ms)[:most]
 
 
 @record(frozen=True)

@@ -227,13 +227,15 @@ class Steadiness:
     """Outliers, drift over the run, and what capturing itself did.
 
     `drift_ms` is the change from the first step to the last, None where there is no trend. `profiler_ratio` is a
-    captured step over a steady one before the capture, None where the run folder does not tell.
+    captured step over a steady one before the capture, None where the run folder does not tell. `outliers` are the
+    longest ones; `outliers_left_out` more stand out.
     """
 
     outliers: list[OutlierRow] = field(default_factory=list)
     drift_ms: float | None = None
     drift_p_value: float | None = None
     profiler_ratio: float | None = None
+    outliers_left_out: int = 0
 
 
 @record(frozen=True)

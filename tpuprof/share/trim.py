@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 STEPS_KEPT = 4
 # A step this much longer than the median is worth a look of its own (times the median).
 OUTLIER = 1.5
+# Rows that span this much more than their steps take are of two stretches of the run (ratio); phases lie in between.
+NEIGHBOURS_WITHIN = 2.0
 METADATA_PLANE = b"/host:metadata"
 
 
@@ -41,10 +43,13 @@ def representative(report: Report, host: str) -> Window | None:
     count = min(STEPS_KEPT, len(rows))
     median = sorted(row.wall_ms for row in rows)[len(rows) // 2]
     slowest = max(range(len(rows)), key=lambda index: rows[index].wall_ms)
+    starts = range(len(rows) - count + 1)
+    # Of a long run the report lists some steps: those of two stretches are no neighbours.
+    starts_together = [at for at in starts if _are_neighbours(rows[at : at + count])] or starts
     if rows[slowest].wall_ms > OUTLIER * median:
-        first = min(max(slowest - 1, 0), len(rows) - count)
+        first = min(starts_together, key=lambda at: abs(at - (slowest - 1)))
     else:
-        first = min(range(len(rows) - count + 1), key=lambda at: _off(rows[at : at + count], median))
+        first = min(starts_together, key=lambda at: _off(rows[at : at + count], median))
     kept = rows[first : first + count]
     end = kept[-1].start_ns + kept[-1].wall_ms * (PS_PER_MS / PS_PER_NS)
     return Window(host, [row.index for row in kept], kept[0].start_ns, end)
@@ -81,6 +86,12 @@ def embedded_programs(space: xplane_pb2.XSpace) -> dict[str, bytes]:
                     if stat.WhichOneof("value") == "bytes_value":
                         found[metadata.name.decode("utf-8", "replace")] = bytes(stat.bytes_value)
     return found
+
+
+def _are_neighbours(rows: list[StepRow]) -> bool:
+    """Whether rows follow one another, with room for a phase between two."""
+    length_ns = rows[-1].start_ns - rows[0].start_ns
+    return length_ns <= NEIGHBOURS_WITHIN * sum(row.wall_ms for row in rows) * (PS_PER_MS / PS_PER_NS)
 
 
 def _off(rows: list[StepRow], median: float) -> float:

@@ -50,7 +50,8 @@ def step_stack(report: Report, template: str = "plotly_white") -> go.Figure:
         figure.add_annotation(
             x=position, y=shown[position].wall_ms, text=OUTLIER_MARK, showarrow=False, yanchor="bottom"
         )
-    title = f"step (the first {MAX_STEPS_DRAWN} of {len(steps)})" if len(steps) > len(shown) else "step"
+    every = report.steps.all_hosts
+    title = f"step (the first {MAX_STEPS_DRAWN} listed, of {every})" if every > len(shown) else "step"
     figure.update_layout(
         template=template,
         barmode="stack",

@@ -33,19 +33,20 @@ _FIRST, _SECOND = ("#0072B2", ""), ("#D55E00", "/")
 
 
 def _render(view: View) -> list[Any]:
-    steps = view.report.steps.per_step
+    summary = view.report.steps
+    steps = summary.shown
     if not steps:
         advice = "Mark steps in the training loop: `with tpuprof.step(i):`, and capture again."
         return [empty("No steps", f"{view.report.steps.note or 'no steps were found'}.", advice)]
     first, second = _chosen(view.state, view.report.steps)
-    parts = [_compared(view, steps, first, second), section("All steps", _all(view, steps))]
+    parts = [_compared(view, steps, first, second), _listed(view, summary)]
     parts.insert(1, _outliers(view, view.report.steadiness))
     return parts
 
 
 def _chosen(state: Mapping[str, str], summary: StepSummary) -> tuple[int, int]:
     """Positions of the two steps: those in the URL, else the one nearest the median and the slowest."""
-    steps = summary.per_step
+    steps = summary.shown
     usual, slowest = usual_and_slowest(steps, summary.median_ms)
     first, second = integer(state, "a"), integer(state, "b")
     known = range(len(steps))
@@ -117,6 +118,14 @@ def _select(select_id: str, label: str, steps: list[StepRow], chosen: int) -> An
         w=280,
         limit=500,
     )
+
+
+def _listed(view: View, summary: StepSummary) -> Any:
+    """The table of steps; of a long run it says how many those are."""
+    if not summary.left_out:
+        return section("All steps", _all(view, summary.shown))
+    note = f"{len(summary.shown):,} of {summary.all_hosts:,} steps: stretches of the whole run, and the slowest steps."
+    return section("Steps", _all(view, summary.shown), note=note)
 
 
 def _all(view: View, steps: list[StepRow]) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tpuprof.model.run import HostRun
-from tpuprof.model.steadiness import find_drift, find_outliers, profiler_effect
+from tpuprof.model.steadiness import Outlier, find_drift, find_outliers, profiler_effect
 from tpuprof.model.telemetry import StepRecord
 from tpuprof.report.sections import OutlierRow, Steadiness
 from tpuprof.units import PS_PER_NS, ps_to_ms
@@ -11,19 +11,21 @@ from tpuprof.units import PS_PER_NS, ps_to_ms
 
 def steadiness_section(hosts: list[HostRun]) -> Steadiness:
     """Outliers of all hosts, longest first; drift and the profiler's effect of the host with most steps."""
-    outliers = [row for host in hosts for row in _outliers(host)]
+    found = [(host, *find_outliers(host.steps.wall_ps, host.breakdown.parts)) for host in hosts]
+    outliers = [row for host, each, _ in found for row in _outliers(host, each)]
     first = max(hosts, key=lambda host: len(host.steps))
     drift = find_drift(first.steps.wall_ps)
     captured, free = _steady_walls(first.records)
     return Steadiness(
         outliers=sorted(outliers, key=lambda row: -row.excess_ms),
+        outliers_left_out=sum(count for _, _, count in found) - len(outliers),
         drift_ms=ps_to_ms(drift.change_ps) if drift else None,
         drift_p_value=drift.p_value if drift else None,
         profiler_ratio=profiler_effect(captured, free),
     )
 
 
-def _outliers(host: HostRun) -> list[OutlierRow]:
+def _outliers(host: HostRun, found: list[Outlier]) -> list[OutlierRow]:
     steps = host.steps
     return [
         OutlierRow(
@@ -34,7 +36,7 @@ def _outliers(host: HostRun) -> list[OutlierRow]:
             excess_ms=ps_to_ms(each.excess_ps),
             reasons={name: ps_to_ms(ps) for name, ps in each.reasons},
         )
-        for each in find_outliers(steps.wall_ps, host.breakdown.parts)
+        for each in found
     ]
 
 
