@@ -68,8 +68,9 @@ class Part:
 class Word:
     """A word of the verdict: its sentence, the category of the rules that can help, and what a stretch of it is.
 
-    `sentence` has `{of_step}` where the share and the time belong; empty where the verdict words it itself. `part` is
-    the part that its evidence and its colour come from.
+    `sentence` has `{of_step}` where the share and the time belong; empty where the verdict words it itself. `unseen` is
+    the same where the trace does not show what the device does. `part` is the part that its evidence and its colour
+    come from.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Word:
     category: str = ""
     part: str = ""
     stretch: str = ""
+    unseen: str = ""
 
     @property
     def title(self) -> str:
@@ -269,6 +271,7 @@ WORDS: dict[str, Word] = {
             "tracing",
             TRACING,
             "device idle while the host traces",
+            unseen="Tracing-bound: the host traces for {of_step}.",
         ),
         Word(
             "compile",
@@ -276,6 +279,7 @@ WORDS: dict[str, Word] = {
             "compile",
             COMPILE,
             "device idle while XLA compiles",
+            unseen="Compile-bound: programs are compiled for {of_step}.",
         ),
         Word(
             "input",
@@ -283,6 +287,7 @@ WORDS: dict[str, Word] = {
             "input",
             INPUT_WAIT,
             "device idle while training waits for a batch",
+            unseen="Input-bound: the host waits for data or copies it for {of_step}.",
         ),
         Word(
             "sync",
@@ -290,6 +295,7 @@ WORDS: dict[str, Word] = {
             "host",
             HOST_SYNC,
             "device idle while a value is read back",
+            unseen="Sync-bound: the host waits in device-to-host reads for {of_step}.",
         ),
         Word(
             "offload",
@@ -311,6 +317,7 @@ WORDS: dict[str, Word] = {
             "tracing",
             DISPATCH,
             "device idle while a program is handed over",
+            unseen="Dispatch-bound: the host calls ops and hands programs over for {of_step}.",
         ),
         Word(
             "fallback",
@@ -318,6 +325,7 @@ WORDS: dict[str, Word] = {
             "tracing",
             ATEN_FALLBACK,
             "device idle while an op runs on the host",
+            unseen="Fallback-bound: the host runs ops that XLA does not know for {of_step}.",
         ),
         Word(
             "host",
@@ -325,6 +333,7 @@ WORDS: dict[str, Word] = {
             "host",
             HOST_OTHER,
             "device idle while the host does something else than trace",
+            unseen="Host-bound: the host does something else than feed the device for {of_step}.",
         ),
         Word(
             "undecided",
@@ -333,6 +342,8 @@ WORDS: dict[str, Word] = {
             "tracing",
             HOST_OTHER,
             "device idle while the host traces or runs other Python",
+            unseen="Undecided: for {of_step} the host traces or runs other Python, sleeps or waits; nothing in "
+            "the trace tells these apart.",
         ),
         Word(
             "unknown",
@@ -340,6 +351,7 @@ WORDS: dict[str, Word] = {
             "",
             UNKNOWN,
             "device idle for an unknown reason",
+            unseen="No known cause: for {of_step} the host does something the trace does not name.",
         ),
     )
 }

@@ -14,6 +14,7 @@ from tpuprof.rules.programs import (
     FRAMEWORKS,
     MEASURED,
     NEITHER,
+    TORCH_TPU,
     kept_record,
     record_key,
     shown_lines,
@@ -90,7 +91,7 @@ def test_nothing_is_kept_of_advice_that_is_gone():
 @EACH
 @pytest.mark.torch_xla
 def test_what_the_advice_names_exists(rule, advice):
-    pytest.importorskip("torch_xla")
+    pytest.importorskip("torch_tpu" if advice.framework == TORCH_TPU else "torch_xla")
     assert names.missing(rule, advice) == []
 
 
@@ -189,4 +190,4 @@ def test_a_rule_has_no_advice_of_another_framework():
             if framework not in rule.page.remedies:
                 assert remedy.text.startswith("There is no advice for ") and not remedy.before
             assert "torch_xla" not in f"{remedy.text}{remedy.before}{remedy.after}", rule.id
-    assert set(FRAMEWORKS) == {"torch_xla", "jax"}
+    assert set(FRAMEWORKS) == {"torch_xla", "torch_tpu", "jax"}

@@ -51,6 +51,7 @@ from tpuprof.model.verdict import (
     ONE_STEP,
     READS_IN_STEPS_SHARE,
     STEP,
+    UNSEEN,
     Bound,
     StepTimes,
     bound_of,
@@ -198,6 +199,7 @@ def _mean_load(hosts: list[HostRun]) -> tuple[StepTimes, float]:
         host_work=mean(host.breakdown.host_work for host in hosts),
         reads_share=sum(int((host.breakdown.host_reads > 0).sum()) for host in hosts) / count,
         waited=mean(host.breakdown.waited for host in hosts),
+        seen=any(host.devices for host in hosts),
     )
     return load, mean(host.breakdown.tracing_hidden for host in hosts)
 
@@ -212,6 +214,7 @@ def _sentence(run: Run, bound: Any, load: StepTimes, hidden: float, stacks: list
     if bound.word == part.COMPILE:
         rows = zip(*_compile_times(run.hosts), strict=True)
         text = compile_sentence([(float(wall), float(lost)) for wall, lost in rows]) or text
+        text += "" if load.seen or UNSEEN in text else UNSEEN
     if run.predicted:
         text = text.replace(KEEPS_UP, "; what the host does is not in a prediction")
     if bound.word == "sync":
@@ -248,7 +251,8 @@ def _if_no_compile_returns(bound: Bound, load: StepTimes, history: CompileHistor
     if bound.word != "compile" or history.returns != Returns.UNKNOWN.value:
         return ""
     rest = without_part(load, part.COMPILE)
-    return f" It is unknown whether compiles come again. If not: {sentence(bound_of(rest), rest, hidden)}"
+    other = sentence(bound_of(rest), rest, hidden).removesuffix(UNSEEN)
+    return f" It is unknown whether compiles come again. If not: {other}"
 
 
 def _step_summary(hosts: list[HostRun]) -> StepSummary:
@@ -296,6 +300,7 @@ def _step_rows(host: HostRun, chosen: Int64) -> list[StepRow]:
             busy=ps_to_ms(int(split.busy[at])),
             host_work=ps_to_ms(int(split.host_work[at])),
             reads_share=1.0 if split.host_reads[at] else 0.0,
+            seen=bool(host.devices),
         )
         rows.append(
             StepRow(
@@ -375,7 +380,8 @@ def _warnings(run: Run) -> list[str]:
             notes.append(f"{host.name}: {host.gpus.text}")
         elif not host.devices:
             notes.append(
-                f"{host.name}: no device activity in the trace, so every moment counts as device-idle"
+                f"{host.name}: no device activity in the trace, so shares are of what the host does; whether the "
+                "device works meanwhile is unknown"
             )
         if host.activity.driver is None and host.gpus is None and not run.predicted:
             notes.append(f"{host.name}: no training thread was recognised, so idle time cannot be named")

@@ -31,6 +31,8 @@ from tpuprof.model.device.tpu import read_tpu
 from tpuprof.model.device.unrolled import Repetition, find_repetition
 from tpuprof.model.host import vocabulary as vocabularies
 from tpuprof.model.host.activity import HostActivity, find_driver, read_host
+from tpuprof.model.host.eager_causes import with_upload_causes
+from tpuprof.model.host.eager_dispatch import EagerDispatch, eager_dispatch
 from tpuprof.model.host.eager_mode import EagerOps, eager_ops
 from tpuprof.model.host.event_times import find_marks
 from tpuprof.model.host.graph_cuts import GraphCut, graph_cuts
@@ -42,6 +44,7 @@ from tpuprof.model.intervals import Spans
 from tpuprof.model.notes import Notes, read_notes
 from tpuprof.model.preflight_notes import Variant, read_preflight
 from tpuprof.model.steps import Steps, find_steps, no_steps
+from tpuprof.model.steps.backlog import with_backlog
 from tpuprof.model.steps.few import few_steps, is_whole_capture
 from tpuprof.model.telemetry import StepRecord, compile_frames, step_records
 from tpuprof.model.timeline import Host, build_host
@@ -81,6 +84,8 @@ class HostRun:
     unexplained_reads_ps: int
     # Ops of a step that were programs of their own, where the step runs in eager mode.
     eager_ops: EagerOps | None = None
+    # What a step of an eager framework dispatches.
+    eager: EagerDispatch | None = None
     # Ops of the programs of a step, where the host's time has to be told from tracing by their number.
     program_ops: int | None = None
     # Python frames of the compile in each step, by step number, where the run folder has them.
@@ -252,7 +257,8 @@ def _analysed(
     activity = read_host(host, words, driver)
     devices, gpus = devices_read(), read_gpus(host.gpus)
     steps = no_steps(gpus.text) if gpus else find_steps(driver, devices, words)
-    steps = steps if len(steps) or gpus else few_steps(driver, devices)
+    steps = steps if len(steps) or gpus else few_steps(driver, devices, host_alone=words.eager)
+    steps = steps if devices else with_backlog(steps, host, driver, words)
     compiles = find_compiles(host, words, steps, devices) if history.after is not None else None
     if compiles is not None:
         steps, compiles = without_one_off(steps, compiles, history)
@@ -260,6 +266,8 @@ def _analysed(
     protos = dict(hlo_protos(trace))
     if compiles is None:
         compiles = find_compiles(host, words, steps, devices)
+    if words.eager and not protos:
+        compiles = with_upload_causes(compiles, host, steps)
     loops = find_loops(devices[0], steps) if devices else []
     repetition = find_repetition(devices[0], steps) if devices else None
     memory = device_memory(protos, devices[0].type if devices else "")
@@ -290,7 +298,8 @@ def _analysed(
         program_ops=program_ops(devices, steps, protos) if undecided else None,
         collective_roles=roles,
         graph_cuts=graph_cuts(driver, words, steps),
-        eager_ops=eager_ops(host, driver, words, steps, history.records),
+        eager_ops=None if words.eager else eager_ops(host, driver, words, steps, history.records),
+        eager=eager_dispatch(host, driver, words, steps),
         unexplained_reads_ps=unexplained_reads(driver, words, steps),
         gpus=gpus,
         allocated=allocations(host),

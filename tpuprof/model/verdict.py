@@ -39,6 +39,12 @@ ONE_STEP = "the one step captured"
 CAPTURE = "the whole capture, in which no step was found"
 # Words of host work that a slower device hides, unless something makes host and device take turns.
 _HIDES_BEHIND_THE_DEVICE = ("tracing", "dispatch", "undecided")
+# What is said where the trace has no device plane, and so shows only the host.
+UNSEEN = " The trace has no device plane, so whether the device works meanwhile is unknown."
+UNSEEN_READS = (
+    " The trace has no device plane, so how much of that is the device's own work is unknown: the read costs time only "
+    "where the device then waits for the host."
+)
 # What is said beside a busy device: only of steps that were measured.
 KEEPS_UP = "; the host keeps up"
 
@@ -52,7 +58,8 @@ class StepTimes:
 
     `host_work` is time the training thread worked rather than waited, `busy` time the device was in a
     program; `reads_share` the share of steps that hold a blocking device-to-host read. `waited` is time the
-    training thread waited for the device in the runtime itself: for buffers, or for the program before.
+    training thread waited for the device in the runtime itself: for buffers, or for the program before. `seen` tells
+    whether the trace shows what the device does at all.
     """
 
     wall: float
@@ -61,6 +68,7 @@ class StepTimes:
     host_work: float
     reads_share: float
     waited: float = 0.0
+    seen: bool = True
 
 
 @record(frozen=True)
@@ -99,8 +107,8 @@ def bound_of(load: StepTimes) -> Bound:
     ):
         return Bound("sync", turns / load.wall, turns)
     if ms / load.wall < NAMED_FROM_SHARE:
-        return Bound("device", load.busy / load.wall, device)
-    slower = _slower(load) if word in _HIDES_BEHIND_THE_DEVICE else ""
+        return Bound("device", load.busy / load.wall, device) if load.seen else Bound("unknown", 1.0, load.wall)
+    slower = _slower(load) if load.seen and word in _HIDES_BEHIND_THE_DEVICE else ""
     if slower:
         at_stake = (load.busy / load.wall, device) if slower == "device" else (ms / load.wall, ms)
         return Bound(slower, *at_stake, turns=ms)
@@ -130,6 +138,8 @@ def sentence(bound: Bound, load: StepTimes, tracing_hidden: float, over: str = S
     """The verdict for people: one sentence with its figures; `over` is what they are shares of."""
     share, time, wall = format_share(bound.share), format_ms(bound.ms), format_ms(load.wall)
     of_step = f"{share} of {over} ({time} of {wall})"
+    if not load.seen:
+        return _unseen(bound, of_step)
     if bound.name:
         text = f"Held back by {bound.name!r}: the device idles for {of_step} while the host is in that annotation."
         return text + _idle_in_all(bound, load)
@@ -141,6 +151,14 @@ def sentence(bound: Bound, load: StepTimes, tracing_hidden: float, over: str = S
     if bound.word == "tracing" and tracing_hidden >= NAMED_FROM_SHARE * load.wall:
         text += f" Another {format_ms(tracing_hidden)} of tracing per step is hidden behind device work."
     return text + _idle_in_all(bound, load)
+
+
+def _unseen(bound: Bound, of_step: str) -> str:
+    """The sentence of a trace that shows only the host: the device may work or idle meanwhile."""
+    if bound.name:
+        return f"Held back by {bound.name!r}: the host is in that annotation for {of_step}.{UNSEEN}"
+    text = parts.word_of(bound.word).unseen or parts.word_of("unknown").unseen
+    return text.format(of_step=of_step) + (UNSEEN_READS if bound.word == "sync" else UNSEEN)
 
 
 def _idle_in_all(bound: Bound, load: StepTimes) -> str:
@@ -200,6 +218,8 @@ def _taking_turns(load: StepTimes) -> float:
 
     Without the read they could run side by side, and the step would take as long as the slower of the two.
     """
+    if not load.seen:
+        return 0.0
     if load.reads_share < READS_IN_STEPS_SHARE or load.busy < BALANCE_FOR_SYNC * load.host_work:
         return 0.0
     return max(load.wall - max(load.busy, load.host_work), 0.0)

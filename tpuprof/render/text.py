@@ -105,7 +105,8 @@ def _facts(report: Report) -> list[RenderableType]:
 def _headline(report: Report) -> str:
     steps, environment = report.steps, report.environment
     device = environment["device_type"] or "unknown device"
-    devices = f"{environment['device_count']} x {device}{_on_hosts(environment)}"
+    seen = f"{environment['device_count']} x {device}" if environment["device_count"] else "no device plane"
+    devices = f"{seen}{_on_hosts(environment)}"
     if steps.median_ms is None or steps.p95_ms is None:
         span = f", {format_ms(steps.per_step[0].wall_ms)}" if steps.whole_capture else ""
         return f"{devices}, {environment['framework']}{span}; {steps.note}"

@@ -9,7 +9,7 @@ import inspect
 import re
 
 from tpuprof.records import record
-from tpuprof.rules.programs import FRAMEWORKS, JAX, TORCH_XLA, Advice, how_checked
+from tpuprof.rules.programs import FRAMEWORKS, JAX, TORCH_TPU, TORCH_XLA, Advice, how_checked
 
 HEADINGS = (
     "What it detects",
@@ -21,7 +21,7 @@ HEADINGS = (
     "References",
 )
 # The heading of each framework's advice. A rule without one has no advice for that framework.
-FIXES = {TORCH_XLA: "How to fix", JAX: "How to fix in JAX"}
+FIXES = {TORCH_XLA: "How to fix", TORCH_TPU: "How to fix in TorchTPU", JAX: "How to fix in JAX"}
 CHECKED = "How the fix was checked"
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 
@@ -51,24 +51,28 @@ class Page:
 
     @property
     def fix(self) -> str:
-        """What to do in PyTorch/XLA."""
-        return self.remedy(TORCH_XLA).text
+        """What to do in PyTorch/XLA, or in the one framework that has the fault."""
+        return self._first.text
 
     @property
     def before(self) -> str:
-        """The fault in PyTorch/XLA."""
-        return self.remedy(TORCH_XLA).before
+        """The fault in PyTorch/XLA, or in the one framework that has it."""
+        return self._first.before
 
     @property
     def after(self) -> str:
         """The same program without the fault."""
-        return self.remedy(TORCH_XLA).after
+        return self._first.after
+
+    @property
+    def _first(self) -> Remedy:
+        return self.remedies.get(TORCH_XLA) or next(iter(self.remedies.values()), self.remedy(TORCH_XLA))
 
     def remedy(self, framework: str) -> Remedy:
         """What to do in the framework of a run; where none is known, or two are, what to do in PyTorch/XLA."""
         known = [name for name in FRAMEWORKS if name in framework.split(", ")]
         name = known[0] if known else TORCH_XLA if framework in ("unknown", "") else framework
-        title = FRAMEWORKS[name][0] if name in FRAMEWORKS else {"torch_tpu": "TorchTPU"}.get(name, name)
+        title = FRAMEWORKS[name][0] if name in FRAMEWORKS else name
         return self.remedies.get(name) or Remedy(f"There is no advice for {title} yet.")
 
 

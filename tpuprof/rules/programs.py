@@ -1,8 +1,9 @@
 """The programs that a rule's advice is: small complete scripts beside `rule.py`, and how each was checked.
 
-A rule's folder holds `before.py` and `after.py` for PyTorch/XLA, and `before_jax.py` and `after_jax.py` where there is
-a pair for JAX. The lines worth showing stand between `# [shown]` and `# [/shown]`. `advice.toml` says how the pair is
-checked, and holds what of the advice is no code: environment variables, a command. Its table `jax` is the pair for JAX.
+A rule's folder holds `before.py` and `after.py` for PyTorch/XLA, and `before_jax.py` and `after_jax.py` where there
+is a pair for JAX, `before_tpu.py` and `after_tpu.py` where there is one for TorchTPU. The lines worth showing stand
+between `# [shown]` and `# [/shown]`. `advice.toml` says how the pair is checked, and holds what of the advice is no
+code: environment variables, a command. Its table `jax` is the pair for JAX.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from typing import Any
 from tpuprof.records import record
 
 TORCH_XLA = "torch_xla"
+TORCH_TPU = "torch_tpu"
 JAX = "jax"
 # Frameworks that advice is written for, with their names in prose and the ending of their programs' names.
-FRAMEWORKS = {TORCH_XLA: ("PyTorch/XLA", ""), JAX: ("JAX", "_jax")}
+FRAMEWORKS = {TORCH_XLA: ("PyTorch/XLA", ""), TORCH_TPU: ("TorchTPU", "_tpu"), JAX: ("JAX", "_jax")}
 PLAN = "advice.toml"
 RECORD = Path(__file__).resolve().parent / "advice_record.json"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tpuprof import parts as part
+from tpuprof.model.host.eager_dispatch import EagerDispatch
 from tpuprof.model.host.eager_mode import EagerOps
 from tpuprof.model.host.reads import READ_CALLS, WAIT_CALLS
 from tpuprof.model.host.vocabulary import Activity
@@ -90,3 +91,9 @@ class HostSignals(StepSignals):
         """Ops of a step that eager mode ran one by one, of the host that has most; None outside eager mode."""
         found = [host.eager_ops for host in self.run.hosts if host.eager_ops is not None]
         return max(found, key=lambda each: each.per_step, default=None)
+
+    @signal("per step", needs=(STEPS, HOST_EVENTS))
+    def eager_dispatch(self) -> EagerDispatch | None:
+        """What a step dispatches on an eager framework, of the host that dispatches most; None on others."""
+        found = [host.eager for host in self.run.hosts if host.eager is not None]
+        return max(found, key=lambda each: each.ops, default=None)

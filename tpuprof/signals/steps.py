@@ -80,6 +80,16 @@ class StepSignals(SignalsBase):
         """Share of all step time in which the device is in a program."""
         return sum(each.share for name, each in self.report.breakdown.items() if name in part.DEVICE_PARTS)
 
+    @signal("yes or no", needs=(STEPS,))
+    def sees_device(self) -> bool:
+        """Whether the trace shows what a device does."""
+        return any(host.devices for host in self.run.hosts)
+
+    @signal("text")
+    def who_waits(self) -> str:
+        """What a finding says waits: the device, or, where the trace shows none, training."""
+        return "The device" if self.sees_device else "Training"
+
     @signal("ms", needs=(STEPS, HOST_EVENTS))
     def tracing_hidden_ms(self) -> float:
         """Tracing a step behind device work, which costs nothing."""

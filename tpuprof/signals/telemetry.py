@@ -177,7 +177,8 @@ class TelemetrySignals(SignalsBase):
             notes.append(f"{len(self.hosts)} of {expected} processes left a profile")
         for host in self.hosts:
             notes += [f"{host.name}: {note}" for note in host.warnings]
-            if not host.devices:
+            # On TorchTPU no plugin but the TPU's own has a device plane: the warnings say that it is not there.
+            if not host.devices and host.framework != "torch_tpu":
                 notes.append(f"{host.name}: no device activity")
         return notes
 

@@ -18,6 +18,8 @@ from tpuprof.records import record
 from tpuprof.units import PS_PER_MS
 
 # `SyncTensorsGraph.66628(14940262714490726846)`: torch_xla numbers its graphs, others do not.
+# `PjRtCApiClient::CompileAndLoad(tt_jit_linear)`: TorchTPU's compile events name the program.
+_IN_BRACKETS = re.compile(r"^[\w:]+\(([^()]+)\)$")
 _BASE = re.compile(r"^(.*?)(?:\.\d+)?\(\d+\)$")
 # A program that first runs after at least this pause of the device was compiled in it (ps). The smallest graphs
 # take tens of milliseconds to compile (a 2-layer decoder on CPU: 800 ms; a single add on a v6e: 80 ms).
@@ -144,7 +146,7 @@ def _with_programs(compiles: list[Compile], devices: list[DeviceActivity]) -> li
         ]
         program = fresh[0][1] if fresh else ""
         waiting = [(when, other) for when, other in waiting if other != program]
-        named.append(replace(each, program=program))
+        named.append(replace(each, program=program or each.program))
     return named
 
 
@@ -166,12 +168,18 @@ def _on_thread(track: Track, names: Int64, vocabulary: Vocabulary, steps: Steps)
         Compile(
             step=_step_at(steps, int(track.start[row])),
             graph_hash=hashes[int(row)],
-            program="",
+            program=_program_in(track.plane.events.names[int(track.name[row])]),
             start_ps=int(track.start[row]),
             duration_ps=int(track.end[row] - track.start[row]),
         )
         for row in rows
     ]
+
+
+def _program_in(name: str) -> str:
+    """The program that a compile event names in brackets, empty where it names none."""
+    found = _IN_BRACKETS.match(name)
+    return found.group(1) if found else ""
 
 
 def _step_at(steps: Steps, time: int) -> int | None:

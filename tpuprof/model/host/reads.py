@@ -12,7 +12,7 @@ import numpy as np
 
 from tpuprof.model.host.blocking_waits import CUT, waits_by_reason
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
-from tpuprof.model.intervals import Int64, intersect, subtract, union
+from tpuprof.model.intervals import Int64, inherit, intersect, subtract, union
 from tpuprof.model.steps import Steps
 from tpuprof.model.timeline import Track
 from tpuprof.records import record
@@ -138,5 +138,7 @@ def _read(driver: Track, key: tuple[str, str], rows: Int64) -> HostRead:
 
 def _outermost(driver: Track, rows: Int64) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
     """Which reads are not part of another: `print` reads through `item`, and is the one to name."""
-    inside = np.isin(driver.parent[rows], rows)
-    return ~inside
+    own = np.full(len(driver), -1, np.int64)
+    own[rows] = rows
+    around: Int64 = driver.parent[rows]
+    return (around < 0) | (inherit(own, driver.parent)[around] < 0)

@@ -74,7 +74,9 @@ class NameSet:
 class Vocabulary:
     """The host events of one framework. `residual` is the activity of unexplained training-thread time.
 
-    `marks` are events that rules ask for by what they mean, whatever activity they belong to.
+    `marks` are events that rules ask for by what they mean, whatever activity they belong to. `building` is what the
+    host does while it calls ops: lazy tensors trace them, eager ones dispatch them (`eager`). Whatever lies in an event
+    of `covers` counts as that event. `roles` name threads by what they do.
     """
 
     framework: str
@@ -90,6 +92,11 @@ class Vocabulary:
     scan_retraced: NameSet = field(default_factory=lambda: NameSet.of(()))
     handed_over: NameSet = field(default_factory=lambda: NameSet.of(()))
     marks: tuple[tuple[str, NameSet], ...] = ()
+    building: Activity = Activity.TRACING
+    eager: bool = False
+    driver_ops: NameSet = field(default_factory=lambda: NameSet.of(()))
+    covers: NameSet = field(default_factory=lambda: NameSet.of(()))
+    roles: tuple[tuple[str, NameSet], ...] = ()
     _exact: dict[str, Activity] = field(repr=False, default_factory=dict)
 
     def activity(self, name: str) -> Activity:
@@ -164,5 +171,10 @@ def _load(text: str) -> Vocabulary:
         handed_over=NameSet.of(table.get("handed_over", ())),
         scan_retraced=NameSet.of(table.get("scan", {}).get("retraced", ())),
         marks=tuple((key, NameSet.of(names)) for key, names in table.get("marks", {}).items()),
+        building=Activity[table.get("building", "tracing").upper()],
+        eager=bool(table.get("eager", False)),
+        driver_ops=NameSet.of(table.get("driver_ops", ())),
+        covers=NameSet.of(table.get("covers", ())),
+        roles=tuple((key, NameSet.of(names)) for key, names in table.get("roles", {}).items()),
         _exact={name: activity for activity, names in activities for name in names.exact},
     )

@@ -19,9 +19,13 @@ WHOLE_CAPTURE = StepSource.WHOLE_CAPTURE
 MAIN_FROM_SHARE = 0.5
 
 
-def few_steps(driver: Track | None, devices: list[DeviceActivity]) -> Steps:
-    """The steps of one host where no source of `model/steps` has any; none where no device did anything."""
-    return _main_program(devices) or _whole_capture(driver, devices) or no_steps()
+def few_steps(driver: Track | None, devices: list[DeviceActivity], *, host_alone: bool = False) -> Steps:
+    """The steps of one host where no source of `model/steps` has any; none where no device did anything.
+
+    With `host_alone` the training thread's events are enough for a window over the whole capture: a TorchTPU capture
+    without a device plane shows what the host does all the same.
+    """
+    return _main_program(devices) or _whole_capture(driver, devices, host_alone=host_alone) or no_steps()
 
 
 def is_whole_capture(steps: Steps) -> bool:
@@ -52,15 +56,17 @@ def _main_program(devices: list[DeviceActivity]) -> Steps | None:
     return Steps(MAIN_PROGRAM, "low", np.arange(len(start)), start, np.maximum(until, start), note)
 
 
-def _whole_capture(driver: Track | None, devices: list[DeviceActivity]) -> Steps | None:
+def _whole_capture(driver: Track | None, devices: list[DeviceActivity], *, host_alone: bool) -> Steps | None:
     """The time from the first to the last event of the training thread and the devices."""
     begins = [int(each.busy.start[0]) for each in devices if len(each.busy.start)]
     ends = [int(each.busy.end[-1]) for each in devices if len(each.busy.start)]
-    if not begins:
+    if not begins and not host_alone:
         return None
     if driver is not None and len(driver):
         begins.append(int(driver.start.min()))
         ends.append(int(driver.end.max()))
+    if not begins:
+        return None
     programs = sum(len(each.modules.start) for each in devices)
     ran = (
         f"{counted(programs, 'program execution')}, none of which repeats often enough"

@@ -22,8 +22,13 @@ from tpuprof.model.steps.markers import (
 from tpuprof.model.steps.optimizer import OptimizerCalls, boundaries, enough, read_optimizer_calls
 from tpuprof.model.steps.phases import leading_phases
 from tpuprof.model.steps.programs import program_steps
-from tpuprof.model.steps.table import HIGH, Steps, StepSource, no_steps, tiled
+from tpuprof.model.steps.table import HIGH, MEDIUM, Steps, StepSource, no_steps, tiled
 from tpuprof.model.timeline import Track
+
+_NAMELESS = (
+    "each optimizer call ends a step: the trace does not name the optimizers, so with several a step is one call; "
+    "mark steps with tpuprof.step"
+)
 
 
 def find_steps(driver: Track | None, devices: list[DeviceActivity], vocabulary: Vocabulary) -> Steps:
@@ -75,21 +80,23 @@ def _optimizer_steps(calls: OptimizerCalls, markers: Markers | None, cuts: Cuts 
     """Steps between rounds of optimizer calls; numbered by the capture's markers where it set some."""
     if markers is None:
         edges, width = boundaries(calls, cuts.end if cuts is not None else np.empty(0, np.int64))
-        return _with_phases(edges, np.arange(len(edges) - 1), width, cuts)
+        return _with_phases(edges, np.arange(len(edges) - 1), width, cuts, calls)
     bounds = np.append(markers.start, markers.end[-1])
     edges, width = boundaries(calls, bounds)
     # The first marker begins a step whose calls all come after it.
     edges = ascending_distinct(np.concatenate((bounds[:1], edges[edges <= bounds[-1]])))
     at = np.maximum(np.searchsorted(markers.start, edges[:-1], "right") - 1, 0)
-    return _with_phases(edges, markers.number[at], width, cuts)
+    return _with_phases(edges, markers.number[at], width, cuts, calls)
 
 
-def _with_phases(edges: Int64, number: Int64, width: int, cuts: Cuts | None) -> Steps:
+def _with_phases(edges: Int64, number: Int64, width: int, cuts: Cuts | None, calls: OptimizerCalls) -> Steps:
     start, end = edges[:-1], edges[1:]
     note = f"a step is one round of {width} optimizer calls" if width > 1 else ""
+    note = _NAMELESS if calls.nameless else note
     phases = leading_phases(cuts, start, end, number) if cuts is not None else []
     begin = start.copy()
     for phase in phases:
         begin[start == phase.start] = phase.end
-    steps = Steps(StepSource.OPTIMIZER, HIGH, number.astype(np.int64), begin, end, note)
+    confidence = MEDIUM if calls.nameless else HIGH
+    steps = Steps(StepSource.OPTIMIZER, confidence, number.astype(np.int64), begin, end, note)
     return replace(steps, phases=tuple(phases))

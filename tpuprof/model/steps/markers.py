@@ -15,7 +15,9 @@ from tpuprof.records import record
 # What tpuprof's own capture made a marker from; a program's own markers say nothing or "user".
 ORIGIN_STAT = "origin"
 FROM_OPTIMIZER, FROM_CUT = "optimizer", "cut"
-_PROFILER_STEP = re.compile(r"ProfilerStep#(\d+)")
+# TorchTPU's events are cut at the `#`: its steps have no number.
+_PROFILER_STEP = re.compile(r"ProfilerStep(?:#(\d+)|$)")
+_NO_STEP, _UNNUMBERED = -1, -2
 
 
 @record(frozen=True)
@@ -63,11 +65,12 @@ def marked_steps(markers: Markers) -> Steps:
 def profiler_steps(driver: Track) -> Steps | None:
     """Steps of torch.profiler."""
     names = driver.plane.events.names
-    numbers = np.array([_profiler_step_number(name) for name in names] + [-1], np.int64)[driver.name]
-    rows = _outermost(driver, np.flatnonzero(numbers >= 0))
+    numbers = np.array([_profiler_step_number(name) for name in names] + [_NO_STEP], np.int64)[driver.name]
+    rows = _outermost(driver, np.flatnonzero(numbers != _NO_STEP))
     if not len(rows):
         return None
-    return tiled(StepSource.PROFILER, HIGH, numbers[rows], driver.start[rows], driver.end[rows])
+    number = numbers[rows] if (numbers[rows] != _UNNUMBERED).all() else np.arange(len(rows))
+    return tiled(StepSource.PROFILER, HIGH, number, driver.start[rows], driver.end[rows])
 
 
 def _outermost(driver: Track, rows: Int64) -> Int64:
@@ -82,4 +85,6 @@ def _outermost(driver: Track, rows: Int64) -> Int64:
 
 def _profiler_step_number(name: str) -> int:
     found = _PROFILER_STEP.match(name)
-    return int(found.group(1)) if found else -1
+    if not found:
+        return _NO_STEP
+    return int(found.group(1)) if found.group(1) else _UNNUMBERED

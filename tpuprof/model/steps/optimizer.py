@@ -7,6 +7,7 @@ next call, it ends at the call.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 
@@ -19,14 +20,20 @@ OPTIMIZER_EVENT = "tpuprof.optimizer_step"
 OPTIMIZER_STAT = "optimizer"
 # torch's own record_function around each call, in traces that record it.
 _TORCH_EVENT = re.compile(r"Optimizer\.step#(.+)\.step$")
+# TorchTPU cuts the name at the `#`, and the optimizer's class with it.
+NAMELESS_EVENT = "Optimizer.step"
 
 
 @record(frozen=True)
 class OptimizerCalls:
-    """Calls in time order: when each ended (ps), and a number for its optimizer."""
+    """Calls in time order: when each ended (ps), and a number for its optimizer.
+
+    `nameless` calls do not tell one optimizer from another.
+    """
 
     end: Int64
     optimizer: Int64
+    nameless: bool = False
 
 
 def read_optimizer_calls(driver: Track) -> OptimizerCalls | None:
@@ -39,6 +46,14 @@ def read_optimizer_calls(driver: Track) -> OptimizerCalls | None:
         return _in_order(driver.end[own], number[own])
     rows = np.array([row for row, name in enumerate(names) if _TORCH_EVENT.search(name)], np.int64)
     found = np.flatnonzero(np.isin(driver.name, rows))
+    if not len(found):
+        found = np.flatnonzero(driver.name == _row(names, NAMELESS_EVENT))
+        # Two profilers in one process each write the call: one inside the other.
+        around = driver.parent[found]
+        found = found[(around < 0) | (driver.name[around] != driver.name[found])]
+        return (
+            replace(_in_order(driver.end[found], driver.name[found]), nameless=True) if len(found) else None
+        )
     # Optimizers of one class share a name: they count as one, and its round as several steps.
     return _in_order(driver.end[found], driver.name[found]) if len(found) else None
 

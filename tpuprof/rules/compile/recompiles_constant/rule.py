@@ -20,6 +20,11 @@ Hand the number over as a tensor: its value is then an input of the same graph. 
 indexes a table, a temperature, a mask's length. Create the tensor on the CPU and move it with `.to(device)`:
 `torch.full` and friends on the device bake the value in.
 
+## How to fix in TorchTPU
+
+Pass the number as a tensor (`torch.tensor(value).to("tpu")`). Under torch.compile a Python int that changes is baked
+into the program: mark it dynamic, or make it a tensor. In eager mode most numbers are uploaded and compile nothing.
+
 ## How to fix in JAX
 
 Pass the number as an array (`jnp.asarray(step)`), not as a static argument and not captured by a closure: what

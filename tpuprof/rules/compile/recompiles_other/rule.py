@@ -20,6 +20,12 @@ Let the decision be data: compute both ways and choose with torch.where, or mult
 computing that was skipped before. Where that is too much, keep the number of different graphs small and let each
 compile once before training (layer dropout: a few fixed sets of layers).
 
+## How to fix in TorchTPU
+
+Let every op and shape of the step run once before training counts. Where compiles come back, find the program's
+reason with `TORCH_TRACE=/tmp/trace`, and dynamo's with `TORCH_LOGS=recompiles`: a shape that changes, a Python number
+that the program holds, or a branch taken for the first time.
+
 ## How to fix in JAX
 
 Let the decision be data: `jnp.where`, or `jax.lax.cond` where one side is expensive. Keep the structure of what is

@@ -18,6 +18,13 @@ Give all batches one shape, or a few: pad sequences up to the next of a few leng
 batch (`drop_last=True`). A mask keeps padding out of the loss. A boolean mask as index (`x[mask]`, `x[mask] = v`) and
 `nonzero` make a shape out of data: `torch.where(mask, v, x)` or `x.masked_fill(mask, v)` keeps one shape.
 
+## How to fix in TorchTPU
+
+Give all batches one shape, or a few: pad sequences up to the next of a few lengths, and drop the last incomplete
+batch (`drop_last=True`). A boolean mask as index (`x[mask]`) and `nonzero` make a shape out of data:
+`torch.where(mask, v, x)` keeps one. Under torch.compile, `torch.compile(model, dynamic=True)` asks for programs that
+take several sizes. On a device it was not tried.
+
 ## How to fix in JAX
 
 Give all batches one shape, or a few: pad sequences up to the next of a few lengths, and drop the last incomplete

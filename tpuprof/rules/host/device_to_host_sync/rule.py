@@ -21,6 +21,11 @@ log from inside a step, hand the read to `xm.add_step_closure(log, args=(loss,),
 after the graph cut. Leave out waits for the device: call `torch_xla.sync()` without `wait=True`, and no
 `xm.wait_device_ops()`.
 
+## How to fix in TorchTPU
+
+Keep values on the device: add the losses up with `total += loss.detach()` and read `total` every hundredth step. With
+deferred and fused ops each read also ends a fused program. `torch.accelerator.synchronize()` waits as well.
+
 ## How to fix in JAX
 
 Keep values on the device: `float(loss)`, `np.asarray` and `block_until_ready` wait for it. Read the loss of the step
@@ -71,6 +76,8 @@ def check(signals: Signals) -> Outcome:
         return passed(evidence, reason=reason)
     if not signals.python_reads and signals.falls_back:
         return passed(evidence, reason="ops without a lowering read their inputs back: see aten-fallback")
+    if not signals.sees_device:
+        return _host_alone(signals, evidence)
     idle = 1 - signals.busy_share
     blocked = sum(row.blocked_ms_per_step for row in signals.host_reads) / signals.step_ms
     # What the turns cost is at most the shorter of the two: the host's work the device waits for, the wait itself.
@@ -89,3 +96,19 @@ def check(signals: Signals) -> Outcome:
     sure = signals.busy_share < DEVICE_MOSTLY_BUSY_FROM and bool(first)
     price = counterfactual(free) if sure else counterfactual(free, Change())
     return failed(share, evidence, title=title, price=price, confidence="high" if sure else "medium")
+
+
+def _host_alone(signals: Signals, evidence: list[Evidence]) -> Outcome:
+    """Where the trace shows no device: what the reads block bounds what they cost, and so does the host's own work."""
+    blocked = min(sum(row.blocked_ms_per_step for row in signals.host_reads) / signals.step_ms, 1.0)
+    if blocked < FAILS_FROM_SHARE:
+        return passed(evidence)
+    rows = signals.python_reads or signals.host_reads
+    place = f" at {rows[0].source}" if rows[0].source else ""
+    return failed(
+        blocked,
+        evidence,
+        title=f"{rows[0].call}{place} holds training up for {format_share(blocked)} of each step",
+        price=counterfactual(Change(unblock=True), Change()),
+        reason="how much of that is the device's own work is unknown: the trace has no device plane",
+    )

@@ -12,18 +12,25 @@ nothing to do.
 
 ## Evidence
 
-The lines of the program, with what they call and how long the device idles meanwhile, by samples of the thread's Python
-stack. Samples come with the ops traced and the CPU time used since the sample before, so that tracing is not counted.
+The lines of the program, with what they call and how long the device idles meanwhile, by samples of the thread's
+Python stack. Samples come with the ops traced and the CPU time used since the sample before, so that tracing is not
+counted.
 
 ## How to fix
 
 Take this work out of the training thread: do it in a loader's workers or in a thread of its own, do it less often, or
 buffer what is written. Where another thread holds the GIL, move that thread's Python to a process of its own.
 
+## How to fix in TorchTPU
+
+Take this work out of the training thread: do it in a loader's workers or in a thread of its own, do it less often, or
+buffer what is written. `torch.accelerator.synchronize()` in the step makes the thread wait for the device: leave it
+out.
+
 ## Limits and false positives
 
-The price takes the named time out of the step. Work that moves to another thread of the same process can still hold the
-GIL. A line is known where the program's source is; code of installed packages is shown by the line that calls it.
+The price takes the named time out of the step. Work that moves to another thread of the same process can still hold
+the GIL. A line is known where the program's source is; code of installed packages is shown by the line that calls it.
 
 ## References
 

@@ -16,6 +16,10 @@ Where the steps come from, and how sure that is.
 
 Mark steps in the training loop with `tpuprof.step(i)`, or capture with tpuprof capture, which counts graph cuts.
 
+## How to fix in TorchTPU
+
+Mark steps in the training loop with `tpuprof.step(i)`, or with `prof.step()` of `torch.profiler` and its schedule.
+
 ## How to fix in JAX
 
 Mark steps in the training loop: `tpuprof.step(i)`, or `jax.profiler.StepTraceAnnotation("train", step_num=i)` around

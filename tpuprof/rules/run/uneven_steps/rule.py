@@ -23,6 +23,11 @@ Do the work beside training: copy what it needs to the host, and write it in ano
 `torch_xla.experimental.distributed_checkpoint.CheckpointManager` has save_async. Log from a closure
 (`xm.add_step_closure(..., run_async=True)`), evaluate in a job of its own, and collect garbage when nothing waits.
 
+## How to fix in TorchTPU
+
+Look at what differs in the slow steps, on the timeline and in the table of steps: a compile, a slow batch, a
+checkpoint, a read for logging. Do it less often, or in another thread.
+
 ## How to fix in JAX
 
 Do the work beside training: save checkpoints asynchronously (Orbax's AsyncCheckpointer), log from another thread,
@@ -31,8 +36,8 @@ evaluate in a job of its own, and collect garbage when nothing waits.
 ## Limits and false positives
 
 The capture must be long enough to hold slow steps in their true proportion: with one in a hundred, a capture of eight
-steps sees too many or none. The price assumes the proportion of the capture. A cause that was seen in one step may not
-return: confidence is low then, and the price begins at nothing.
+steps sees too many or none. The price assumes the proportion of the capture. A cause that was seen in one step may
+not return: confidence is low then, and the price begins at nothing.
 
 ## References
 

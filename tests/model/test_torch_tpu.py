@@ -1,0 +1,236 @@
+"""TorchTPU captures: event names as torch_tpu 0.2 with torch 2.13 writes them, and the real captures where they are."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.builders import TraceBuilder
+from tpuprof.analysis.analyze import analyse_run
+
+REAL = Path(__file__).resolve().parents[3] / "shared" / "torch_tpu" / "profiles"
+STEP = 10_000
+
+
+def doubled(line, name, start, duration, **stats):
+    """An event as the native torch.profiler writes it: twice, one inside the other."""
+    line.event(name, start, duration, **stats).event(name, start + 1, duration - 2, **stats)
+
+
+def training(
+    steps=5, *, marked=True, read=0, ops=20, op_us=300, loader=0, shapes=None, twice=True, compile_us=0
+):
+    """Steps of an eager loop: the training thread's ops, the graph and the execution thread."""
+    trace = TraceBuilder()
+    main, graph, run = (trace.host().line(name) for name in ("python", "python ", "python  "))
+    compiler = trace.host().line("tf_tt_compile/17")
+    write = doubled if twice else lambda line, *args, **stats: line.event(*args, **stats)
+    for number in range(steps):
+        begin = number * STEP
+        at = begin + 20
+        if marked:
+            write(main, "ProfilerStep", begin, STEP - 10)
+        if loader:
+            write(main, "enumerate(DataLoader)", at, loader)
+            main.event("aten::stack", at + 5, loader - 10)
+            at += loader
+        shape = shapes[number] if shapes else "f32[64,256]"
+        main.event("TpuMallocAndMemcpyHtoD", at, 50)
+        main.event(f"PjRtCApiCompiler::BufferFromHostBuffer({shape})", at + 5, 40)
+        at += 60
+        for op in range(ops):
+            write(main, "aten::linear", at, op_us - 20, pt_correlation_id=str(number * ops + op))
+            graph.event("CompileTraversal", at + 10, 20)
+            run.event("ExecutionTask::Run", at + 40, 30)
+            at += op_us
+        if compile_us:
+            compiler.event("PjRtCApiClient::CompileAndLoad(tt_jit_linear)", at - compile_us, compile_us)
+        write(main, "Optimizer.step", at, 100)
+        at += 120
+        if read:
+            main.event("AtenLocalScalarDense", at, read).event("CopyTpuToCpu", at + 5, read - 10)
+    return trace
+
+
+@pytest.fixture
+def report(tmp_path):
+    return lambda trace: analyse_run(trace.write(tmp_path / "vm.xplane.pb"))
+
+
+def finding(found, rule):
+    return next(each for each in found.findings if each.rule == rule)
+
+
+def failed(found):
+    return [each.rule for each in found.findings if each.status == "failed"]
+
+
+def test_steps_come_from_profiler_steps_without_numbers(report):
+    found = report(training())
+    assert (found.steps.count, found.steps.method, found.steps.confidence) == (
+        5,
+        "torch.profiler steps",
+        "high",
+    )
+    assert [row.index for row in found.steps.per_step] == [0, 1, 2, 3, 4]
+    assert found.environment["framework"] == "torch_tpu"
+
+
+def test_steps_come_from_optimizer_calls_that_have_no_name(report):
+    found = report(training(marked=False))
+    assert (found.steps.count, found.steps.method, found.steps.confidence) == (4, "optimizer steps", "medium")
+    assert "does not name the optimizers" in found.steps.note
+
+
+@pytest.mark.parametrize("twice", [False, True])
+def test_events_of_two_profilers_count_once(report, twice):
+    found = report(training(marked=False, twice=twice))
+    assert found.steps.count == 4
+    rule = finding(found, "eager-dispatch")
+    values = {each.text: each.value for each in rule.evidence}
+    assert values["programs run"] == 20
+    assert values["ops called"] == 20
+
+
+def test_without_a_device_plane_nothing_is_said_of_the_device(report):
+    found = report(training())
+    assert found.verdict.bound == "dispatch"
+    assert "the device idles" not in found.verdict.sentence
+    assert "no device plane" in found.verdict.sentence
+    assert any("no device activity" in each for each in found.warnings)
+
+
+def test_ops_one_by_one_are_found_and_advised_for_torch_tpu(report):
+    found = report(training())
+    assert failed(found) == ["eager-dispatch"]
+    fix = finding(found, "eager-dispatch").fix
+    assert "TORCH_TPU_DEFER_AND_FUSE" in fix.text and "torch_xla" not in fix.text
+
+
+def test_a_fused_step_is_no_fault(report):
+    assert "eager-dispatch" not in failed(report(training(ops=4, op_us=1500)))
+
+
+def test_a_read_in_each_step_comes_first_and_counts_once(report):
+    found = report(training(read=3000))
+    assert failed(found)[0] == "device-to-host-sync"
+    assert [(row.call, row.occurrences) for row in found.host_reads] == [("AtenLocalScalarDense", 5)]
+    assert found.host_reads[0].blocked_ms_per_step == pytest.approx(3, abs=0.1)
+
+
+def test_reading_a_value_on_the_host_is_no_read(report):
+    trace = training()
+    main = trace.host().line("python")
+    for number in range(5):
+        main.event("aten::item", number * STEP + 7000, 900).event(
+            "aten::_local_scalar_dense", number * STEP + 7010, 800
+        )
+    assert report(trace).host_reads == []
+
+
+def test_ops_inside_the_loader_are_input(report):
+    found = report(training(loader=3000))
+    assert found.breakdown["input_wait"].ms_per_step == pytest.approx(3, rel=0.05)
+    assert failed(found)[0] in ("input-starved", "eager-dispatch")
+    assert "input-starved" in failed(found)
+
+
+def test_a_compile_is_explained_by_a_new_upload(report):
+    shapes = [f"f32[{64 - step},256]" for step in range(5)]
+    found = report(training(shapes=shapes, compile_us=5000))
+    causes = [row.cause.kind for row in found.compiles]
+    assert causes == ["unknown", "shape", "shape", "shape", "shape"]
+    assert "f32[63,256] was not uploaded in any captured step before" in found.compiles[1].cause.detail
+    assert found.compiles[1].program == "tt_jit_linear"
+    assert failed(found)[0] == "recompiles-shape"
+
+
+def test_a_compile_without_a_new_upload_stays_unknown(report):
+    found = report(training(compile_us=5000))
+    assert {row.cause.kind for row in found.compiles} == {"unknown"}
+    assert "TORCH_TRACE" in found.compiles[-1].cause.detail
+
+
+def test_a_host_that_runs_ahead_is_charged_with_what_it_left(report):
+    trace = training()
+    compiler = trace.host().line("tf_tt_compile/17")
+    compiler.event("PjRtCApiClient::CompileAndLoad(tt_jit_late)", 5 * STEP + 100, 200_000)
+    found = report(trace)
+    assert found.verdict.bound == "compile"
+    assert "the host ran ahead" in found.steps.note
+    assert found.steps.per_step[-1].wall_ms == pytest.approx(210, abs=1)
+
+
+def test_short_pauses_are_dispatch_and_long_ones_are_undecided(report):
+    found = report(training(ops=20, op_us=100))
+    # 2 ms of ops in a step of 10 ms: what is left has no event.
+    assert found.verdict.bound == "undecided"
+    assert "nothing in the trace tells these apart" in found.verdict.sentence
+    assert found.breakdown["dispatch"].ms_per_step == pytest.approx(2.2, rel=0.15)
+
+
+def test_an_optimizer_that_loops_over_parameters_is_found(report):
+    trace = training(ops=5)
+    main = trace.host().line("python")
+    for number in range(5):
+        begin = number * STEP + 3000
+        main.event("Optimizer.step", begin, 5000)
+        for op in range(40):
+            main.event("aten::mul_", begin + 10 + op * 120, 100)
+    found = report(trace)
+    assert failed(found)[0] == "optimizer-loop"
+
+
+def test_autograd_never_trains(report):
+    trace = training(ops=4)
+    backward = trace.host().line("pt_autograd_0")
+    for number in range(400):
+        backward.event("aten::mm", number * 100, 50)
+    found = report(trace)
+    assert found.steps.count == 5
+
+
+def test_a_trace_without_steps_is_one_window(report):
+    trace = TraceBuilder()
+    main = trace.host().line("python")
+    for number in range(40):
+        main.event("aten::linear", number * 100, 90)
+    trace.host().line("python ").event("ExecutionTask::Run", 10, 20)
+    found = report(trace)
+    assert found.steps.whole_capture
+    assert found.verdict.bound == "dispatch"
+
+
+def real(name):
+    if not (REAL / name).is_file():
+        pytest.skip("the real TorchTPU captures are not here")
+    return analyse_run(REAL / name)
+
+
+@pytest.mark.parametrize(
+    ("name", "steps", "source", "bound"),
+    [
+        ("cold.xplane.pb", 4, "torch.profiler steps", "compile"),
+        ("fuse.xplane.pb", 4, "torch.profiler steps", "compile"),
+        ("comp.xplane.pb", 4, "torch.profiler steps", "compile"),
+        ("native.xplane.pb", 5, "optimizer steps", "dispatch"),
+    ],
+)
+def test_real_captures_are_read(name, steps, source, bound):
+    found = real(name)
+    assert (found.steps.count, found.steps.method, found.verdict.bound) == (steps, source, bound)
+    assert "the device idles" not in found.verdict.sentence
+    assert sum(each.share for each in found.breakdown.values()) == pytest.approx(1)
+
+
+def test_real_compiles_have_their_programs():
+    found = real("cold.xplane.pb")
+    assert len(found.compiles) == 13
+    assert "tt_jit_cross_entropy_loss_backward" in {row.program for row in found.compiles}
+
+
+def test_a_real_fused_step_has_few_programs():
+    def programs(name):
+        rule = finding(real(name), "eager-dispatch")
+        return next(each.value for each in rule.evidence if each.text == "programs run")
+
+    assert programs("fuse.xplane.pb") < 8 <= programs("cold.xplane.pb")

@@ -1,0 +1,124 @@
+"""What an eager framework dispatches in a step: ops, the programs they become, and what of it the optimizer does.
+
+TorchTPU hands each op over as a program of its own, unless ops are deferred and fused or torch.compile made one of
+many. Two profilers in one process each write an op, one inside the other: only outermost ops count.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tpuprof.model.host.activity import AUTOGRAD_THREAD
+from tpuprof.model.intervals import Int64, Spans, contains, covered, inherit, union
+from tpuprof.model.steps import Steps
+from tpuprof.model.timeline import Host, Track
+from tpuprof.model.host.vocabulary import Vocabulary
+from tpuprof.records import record
+
+OP_PREFIX = "aten::"
+OPTIMIZER_MARK = "optimizer"
+COMPILED_MARK = "compiled_region"
+# Ops that update many parameters in one call.
+_MANY = ("aten::_foreach_", "aten::_fused_")
+# Ops that touch no element: views, and what asks for a property.
+_FREE = frozenset(
+    f"aten::{name}"
+    for name in (
+        *(
+            "view",
+            "as_strided",
+            "detach",
+            "t",
+            "transpose",
+            "permute",
+            "expand",
+            "unsqueeze",
+            "squeeze",
+            "select",
+        ),
+        *("slice", "reshape", "alias", "lift_fresh", "empty", "empty_like", "empty_strided", "result_type"),
+        *("_has_compatible_shallow_copy_type", "set_", "resolve_conj", "is_nonzero"),
+    )
+)
+
+
+@record(frozen=True)
+class EagerDispatch:
+    """Means per step. `ops` are outermost ops of the training and autograd threads, `programs` runs of programs.
+
+    `optimizer_ps` is the time of the training thread in optimizer calls; of the ops in them, `optimizer_many` update
+    many parameters at once. `compiled_regions` are different functions that torch.compile made, `between_ps` is the
+    time of the training thread from the first to the last of them that lies in none.
+    """
+
+    ops: float
+    programs: float
+    optimizer_ps: float
+    optimizer_ops: float
+    optimizer_many: float
+    compiled_regions: float
+    between_ps: float
+
+
+def eager_dispatch(
+    host: Host, driver: Track | None, vocabulary: Vocabulary, steps: Steps
+) -> EagerDispatch | None:
+    """What each step dispatches; None for other frameworks, and where there is no step."""
+    if not vocabulary.eager or driver is None or not len(steps):
+        return None
+    count = len(steps)
+    backward = [track for track in host.threads if track.label.startswith(AUTOGRAD_THREAD)]
+    ops = {id(track): _ops(track, vocabulary) for track in (driver, *backward)}
+    calls = _marked(driver, vocabulary, OPTIMIZER_MARK)
+    inside = [row for row in ops[id(driver)].tolist() if contains(calls, driver.start[[row]])[0]]
+    names = [
+        driver.plane.events.names[driver.name[row]] for row in inside if steps.hold(driver.start[[row]])[0]
+    ]
+    regions, between = _regions(driver, vocabulary, steps)
+    return EagerDispatch(
+        ops=sum(int(steps.hold(track.start[ops[id(track)]]).sum()) for track in (driver, *backward)) / count,
+        programs=sum(_programs(track, vocabulary, steps) for track in host.threads) / count,
+        optimizer_ps=float(covered(calls, steps.start, steps.end).sum()) / count,
+        optimizer_ops=len(names) / count,
+        optimizer_many=sum(name.startswith(_MANY) for name in names) / count,
+        compiled_regions=regions / count,
+        between_ps=between / count,
+    )
+
+
+def _regions(driver: Track, vocabulary: Vocabulary, steps: Steps) -> tuple[int, int]:
+    """Different compiled functions of all steps, and the time between the first and the last of each step (ps)."""
+    names = next((each for key, each in vocabulary.marks if key == COMPILED_MARK), None)
+    wanted = names.rows(driver.plane.events.names) if names is not None else np.empty(0, np.int64)
+    rows = np.flatnonzero(np.isin(driver.name, wanted))
+    count = between = 0
+    for start, end in zip(steps.start.tolist(), steps.end.tolist(), strict=True):
+        own = rows[(driver.start[rows] >= start) & (driver.start[rows] < end)]
+        if len(own):
+            count += len(np.unique(driver.name[own]))
+            spans = union(driver.start[own], driver.end[own])
+            between += int(spans.end[-1] - spans.start[0]) - spans.total
+    return count, between
+
+
+def _ops(track: Track, vocabulary: Vocabulary) -> Int64:
+    """Rows of ops that lie in no other op, nor in what covers all in it (a loader that stacks its batch)."""
+    names = track.plane.events.names
+    op = np.array([name.startswith(OP_PREFIX) for name in names] + [False], np.bool_)[track.name]
+    free = np.array([name in _FREE for name in names] + [False], np.bool_)[track.name]
+    over = np.isin(track.name, vocabulary.covers.rows(names))
+    own = np.where(op | over, np.arange(len(track)), -1)
+    around = np.where(track.parent >= 0, inherit(own, track.parent)[np.maximum(track.parent, 0)], -1)
+    return np.flatnonzero(op & ~free & (around < 0))
+
+
+def _marked(driver: Track, vocabulary: Vocabulary, mark: str) -> Spans:
+    names = next((each for key, each in vocabulary.marks if key == mark), None)
+    rows = names.rows(driver.plane.events.names) if names is not None else np.empty(0, np.int64)
+    chosen = np.isin(driver.name, rows)
+    return union(driver.start[chosen], driver.end[chosen])
+
+
+def _programs(track: Track, vocabulary: Vocabulary, steps: Steps) -> int:
+    rows = np.isin(track.name, vocabulary.handed_over.rows(track.plane.events.names))
+    return int(steps.hold(track.start[rows]).sum())

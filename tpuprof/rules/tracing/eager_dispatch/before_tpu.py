@@ -1,0 +1,28 @@
+"""Each op of the step is a program of its own."""
+
+import torch
+import torch_tpu  # noqa: F401  # the "tpu" device
+
+import tpuprof
+
+WIDTH, DEPTH, BATCH, STEPS = 64, 4, 16, 60
+
+torch.manual_seed(0)
+layers = [layer for _ in range(DEPTH) for layer in (torch.nn.Linear(WIDTH, WIDTH), torch.nn.ReLU())]
+model = torch.nn.Sequential(*layers).to("tpu")
+# [shown]
+forward = model
+# [/shown]
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+data = torch.randn(BATCH, WIDTH).to("tpu")
+
+for step in range(STEPS):
+    tpuprof.step(step)
+    optimizer.zero_grad()
+    # [shown]
+    loss = forward(data).square().mean()
+    # [/shown]
+    loss.backward()
+    optimizer.step()
+
+print("result", loss.item())

@@ -1,0 +1,86 @@
+"""The host calls ops one by one, and most become a program each.
+
+## What it detects
+
+TorchTPU steps in which the training thread spends at least a tenth of the time on calling ops and handing over
+programs, and hands over at least eight programs.
+
+## Why it costs time
+
+TorchTPU's default mode runs one program per op. Each costs the host a dispatch, and the compiler cannot fuse ops:
+every value between two of them goes through device memory.
+
+## Evidence
+
+Ops called and programs run per step, calls of what torch.compile made, and the time of dispatch per step.
+
+## How to fix in TorchTPU
+
+Compile the model: `model = torch.compile(model)`. Or let ops wait until a value is needed, so that many become one
+program: set TORCH_TPU_DEFER_AND_FUSE=1, or call `torch.tpu.set_eager_mode(torch.tpu.EagerMode.DEFER_AND_FUSE)`. Both
+were tried on the CPU plugin. On a device neither was tried.
+
+## Limits and false positives
+
+Where the trace has no device plane, the host may run ahead of a busy device, and its dispatch then costs nothing.
+What fusion gains on the device is not known.
+
+## References
+
+- https://developers.googleblog.com/torchtpu-running-pytorch-natively-on-tpus-at-google-scale/
+- https://github.com/pytorch/xla/issues/9684
+"""
+
+from __future__ import annotations
+
+from tpuprof import parts as part
+from tpuprof.report.schema import Evidence
+from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
+from tpuprof.rules.thresholds import FAILS_FROM_SHARE
+from tpuprof.signals import Signals
+from tpuprof.simulate.change import Change
+from tpuprof.units import format_share
+
+# Programs of a step from which its ops run one by one (programs), as for torch_xla's eager mode: a fused step of the
+# smallest model has four (measured with torch_tpu 0.2), its forward and backward pass and update one by one over 20.
+EAGER_FROM_PROGRAMS = 8
+# How much of the host's dispatch a fused or compiled step needs (ratio). Not measured on a device.
+LEFT_AT_LEAST = 0.2
+LEFT_AT_MOST = 0.9
+
+
+@rule(
+    about="ops run one by one",
+    good="Calling ops one by one costs little or nothing",
+    bad="Ops run one by one, as a program each",
+    broad=True,
+)
+def check(signals: Signals) -> Outcome:
+    """Fail where dispatch takes enough of a typical step, and the step is many programs."""
+    found = signals.eager_dispatch
+    if found is None:
+        return not_applicable("only TorchTPU runs eagerly by default")
+    dispatch = signals.typical_parts.get(part.DISPATCH, 0.0)
+    evidence = [
+        Evidence("programs run", found.programs, "per step"),
+        Evidence("ops called", found.ops, "per step"),
+        Evidence("different functions of torch.compile called", found.compiled_regions, "per step"),
+        Evidence("time of calling ops and handing programs over", dispatch, "ms per step"),
+    ]
+    if found.programs < EAGER_FROM_PROGRAMS:
+        return passed(
+            evidence, reason=f"a step is {found.programs:,.0f} programs: its ops are fused or compiled"
+        )
+    share = dispatch / signals.typical_ms
+    if share < FAILS_FROM_SHARE:
+        return passed(evidence, reason="ops run one by one, but calling them takes little of the step")
+    return failed(
+        share,
+        evidence,
+        title=f"Ops run one by one: {found.programs:,.0f} programs for {found.ops:,.0f} ops per step, and "
+        f"{format_share(share)} of the step goes to calling them",
+        price=counterfactual(
+            Change(host={part.DISPATCH: LEFT_AT_LEAST}), Change(host={part.DISPATCH: LEFT_AT_MOST})
+        ),
+        confidence="medium" if signals.sees_device else "low",
+    )
