@@ -88,6 +88,8 @@ def given(**values):
     values["report"] = SimpleNamespace(**fields)
     if "steps" in values:
         values["steps"] = in_columns(values["steps"])
+    values.setdefault("sees_device", True)
+    values.setdefault("who_waits", "The device")
     return GivenSignals(**values)
 
 

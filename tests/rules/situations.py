@@ -11,6 +11,7 @@ from tests.rules.given import (
     transfer,
 )
 from tpuprof.model.host.eager_mode import EagerOps
+from tpuprof.model.host.eager_dispatch import EagerDispatch
 from tpuprof.model.preflight_notes import Variant
 from tpuprof.report.sections import Tracing
 from tpuprof.rules import thresholds
@@ -120,3 +121,14 @@ def special(ms, name="fusion.2", **facts):
 
 def attention(ms):
     return special(ms, annotation="attention/softmax")
+
+
+def dispatched(share=0.5, **counts):
+    """TorchTPU steps of 100 ms, that share of them calling ops one by one."""
+    facts = {"ops": 40.0, "programs": 20.0, "optimizer_ps": 0.0, "optimizer_ops": 0.0, "optimizer_many": 0.0}
+    facts |= {"compiled_regions": 0.0, "between_ps": 0.0, **counts}
+    return {
+        "framework": "torch_tpu",
+        "steps": steps(dispatch=100.0 * share),
+        "eager_dispatch": EagerDispatch(**facts),
+    }

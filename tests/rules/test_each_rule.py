@@ -27,6 +27,7 @@ from tests.rules.situations import (
     collectives,
     cut,
     debug,
+    dispatched,
     eager,
     foreseen,
     info,
@@ -45,6 +46,9 @@ from tpuprof.report.sections import Hosts
 from tpuprof.rules import thresholds
 from tpuprof.rules.registry import all_rules, find_rule
 from tpuprof.rules.runner import outcome_of
+from tpuprof.rules.tracing.eager_dispatch.rule import EAGER_FROM_PROGRAMS
+from tpuprof.rules.tracing.optimizer_loop.rule import LOOP_FROM_OPS
+from tpuprof.units import PS_PER_MS
 
 CPU = {"is_tpu": False}
 ON_CPU = {"is_tpu": False, "framework": "torch_xla"}
@@ -128,6 +132,30 @@ CASES = {
         ("jax", "not_applicable", {"framework": "jax"}),
         ("no steps", "unavailable", {"framework": "torch_xla", "eager_ops": EagerOps(60.0, True)}),
     ],
+    "eager-dispatch": [
+        ("one by one", "failed", dispatched(ABOVE)),
+        ("no device plane", "failed", {**dispatched(ABOVE), "sees_device": False}),
+        ("little of the step", "passed", dispatched(BELOW)),
+        ("fused", "passed", dispatched(programs=EAGER_FROM_PROGRAMS - 1.0)),
+        ("just not fused", "failed", dispatched(programs=float(EAGER_FROM_PROGRAMS))),
+        ("lazy tensors", "not_applicable", {"steps": steps(), "eager_dispatch": None}),
+        ("no steps", "unavailable", {"framework": "torch_tpu"}),
+    ],
+    "optimizer-loop": [
+        ("a loop", "failed", dispatched(optimizer_ps=100 * PS_PER_MS * ABOVE, optimizer_ops=float(LOOP_FROM_OPS))),
+        ("short", "passed", dispatched(optimizer_ps=100 * PS_PER_MS * BELOW, optimizer_ops=60.0)),
+        ("few ops", "passed", dispatched(optimizer_ps=50.0 * PS_PER_MS, optimizer_ops=LOOP_FROM_OPS - 1.0)),
+        ("foreach", "passed", dispatched(optimizer_ps=50.0 * PS_PER_MS, optimizer_ops=60.0, optimizer_many=12.0)),
+        ("lazy tensors", "not_applicable", {"steps": steps(), "eager_dispatch": None}),
+        ("no steps", "unavailable", {"framework": "torch_tpu"}),
+    ],
+    "graph-breaks": [
+        ("breaks", "failed", dispatched(compiled_regions=2.0, between_ps=100 * PS_PER_MS * ABOVE)),
+        ("one function", "passed", dispatched(compiled_regions=1.0, between_ps=50.0 * PS_PER_MS)),
+        ("short", "passed", dispatched(compiled_regions=3.0, between_ps=100 * PS_PER_MS * BELOW)),
+        ("nothing compiled", "not_applicable", dispatched()),
+        ("no steps", "unavailable", {"framework": "torch_tpu"}),
+    ],
     "aten-fallback": [
         ("each step", "failed", fallen(1.0)),
         ("one in two", "failed", fallen(thresholds.FALLBACKS_FROM)),
@@ -205,6 +233,8 @@ CASES = {
         ("turns", "failed", reads(1.0, ABOVE, 50.0)),
         ("device has work", "passed", reads(1.0, BELOW, 50.0)),
         ("hardly blocks", "passed", reads(1.0, 0.5, 100 * BELOW)),
+        ("no device plane", "failed", {**reads(1.0, 1.0, 100 * ABOVE), "sees_device": False}),
+        ("no device plane, short", "passed", {**reads(1.0, 1.0, 100 * BELOW), "sees_device": False}),
         ("half of the steps", "failed", reads(thresholds.READS_IN_STEPS_SHARE, 0.5, 50.0)),
         ("fewer", "passed", reads(thresholds.READS_IN_STEPS_SHARE - 0.01, 0.5, 50.0)),
         ("fallback", "passed", {**reads(1.0, 0.5, 50.0, "TransferFromDevice"), "falls_back": True}),
