@@ -108,13 +108,21 @@ class OverServer:
 
 
 def choose_backend() -> Backend:
-    """The best back end of the installed torch_xla. Raises `TpuprofError` (`missing-extra`) without torch_xla."""
+    """The back end of TorchTPU or JAX where one of them trains, else the best of the installed torch_xla.
+
+    Raises `TpuprofError` (`missing-extra`) without any.
+    """
+    from tpuprof.capture.frameworks import backend_in_use
+
+    other = backend_in_use()
+    if other is not None:
+        return other
     try:
         import torch_xla.debug.profiler as xp
     except ImportError as error:
         raise TpuprofError(
             Code.MISSING_EXTRA,
-            "Capturing in this process needs torch_xla, which is not installed.",
+            "Capturing in this process needs torch_xla, TorchTPU or JAX, and the program imported none of them.",
             'Install it with: pip install "tpuprof[xla]".',
         ) from error
     return InProcess() if hasattr(xp, "start_trace") else OverServer()

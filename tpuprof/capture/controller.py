@@ -54,12 +54,16 @@ class Plan:
 
 @dataclass
 class Recording:
-    """One recording: whether it began before training was steady, after how many steps, and the steps it holds."""
+    """One recording: whether it began before training was steady, after how many steps, and the steps it holds.
+
+    One `by_clock` was made because no step was seen.
+    """
 
     early: bool
     after: int
     steps: int = 0
     compiling: int = 0
+    by_clock: bool = False
 
 
 class Recorder(Protocol):
@@ -101,7 +105,7 @@ class Controller:
     def reason(self) -> str:
         """Why training was captured although it was not steady; empty where it was."""
         recording = self._current or self.kept()
-        if recording is None or not recording.early:
+        if recording is None or not recording.early or recording.by_clock:
             return ""
         return (
             f"training never became steady: {self.compiling} of its {self.seen} steps compiled, and never "
@@ -128,6 +132,22 @@ class Controller:
             self.quiet = 0 if compiles else self.quiet + 1
             self._restless = self._restless + 1 if compiles else 0
         self._decide()
+
+    @property
+    def by_clock(self) -> bool:
+        """Whether the recording that counts was made by the clock."""
+        kept = self.kept()
+        return kept is not None and kept.by_clock
+
+    def record_by_clock(self) -> None:
+        """Record now: no step was seen, and none may ever be."""
+        self._start(early=True, by_clock=True)
+
+    def end_by_clock(self) -> None:
+        """End a recording by the clock, if it still runs. Steps that are seen later are recorded all the same."""
+        if self._current is not None and self._current.by_clock:
+            self._stop()
+            self.phase = Phase.WAITING
 
     def count_anew(self) -> None:
         """The steps recorded so far were only parts of whole ones: record as many again."""
@@ -178,9 +198,9 @@ class Controller:
         steps = max(self.plan.patience, self.plan.warmup)
         return self.seen >= steps or waited >= PATIENCE_SECONDS or self._restless >= ENDLESS_STEPS
 
-    def _start(self, *, early: bool) -> None:
+    def _start(self, *, early: bool, by_clock: bool = False) -> None:
         self.phase = Phase.CAPTURING
-        self._current = Recording(early, self.seen)
+        self._current = Recording(early, self.seen, by_clock=by_clock)
         self._recorder.start(self._current)
 
     def _stop(self) -> None:

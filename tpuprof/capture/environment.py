@@ -8,7 +8,9 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-PACKAGES = ("torch", "torch_xla", "libtpu", "jax", "jaxlib", "torchax", "tpuprof")
+from tpuprof.instrument.state import STATE
+
+PACKAGES = ("torch", "torch_xla", "torch_tpu", "libtpu", "jax", "jaxlib", "torchax", "tpuprof")
 _PREFIXES = (
     "XLA_",
     "PT_XLA_",
@@ -19,6 +21,7 @@ _PREFIXES = (
     "XRT_",
     "USE_TORCH_XLA",
     "TORCH_TPU_",
+    "JAX_",
 )
 # Modules whose presence shows that a feature is in use, by feature.
 _FEATURES = {
@@ -58,6 +61,8 @@ def describe(host: str, rank: int, processes: int) -> dict[str, Any]:
 
 def device_in_use() -> bool:
     """Whether this process has a runtime. The question starts none: that may hang for minutes, or fail."""
+    if STATE.framework is not None:
+        return bool(STATE.framework.initialized())
     torch_xla = sys.modules.get("torch_xla")
     extension = getattr(torch_xla, "_XLAC", None)
     known = getattr(extension, "_xla_runtime_is_initialized", None)
@@ -73,6 +78,9 @@ def process_place() -> tuple[int, int]:
     if not device_in_use():
         return 0, 1
     try:
+        if STATE.framework is not None:
+            rank, processes = STATE.framework.place()
+            return int(rank), int(processes)
         import torch_xla.runtime as xr
 
         return int(xr.process_index()), int(xr.process_count())
@@ -91,6 +99,9 @@ def _device() -> dict[str, Any] | None:
     if not device_in_use():
         return None
     try:
+        if STATE.framework is not None:
+            found: dict[str, Any] | None = STATE.framework.device()
+            return found
         import torch_xla.runtime as xr
 
         return {
@@ -104,7 +115,7 @@ def _device() -> dict[str, Any] | None:
 
 def _spmd() -> dict[str, Any] | None:
     """Whether SPMD is on and the global mesh, None where torch_xla does not say."""
-    if not device_in_use():
+    if not device_in_use() or STATE.framework is not None:
         return None
     try:
         import torch_xla.runtime as xr

@@ -9,7 +9,8 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from tpuprof.capture.telemetry import FALLBACK_PREFIX, user_frames
+from tpuprof.capture.telemetry import FALLBACK_PREFIX
+from tpuprof.instrument.stack_frames import user_frames
 from tpuprof.instrument.state import note_failure
 
 # torch_xla counts reading one value back among the fallbacks; those reads are told elsewhere.

@@ -1,4 +1,4 @@
-"""Inside a program that `tpuprof capture` started: waits for torch_xla to be imported, then records.
+"""Inside a program that `tpuprof capture` started: waits for torch_xla, TorchTPU or JAX to be imported, then records.
 
 Every Python process under a capture comes through here, most of which train nothing: so nothing is imported
 before torch_xla is, nothing is printed before a training step was seen, and no signal handler is set before.
@@ -8,28 +8,37 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from tpuprof.capture import crumbs
 from tpuprof.instrument.after_import import watch
 
-_RECORDED = "torch_xla"
-# Frameworks whose import is written down, because it explains why nothing was captured.
-_NOTED = ("jax", "torch_tpu")
+if TYPE_CHECKING:
+    from tpuprof.capture.session import Session
+
+# In the order of preference: torch_xla and TorchTPU may import JAX.
+_RECORDED = ("torch_xla", "torch_tpu", "jax")
+_sessions: list[tuple[str, Session]] = []
 _installed: set[str] = set()
 
 
 def install(folder: str) -> None:
-    """Arrange for recording to be set up right after torch_xla has been imported. Doing it twice is harmless."""
+    """Arrange for recording to be set up right after a framework has been imported. Doing it twice is harmless."""
     if folder in _installed or not os.path.isdir(folder):
         return
     _installed.add(folder)
     crumbs.leave(folder, crumbs.STARTED, " ".join(sys.orig_argv))
-    watch((_RECORDED,), lambda _: _record(folder))
-    watch(_NOTED, lambda name: crumbs.leave(folder, crumbs.IMPORTED, name))
+    watch(_RECORDED, lambda name: _record(folder, name))
 
 
-def _record(folder: str) -> None:
+def _record(folder: str, framework: str) -> None:
     from tpuprof.capture.session import Session
 
-    crumbs.leave(folder, crumbs.IMPORTED, _RECORDED)
-    Session(folder).open()
+    crumbs.leave(folder, crumbs.IMPORTED, framework)
+    for name, session in _sessions:
+        if _RECORDED.index(name) < _RECORDED.index(framework):
+            return
+        session.abandon()
+    session = Session(folder, framework)
+    _sessions[:] = [(framework, session)]
+    session.open()

@@ -86,7 +86,7 @@ def _how_far(command: list[str], orders: Orders, ended: Ended) -> tuple[Code, st
         return (
             Code.CAPTURE_NO_STEPS,
             "graphs ran on the device, but no training step ended",
-            "A step ends at a graph cut (torch_xla.sync) or a tpuprof.step(i): check that the loop has one.",
+            "A step ends at a graph cut (torch_xla.sync), an optimizer's call or a tpuprof.step(i): check the loop.",
         )
     imported = {name for each in processes for name in each.all(crumbs.IMPORTED)}
     failed = [text for each in processes for text in each.all(crumbs.FAILED)]
@@ -98,18 +98,23 @@ def _how_far(command: list[str], orders: Orders, ended: Ended) -> tuple[Code, st
             "torch_xla was imported, but ran no graph: the program ended without a training step",
             "Check that the model and its data are on the XLA device.",
         )
-    return Code.CAPTURE_EMPTY, *_never_imported(len(processes), imported)
+    return _never_trained(len(processes), imported)
 
 
-def _never_imported(processes: int, imported: set[str]) -> tuple[str, str]:
+def _never_trained(processes: int, imported: set[str]) -> tuple[Code, str, str]:
     if imported:
-        name = sorted(imported)[0]
         return (
-            f"the program uses {name}, and only torch_xla is recorded from its start",
-            "Start a profiler server in it (for jax: jax.profiler.start_server) and use tpuprof capture --addr.",
+            Code.CAPTURE_NO_STEPS,
+            f"{sorted(imported)[0]} was imported, but no training step was seen, and no time without a compile was "
+            "long enough to record without steps",
+            "Mark steps with tpuprof.step(i), and train for more of them.",
         )
     who = f"{processes} Python processes ran, and none" if processes > 1 else "the program never"
-    return f"{who} imported torch_xla", "Check that it trains on an XLA device."
+    return (
+        Code.CAPTURE_EMPTY,
+        f"{who} imported torch_xla, torch_tpu or jax",
+        "Check that it trains on an XLA device.",
+    )
 
 
 def _never_hooked(command: list[str]) -> tuple[str, str]:

@@ -18,9 +18,12 @@ from tpuprof.capture.contention import Contention
 from tpuprof.capture.controller import Controller, Phase, Plan, Recording
 from tpuprof.capture.fallbacks import FallbackFinder
 from tpuprof.capture.ir_debug import COMPARED_STEPS, IrDebug
+from tpuprof.capture.pacer import Pacer
 from tpuprof.capture.telemetry import Telemetry
 from tpuprof.capture.writing import write_run
 from tpuprof.instrument import device_calls, host_events, sync_guard
+from tpuprof.instrument.frameworks import jax_calls
+from tpuprof.instrument.frameworks import steps as jax_steps
 from tpuprof.instrument.host_sampler import HostSampler
 from tpuprof.instrument.optimizer_steps import OptimizerHook, gradients_on
 from tpuprof.instrument.spans import Span, close_span, open_span, resume_spans, split_spans
@@ -106,6 +109,9 @@ class Recorder:
         self._compiles = self.telemetry.compiles_so_far()
         self._closed = False
         self._placed = False
+        # Steps are turned by the training thread, and recordings by the clock by the pacer's.
+        self._lock = threading.RLock()
+        self._pacer: Pacer | None = None
 
     def _long_enough(self, plan: Plan) -> Plan:
         """Wait for enough steady steps to compare some without the user's IR debugging, unless none are waited for."""
@@ -123,6 +129,10 @@ class Recorder:
         if self._ir_debug:
             self.notes += self._ir_debug.on()
         self._graphs_run = self.telemetry.graphs_run_so_far()
+        if STATE.framework is not None and self._from_cuts:
+            jax_steps.watch(self.marked_step)
+            self._pacer = Pacer(self)
+            self._pacer.start()
         self.controller.begin()
         if self.controller.phase is Phase.CAPTURING:
             self._open_step()
@@ -132,6 +142,10 @@ class Recorder:
         if self._closed:
             return
         self._closed = True
+        with self._lock:
+            self._close()
+
+    def _close(self) -> None:
         try:
             # The step that is open has not ended: recording stops first, so that it is no step of the capture.
             self.controller.finish()
@@ -150,8 +164,7 @@ class Recorder:
         """In a forked process: forget the recording, which is the parent's, and put everything back."""
         self._closed = self._placed = True
         self.controller.phase = Phase.DONE
-        device_calls.remove()
-        host_events.remove()
+        self._remove_events()
         self._disarm()
         self._stop_listening()
 
@@ -166,12 +179,35 @@ class Recorder:
             self._from_cuts = False
         self.boundary(number)
 
+    def compiles(self) -> int:
+        """Programs compiled since the process began."""
+        return self.telemetry.compiles_so_far()
+
+    def marked(self) -> bool:
+        """Whether a step was seen, or recording is over."""
+        return self._steps > 0 or self.controller.phase is Phase.DONE
+
+    def begin(self) -> None:
+        """Record by the clock, for want of steps; called by the pacer."""
+        with self._lock:
+            if not self.marked() and self.controller.phase is Phase.WAITING:
+                self.controller.record_by_clock()
+
+    def end(self) -> None:
+        """End a recording by the clock; where steps have taken over, theirs goes on."""
+        with self._lock:
+            self.controller.end_by_clock()
+
     def boundary(self, number: int | None = None) -> None:
         """One step ends and the next, `number`, begins."""
         if self._after is not None:
             self._after.step_ended()
         if self.controller.phase is Phase.DONE:
             return
+        with self._lock:
+            self._boundary(number)
+
+    def _boundary(self, number: int | None) -> None:
         entered = time.perf_counter_ns()
         phase = self.controller.phase.value
         try:
@@ -278,17 +314,22 @@ class Recorder:
         if self._ir_debug:
             # Steps that compile are captured for their compiles: those are explained by source lines.
             self._ir_debug.captures(source_lines=self._source_lines or recording.early)
-        self.notes += [
-            note for note in (*host_events.install(), *device_calls.install()) if note not in self.notes
-        ]
+        installed = (*host_events.install(), *device_calls.install(), *jax_calls.install())
+        self.notes += [note for note in installed if note not in self.notes]
         steady = "not yet steady" if recording.early else "steady"
-        self._report(
-            f"training is {steady} after {recording.after} steps; capturing {self.controller.plan.steps}"
-        )
+        if recording.by_clock:
+            self._report("no step was seen so far; recording by the clock")
+        else:
+            self._report(
+                f"training is {steady} after {recording.after} steps; capturing {self.controller.plan.steps}"
+            )
         self._recorded.append(_Recorded(recording, len(self.telemetry.records), -1))
         self._backend.start()
         self._contention.start()
-        self._sampler = HostSampler(self._extension, threading.get_ident(), self._usual_step_seconds())
+        thread = threading.main_thread().ident if recording.by_clock else None
+        self._sampler = HostSampler(
+            self._extension, thread or threading.get_ident(), self._usual_step_seconds()
+        )
         self._sampler.start()
 
     def _usual_step_seconds(self) -> float | None:
@@ -306,12 +347,16 @@ class Recorder:
         try:
             recorded.profile = self._backend.stop()
         finally:
-            device_calls.remove()
-            host_events.remove()
+            self._remove_events()
             if self._ir_debug:
                 self._ir_debug.waits()
-        self._report(f"captured {recording.steps} steps")
+        self._report("recorded by the clock" if recording.by_clock else f"captured {recording.steps} steps")
         self._progress(crumbs.CAPTURED, recording.steps)
+
+    def _remove_events(self) -> None:
+        jax_calls.remove()
+        device_calls.remove()
+        host_events.remove()
 
     def done(self, kept: Recording | None) -> None:
         """Disarm and write the run folder; called by the controller."""
@@ -344,6 +389,11 @@ class Recorder:
             STATE.listeners.remove(self.marked_step)
         sync_guard.stop_observing(self._before_cut, self._after_cut)
         self._optimizers.remove()
+        jax_steps.stop()
+        if self._pacer is not None:
+            self._pacer.stop()
+        if STATE.framework is not None and self._closed:
+            STATE.framework.remove()
 
     def _count_on(self, label: str) -> None:
         """Count steps and compiles until the program ends: what the capture saw may come again or not."""
@@ -369,8 +419,9 @@ class Recorder:
         return {
             "name": name,
             "warmup": plan.warmup,
-            "steps_wanted": plan.steps,
-            "steps_captured": controller.captured,
+            # A recording by the clock has no steps of its own: the trace is asked for them.
+            "steps_wanted": None if controller.by_clock else plan.steps,
+            "steps_captured": None if controller.by_clock else controller.captured,
             "steps_before": self._kept.recording.after if self._kept else controller.seen,
             "steady": not controller.reason,
             "backend": type(self._backend).__name__,

@@ -1,4 +1,4 @@
-"""Records one process that imported torch_xla under `tpuprof capture`, from the import to the process's end."""
+"""Records one process that imported a framework under `tpuprof capture`, from the import to the process's end."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 class Session:
     """Opens a recorder, closes it at exit or SIGTERM, and gives a forked process one of its own."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, framework: str = "torch_xla") -> None:
         self._folder = folder
+        self._framework = framework
         self._recorder: Recorder | None = None
         self._said = False
 
@@ -40,10 +41,11 @@ class Session:
         from tpuprof.capture.backend import choose_backend
         from tpuprof.capture.controller import Plan
         from tpuprof.capture.recorder import Recorder
-        from tpuprof.instrument.state import import_xlac
+        from tpuprof.instrument.state import import_xlac, use_framework
 
         orders = Orders.read(self._folder)
-        extension = import_xlac()
+        other = self._framework != "torch_xla"
+        extension = use_framework(self._framework if other else "") or import_xlac()
         if extension is None:
             raise ImportError("torch_xla's extension module cannot be loaded")
         recorder = Recorder(
@@ -53,7 +55,7 @@ class Session:
             extension,
             name=orders.name,
             steps_from_cuts=True,
-            hlo_debug=orders.hlo_debug,
+            hlo_debug=orders.hlo_debug and not other,
             source_lines=orders.source_lines,
             report=say,
             progress=self._came_to,
@@ -63,11 +65,17 @@ class Session:
 
     def _came_to(self, key: str, count: int) -> None:
         crumbs.leave(self._folder, key, count)
-        if key == crumbs.STEPS and not self._said:
+        if key == crumbs.STEPS and count and not self._said:
             # Only now is it known that this process trains: launchers and workers stay silent.
             self._said = True
             say("waiting for training to become steady")
             _close_on_terminate(self._close)
+
+    def abandon(self) -> None:
+        """Another framework trains: forget this recorder, which has recorded nothing yet."""
+        recorder, self._recorder = self._recorder, None
+        if recorder is not None:
+            recorder.abandon()
 
     def _close(self) -> None:
         if self._recorder is not None:

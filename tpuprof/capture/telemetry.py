@@ -6,13 +6,11 @@ and are read around captured steps only.
 
 from __future__ import annotations
 
-import sys
 import time
-import traceback
 from dataclasses import asdict, dataclass, field
-from types import FrameType
 from typing import Any
 
+from tpuprof.instrument.stack_frames import user_frames
 from tpuprof.instrument.state import counter
 
 COUNTERS = (
@@ -50,9 +48,6 @@ METRICS = (
     "ReshardData",
 )
 FALLBACK_PREFIX = "aten::"
-MAX_FRAMES = 8
-_OWN = ("/tpuprof/instrument/", "/tpuprof/capture/", "tpuprof_capture_hook")
-_LIBRARY = ("/torch/", "/torch_xla/")
 
 
 @dataclass
@@ -119,10 +114,17 @@ class Telemetry:
         if graphs:
             self._compiles.append(CompileRecord(graphs, time.perf_counter() - began, user_frames()))
 
+    def _drain_compiles(self) -> None:
+        """Take the compiles over that a framework without graph cuts noted itself."""
+        drain = getattr(self._extension, "drain_compiles", None)
+        for graphs, seconds, frames in drain() if drain is not None else ():
+            self._compiles.append(CompileRecord(graphs, seconds, frames))
+
     def end_step(self, step: int, start_ns: int, wall_ns: int, *, captured: bool) -> StepRecord:
         """Close a step's record."""
         counters = self._read_counters()
         metrics = self._read_metrics() if captured else None
+        self._drain_compiles()
         record = StepRecord(
             step,
             start_ns,
@@ -176,16 +178,3 @@ def _metric_deltas(
         if count != old_count:
             deltas[name] = [count - old_count, total - old_total]
     return deltas
-
-
-def user_frames(innermost: FrameType | None = None) -> list[str]:
-    """The Python frames that led here, `function (file:line)`, innermost first, the user's before libraries'."""
-    frames = [
-        frame
-        for frame in traceback.extract_stack(innermost or sys._getframe(1))
-        if not any(part in frame.filename for part in _OWN)
-    ]
-    frames.reverse()
-    users = [frame for frame in frames if not any(part in frame.filename for part in _LIBRARY)]
-    libraries = [frame for frame in frames if frame not in users]
-    return [f"{frame.name} ({frame.filename}:{frame.lineno})" for frame in (users + libraries)[:MAX_FRAMES]]

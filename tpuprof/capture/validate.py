@@ -65,7 +65,7 @@ def _check_file(path: Path) -> list[Finding]:
         text = f"{path}: no training step is in the profile."
         hint = "Capture longer, or mark steps with tpuprof.step(i)."
         findings.append(Finding(TpuprofError(Code.CAPTURE_NO_STEPS, text, hint), fatal=False))
-    if not host.devices:
+    if not host.devices and host.framework != "torch_tpu":
         text = f"{path}: no device activity is in the profile."
         hint = "Check that the steps ran on the device meanwhile, and that no other process profiles it."
         findings.append(Finding(TpuprofError(Code.CAPTURE_NO_DEVICE, text, hint), fatal=False))

@@ -13,12 +13,16 @@ from typing import Any
 
 from tpuprof.instrument.host_events import user_line
 from tpuprof.instrument.spans import close_span, open_span
-from tpuprof.instrument.state import STATE, xlac
+from tpuprof.instrument.state import STATE, on_accelerator, xlac
 
 UPLOAD_EVENT, READ_EVENT = "tpuprof.upload", "tpuprof.host_read"
 # Functions that block until the device is done: of the extension, and of torch_xla's Python.
 _WAITS = ("_xla_wait_device_ops",)
-_MODULE_WAITS = (("torch_xla.core.xla_model", "rendezvous"),)
+_MODULE_WAITS = (
+    ("torch_xla.core.xla_model", "rendezvous"),
+    ("torch.accelerator", "synchronize"),
+    ("torch.tpu", "synchronize"),
+)
 _undo: list[Callable[[], None]] = []
 
 
@@ -82,9 +86,9 @@ def _copy_event(tensor: Any, name: str, args: tuple[Any, ...], kwargs: dict[str,
         target = "xla" if name == "xla" else _device_type(kwargs.get("device", args[0] if args else None))
         if type(tensor).__module__.startswith("torch._subclasses"):
             return ""
-        if here != "xla" and target == "xla":
+        if not on_accelerator(here) and on_accelerator(target):
             return UPLOAD_EVENT
-        return READ_EVENT if here == "xla" and target == "cpu" else ""
+        return READ_EVENT if on_accelerator(here) and target == "cpu" else ""
     except Exception:  # an odd tensor or argument: torch says what is wrong with it
         return ""
 

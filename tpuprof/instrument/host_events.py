@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tpuprof.instrument.spans import close_span, open_span
-from tpuprof.instrument.state import STATE, xlac
+from tpuprof.instrument.state import STATE, on_accelerator, xlac
 
 _gc_events: Any
 try:
@@ -25,6 +25,9 @@ except ImportError:  # not built, or for another Python or machine
 _LIBRARIES = (
     "/torch/",
     "/torch_xla/",
+    "/torch_tpu/",
+    "/jax/",
+    "/jaxlib/",
     "/tpuprof/instrument/",
     "/tpuprof/capture/",
     "/contextlib.py",
@@ -152,7 +155,7 @@ def _wrap_read(name: str) -> None:
 
 def _holds_device_value(tensor: Any) -> bool:
     """Whether reading this tensor reads the device: fake tensors of a retracing scan say they are there, too."""
-    return tensor.device.type == "xla" and not type(tensor).__module__.startswith(_FAKE_TENSORS)
+    return on_accelerator(tensor.device.type) and not type(tensor).__module__.startswith(_FAKE_TENSORS)
 
 
 def user_line() -> str:

@@ -13,34 +13,61 @@ from typing import Any
 
 
 class State:
-    """`armed`: annotations push scopes and events. `notes`: what went wrong, for run.json."""
+    """`armed`: annotations push scopes and events. `notes`: what went wrong, for run.json.
 
-    __slots__ = ("armed", "listeners", "notes")
+    `framework` stands for torch_xla's extension where the program trains with TorchTPU or JAX.
+    """
+
+    __slots__ = ("armed", "framework", "listeners", "notes")
 
     def __init__(self) -> None:
         self.armed = False
+        self.framework: Any = None
         self.notes: list[str] = []
         # Called with the number of the step that begins, or None for "the next one".
         self.listeners: list[Callable[[int | None], None]] = []
 
 
 STATE = State()
+# Frameworks besides torch_xla, in the order of preference, with the class in `frameworks` that stands for each.
+OTHER_FRAMEWORKS = {"torch_tpu": "TorchTpu", "jax": "Jax"}
 
 
 def xlac() -> Any | None:
-    """torch_xla's extension module, None where torch_xla is not installed. Never imports it on its own."""
+    """torch_xla's extension module, or what stands for it; None without a framework. Never imports one on its own."""
+    if STATE.framework is not None:
+        return STATE.framework
     if "torch_xla" not in sys.modules:
         return None
     return getattr(sys.modules["torch_xla"], "_XLAC", None)
 
 
 def import_xlac() -> Any | None:
-    """The same, importing torch_xla first; None where it cannot be imported."""
+    """The same for the framework that the program has imported; without one, torch_xla is imported if it can be."""
+    if STATE.framework is None and "torch_xla" not in sys.modules:
+        use_framework(next((name for name in OTHER_FRAMEWORKS if name in sys.modules), ""))
+    if STATE.framework is not None:
+        return STATE.framework
     try:
         importlib.import_module("torch_xla")
     except Exception:  # a broken installation raises more than ImportError
         return None
     return xlac()
+
+
+def use_framework(name: str) -> Any | None:
+    """Let TorchTPU or JAX stand for torch_xla's extension; an empty name goes back to torch_xla."""
+    STATE.framework = None
+    if name:
+        module = importlib.import_module(f"tpuprof.instrument.frameworks.{name}")
+        STATE.framework = getattr(module, OTHER_FRAMEWORKS[name])()
+        STATE.framework.install()
+    return STATE.framework
+
+
+def on_accelerator(device: str) -> bool:
+    """Whether a tensor's device type is one that reads are watched on."""
+    return device in (STATE.framework.devices if STATE.framework is not None else ("xla",))
 
 
 def note_failure(where: str, error: BaseException) -> None:

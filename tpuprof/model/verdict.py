@@ -107,7 +107,9 @@ def bound_of(load: StepTimes) -> Bound:
     ):
         return Bound("sync", turns / load.wall, turns)
     if ms / load.wall < NAMED_FROM_SHARE:
-        return Bound("device", load.busy / load.wall, device) if load.seen else Bound("unknown", 1.0, load.wall)
+        return (
+            Bound("device", load.busy / load.wall, device) if load.seen else Bound("unknown", 1.0, load.wall)
+        )
     slower = _slower(load) if load.seen and word in _HIDES_BEHIND_THE_DEVICE else ""
     if slower:
         at_stake = (load.busy / load.wall, device) if slower == "device" else (ms / load.wall, ms)

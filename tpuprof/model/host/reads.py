@@ -31,11 +31,13 @@ READ_CALLS = frozenset(
         "__index__",
         "__format__",
         "__repr__",
+        "__array__",
+        "device_get",
     ]
 )
 # Calls that tpuprof's capture or the model adds: copies to the host, and waits for the device that read nothing.
 BLOCKING_SYNC = "sync(wait=True)"
-WAITS_ALONE = frozenset(["wait_device_ops", "rendezvous", BLOCKING_SYNC])
+WAITS_ALONE = frozenset(["wait_device_ops", "rendezvous", "synchronize", "block_until_ready", BLOCKING_SYNC])
 WAIT_CALLS = WAITS_ALONE | {"to"}
 
 # An event of a Python tracer: `$file:line function`.

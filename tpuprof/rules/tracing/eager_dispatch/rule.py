@@ -75,7 +75,8 @@ def check(signals: Signals) -> Outcome:
     if share < FAILS_FROM_SHARE:
         return passed(evidence, reason="ops run one by one, but calling them takes little of the step")
     return failed(
-        share,
+        # Without a device plane the host may run ahead of a busy device: what is at stake is nothing to all of it.
+        share if signals.sees_device else share / 2,
         evidence,
         title=f"Ops run one by one: {found.programs:,.0f} programs for {found.ops:,.0f} ops per step, and "
         f"{format_share(share)} of the step goes to calling them",

@@ -1,0 +1,90 @@
+"""Starts and stops the profilers of TorchTPU and JAX in this process."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from tpuprof.capture.backend import newest_profile
+from tpuprof.instrument.frameworks.torch_tpu import record_ops
+from tpuprof.instrument.state import STATE
+
+HOST_LEVEL, DEVICE_LEVEL, PYTHON_LEVEL = 2, 1, 0
+
+
+class _InScratch:
+    """A profiler that writes a logdir: each recording has a scratch folder of its own."""
+
+    repeats = True
+
+    def __init__(self) -> None:
+        self._scratches: list[Path] = []
+
+    def start(self) -> None:
+        """Begin recording into a scratch folder."""
+        self._scratches.append(Path(tempfile.mkdtemp(prefix="tpuprof-")))
+        self._begin(str(self._scratches[-1]))
+
+    def stop(self) -> Path | None:
+        """End recording."""
+        self._end()
+        return newest_profile(self._scratches[-1])
+
+    def clean_up(self) -> None:
+        """Remove the scratch folders."""
+        for scratch in self._scratches:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+    def _begin(self, folder: str) -> None:
+        raise NotImplementedError
+
+    def _end(self) -> None:
+        raise NotImplementedError
+
+
+class TorchTpuInProcess(_InScratch):
+    """TorchTPU's own trace functions; ops and scopes are asked for while it records."""
+
+    def _begin(self, folder: str) -> None:
+        from torch_tpu._internal.profiler import _impl
+
+        record_ops()
+        options = _impl.ProfileOptions(
+            host_tracer_level=HOST_LEVEL, device_tracer_level=DEVICE_LEVEL, python_tracer_level=PYTHON_LEVEL
+        )
+        _impl.start_trace(folder, profiler_options=options)
+
+    def _end(self) -> None:
+        from torch_tpu._internal.profiler import _impl
+
+        _impl.stop_trace()
+
+
+class JaxInProcess(_InScratch):
+    """`jax.profiler.start_trace`, without its tracer of Python calls, which slows the program."""
+
+    def _begin(self, folder: str) -> None:
+        import jax
+
+        options: Any = getattr(jax.profiler, "ProfileOptions", None)
+        if options is None:  # before JAX 0.7 there are none
+            jax.profiler.start_trace(folder)
+            return
+        chosen = options()
+        chosen.host_tracer_level, chosen.python_tracer_level = HOST_LEVEL, PYTHON_LEVEL
+        jax.profiler.start_trace(folder, profiler_options=chosen)
+
+    def _end(self) -> None:
+        import jax
+
+        jax.profiler.stop_trace()
+
+
+def backend_in_use() -> _InScratch | None:
+    """The profiler of the framework that stands for torch_xla; None where torch_xla itself trains."""
+    framework = STATE.framework
+    if framework is None:
+        return None
+    return TorchTpuInProcess() if framework.name == "torch_tpu" else JaxInProcess()

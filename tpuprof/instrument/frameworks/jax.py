@@ -1,0 +1,87 @@
+"""JAX: events by its own TraceAnnotation, compiles by its own monitoring, reads by the methods of its arrays."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import Any
+
+from tpuprof.instrument.frameworks.base import Framework, Profiler, loaded
+from tpuprof.instrument.stack_frames import user_frames
+
+_COMPILED = "/jax/core/compile/backend_compile_duration"
+_BRIDGE = "jax._src.xla_bridge"
+
+
+class Jax(Framework):
+    """JAX in this process. Nothing here starts its runtime."""
+
+    name = "jax"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._count = 0
+        self._found: list[tuple[int, float, list[str]]] = []
+        self._lock = threading.Lock()
+        self._listening = False
+
+    @property
+    def profiler(self) -> Profiler:
+        """JAX's TraceAnnotation, which is a TraceMe."""
+        profiler = sys.modules["jax"].profiler
+        return Profiler(profiler.TraceAnnotation, profiler.start_server)
+
+    def initialized(self) -> bool:
+        """Whether a backend was made."""
+        bridge = loaded(_BRIDGE)
+        return bool(getattr(bridge, "_backends", None))
+
+    def place(self) -> tuple[int, int]:
+        """Process index and count of the runtime."""
+        if not self.initialized():
+            return 0, 1
+        jax = sys.modules["jax"]
+        return int(jax.process_index()), int(jax.process_count())
+
+    def device(self) -> dict[str, Any] | None:
+        """Platform and number of devices."""
+        if not self.initialized():
+            return None
+        jax = sys.modules["jax"]
+        return {
+            "type": str(jax.default_backend()).upper(),
+            "global_count": int(jax.device_count()),
+            "local_count": int(jax.local_device_count()),
+        }
+
+    def compiles(self) -> int:
+        """Programs that the backend compiled."""
+        return self._count
+
+    def drain_compiles(self) -> list[tuple[int, float, list[str]]]:
+        """Compiles since the last call, each with its seconds and frames."""
+        with self._lock:
+            found, self._found = self._found, []
+        return found
+
+    def install(self) -> None:
+        """Listen to compiles."""
+        monitoring = getattr(loaded("jax"), "monitoring", None)
+        if monitoring is not None and not self._listening:
+            monitoring.register_event_duration_secs_listener(self._heard)
+            self._listening = True
+
+    def remove(self) -> None:
+        """Listen no more. JAX's way to take one listener away has no public name yet."""
+        module = loaded("jax._src.monitoring")
+        take = getattr(module, "_unregister_event_duration_listener_by_callback", None)
+        if take is not None and self._listening:
+            take(self._heard)
+            self._listening = False
+
+    def _heard(self, event: str, seconds: float, **_facts: Any) -> None:
+        if event != _COMPILED:
+            return
+        self._count += 1
+        with self._lock:
+            self._found.append((1, float(seconds), user_frames()))

@@ -1,0 +1,118 @@
+"""TorchTPU: events by torch's record_function, counters of its program cache.
+
+A TraceMe takes `name#key=value,...#` apart into name and stats, but loses the last key: so one more is added.
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+from typing import Any
+
+from tpuprof.instrument.frameworks.base import Framework, Profiler, loaded
+
+_CACHE = "torch_tpu._internal.device._device_ops_backend"
+# Takes the place of the last key, which is lost.
+_LAST = "z=1"
+# What would end a stat inside of one: a path with a comma, say.
+_UNSAFE = str.maketrans({",": ";", "#": "%", "=": ":"})
+
+
+class _Event:
+    """One event of this thread."""
+
+    __slots__ = ("_scope",)
+
+    def __init__(self, name: str, **stats: int | str) -> None:
+        if stats:
+            text = ",".join(f"{key}={str(value).translate(_UNSAFE)}" for key, value in stats.items())
+            name = f"{name.translate(_UNSAFE)}#{text},{_LAST}#"
+        elif name.endswith("#"):
+            name = f"{name[:-1]},{_LAST}#"
+        self._scope: Any = _scope(name)
+
+    @staticmethod
+    def is_enabled(_level: int = 1) -> bool:
+        """Whether the profiler records: TorchTPU does not say, so it may."""
+        return True
+
+    def __enter__(self) -> _Event:
+        self._scope.__enter__()
+        return self
+
+    def __exit__(self, *what: object) -> None:
+        self._scope.__exit__(None, None, None)
+
+    def set_metadata(self, **_stats: Any) -> None:
+        """Stats that are known at the end of an event only: record_function has no place for them."""
+
+
+def _scope(name: str) -> Any:
+    # Torch's faster RecordFunction says nothing unless its own profiler runs.
+    return sys.modules["torch"].profiler.record_function(name)
+
+
+class TorchTpu(Framework):
+    """TorchTPU in this process. Nothing here starts its runtime."""
+
+    name = "torch_tpu"
+    devices = ("tpu",)
+
+    def __init__(self) -> None:
+        self.profiler = Profiler(_Event, _start_server)
+        super().__init__()
+
+    def initialized(self) -> bool:
+        """Whether the runtime was started."""
+        cache = loaded(_CACHE)
+        return bool(cache is not None and cache._is_initialized())
+
+    def place(self) -> tuple[int, int]:
+        """Rank and world size of torch.distributed, where the program uses it."""
+        distributed = getattr(loaded("torch"), "distributed", None)
+        if distributed is not None and distributed.is_available() and distributed.is_initialized():
+            return int(distributed.get_rank()), int(distributed.get_world_size())
+        return 0, 1
+
+    def device(self) -> dict[str, Any] | None:
+        """Devices of this process; the type is what TorchTPU calls them, also on a CPU plugin."""
+        if not self.initialized():
+            return None
+        count = int(sys.modules["torch"].accelerator.device_count())
+        return {"type": "tpu", "global_count": count * self.place()[1], "local_count": count}
+
+    def compiles(self) -> int:
+        """Misses of the program cache."""
+        return self._count("_get_cache_misses")
+
+    def lookups(self) -> int:
+        """Programs asked for."""
+        return self._count("_get_cache_requests")
+
+    def _count(self, name: str) -> int:
+        cache = loaded(_CACHE)
+        if cache is None or not cache._is_initialized():
+            return 0
+        return int(getattr(cache, name)())
+
+
+def _start_server(port: int) -> object:
+    from torch_tpu._internal.profiler import _impl
+
+    return _impl.start_server(port)
+
+
+def record_ops() -> None:
+    """Have ops and scopes written into profiles from now on.
+
+    TorchTPU begins to hand them to the profiler when its server is started, and goes on when it has ended. So a server
+    is started and ended, unless the program has one.
+    """
+    from torch_tpu._internal.profiler import _impl
+
+    if _impl._profiler_server is None:
+        with socket.socket() as probe:
+            probe.bind(("localhost", 0))
+            port = int(probe.getsockname()[1])
+        _impl.start_server(port)
+        _impl.stop_server()
