@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tpuprof.analyse import analyse_run
+from tpuprof.analysis.analyze import analyse_run
 
 pytest.importorskip("jax")
 

@@ -10,8 +10,8 @@ from tests.rules.given import (
     steps,
     transfer,
 )
-from tpuprof.model.host.eager_mode import EagerOps
 from tpuprof.model.host.eager_dispatch import EagerDispatch
+from tpuprof.model.host.eager_mode import EagerOps
 from tpuprof.model.preflight_notes import Variant
 from tpuprof.report.sections import Tracing
 from tpuprof.rules import thresholds

@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from tpuprof.model.host.activity import AUTOGRAD_THREAD
+from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.model.intervals import Int64, Spans, contains, covered, inherit, union
 from tpuprof.model.steps import Steps
 from tpuprof.model.timeline import Host, Track
-from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.records import record
 
 OP_PREFIX = "aten::"

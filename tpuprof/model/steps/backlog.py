@@ -11,9 +11,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.model.steps.table import Steps
 from tpuprof.model.timeline import Host, Track
-from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.units import PS_PER_MS, format_ms
 
 # Share of the captured steps' time from which work after them counts: below it, a part of it is not worth naming.
