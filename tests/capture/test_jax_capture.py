@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tpuprof.analysis.analyze import analyse_run
+from tpuprof.analysis.analyze import analyze_run
 
 pytest.importorskip("jax")
 
@@ -38,7 +38,7 @@ def captured(tmp_path, body):
         command, check=False, env={**os.environ, **ENVIRONMENT}, capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr
-    return analyse_run(tmp_path / "run"), done
+    return analyze_run(tmp_path / "run"), done
 
 
 def test_tpuprof_step_marks_the_steps_and_a_read_has_its_line(tmp_path):

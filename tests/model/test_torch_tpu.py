@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.builders import TraceBuilder
-from tpuprof.analysis.analyze import analyse_run
+from tpuprof.analysis.analyze import analyze_run
 
 REAL = Path(__file__).resolve().parents[3] / "shared" / "torch_tpu" / "profiles"
 STEP = 10_000
@@ -53,7 +53,7 @@ def training(
 
 @pytest.fixture
 def report(tmp_path):
-    return lambda trace: analyse_run(trace.write(tmp_path / "vm.xplane.pb"))
+    return lambda trace: analyze_run(trace.write(tmp_path / "vm.xplane.pb"))
 
 
 def finding(found, rule):
@@ -203,7 +203,7 @@ def test_a_trace_without_steps_is_one_window(report):
 def real(name):
     if not (REAL / name).is_file():
         pytest.skip("the real TorchTPU captures are not here")
-    return analyse_run(REAL / name)
+    return analyze_run(REAL / name)
 
 
 @pytest.mark.parametrize(

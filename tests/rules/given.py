@@ -89,7 +89,6 @@ def given(**values):
     if "steps" in values:
         values["steps"] = in_columns(values["steps"])
     values.setdefault("sees_device", True)
-    values.setdefault("who_waits", "The device")
     return GivenSignals(**values)
 
 

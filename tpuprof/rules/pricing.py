@@ -58,6 +58,14 @@ class Pricing:
             return None
 
     @cached_property
+    def sees_device(self) -> bool:
+        """Whether the trace shows what a device does; a run without steps is taken to."""
+        try:
+            return self._signals.sees_device
+        except Unavailable:
+            return True
+
+    @cached_property
     def simulator(self) -> Simulator | str:
         """The fitted simulator of the slowest host, or why there is none."""
         return self._simulator()

@@ -16,6 +16,7 @@ from tpuprof.signals import Signals, Unavailable
 from tpuprof.simulate.replay import Simulator
 from tpuprof.units import format_ms
 
+_DEVICE_WAITS = "The device waits"
 _ORDER = {FAILED: 0, ERROR: 1, UNAVAILABLE: 3}
 
 
@@ -80,6 +81,13 @@ def _rank(rule: Rule, finding: Finding) -> float:
     return finding.severity * (BROAD_RANKS_AT if rule.broad else 1.0)
 
 
+def _title(title: str, pricing: Pricing) -> str:
+    """The title as it is; where the trace shows no device, nothing is known to wait but training itself."""
+    if pricing.sees_device or not title.startswith(_DEVICE_WAITS):
+        return title
+    return f"Training waits{title.removeprefix(_DEVICE_WAITS)}"
+
+
 def _finding(rule: Rule, outcome: Outcome, pricing: Pricing, places: Places, framework: str) -> Finding:
     savings, reason = None, outcome.reason
     if outcome.status == FAILED:
@@ -100,7 +108,7 @@ def _finding(rule: Rule, outcome: Outcome, pricing: Pricing, places: Places, fra
         rule=rule.id,
         category=rule.category,
         status=outcome.status,
-        title=outcome.title or rule.title(outcome.status),
+        title=_title(outcome.title or rule.title(outcome.status), pricing),
         why=page.why,
         severity=_severity(outcome, savings, pricing),
         savings=savings,

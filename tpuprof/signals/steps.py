@@ -85,11 +85,6 @@ class StepSignals(SignalsBase):
         """Whether the trace shows what a device does."""
         return any(host.devices for host in self.run.hosts)
 
-    @signal("text")
-    def who_waits(self) -> str:
-        """What a finding says waits: the device, or, where the trace shows none, training."""
-        return "The device" if self.sees_device else "Training"
-
     @signal("ms", needs=(STEPS, HOST_EVENTS))
     def tracing_hidden_ms(self) -> float:
         """Tracing a step behind device work, which costs nothing."""

@@ -31,14 +31,12 @@ READ_CALLS = frozenset(
         "__index__",
         "__format__",
         "__repr__",
-        "__array__",
-        "device_get",
     ]
 )
 # Calls that tpuprof's capture or the model adds: copies to the host, and waits for the device that read nothing.
 BLOCKING_SYNC = "sync(wait=True)"
 WAITS_ALONE = frozenset(["wait_device_ops", "rendezvous", "synchronize", "block_until_ready", BLOCKING_SYNC])
-WAIT_CALLS = WAITS_ALONE | {"to"}
+WAIT_CALLS = WAITS_ALONE | {"to", "__array__", "device_get"}
 
 # An event of a Python tracer: `$file:line function`.
 _PYTHON_CALL = re.compile(r"\$\S+:\d+ (\w+)$")

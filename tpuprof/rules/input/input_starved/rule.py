@@ -2,8 +2,8 @@
 
 ## What it detects
 
-Typical steps in which the training thread waits for its data loader, or copies a batch to the device, while the
-device idles.
+Typical steps in which the training thread waits for its data loader, or copies a batch to the device, while the device
+idles.
 
 ## Why it costs time
 
@@ -24,8 +24,7 @@ so leave out `torch_xla.sync()`: with both there are two cuts per step. Under SP
 ## How to fix in TorchTPU
 
 Make batches ahead: worker processes in the DataLoader (num_workers, persistent_workers=True, prefetch_factor), and
-copy the next batch with `.to("tpu", non_blocking=True)` before the step that needs it. On a device this was not
-tried.
+copy the next batch with `.to("tpu", non_blocking=True)` before the step that needs it. On a device this was not tried.
 
 ## How to fix in JAX
 
@@ -85,7 +84,7 @@ def check(signals: Signals) -> Outcome:
     return failed(
         share,
         evidence,
-        title=f"{signals.who_waits} waits {format_share(share)} of each step for data",
+        title=f"The device waits {format_share(share)} of each step for data",
         price=counterfactual(
             Change(host=gone, device={part.HOST_IO: 0.0}), Change(host={part.INPUT_WAIT: 0.0})
         ),

@@ -36,8 +36,8 @@ evaluate in a job of its own, and collect garbage when nothing waits.
 ## Limits and false positives
 
 The capture must be long enough to hold slow steps in their true proportion: with one in a hundred, a capture of eight
-steps sees too many or none. The price assumes the proportion of the capture. A cause that was seen in one step may
-not return: confidence is low then, and the price begins at nothing.
+steps sees too many or none. The price assumes the proportion of the capture. A cause that was seen in one step may not
+return: confidence is low then, and the price begins at nothing.
 
 ## References
 
