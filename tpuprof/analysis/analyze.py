@@ -300,6 +300,7 @@ def _step_rows(host: HostRun, chosen: Int64) -> list[StepRow]:
             busy=ps_to_ms(int(split.busy[at])),
             host_work=ps_to_ms(int(split.host_work[at])),
             reads_share=1.0 if split.host_reads[at] else 0.0,
+            waited=ps_to_ms(int(split.waited[at])),
             seen=bool(host.devices),
         )
         rows.append(
