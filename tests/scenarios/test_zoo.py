@@ -70,6 +70,13 @@ def test_steps_against_the_program_s_own_clock(zoo, own, fine):
     assert (zoo("judge").step_fault(said(zoo), own) == "") == fine
 
 
+def test_steps_against_the_captured_steps_of_the_program_s_own_clock(zoo):
+    fault = zoo("judge").step_fault
+    ran_ahead = said(zoo, breakdown={"compute": 9.0, "tracing": 1.0})
+    assert fault(ran_ahead, 1.0, 10.0) == ""
+    assert "by the program's own clock 1 ms" in fault(ran_ahead, 1.0, 5.0)
+
+
 def test_overhead_is_judged_only_where_runs_agree(zoo):
     overhead = zoo("overhead").overhead
     even = [([0.010] * 40, [0.010] * 40)] * 3

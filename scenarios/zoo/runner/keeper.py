@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -85,6 +86,7 @@ def _compare(truth: Truth, result: Result, plain: Outcome, watched: Outcome, run
     if order(watched.printed) != order(plain.printed):
         result.faults.append("printed something else under capture")
     result.own_ms = watched.step_ms
+    result.captured_ms = _captured_ms(run, watched.seconds)
     result.answer = analyze(run)
     result.word, faults = judge(truth, result.answer, watched.messages)
     if watched.status != _expected(result, plain.status):
@@ -99,8 +101,17 @@ def _expected(result: Result, status: int) -> int:
 
 
 def _step_faults(truth: Truth, result: Result) -> list[str]:
-    fault = step_fault(result.answer, result.own_ms) if truth.even and truth.captured else ""
+    fault = step_fault(result.answer, result.own_ms, result.captured_ms) if truth.even and truth.captured else ""
     return [fault] if fault else []
+
+
+def _captured_ms(run: Path, seconds: list[float]) -> float | None:
+    """The mean of the captured steps by the program's own clock (ms), whose first figure is of its second step."""
+    place = run / "tpuprof" / "run.json"
+    capture = json.loads(place.read_text("utf-8")).get("capture", {}) if place.is_file() else {}
+    first, count = capture.get("steps_before", 0) - 1, capture.get("steps_captured", 0)
+    inside = seconds[first : first + count] if first >= 0 else []
+    return statistics.fmean(inside) * 1e3 if inside else None
 
 
 def _settle(result: Result) -> None:

@@ -26,6 +26,8 @@ class Result:
     skipped: str = ""
     answer: Answer | None = None
     own_ms: float | None = None
+    # Mean of the captured steps by the program's own clock.
+    captured_ms: float | None = None
     pairs: list[tuple[list[float], list[float]]] = field(default_factory=list)
     # Revision of tpuprof, machine, versions of the libraries.
     revision: str = ""
