@@ -9,6 +9,7 @@ from tests.dashboard.conftest import HOSTILE, hostile_trace, training_trace
 from tpuprof.analysis.analyze import analyze_run
 
 pytest.importorskip("dash")
+from tpuprof_dashboard.figures.flame import flame
 from tpuprof_dashboard.figures.iterations import iterations
 from tpuprof_dashboard.figures.memory_course import memory_course
 from tpuprof_dashboard.figures.roofline import roofline
@@ -19,8 +20,9 @@ from tpuprof_dashboard.store import Loading, Store
 from tpuprof_dashboard.timeline_view import MAX_BARS, Window, around, chosen_lanes, clamp, draw
 from tpuprof_dashboard.words import run_labels
 
+from tpuprof.render.flame import icicle
 from tpuprof.report.schema import OpRow
-from tpuprof.report.sections import MemoryMoment
+from tpuprof.report.sections import HostStackRow, MemoryMoment
 
 
 def report_of(trace, tmp_path):
@@ -179,3 +181,20 @@ def test_runs_are_called_by_what_tells_them_apart():
     }
     assert run_labels(["/one"]) == {"/one": "one"}
     assert run_labels([]) == {}
+
+
+def test_stacks_of_the_host_are_drawn_with_their_time_and_are_text():
+    rows = [
+        HostStackRow("host:sleep", ["<module> (/u/a.py:1)", HOSTILE[0]], "f()", "", "", 30.0, 0.0, 3),
+        HostStackRow("tracing", ["<module> (/u/a.py:1)", "step (/v/b.py:2)"], "f()", "", "", 10.0, 4.0, 3),
+    ]
+    (drawn,) = flame(icicle(rows)).data
+    assert drawn.branchvalues == "remainder"
+    assert sum(drawn.values) == pytest.approx(44.0)
+    words = [*drawn.labels, *(text for row in drawn.customdata for text in row)]
+    assert "&lt;module&gt; (a.py:1)" in words
+    assert not [text for text in words if "<" in text or "%{" in text]
+    hidden = [
+        colour for label, colour in zip(drawn.labels, drawn.marker.colors, strict=True) if "b.py" in label
+    ]
+    assert [len(colour) for colour in hidden] == [7, 9]

@@ -45,13 +45,13 @@ def breakdown_bar(report: Report) -> str:
         width = part.share * WIDTH
         if width >= 0.5:
             title = f"{name}: {format_share(part.share)}, {format_ms(part.ms_per_step)} per step"
-            label = _text(x + 6, BAR_HEIGHT / 2 + 4, format_share(part.share), "in") if width > 54 else ""
-            body.append(_rect(x, 0, width, BAR_HEIGHT, name, title) + label)
+            label = text(x + 6, BAR_HEIGHT / 2 + 4, format_share(part.share), "in") if width > 54 else ""
+            body.append(rect(x, 0, width, BAR_HEIGHT, name, title) + label)
         x += width
-    text = "Where a step's time goes: " + ", ".join(
+    told = "Where a step's time goes: " + ", ".join(
         f"{name} {format_share(part.share)}" for name, part in _ranked(report)
     )
-    return _svg(WIDTH, BAR_HEIGHT, text, body, _ranked_names(report))
+    return svg(WIDTH, BAR_HEIGHT, told, body, _ranked_names(report))
 
 
 def step_stack(report: Report) -> str:
@@ -69,16 +69,16 @@ def step_stack(report: Report) -> str:
         x = _LEFT + index * slot + gap / 2
         body += _stack(bar, x, slot - gap, top, plot_height)
         if index % every == 0:
-            body.append(_text(x + (slot - gap) / 2, HEIGHT - _BOTTOM + 16, bar.label, "mid"))
-    body.append(_text(_LEFT + plot_width / 2, HEIGHT - 4, _x_title(report, len(bars)), "mid"))
-    text = f"Wall time of {len(report.steps.per_step)} steps, stacked by part"
-    return _svg(WIDTH, HEIGHT, text, body, _ranked_names(report))
+            body.append(text(x + (slot - gap) / 2, HEIGHT - _BOTTOM + 16, bar.label, "mid"))
+    body.append(text(_LEFT + plot_width / 2, HEIGHT - 4, _x_title(report, len(bars)), "mid"))
+    told = f"Wall time of {len(report.steps.per_step)} steps, stacked by part"
+    return svg(WIDTH, HEIGHT, told, body, _ranked_names(report))
 
 
 def legend(report: Report) -> list[tuple[str, str]]:
     """(part, SVG swatch) of the parts drawn, largest first."""
     return [
-        (name, _svg(16, 16, name, [_rect(0, 0, 16, 16, name, "")], [name])) for name in _ranked_names(report)
+        (name, svg(16, 16, name, [rect(0, 0, 16, 16, name, "")], [name])) for name in _ranked_names(report)
     ]
 
 
@@ -127,7 +127,7 @@ def _axis(top: float, plot_height: float) -> list[str]:
     for tick in range(_TICKS + 1):
         y = _TOP + plot_height * (1 - tick / _TICKS)
         lines.append(f'<line class="grid" x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        lines.append(_text(_LEFT - 8, y + 4, format_ms(top * tick / _TICKS), "end"))
+        lines.append(text(_LEFT - 8, y + 4, format_ms(top * tick / _TICKS), "end"))
     return lines
 
 
@@ -142,14 +142,15 @@ def _stack(bar: Bar, x: float, width: float, top: float, plot_height: float) -> 
         height = (high - low) / top * plot_height
         if height > 0.05:
             y = _TOP + plot_height * (1 - high / top)
-            body.append(_rect(x, y, width, height, name, title))
+            body.append(rect(x, y, width, height, name, title))
         done += ms
     if bar.wall_ms > top * 1.001:
-        body.append(_text(x + width / 2, _TOP - 5, f"↑ {format_ms(bar.wall_ms)}", "mid over"))
+        body.append(text(x + width / 2, _TOP - 5, f"↑ {format_ms(bar.wall_ms)}", "mid over"))
     return body
 
 
-def _rect(x: float, y: float, width: float, height: float, part: str, title: str) -> str:
+def rect(x: float, y: float, width: float, height: float, part: str, title: str) -> str:
+    """A rectangle in a part's colour and pattern; `title` is shown by the pointer."""
     colour, hatching = style_of(part)
     place = f'x="{x:.2f}" y="{y:.2f}" width="{width:.2f}" height="{height:.2f}"'
     tip = f"<title>{_escape(title)}</title>" if title else ""
@@ -157,11 +158,13 @@ def _rect(x: float, y: float, width: float, height: float, part: str, title: str
     return f'<rect {place} fill="{colour}">{tip}</rect>{over}'
 
 
-def _text(x: float, y: float, text: str, classes: str) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" class="{classes}">{_escape(text)}</text>'
+def text(x: float, y: float, words: str, classes: str) -> str:
+    """A text at that place, escaped."""
+    return f'<text x="{x:.1f}" y="{y:.1f}" class="{classes}">{_escape(words)}</text>'
 
 
-def _svg(width: float, height: float, label: str, body: list[str], parts: list[str]) -> str:
+def svg(width: float, height: float, label: str, body: list[str], parts: list[str]) -> str:
+    """A drawing of its own, with the patterns of these parts; `label` is what screen readers say."""
     hatchings = sorted({style_of(part)[1] for part in parts} - {""})
     defs = "".join(_hatch(each) for each in hatchings)
     return (

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tpuprof.parts import meaning_of, word_of
 from tpuprof.render import charts, content
 from tpuprof.render.facts import fact_lines
+from tpuprof.render.flame_svg import flame_graph
 from tpuprof.render.op_time import largest_first, op_ms, over
 from tpuprof.render.text import printable, printable_lines
 from tpuprof.units import format_bytes, format_ms, format_share
@@ -52,6 +53,7 @@ def render_html(report: Report) -> str:
         bar=Markup(charts.breakdown_bar(report)),
         stack=Markup(charts.step_stack(report)),
         swatches={name: Markup(svg) for name, svg in charts.legend(report)},
+        flame=Markup(flame_graph(report)),
         slowest=report.steps.longest(10),
         ops=largest_first(report),
         op_ms=op_ms,

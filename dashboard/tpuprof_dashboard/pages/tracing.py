@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tpuprof.render.flame import icicle
 from tpuprof.report.labels import diagnosis_title, phase_title
 from tpuprof.units import format_ms
 from tpuprof_dashboard.components.layout import chart, empty, section, tile, tiles
 from tpuprof_dashboard.components.rows import rows_of
 from tpuprof_dashboard.components.tables import table
 from tpuprof_dashboard.figures.bars import MAX_ROWS, stacked_bars
+from tpuprof_dashboard.figures.flame import flame
 from tpuprof_dashboard.figures.part_style import style_of
 from tpuprof_dashboard.pages.page import Page, View
-from tpuprof_dashboard.words import UNAVAILABLE, capital
+from tpuprof_dashboard.words import UNAVAILABLE, capital, part_title
 
 if TYPE_CHECKING:
     from tpuprof.report.sections import TracingRow
@@ -25,7 +27,7 @@ _NOTE = (
 
 
 def _render(view: View) -> list[Any]:
-    return [_head(view), _phases(view), _annotations(view), _input(view), _fallbacks(view)]
+    return [_head(view), _stacks(view), _phases(view), _annotations(view), _input(view), _fallbacks(view)]
 
 
 def _head(view: View) -> Any:
@@ -49,6 +51,29 @@ def _head(view: View) -> Any:
             "0 with the scan's cache on" if retraces is not None else "the trace tells of no scan",
         ),
     )
+
+
+def _stacks(view: View) -> Any:
+    title, rows = "What the host does", view.report.host_stacks
+    if not rows:
+        reason = "This capture has no samples of the training thread's stack."
+        advice = "`tpuprof capture -- python train.py` samples it, and so does a program with `tpuprof.start_server`."
+        return section(title, empty("No stacks", reason, advice))
+    figure = flame(icicle(rows), view.template)
+    label = "Time of the training thread by Python stack, outermost frame on top; the table below has it"
+    listed = [
+        {
+            "part": part_title(each.part),
+            "exposed ms per step": each.exposed_ms_per_step,
+            "hidden ms per step": each.hidden_ms_per_step,
+            "line": each.source or (each.frames[-1] if each.frames else ""),
+            "calls": each.user_call or each.call,
+            "samples": each.samples,
+        }
+        for each in rows
+    ]
+    note = f"Outermost frame on top; widths are time per step, faint where it is hidden. {_NOTE}"
+    return section(title, chart(figure, "host-stacks", label), table("host-stacks", listed), note=note)
 
 
 def _phases(view: View) -> Any:

@@ -101,7 +101,9 @@ def _expected(result: Result, status: int) -> int:
 
 
 def _step_faults(truth: Truth, result: Result) -> list[str]:
-    fault = step_fault(result.answer, result.own_ms, result.captured_ms) if truth.even and truth.captured else ""
+    fault = (
+        step_fault(result.answer, result.own_ms, result.captured_ms) if truth.even and truth.captured else ""
+    )
     return [fault] if fault else []
 
 
