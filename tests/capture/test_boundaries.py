@@ -74,3 +74,16 @@ def test_a_second_optimizer_makes_rounds_longer():
         boundaries.cut(gradients=True)
     assert grew == [False, False, False, True, False, False, False, False]
     assert boundaries.calls_per_step == 4
+
+
+def test_the_first_optimizer_call_after_counted_cuts_begins_training():
+    boundaries = StepBoundaries()
+    boundaries.optimizer_called(1)
+    assert not boundaries.first
+    boundaries = StepBoundaries()
+    assert [boundaries.cut(gradients=True) for _ in range(3)] == [True] * 3
+    boundaries.optimizer_called(1)
+    assert boundaries.first
+    boundaries.cut(gradients=True)
+    boundaries.optimizer_called(1)
+    assert not boundaries.first

@@ -12,7 +12,8 @@ class Tape:
         self.events = []
         self.now = 0.0
         self.kept = None
-        self.controller = Controller(Plan(**plan), self, lambda: self.now)
+        self.used_up = True
+        self.controller = Controller(Plan(**plan), self, lambda: self.now, lambda: self.used_up)
 
     def start(self, recording):
         self.events.append("early" if recording.early else "start")
@@ -141,3 +142,55 @@ def test_no_wait_at_all():
     tape = Tape(warmup=0, steps=1, steady=0)
     tape.controller.begin()
     assert tape.events == ["start"]
+
+
+def test_batches_made_before_are_used_up_before_the_capture_that_counts():
+    tape = Tape(warmup=3, steps=4)
+    tape.used_up = False
+    assert tape.steps(1, 0, 0).events == ["early"]
+    assert tape.steps(0, 0, 0, 0, 0, 0).events == ["early", "stop"]
+    tape.used_up = True
+    assert tape.steps(0).events[2:] == ["start"]
+    tape.steps(0, 0, 0, 0)
+    assert (tape.kept.early, tape.kept.after, tape.kept.steps, tape.controller.reason) == (False, 10, 4, "")
+
+
+def test_a_program_that_ends_on_batches_made_before_has_a_capture_that_says_so():
+    tape = Tape(warmup=3, steps=4)
+    tape.used_up = False
+    tape.steps(1, 0, 0, 0, 0, 0).end()
+    assert (tape.kept.early, tape.kept.prefetched, tape.kept.steps) == (True, True, 3)
+    assert "batches that it had made" in tape.controller.reason
+
+
+def test_waiting_for_batches_made_before_ends_as_well():
+    tape = Tape(warmup=0, steps=1, patience=10, early=False)
+    tape.used_up = False
+    assert tape.steps(*[0] * 9).events == []
+    assert tape.steps(0).events == ["early"]
+    assert "batches that it had made" in tape.steps(0).controller.reason
+
+
+def test_what_ran_before_training_is_no_capture_of_training():
+    tape = Tape(warmup=3, steps=4).steps(1, 0, 0, 0)
+    assert tape.events == ["start"]
+    tape.controller.begin_anew()
+    assert tape.events == ["start", "stop"]
+    tape.steps(1, 1, 0, 0)
+    assert tape.events[2:] == ["start"]
+    tape.steps(0, 0, 0, 0)
+    assert (tape.kept.early, tape.kept.after, tape.kept.steps) == (False, 4, 4)
+
+
+def test_it_is_kept_where_nothing_follows():
+    tape = Tape(warmup=3, steps=4).steps(1, 0, 0, 0, 0)
+    tape.controller.begin_anew()
+    tape.steps(0).end()
+    assert (tape.kept.after, tape.kept.steps) == (3, 2)
+
+
+def test_training_that_begins_after_the_capture_changes_nothing():
+    tape = Tape(warmup=0, steps=1, steady=1).steps(0, 0)
+    assert tape.controller.phase is Phase.DONE
+    tape.controller.begin_anew()
+    assert tape.kept.steps == 1

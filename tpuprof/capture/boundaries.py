@@ -96,12 +96,15 @@ class StepBoundaries:
     """Fed with optimizer calls and graph cuts of the training thread; says which of them end a step.
 
     `origin` is what boundaries are made from now; `grew` tells whether the last call made rounds longer, so that
-    steps counted before were parts of one.
+    steps counted before were parts of one. `first` tells that it was the first call of all, and that cuts before it
+    counted as steps: the layers of a model that cuts after each, or an evaluation before training.
     """
 
     def __init__(self) -> None:
         self.origin = CUT
         self.grew = False
+        self.first = False
+        self._counted_cuts = 0
         self._round = OptimizerRound()
         self._pending = False
         self._at_calls = False
@@ -115,6 +118,7 @@ class StepBoundaries:
     def optimizer_called(self, number: int) -> bool:
         """Whether the step ends here."""
         before = len(self._round.word)
+        self.first = not before and self._counted_cuts > 0
         self.origin, self._cuts = OPTIMIZER, 0
         if self._pending and self._round.word:
             self._at_calls = True
@@ -126,6 +130,7 @@ class StepBoundaries:
     def cut(self, *, gradients: bool) -> bool:
         """Whether the step ends at this cut, which ran a graph."""
         if self.origin == CUT:
+            self._counted_cuts += 1
             return True
         if self._pending:
             self._pending = False

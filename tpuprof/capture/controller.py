@@ -4,6 +4,7 @@ Training is steady once a number of steps in a row compiled nothing: before that
 A program that still compiles after the warm-up may end soon, or compile for ever. So a first recording is made
 right then, and kept if training never becomes steady: recompiling without end is just what such a user wants
 explained. If training does become steady, a second recording takes its place. There are never more than two.
+The same holds while loaders hand out batches that they made during the first compiles: a slow loader looks fast then.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ class Recording:
     """One recording: whether it began before training was steady, after how many steps, and the steps it holds.
 
     One `by_clock` was made because no step was seen.
+    `prefetched` tells that only batches made before were waited for to be used up.
     """
 
     early: bool
@@ -64,6 +66,7 @@ class Recording:
     steps: int = 0
     compiling: int = 0
     by_clock: bool = False
+    prefetched: bool = False
 
 
 class Recorder(Protocol):
@@ -82,8 +85,15 @@ class Recorder(Protocol):
 class Controller:
     """A state machine fed one step boundary at a time."""
 
-    def __init__(self, plan: Plan, recorder: Recorder, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        recorder: Recorder,
+        clock: Callable[[], float] = time.monotonic,
+        used_up: Callable[[], bool] = lambda: True,
+    ) -> None:
         self.plan = plan
+        self._used_up = used_up
         self.phase = Phase.WAITING
         self.seen = 0
         self.quiet = 0
@@ -94,6 +104,7 @@ class Controller:
         self._first: float | None = None
         self._current: Recording | None = None
         self._ended: list[Recording] = []
+        self._before_training: Recording | None = None
 
     @property
     def captured(self) -> int:
@@ -107,6 +118,11 @@ class Controller:
         recording = self._current or self.kept()
         if recording is None or not recording.early or recording.by_clock:
             return ""
+        if recording.prefetched:
+            return (
+                "the loader handed out batches that it had made while the first steps compiled: if it is slow, the "
+                "captured steps do not show it"
+            )
         return (
             f"training never became steady: {self.compiling} of its {self.seen} steps compiled, and never "
             f"{self.plan.steady} in a row did not, so the capture shows that"
@@ -154,6 +170,16 @@ class Controller:
         if self._current is not None:
             self._current.steps = self._current.compiling = 0
 
+    def begin_anew(self) -> None:
+        """What was counted and recorded so far was no training: wait again, and keep it only if nothing follows."""
+        if self.phase is Phase.DONE:
+            return
+        self._stop()
+        self._before_training = self._before_training or self.kept()
+        self._ended.clear()
+        self.seen = self.quiet = self.compiling = self._restless = 0
+        self._first = None
+
     def finish(self) -> None:
         """Stop recording if it runs; nothing is captured after this."""
         if self.phase is Phase.DONE:
@@ -166,7 +192,7 @@ class Controller:
         """Of the recordings that ended, the one that counts: the newest, unless it is too short and an older is not."""
         long = [each for each in self._ended if each.steps >= min(FEWEST_STEPS, self.plan.steps)]
         recordings = long or self._ended
-        return recordings[-1] if recordings else None
+        return recordings[-1] if recordings else self._before_training
 
     def _decide(self) -> None:
         current = self._current
@@ -179,28 +205,30 @@ class Controller:
             return
         if self.seen < self.plan.warmup:
             return
-        if self.quiet >= self.plan.steady:
+        quiet = self.quiet >= self.plan.steady
+        if quiet and self._used_up():
             self._stop()
             self._start(early=False)
         elif self._current is None and self._patience_is_over():
             if self._ended:
                 self.finish()
             else:
-                self._start(early=True)
-        elif self._current is None and self._early_is_due():
-            self._start(early=True)
+                self._start(early=True, prefetched=quiet)
+        elif self._current is None and self._early_is_due(quiet=quiet):
+            self._start(early=True, prefetched=quiet)
 
-    def _early_is_due(self) -> bool:
-        return self.plan.early and not self._ended and self.seen > self.plan.warmup and not self.quiet
+    def _early_is_due(self, *, quiet: bool) -> bool:
+        first = self.plan.early and not self._ended
+        return first and (quiet or (self.seen > self.plan.warmup and not self.quiet))
 
     def _patience_is_over(self) -> bool:
         waited = self._clock() - self._first if self._first is not None else 0.0
         steps = max(self.plan.patience, self.plan.warmup)
         return self.seen >= steps or waited >= PATIENCE_SECONDS or self._restless >= ENDLESS_STEPS
 
-    def _start(self, *, early: bool, by_clock: bool = False) -> None:
+    def _start(self, *, early: bool, by_clock: bool = False, prefetched: bool = False) -> None:
         self.phase = Phase.CAPTURING
-        self._current = Recording(early, self.seen, by_clock=by_clock)
+        self._current = Recording(early, self.seen, by_clock=by_clock, prefetched=prefetched)
         self._recorder.start(self._current)
 
     def _stop(self) -> None:

@@ -19,6 +19,7 @@ from tpuprof.capture.controller import Controller, Phase, Plan, Recording
 from tpuprof.capture.fallbacks import FallbackFinder
 from tpuprof.capture.ir_debug import COMPARED_STEPS, IrDebug
 from tpuprof.capture.pacer import Pacer
+from tpuprof.capture.prefetched import Prefetched
 from tpuprof.capture.telemetry import Telemetry
 from tpuprof.capture.writing import write_run
 from tpuprof.instrument import device_calls, host_events, sync_guard
@@ -76,7 +77,8 @@ class Recorder:
         self.name = name
         self._ir_debug = IrDebug(extension) if hlo_debug else None
         plan = replace(self._long_enough(plan), early=plan.early and backend.repeats)
-        self.controller = Controller(plan, self)
+        self._prefetched = Prefetched()
+        self.controller = Controller(plan, self, used_up=lambda: self._prefetched.used_up)
         self.telemetry = Telemetry(extension)
         self._extension = extension
         self.profile: Path | None = None
@@ -126,6 +128,7 @@ class Recorder:
         sync_guard.install()
         sync_guard.observe(self._before_cut, self._after_cut)
         self._optimizers.install()
+        self._prefetched.install()
         if self._ir_debug:
             self.notes += self._ir_debug.on()
         self._graphs_run = self.telemetry.graphs_run_so_far()
@@ -230,6 +233,7 @@ class Recorder:
         if not capturing:
             self._fallbacks.step_ended(record.counters)
             record.fallbacks = dict(self._fallbacks.sources)
+        self._prefetched.step_ended()
         self.controller.step_ended(compiles - self._compiles)
         self._compiles = compiles
         self._number = number if number is not None else self._number + 1
@@ -291,7 +295,11 @@ class Recorder:
         if not self._from_cuts:
             return
         ends = self._boundaries.optimizer_called(number)
-        if self._boundaries.grew and capturing:
+        if self._boundaries.first and self._backend.repeats:
+            # What ended at graph cuts before it was no training step.
+            self._close_step_event()
+            self.controller.begin_anew()
+        elif (self._boundaries.grew or self._boundaries.first) and capturing:
             # What was counted as steps were parts of one: record as many whole ones.
             self.controller.count_anew()
         if ends:
@@ -313,7 +321,9 @@ class Recorder:
         self._fallbacks.stop()
         if self._ir_debug:
             # Steps that compile are captured for their compiles: those are explained by source lines.
-            self._ir_debug.captures(source_lines=self._source_lines or recording.early)
+            self._ir_debug.captures(
+                source_lines=self._source_lines or (recording.early and not recording.prefetched)
+            )
         installed = (*host_events.install(), *device_calls.install(), *jax_calls.install())
         self.notes += [note for note in installed if note not in self.notes]
         steady = "not yet steady" if recording.early else "steady"
@@ -374,12 +384,13 @@ class Recorder:
             self.notes.append(self.controller.reason)
         if self._source_lines:
             self.notes.append(SLOWER_TRACING)
-        elif kept is not None and kept.early and self._ir_debug:
+        elif kept is not None and kept.early and not kept.prefetched and self._ir_debug:
             self.notes.append(EARLY_TRACING)
         self._write()
 
     def _disarm(self) -> None:
         STATE.armed = False
+        self._prefetched.remove()
         self._fallbacks.stop()
         if self._ir_debug:
             self._ir_debug.restore()

@@ -1,0 +1,93 @@
+"""Batches that a loader made ahead: when they are used up."""
+
+import threading
+from collections import deque
+from types import SimpleNamespace
+
+import pytest
+
+from tpuprof.capture.prefetched import SHRUNK_BY, Prefetched
+
+
+class ParallelLoader:
+    """As torch_xla's: a thread of its own, a queue of batches on the device, and one before it."""
+
+    def __init__(self):
+        self.device, self.cpu = deque(), deque()
+        queues = SimpleNamespace(
+            queue=SimpleNamespace(_items=self.device), cpu_loader_queue=SimpleNamespace(_items=self.cpu)
+        )
+        self._queues = {"xla:0": queues}
+        self._end = threading.Event()
+        self.thread = threading.Thread(target=self._work, daemon=True)
+        self.thread.start()
+
+    def _work(self):
+        self._end.wait()
+
+    def close(self):
+        self._end.set()
+        self.thread.join()
+
+    def holds(self, device, cpu):
+        self.device.clear()
+        self.cpu.clear()
+        self.device.extend(range(device))
+        self.cpu.extend(range(cpu))
+
+
+@pytest.fixture
+def loader():
+    made = ParallelLoader()
+    yield made
+    made.close()
+
+
+def after(loader, *levels):
+    prefetched = Prefetched()
+    for device, cpu in levels:
+        loader.holds(device, cpu)
+        prefetched.step_ended()
+    return prefetched.used_up
+
+
+def test_a_shrinking_queue_hands_out_what_was_made_before(loader):
+    assert not after(loader, (8, 4), (7, 4), (6, 4))
+    assert after(loader, (8, 4), (8, 4 - SHRUNK_BY + 1))
+    assert not after(loader, (8, 4), (8, 4 - SHRUNK_BY))
+
+
+def test_a_loader_that_keeps_up_is_not_waited_for(loader):
+    assert after(loader, (8, 16), (7, 16), (8, 16), (7, 16))
+    assert after(loader, (8, 10), (8, 11), (8, 12))
+
+
+def test_once_empty_the_queue_refills_in_bursts(loader):
+    assert after(loader, (3, 0), (0, 5), (7, 0), (5, 0), (3, 0))
+
+
+def test_programs_without_such_loaders_are_not_held_up():
+    prefetched = Prefetched()
+    prefetched.step_ended()
+    assert prefetched.used_up
+
+
+def test_a_loader_with_workers_is_noted_and_everything_is_put_back():
+    data = pytest.importorskip("torch.utils.data")
+    owner = data.dataloader._MultiProcessingDataLoaderIter
+    original = owner.__init__
+    prefetched = Prefetched()
+    prefetched.install()
+    rows = iter(data.DataLoader(range(12), num_workers=1, prefetch_factor=4))
+    assert len(prefetched._iterators) == 1
+    assert [prefetched.step_ended() for _ in rows] == [None] * 12
+    assert prefetched.used_up
+    prefetched.remove()
+    assert owner.__init__ is original
+
+
+def test_loaders_of_other_versions_are_left_alone(loader):
+    loader._queues = {"xla:0": object()}
+    prefetched = Prefetched()
+    prefetched.step_ended()
+    assert prefetched.used_up

@@ -1,0 +1,97 @@
+"""Batches that loaders made ahead: while they last, training does not wait for data, and a capture would not show it.
+
+The first steps compile for seconds, and loaders fill their queues meanwhile. A slow loader then looks fast until the
+queue is empty. Two kinds of loaders are looked at: torch_xla's `ParallelLoader` (in `MpDeviceLoader`), which its own
+threads lead to, and iterators of a `DataLoader` with workers, which are noted when they are made.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+# Ends of steps looked back at (steps), and how much lower than at any of them the queues must be to count as shrinking
+# (batches): a loader that keeps up is one batch behind at times.
+LOOKED_BACK = 8
+SHRUNK_BY = 2
+_LOADERS = "torch.utils.data.dataloader"
+_WITH_WORKERS = "_MultiProcessingDataLoaderIter"
+
+
+class Prefetched:
+    """Follows how many batches wait in loaders, from `install` to `remove`. Nothing of it raises."""
+
+    def __init__(self) -> None:
+        self._levels: deque[int] = deque(maxlen=LOOKED_BACK + 1)
+        self._emptied = False
+        self._iterators: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._undo: Callable[[], None] | None = None
+
+    def install(self) -> None:
+        """Note iterators with workers from now on."""
+        module = sys.modules.get(_LOADERS)
+        owner = getattr(module, _WITH_WORKERS, None)
+        if owner is None:
+            return
+        original, noted = owner.__init__, self._iterators
+
+        @functools.wraps(original)
+        def made(iterator: Any, *args: Any, **kwargs: Any) -> None:
+            original(iterator, *args, **kwargs)
+            noted.add(iterator)
+
+        owner.__init__ = made
+        self._undo = functools.partial(setattr, owner, "__init__", original)
+
+    def remove(self) -> None:
+        """Put everything back."""
+        if self._undo is not None:
+            self._undo()
+        self._undo = None
+        self._iterators.clear()
+
+    def step_ended(self) -> None:
+        """Look at the queues."""
+        waiting = [*_parallel_loaders(), *(_of_workers(each) for each in tuple(self._iterators))]
+        if not waiting:
+            self._levels.clear()
+            return
+        self._levels.append(sum(queued for _, queued in waiting))
+        self._emptied = self._emptied or min(ready for ready, _ in waiting) == 0
+
+    @property
+    def used_up(self) -> bool:
+        """Whether no more is handed out than is made: a queue was empty, or the queues do not shrink."""
+        return self._emptied or not self._levels or self._levels[-1] > max(self._levels) - SHRUNK_BY
+
+
+def _parallel_loaders() -> list[tuple[int, int]]:
+    """(batches that the next step can take, batches queued in all) of each of torch_xla's loaders."""
+    targets = (getattr(each, "_target", None) for each in threading.enumerate())
+    owners: list[Any] = [getattr(each, "__self__", None) for each in targets]
+    found = []
+    for owner in {id(each): each for each in owners}.values():
+        if type(owner).__name__ != "ParallelLoader":
+            continue
+        try:
+            queues = list(owner._queues.values())
+            ready = min(len(each.queue._items) for each in queues)
+            found.append((ready, ready + min(len(each.cpu_loader_queue._items) for each in queues)))
+        except (AttributeError, TypeError, ValueError):
+            continue  # another version's
+    return found
+
+
+def _of_workers(iterator: Any) -> tuple[int, int]:
+    """The same of an iterator with workers: what has arrived, of which some came out of turn."""
+    try:
+        early = sum(len(each) == 2 for each in tuple(iterator._task_info.values()))
+        ready = early + iterator._data_queue.qsize()
+    except (AttributeError, NotImplementedError, OSError, TypeError):
+        return 0, 0
+    return ready, ready
