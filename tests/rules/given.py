@@ -55,7 +55,7 @@ _DERIVED = {
     "captured_records", "counters", "all_counters", "startup_compile_seconds", "startup_compiles", "fallbacks",
     "graphs_per_step", "falls_back", "python_reads", "variables", "features", "spmd", "torch_xla_version",
     "hbm_share", "op_ms", "slowest_host_steps", "even_rows", "idle_by_step", "parameter_gathers", "compute_ms",
-    "matmuls", "host_reads", "step_source", "host_pace", "typical_tracing_ms", "sampled_host_ms", "eager_ops", "scan_retraces", "preflight", "unrolled", "step_count",
+    "matmuls", "host_reads", "step_source", "host_pace", "typical_tracing_ms", "sampled_host_ms", "stacks_if_sampled", "eager_ops", "scan_retraces", "preflight", "unrolled", "step_count",
 }  # fmt: skip
 
 
@@ -82,7 +82,7 @@ def given(**values):
     values["run"] = SimpleNamespace(info=info or {}, hosts=[], preflight=variants, predicted=predicted)
     fields = {
         "environment": {}, "steps": SimpleNamespace(whole_capture=False), "memory": Memory(None, None, "", "not known"),
-        "host_reads": [], "compiles": [], "fallbacks": [], "input": [], "scan": [], "tracing": Tracing(),
+        "host_reads": [], "compiles": [], "fallbacks": [], "input": [], "host_stacks": [], "scan": [], "tracing": Tracing(),
         "tracing_hidden_ms_per_step": None, "steadiness": Steadiness(), "phases": [], **values.pop("report", {}),
     }  # fmt: skip
     values["report"] = SimpleNamespace(**fields)

@@ -171,6 +171,39 @@ def test_input_that_is_hardly_waited_for(finding):
     assert finding("input-starved", waiting(wait=90)).status == "passed"
 
 
+def test_a_slow_loader_counts_though_most_steps_do_not_wait(finding):
+    """A queue that is refilled with several batches at once: every fourth step waits for all of them."""
+    trace = TraceBuilder()
+    python, loader = trace.host().line("python"), trace.host().line("loader")
+    begin = 0
+    for number in range(12):
+        wait = 3000 if number % 4 == 0 else 0
+        python.event("train", begin, wait + 100, _r=1)
+        python.event("SyncTensorsGraph", begin + wait + 90, 5)
+        if wait:
+            python.event("tpuprof.dataloader.next", begin, wait)
+            loader.repeat("cpu_loader.next", [begin + 800 * each for each in range(4)], 790)
+        trace.tpu(0).line("XLA Modules").event("f(1)", begin + wait, 80)
+        begin += wait + 100
+    found = finding("input-starved", trace)
+    assert found.status == "failed"
+    assert found.severity > 0.8
+    assert any("longer than training" in each.text for each in found.evidence)
+
+
+def test_the_line_that_waits_for_data_is_in_the_title(finding):
+    trace = waiting(wait=300)
+    for begin in BEGINS[:4]:
+        frames = "train (/u/train.py:14);_try_get_data (/v/torch/utils/data/dataloader.py:1251)"
+        trace.sampled(
+            begin, 300, cpu=0, stack=1, frames=frames, call="self._data_queue.get(timeout=timeout)",
+            source="/u/train.py:14", user_call="for x in loader:",
+        )  # fmt: skip
+    found = finding("input-starved", trace)
+    assert "for data, at /u/train.py:14 (for x in loader:)" in found.title
+    assert any("worker processes make the batches" in each.text for each in found.evidence)
+
+
 @pytest.mark.parametrize(("lag", "status"), [(40, "passed"), (60, "failed")])
 def test_one_host_of_two_comes_late(finding, lag, status):
     found = finding("straggler-host", host((0, lag)), host((lag, lag)))

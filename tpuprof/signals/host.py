@@ -47,6 +47,11 @@ class HostSignals(StepSignals):
             raise Unavailable(NO_SAMPLES)
         return self.report.host_stacks
 
+    @signal("stacks", needs=(STEPS, HOST_EVENTS))
+    def stacks_if_sampled(self) -> list[HostStackRow]:
+        """The same, empty where the capture has no samples: for rules that only add a line to what they know."""
+        return self.report.host_stacks
+
     @signal("ms by part", needs=(STEPS, HOST_EVENTS))
     def sampled_host_ms(self) -> dict[str, float]:
         """Time per step in which the device idles and samples show the host at something else than tracing, by part."""

@@ -45,9 +45,12 @@ the step to its own rate: more workers, or a cheaper transform.
 
 from __future__ import annotations
 
+import statistics
+
 from tpuprof import parts as part
 from tpuprof.report.schema import Evidence
 from tpuprof.report.sections import InputRow
+from tpuprof.rows.host_words import lines_of
 from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, passed, rule
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals
@@ -61,6 +64,13 @@ DIAGNOSES = {
     "shallow_prefetch": "batches are made fast enough, but too few ahead",
     "ok": "batches are made ahead, fast enough",
 }
+WORKERS = "worker processes make the batches, slower than training uses them"
+# What a stack has that waits for worker processes of a DataLoader.
+_OF_WORKERS = "_try_get_data"
+# Diagnoses under which each batch is late, also where a queue hides it in most steps and some wait for all.
+_LASTING = ("no_prefetch", "slow_loader")
+# Lines listed as evidence (rows).
+SHOWN = 3
 PARTS = (part.INPUT_WAIT, part.HOST_TO_DEVICE, part.HOST_IO)
 
 
@@ -72,10 +82,15 @@ PARTS = (part.INPUT_WAIT, part.HOST_TO_DEVICE, part.HOST_IO)
 )
 def check(signals: Signals) -> Outcome:
     """Fail where waiting for input takes enough of a typical step."""
-    waits = {name: signals.typical_parts.get(name, 0.0) for name in PARTS}
-    evidence = [Evidence(f"{name} a typical step", ms, "ms") for name, ms in waits.items() if ms]
-    evidence += [_pipeline(row) for row in signals.report.input]
-    share = sum(waits.values()) * len(signals.typical_steps) / len(signals.steps) / signals.step_ms
+    waits, share = _waits(signals)
+    evidence = [Evidence(f"{name} per step", ms, "ms") for name, ms in waits.items() if ms]
+    lines = lines_of(signals.stacks_if_sampled, max(waits, key=lambda name: waits[name]))
+    evidence += [_pipeline(row, _in_workers(signals)) for row in signals.report.input]
+    evidence += [
+        Evidence(f"waited at: {call or 'source unknown'}", exposed, "ms per step", source=source)
+        for source, call, exposed, _ in lines[:SHOWN]
+        if exposed
+    ]
     if share < FAILS_FROM_SHARE:
         return passed(evidence)
     if signals.falls_back:
@@ -84,15 +99,43 @@ def check(signals: Signals) -> Outcome:
     return failed(
         share,
         evidence,
-        title=f"The device waits {format_share(share)} of each step for data",
+        title=f"The device waits {format_share(share)} of each step for data{_at(lines)}",
         price=counterfactual(
             Change(host=gone, device={part.HOST_IO: 0.0}), Change(host={part.INPUT_WAIT: 0.0})
         ),
     )
 
 
-def _pipeline(row: InputRow) -> Evidence:
+def _waits(signals: Signals) -> tuple[dict[str, float], float]:
+    """Waits per step (ms) and their share of it: of all steps where each batch is late, else of the typical ones."""
+    typical = {name: signals.typical_parts.get(name, 0.0) for name in PARTS}
+    share = sum(typical.values()) * len(signals.typical_steps) / len(signals.steps) / signals.step_ms
+    if not any(row.diagnosis in _LASTING for row in signals.report.input):
+        return typical, share
+    rows = signals.steps
+    mean = {name: sum(row.breakdown_ms.get(name, 0.0) for row in rows) / len(rows) for name in PARTS}
+    return mean, sum(mean.values()) / statistics.fmean(row.wall_ms for row in rows)
+
+
+def _in_workers(signals: Signals) -> bool:
+    """Whether samples show the training thread waiting for worker processes."""
+    return any(
+        row.part == part.INPUT_WAIT and any(_OF_WORKERS in frame for frame in row.frames)
+        for row in signals.stacks_if_sampled
+    )
+
+
+def _at(lines: list[tuple[str, str, float, float]]) -> str:
+    if not lines or not lines[0][0]:
+        return ""
+    source, call, *_ = lines[0]
+    return f", at {source}" + (f" ({call})" if call else "")
+
+
+def _pipeline(row: InputRow, workers: bool) -> Evidence:
     told = DIAGNOSES.get(row.diagnosis, row.diagnosis)
+    if workers and row.diagnosis == "no_prefetch":
+        return Evidence(WORKERS, row.wait_ms_per_step, "ms per step waited", host=row.host)
     if row.batch_ms is not None:
         told += f"; a batch takes {format_ms(row.batch_ms)}"
     return Evidence(told, row.wait_ms_per_step, "ms per step waited", host=row.host)
