@@ -15,7 +15,8 @@ class ParallelLoader:
     def __init__(self):
         self.device, self.cpu = deque(), deque()
         queues = SimpleNamespace(
-            queue=SimpleNamespace(_items=self.device), cpu_loader_queue=SimpleNamespace(_items=self.cpu)
+            queue=SimpleNamespace(_items=self.device, max_size=lambda: 8),
+            cpu_loader_queue=SimpleNamespace(_items=self.cpu),
         )
         self._queues = {"xla:0": queues}
         self._end = threading.Event()
@@ -51,15 +52,23 @@ def after(loader, *levels):
     return prefetched.used_up
 
 
+FULL = [(8, 16)] * 9
+
+
 def test_a_shrinking_queue_hands_out_what_was_made_before(loader):
+    assert after(loader, *FULL)
+    assert after(loader, *FULL, (8, 16 - SHRUNK_BY + 1))
+    assert not after(loader, *FULL, (8, 16 - SHRUNK_BY))
+
+
+def test_what_the_loader_has_in_hand_is_used_up_before_a_queue_shrinks(loader):
+    assert not after(loader, *FULL[:8])
     assert not after(loader, (8, 4), (7, 4), (6, 4))
-    assert after(loader, (8, 4), (8, 4 - SHRUNK_BY + 1))
-    assert not after(loader, (8, 4), (8, 4 - SHRUNK_BY))
 
 
-def test_a_loader_that_keeps_up_is_not_waited_for(loader):
-    assert after(loader, (8, 16), (7, 16), (8, 16), (7, 16))
-    assert after(loader, (8, 10), (8, 11), (8, 12))
+def test_a_loader_that_keeps_up_is_not_waited_for_long(loader):
+    assert after(loader, *FULL, (7, 16), (8, 8), (8, 12), (8, 16))
+    assert after(loader, *[(8, 2 + number) for number in range(9)])
 
 
 def test_once_empty_the_queue_refills_in_bursts(loader):

@@ -97,3 +97,34 @@ def test_the_stack_of_a_thread_and_the_cpu_time_of_all():
     assert names.index("wait") < names.index("waits")
     assert cpu[thread.ident] >= 0
     assert threading.get_ident() in cpu
+
+
+def test_the_stack_of_a_thread_that_holds_the_lock_is_told_once():
+    names, end = [], threading.Event()
+
+    class Noting(TraceMe):
+        def __init__(self, name):
+            names.append(name)
+
+    class Recording(Extension):
+        profiler = type("Profiler", (), {"TraceMe": Noting})
+
+    def hogs_the_lock():
+        while not end.is_set():
+            sum(range(2000))
+
+    hog = threading.Thread(target=hogs_the_lock)
+    sampler = host_sampler.HostSampler(Recording, threading.get_ident())
+    hog.start()
+    sampler.start()
+    until = time.monotonic() + AT_MOST
+    while sampler.samples < 60 and time.monotonic() < until:
+        time.sleep(0.002)
+    told = sampler.stop()
+    end.set()
+    hog.join()
+    assert told["error"] == ""
+    holders = [name for name in names if name.startswith(host_sampler.HOLDER_EVENT)]
+    assert any("hogs_the_lock" in name for name in holders)
+    assert len(holders) == len(set(holders))
+    assert any(",holder=" in name for name in names if name.startswith(host_sampler.SAMPLE_EVENT))

@@ -154,3 +154,32 @@ def test_the_verdict_names_what_the_host_does_and_where(analyze):
         "The host sleeps at /home/u/train.py:7 (time.sleep(0.04)), 39.6 ms of 40.0 ms."
         in report.verdict.sentence
     )
+
+
+def test_the_thread_that_holds_the_lock_is_named_with_its_line(analyze):
+    trace = step()
+    trace.sampled(0, 20_000, cpu=4_000, others=16_000, stack=1, **stack("y * 2"))
+    line = trace.host().line("tpuprof-sampler")
+    holder = {
+        "frames": "hog (/home/u/logs.py:9)",
+        "call": "json.dumps(rows)",
+        "source": "/home/u/logs.py:9",
+        "user_call": "json.dumps(rows)",
+    }
+    line.event("tpuprof.holder", 20_500, 0, stack=2, **holder)
+    facts = {"stack": 1, "gap_us": 20_000, "ops": 0, "cpu_us": 4_000, "wait_us": 0, "python_us": 16_000}
+    line.event("tpuprof.sample", 40_000, 0, holder=2, **facts)
+    report = analyze(trace)
+    assert "That thread is at /home/u/logs.py:9 (json.dumps(rows))." in report.verdict.sentence
+    waits = [row for row in report.host_stacks if row.part == "host:gil"]
+    assert {row.holder for row in waits} == {"/home/u/logs.py:9 (json.dumps(rows))"}
+    assert not [row for row in report.host_stacks if row.part != "host:gil" and row.holder]
+    finding = next(each for each in report.findings if each.rule == "host-blocked")
+    assert any("/home/u/logs.py:9" in each.text for each in finding.evidence)
+
+
+def test_the_lock_of_a_trace_without_holders_has_no_line(analyze):
+    trace = step().sampled(0, 40_000, cpu=4_000, others=36_000, **stack("y * 2"))
+    report = analyze(trace)
+    assert "Python's lock" in report.verdict.sentence
+    assert "That thread" not in report.verdict.sentence

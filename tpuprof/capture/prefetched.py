@@ -13,14 +13,26 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-# Ends of steps looked back at (steps), and how much lower than at any of them the queues must be to count as shrinking
-# (batches): a loader that keeps up is one batch behind at times.
-LOOKED_BACK = 8
+# How much lower than at any of the last steps the queues must be to count as shrinking (batches): a loader that keeps
+# up is one batch behind at times.
 SHRUNK_BY = 2
+# Ends of steps looked back at (steps). torch_xla's loader takes as many batches at once as the device's queue holds, 8
+# unless changed: what it has in hand is in no queue, so a queue that shrinks shows only after so many steps.
+LOOKED_BACK = 20
 _LOADERS = "torch.utils.data.dataloader"
 _WITH_WORKERS = "_MultiProcessingDataLoaderIter"
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    """Batches of one loader: those the next step can take, those queued in all, the most that are in no queue."""
+
+    ready: int
+    queued: int
+    in_hand: int = 0
 
 
 class Prefetched:
@@ -29,6 +41,7 @@ class Prefetched:
     def __init__(self) -> None:
         self._levels: deque[int] = deque(maxlen=LOOKED_BACK + 1)
         self._emptied = False
+        self._shows_after = 0
         self._iterators: weakref.WeakSet[Any] = weakref.WeakSet()
         self._undo: Callable[[], None] | None = None
 
@@ -61,17 +74,21 @@ class Prefetched:
         if not waiting:
             self._levels.clear()
             return
-        self._levels.append(sum(queued for _, queued in waiting))
-        self._emptied = self._emptied or min(ready for ready, _ in waiting) == 0
+        self._levels.append(sum(each.queued for each in waiting))
+        self._emptied = self._emptied or min(each.ready for each in waiting) == 0
+        self._shows_after = max(each.in_hand for each in waiting)
 
     @property
     def used_up(self) -> bool:
         """Whether no more is handed out than is made: a queue was empty, or the queues do not shrink."""
-        return self._emptied or not self._levels or self._levels[-1] > max(self._levels) - SHRUNK_BY
+        if self._emptied or not self._levels:
+            return True
+        long_enough = len(self._levels) > min(self._shows_after, LOOKED_BACK // 2)
+        return long_enough and self._levels[-1] > max(self._levels) - SHRUNK_BY
 
 
-def _parallel_loaders() -> list[tuple[int, int]]:
-    """(batches that the next step can take, batches queued in all) of each of torch_xla's loaders."""
+def _parallel_loaders() -> list[_Waiting]:
+    """Batches that wait in each of torch_xla's loaders."""
     targets = (getattr(each, "_target", None) for each in threading.enumerate())
     owners: list[Any] = [getattr(each, "__self__", None) for each in targets]
     found = []
@@ -81,17 +98,18 @@ def _parallel_loaders() -> list[tuple[int, int]]:
         try:
             queues = list(owner._queues.values())
             ready = min(len(each.queue._items) for each in queues)
-            found.append((ready, ready + min(len(each.cpu_loader_queue._items) for each in queues)))
+            queued = ready + min(len(each.cpu_loader_queue._items) for each in queues)
+            found.append(_Waiting(ready, queued, max(each.queue.max_size() for each in queues)))
         except (AttributeError, TypeError, ValueError):
             continue  # another version's
     return found
 
 
-def _of_workers(iterator: Any) -> tuple[int, int]:
+def _of_workers(iterator: Any) -> _Waiting:
     """The same of an iterator with workers: what has arrived, of which some came out of turn."""
     try:
         early = sum(len(each) == 2 for each in tuple(iterator._task_info.values()))
         ready = early + iterator._data_queue.qsize()
     except (AttributeError, NotImplementedError, OSError, TypeError):
-        return 0, 0
-    return ready, ready
+        return _Waiting(0, 0)
+    return _Waiting(ready, ready)

@@ -22,6 +22,11 @@ from tpuprof.instrument.stack_text import Place, describe, places_of_thread, saf
 from tpuprof.instrument.state import counter
 
 SAMPLE_EVENT = "tpuprof.sample"
+# Tells the words of a stack of another thread, which held Python's lock.
+HOLDER_EVENT = "tpuprof.holder"
+# Share of an interval that another Python thread must have run for its stack to be looked at (share): it can then be
+# what the training thread waited for.
+HOLDS_FROM_SHARE = 0.3
 # Counts one for each tensor an op makes.
 OPS_COUNTER = "CreateXlaTensor"
 # Samples of a step to aim at, and the bounds of the time between two (s). A sample takes about 60 us of the GIL, and
@@ -117,24 +122,41 @@ class HostSampler:
             return
         now, before = self._look(), self._seen
         self._seen = now
-        others = self._others_cpu()
+        others, busiest, longest = self._others_cpu()
         gap, ops, cpu, waited, process = (new - old for new, old in zip(now, before, strict=True))
         stack, text = self._stack(places)
         facts = (
             f"stack={stack},gap_us={gap // _NS_PER_US},ops={ops},cpu_us={cpu // _NS_PER_US},"
             f"wait_us={waited // _NS_PER_US},python_us={others // _NS_PER_US},process_us={process // _NS_PER_US}"
         )
-        event = self._extension.profiler.TraceMe(f"{SAMPLE_EVENT}#{facts}{text}#")
-        event.__enter__()
-        event.__exit__(None, None, None)
+        if longest >= HOLDS_FROM_SHARE * gap:
+            facts += f",holder={self._holder(busiest)}"
+        self._put(f"{SAMPLE_EVENT}#{facts}{text}#")
         self.samples += 1
 
-    def _others_cpu(self) -> int:
-        """CPU time that other threads with Python frames took since the last look (ns)."""
+    def _put(self, name: str) -> None:
+        event = self._extension.profiler.TraceMe(name)
+        event.__enter__()
+        event.__exit__(None, None, None)
+
+    def _holder(self, ident: int) -> int:
+        """The number of another thread's stack, whose words are put on the timeline where it is new."""
+        places = places_of_thread(ident)
+        if not places:
+            return -1
+        stack, text = self._stack(places)
+        if text:
+            self._put(f"{HOLDER_EVENT}#stack={stack}{text}#")
+        return stack
+
+    def _others_cpu(self) -> tuple[int, int, int]:
+        """CPU time that other Python threads took since the last look (ns); which took most, and how much."""
         own, now = threading.get_ident(), _cpu_of_threads()
         others = {ident: cpu for ident, cpu in now.items() if ident not in (own, self._target)}
         before, self._others = self._others, others
-        return sum(max(cpu - before.get(ident, cpu), 0) for ident, cpu in others.items())
+        took = {ident: max(cpu - before.get(ident, cpu), 0) for ident, cpu in others.items()}
+        busiest = max(took, key=lambda ident: took[ident], default=0)
+        return sum(took.values()), busiest, took.get(busiest, 0)
 
     def _stack(self, places: list[Place]) -> tuple[int, str]:
         """The number of a stack, and its words as stats where this is the first time it is seen."""

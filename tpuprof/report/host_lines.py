@@ -32,3 +32,8 @@ def verb_of(part: str) -> str:
     """What the training thread does in a part `host:KIND`, as a verb."""
     kind = part.removeprefix(HOST_PREFIX)
     return _VERBS.get(kind, f"is in {kind}")
+
+
+def holder_of(stacks: list[HostStackRow], part: str) -> str:
+    """The line of another thread that held Python's lock, where the training thread waited for it in this part."""
+    return next((row.holder for row in stacks if row.part == part and row.holder), "")

@@ -286,7 +286,8 @@ class HostStackRow:
 
     `frames` are `function (file:line)`, outermost first; `call` is the source text of what the innermost one evaluates.
     `source` (`file:line`) and `user_call` are of the innermost frame of the user's own code, empty where there is none.
-    `samples` counts the intervals between samples that this time comes from, over the capture.
+    `samples` counts the intervals between samples that this time comes from, over the capture. `holder` is the line of
+    another thread that held Python's lock most of the time, with what it called; empty but for waits for that lock.
     """
 
     part: str
@@ -297,6 +298,7 @@ class HostStackRow:
     exposed_ms_per_step: float
     hidden_ms_per_step: float
     samples: int = 0
+    holder: str = ""
 
 
 @record(frozen=True)

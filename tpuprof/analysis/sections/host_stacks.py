@@ -28,6 +28,7 @@ def host_stack_rows(hosts: list[HostRun]) -> list[HostStackRow]:
     for host in hosts:
         if host.activity.samples is not None and len(host.steps):
             _add(sums, host, host.activity.samples)
+    holder = _holder(hosts)
     rows = [
         HostStackRow(
             part=name,
@@ -38,11 +39,22 @@ def host_stack_rows(hosts: list[HostRun]) -> list[HostStackRow]:
             exposed_ms_per_step=exposed / steps / PS_PER_MS,
             hidden_ms_per_step=hidden / steps / PS_PER_MS,
             samples=count,
+            holder=holder if name == HOST_PREFIX + "gil" else "",
         )
         for (stack, name), (exposed, hidden, count) in sums.items()
         if exposed + hidden >= LEAST_SHARE * wall
     ]
     return sorted(rows, key=lambda row: -(row.exposed_ms_per_step + row.hidden_ms_per_step))[:MAX_ROWS]
+
+
+def _holder(hosts: list[HostRun]) -> str:
+    """The line that held Python's lock on the first host where that is known."""
+    samples = (host.activity.samples for host in hosts)
+    found = next((each.holder for each in samples if each is not None and each.holder is not None), None)
+    if found is None:
+        return ""
+    place = found.source or (found.frames[-1] if found.frames else "")
+    return f"{place} ({found.shown})" if found.shown else place
 
 
 def _add(sums: _Sums, host: HostRun, samples: HostSamples) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tpuprof.model.run import Run
 from tpuprof.model.verdict import StepTimes
 from tpuprof.parts import HOST_IO, HOST_OTHER, HOST_PREFIX, HOST_TO_DEVICE, INPUT_WAIT
-from tpuprof.report.host_lines import lines_of, verb_of
+from tpuprof.report.host_lines import holder_of, lines_of, verb_of
 from tpuprof.report.sections import HostStackRow
 from tpuprof.units import format_ms
 
@@ -56,8 +56,11 @@ def _where(load: StepTimes, stacks: list[HostStackRow]) -> str:
     if lines and lines[0][0]:
         source, call, exposed, _ = lines[0]
         what = f" ({call})" if call else ""
-        return f"{text} at {source}{what}, {format_ms(exposed)} of {format_ms(load.wall)}."
-    return f"{text}, {format_ms(sampled[part])} of {format_ms(load.wall)}."
+        text += f" at {source}{what}, {format_ms(exposed)} of {format_ms(load.wall)}."
+    else:
+        text += f", {format_ms(sampled[part])} of {format_ms(load.wall)}."
+    holder = holder_of(stacks, part)
+    return f"{text} That thread is at {holder}." if holder else text
 
 
 def _estimate(load: StepTimes, run: Run) -> str:

@@ -20,6 +20,8 @@ from tpuprof.safe_text import FROM_SAFE
 from tpuprof.units import PS_PER_MS
 
 SAMPLE_EVENT = "tpuprof.sample"
+# Words of the stack of a thread that held Python's lock, by the number that samples name as their holder.
+HOLDER_EVENT = "tpuprof.holder"
 TRACING = "tracing"
 # Kinds of host time besides, in the order of `host:` parts.
 KINDS = (TRACING, "sleep", "io", "lock", "gil", "python", "wait")
@@ -36,7 +38,7 @@ BLOCKED_FROM_SHARE = 0.15
 # Framework frames without one op are tracing for so long (ms): an optimizer's or a module's own Python. Beyond it the
 # framework works on host tensors.
 FRAMEWORK_WITHOUT_OPS_MS = 25.0
-_COLUMNS = ("stack", "gap_us", "ops", "cpu_us", "wait_us", "python_us")
+_COLUMNS = ("stack", "gap_us", "ops", "cpu_us", "wait_us", "python_us", "holder")
 _TEXTS = ("frames", "call", "source", "user_call")
 _PS_PER_US = 1_000_000
 # A sample's event is written this long after its clocks were read, at most: intervals so near are end to end (ps).
@@ -45,13 +47,17 @@ _JOINS_WITHIN_PS = 1_000_000_000
 
 @record(frozen=True)
 class HostSamples:
-    """The training thread's time as pieces, in order: ps, `kind` a row of `KINDS`, `stack` a row of `stacks` or -1."""
+    """The training thread's time as pieces, in order: ps, `kind` a row of `KINDS`, `stack` a row of `stacks` or -1.
+
+    `holder` is the stack that another thread held Python's lock in for most of the time, None where that is unknown.
+    """
 
     start: Int64
     end: Int64
     kind: Int64
     stack: Int64
     stacks: list[Stack] = field(default_factory=list)
+    holder: Stack | None = None
 
     def spans(self, kind: str) -> Spans:
         """When the thread was at that kind of work."""
@@ -71,6 +77,7 @@ class _Sample:
     ops: int
     stack: int
     family: str
+    holder: int = -1
     blocked: int = 0
 
 
@@ -82,17 +89,19 @@ def read_samples(host: Host) -> HostSamples | None:
             np.isin(track.name, [row for row, name in enumerate(names) if name == SAMPLE_EVENT])
         )
         if len(rows):
-            return _pieces(*_read(track, rows))
+            told = np.isin(track.name, [row for row, name in enumerate(names) if name == HOLDER_EVENT])
+            return _pieces(*_read(track, rows, np.flatnonzero(told)))
     return None
 
 
-def _read(track: Track, rows: Int64) -> tuple[list[_Sample], list[Stack]]:
+def _read(track: Track, rows: Int64, holders: Int64) -> tuple[list[_Sample], list[Stack]]:
     stats = track.stats(*_COLUMNS, *_TEXTS)
     columns = {
         name: track.plane.stat_integers(stats, name, len(track), missing=-1)[rows].tolist()
         for name in _COLUMNS
     }
-    stacks, numbers = _stacks(track, rows, columns["stack"])
+    both = np.concatenate([rows, holders])
+    stacks, numbers = _stacks(track, both, _numbers(track, both))
     families = [family(stack) for stack in stacks]
     samples = []
     for row, at in enumerate(track.start[rows].tolist()):
@@ -102,10 +111,18 @@ def _read(track: Track, rows: Int64) -> tuple[list[_Sample], list[Stack]]:
         stack = numbers.get(columns["stack"][row], -1)
         kind = families[stack] if stack >= 0 else PLAIN
         ops = max(columns["ops"][row], 0)
-        samples.append(_Sample(at, gap, cpu, waited, others, ops, stack, kind))
+        holder = numbers.get(columns["holder"][row], -1)
+        samples.append(_Sample(at, gap, cpu, waited, others, ops, stack, kind, holder))
     samples.sort(key=lambda each: each.at)
     _settle(samples)
     return samples, stacks
+
+
+def _numbers(track: Track, rows: Int64) -> list[int]:
+    found: list[int] = track.plane.stat_integers(track.stats("stack"), "stack", len(track), missing=-1)[
+        rows
+    ].tolist()
+    return found
 
 
 def _stacks(track: Track, rows: Int64, numbers: list[int]) -> tuple[list[Stack], dict[int, int]]:
@@ -144,6 +161,7 @@ def _pieces(samples: list[_Sample], stacks: list[Stack]) -> HostSamples:
     op_ps = _op_ps(samples)
     silent = _silent_frameworks(samples)
     rows: list[tuple[int, int, int, int]] = []
+    held: dict[int, int] = {}
     for before, each in zip([None, *samples], samples, strict=False):
         at = each.at - each.gap
         if before is not None and abs(before.at - at) < _JOINS_WITHIN_PS:
@@ -152,8 +170,11 @@ def _pieces(samples: list[_Sample], stacks: list[Stack]) -> HostSamples:
             if length > 0:
                 rows.append((at, at + length, KINDS.index(kind), stack))
                 at += length
+                if kind == "gil" and each.holder >= 0:
+                    held[each.holder] = held.get(each.holder, 0) + length
     columns = np.array(rows, np.int64).reshape(-1, 4).T
-    return HostSamples(columns[0], columns[1], columns[2], columns[3], stacks)
+    holder = stacks[max(held, key=lambda row: held[row])] if held else None
+    return HostSamples(columns[0], columns[1], columns[2], columns[3], stacks, holder)
 
 
 def _op_ps(samples: list[_Sample]) -> float:

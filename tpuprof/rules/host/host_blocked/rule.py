@@ -40,7 +40,7 @@ the GIL. A line is known where the program's source is; code of installed packag
 
 from __future__ import annotations
 
-from tpuprof.report.host_lines import lines_of, verb_of
+from tpuprof.report.host_lines import holder_of, lines_of, verb_of
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, counterfactual, failed, passed, rule
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
@@ -73,6 +73,8 @@ def check(signals: Signals) -> Outcome:
         for source, call, exposed, _ in lines_of(stacks, name)[:SHOWN]
         if exposed
     ]
+    holders = {holder for name in sampled if (holder := holder_of(stacks, name))}
+    evidence += [Evidence(f"a thread that held Python's lock was at {each}") for each in sorted(holders)]
     if share < FAILS_FROM_SHARE:
         return passed(evidence)
     largest = max(sampled, key=lambda each: sampled[each])

@@ -45,12 +45,10 @@ the step to its own rate: more workers, or a cheaper transform.
 
 from __future__ import annotations
 
-import statistics
-
 from tpuprof import parts as part
+from tpuprof.report.host_lines import lines_of
 from tpuprof.report.schema import Evidence
 from tpuprof.report.sections import InputRow
-from tpuprof.rows.host_words import lines_of
 from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, passed, rule
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals
@@ -112,9 +110,9 @@ def _waits(signals: Signals) -> tuple[dict[str, float], float]:
     share = sum(typical.values()) * len(signals.typical_steps) / len(signals.steps) / signals.step_ms
     if not any(row.diagnosis in _LASTING for row in signals.report.input):
         return typical, share
-    rows = signals.steps
-    mean = {name: sum(row.breakdown_ms.get(name, 0.0) for row in rows) / len(rows) for name in PARTS}
-    return mean, sum(mean.values()) / statistics.fmean(row.wall_ms for row in rows)
+    mean = signals.steps.mean_parts()
+    waits = {name: mean.get(name, 0.0) for name in PARTS}
+    return waits, sum(waits.values()) / signals.steps.mean_ms
 
 
 def _in_workers(signals: Signals) -> bool:
