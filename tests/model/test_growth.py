@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.builders import TraceBuilder, op
-from tpuprof.analysis.analyze import analyse_run
+from tpuprof.analysis.analyze import analyze_run
 from tpuprof.model.step_columns import LISTED, SLOWEST, listed
 
 # Exponent of growth that is linear but for a logarithm and what one analysis costs however small its trace is.
@@ -99,7 +99,7 @@ class Lines:
 
 def lines_of(path):
     with Lines() as lines:
-        analyse_run(path)
+        analyze_run(path)
     return lines.count
 
 
@@ -107,7 +107,7 @@ def bytes_of(path):
     gc.collect()
     tracemalloc.start()
     try:
-        analyse_run(path)
+        analyze_run(path)
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -117,7 +117,7 @@ def bytes_of(path):
 @pytest.mark.parametrize("cost", [lines_of, bytes_of])
 def test_cost_grows_with_the_number_of_steps(make, cost, tmp_path):
     small, large = (make(count).write(tmp_path / f"{count}.xplane.pb") for count in (SMALL, LARGE))
-    analyse_run(small)  # imports what analyses need
+    analyze_run(small)  # imports what analyses need
     growth = cost(large) / cost(small)
     assert growth <= (LARGE / SMALL) ** MOST_EXPONENT
 
@@ -130,7 +130,7 @@ def test_a_long_run_has_a_short_report(tmp_path):
         length = 5000 if step == 4321 else 1000
         python.event("train_step", step * 10_000, length, _r=1, step_num=step)
     trace.tpu(0).line("XLA Modules").repeat("a(1)", [step * 10_000 for step in range(count)], 500)
-    report = analyse_run(trace.write(tmp_path / "h.xplane.pb"))
+    report = analyze_run(trace.write(tmp_path / "h.xplane.pb"))
     steps = report.steps
     assert steps.count == steps.all_hosts == count
     assert len(steps.per_step) <= LISTED and len(steps.slowest) == SLOWEST

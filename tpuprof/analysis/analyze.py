@@ -35,6 +35,7 @@ from tpuprof.model.device.op_table import (
     OpTotal,
     annotation_totals,
     op_totals,
+    scope_totals,
     source_totals,
 )
 from tpuprof.model.host.reads import WAITS_ALONE
@@ -329,10 +330,11 @@ def _host_read_rows(hosts: list[HostRun]) -> list[HostReadRow]:
 
 def _annotation_rows(hosts: list[HostRun], ops: list[OpTotal]) -> list[AnnotationRow]:
     lanes = sum(len(host.steps) * max(len(host.devices), 1) for host in hosts)
+    scopes = scope_totals(ops)
     return [
         _annotation_row(each, len(host.steps), lanes)
         for host in hosts
-        for each in annotation_totals(host.activity.annotations, ops, host.steps)
+        for each in annotation_totals(host.activity.annotations, scopes, host.steps)
     ]
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from tpuprof.decode.columns import Trace
     from tpuprof.decode.find import Found
     from tpuprof.report.schema import Report
@@ -70,17 +73,33 @@ def _kept(found: Found, use_cache: bool) -> tuple[str, str | None]:
 
 
 def _analysed(path: Path, found: Found, entry: str) -> tuple[Report, str]:
-    read = _reading(found)
+    with _hosts_read_by(found) as executor:
+        return _analysed_by(executor, path, found, entry)
+
+
+def _hosts_read_by(found: Found) -> AbstractContextManager[Executor | None]:
+    """What reads the hosts of a run of many; imported for those alone."""
+    if len(found.files) == 1:
+        return nullcontext()
+    _prepare()
+    from tpuprof.analysis.processes import processes
+
+    return processes(found)
+
+
+def _analysed_by(executor: Executor | None, path: Path, found: Found, entry: str) -> tuple[Report, str]:
+    read = _reading(found) if executor is None else None
     from tpuprof.cli.progress import working
 
     with working(f"analyzing {path}"):
         from tpuprof.analysis.analyze import report_of
+        from tpuprof.decode.load import load
         from tpuprof.model.run import build_run
         from tpuprof.report.as_json import to_json
         from tpuprof.rules.registry import all_rules
 
         all_rules()
-        report = report_of(build_run(found, read=read))
+        report = report_of(build_run(found, executor, read or load))
         text = to_json(report)
     if entry:
         from tpuprof.analysis import cache
@@ -89,13 +108,17 @@ def _analysed(path: Path, found: Found, entry: str) -> tuple[Report, str]:
     return report, text
 
 
-def _reading(found: Found) -> Callable[[Path], Trace]:
-    """Begin to read, so that what analyses it is imported meanwhile."""
+def _prepare() -> None:
     from tpuprof.cli.process import prepare
 
     # numpy's linear algebra is not used; its threads would only spin while they wait.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     prepare()
+
+
+def _reading(found: Found) -> Callable[[Path], Trace]:
+    """Begin to read, so that what analyses it is imported meanwhile."""
+    _prepare()
     from tpuprof.decode.prefetch import reading_ahead
 
     return reading_ahead(found)

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 # A profiler that fails may note the same error for every event (messages; characters of each).
 MAX_MESSAGES = 20
 MAX_CHARACTERS = 300
+# Programs of which what was read is remembered: hosts of a run embed the same ones (programs).
+PROGRAMS_KEPT = 8
 
 
 def limited(messages: Sequence[str]) -> list[str]:

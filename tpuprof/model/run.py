@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from concurrent.futures import Executor
+from concurrent.futures import BrokenExecutor, Executor
 from dataclasses import field
 from functools import partial
 from pathlib import Path
@@ -148,15 +148,15 @@ def _read_all(
     jobs: list[_Job], executor: Executor | None, read: Callable[[Path], Trace]
 ) -> tuple[list[HostRun], dict[str, str]]:
     """Every host that can be read, and why the others cannot. Raises `TpuprofError` where none can."""
-    begun = [
-        executor.submit(read_host_run, *job).result if executor else partial(read_host_run, *job, read)
-        for job in jobs
-    ]
+    here: list[Callable[[], HostRun]] = [partial(read_host_run, *job, read) for job in jobs]
+    begun: list[Callable[[], HostRun]] = here
+    if executor:
+        begun = [_begun(executor, job, again) for job, again in zip(jobs, here, strict=True)]
     hosts: list[HostRun] = []
     errors: dict[str, TpuprofError] = {}
-    for (name, *_), result in zip(jobs, begun, strict=True):
+    for (name, *_), result, again in zip(jobs, begun, here, strict=True):
         try:
-            hosts.append(result())
+            hosts.append(_result(result, again))
         except TpuprofError as error:
             errors[name] = error
         except Exception as error:
@@ -169,6 +169,21 @@ def _read_all(
     if errors and not hosts:
         raise next(iter(errors.values()))
     return hosts, {name: str(error) for name, error in errors.items()}
+
+
+def _begun(executor: Executor, job: _Job, again: Callable[[], HostRun]) -> Callable[[], HostRun]:
+    try:
+        return executor.submit(read_host_run, *job).result
+    except BrokenExecutor:
+        return again
+
+
+def _result(begun: Callable[[], HostRun], again: Callable[[], HostRun]) -> HostRun:
+    """The host that was begun; where a process has died, of memory say, it is read here."""
+    try:
+        return begun()
+    except BrokenExecutor:
+        return again()
 
 
 def _history(folder: Path | None, host: str) -> History:

@@ -11,8 +11,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
+from tpuprof.decode.limited import PROGRAMS_KEPT
 from tpuprof.records import record
 
 if TYPE_CHECKING:
@@ -88,6 +90,7 @@ def compare(new: HloModule, old: HloModule) -> CompileCause:
     )
 
 
+@lru_cache(maxsize=PROGRAMS_KEPT)
 def _parse(data: bytes) -> HloModule | None:
     """The module inside a trace's serialized HloProto, None where it is damaged."""
     from google.protobuf.message import DecodeError

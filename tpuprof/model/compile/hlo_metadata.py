@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import field
+from functools import lru_cache
 
 from tpuprof.decode.columns import StatKind, Trace
+from tpuprof.decode.limited import PROGRAMS_KEPT
 from tpuprof.model.timeline import METADATA_PLANE
 from tpuprof.records import record
 
@@ -65,6 +67,7 @@ def scope_names(scope: str) -> list[str]:
     return [_ENTRY_NUMBER.sub("", part) for part in parts if part and not _WRAPPERS.match(part)]
 
 
+@lru_cache(maxsize=PROGRAMS_KEPT)
 def _instructions(label: str, data: bytes) -> dict[tuple[str, str], tuple[str, str]]:
     from google.protobuf.message import DecodeError
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
 import numpy as np
 
 from tpuprof.decode.hlo import Computation, HloModule, Instruction
+from tpuprof.decode.limited import PROGRAMS_KEPT
 from tpuprof.errors import TpuprofError
 from tpuprof.model.compile.hlo_metadata import scope_names
 from tpuprof.model.device.activity import DeviceActivity
@@ -160,7 +162,9 @@ def collective_roles(
             if key in found:
                 continue
             if names.module[row] not in programs:
-                programs[names.module[row]] = _read_program(protos.get(names.module[row]), parameter_names)
+                programs[names.module[row]] = _read_program(
+                    protos.get(names.module[row]), tuple(parameter_names)
+                )
             program = programs[names.module[row]]
             scope = names.scope[row]
             if program is None:
@@ -174,7 +178,8 @@ def collective_roles(
     return found
 
 
-def _read_program(data: bytes | None, parameter_names: Sequence[str]) -> Roles | None:
+@lru_cache(maxsize=PROGRAMS_KEPT)
+def _read_program(data: bytes | None, parameter_names: tuple[str, ...]) -> Roles | None:
     from tpuprof.decode.hlo_proto import read_hlo_proto
 
     if data is None:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tpuprof.chips import chip_of
 from tpuprof.decode.hlo_shape import HBM, HOST_MEMORY
+from tpuprof.decode.limited import PROGRAMS_KEPT
 from tpuprof.records import record
 
 if TYPE_CHECKING:
@@ -78,6 +80,7 @@ def device_memory(protos: Mapping[str, bytes], device_type: str) -> DeviceMemory
     return max(found, key=lambda each: each.peak or 0)
 
 
+@lru_cache(maxsize=PROGRAMS_KEPT)
 def _program(name: str, data: bytes, capacity: int | None) -> DeviceMemory | None:
     from google.protobuf.message import DecodeError
 

@@ -110,17 +110,31 @@ def _add_device(
         each.step_ps += step_ps
 
 
-def annotation_totals(annotations: Annotations, ops: list[OpTotal], steps: Steps) -> list[AnnotationTotal]:
-    """Time by annotation name: on the host from its spans, on the device from ops traced under that scope.
+@record(frozen=True)
+class ScopeTotals:
+    """Self time of the ops traced under each scope: of the whole capture (ps), and of the devices' time in steps."""
 
-    An op under nested annotations counts for each of them, as host time does.
-    """
+    device_ps: dict[str, int]
+    step_ps: dict[str, float]
+
+
+def scope_totals(ops: list[OpTotal]) -> ScopeTotals:
+    """The scopes of all ops; an op under nested scopes counts for each of them."""
     device: dict[str, int] = {}
     in_steps: dict[str, float] = {}
     for op in ops:
         for name in dict.fromkeys(scope_names(op.scope)):
             device[name] = device.get(name, 0) + op.self_ps
             in_steps[name] = in_steps.get(name, 0.0) + op.step_ps
+    return ScopeTotals(device, in_steps)
+
+
+def annotation_totals(annotations: Annotations, scopes: ScopeTotals, steps: Steps) -> list[AnnotationTotal]:
+    """Time by annotation name: on the host from its spans, on the device from ops traced under that scope.
+
+    An op under nested annotations counts for each of them, as host time does.
+    """
+    device, in_steps = scopes.device_ps, scopes.step_ps
     totals: dict[tuple[str, str], AnnotationTotal] = {}
     durations = annotations.end - annotations.start
     held = steps.hold(annotations.start).tolist() if len(steps) else [False] * len(durations)

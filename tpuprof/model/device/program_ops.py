@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from tpuprof.decode.hlo_proto import parse_module_proto
+from tpuprof.decode.limited import PROGRAMS_KEPT
 from tpuprof.errors import TpuprofError
 from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.intervals import ascending_distinct
@@ -29,6 +32,7 @@ def program_ops(devices: list[DeviceActivity], steps: Steps, protos: dict[str, b
     return sum(counts) if counts else None
 
 
+@lru_cache(maxsize=PROGRAMS_KEPT)
 def _instructions(data: bytes) -> int:
     try:
         module = parse_module_proto(data)

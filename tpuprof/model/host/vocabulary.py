@@ -19,6 +19,8 @@ from tpuprof.records import record
 
 # The phase of tracing that is a graph cut.
 GRAPH_WALK = "ir_walk_and_hash"
+# Names whose meaning is remembered (names): a trace has a few thousand, one that numbers its events has millions.
+NAMES_KEPT = 100_000
 
 
 class Activity(IntEnum):
@@ -98,16 +100,19 @@ class Vocabulary:
     covers: NameSet = field(default_factory=lambda: NameSet.of(()))
     roles: tuple[tuple[str, NameSet], ...] = ()
     _exact: dict[str, Activity] = field(repr=False, default_factory=dict)
+    # What names were found to stand for: the threads of a host share their names, and hosts do.
+    _found: dict[str, Activity] = field(repr=False, compare=False, default_factory=dict)
 
     def activity(self, name: str) -> Activity:
         """What an event of that name stands for; UNKNOWN where the vocabulary does not list it."""
         found = self._exact.get(name)
+        found = self._found.get(name) if found is None else found
         if found is not None:
             return found
-        for activity, names in self.activities:
-            if names.matches(name):
-                return activity
-        return Activity.UNKNOWN
+        found = next((each for each, names in self.activities if names.matches(name)), Activity.UNKNOWN)
+        if len(self._found) < NAMES_KEPT:
+            self._found[name] = found
+        return found
 
     def cuts(self, name: str) -> bool:
         """Whether an event is part of a graph cut: the walk over the graph, its hash, its hand-over."""
