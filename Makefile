@@ -50,7 +50,7 @@ tests: test
 docs: $(READY)  ## regenerate the pages that are made from code
 	$(BIN)/python docs/generate.py
 
-samples: $(READY)  ## capture the sample traces anew
+samples: $(READY)  ## capture the sample traces again
 	$(BIN)/python sample_traces/make.py
 
 scenarios: $(READY)  ## run faulty and cured scripts: is the fault found, is its price right (ONLY=NAME for one)

@@ -1,4 +1,4 @@
-"""Builds the native modules where a compiler is at hand; adds the demo's sample and capture's .pth file to the wheel.
+"""Builds the native modules where a compiler is installed; adds the demo's sample and capture's .pth file to the wheel.
 
 They are optional: without Cython or a compiler the build says so and goes on. tpuprof then reads with protobuf,
 computes with numpy, and leaves garbage collections out of captures. All else about the build is in pyproject.toml.

@@ -6,7 +6,7 @@
 tpuprof is measured as `pip install` leaves it: this checkout is installed into an environment of its own in the
 work folder (a minute). With --here it is the running Python's, whose other packages and editable installs are then
 part of its time. Files come from generate_xspace.py and are made when missing; the smallest is a sample trace of
-about 1 MB. Every run but the `again` one starts with an empty cache, of tpuprof's as of XProf's, which lies beside
+about 1 MB. Every run but the `again` one starts with an empty cache, of tpuprof's as of XProf's, which is beside
 the file; the files themselves are in the page cache, for all alike. xprof-rs is used where it is on the path or
 beside the running Python. Prints a table in Markdown: medians, lowest to highest, and tpuprof's share of each other's.
 """

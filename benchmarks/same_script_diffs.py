@@ -1,4 +1,4 @@
-"""How often two captures of the same training script are told apart, and by how much such runs differ anyway.
+"""How often two captures of the same training script are distinguished, and by how much such runs differ anyway.
 
     python benchmarks/same_script_diffs.py [--runs 11] [--steps 12] [--fault read] [--keep FOLDER]
 

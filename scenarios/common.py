@@ -33,7 +33,7 @@ STEPS = 120
 
 
 def run(step: Callable[[int], object], steps: int = STEPS, warmup: int = WARMUP) -> None:
-    """Train `warmup` steps, then `steps` timed ones, the device's backlog included; print milliseconds a step.
+    """Train `warmup` steps, then `steps` timed ones, the device's backlog included; print milliseconds per step.
 
     `start_s` is the time from the script's first line to the end of the warm-up.
     """

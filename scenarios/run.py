@@ -4,7 +4,7 @@
 
 For each scenario the faulty and the cured script are captured and analyzed; then both are run in turn, `--pairs` times,
 without any capture, and the difference of their own clocks is what the cure saves. Results are kept, one file a
-scenario, so that a broken-off run goes on where it stopped; `--again` measures anew. At the end docs/scenarios.md is
+scenario, so that a broken-off run goes on where it stopped; `--again` measures again. At the end docs/scenarios.md is
 written from all results there are. A prediction is compared as a share of the step: the capture and the runs without
 it are minutes apart, and steps take longer while they are captured. Exit status: 0 if all that was asked holds, 1 if
 not, also where no saving was measured well enough to judge a prediction by (`--captures-only` asks for the findings

@@ -39,7 +39,7 @@ def checked(
     """
     if value is None:
         return Checked(None)
-    if not value >= 0.0:  # also what is no number
+    if not value >= 0.0:  # also what is not a number
         return Checked(None, f"{INCONSISTENT}{what} is {show(value)}, below zero")
     if at_most is None or value <= at_most:
         return Checked(value)

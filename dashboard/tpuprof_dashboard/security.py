@@ -111,7 +111,7 @@ def install(server: Flask, guard: Guard, inline_scripts: Callable[[], list[str]]
 
 
 def inside(path: Path, roots: list[Path]) -> bool:
-    """Whether a path, symbolic links followed, lies in one of the folders or is one of the files."""
+    """Whether a path, symbolic links followed, is in one of the folders or is one of the files."""
     real = path.resolve()
     return any(real == root or root in real.parents for root in roots)
 
@@ -125,7 +125,7 @@ def check_upload(name: str, data: bytes, kept: int) -> None:
         raise TpuprofError(
             Code.TOO_LARGE,
             f"{name}: {MAX_UPLOADS} uploads are kept at most.",
-            "Start the dashboard anew, or give it the path of this trace.",
+            "Start the dashboard again, or give it the path of this trace.",
         )
     if len(data) > MAX_UPLOAD_BYTES or not _inflates_within(data, MAX_INFLATED_BYTES):
         raise TpuprofError(

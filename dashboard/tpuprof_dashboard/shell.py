@@ -137,9 +137,9 @@ def failed(name: str, message: str) -> list[Any]:
 
 
 def nothing_yet() -> list[Any]:
-    """What stands there while no run lies in the watched folder."""
+    """What stands there while no run is in the watched folder."""
     text = (
-        "No run lies in the folder yet. Capture one into it, and it appears here: "
+        "No run is in the folder yet. Capture one into it, and it appears here: "
         "tpuprof capture -o FOLDER/NAME -- python train.py"
     )
     return [dmc.Alert(text, title="Waiting for a run", color="blue", id="waiting", mt="md")]

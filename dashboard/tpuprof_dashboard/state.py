@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 # What stays when the page changes; all else belongs to one page.
 _SHARED = ("run", "theme")
-# A query longer than this is no link of ours (characters).
+# A query longer than this is not a link of ours (characters).
 _LONGEST = 8_192
 
 # Stands between several names in one parameter.

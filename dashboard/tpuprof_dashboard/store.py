@@ -1,6 +1,6 @@
 """Reads runs in the background and keeps the last few: Reports, and what timelines need of them.
 
-A page asks for a run and is told whether it is ready, loading or failed; nobody waits for another's load.
+A page asks for a run and learns whether it is ready, loading or failed; nobody waits for another's load.
 Memory is bounded by the number of Reports and of timelines kept, least recently used first to go.
 """
 
@@ -55,7 +55,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Loading:
-    """Says that a run is being read: the share done as far as it can be told, what is being done, and seconds since."""
+    """Says that a run is being read: the share done as far as it is known, what is being done, and seconds since."""
 
     done: float = 0.0
     doing: str = ""
@@ -345,7 +345,7 @@ def _report_of(found: Found, tell: Tell) -> tuple[Report, Run | None]:
 
     try:
         entry = cache.key(found)
-    except OSError:  # whatever cannot be read is told by the analysis
+    except OSError:  # whatever cannot be read is shown by the analysis
         entry = ""
     kept = cache.read(entry) if entry else None
     if kept is not None:

@@ -12,7 +12,7 @@ from tpuprof.units import PS_PER_NS
 MAX_BARS = 4_000
 # Columns of pixels that bars are merged to: what a chart on a wide screen has.
 PIXELS = 1_200
-# Host threads shown unasked: the training thread and the busiest other.
+# Host threads shown by default: the training thread and the busiest other.
 _DEFAULT_THREADS = 2
 # Share of a marked span's length shown on each side of it, and the least (ps) shown around an instant.
 _MARGIN = 0.25
@@ -48,7 +48,7 @@ class Drawing:
 
 
 def default_lanes(lanes: list[LaneInfo]) -> list[LaneInfo]:
-    """The lanes shown unasked: the summary, the first device, the training thread and the busiest other."""
+    """The lanes shown by default: the summary, the first device, the training thread and the busiest other."""
     first = next((each.key.split(":")[1] for each in lanes if each.kind == DEVICE), "")
     shown = [each for each in lanes if each.kind in (STEPS, PERIODS, ANNOTATIONS)]
     shown += [each for each in lanes if each.kind == DEVICE and each.key.split(":")[1] == first]

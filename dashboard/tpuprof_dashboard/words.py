@@ -1,4 +1,4 @@
-"""What the model's terms are called on screen, and how values that cannot be told are shown."""
+"""What the model's terms are called on screen, and how unknown values are shown."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tpuprof import parts
 from tpuprof.report import labels
 
 UNAVAILABLE = "unavailable"
-# What lanes of the timeline hold besides parts of the breakdown.
+# What lanes of the timeline hold in addition to parts of the breakdown.
 _LANES = {
     "step": "Step",
     "program": "Program",
@@ -40,7 +40,7 @@ def part_definition(part: str) -> str:
 
 
 def reason(text: str) -> str:
-    """Why a value cannot be told, without the word that stands beside it anyway."""
+    """Why a value cannot be known, without the word that stands beside it anyway."""
     return text.removeprefix(f"{UNAVAILABLE}: ")
 
 

@@ -17,4 +17,4 @@ def step(_: int) -> torch.Tensor:
 
 run(step)
 if bad.item():
-    raise SystemExit("the logits are no numbers any more")
+    raise SystemExit("the logits are not numbers any more")

@@ -10,7 +10,7 @@ def step(_: int) -> None:
     fine = torch.isfinite(logits()).all()
     torch_xla.sync()
     if not fine:
-        raise SystemExit("the logits are no numbers any more")
+        raise SystemExit("the logits are not numbers any more")
 
 
 run(step)

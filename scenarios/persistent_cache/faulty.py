@@ -1,4 +1,4 @@
-"""A deep model is compiled anew at every start."""
+"""A deep model is compiled again at every start."""
 
 from deep import train_briefly
 

@@ -13,7 +13,7 @@ batch = tokens(64, LENGTH + 1)
 
 
 def train(outside: torch.Tensor) -> None:
-    """One step; `outside` is 1 where a position lies outside the window: [length, length]."""
+    """One step; `outside` is 1 where a position is outside the window: [length, length]."""
     optimizer.zero_grad()
     loss = next_token_loss(model, batch)
     hidden = model.embed(batch[:, :-1])

@@ -1,4 +1,4 @@
-"""scan_layers is told that layers are pure, and keeps what it traced."""
+"""scan_layers knows that layers are pure, and keeps what it traced."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""scan_layers is not told that layers are pure, so it traces the layer anew in every step."""
+"""scan_layers does not know that layers are pure, so it traces the layer again in every step."""
 
 from common import Shape, Trainer, decoder, run, tokens
 from torch_xla.experimental.scan_layers import scan_layers

@@ -2,8 +2,8 @@
 
     python scenarios/zoo/run.py [NAME ...] [--only TEXT] [--fast] [--again] [--pairs N] [--cures]
 
-Results are kept, one file per program, so that a broken-off run goes on where it stopped; `--again` measures anew, and
-`--judge` analyses kept captures once more. At the end docs/zoo.md is written. Exit status: 0 if no program is wrong.
+Results are kept, one file per program, so that a broken-off run goes on where it stopped; `--again` measures again, and
+`--judge` analyses kept captures again. At the end docs/zoo.md is written. Exit status: 0 if no program is wrong.
 """
 
 from __future__ import annotations

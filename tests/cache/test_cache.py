@@ -107,7 +107,7 @@ def test_a_damaged_entry_is_passed_over(trace, damage):
     path = entries()[0]
     path.write_bytes(path.read_bytes()[:-3] if damage is None else damage)
     assert analyze(trace, "--json") == whole
-    assert path.read_bytes().endswith(whole.encode())  # written anew
+    assert path.read_bytes().endswith(whole.encode())  # written again
 
 
 def test_the_least_recently_used_go_when_it_is_full(monkeypatch):

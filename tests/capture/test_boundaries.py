@@ -18,7 +18,7 @@ def rounds(calls):
         ("DGDGDGDG", "||.|.|.|"),
         ("DGEDGEDGE", "|||..|..|"),
         ("DDDDDGDDDDDGDDDDDG", "||||||.....|.....|"),
-        # A warm-up with more critics than later: the round is learned anew.
+        # A warm-up with more critics than later: the round is learned again.
         ("D" * 20 + "G" + "DDDDDG" * 3, "|" * 21 + ".....|" * 3),
     ],
 )

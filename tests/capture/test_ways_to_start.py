@@ -218,7 +218,7 @@ def test_what_happened_is_said(start, tmp_path, command, expected):
 def test_an_older_capture_in_the_folder_is_not_taken_for_this_one(start, tmp_path):
     (tmp_path / "run" / "plugins" / "profile" / "yesterday").mkdir(parents=True)
     ended, _, _ = start(sys.executable, "-c", "pass")
-    assert "What lies in this folder is older" in message([sys.executable], tmp_path, ended)
+    assert "What is in this folder is older" in message([sys.executable], tmp_path, ended)
 
 
 def test_a_program_of_another_framework_is_named(start, tmp_path):

@@ -77,7 +77,7 @@ def served(store, guard=None, tab=None):
 
 @pytest.fixture(scope="session")
 def browser(chromium):
-    """One context for all tests: its cache spares loading the page's scripts anew each time."""
+    """One context for all tests: its cache spares loading the page's scripts again each time."""
     return chromium.new_context(viewport={"width": 1280, "height": 1000})
 
 
@@ -110,8 +110,8 @@ def tab(browser):
 SETTLED = """() => {
     if (!window.unchanged) {
         window.unchanged = {frames: 0};
-        const anew = () => { window.unchanged.frames = 0; };
-        new MutationObserver(anew).observe(document.body, {subtree: true, childList: true, characterData: true});
+        const again = () => { window.unchanged.frames = 0; };
+        new MutationObserver(again).observe(document.body, {subtree: true, childList: true, characterData: true});
     }
     return ++window.unchanged.frames > 15;
 }"""

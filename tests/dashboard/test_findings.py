@@ -17,7 +17,7 @@ def findings():
             rule="big-one",
             category="tracing",
             status="failed",
-            title="The graph is traced anew each step",
+            title="The graph is traced again each step",
             why="Nothing changes between steps.",
             severity=0.5,
             savings=Savings(0.4, 0.5, "counterfactual", 1.0, 1.1),
@@ -66,7 +66,7 @@ def test_the_first_screen_says_what_to_try_and_keeps_the_reports_order(tab, addr
     open_page(tab, address)
     text = tab.inner_text("#page")
     assert tab.inner_text("#try-first").startswith("Try first: Keep the graph (saves")
-    assert text.index("The graph is traced anew") < text.index("Loading is slow")
+    assert text.index("The graph is traced again") < text.index("Loading is slow")
     assert "saves 400 µs to 500 µs per step" in text
     assert "No recompiles" not in text
     screenshot(tab, "overview-findings-light")
@@ -74,7 +74,7 @@ def test_the_first_screen_says_what_to_try_and_keeps_the_reports_order(tab, addr
 
 def test_a_finding_opens_to_evidence_and_fix_and_predicts_the_step(tab, address):
     open_page(tab, address, "?page=findings")
-    tab.get_by_role("button", name="The graph is traced anew").click()
+    tab.get_by_role("button", name="The graph is traced again").click()
     tab.get_by_text("compiled = keep(graph)").wait_for()
     text = tab.inner_text("#page")
     assert "the mean step would take 1.00 ms to 1.10 ms" in text
@@ -85,7 +85,7 @@ def test_a_finding_opens_to_evidence_and_fix_and_predicts_the_step(tab, address)
 
 def test_evidence_leads_to_its_place_in_the_timeline(tab, address):
     open_page(tab, address, "?page=findings")
-    tab.get_by_role("button", name="The graph is traced anew").click()
+    tab.get_by_role("button", name="The graph is traced again").click()
     tab.get_by_role("link", name="show in timeline").first.click()
     tab.wait_for_selector("#timeline .main-svg >> nth=0")
     assert "page=timeline" in tab.url
@@ -108,13 +108,13 @@ def test_a_finding_marks_all_its_spans_in_the_timeline(tab, address):
     marked = tab.evaluate(f"{graph}.shapes.filter(s => s.type === 'rect').map(s => [s.x0, s.x1])")
     assert marked == [[2, 5], [0.25, 0.75]]
     chosen = tab.locator("nav[aria-label=Findings] a[aria-current]")
-    assert chosen.inner_text() == "The graph is traced anew each step"
+    assert chosen.inner_text() == "The graph is traced again each step"
     screenshot(tab, "timeline-finding-light")
 
 
 def test_a_finding_is_chosen_beside_the_timeline(tab, address):
     open_page(tab, address, "?page=timeline")
-    tab.get_by_role("link", name="The graph is traced anew").press("Enter")
+    tab.get_by_role("link", name="The graph is traced again").press("Enter")
     tab.wait_for_url("**finding=big-one**")
     tab.get_by_text("evidence", exact=True).wait_for()
     tab.get_by_role("button", name="All").click()
@@ -131,7 +131,7 @@ def test_open_findings_and_ticks_are_kept_in_the_address(tab, address):
     tab.get_by_text("The loader is behind.").wait_for()
     assert not tab.get_by_text("Nothing changes between steps.").is_visible()
     assert tab.get_by_role("checkbox").first.is_checked()
-    # What the ticks give is computed anew: these rules are not tpuprof's own.
+    # What the ticks give is computed again: these rules are not tpuprof's own.
     tab.wait_for_selector("#what-if-result > *")
 
 
@@ -160,6 +160,6 @@ def test_findings_are_filtered_by_category_in_the_address(tab, address):
     open_page(tab, address, "?page=findings&category=input")
     text = tab.inner_text("#page")
     assert "1 to fix in input" in text
-    assert "The graph is traced anew" not in text
+    assert "The graph is traced again" not in text
     tab.get_by_role("link", name="all categories").click()
     tab.get_by_text("2 to fix", exact=True).wait_for()

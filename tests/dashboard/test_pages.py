@@ -209,7 +209,7 @@ def test_a_plain_table_exports_csv(tab, address):
     with tab.expect_download() as download:
         tab.locator("[data-csv=compilation-cache]").click()
     lines = Path(download.value.path()).read_text().splitlines()
-    assert lines[0] == "state,off: every start compiles anew"
+    assert lines[0] == "state,off: every start compiles again"
 
 
 @pytest.mark.parametrize("page", CLAIMS)
@@ -426,7 +426,7 @@ def test_the_ticket_report_is_a_redacted_bundle(tab, tmp_path):
 
 def test_compiles_show_the_cache_and_steps_the_outlier(tab, address):
     open_page(tab, address, f"?page=compiles&run={RECOMPILE}")
-    assert "off: every start compiles anew" in tab.inner_text("#page")
+    assert "off: every start compiles again" in tab.inner_text("#page")
     open_page(tab, address, f"?page=steps&run={RECOMPILE}")
     assert "Compiling +1.00 s" in tab.inner_text("#page")
     assert "times one before it" in tab.inner_text("#steadiness")

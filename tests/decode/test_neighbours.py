@@ -1,4 +1,4 @@
-"""What lies beside a profile is never taken for one, and one host's damage never ends the others' analysis."""
+"""What is beside a profile is never taken for one, and one host's damage never ends the others' analysis."""
 
 import os
 import shutil

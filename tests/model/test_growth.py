@@ -89,7 +89,7 @@ class Lines:
         threading.settrace(None)
 
     def _call(self, frame, event, arg):
-        # What is imported or made once is no work on the trace.
+        # What is imported or made once is not work on the trace.
         return None if "importlib" in frame.f_code.co_filename else self._line
 
     def _line(self, frame, event, arg):

@@ -1,4 +1,4 @@
-"""Several hosts: who was late, by how much, and who waited for whom."""
+"""Several hosts: who was late, by how much, and which host waited for which."""
 
 import pytest
 

@@ -118,7 +118,7 @@ def test_flatten_labels_each_tick_with_the_innermost_event(tree):
 
 
 needs_native = pytest.mark.skipif(iv._nesting is None, reason="the native modules are not built")
-# Times before the origin too, and lines that are no Spans: in any order, overlapping, negative.
+# Times before the origin too, and lines that are not Spans: in any order, overlapping, negative.
 lines = st.lists(st.tuples(st.integers(-5, LIMIT), st.integers(-5, LIMIT)), max_size=12)
 
 

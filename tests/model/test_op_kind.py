@@ -1,4 +1,4 @@
-"""Ops are told apart by category, opcode and memory space."""
+"""Ops are distinguished by category, opcode and memory space."""
 
 import pytest
 

@@ -156,7 +156,7 @@ def test_graphs_in_no_order_are_steps_of_low_confidence(read):
 
 
 def test_optimizer_calls_make_the_steps(read):
-    """Logging cuts graphs of its own in each step: what lies between two calls is one step."""
+    """Logging cuts graphs of its own in each step: what is between two calls is one step."""
     steps = read(graphs(TraceBuilder(), *"TLL" * 6, optimizer={"T": 0})).steps
     assert steps.source is StepSource.OPTIMIZER
     assert steps.confidence == "high"

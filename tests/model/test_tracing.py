@@ -1,4 +1,4 @@
-"""What tracing is made of: phases, annotations, scans traced anew."""
+"""What tracing is made of: phases, annotations, scans traced again."""
 
 import pytest
 

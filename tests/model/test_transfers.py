@@ -137,7 +137,7 @@ def test_copies_of_one_direction_wait_for_each_other(analyze):
         work(trace, name, starts, length, line="Async XLA Ops")
     rows = {row.name: row for row in analyze(trace).offload}
     assert rows["copy-start.2"].gb_per_s_alone == pytest.approx(30e6 / 200e-6 / 1e9)
-    # The other one lies 400 us in the queue, of which it moves for 200.
+    # The other one is 400 us in the queue, of which it moves for 200.
     assert rows["copy-start.9"].gb_per_s == pytest.approx(30e6 / 400e-6 / 1e9)
     assert rows["copy-start.9"].gb_per_s_alone == pytest.approx(30e6 / 200e-6 / 1e9)
     assert rows["copy-start.9"].ahead_ms == pytest.approx(0.399)

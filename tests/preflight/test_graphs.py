@@ -32,7 +32,7 @@ def test_source_lines_are_the_scripts_own(tmp_path):
     metadata = module.computations[0].instructions[0].metadata
     assert (metadata.source_file, metadata.source_line) == (b"/home/me/train.py", 35)
     assert module.name == b"SyncTensorsGraph.7"
-    # Where the environment lies is no part of a graph.
+    # Where the environment is is not part of a graph.
     assert list(module.stack_frame_index.file_names) == [b"torch/nn/functional.py", b"/home/me/train.py"]
 
 

@@ -169,7 +169,7 @@ for size in range(1, 99):
     assert trace.trains
     assert not trace.is_steady
     assert len(trace.search.updates) == 6
-    assert any("compiles anew" in each for each in trace.warnings)
+    assert any("compiles again" in each for each in trace.warnings)
 
 
 def test_a_module_of_a_package_runs_as_python_m_runs_it(tmp_path, monkeypatch):

@@ -21,7 +21,7 @@ _BASE64 = re.compile(rb"(?:[A-Za-z0-9+/]{4}){16,}(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-
 
 
 def outputs(run, folder):
-    """Every output's bytes by name, the bundle's members each, and what lies in them as base64 or gzip."""
+    """Every output's bytes by name, the bundle's members each, and what is in them as base64 or gzip."""
     report = analyze_run(run)
     found = {}
     for name, render in (("html", render_html), ("md", render_markdown), ("json", to_json)):

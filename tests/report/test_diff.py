@@ -102,7 +102,7 @@ def test_unlike_runs_are_told_before_any_number():
     other = environment(base, device_type="TPU v6 lite", device_count=8)
     weights = {each.what: each.weight for each in diff(base, other).unlike}
     assert weights == {"device type": Weight.CARE, "device count": Weight.CARE}
-    assert "Mind what else differs: device type, device count" in diff(base, other).sentence
+    assert "Note what else differs: device type, device count" in diff(base, other).sentence
     run = {
         **base.environment["run"],
         "versions": {"torch_xla": "2.8.0"},

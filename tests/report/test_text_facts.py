@@ -27,7 +27,7 @@ def facts():
 def test_tracing_and_scans(facts):
     (line,) = facts("decoder_scan")["Tracing"]
     assert "Python and dispatch " in line
-    assert "scans are traced anew once per step" in line
+    assert "scans are traced again once per step" in line
 
 
 def test_loops_with_their_iterations(facts):
@@ -61,5 +61,5 @@ def test_sections_without_anything_to_say_are_left_out(facts):
 @pytest.mark.shared_traces
 def test_memory_of_the_v6e(shared_traces):
     lines = dict(fact_lines(analyze_run(shared_traces / "tpu_v6e_host_offload")))
-    assert lines["Memory"].startswith("20.0 GiB of 31.2 GiB a device")
+    assert lines["Memory"].startswith("20.0 GiB of 31.2 GiB per device")
     assert "beside it in host memory 15.0 GiB" in lines["Memory"]

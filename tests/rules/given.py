@@ -157,7 +157,7 @@ def computed(*ops, mfu=None):
 
 
 def fallen(per_step, busy_share=0.5):
-    """Signals of a run in which an op falls back that often a step (None: torch_xla's text names it)."""
+    """Signals of a run in which an op falls back that often per step (None: torch_xla's text names it)."""
     rows = [FallbackRow("aten::histc", per_step, "train.py:9")]
     return {"report": {"fallbacks": rows}, "records": [record()], "busy_share": busy_share}
 

@@ -154,7 +154,7 @@ def test_scans_traced_anew(finding, calls, status):
     found = finding("scan-cache-off", tracing(scan=calls))
     assert found.status == status
     if status == "failed":
-        assert found.title.startswith("scan traces its body anew " + ("once" if calls == 1 else "3 times"))
+        assert found.title.startswith("scan traces its body again " + ("once" if calls == 1 else "3 times"))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The registry: every rule of the catalogue exists, is documented, and lies where its id says."""
+"""The registry: every rule of the catalogue exists, is documented, and is where its id says."""
 
 import ast
 import inspect

@@ -2,7 +2,7 @@
 
 A report is kept as its JSON under a key made of what it was computed from: tpuprof's version and the state of its
 modules, and of every file its path, size, time of last change and a hash of samples of its bytes. Hashing all of
-a large trace would take as long as the rest of a cached run; a file that was written anew differs in its time or
+a large trace would take as long as the rest of a cached run; a file that was written again differs in its time or
 size, one that was swapped for another of the same size and time differs in its samples, which include both ends.
 
 Nothing here fails a command: where the folder cannot be used, reports are computed each time.

@@ -1,4 +1,4 @@
-"""Budgets: what a run must keep to, from tpuprof.toml, held against a Report.
+"""Budgets: what a run must keep to, from tpuprof.toml, checked against a Report.
 
 [budget]
 step_time_median = { max = 120 }                       # ms
@@ -60,7 +60,7 @@ class Assertion:
 
 @dataclass(frozen=True)
 class Result:
-    """An assertion held against a run. `found` and `values` are as people read them; `place` is `file:line`."""
+    """An assertion checked against a run. `found` and `values` are as people read them; `place` is `file:line`."""
 
     assertion: Assertion
     status: Status
@@ -90,14 +90,16 @@ def read_budget(path: Path) -> list[Assertion]:
             "Write one (see docs/check.md), or give its path with --budget.",
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise TpuprofError(Code.BUDGET, f"{path}: is no TOML ({error}).", "Correct it.") from error
+        raise TpuprofError(Code.BUDGET, f"{path}: is not a TOML ({error}).", "Correct it.") from error
     except OSError as error:
         raise TpuprofError(
             Code.UNREADABLE, f"{path}: cannot be read ({error.strerror}).", "Check it."
         ) from error
     unknown = plain.keys() - _KEYS.keys()
     if unknown:
-        raise _invalid(path, f"[{sorted(unknown)[0]}] is no section", "Sections are [budget] and [findings].")
+        raise _invalid(
+            path, f"[{sorted(unknown)[0]}] is not a section", "Sections are [budget] and [findings]."
+        )
     found = [
         assertion
         for section in _KEYS
@@ -110,7 +112,7 @@ def read_budget(path: Path) -> list[Assertion]:
 
 
 def check(assertions: list[Assertion], report: Report, baseline: Report | None = None) -> list[Result]:
-    """Hold a report against assertions, in their order. Raises nothing: what cannot be told is a result."""
+    """Check a report against assertions, in their order. Raises nothing: what cannot be known is a result."""
     return [_check(each, report, baseline) for each in assertions]
 
 
@@ -126,7 +128,7 @@ def show(value: float, unit: str) -> str:
 def _section(path: Path, plain: dict[str, Any], name: str) -> dict[str, Any]:
     section = plain.get(name, {})
     if not isinstance(section, dict):
-        raise _invalid(path, f"{name} is no section", f"Write [{name}] on a line of its own.")
+        raise _invalid(path, f"{name} is not a section", f"Write [{name}] on a line of its own.")
     return section
 
 
@@ -139,7 +141,7 @@ def _assertions(path: Path, section: str, name: str, entry: Any) -> list[Asserti
         words = ", ".join(sorted(_KEYS[section]))
         raise _invalid(path, f"{place} says {sorted(unknown)[0]!r}", f"It may say {words}.")
     if section == "budget" and name not in SIGNALS:
-        raise _invalid(path, f"{place} is no signal", f"Signals: {', '.join(SIGNALS)}.")
+        raise _invalid(path, f"{place} is not a signal", f"Signals: {', '.join(SIGNALS)}.")
     try:
         level = Level(entry.get("level", Level.ERROR))
     except ValueError as error:

@@ -13,7 +13,7 @@ from tpuprof.capture.telemetry import FALLBACK_PREFIX
 from tpuprof.instrument.stack_frames import user_frames
 from tpuprof.instrument.state import note_failure
 
-# torch_xla counts reading one value back among the fallbacks; those reads are told elsewhere.
+# torch_xla counts reading one value back among the fallbacks; those reads are counted elsewhere.
 _VALUE_READ = "aten::_local_scalar_dense"
 # Steps watched at most: an op that is not met by then is called in few steps only.
 MAX_WATCHED = 3

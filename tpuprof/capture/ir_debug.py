@@ -1,7 +1,7 @@
 """Has torch_xla put scopes and source lines into the programs it compiles, without slowing the captured steps.
 
 With IR debugging on, torch_xla collects Python frames at every op, which makes tracing about half as slow
-again or worse. The metadata ends up in the compiled program and is no part of its hash. So debugging is on
+again or worse. The metadata ends up in the compiled program and is not part of its hash. So debugging is on
 while graphs are first compiled, and as the user has it while steps are captured: those reuse the programs and are
 traced at their usual speed. A graph that is compiled during the capture itself has no metadata then.
 

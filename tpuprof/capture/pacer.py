@@ -1,6 +1,6 @@
 """Records a program that marks no steps and calls no optimizer, by the clock.
 
-JAX shows no boundary of a step from outside: the trace's own repetition is what steps are told by afterwards. So once
+JAX shows no boundary of a step from outside: steps are found afterwards by the trace's own repetition. So once
 programs were compiled and no further compile came for a while, some seconds are recorded. A step that is marked
 meanwhile takes over.
 """

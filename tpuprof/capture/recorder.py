@@ -150,7 +150,7 @@ class Recorder:
 
     def _close(self) -> None:
         try:
-            # The step that is open has not ended: recording stops first, so that it is no step of the capture.
+            # The step that is open has not ended: recording stops first, so that it is not a step of the capture.
             self.controller.finish()
             self._close_step_event()
             if not self._placed:

@@ -50,7 +50,7 @@ def host_of(address: str, among: list[str]) -> str:
 def profile_host(
     address: str, seconds: float, target: Target, asked: Callable[[], None] = lambda: None
 ) -> Path:
-    """Record `seconds` of one process; returns the file its server wrote. `asked` is called once it was told to.
+    """Record `seconds` of one process; returns the file its server wrote. `asked` is called once it was asked to.
 
     Raises `TpuprofError` where it cannot be reached, recorded nothing, or wrote where we cannot see it.
     """

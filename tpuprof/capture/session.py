@@ -106,7 +106,7 @@ _handlers: list[object] = []
 
 
 def _close_on_terminate(close: object) -> None:
-    """Keep what was captured when the program is told to end, then let it end as it would have."""
+    """Keep what was captured when the program is asked to end, then let it end as it would have."""
     if threading.current_thread() is not threading.main_thread():
         return
     if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:

@@ -100,7 +100,7 @@ class Telemetry:
         return counter(self._extension, "UncachedCompile")
 
     def graphs_run_so_far(self) -> int:
-        """Graphs handed to the runtime since the process began, compiled anew or not."""
+        """Graphs handed to the runtime since the process began, compiled again or not."""
         return self.compiles_so_far() + counter(self._extension, "CachedCompile")
 
     def before_cut(self) -> None:

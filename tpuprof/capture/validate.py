@@ -10,7 +10,7 @@ from typing import Any
 from tpuprof.capture.run_folder import OWN, PROFILES
 from tpuprof.errors import Code, TpuprofError
 
-# XSpace is a protobuf message, and protobuf writers give up at 2 GiB: what lies near it lost something.
+# XSpace is a protobuf message, and protobuf writers give up at 2 GiB: what is near it lost something.
 TOO_LARGE_BYTES = 2_000_000_000
 
 

@@ -18,7 +18,7 @@ def analyze(
         typer.Option("--md", help="Print it as Markdown, nothing redacted; to send, see tpuprof report."),
     ] = False,
     no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="Analyze anew, and keep nothing in the cache.")
+        bool, typer.Option("--no-cache", help="Analyze again, and keep nothing in the cache.")
     ] = False,
     what_if: Annotated[
         str,

@@ -130,5 +130,5 @@ def parse_duration(text: str) -> float:
             if 0 < seconds < 3600:
                 return seconds
     raise TpuprofError(
-        Code.USAGE, f"--duration {text!r} is no duration below an hour.", "Write it as 5s or 500ms."
+        Code.USAGE, f"--duration {text!r} is not a duration below an hour.", "Write it as 5s or 500ms."
     )

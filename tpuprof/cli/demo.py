@@ -73,7 +73,7 @@ def _read_sample() -> None:
 
 
 def sample_folder(name: str) -> Path:
-    """Where a sample trace lies: inside the installed package, or beside it in a checkout."""
+    """Where a sample trace is: inside the installed package, or beside it in a checkout."""
     package = Path(__file__).resolve().parent.parent
     shipped = package / "_samples" / name
     return shipped if shipped.is_dir() else package.parent / "sample_traces" / name

@@ -67,7 +67,7 @@ def _kept(found: Found, use_cache: bool) -> tuple[str, str | None]:
 
     try:
         entry = cache.key(found)
-    except OSError:  # whatever cannot be read is told by the analysis
+    except OSError:  # whatever cannot be read is shown by the analysis
         return "", None
     return entry, cache.read(entry)
 

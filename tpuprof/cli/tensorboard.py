@@ -24,7 +24,7 @@ def tensorboard(
 
     if not run.is_dir():
         raise TpuprofError(
-            Code.USAGE, f"{run}: TensorBoard reads folders.", "Give the folder the profile lies in."
+            Code.USAGE, f"{run}: TensorBoard reads folders.", "Give the folder the profile is in."
         )
     report = analyze_run(run)
     written = write_events(report, run)

@@ -1,4 +1,4 @@
-"""Whether two runs compare at all: what is unlike between them, before any number is held against another."""
+"""Whether two runs compare at all: what is unlike between them, before any number is compared with another."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 # Work on the device (FLOPs per step) that differs by more than this is another batch or model (share).
 SAME_WORK = 0.01
-# From this share of waiting for a CPU on, a capture was made on a busy machine, and it is told (share).
+# From this share of waiting for a CPU on, a capture was made on a busy machine, and the report says so (share).
 BUSY_MACHINE = 0.1
 
 
 class Weight(StrEnum):
-    """How much an unlikeness matters: `stop` forbids comparing, `care` may explain a difference, `note` is told."""
+    """How much an unlikeness matters: `stop` forbids comparing, `care` may explain a difference, `note` informs."""
 
     STOP = "stop"
     CARE = "care"
@@ -85,7 +85,7 @@ def _cannot(base: Report, candidate: Report) -> list[Unlike]:
         )
     if base.predicted != candidate.predicted:
         names = {True: "predicted", False: "measured"}
-        detail = "a compiler's estimate is no measurement"
+        detail = "a compiler's estimate is not a measurement"
         found.append(Unlike("kind", names[base.predicted], names[candidate.predicted], Weight.STOP, detail))
     return found
 
@@ -112,7 +112,9 @@ def _steps(base: Report, candidate: Report) -> list[Unlike]:
         detail = f"fewer than {MIN_STEPS} steps say nothing of their spread"
         found.append(Unlike("steps", _count(base), _count(candidate), Weight.CARE, detail))
     elif counts[0] != counts[1]:
-        found.append(Unlike("steps", _count(base), _count(candidate), Weight.NOTE, "all is told per step"))
+        found.append(
+            Unlike("steps", _count(base), _count(candidate), Weight.NOTE, "all numbers are per step")
+        )
     return found
 
 

@@ -26,9 +26,9 @@ MIN_CHANGE = 0.05
 # benchmarks/same_script_diffs.py: the slowest of 11 runs of one script on two idle virtual cores took 58 % longer than
 # the fastest. With rivals, their part counts where it is more, see `slowed_down` and docs/diff.md (share).
 MIN_CHANGE_CPU = 0.60
-# A part of the breakdown is told as changed from this share of the step on (share of the base's mean step).
+# A part of the breakdown counts as changed from this share of the step on (share of the base's mean step).
 MIN_PART_CHANGE = 0.02
-# An op is told as changed from this share of the step on (share of the base's mean step).
+# An op counts as changed from this share of the step on (share of the base's mean step).
 MIN_OP_CHANGE = 0.01
 # A finding whose severity moved by more than this has changed (share of step time).
 MIN_SEVERITY_CHANGE = 0.05
@@ -51,7 +51,7 @@ class PartChange:
 
     name: str
     change: Change
-    told: bool
+    changed: bool
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ def diff(base: Report, candidate: Report) -> Comparison:
     )
 
 
-def told(change: Change, threshold: float) -> bool:
+def beyond_noise(change: Change, threshold: float) -> bool:
     """Whether a change of step time is beyond noise: its bounds exclude zero, and it is not too small to trust."""
     smaller = min(change.base, change.candidate)
     return change.beyond_noise and smaller > 0 and abs(change.delta) / smaller >= threshold
@@ -191,7 +191,7 @@ def _outcome(
     Steps without their compiles decide, the usual one before the mean; then compiles do. Where those two
     disagree, the mean step with all in it decides.
     """
-    times = next((each for each in steady if told(each, threshold)), None)
+    times = next((each for each in steady if beyond_noise(each, threshold)), None)
     if times is None:
         return compiles.outcome, steady[0] if compiles.outcome is Outcome.SAME else mean
     outcome = Outcome.WORSE if times.delta > 0 else Outcome.BETTER
@@ -229,7 +229,7 @@ def _sentence(
     ]
     care = [each.what for each in differences if each.weight is Weight.CARE]
     if care:
-        parts.append(f"Mind what else differs: {', '.join(care)}.")
+        parts.append(f"Note what else differs: {', '.join(care)}.")
     return " ".join(parts)
 
 

@@ -22,7 +22,7 @@ MIN_STEPS = 4
 
 @dataclass(frozen=True)
 class Change:
-    """A quantity in two runs, and its change with bounds. `low` and `high` are None where they cannot be told."""
+    """A quantity in two runs, and its change with bounds. `low` and `high` are None where they cannot be known."""
 
     base: float
     candidate: float
@@ -70,7 +70,7 @@ def two_by_two(steps: Floats) -> Floats:
     """The mean of each step and the next: one row fewer, none of fewer than two steps.
 
     PyTorch/XLA's host runs a step ahead and then waits for two, so that steps are long and short by turns; the median
-    of such steps lies anywhere between.
+    of such steps is anywhere between.
     """
     return (steps[1:] + steps[:-1]) / 2
 

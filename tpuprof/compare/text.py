@@ -120,7 +120,7 @@ def _cells(change: Change) -> tuple[str, str, str, str]:
 
 
 def _part(row: PartChange) -> tuple[str, ...]:
-    return (row.name, *_cells(row.change), "changed" if row.told else "within noise")
+    return (row.name, *_cells(row.change), "changed" if row.changed else "within noise")
 
 
 def _op(row: OpChange) -> tuple[str, ...]:

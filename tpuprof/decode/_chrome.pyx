@@ -28,7 +28,7 @@ cdef double[16] TENS = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 
 
 
 class UnusualError(Exception):
-    """The text is no JSON, or none as profilers write it."""
+    """The text is not JSON, or none as profilers write it."""
 
 
 cdef inline At _skip(At at, At end) noexcept nogil:

@@ -33,7 +33,7 @@ class Instruction:
     program says it came from (empty and 0 where it does not). `backend_config` is raw text. `text` is the
     instruction's line without metadata and backend_config, `shape_text` its shape as written, layout included;
     both are empty for programs read from a proto. `user_source` is `file:line` of the innermost Python frame that
-    is no library's, where the program carries whole stacks.
+    is not a library's, where the program carries whole stacks.
     """
 
     name: str

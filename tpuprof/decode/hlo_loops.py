@@ -9,7 +9,7 @@ _DOWN = frozenset({"GT", "GE", "NE"})
 
 
 def counted_trips(module: HloModule, loop: Instruction, within: Computation) -> int | None:
-    """Number of times the body of `loop` (an instruction of `within`) runs; None where it is no counted loop.
+    """Number of times the body of `loop` (an instruction of `within`) runs; None where it is not a counted loop.
 
     Of several comparisons that must all hold, the one that ends the loop first counts.
     """

@@ -73,7 +73,7 @@ def source_location(frames: hlo_pb2.StackFrameIndexProto, frame_id: int) -> tupl
 
 
 def user_location(frames: hlo_pb2.StackFrameIndexProto, frame_id: int) -> str:
-    """`file:line` of the innermost frame of a stack that is no library's; empty where there is none."""
+    """`file:line` of the innermost frame of a stack that is not a library's; empty where there is none."""
     seen: set[int] = set()
     while 0 < frame_id <= len(frames.stack_frames) and frame_id not in seen:
         seen.add(frame_id)

@@ -66,7 +66,7 @@ def _xplane(path: Path, *, compressed: bool) -> Trace:
         file.check()
         raise
     file.check()
-    # What was walked is not needed again but for a few texts and stats, which are then read anew.
+    # What was walked is not needed again, except for a few texts and stats, which are then read again.
     file.drop_pages()
     trace.check = file.check
     return trace

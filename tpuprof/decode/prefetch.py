@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def reading_ahead(found: Found) -> Callable[[Path], Trace]:
     """Start to decode the first file of a run on a thread; the result does what `load` does.
 
-    The native reader leaves Python to others meanwhile. What cannot be read is told when it is asked for.
+    The native reader leaves Python to others meanwhile. What cannot be read is reported when it is needed.
     """
     begun = {file: begin(partial(load, file)) for file in list(found.files.values())[:1]}
 

@@ -1,4 +1,4 @@
-"""Reads `.xplane.pb` with the fastest reader at hand: the native one where it is built, else protobuf."""
+"""Reads `.xplane.pb` with the fastest reader available: the native one where it is built, else protobuf."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def reader_name() -> str:
     if wanted not in ("", NATIVE, PROTOBUF):
         raise TpuprofError(
             Code.USAGE,
-            f"{READER_VARIABLE}={wanted} names no reader.",
+            f"{READER_VARIABLE}={wanted} is not a reader.",
             f"Set it to {NATIVE} or {PROTOBUF}, or leave it unset.",
         )
     if wanted == NATIVE and not built:
         raise TpuprofError(
             Code.USAGE,
             f"{READER_VARIABLE}={NATIVE}, but the native reader is not built.",
-            "Install tpuprof again where a C compiler is at hand, or leave the variable unset.",
+            "Install tpuprof again where a C compiler is installed, or leave the variable unset.",
         )
     return wanted or (NATIVE if built else PROTOBUF)
 

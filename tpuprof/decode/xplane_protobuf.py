@@ -46,7 +46,7 @@ def parse(data: bytes | memoryview, source: str) -> Trace:
         raise TpuprofError(
             Code.TOO_LARGE,
             f"{source}: {len(data) / 1e9:.1f} GB, and no more than 2 GB can be read here.",
-            "Install tpuprof again where a C compiler is at hand, for the native reader; or capture fewer steps.",
+            "Install tpuprof again where a C compiler is installed, for the native reader; or capture fewer steps.",
         )
     space = xplane_pb2.XSpace()
     try:

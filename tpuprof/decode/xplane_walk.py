@@ -47,7 +47,7 @@ class Part:
 
 @record
 class WalkedLine:
-    """A line: where it lies, and its events as columns of 64-bit integers, one row each, in file order."""
+    """A line: where it is, and its events as columns of 64-bit integers, one row each, in file order."""
 
     span: Span
     id: int

@@ -17,7 +17,7 @@ from tpuprof.instrument.state import STATE, counter
 _FALLBACKS = "aten::"
 # `.item()` and `bool()`: counted as a fallback by torch_xla, and a read of a device value to everyone else.
 _VALUE_READ = "aten::_local_scalar_dense"
-# Functions of the extension besides the graph cut that run graphs or read values, called by name.
+# Functions of the extension, in addition to the graph cut, that run graphs or read values, called by name.
 _EXTENSION_CALLS = ("_xla_sync_multi", "_xla_get_cpu_tensors", "_xla_warm_up_cache", "_run_cached_graph")
 # Runs a graph of torch.compile, which the counters of graphs leave out.
 _COMPILED_CALL = "_run_cached_graph"

@@ -21,7 +21,7 @@ try:
 except ImportError:  # not built, or for another Python or machine
     _gc_events = None
 
-# Where frames of libraries are told from the user's own, for the source line of a read.
+# Where frames of libraries are distinguished from the user's own, for the source line of a read.
 _LIBRARIES = (
     "/torch/",
     "/torch_xla/",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 
-# Ends the scope of ops traced in a module's backward, so that device time can be told from its forward's.
+# Ends the scope of ops traced in a module's backward, so that device time can be distinguished from its forward's.
 BACKWARD = "@backward"
 _MARKS = "_tpuprof_marks"
 

@@ -1,4 +1,4 @@
-"""Sees every call of a torch.optim optimizer, by torch's own hook: what lies between two of them is a training step.
+"""Sees every call of a torch.optim optimizer, by torch's own hook: what is between two of them is a training step.
 
 The hook covers optimizers however they are called: `xm.optimizer_step`, a GradScaler, Accelerate, Lightning, closures.
 It does no device work, and nothing it raises reaches the program.
@@ -13,7 +13,7 @@ from typing import Any
 
 from tpuprof.instrument.state import note_failure
 
-# Optimizers that are told apart (count). A program that makes a new one in each step has one kind of step all the same.
+# Optimizers that are distinguished (count). A program that makes a new one in each step still has one kind of step.
 MAX_OPTIMIZERS = 64
 
 # Called with a number for the optimizer, by first appearance, and with its class name.

@@ -8,7 +8,7 @@ from tpuprof.instrument.state import STATE, note_failure
 
 
 class step:  # noqa: N801  # used like a function
-    """Mark that a training step begins; call it once an iteration, or put the step's code into it.
+    """Mark that a training step begins; call it once per iteration, or put the step's code into it.
 
         for i, batch in enumerate(loader):
             tpuprof.step(i)

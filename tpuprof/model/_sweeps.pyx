@@ -81,7 +81,7 @@ def union_by_label(Times start, Times end, Times member, const int8_t[:] label, 
 
 
 def merge(Times start, Times end, Times other_start, Times other_end):
-    """What lies in one of two sets of disjoint ascending intervals, or in both."""
+    """What is in one of two sets of disjoint ascending intervals, or in both."""
     cdef Py_ssize_t count = _same_length(start, end), others = _same_length(other_start, other_end)
     cdef Py_ssize_t row = 0, other = 0, at = -1
     found = np.empty((2, count + others), np.int64)
@@ -98,7 +98,7 @@ def merge(Times start, Times end, Times other_start, Times other_end):
 
 
 def intersect(Times start, Times end, Times other_start, Times other_end):
-    """What lies in both of two sets of disjoint ascending intervals."""
+    """What is in both of two sets of disjoint ascending intervals."""
     cdef Py_ssize_t count = _same_length(start, end), others = _same_length(other_start, other_end)
     cdef Py_ssize_t row = 0, other = 0, at = -1
     cdef int64_t begin, until
@@ -123,12 +123,12 @@ def intersect(Times start, Times end, Times other_start, Times other_end):
 
 
 def subtract(Times start, Times end, Times other_start, Times other_end):
-    """What lies in the first of two sets of disjoint ascending intervals and not in the second."""
+    """What is in the first of two sets of disjoint ascending intervals and not in the second."""
     cdef Py_ssize_t count = _same_length(start, end), others = _same_length(other_start, other_end)
     cdef Py_ssize_t row, other = 0, hole, at = -1
     cdef int64_t begin
     if count and others:
-        # Of a large second set mostly little lies where the first has intervals.
+        # Of a large second set mostly little is where the first has intervals.
         other, others = _first_ending_after(other_end, start[0]), _first_from(other_start, end[count - 1])
     cdef Py_ssize_t room = count + max(others - other, 0)
     found = np.empty((2, room), np.int64)

@@ -39,7 +39,7 @@ _IDLE_NAME = {Activity[activity.upper()]: name for activity, name in of_activity
 
 @record(frozen=True)
 class Breakdown:
-    """Time of each part by step: `parts[name]` is int64 ps, one row a step; the rows sum to the wall time.
+    """Time of each part by step: `parts[name]` is int64 ps, one row per step; the rows sum to the wall time.
 
     `tracing_hidden` is tracing behind device work, which costs nothing; it is not part of the sum.
     `busy` is time in which the device was in a program, `host_work` time in which the training thread
@@ -112,7 +112,7 @@ def device_parts(device: DeviceActivity, start: Int64, end: Int64) -> dict[str, 
         parts[name] = covered(own, start, end)
         before = before + parts[name]
         earlier.append(own)
-    # Whatever the device does lies in its busy time.
+    # Whatever the device does is in its busy time.
     return {**parts, OTHER_DEVICE: covered(device.busy, start, end) - before}
 
 

@@ -1,4 +1,4 @@
-"""Several hosts as one picture: who was late in each step, by how much, and who waited for whom.
+"""Several hosts as one picture: who was late in each step, by how much, and which host waited for which.
 
 Clocks of different hosts differ by what NTP leaves, so lateness is not read off them. Where the devices meet at
 a collective, all leave it together, and the one that spent least time in it arrived last: that needs no common

@@ -95,7 +95,7 @@ def merge(*parts: Spans) -> Spans:
 
 
 def intersect(one: Spans, other: Spans) -> Spans:
-    """What lies in both."""
+    """What is in both."""
     if not len(one.start) or not len(other.start):
         return EMPTY
     if _sweeps:
@@ -107,7 +107,7 @@ def intersect(one: Spans, other: Spans) -> Spans:
 
 
 def subtract(spans: Spans, other: Spans) -> Spans:
-    """What lies in `spans` and not in `other`."""
+    """What is in `spans` and not in `other`."""
     if not len(spans.start) or not len(other.start):
         return spans
     if _sweeps:
@@ -138,7 +138,7 @@ def covered(spans: Spans, start: Int64, end: Int64) -> Int64:
 
 
 def contains(spans: Spans, times: Int64) -> Bool:
-    """Whether each time lies in a span."""
+    """Whether each time is in a span."""
     if not len(spans.start):
         return np.zeros(len(times), np.bool_)
     if len(times) > len(spans.start) and _ascending(times):

@@ -23,7 +23,7 @@ def median(values: npt.NDArray[Any]) -> float:
 def percentile_95(values: npt.NDArray[Any]) -> float:
     """What `numpy.percentile(values, 95)` gives for finite numbers, of which there is at least one.
 
-    Between two of them as far as the position lies; that function, too, imports masked arrays.
+    Between two of them up to the position; that function, too, imports masked arrays.
     """
     ordered = np.sort(values)
     position = 0.95 * (len(ordered) - 1)

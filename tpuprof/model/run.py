@@ -53,7 +53,7 @@ from tpuprof.parts import HOST_OTHER
 from tpuprof.records import record
 
 RUN_SCHEMA = "tpuprof.run/1"
-# What `read_host_run` takes but for the reader.
+# What `read_host_run` takes, except for the reader.
 _Job = tuple[str, Path, int | None, tuple[str, ...], History]
 NO_HISTORY = History()
 
@@ -86,7 +86,7 @@ class HostRun:
     eager_ops: EagerOps | None = None
     # What a step of an eager framework dispatches.
     eager: EagerDispatch | None = None
-    # Ops of the programs of a step, where the host's time has to be told from tracing by their number.
+    # Ops of the programs of a step, where the host's time has to be distinguished from tracing by their number.
     program_ops: int | None = None
     # Python frames of the compile in each step, by step number, where the run folder has them.
     compile_frames: dict[int, list[str]] = field(default_factory=dict)

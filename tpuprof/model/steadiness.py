@@ -20,7 +20,7 @@ _Z_SCALE = 0.6745
 OUTLIER_FACTOR = 1.2
 # Fewer steps than this have no meaningful spread (steps).
 MIN_STEPS = 5
-# Drift is told from this change between the first and the last step (share of the median) ...
+# Drift counts from this change between the first and the last step (share of the median) ...
 DRIFT_FROM = 0.05
 # ... and this confidence that the trend is none of chance (two-sided p-value of the Mann-Kendall test).
 DRIFT_P = 0.01

@@ -52,7 +52,7 @@ def step_records(run_folder: Path | None, host: str) -> list[StepRecord]:
 def compile_frames(records: list[StepRecord], numbers: Sequence[int] = ()) -> dict[int, list[str]]:
     """Python frames that led to a compile, by step number.
 
-    `numbers` are the steps of the analysis, where several noted steps make one: each gets what lies up to the next.
+    `numbers` are the steps of the analysis, where several noted steps make one: each gets what is up to the next.
     """
     ordered = sorted(numbers)
     found: dict[int, list[str]] = {}
@@ -64,7 +64,7 @@ def compile_frames(records: list[StepRecord], numbers: Sequence[int] = ()) -> di
 
 
 def fallback_counts(records: list[StepRecord]) -> dict[str, int]:
-    """How often each op ran on the CPU in captured steps; value reads are told elsewhere."""
+    """How often each op ran on the CPU in captured steps; value reads are counted elsewhere."""
     totals: dict[str, int] = {}
     for each in records:
         for name, count in each.counters.items():

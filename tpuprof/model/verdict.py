@@ -73,7 +73,7 @@ class StepTimes:
 
 @record(frozen=True)
 class Bound:
-    """The verdict's word, the share of step time at stake, and the milliseconds a step that is.
+    """The verdict's word, the share of step time at stake, and the milliseconds per step that is.
 
     `turns` is the idle time that the device has because the runtime makes host and device take turns (ms).
     """

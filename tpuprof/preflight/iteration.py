@@ -14,11 +14,11 @@ from typing import Any
 LONGEST = 128
 # Updates after which an optimizer that has not stepped yet is no longer waited for.
 PATIENCE = 24
-# Updates by different graphs in a row after which the script is one that compiles anew in each step.
+# Updates by different graphs in a row after which the script is one that compiles again in each step.
 CHANGING = 6
 # Updates without a repeated iteration after which the search ends.
 MOST_UPDATES = 64
-# Events after which a script without any update is no training script: longer than most evaluations before training.
+# Events after which a script without any update is not a training script: longer than most evaluations before training.
 WITHOUT_UPDATE = 400
 
 

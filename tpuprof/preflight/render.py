@@ -22,7 +22,7 @@ def render(outcome: Outcome, console: Console) -> None:
     """One block a target, with the script's graphs above."""
     for devices, trace in outcome.traces.items():
         kinds = "repeats" if trace.is_steady else "never repeated" if trace.trains else "is unknown"
-        how = "SPMD over" if trace.spmd else "one program a device of"
+        how = "SPMD over" if trace.spmd else "one program per device of"
         console.print(
             f"[bold]{escape(outcome.variant.label)}[/]: {len(trace.graphs)} distinct graph(s), the step {kinds}; "
             f"{how} {devices} device(s)"
@@ -128,7 +128,7 @@ def _time(found: Prediction, console: Console) -> None:
     bound = f", {format_share(found.mfu_bound)} MFU at that time" if found.mfu_bound is not None else ""
     console.print(f"  predicted step {format_ms(found.step_ms)}: {', '.join(parts)}{bound}", soft_wrap=True)
     if found.flops is not None:
-        console.print(f"  {found.flops / 1e12:.3g} TFLOP a device and step in matrix products")
+        console.print(f"  {found.flops / 1e12:.3g} TFLOP per device and step in matrix products")
     for direction, size in sorted(found.schedule.offload.items()):
         console.print(f"  host offload: {format_bytes(size)} per step {direction.replace('_', ' ')}")
 
@@ -178,7 +178,7 @@ def render_sweep(outcomes: list[Outcome], console: Console) -> None:
 
 
 def sweep_notes(outcomes: list[Outcome]) -> dict[str, str]:
-    """What a sweep found, by target: the limit, or that it lies beyond the last value, or that nothing changed."""
+    """What a sweep found, by target: the limit, or that it is beyond the last value, or that nothing changed."""
     notes = {}
     for name, label in largest_fitting(outcomes).items():
         tried = [

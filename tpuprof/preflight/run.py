@@ -110,7 +110,7 @@ def sweep_values(text: str) -> tuple[str, list[str]]:
     try:
         values.sort(key=float)
     except ValueError as error:
-        raise TpuprofError(Code.USAGE, f"--sweep {text!r} has a value that is no number.") from error
+        raise TpuprofError(Code.USAGE, f"--sweep {text!r} has a value that is not a number.") from error
     return found.group(1), values
 
 

@@ -144,7 +144,7 @@ def _doubts(trace: Trace) -> list[str]:
     if not trace.is_steady:
         if updates == 1:
             return ["one step was seen: later steps may run another graph"]
-        return [f"no iteration came twice in a row in {updates} updates of weights: each step compiles anew"]
+        return [f"no iteration came twice in a row in {updates} updates of weights: each step compiles again"]
     seen = frozenset().union(
         *(each.optimizers for each in trace.search.events[-trace.search.period(False) :])
     )

@@ -55,7 +55,7 @@ def breakdown_bar(report: Report) -> str:
 
 
 def step_stack(report: Report) -> str:
-    """One bar a step in time order, stacked by part, in ms; empty where there are no steps."""
+    """One bar per step in time order, stacked by part, in ms; empty where there are no steps."""
     bars = _bars(report)
     if not bars:
         return ""

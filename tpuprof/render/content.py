@@ -153,7 +153,7 @@ def place(evidence: Evidence) -> str:
 
 
 def compile_place(row: CompileRow) -> str:
-    """`file:line` of a compile's cause, else its innermost user frame, empty where neither is told."""
+    """`file:line` of a compile's cause, else its innermost user frame, empty where neither is known."""
     if row.cause.source_file:
         return f"{row.cause.source_file}:{row.cause.source_line}"
     return row.frames[0] if row.frames else ""

@@ -49,7 +49,7 @@ def _tracing(report: Report) -> list[str]:
         f"without any a step would take {format_ms(report.tracing.step_ms_if_free)} at least"
     )
     retraces = report.tracing.scan_retraces_per_step
-    return [line + (f"; scans are traced anew {_times(retraces)} per step" if retraces else "")]
+    return [line + (f"; scans are traced again {_times(retraces)} per step" if retraces else "")]
 
 
 def _host(report: Report) -> list[str]:
@@ -118,7 +118,7 @@ def _memory(report: Report) -> list[str]:
     largest = [f"{each.name} {each.shape} {format_bytes(each.bytes)}" for each in memory.buffers[:SHOWN]]
     names = {"host": "beside it in host memory"}
     kinds = [f"{names.get(kind, kind)} {format_bytes(size)}" for kind, size in memory.by_kind.items() if size]
-    line = f"{format_bytes(memory.peak_bytes)}{of} a device ({', '.join(kinds)})"
+    line = f"{format_bytes(memory.peak_bytes)}{of} per device ({', '.join(kinds)})"
     line += f"; largest: {', '.join(largest)}" if largest else ""
     if memory.allocator:
         most = max(row.most_bytes for row in memory.allocator)

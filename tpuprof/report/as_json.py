@@ -11,7 +11,7 @@ import orjson
 if TYPE_CHECKING:
     from tpuprof.report.schema import Report
 
-# Down to this depth every key of an object has a line of its own; what lies deeper stays on its owner's line.
+# Down to this depth every key of an object has a line of its own; what is deeper stays on its owner's line.
 _LINES_TO_DEPTH = 2
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 _PHASES = {
     "python_and_dispatch": "Python and dispatch",
     "ir_walk_and_hash": "walk over the graph and its hash",
-    "scan_retrace": "scan traced anew",
+    "scan_retrace": "scan traced again",
     "autograd": "autograd (backward)",
     "sharding": "sharding",
 }
@@ -16,7 +16,7 @@ _DIAGNOSES = {
     "shallow_prefetch": "fast enough, but too few batches are made ahead",
 }
 _CACHE_STATES = {
-    "off": "off: every start compiles anew",
+    "off": "off: every start compiles again",
     "ok": "on, and used",
     "never_hits": "on, but nothing was ever found in it",
     "never_loads": "on and hit, but no program was loaded from it",

@@ -15,7 +15,7 @@ from tpuprof.errors import Code, TpuprofError
 from tpuprof.report.schema import SCHEMA, Report
 
 REPORT_IN_BUNDLE = "report.json"
-# A report of a long run has some tens of MB; more than this is no report (bytes).
+# A report of a long run has some tens of MB; more than this is not a report (bytes).
 MAX_REPORT_BYTES = 1 << 30
 _AS_THEY_ARE = (Any, str, int, float, bool)
 
@@ -33,20 +33,22 @@ def read_report(path: Path) -> Report:
         raise TpuprofError(
             Code.CORRUPT,
             f"{path}: holds no readable report ({error}).",
-            "Write it anew with `tpuprof report`.",
+            "Write it again with `tpuprof report`.",
         ) from error
     schema = plain.get("schema") if isinstance(plain, dict) else None
     if schema != SCHEMA:
         raise TpuprofError(
             Code.TOO_NEW,
             f"{path}: its schema is {schema!r}, and this tpuprof reads {SCHEMA!r}.",
-            "Upgrade tpuprof, or write the report anew.",
+            "Upgrade tpuprof, or write the report again.",
         )
     try:
         return report_from(plain)
     except (TypeError, KeyError, ValueError, AttributeError) as error:
         raise TpuprofError(
-            Code.CORRUPT, f"{path}: a field of the report is not as it should be ({error}).", "Write it anew."
+            Code.CORRUPT,
+            f"{path}: a field of the report is not as it should be ({error}).",
+            "Write it again.",
         ) from error
 
 

@@ -131,7 +131,7 @@ class CompileRow:
 
 @record(frozen=True)
 class CoreRow:
-    """One op on one device: `total_ms` as it lies on the timeline, `clock_ms` by the device's own clock.
+    """One op on one device: `total_ms` as it is on the timeline, `clock_ms` by the device's own clock.
 
     `clock_ms` is what XProf's op tables show; None where the capture states no device times.
     """
@@ -148,7 +148,7 @@ class OpRow:
 
     `clock_ms` is its time by the devices' own clocks, None where one of them states none; `flops_per_byte` its
     operational intensity. `hbm_bytes` is what of `bytes` goes to or from HBM; `bytes_per_s` and the intensity are of
-    it. `note` says which figure is None since it breaks the chip's peaks. `limit` is the side of the roofline it lies
+    it. `note` says which figure is None since it breaks the chip's peaks. `limit` is the side of the roofline it is
     on (compute or memory), `roofline` the share of that roof it reaches; `padding` is padded bytes over bytes of its
     arrays, `matmul_type` the element type a matmul reads, `kernel` a custom call's name, `layout_copy` whether it
     only moves data about on the device.

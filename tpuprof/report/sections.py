@@ -63,7 +63,7 @@ class TracingRow:
 class Tracing:
     """What tracing is made of. Phases sum to all tracing, annotations nest.
 
-    `scan_retraces_per_step` counts how often a scan's body is traced anew each step (0 with its cache on).
+    `scan_retraces_per_step` counts how often a scan's body is traced again each step (0 with its cache on).
     `step_ms_if_free` is the mean step less all exposed tracing: the most that faster tracing could give.
     """
 
@@ -242,7 +242,7 @@ class Steadiness:
 class FallbackRow:
     """An op that torch_xla runs on the CPU, and the line that calls it (empty: unknown).
 
-    `per_step` is how often a step runs it, None where only text of the whole run tells of it. `ms_per_step` is
+    `per_step` is how often per step runs it, None where only text of the whole run tells of it. `ms_per_step` is
     what fetching its inputs cost the training thread; with several such ops it cannot be divided among them, and
     each says None.
     """
@@ -324,10 +324,10 @@ class CompileHistory:
 
 @record(frozen=True)
 class PhaseRow:
-    """A stretch of a host's training thread that is no training (evaluation, say): times from the run's origin.
+    """A stretch of a host's training thread that is not training (evaluation, say): times from the run's origin.
 
-    `cuts` are its graph cuts, `evidence` says how it was recognised. It lies before the step with index `step`, and is
-    no part of any step; where `inside` is true it lies in that step, and counts with it.
+    `cuts` are its graph cuts, `evidence` says how it was recognised. It is before the step with index `step`, and is
+    no part of any step; where `inside` is true it is in that step, and counts with it.
     """
 
     name: str

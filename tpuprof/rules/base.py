@@ -99,14 +99,14 @@ class Rule:
 
     @property
     def doc(self) -> str:
-        """Where the rule's page lies in the documentation."""
+        """Where the rule's page is in the documentation."""
         return f"docs/rules/{self.id}.md"
 
 
 def rule(
     *, about: str, good: str, bad: str, status: str = PREVIEW, broad: bool = False
 ) -> Callable[[Callable[[Signals], Outcome]], Rule]:
-    """Make a module's `check` its rule; the id and category come from where the module lies."""
+    """Make a module's `check` its rule; the id and category come from where the module is."""
 
     def wrap(check: Callable[[Signals], Outcome]) -> Rule:
         module = sys.modules[check.__module__]

@@ -1,4 +1,4 @@
-"""Turns a rule's replays into a range of milliseconds a step, or says why that cannot be told."""
+"""Turns a rule's replays into a range of milliseconds per step, or says why that is unknown."""
 
 from __future__ import annotations
 

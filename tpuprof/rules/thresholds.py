@@ -82,7 +82,7 @@ UNEVEN_RECURS_FROM = 2
 # Fewer steps than this tell nothing of a rhythm (steps).
 UNEVEN_MIN_STEPS = 4
 
-# Graphs handed over and built anew without change in every step, with tracing exposed, for torch.compile to help:
+# Graphs handed over and built again without change in every step, with tracing exposed, for torch.compile to help:
 # below this share of the step there is nothing to gain.
 TORCH_COMPILE_FROM_SHARE = 0.30
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tpuprof.decode import xplane_pb2
     from tpuprof.report.schema import Report, StepRow
 
-# Steps kept in a bundle: a usual one, the slowest, and what lies around it (steps).
+# Steps kept in a bundle: a usual one, the slowest, and what is around it (steps).
 STEPS_KEPT = 4
 # A step this much longer than the median is worth a look of its own (times the median).
 OUTLIER = 1.5
@@ -44,7 +44,7 @@ def representative(report: Report, host: str) -> Window | None:
     median = sorted(row.wall_ms for row in rows)[len(rows) // 2]
     slowest = max(range(len(rows)), key=lambda index: rows[index].wall_ms)
     starts = range(len(rows) - count + 1)
-    # Of a long run the report lists some steps: those of two stretches are no neighbours.
+    # Of a long run the report lists some steps: those of two stretches are not neighbours.
     starts_together = [at for at in starts if _are_neighbours(rows[at : at + count])] or starts
     if rows[slowest].wall_ms > OUTLIER * median:
         first = min(starts_together, key=lambda at: abs(at - (slowest - 1)))
@@ -118,7 +118,7 @@ def _end(event: xplane_pb2.XEvent) -> int:
 
 
 def _inside(event: xplane_pb2.XEvent, low: float, high: float) -> bool:
-    """Whether most of an event lies in the window: a neighbouring step's marker that touches it does not count."""
+    """Whether most of an event is in the window: a neighbouring step's marker that touches it does not count."""
     length = max(event.duration_ps, 1)
     overlap = min(_end(event), high) - max(event.offset_ps, low)
     return overlap >= 0.5 * min(length, high - low)

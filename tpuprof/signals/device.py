@@ -68,7 +68,7 @@ class DeviceSignals(StepSignals, TelemetrySignals):
         """Matrix multiplications, as far as the trace has their HLO lines, most self time first."""
         found = [op for op in self.ops if op.matmul_type]
         if not found:
-            raise Unavailable("no matrix multiplication is told by its HLO line in this trace")
+            raise Unavailable("no matrix multiplication is shown by its HLO line in this trace")
         return found
 
     @signal("share")

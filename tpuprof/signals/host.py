@@ -63,7 +63,7 @@ class HostSignals(StepSignals):
 
     @signal("per step", needs=(STEPS, HOST_EVENTS))
     def scan_retraces(self) -> float:
-        """How often a step the body of a scan is traced anew: 0 with its cache on, and where there is no scan."""
+        """How often per step the body of a scan is traced again: 0 with its cache on, and where there is no scan."""
         return self.report.tracing.scan_retraces_per_step or 0.0
 
     @signal("ms by mark", needs=(STEPS, HOST_EVENTS))
@@ -82,7 +82,7 @@ class HostSignals(StepSignals):
 
     @signal("events by mark", needs=(STEPS, HOST_EVENTS))
     def mark_count(self) -> dict[str, float]:
-        """How often a step training threads enter events of each mark."""
+        """How often per step training threads enter events of each mark."""
         totals: dict[str, int] = {}
         for host in self.run.hosts:
             for mark, spans in host.marks.items():

@@ -1,4 +1,4 @@
-"""What the TPU compiler said of the script and of its variants, where a preflight's answer lies in the run folder."""
+"""What the TPU compiler said of the script and of its variants, where a preflight's answer is in the run folder."""
 
 from __future__ import annotations
 

@@ -60,8 +60,9 @@ class StepSignals(SignalsBase):
         named = NAMED_FROM_SHARE * self.typical_ms
         if tracing < named <= tracing + other:
             raise Unavailable(
-                "neither events nor samples tell tracing from other Python; capture with `tpuprof capture -- ...`, or "
-                "call tpuprof.start_server in the program: both sample the training thread's stack"
+                "neither events nor samples distinguish tracing from other Python; capture with "
+                "`tpuprof capture -- ...`, or call tpuprof.start_server in the program: both sample the "
+                "training thread's stack"
             )
         return tracing
 

@@ -72,7 +72,7 @@ class TelemetrySignals(SignalsBase):
         if any(row.per_step is None for row in rows):
             names = ", ".join(row.op for row in rows)
             raise Unavailable(
-                f"torch_xla's text names ops that fell back ({names}), but not how often a step; capture with "
+                f"torch_xla's text names ops that fell back ({names}), but not how often per step; capture with "
                 "`tpuprof capture`"
             )
         if not rows and not self.captured_records:
@@ -100,7 +100,7 @@ class TelemetrySignals(SignalsBase):
 
     @signal("graphs")
     def graphs_per_step(self) -> float:
-        """Graphs handed over in a captured step, compiled anew or not; the median step's."""
+        """Graphs handed over in a captured step, compiled again or not; the median step's."""
         counts = [
             record.counters.get("CachedCompile", 0) + record.counters.get("UncachedCompile", 0)
             for record in self.captured_records

@@ -24,7 +24,7 @@ class Pieces:
     """What the host does one after the other, one row each: for how long (`length`), or until work has ended.
 
     `ended` is the row of the work whose end ends the piece, -1 where none does; the host goes on `wake` ps after it.
-    `cut` is the graph cut that a piece lies in, if that locks the device, else -1. `start` is when it began in the
+    `cut` is the graph cut that a piece is in, if that locks the device, else -1. `start` is when it began in the
     trace. All in ps.
     """
 
@@ -83,7 +83,7 @@ class _Clock:
         self.cut = -1
 
     def round(self, pieces: Pieces, some_steps: bool) -> float:
-        """Play all once more; returns the host's time at the end (ps)."""
+        """Play all again; returns the host's time at the end (ps)."""
         base, launched = len(self.ends), 0
         window = int(pieces.start[0]) if len(pieces.start) else 0
         columns = (column.tolist() for column in vars(pieces).values())

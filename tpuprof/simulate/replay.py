@@ -147,7 +147,7 @@ def host_factors(rows: Stretches, change: Change) -> Float64:
 
 
 def _factor(sort: Sort, change: Change) -> float:
-    """What is left of a sort of host time, wherever it lies."""
+    """What is left of a sort of host time, wherever it is."""
     if (change.unblock and sort.kind == part.HOST_SYNC) or (
         change.join_cuts is not None and sort.kind in WAITS
     ):

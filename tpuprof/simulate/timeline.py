@@ -34,7 +34,7 @@ _KIND[Activity.DEVICE_WAIT] = DEVICE_WAIT
 
 
 class Sort(NamedTuple):
-    """A sort of host time: its kind, and the marks it lies in."""
+    """A sort of host time: its kind, and the marks it is in."""
 
     kind: str
     marks: frozenset[str]
@@ -137,7 +137,7 @@ def _stretches(
 
 
 def _without_phases(rows: Stretches, steps: Steps) -> Stretches:
-    """The stretches in steps, as if nothing lay between two steps: phases that are no training are not replayed."""
+    """The stretches in steps, as if nothing lay between two steps: phases that are not training are not replayed."""
     if steps.tile:
         return rows
     kept = steps.hold(rows.start)
@@ -182,7 +182,7 @@ def _first_layer(times: Int64, spans: list[Spans]) -> Int64:
 
 
 def _span_row(spans: Spans, times: Int64) -> Int64:
-    """Which span each time lies in, -1 for none."""
+    """Which span each time is in, -1 for none."""
     row = np.searchsorted(spans.start, times, "right") - 1
     return np.where(contains(spans, times), row, -1)
 

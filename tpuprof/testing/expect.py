@@ -110,7 +110,7 @@ class expect(ContextDecorator):  # noqa: N801  # used like a function
         if needs_steps and not late:
             return [
                 f"all {len(watch.steps)} step(s) inside were warm-up (they compiled), so recompiles and graphs "
-                "per step could not be told: run more steps, or warm up outside and pass warmup_steps=0"
+                "per step is unknown: run more steps, or warm up outside and pass warmup_steps=0"
             ]
         problems = [
             *_too_many(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import dash_mantine_components as dmc
 
 from tpuprof.compare.comparability import Weight
-from tpuprof.compare.diff import Outcome, signed_ms, signed_share, told
+from tpuprof.compare.diff import Outcome, beyond_noise, signed_ms, signed_share
 from tpuprof.parts import word_of
 from tpuprof.units import format_bytes, format_ms, format_share
 from tpuprof_dashboard.components.layout import chart, empty, plain_table, section
@@ -72,7 +72,7 @@ def _fairness(found: Comparison) -> Any:
         [each.what, each.base, each.candidate, _WEIGHTS[each.weight], each.detail] for each in found.unlike
     ]
     heavy = [each.what for each in found.unlike if each.weight is not Weight.NOTE]
-    note = f"Mind: {', '.join(heavy)}." if heavy else "Nothing that differs forbids or clouds it."
+    note = f"Note: {', '.join(heavy)}." if heavy else "Nothing that differs forbids or clouds it."
     return section(
         title,
         plain_table("compare-differs", ("what differs", "base", "candidate", "weight", "why"), rows),
@@ -82,7 +82,7 @@ def _fairness(found: Comparison) -> Any:
 
 def _times(found: Comparison) -> Any:
     rows = [
-        [name, *_cells(change), _verdict(told(change, found.threshold))]
+        [name, *_cells(change), _verdict(beyond_noise(change, found.threshold))]
         for name, change in (
             ("median step", found.median),
             ("mean step", found.mean),
@@ -136,7 +136,7 @@ def _parts(found: Comparison, template: str) -> Any:
             "difference ms": row.change.delta,
             "lower bound": row.change.low,
             "upper bound": row.change.high,
-            "": _verdict(row.told),
+            "": _verdict(row.changed),
         }
         for row in shown
     ]

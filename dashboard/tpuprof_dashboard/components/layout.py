@@ -41,7 +41,7 @@ def prose(text: str) -> list[Any]:
 
 
 def predicted_note() -> Any:
-    """Says that a run's device times are no measurement."""
+    """Says that a run's device times are not measured."""
     note = "Predicted: device times are the compiler's estimate of a run on TPU, not a measurement."
     return dmc.Alert(note, color="red", my="xs", py="xs")
 
@@ -84,7 +84,7 @@ def current(chosen: bool) -> dict[str, str]:
 
 
 def chart(figure: Any, chart_id: Any, label: str) -> Any:
-    """A figure, told to screen readers by `label`."""
+    """A figure, described to screen readers by `label`."""
     return html.Div(_graph(figure, chart_id), role="img", **{"aria-label": label})
 
 

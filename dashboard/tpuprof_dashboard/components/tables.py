@@ -17,7 +17,7 @@ _PAGE_ROWS = 20
 _ROW_HEIGHT = 34
 _FRAME_HEIGHT = 60
 _PAGER_HEIGHT = 48
-# Columns are at most this wide unasked (screen pixels); the mouse can widen them.
+# Columns are at most this wide by default (screen pixels); the mouse can widen them.
 _WIDEST = 460
 # Values longer than this make a column that wide (characters).
 _LONG = 60

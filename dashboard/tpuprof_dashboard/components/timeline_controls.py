@@ -98,7 +98,7 @@ def elsewhere(path: Path, *, may_start: bool) -> Any:
 def _tensorboard(path: Path, *, may_start: bool) -> list[Any]:
     folder, missing = logdir_of(path), missing_viewer()
     if folder is None:
-        return [dmc.Text("XProf reads run folders; this trace lies in none.", size="sm", mt="sm")]
+        return [dmc.Text("XProf reads run folders; this trace is in none.", size="sm", mt="sm")]
     # The button is always there, so that its callback finds it.
     button = dmc.Button(
         "Open in XProf (TensorBoard)",

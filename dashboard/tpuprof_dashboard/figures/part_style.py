@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tpuprof.parts import style_of as style_of_part
 
-# Lanes of the timeline that are no part of the breakdown (colour, plotly pattern).
+# Lanes of the timeline that are not part of the breakdown (colour, plotly pattern).
 _LANES = {
     "step": ("#868E96", ""),
     "program": ("#7FCDB5", ""),

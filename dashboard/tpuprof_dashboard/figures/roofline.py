@@ -20,7 +20,7 @@ def roofline(
 ) -> go.Figure | None:
     """FLOP per byte against FLOP/s, both logarithmic; a point's size is its share of self time.
 
-    None where no op has a rate. The model says which side of the roof an op lies on.
+    None where no op has a rate. The model says which side of the roof an op is on.
     Peaks in FLOP/s and bytes/s. (Williams, Waterman, Patterson: Roofline, 2009.)
     """
     told = [op for op in ops if op.flops_per_byte and op.flops_per_s][:MAX_OPS]

@@ -25,7 +25,7 @@ OUTLIER_MARK = "▼"
 
 
 def step_stack(report: Report, template: str = "plotly_white") -> go.Figure:
-    """One bar a step, stacked by part, in ms. Of more steps than can be drawn, the first are shown, and it says so.
+    """One bar per step, stacked by part, in ms. Of more steps than can be drawn, the first are shown, and it says so.
 
     A bar's customdata is its step's position in the report. Steps that stand out carry a mark.
     """

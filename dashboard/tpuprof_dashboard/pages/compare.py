@@ -137,7 +137,7 @@ def _register(app: Dash, store: Store) -> None:
         prevent_initial_call=True,
     )
     def again(_ticks: int | None, search: str | None) -> Any:
-        """Have the page made anew once the other runs have been read and compared."""
+        """Have the page made again once the other runs have been read and compared."""
         state = read_state(search)
         base = _base(state, store)
         waiting = [

@@ -82,7 +82,7 @@ def _facts(report: Report) -> Any:
     devices = f"{environment['device_count']} × {environment['device_type'] or 'unknown device'}"
     hosts = f"{environment['host_count']} host" + ("s" if environment["host_count"] != 1 else "")
     text = f"{devices}, {hosts}, {_framework(environment['framework'])}. "
-    text += f"Steps told from: {steps.method} ({steps.confidence} confidence)."
+    text += f"Steps found by: {steps.method} ({steps.confidence} confidence)."
     return dmc.Text(text, c="dimmed", size="sm")
 
 

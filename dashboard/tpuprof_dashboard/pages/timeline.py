@@ -101,7 +101,7 @@ def _saved_note() -> Any:
 
 
 def _drawn(state: Mapping[str, str], theme: str) -> list[str]:
-    """What a drawing depends on: as long as it stays, the address may change without drawing anew."""
+    """What a drawing depends on: as long as it stays, the address may change without drawing again."""
     keys = ("run", "host", "start", "end", "mark", "finding", "lanes")
     return [*(state.get(key, "") for key in keys), theme]
 

@@ -99,7 +99,7 @@ def _untold(view: View) -> str:
 def _annotations(view: View) -> Any:
     rows, title = view.report.tracing.annotations, "Under which annotation"
     if not rows:
-        reason = "No tracing lies inside an annotation."
+        reason = "No tracing is inside an annotation."
         advice = (
             "`tpuprof.annotate_modules(model)` names each module; `with tpuprof.annotate(name):` any block."
         )

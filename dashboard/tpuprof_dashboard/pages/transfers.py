@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tpuprof.report.sections import LayerRow
 
 _EXPOSED, _WAITING, _HIDDEN = ("#D55E00", "/"), ("#F0E442", "."), ("#7FCDB5", "")
-_NO_LAYER = "(no layer told)"
+_NO_LAYER = "(layer unknown)"
 _NAMES = {"gb_per_s_alone": "GB/s alone", "occurrences": "times"}
 _NOTE = (
     "Exposed: the device waits for it. Hidden: the device computes meanwhile. Waiting: the device waits for another "
@@ -73,7 +73,7 @@ def _layers(view: View) -> Any:
 
 
 def _bars(rows: Sequence[TransferRow | LayerRow]) -> list[tuple[str, list[float], str, str]]:
-    """Exposed and, where any is told, hidden time."""
+    """Exposed and, where any is known, hidden time."""
     parts = [("exposed", [row.exposed_ms_per_step for row in rows], *_EXPOSED)]
     if any(row.hidden_ms_per_step is not None for row in rows):
         parts.append(("behind other transfers", [row.waiting_ms_per_step or 0.0 for row in rows], *_WAITING))

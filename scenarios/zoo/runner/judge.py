@@ -12,7 +12,7 @@ RIGHT, UNDECIDED, WRONG, NOT_CAPTURED = "right", "undecided", "wrong", "not capt
 # A reported step may differ from the program's own clock by this factor: captured steps are slower, and other work
 # shares the machine. A step that is counted twice, or two that are counted as one, are off by two.
 STEP_FACTOR_AT_MOST = 1.5
-_HONEST = re.compile(r"undecided|cannot be told apart|either .* or ", re.IGNORECASE)
+_HONEST = re.compile(r"undecided|cannot be distinguished|either .* or ", re.IGNORECASE)
 
 
 @dataclass

@@ -69,7 +69,7 @@ def analyze(run: Path) -> Answer | None:
 
 
 def judge_again(truth: Truth, result: Result) -> None:
-    """Analyze the kept capture once more, with tpuprof and the truth as they are now."""
+    """Analyze the kept capture again, with tpuprof and the truth as they are now."""
     folder = RESULTS / truth.name
     messages = (folder / "captured.err").read_text("utf-8", "replace")
     result.answer = analyze(folder / "run")

@@ -38,7 +38,7 @@ class Overhead:
 def overhead(pairs: list[tuple[list[float], list[float]]]) -> Overhead | None:
     """From bare and captured step lengths, one pair a pair of runs; None if no pair has steps enough.
 
-    Only the last half of the steps is compared: the capture lies before them. With several pairs the interval is
+    Only the last half of the steps is compared: the capture is before them. With several pairs the interval is
     Student's over the pairs, with one it is that of the two medians, which does not know how runs differ.
     """
     halves = [(_last_half(bare), _last_half(captured)) for bare, captured in pairs]

@@ -49,7 +49,7 @@ def compute_section(hosts: list[HostRun], ops: list[OpTotal]) -> tuple[list[OpRo
 
 
 def _sparse_ms(hosts: list[HostRun], lanes: int, *, beside_compute: bool) -> float | None:
-    """SparseCore work in steps, per step and device (ms), all of it or what lies beside the TensorCore's computing."""
+    """SparseCore work in steps, per step and device (ms), all of it or what is beside the TensorCore's computing."""
     total, known = 0, False
     for host in hosts:
         for device in host.devices:

@@ -13,7 +13,7 @@ from tpuprof.units import format_ms
 _OF_EAGER_MODE = ("tracing", "dispatch", "undecided", "unknown")
 # Tracing time of a step over the ops of its program (ms), least and most: the samples decoder_loop (0.0065) and
 # device_to_host_sync (0.007), and a chain of element-wise ops on a busy machine (0.06), PJRT_DEVICE=CPU, torch_xla 2.9.
-# The range allows for hosts twice as fast, and half again as slow. A scan that traces its body anew takes far longer.
+# The range allows for hosts twice as fast, and half again as slow. A scan that traces its body again takes far longer.
 TRACE_OP_MS = (0.003, 0.09)
 
 

@@ -1,4 +1,4 @@
-"""Warnings of numbers that broke their bound, so that none is dropped without a word."""
+"""Warnings of numbers that broke their bound, so that none is dropped silently."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stretches that are no training, and threads that gave the device work, as rows of the Report."""
+"""Stretches that are not training, and threads that gave the device work, as rows of the Report."""
 
 from __future__ import annotations
 

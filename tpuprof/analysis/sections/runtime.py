@@ -34,7 +34,7 @@ def _fetching_ms(run: Run) -> float | None:
 
 
 def graph_cut_rows(run: Run) -> list[GraphCutRow]:
-    """Who hands graphs over, how often a step, over all hosts."""
+    """Who hands graphs over, how often per step, over all hosts."""
     steps = sum(len(host.steps) for host in run.hosts)
     totals: dict[tuple[str, str], int] = {}
     for each in (cut for host in run.hosts for cut in host.graph_cuts):

@@ -27,7 +27,7 @@ def transfer_rows(hosts: list[HostRun], kind: OpKind) -> list[TransferRow]:
             if best is not None and not len(device.async_events.op):
                 continue
             found = Transfers(device, host.steps, kind)
-            told = found.told
+            told = found.with_spans
             if len(found) and (best is None or told > best[0]):
                 best = (told, host, found)
     if best is None:

@@ -1,6 +1,6 @@
 """Runs a script, `-m MODULE` or `-c CODE` as Python itself does, after the capture hook was set up.
 
-Used where Python was told to ignore its environment (-I, -E, -S), so that the hook is not found by itself.
+Used where Python was started to ignore its environment (-I, -E, -S), so that the hook is not found by itself.
 """
 
 import os

@@ -47,7 +47,7 @@ def find_compiles(
 ) -> list[Compile]:
     """Compiles of one host in time order, from the first of the vocabulary's compile events that occurs.
 
-    Each is told apart from the nearest graph that ran or was compiled before it.
+    Each is distinguished from the nearest graph that ran or was compiled before it.
     """
     for event in vocabulary.compile_events:
         found = _on_all_threads(host, event, vocabulary, steps)
@@ -100,7 +100,7 @@ def earlier_programs(compiled: Compile, compiles: list[Compile], known: list[str
     """Which of the known programs there were before a compile.
 
     A program that no compile of the capture made was there before it, whether it ran or not. Programs of other
-    functions are no earlier form of it: JAX names each program after its function.
+    functions are not an earlier form of it: JAX names each program after its function.
     """
     made = {each.program: each.start_ps for each in compiles if each.program}
     return sorted(

@@ -1,6 +1,6 @@
 """Two HLO programs as text, and the lines that differ, as people read a diff.
 
-Numbers at the end of names (`fusion.12`) are left out: XLA gives them anew for every program, so they would make
+Numbers at the end of names (`fusion.12`) are left out: XLA chooses them newly for every program, so they would make
 every line differ.
 """
 
@@ -90,7 +90,7 @@ def _bare(name: str) -> str:
 
 
 def _computation_at(lines: list[str], row: int) -> str:
-    """The computation a line lies in."""
+    """The computation a line is in."""
     while row > 0 and (row >= len(lines) or lines[row].startswith("  ")):
         row -= 1
     return f"in {lines[row].rstrip(':')}" if lines else ""

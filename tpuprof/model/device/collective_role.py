@@ -1,7 +1,7 @@
 """What a collective is for: gathering a parameter, scattering or reducing a gradient; and of which layer.
 
-A parameter's gather is told by where its value comes from: through copies, converts and slices from an input of
-the program. A gradient's reduction is told by where its value goes: into the update of an input that the program
+A parameter's gather is shown by where its value comes from: through copies, converts and slices from an input of
+the program. A gradient's reduction is shown by where its value goes: into the update of an input that the program
 gives back. Names come from `parameter_names` (a preflight knows them), else from the op's own scopes.
 """
 

@@ -50,7 +50,7 @@ class OpCost(NamedTuple):
     """What one op's HLO line and totals say of its efficiency; None where they cannot tell.
 
     `bytes_per_s` is of HBM. What breaks the chip's peaks is None, for the reason in `note`. `limit` is compute or
-    memory, the side of the roofline the op lies on; `roofline` the share of that roof it reaches (0 to 1); `padding`
+    memory, the side of the roofline the op is on; `roofline` the share of that roof it reaches (0 to 1); `padding`
     padded bytes over bytes of its arrays; `matmul_type` the element type a matmul reads, empty for other ops;
     `kernel` a custom call's own name; `layout_copy` whether it only moves data about.
     """

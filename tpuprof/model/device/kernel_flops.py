@@ -10,7 +10,7 @@ import re
 
 from tpuprof.decode.hlo_shape import parse_shape, split_parts
 
-# Matrix multiplications of queries x keys x head size in each kernel: scores and values forward; the scores anew, the
+# Matrix multiplications of queries x keys x head size in each kernel: scores and values forward; the scores again, the
 # gradient of the scores, and one (of queries) or two (of keys and values) gradients backward.
 _FORWARD, _OF_QUERIES, _OF_KEYS = 2, 3, 4
 _ATTENTION = re.compile(r"flash|splash", re.IGNORECASE)

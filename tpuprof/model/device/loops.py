@@ -1,6 +1,6 @@
 """Time per iteration of each `while` of a program: a scan over layers, mostly.
 
-The profiler marks no iterations. Ops of a loop's body run once an iteration, so among the ops that run inside
+The profiler marks no iterations. Ops of a loop's body run once per iteration, so among the ops that run inside
 one execution of the `while`, the number of times that holds for most of the time is the trip count, and the
 starts of the earliest of those ops cut the execution into iterations.
 """
@@ -36,7 +36,7 @@ class Loop:
     Times are in ps; `direction` is forward, backward or empty where unknown.
 
     `iteration_ps` has the mean of each iteration over all executions, in order; None, for the reason in
-    `detail`, where iterations cannot be told apart.
+    `detail`, where iterations cannot be distinguished.
     """
 
     name: str

@@ -105,7 +105,7 @@ def _program(name: str, data: bytes, capacity: int | None) -> DeviceMemory | Non
 
 
 def _kind(each: hlo_pb2.BufferAllocationProto) -> str:
-    """What an allocation is for; empty where it lies in neither HBM nor host memory, or on one thread's stack."""
+    """What an allocation is for; empty where it is in neither HBM nor host memory, or on one thread's stack."""
     if each.color == HOST_MEMORY:
         return "host"
     if each.color != HBM or each.is_thread_local:

@@ -31,7 +31,7 @@ _NAMES_COLLECTIVE = re.compile("|".join(("collective", *COLLECTIVES)))
 _HOST_IO = ("infeed", "outfeed", "host send", "host recv", "host-send", "host-recv")
 _CONTAINERS = ("while", "call", "conditional", "async-start-call")
 _MATMULS = ("convolution", "dot")
-# Asynchronous work that is no collective and not for the host: mostly prefetches between HBM and VMEM (`S(1)`).
+# Asynchronous work that is not a collective and not for the host: mostly prefetches between HBM and VMEM (`S(1)`).
 _ASYNC = re.compile(
     r"(?:copy|slice|dynamic-slice|dynamic-update-slice|async|call|custom-call)-(?:start|update|done)$"
 )

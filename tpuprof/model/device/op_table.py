@@ -54,7 +54,7 @@ class OpTotal:
 class AnnotationTotal:
     """Host time inside an annotation and device self time of ops traced under it (None: unknown), in ps.
 
-    `host_step_ps` and `device_step_ps` are of what lies in steps.
+    `host_step_ps` and `device_step_ps` are of what is in steps.
     """
 
     name: str

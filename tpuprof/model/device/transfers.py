@@ -95,7 +95,7 @@ class Transfers:
         return len(self._groups)
 
     @property
-    def told(self) -> int:
+    def with_spans(self) -> int:
         """Of how many of them the trace has the work itself."""
         spans = [self._moving[key] for key in self._groups if key in self._moving]
         return sum(1 for start, end in spans if (end - start)[self._steps.hold(start)].sum())

@@ -3,7 +3,7 @@
 A Python loop over N equal layers leaves the same matrix multiplications N times in the program. Where annotations
 name the layers (`layers.0`, `layers.1`, ...) those tell them apart. Else matmuls are compared by what they do (the
 framework's op name, source line, FLOPs): N is the largest count such that nearly all of them occur a multiple of
-N times. Other ops are no guide: the compiler fuses and copies differently from layer to layer.
+N times. Other ops are not guide: the compiler fuses and copies differently from layer to layer.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tpuprof.records import record
 
 # Fewer repetitions than this are not worth a loop (layers).
 MIN_LAYERS = 3
-# Without names, recomputation in the backward pass looks like twice the layers: short stacks cannot be told from it.
+# Without names, recomputation in the backward pass looks like twice the layers, and short stacks look like it.
 MIN_UNNAMED_LAYERS = 6
 # Matmul work that must repeat for a program to count as unrolled (share of FLOPs): embedding and head are the rest.
 MIN_SHARE = 0.5
@@ -72,7 +72,7 @@ def find_repetition(device: DeviceActivity, steps: Steps) -> Repetition | None:
     module, matmuls = _main_program(device, device.sums(steps.spans))
     if any(each.layer for each in matmuls):
         return _by_layer_names(device, module, matmuls)
-    # Without FLOPs (PJRT_DEVICE=CPU) matmuls of one line cannot be told apart.
+    # Without FLOPs (PJRT_DEVICE=CPU) matmuls of one line cannot be distinguished.
     return _by_signature(module, [each for each in matmuls if each.flops])
 
 

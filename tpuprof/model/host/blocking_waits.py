@@ -1,6 +1,6 @@
 """Waits for the device inside a graph cut that was asked to wait: `torch_xla.sync(wait=True)`.
 
-The runtime gives such a wait no event. It lies at the end of `SyncTensorsGraph`, after the program was handed over, or
+The runtime gives such a wait no event. It is at the end of `SyncTensorsGraph`, after the program was handed over, or
 in handing it over. tpuprof's capture says which cuts were asked to wait; of others only the end is known to be one.
 """
 
@@ -18,7 +18,7 @@ _SYNC, _HANDED_OVER, _HANDING_OVER = (
     "ScheduleSyncTensorsGraph",
 )
 _BARRIER = "TensorCollectionBarrier"
-# A shorter end of a cut is no wait (ps): cuts that do not wait took up to 60 us there (measured, PJRT_DEVICE=CPU).
+# A shorter end of a cut is not a wait (ps): cuts that do not wait took up to 60 us there (measured, PJRT_DEVICE=CPU).
 WAIT_FROM_PS = 300_000_000
 
 
@@ -56,7 +56,7 @@ def asked_to_wait(driver: Track) -> Spans:
 
 
 def _while_handing_over(driver: Track) -> Spans:
-    """Handing over in cuts that were asked to wait, but for waits that have an event."""
+    """Handing over in cuts that were asked to wait, except for waits that have an event."""
     asked = asked_to_wait(driver)
     over, barrier = _rows(driver, _HANDING_OVER), _rows(driver, _BARRIER)
     over = over[driver.end[over] - driver.start[over] >= WAIT_FROM_PS]

@@ -48,7 +48,7 @@ class EagerDispatch:
 
     `optimizer_ps` is the time of the training thread in optimizer calls; of the ops in them, `optimizer_many` update
     many parameters at once. `compiled_regions` are different functions that torch.compile made, `between_ps` is the
-    time of the training thread from the first to the last of them that lies in none.
+    time of the training thread from the first to the last of them that is in none.
     """
 
     ops: float

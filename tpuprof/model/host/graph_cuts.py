@@ -30,7 +30,7 @@ class GraphCut:
 def graph_cuts(driver: Track | None, vocabulary: Vocabulary, steps: Steps) -> list[GraphCut]:
     """Cuts that handed a graph over, of the training thread inside steps, the most frequent first.
 
-    Lines are told in captures by tpuprof, which puts syncs and reads on the timeline with theirs.
+    Lines are known in captures by tpuprof, which puts syncs and reads on the timeline with their lines.
     """
     if driver is None or not len(steps) or not vocabulary.handed_over.exact:
         return []

@@ -23,7 +23,7 @@ SAMPLE_EVENT = "tpuprof.sample"
 # Words of the stack of a thread that held Python's lock, by the number that samples name as their holder.
 HOLDER_EVENT = "tpuprof.holder"
 TRACING = "tracing"
-# Kinds of host time besides, in the order of `host:` parts.
+# Further kinds of host time, in the order of `host:` parts.
 KINDS = (TRACING, "sleep", "io", "lock", "gil", "python", "wait")
 # What tracing one op takes on the training thread where a capture does not show it (ms): the middle of what forward
 # passes of small and large models took (measured, PJRT_DEVICE=CPU: 0.02 to 0.09).

@@ -57,7 +57,7 @@ def split_tracing(
     """Split one host's tracing by phase and by annotation.
 
     What the autograd thread does while the training thread waits in `backward()` is tracing of its own phase;
-    it is told only where that thread left events. Compiles are not tracing, whichever thread runs them.
+    it is known only where that thread left events. Compiles are not tracing, whichever thread runs them.
     """
     if driver is None or not len(steps):
         return Tracing()

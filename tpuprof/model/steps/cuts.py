@@ -84,7 +84,7 @@ def _graphs(end: Int64, devices: list[DeviceActivity]) -> Int64:
     program = device.modules.module[order]
     if len(program) < len(end):
         return np.full(len(end), UNKNOWN, np.int64)
-    # Programs that reads and others ran beside the cuts cannot be told from those of cuts: then nothing is known.
+    # Programs that reads and others ran beside the cuts look like those of cuts: then nothing is known.
     return program[: len(end)] if len(program) <= len(end) + 1 else np.full(len(end), UNKNOWN, np.int64)
 
 

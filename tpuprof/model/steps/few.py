@@ -1,7 +1,7 @@
 """Steps of captures in which nothing repeats often enough to make a period: inference, or one captured step.
 
 The executions of the main program are taken as steps, with low confidence. Where no program stands out, the whole
-capture is one window: it is no step, but shares of it say where the time went.
+capture is one window: it is not a step, but shares of it say where the time went.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def few_steps(driver: Track | None, devices: list[DeviceActivity], *, host_alone
 
 
 def is_whole_capture(steps: Steps) -> bool:
-    """Whether these are no steps but one window over the whole capture."""
+    """Whether these are not steps but one window over the whole capture."""
     return steps.source is WHOLE_CAPTURE
 
 

@@ -90,7 +90,7 @@ def _numbers(begin: Int64, markers: Markers | None) -> Int64:
 
 
 def _phases(cuts: Cuts, training: Bool, starts: Int64, steps: Steps) -> list[Phase]:
-    """Runs of cuts that are no training, each from the cut before it to its last one."""
+    """Runs of cuts that are not training, each from the cut before it to its last one."""
     rows = np.flatnonzero(~training)
     if not len(rows):
         return []

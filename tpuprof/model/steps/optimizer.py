@@ -1,4 +1,4 @@
-"""Steps from the calls of optimizers: what lies between two of them, or between two rounds of several.
+"""Steps from the calls of optimizers: what is between two of them, or between two rounds of several.
 
 torch_xla runs the update at the graph cut that follows the call, so a step ends there; where no cut follows before the
 next call, it ends at the call.

@@ -11,9 +11,9 @@ ONE_OFF_COMPILE = "one-off compile"
 
 @record(frozen=True)
 class Phase:
-    """A stretch from `start` to `end` (ps from origin) that is no training: its name, graph cuts, and the evidence.
+    """A stretch from `start` to `end` (ps from origin) that is not training: its name, graph cuts, and the evidence.
 
-    `step` is the number of the step it comes before, or lies in where `inside` is true.
+    `step` is the number of the step it comes before, or is in where `inside` is true.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """Finds the sequence that repeats in a row of labels: graphs that a host cuts, programs that a device runs.
 
 The search is by autocorrelation: at the right distance, most labels equal the one that far behind them. An extra
-program or a missing one disturbs only the repetition it lies in.
+program or a missing one disturbs only the repetition it is in.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class StepSource(StrEnum):
 class Steps:
     """Steps in time order. `number` is what the program called each, `start` and `end` in ps from origin.
 
-    A step lasts until the next one starts, unless a phase that is no training lies between them.
+    A step lasts until the next one starts, unless a phase that is not training is between them.
     `confidence` is high, medium or low; `note` says what the reader should know of it. `phases` are in time order.
     """
 
@@ -62,16 +62,16 @@ class Steps:
         return self.end - self.start
 
     def hold(self, times: Int64) -> Bool:
-        """Whether each time lies in a step."""
+        """Whether each time is in a step."""
         return contains(self.spans, times)
 
     @property
     def tile(self) -> bool:
-        """Whether each step begins where the one before ends: no phase lies between two."""
+        """Whether each step begins where the one before ends: no phase is between two."""
         return bool((self.start[1:] == self.end[:-1]).all())
 
     def joined(self, times: Int64) -> Int64:
-        """Times (ps) moved to the left by all that lies between steps before them; a time between two is the seam's."""
+        """Times (ps) moved to the left by all that is between steps before them; a time between two is the seam's."""
         row = np.maximum(np.searchsorted(self.start, times, "right") - 1, 0)
         between = np.cumsum(np.append(0, self.start[1:] - self.end[:-1]))
         moved: Int64 = np.minimum(times, self.end[row]) - between[row]

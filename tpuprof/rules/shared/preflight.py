@@ -1,4 +1,4 @@
-"""What rules take from a preflight: the compiler's word on variants of the script, or the command that asks for it."""
+"""What rules take from a preflight: the compiler's answer for variants of the script, or the command that asks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def variant_evidence(signals: Signals, change: str, variant: str) -> list[Eviden
     command = f"tpuprof preflight {_script(signals)} --compare {variant}"
     return [
         *rows,
-        Evidence(f"what {change} does to compile time, HBM and step on your slice is told by `{command}`"),
+        Evidence(f"what {change} does to compile time, HBM and step on your slice is shown by `{command}`"),
     ]
 
 

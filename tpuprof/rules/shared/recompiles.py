@@ -21,7 +21,7 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...]) -> Outcome:
     """Fail where compiles with a cause of these kinds take enough of the step time, at the rate at which they return.
 
     A compile whose own cause is unknown (its program did not run before the capture ended) counts with the kind
-    that most of the others have. One that never came again is no part of the steps; where it is unknown whether they
+    that most of the others have. One that never came again is not part of the steps; where it is unknown whether they
     return, the price begins at nothing.
     """
     compiles = signals.step_compiles

@@ -7,7 +7,7 @@ than the others: it is the one that comes last.
 
 ## Why it costs time
 
-A program with collectives begins when its last chip is there. What one chip does besides, all others wait for.
+A program with collectives begins when its last chip is there. All others wait for what one chip does in addition.
 
 ## Evidence
 

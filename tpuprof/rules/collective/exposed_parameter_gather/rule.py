@@ -7,7 +7,7 @@ All-gathers of parameters (FSDPv2) whose time no computing hides.
 ## Why it costs time
 
 FSDPv2 keeps each parameter in pieces and gathers it before each use, forward and backward. Where the gather is not
-scheduled beside the layer before, the device waits for it twice a layer.
+scheduled beside the layer before, the device waits for it twice per layer.
 
 ## Evidence
 

@@ -7,7 +7,7 @@ loaded, in a run that compiled for a while.
 
 ## Why it costs time
 
-Each start compiles as if there were no cache, and writes it anew on top.
+Each start compiles as if there were no cache, and writes it again on top.
 
 ## Evidence
 

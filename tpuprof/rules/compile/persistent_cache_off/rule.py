@@ -1,4 +1,4 @@
-"""Every run compiles anew what the run before it compiled.
+"""Every run compiles again what the run before it compiled.
 
 ## What it detects
 
@@ -6,7 +6,7 @@ A run that compiled for a while at its start without a persistent compilation ca
 
 ## Why it costs time
 
-Without the cache each start compiles every graph anew, on every host.
+Without the cache each start compiles every graph again, on every host.
 
 ## Evidence
 
@@ -61,7 +61,7 @@ SAVED_AT_MOST = 1.0
 @rule(
     about="compiled programs kept between runs",
     good="Compiled programs are kept, or take no time",
-    bad="Every run compiles anew",
+    bad="Every run compiles again",
 )
 def check(signals: Signals) -> Outcome:
     """Fail where there is no cache, start-up compiles are worth one, and it is not known to be of no use."""
@@ -73,7 +73,7 @@ def check(signals: Signals) -> Outcome:
     evidence = [*compile_evidence(signals), *([Evidence(doubt)] if doubt else [])]
     if not slow_start(signals):
         return passed(evidence, reason="compiling took too little of the run to matter")
-    title = f"Every run compiles {signals.startup_compile_seconds:.0f} s anew: no persistent cache is on"
+    title = f"Every run compiles for {signals.startup_compile_seconds:.0f} s again: no persistent cache is on"
     least = 0.0 if doubt else SAVED_AT_LEAST
     return failed(
         at_stake(signals),

@@ -32,7 +32,7 @@ Pass the number as an array (`jnp.asarray(step)`), not as a static argument and 
 
 ## Limits and false positives
 
-Which line uses the constant is told only where the programs carry source lines.
+Which line uses the constant is known only where the programs carry source lines.
 
 ## References
 

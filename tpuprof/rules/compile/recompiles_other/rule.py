@@ -29,11 +29,11 @@ that the program holds, or a branch taken for the first time.
 ## How to fix in JAX
 
 Let the decision be data: `jnp.where`, or `jax.lax.cond` where one side is expensive. Keep the structure of what is
-passed to a jitted function the same: another tree of arguments, another dtype or a new function object compiles anew.
+passed to a jitted function the same: another tree of arguments, another dtype or a new function object compiles again.
 
 ## Limits and false positives
 
-The first run of evaluation or logging code compiles once, which is no fault: where steps and compiles were counted
+The first run of evaluation or logging code compiles once, which is not a fault: where steps and compiles were counted
 after the capture, and none came again, it counts as start-up cost. Compiles that come outside the captured steps only
 have no graph to compare, so their lines are all that is known.
 

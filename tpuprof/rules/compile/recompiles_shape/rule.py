@@ -32,7 +32,7 @@ batch. `jax.jit` compiles for each shape it meets.
 
 ## Limits and false positives
 
-The first steps of a run compile every shape once, which is no fault: capture after warm-up. The price leaves the
+The first steps of a run compile every shape once, which is not a fault: capture after warm-up. The price leaves the
 padding's own computing out.
 
 ## References

@@ -12,7 +12,7 @@ Every start of the run waits for them: each edit, each preemption, each resumed 
 
 Graphs compiled before training was steady, the time those graph cuts took; of a predicted run, what the
 TPU compiler took for the step; how many layers repeat, and how much of the program they are, where annotations name
-them. A preflight's compile times, where it lies in the run folder.
+them. A preflight's compile times, where it is in the run folder.
 
 ## How to fix
 

@@ -26,7 +26,7 @@ attention. The matrix unit is 128 wide up to v5p and 256 wide on v6e and v7x: si
 ## Limits and false positives
 
 Models made of look-ups or element-wise work have no use for the matrix unit. FLOPs are the compiler's, which counts
-rematerialised work too. No price: what limits is told by other rules.
+rematerialised work too. No price: what limits is shown by other rules.
 
 ## References
 

@@ -15,13 +15,13 @@ The softmax ops with their device time and source lines.
 
 ## How to fix
 
-Use the Pallas kernel of `torch_xla.experimental.custom_kernel.flash_attention`. Mind its defaults: sm_scale is 1, not
+Use the Pallas kernel of `torch_xla.experimental.custom_kernel.flash_attention`. Note its defaults: sm_scale is 1, not
 one over the root of the width, and causal is off. Under SPMD pass partition_spec and mesh: without them each device
 gets the whole tensors. `torch_xla.experimental.splash_attention.splash_attention` is the other kernel.
 
 ## How to fix in JAX
 
-Use `jax.experimental.pallas.ops.tpu.flash_attention.flash_attention` or the splash attention beside it. Mind the
+Use `jax.experimental.pallas.ops.tpu.flash_attention.flash_attention` or the splash attention beside it. Note the
 defaults: sm_scale is 1 and causal is off. Under a mesh call it inside `jax.shard_map`.
 
 ## Limits and false positives

@@ -52,7 +52,7 @@ from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
 from tpuprof.units import format_share
 
-# Share of the step that the device is busy from which the gain of a read is uncertain. Not fitted: it lies between a
+# Share of the step that the device is busy from which the gain of a read is uncertain. Not fitted: it is between a
 # program whose price was right at 54 % busy and programs that are busy nearly all of the step, whose measured gains
 # (paired runs on a shared machine) reached from nothing to a quarter of the step.
 DEVICE_MOSTLY_BUSY_FROM = 0.7

@@ -55,8 +55,8 @@ SAMPLES_FOR_HIGH = 36
 
 
 @rule(
-    about="what the training thread does besides training",
-    good="The training thread does little besides training that the device waits for",
+    about="what the training thread does other than training",
+    good="The training thread does little else than training that the device waits for",
     bad="The device waits while the training thread does something else",
 )
 def check(signals: Signals) -> Outcome:

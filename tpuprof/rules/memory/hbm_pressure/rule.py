@@ -12,7 +12,7 @@ not fit.
 ## Evidence
 
 Peak as a share of capacity, the largest buffers with the lines that made them, and what fragmentation takes. What
-recomputing or offloading would give is a preflight's comparison, where one lies in the run folder (docs/preflight.md).
+recomputing or offloading would give is a preflight's comparison, where one is in the run folder (docs/preflight.md).
 
 ## How to fix
 
@@ -27,7 +27,7 @@ Compute activations again instead of keeping them (`jax.checkpoint` around each 
 
 ## Limits and false positives
 
-A full HBM that fits is no fault by itself: severity is zero, since no step time is known to be lost.
+A full HBM that fits is not a fault by itself: severity is zero, since no step time is known to be lost.
 
 ## References
 

@@ -27,7 +27,7 @@ each.
 
 ## Limits and false positives
 
-With one graph a step, steps inferred from graph cuts or from the device's programs are right; they pass.
+With one graph per step, steps inferred from graph cuts or from the device's programs are right; they pass.
 
 ## References
 

@@ -15,15 +15,15 @@ What is missing.
 
 ## How to fix
 
-Capture again, with fewer steps (XProf stops at 2 GB a host) and for as long as training runs.
+Capture again, with fewer steps (XProf stops at 2 GB per host) and for as long as training runs.
 
 ## How to fix in TorchTPU
 
-Capture fewer steps, and see that every rank's file lies in the same folder: `<host>_<rank>.xplane.pb`.
+Capture fewer steps, and see that every rank's file is in the same folder: `<host>_<rank>.xplane.pb`.
 
 ## How to fix in JAX
 
-Capture again, with fewer steps (XProf stops at 2 GB a host) and for as long as training runs.
+Capture again, with fewer steps (XProf stops at 2 GB per host) and for as long as training runs.
 
 ## Limits and false positives
 

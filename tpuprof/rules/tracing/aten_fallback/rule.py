@@ -11,7 +11,7 @@ back; nothing overlaps with it.
 
 ## Evidence
 
-The ops, the lines that call them, and how often a step they fell back.
+The ops, the lines that call them, and how often per step they fell back.
 
 ## How to fix
 

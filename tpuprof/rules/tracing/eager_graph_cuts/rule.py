@@ -12,7 +12,7 @@ or schedule across cuts, and every tensor that crosses one goes through device m
 
 ## Evidence
 
-Graphs a step by torch_xla's counters, and the time a step that the training thread spends cutting graphs.
+Graphs a step by torch_xla's counters, and the time per step that the training thread spends cutting graphs.
 
 ## How to fix
 

@@ -12,7 +12,7 @@ the compiler cannot fuse over the break.
 
 ## Evidence
 
-Different compiled functions per step, and the time from the first to the last of them that lies in none.
+Different compiled functions per step, and the time from the first to the last of them that is in none.
 
 ## How to fix in TorchTPU
 
@@ -48,7 +48,7 @@ BREAKS_FROM = 2
     bad="torch.compile cuts the step into several functions",
 )
 def check(signals: Signals) -> Outcome:
-    """Fail where several compiled functions run in a step and what lies between them takes enough of it."""
+    """Fail where several compiled functions run in a step and what is between them takes enough of it."""
     found = signals.eager_dispatch
     if found is None or not found.compiled_regions:
         return not_applicable("no function of torch.compile ran")
@@ -64,7 +64,7 @@ def check(signals: Signals) -> Outcome:
         share,
         evidence,
         title=f"torch.compile made {found.compiled_regions:,.0f} functions of the step: {format_share(share)} of it "
-        "lies between them (graph breaks, or functions compiled apart)",
+        "is between them (graph breaks, or functions compiled apart)",
         reason="it cannot be priced: what one function would take is unknown",
         confidence="low",
     )

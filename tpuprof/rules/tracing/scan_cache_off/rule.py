@@ -1,4 +1,4 @@
-"""scan traces its body anew in every step.
+"""scan traces its body again in every step.
 
 ## What it detects
 
@@ -18,7 +18,7 @@ How often per step the body is traced, what loops take on the device, and the ti
 
 Tell scan that the body is pure, if it is: no side effects, and no state but its arguments. scan keeps what it traced
 by the function object: pass the same function in every step. A lambda or an inner function made in the step never
-hits, though is_fn_pure is set; so does a partition_fn made anew.
+hits, though is_fn_pure is set; so does a partition_fn made again.
 
 ## Limits and false positives
 
@@ -51,7 +51,7 @@ LEFT_WHERE_UNTIMED = 0.3
     status=STABLE,
     about="traces of scan bodies",
     good="Traces of scan bodies cost little or nothing",
-    bad="scan traces its body anew in every step",
+    bad="scan traces its body again in every step",
 )
 def check(signals: Signals) -> Outcome:
     """Fail where the body is traced in at least every other step and that is worth naming."""
@@ -86,4 +86,4 @@ def check(signals: Signals) -> Outcome:
 
 
 def _title(traced: float) -> str:
-    return f"scan traces its body anew {times(traced)} in every step"
+    return f"scan traces its body again {times(traced)} in every step"

@@ -3,7 +3,7 @@
 ## What it detects
 
 Runs that are tracing-bound by far while every step hands over the same compiled graph: nothing in the step changes, so
-tracing it anew gains nothing.
+tracing it again gains nothing.
 
 ## Why it costs time
 

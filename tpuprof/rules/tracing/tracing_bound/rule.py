@@ -7,7 +7,7 @@ dispatcher, the walk over the graph and its hash.
 
 ## Why it costs time
 
-PyTorch/XLA builds the graph of every step anew. While that takes less time than the device needs for the step before,
+PyTorch/XLA builds the graph of every step again. While that takes less time than the device needs for the step before,
 it is hidden; what is longer leaves the device idle.
 
 ## Evidence

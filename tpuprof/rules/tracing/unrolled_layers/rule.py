@@ -12,7 +12,7 @@ as small as one layer, so that it also compiles faster.
 ## Evidence
 
 How many copies of which block the program holds, and the exposed tracing of a typical step. What folding does to
-compile time and memory on your slice is a preflight's comparison, where one lies in the run folder (docs/preflight.md).
+compile time and memory on your slice is a preflight's comparison, where one is in the run folder (docs/preflight.md).
 
 ## How to fix
 
