@@ -37,12 +37,12 @@ def main() -> None:
         return time.process_time() - cpu, time.perf_counter() - wall
 
     for _ in range(3):
-        block()
+        _, wall = block()
     pairs, told = [], []
     for number in range(PAIRS):
         times = {}
         for on in (True, False) if number % 2 else (False, True):
-            sampler = HostSampler(torch_xla._XLAC, threading.get_ident())
+            sampler = HostSampler(torch_xla._XLAC, threading.get_ident(), wall / STEPS)
             if on:
                 sampler.start()
             times[on] = block()
@@ -55,7 +55,10 @@ def main() -> None:
         step = statistics.median(off[row] for _, off in pairs) / STEPS * 1e3
         print(f"{name}: {middle:+.1f} % ({low:+.1f} to {high:+.1f}) of {step:.1f} ms per step")
     samples, cpu = sum(each["samples"] for each in told), sum(each["cpu_seconds"] for each in told)
-    print(f"{samples} samples, {cpu / samples * 1e3:.2f} ms of CPU time each")
+    apart = statistics.median(each["interval_ms"] for each in told)
+    print(
+        f"{samples} samples, {cpu / samples * 1e3:.2f} ms of CPU time each, {apart:.1f} ms apart at the end"
+    )
 
 
 if __name__ == "__main__":

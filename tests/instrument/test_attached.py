@@ -40,6 +40,8 @@ def cut(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch_xla", SimpleNamespace(_XLAC=extension))
     monkeypatch.setattr(attached.host_events, "install", lambda: changes.append("on"))
     monkeypatch.setattr(attached.host_events, "remove", lambda: changes.append("off"))
+    monkeypatch.setattr(attached.device_calls, "install", lambda: changes.append("calls on"))
+    monkeypatch.setattr(attached.device_calls, "remove", lambda: changes.append("calls off"))
     monkeypatch.setattr(Event, "opened", [])
     monkeypatch.setattr(Event, "on", False)
     changes = []
@@ -60,10 +62,11 @@ def test_events_are_there_while_the_profiler_records(cut):
     Event.on = True
     cut.run()
     cut.run()
-    assert (cut.changes, cuts()) == (["on"], ["sync", "sync"])
+    assert (cut.changes, cuts()) == (["on", "calls on"], ["sync", "sync"])
     Event.on = False
     cut.run()
-    assert (cut.changes, len(cuts())) == (["on", "off"], 2)
+    assert (cut.changes, len(cuts())) == (["on", "calls on", "calls off", "off"], 2)
+    assert all(stats["wait"] == 0 for name, stats in Event.opened if name == "tpuprof.graph_cut")
 
 
 def test_a_capture_of_this_process_adds_them_itself(cut, monkeypatch):

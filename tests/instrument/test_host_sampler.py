@@ -128,3 +128,28 @@ def test_the_stack_of_a_thread_that_holds_the_lock_is_told_once():
     assert any("hogs_the_lock" in name for name in holders)
     assert len(holders) == len(set(holders))
     assert any(",holder=" in name for name in names if name.startswith(host_sampler.SAMPLE_EVENT))
+
+
+@pytest.mark.parametrize(
+    ("step", "interval"), [(None, 0.005), (0.001, 0.002), (0.012, 0.004), (0.015, 0.005), (3.0, 0.005)]
+)
+def test_short_steps_are_sampled_more_often_within_bounds(step, interval):
+    assert host_sampler.interval_for(step) == pytest.approx(interval)
+
+
+@pytest.mark.parametrize(
+    ("cost", "interval"), [(0.00006, 0.004), (0.00008, 0.004), (0.0001, 0.005), (0.0003, 0.010)]
+)
+def test_where_samples_take_long_they_become_fewer(cost, interval):
+    assert host_sampler.lengthened(0.004, cost) == pytest.approx(interval)
+
+
+def test_a_sampler_that_takes_long_slows_down(monkeypatch):
+    clock = iter(range(0, 10**12, 10**6))
+    monkeypatch.setattr(host_sampler.time, "thread_time_ns", lambda: next(clock))
+    sampler = host_sampler.HostSampler(Extension, threading.get_ident(), 0.001)
+    sampler.start()
+    until = time.monotonic() + AT_MOST
+    while sampler.samples < 3 and time.monotonic() < until:
+        time.sleep(0.001)
+    assert sampler.stop()["interval_ms"] == host_sampler.SLOWEST * 1e3

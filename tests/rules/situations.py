@@ -90,8 +90,9 @@ def eager(share):
     }  # fmt: skip
 
 
-def reads(in_steps, idle, blocked, call="item"):
+def reads(in_steps, idle, blocked, call="item", bound="device", runtime=0.0):
     return {
+        "bound": bound, "runtime_wait_ms": runtime,
         "steps": steps(), "reads_in_steps_share": in_steps, "busy_share": 1 - idle,
         "report": {"host_reads": [read(call, blocked)]},
     }  # fmt: skip

@@ -235,6 +235,8 @@ CASES = {
         ("hardly blocks", "passed", reads(1.0, 0.5, 100 * BELOW)),
         ("no device plane", "failed", {**reads(1.0, 1.0, 100 * ABOVE), "sees_device": False}),
         ("no device plane, short", "passed", {**reads(1.0, 1.0, 100 * BELOW), "sees_device": False}),
+        ("the runtime waited first", "failed", reads(1.0, 0.5, 1.0, bound="sync", runtime=100 * ABOVE)),
+        ("the runtime waits, and no verdict", "passed", reads(1.0, 0.5, 1.0, runtime=100 * ABOVE)),
         ("half of the steps", "failed", reads(thresholds.READS_IN_STEPS_SHARE, 0.5, 50.0)),
         ("fewer", "passed", reads(thresholds.READS_IN_STEPS_SHARE - 0.01, 0.5, 50.0)),
         ("fallback", "passed", {**reads(1.0, 0.5, 50.0, "TransferFromDevice"), "falls_back": True}),

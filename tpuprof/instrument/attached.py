@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from tpuprof.instrument import host_events, sync_guard
+from tpuprof.instrument import device_calls, host_events, sync_guard
 from tpuprof.instrument.host_sampler import HostSampler
 from tpuprof.instrument.optimizer_steps import OptimizerHook, gradients_on
 from tpuprof.instrument.spans import Span, close_span, open_span
@@ -51,7 +51,12 @@ class Attached:
         if self.recording:
             line, grad = host_events.user_line(), int(gradients_on())
             self._cuts[threading.get_ident()] = open_span(
-                "tpuprof.graph_cut", "graph_cut", call="sync", source=line, grad=grad
+                "tpuprof.graph_cut",
+                "graph_cut",
+                call="sync",
+                source=line,
+                grad=grad,
+                wait=int(sync_guard.waits()),
             )
 
     def _after_cut(self) -> None:
@@ -75,6 +80,7 @@ class Attached:
         self.recording = True
         self._optimizers.install()
         host_events.install()
+        device_calls.install()
         self._sampler = HostSampler(self._extension, threading.get_ident())
         self._sampler.start()
 
@@ -83,6 +89,7 @@ class Attached:
         sampler, self._sampler = self._sampler, None
         if sampler is not None:
             sampler.stop()
+        device_calls.remove()
         host_events.remove()
 
 

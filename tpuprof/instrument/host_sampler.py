@@ -31,8 +31,14 @@ HOLDS_FROM_SHARE = 0.3
 OPS_COUNTER = "CreateXlaTensor"
 # Samples of a step to aim at, and the bounds of the time between two (s). A sample takes about 60 us of the GIL, and
 # waking up takes more CPU time where timers are slow (docs/instrument.md). The longest is Python's switch interval.
-SAMPLES_PER_STEP = 12
+SAMPLES_PER_STEP = 3
 SHORTEST, LONGEST = 0.002, 0.005
+# Share of a CPU that sampling may take; where waking up for a sample takes more, the time between two grows, up to
+# `SLOWEST` (s): twice Python's switch interval still gives twenty samples in eight steps of 25 ms.
+CPU_SHARE = 0.02
+SLOWEST = 0.010
+# Weight of the newest sample in the mean of what samples take.
+_NEWEST = 0.25
 # Distinct stacks described at most; later ones go by the last id, which says so (stacks).
 MAX_STACKS = 4000
 # Other threads whose CPU time is read at most (threads).
@@ -45,6 +51,11 @@ def interval_for(step_seconds: float | None) -> float:
     if step_seconds is None:
         return LONGEST
     return min(max(step_seconds / SAMPLES_PER_STEP, SHORTEST), LONGEST)
+
+
+def lengthened(interval: float, cost: float) -> float:
+    """Time between samples that take `cost` of CPU time each (s)."""
+    return max(interval, min(cost / CPU_SHARE, SLOWEST))
 
 
 class HostSampler:
@@ -96,9 +107,14 @@ class HostSampler:
         try:
             self._seen = self._look()
             self._others_cpu()
+            shortest, cost, before = self.interval, 0.0, time.thread_time_ns()
             # True as soon as `stop` lets go of the lock; else it waits, without the GIL.
             while not self._halt.acquire(timeout=self.interval):
                 self._sample()
+                now = time.thread_time_ns()
+                taken, before = (now - before) / 1e9, now
+                cost = taken if not cost else cost + _NEWEST * (taken - cost)
+                self.interval = lengthened(shortest, cost)
             self._halt.release()
         except Exception as error:  # a sampler that fails is missing from the trace, and training goes on
             self.error = f"{type(error).__name__}: {error}"

@@ -40,6 +40,12 @@ class HostSignals(StepSignals):
         count = sum(len(host.steps) for host in self.run.hosts)
         return sum(int((host.breakdown.host_reads > 0).sum()) for host in self.run.hosts) / count
 
+    @signal("ms", needs=(STEPS, HOST_EVENTS))
+    def runtime_wait_ms(self) -> float:
+        """Time per step that training threads wait for the device inside the runtime: for buffers, or for a program."""
+        waited = sum(int(host.breakdown.waited.sum()) for host in self.run.hosts)
+        return waited / PS_PER_MS / len(self.steps)
+
     @signal("stacks", needs=(STEPS, HOST_EVENTS))
     def host_stacks(self) -> list[HostStackRow]:
         """Sampled Python stacks of training threads, by the part of the breakdown they went to."""
