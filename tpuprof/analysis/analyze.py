@@ -13,7 +13,7 @@ import numpy as np
 
 from tpuprof import parts as part
 from tpuprof.analysis.sections.compiles import compile_history, compile_rows
-from tpuprof.analysis.sections.compute import compute_section, op_group_rows
+from tpuprof.analysis.sections.compute import compute_section, left_out, listed_ops, op_group_rows
 from tpuprof.analysis.sections.host_stacks import host_stack_rows
 from tpuprof.analysis.sections.host_words import host_sentence
 from tpuprof.analysis.sections.hosts import hosts_section
@@ -93,8 +93,11 @@ def analyze_run(
     return report_of(build_run(_found(paths), executor))
 
 
-def report_of(run: Run) -> Report:
-    """The Report of a run already read. Raises `TpuprofError` (`input-no-activity`) where nothing was recorded."""
+def report_of(run: Run, *, all_ops: bool = False) -> Report:
+    """The Report of a run already read, with all ops or those that matter.
+
+    Raises `TpuprofError` (`input-no-activity`) where nothing was recorded.
+    """
     if not any(len(host.steps) or host.devices or host.gpus for host in run.hosts):
         files = ", ".join(str(path) for path in run.files.values())
         raise TpuprofError(
@@ -108,7 +111,8 @@ def report_of(run: Run) -> Report:
     load, hidden = _mean_load(run.hosts)
     bound = bound_of(load)
     stacks = host_stack_rows(run.hosts)
-    op_rows, compute = compute_section(run.hosts, ops)
+    listed = listed_ops(ops, all_ops)
+    op_rows, compute = compute_section(run.hosts, ops, listed)
     breakdown = {name: Part(ms, ms / load.wall) for name, ms in load.parts.items()} if load.wall else {}
     compiles = [row for host in run.hosts for row in compile_rows(host, run.notes)]
     history = compile_history(run.hosts, compiles)
@@ -155,7 +159,9 @@ def report_of(run: Run) -> Report:
         compile_history=history,
         threads=thread_rows(run.hosts),
     )
-    return replace(report, findings=run_rules(Signals(report, run), all_rules(), simulator))
+    # Rules look at all ops.
+    findings = run_rules(Signals(report, run), all_rules(), simulator)
+    return replace(report, findings=findings, ops=op_rows[:listed], ops_left_out=left_out(op_rows, listed))
 
 
 def what_if_of(path: str | os.PathLike[str], rules: Sequence[str]) -> WhatIf:
@@ -260,7 +266,7 @@ def _step_summary(hosts: list[HostRun]) -> StepSummary:
     first = max(hosts, key=lambda host: len(host.steps))
     walls = np.concatenate([host.steps.wall_ps for host in hosts]) / PS_PER_MS
     rows = [row for host in hosts for row in _step_rows(host, listed(len(host.steps), len(hosts)))]
-    left_out = len(walls) - len(rows)
+    missing = len(walls) - len(rows)
     whole = is_whole_capture(first.steps)
     told = len(walls) > 0 and not whole
     return StepSummary(
@@ -272,8 +278,8 @@ def _step_summary(hosts: list[HostRun]) -> StepSummary:
         note=first.steps.note,
         per_step=rows,
         whole_capture=whole,
-        left_out=left_out,
-        slowest=_slowest(hosts) if left_out else [],
+        left_out=missing,
+        slowest=_slowest(hosts) if missing else [],
     )
 
 

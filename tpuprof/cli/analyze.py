@@ -20,6 +20,9 @@ def analyze(
     no_cache: Annotated[
         bool, typer.Option("--no-cache", help="Analyze again, and keep nothing in the cache.")
     ] = False,
+    all_ops: Annotated[
+        bool, typer.Option("--all-ops", help="List all ops, also those that take next to no time.")
+    ] = False,
     what_if: Annotated[
         str,
         typer.Option(
@@ -33,7 +36,7 @@ def analyze(
     if what_if:
         _what_if(path, what_if, as_json=as_json)
         return
-    print_analysis(path, as_json=as_json, as_markdown=as_markdown, use_cache=not no_cache)
+    print_analysis(path, as_json=as_json, as_markdown=as_markdown, use_cache=not no_cache, all_ops=all_ops)
 
 
 def _what_if(path: Path, rules: str, *, as_json: bool) -> None:

@@ -16,8 +16,11 @@ if TYPE_CHECKING:
     from tpuprof.report.schema import Report
 
 
-def open_report(path: Path, *, use_cache: bool = True) -> Report:
-    """The Report of a run, or the one saved at that path. Raises `TpuprofError`."""
+def open_report(path: Path, *, use_cache: bool = True, all_ops: bool = False) -> Report:
+    """The Report of a run, or the one saved at that path. Raises `TpuprofError`.
+
+    With all ops, also those that take next to no time, it is made anew, and not kept.
+    """
     import json
 
     from tpuprof.decode.find import find
@@ -28,15 +31,15 @@ def open_report(path: Path, *, use_cache: bool = True) -> Report:
 
         return read_report(path)
     found = find(path)
-    entry, text = _kept(found, use_cache)
+    entry, text = _kept(found, use_cache and not all_ops)
     if text is None:
-        return _analysed(path, found, entry)[0]
+        return _analysed(path, found, entry, all_ops)[0]
     from tpuprof.report.load import report_from
 
     return report_from(json.loads(text))
 
 
-def open_json(path: Path, *, use_cache: bool = True) -> str:
+def open_json(path: Path, *, use_cache: bool = True, all_ops: bool = False) -> str:
     """The same Report as JSON text. Raises `TpuprofError`."""
     from tpuprof.decode.find import find
     from tpuprof.report.saved import is_saved_report
@@ -47,8 +50,8 @@ def open_json(path: Path, *, use_cache: bool = True) -> str:
 
         return to_json(read_report(path))
     found = find(path)
-    entry, text = _kept(found, use_cache)
-    return _analysed(path, found, entry)[1] if text is None else text
+    entry, text = _kept(found, use_cache and not all_ops)
+    return _analysed(path, found, entry, all_ops)[1] if text is None else text
 
 
 def run_folder_of(path: Path) -> Path | None:
@@ -72,9 +75,9 @@ def _kept(found: Found, use_cache: bool) -> tuple[str, str | None]:
     return entry, cache.read(entry)
 
 
-def _analysed(path: Path, found: Found, entry: str) -> tuple[Report, str]:
+def _analysed(path: Path, found: Found, entry: str, all_ops: bool) -> tuple[Report, str]:
     with _hosts_read_by(found) as executor:
-        return _analysed_by(executor, path, found, entry)
+        return _analysed_by(executor, path, found, entry, all_ops)
 
 
 def _hosts_read_by(found: Found) -> AbstractContextManager[Executor | None]:
@@ -87,7 +90,9 @@ def _hosts_read_by(found: Found) -> AbstractContextManager[Executor | None]:
     return processes(found)
 
 
-def _analysed_by(executor: Executor | None, path: Path, found: Found, entry: str) -> tuple[Report, str]:
+def _analysed_by(
+    executor: Executor | None, path: Path, found: Found, entry: str, all_ops: bool
+) -> tuple[Report, str]:
     read = _reading(found) if executor is None else None
     from tpuprof.cli.progress import working
 
@@ -99,7 +104,7 @@ def _analysed_by(executor: Executor | None, path: Path, found: Found, entry: str
         from tpuprof.rules.registry import all_rules
 
         all_rules()
-        report = report_of(build_run(found, executor, read or load))
+        report = report_of(build_run(found, executor, read or load), all_ops=all_ops)
         text = to_json(report)
     if entry:
         from tpuprof.analysis import cache

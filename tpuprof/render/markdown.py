@@ -200,7 +200,7 @@ def _ops(report: Report, rows: int, limit: int) -> list[str]:
     ]
     heading = f"#### Ops by device self time, {over(report)}"
     columns = ("op", "self:", "share:", "times in all:", "annotation", "source")
-    return [heading, table(columns, cells), *_more(len(report.ops), rows)]
+    return [heading, table(columns, cells), *_more(len(report.ops) + report.ops_left_out.ops, rows)]
 
 
 def _reads(report: Report, rows: int, limit: int) -> list[str]:

@@ -236,7 +236,7 @@ def _ops(report: Report) -> RenderableType:
             escape(_short(op.annotation)),
             escape(_short(op.source, keep_end=True)),
         )
-    return _and_more(table, len(report.ops))
+    return _and_more(table, len(report.ops), report.ops_left_out.ops)
 
 
 def _host_reads(report: Report) -> RenderableType:
@@ -294,9 +294,12 @@ def _table(title: str, *columns: str) -> Table:
     return table
 
 
-def _and_more(table: Table, count: int) -> Table:
+def _and_more(table: Table, count: int, left_out: int = 0) -> Table:
     if count > ROWS_SHOWN:
         table.caption = f"and {count - ROWS_SHOWN} more (--json has all)"
+        if left_out:
+            rest = f"{left_out} that take next to no time (--all-ops)"
+            table.caption = f"and {count - ROWS_SHOWN} more (--json), and {rest}"
         table.caption_justify = "left"
     return table
 

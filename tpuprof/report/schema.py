@@ -24,6 +24,7 @@ from tpuprof.report.sections import (
     LayerRow,
     MemoryMoment,
     OpGroupRow,
+    OpsLeftOut,
     PhaseRow,
     RunSummary,
     Steadiness,
@@ -425,6 +426,7 @@ class Report:
     host_stacks: list[HostStackRow] = field(default_factory=list)
     threads: list[ThreadRow] = field(default_factory=list)
     compile_history: CompileHistory = field(default_factory=CompileHistory)
+    ops_left_out: OpsLeftOut = field(default_factory=OpsLeftOut)
     # How often values of each kind were replaced before this report was handed on; None: nothing was replaced.
     redactions: dict[str, int] | None = None
     schema: str = SCHEMA

@@ -223,6 +223,18 @@ class OutlierRow:
 
 
 @record(frozen=True)
+class OpsLeftOut:
+    """Ops that a report does not list, since they take next to no time: how many, and their self time (ms).
+
+    `--all-ops` lists them. Sums by category, program and annotation have them.
+    """
+
+    ops: int = 0
+    self_ms: float = 0.0
+    self_ms_per_step: float | None = None
+
+
+@record(frozen=True)
 class Steadiness:
     """Outliers, drift over the run, and what capturing itself did.
 

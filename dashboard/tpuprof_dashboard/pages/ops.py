@@ -37,6 +37,8 @@ def _render(view: View) -> list[Any]:
     choose = dmc.Group([dmc.Text("Grouped by", size="sm"), *links], gap="md")
     rows = [_op_row(op) for op in report.ops] if by == "op" else _grouped(report, by)
     note = "Self time leaves out ops inside (a loop's body, a call). Per step it is one device's; in all, all devices'."
+    if by == "op" and report.ops_left_out.ops:
+        note += f" {report.ops_left_out.ops:,} ops that take next to no time are not listed."
     parts = [table(f"ops-by-{by}", rows)]
     if by == "op" and any(op.wasted_ms is not None for op in report.ops):
         note += " Wasted: what the op would save if it reached its roofline."

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from tpuprof.bounds import CLOCK_SLACK, checked
 from tpuprof.chips import chip_of
 from tpuprof.model.device.activity import DeviceActivity
@@ -13,18 +15,42 @@ from tpuprof.model.device.op_table import OpTotal, scope_label
 from tpuprof.model.intervals import covered, intersect
 from tpuprof.model.run import HostRun
 from tpuprof.report.schema import CoreRow, OpRow
-from tpuprof.report.sections import CategoryRow, Compute, OpGroupRow
+from tpuprof.report.sections import CategoryRow, Compute, OpGroupRow, OpsLeftOut
 from tpuprof.units import format_ms, ps_to_ms
 
+# Of more ops than this a report lists those that matter (ops) ...
+LISTED_FROM = 1_000
+# ... which take this share of the time of all of them together.
+LISTED_SHARE = 0.999
 
-def compute_section(hosts: list[HostRun], ops: list[OpTotal]) -> tuple[list[OpRow], Compute | None]:
-    """Rows of all ops, and what they add up to; no section without devices and steps."""
+
+def listed_ops(ops: list[OpTotal], all_ops: bool) -> int:
+    """How many ops a report lists, of ops with the one that takes most self time first."""
+    if all_ops or len(ops) <= LISTED_FROM:
+        return len(ops)
+    until = np.cumsum([op.self_ps for op in ops])
+    return max(LISTED_FROM, int(np.searchsorted(until, LISTED_SHARE * until[-1])) + 1)
+
+
+def left_out(rows: list[OpRow], listed: int) -> OpsLeftOut:
+    """What the ops that are not listed take."""
+    rest = rows[listed:]
+    return OpsLeftOut(len(rest), sum(row.self_ms for row in rest), per_step(rest))
+
+
+def compute_section(
+    hosts: list[HostRun], ops: list[OpTotal], listed: int
+) -> tuple[list[OpRow], Compute | None]:
+    """Rows of all ops, and what they add up to; no section without devices and steps.
+
+    Only the first ops, those that are listed, say what they are by device.
+    """
     devices = [device for host in hosts for device in host.devices]
     peak_flops, peak_bytes = _peaks(devices)
     costs = {row: op_cost(op, peak_flops, peak_bytes) for row, op in enumerate(ops)}
     lanes = sum(len(host.steps) * max(len(host.devices), 1) for host in hosts)
     running = _running_ms(devices)
-    rows = [_within(_op_row(op, costs[row], lanes), running) for row, op in enumerate(ops)]
+    rows = [_within(_op_row(op, costs[row], lanes, row < listed), running) for row, op in enumerate(ops)]
     if not devices or not lanes:
         return rows, None
     flops = sum(flops_in_steps(device, host.steps) for host in hosts for device in host.devices)
@@ -125,17 +151,12 @@ def _group(op: OpRow, by: str) -> str:
     return op.module if by == "program" else op.annotation
 
 
-def _clock_ms(op: OpTotal) -> float | None:
-    """Time on all devices, None where one of them states none: a sum of some would be taken for that of all."""
-    clocks = [each.clock_ps for each in op.cores if each.clock_ps is not None]
-    return ps_to_ms(sum(clocks)) if clocks and len(clocks) == len(op.cores) else None
-
-
 def _categories(sums: list[tuple[str, float]], lanes: int, total: float) -> list[CategoryRow]:
     return [CategoryRow(name, ps_to_ms(ps) / lanes, ps / total if total else 0.0) for name, ps in sums]
 
 
-def _op_row(op: OpTotal, cost: OpCost, lanes: int) -> OpRow:
+def _op_row(op: OpTotal, cost: OpCost, lanes: int, with_cores: bool) -> OpRow:
+    clock = op.cores.clock_ps() if op.cores else None
     return OpRow(
         name=op.name,
         category=op.category,
@@ -156,7 +177,7 @@ def _op_row(op: OpTotal, cost: OpCost, lanes: int) -> OpRow:
         matmul_type=cost.matmul_type,
         kernel=cost.kernel,
         layout_copy=cost.layout_copy,
-        clock_ms=_clock_ms(op),
+        clock_ms=ps_to_ms(clock) if clock is not None else None,
         self_ms_per_step=ps_to_ms(op.step_ps) / lanes if lanes else None,
         flops_per_byte=op.flops / op.hbm_bytes if op.flops and op.hbm_bytes else None,
         hbm_bytes=op.hbm_bytes if op.bytes else None,
@@ -168,6 +189,6 @@ def _op_row(op: OpTotal, cost: OpCost, lanes: int) -> OpRow:
                 ps_to_ms(each.total_ps),
                 ps_to_ms(each.clock_ps) if each.clock_ps is not None else None,
             )
-            for each in op.cores
+            for each in (op.cores.totals() if op.cores and with_cores else [])
         ],
     )

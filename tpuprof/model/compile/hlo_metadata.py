@@ -63,8 +63,14 @@ def scope_names(scope: str) -> list[str]:
     `attention.3/softmax.1/aten__softmax` gives attention and softmax; of JAX paths the `jit(...)` wrappers
     are left out.
     """
+    return list(_scope_names(scope))
+
+
+# Ops of a layer share their scope, and several tables ask for it.
+@lru_cache(maxsize=65_536)
+def _scope_names(scope: str) -> tuple[str, ...]:
     parts = scope.rstrip(":").split("/")[:-1]
-    return [_ENTRY_NUMBER.sub("", part) for part in parts if part and not _WRAPPERS.match(part)]
+    return tuple(_ENTRY_NUMBER.sub("", part) for part in parts if part and not _WRAPPERS.match(part))
 
 
 @lru_cache(maxsize=PROGRAMS_KEPT)

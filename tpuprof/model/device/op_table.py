@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from tpuprof.model.compile.hlo_metadata import scope_names
-from tpuprof.model.device.activity import DeviceActivity
+from tpuprof.model.device.activity import DeviceActivity, OpNames
 from tpuprof.model.device.op_kind import OpKind
+from tpuprof.model.device.op_sums import OpSums
 from tpuprof.model.host.activity import Annotations
+from tpuprof.model.intervals import Int64
 from tpuprof.model.steps import Steps
 from tpuprof.parallel import in_threads
 from tpuprof.records import record
@@ -47,7 +51,7 @@ class OpTotal:
     total_ps: int = 0
     self_ps: int = 0
     step_ps: float = 0.0
-    cores: list[CoreTotal] = field(default_factory=list)
+    cores: CoresOf | None = field(default=None, repr=False, compare=False)
 
 
 @record
@@ -69,45 +73,130 @@ class AnnotationTotal:
 def op_totals(hosts: list[tuple[list[DeviceActivity], Steps]]) -> list[OpTotal]:
     """Every op of the devices of all hosts, the one with most self time first; each host's steps beside its devices."""
     devices = [(device, steps) for of_host, steps in hosts for device in of_host]
-    totals: dict[tuple[str, str], OpTotal] = {}
     sums = in_threads(lambda each: each[0].sums(each[1].spans), devices)
-    for (device, steps), found in zip(devices, sums, strict=True):
-        in_steps = found.self_ps_in_steps * device.wall_factor(steps.spans)[device.ops.kind]
-        columns = found.executions, found.total_ps, found.self_ps, in_steps
-        _add_device(device, tuple(column.tolist() for column in columns), totals)
-    return sorted(totals.values(), key=lambda op: (-op.self_ps, op.name))
+    rows, first = _rows_of([device for device, _ in devices], [found.executions for found in sums])
+    whole, in_steps = np.zeros((3, len(first)), np.int64), np.zeros(len(first))
+    for (device, steps), found, row in zip(devices, sums, rows, strict=True):
+        for total, column in zip(whole, (found.executions, found.total_ps, found.self_ps), strict=True):
+            np.add.at(total, row, np.where(found.executions > 0, column, 0))
+        np.add.at(in_steps, row, found.self_ps_in_steps * device.wall_factor(steps.spans)[device.ops.kind])
+    cores = _cores(devices, sums, rows, len(first))
+    columns = *(column.tolist() for column in whole), in_steps.tolist()
+    totals = [
+        _op_total(device.ops, at, sums_of, CoresOf(cores, row))
+        for row, ((device, at), *sums_of) in enumerate(zip(first, *columns, strict=True))
+    ]
+    return sorted(totals, key=lambda op: (-op.self_ps, op.name))
 
 
-def _add_device(
-    device: DeviceActivity, sums: tuple[list[Any], ...], totals: dict[tuple[str, str], OpTotal]
-) -> None:
-    ops = device.ops
-    kind, flops, size = ops.kind.tolist(), ops.flops.tolist(), ops.bytes.tolist()
-    in_hbm = ops.hbm_bytes.tolist() or size
-    clock = ops.clock_ps.tolist() or [-1] * len(ops)
-    for row, (count, total_ps, self_ps, step_ps) in enumerate(zip(*sums, strict=True)):
-        if not count:
+def _rows_of(
+    devices: list[DeviceActivity], executions: list[Int64]
+) -> tuple[list[Int64], list[tuple[DeviceActivity, int]]]:
+    """By device the row of each of its ops, one a (program, op); and of each row the first device that ran it.
+
+    Ops that a device did not run have row 0, and count nothing.
+    """
+    number: dict[tuple[str, str], int] = {}
+    first: list[tuple[DeviceActivity, int]] = []
+    found: list[Int64] = []
+    for device, count in zip(devices, executions, strict=True):
+        ops, ran = device.ops, count > 0
+        before = devices[len(found) - 1] if found else None
+        # Devices that share a program have the same ops in the same order.
+        if (
+            before is not None
+            and before.ops.name == ops.name
+            and before.ops.module == ops.module
+            and not (ran & (executions[len(found) - 1] == 0)).any()
+        ):
+            found.append(found[-1])
             continue
-        key = (ops.module[row], ops.name[row])
-        each = totals.get(key)
-        if each is None:
-            each = totals[key] = OpTotal(
-                name=ops.name[row],
-                long_name=ops.long_name[row],
-                category=ops.category[row],
-                kind=OpKind(kind[row]),
-                module=ops.module[row],
-                source=ops.source[row],
-                scope=ops.scope[row],
-                flops=flops[row],
-                bytes=size[row],
-                hbm_bytes=in_hbm[row],
+        row = np.zeros(len(ops), np.int64)
+        for at in np.flatnonzero(ran).tolist():
+            row[at] = number.setdefault((ops.module[at], ops.name[at]), len(number))
+            if len(number) > len(first):
+                first.append((device, at))
+        found.append(row)
+    return found, first
+
+
+class CoreTable(NamedTuple):
+    """What each device says of each op, op by op: the rows of op i lie between `place[i]` and `place[i + 1]`."""
+
+    place: list[int]
+    device: list[str]
+    occurrences: list[int]
+    total_ps: list[int]
+    clock_ps: list[int]
+
+
+class CoresOf(NamedTuple):
+    """What devices say of one op; objects are made when they are asked for."""
+
+    table: CoreTable
+    row: int
+
+    def totals(self) -> list[CoreTotal]:
+        """One for each device that ran it."""
+        table, own = self.table, slice(self.table.place[self.row], self.table.place[self.row + 1])
+        return [
+            CoreTotal(device, count, total, clock if clock >= 0 else None)
+            for device, count, total, clock in zip(
+                table.device[own],
+                table.occurrences[own],
+                table.total_ps[own],
+                table.clock_ps[own],
+                strict=True,
             )
-        each.occurrences += count
-        each.total_ps += total_ps
-        each.cores.append(CoreTotal(device.name, count, total_ps, clock[row] if clock[row] >= 0 else None))
-        each.self_ps += self_ps
-        each.step_ps += step_ps
+        ]
+
+    def clock_ps(self) -> int | None:
+        """Time on all devices, None where one of them states none: a sum of some would be taken for that of all."""
+        clocks = self.table.clock_ps[self.table.place[self.row] : self.table.place[self.row + 1]]
+        return sum(clocks) if clocks and min(clocks) >= 0 else None
+
+
+def _cores(
+    devices: list[tuple[DeviceActivity, Steps]], sums: list[OpSums], rows: list[Int64], ops: int
+) -> CoreTable:
+    none = np.empty(0, np.int64)
+    ran = [np.flatnonzero(found.executions > 0) for found in sums]
+    clocks = [
+        device.ops.clock_ps if len(device.ops.clock_ps) else np.full(len(device.ops), -1, np.int64)
+        for device, _ in devices
+    ]
+    row = np.concatenate([none, *(own[at] for own, at in zip(rows, ran, strict=True))])
+    order = np.argsort(row, kind="stable")
+    count, total, clock = (
+        np.concatenate([none, *(column[at] for column, at in zip(columns, ran, strict=True))])[order].tolist()
+        for columns in ([found.executions for found in sums], [found.total_ps for found in sums], clocks)
+    )
+    device = np.repeat(np.arange(len(devices)), [len(at) for at in ran])[order].tolist()
+    names = [each.name for each, _ in devices]
+    place = np.searchsorted(row[order], np.arange(ops + 1)).tolist()
+    return CoreTable(place, [names[each] for each in device], count, total, clock)
+
+
+def _op_total(ops: OpNames, at: int, sums: list[Any], cores: CoresOf) -> OpTotal:
+    size = int(ops.bytes[at])
+    count, total_ps, self_ps, step_ps = sums
+    return OpTotal(
+        name=ops.name[at],
+        long_name=ops.long_name[at],
+        category=ops.category[at],
+        kind=OpKind(int(ops.kind[at])),
+        module=ops.module[at],
+        source=ops.source[at],
+        scope=ops.scope[at],
+        flops=int(ops.flops[at]),
+        bytes=size,
+        hbm_bytes=int(ops.hbm_bytes[at]) if len(ops.hbm_bytes) else size,
+        occurrences=count,
+        total_ps=total_ps,
+        self_ps=self_ps,
+        step_ps=step_ps,
+        cores=cores,
+    )
 
 
 @record(frozen=True)
