@@ -1,7 +1,11 @@
 """FLOPs of matrix products in traced and compiled programs."""
 
+import pytest
+
 from tests.preflight import programs
 from tpuprof.preflight.flops import computation_flops
+from tpuprof.preflight.pricing import Prices
+from tpuprof.preflight.targets import parse_target
 
 
 def flops(body: str, before: str = "") -> int:
@@ -70,3 +74,18 @@ def test_fusions_count_and_loops_multiply():
   %t = (s32[], f32[8,64], f32[64,32]) tuple(%start, %x, %w)
   ROOT %while.1 = (s32[], f32[8,64], f32[64,32]) while(%t), condition=%condition, body=%body"""
     assert flops(body, before) == 6 * 2 * 8 * 64 * 32
+
+
+def test_a_kernel_counts_with_the_work_that_it_states():
+    stated = '"cost_estimate":{"flops":"1080033280","transcendentals":"2","bytes_accessed":"8388608"}'
+    text = """  %q = bf16[64,128]{{1,0}} parameter(0)
+  %kernel = bf16[64,128]{{1,0}} custom-call(%q), custom_call_target="tpu_custom_call", backend_config={{"custom_call_config":{{"body":"abc"{0}}}}}
+  ROOT %out = bf16[64,128]{{1,0}} custom-call(%kernel), custom_call_target="other", backend_config={{"custom_call_config":{{"body":"abc"{0}}}}}"""
+    module = programs.entry(text.format("," + stated))
+    assert computation_flops(module, module.entry) == 1_080_033_280
+    silent = programs.entry(text.format(""))
+    assert computation_flops(silent, silent.entry) == 0
+    prices = Prices(module, parse_target("v5e-1"))
+    kernel = module.entry.instructions["kernel"]
+    # 8 MiB at 819 GB/s takes longer than 1.08 GFLOP at 197 TFLOP/s.
+    assert prices.compute_ps(kernel) == pytest.approx(8388608 / 819e9 * 1e12, rel=0.01)

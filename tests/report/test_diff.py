@@ -216,3 +216,27 @@ def test_a_real_run_and_its_cured_twin(samples):
     compiled = next(each.change for each in found.parts if each.name == "compile")
     assert compiled.candidate == 0
     assert compiled.low < compiled.delta < -100
+
+
+def test_two_predictions_are_called_that_and_have_no_bounds():
+    base, slower = (
+        dataclasses.replace(reports.report(walls=(mean,) * 4), predicted=True) for mean in (100.0, 130.0)
+    )
+    same, worse = diff(base, base), diff(base, slower)
+    assert (same.outcome, worse.outcome) == (Outcome.SAME, Outcome.WORSE)
+    assert diff(slower, base).outcome is Outcome.BETTER
+    for each in (same, worse):
+        assert each.predicted
+        assert each.sentence.startswith("Predicted, not measured")
+        text = render_markdown(each) + text_of(each)
+        assert "bounds:" not in text
+        assert "95 %" not in text
+        assert "noise" not in text
+    assert worse.median.delta == pytest.approx(30.0)
+    assert worse.to_dict()["median"]["low"] is None
+
+
+def text_of(comparison):
+    out = io.StringIO()
+    render(comparison, Console(file=out, width=100))
+    return out.getvalue()

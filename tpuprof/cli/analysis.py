@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tpuprof.cli.opening import open_json, open_report
 from tpuprof.cli.process import leave_at_once
+from tpuprof.errors import Code, TpuprofError
 
 
 def print_analysis(
@@ -14,9 +15,19 @@ def print_analysis(
 ) -> None:
     """Print the Report of a run, as text unless asked otherwise, and let the process end at once.
 
-    Raises `TpuprofError`.
+    Of a compiler's dump or a program's file it prints what that says. Raises `TpuprofError`.
     """
     leave_at_once()
+    try:
+        _print_report(path, as_json, as_markdown, use_cache, all_ops)
+    except TpuprofError as error:
+        if error.code not in (Code.NO_TRACE, Code.UNKNOWN_FORMAT) or not print_programs(
+            path, as_json=as_json
+        ):
+            raise
+
+
+def _print_report(path: Path, as_json: bool, as_markdown: bool, use_cache: bool, all_ops: bool) -> None:
     if as_json:
         _write(open_json(path, use_cache=use_cache, all_ops=all_ops))
         return
@@ -30,6 +41,27 @@ def print_analysis(
     from tpuprof.render.text import render
 
     render(report, console())
+
+
+def print_programs(path: Path, *, as_json: bool) -> bool:
+    """Print what HLO or StableHLO says without a capture; False where the path holds neither."""
+    from tpuprof.preflight.program_files import AFTER, program_kind, read_programs
+
+    if program_kind(path) in ("", "capture"):
+        return False
+    from tpuprof.preflight.compiler import CompileOptions
+    from tpuprof.preflight.hlo_report import hlo_report, render_reports, report_dict
+
+    reports = [hlo_report(each) for each in read_programs(path, CompileOptions(), AFTER)]
+    if as_json:
+        import json
+
+        _write(json.dumps(report_dict(reports), indent=1, allow_nan=False) + "\n")
+        return True
+    from tpuprof.cli.terminal import console
+
+    render_reports(reports, console())
+    return True
 
 
 def _write(text: str) -> None:

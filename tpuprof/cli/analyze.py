@@ -10,7 +10,8 @@ import typer
 
 def analyze(
     path: Annotated[
-        Path, typer.Argument(help="A trace file, a run folder, or a TensorBoard logdir.", show_default=False)
+        Path,
+        typer.Argument(help="A trace file, a run folder, a TensorBoard logdir, or HLO.", show_default=False),
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole Report as JSON.")] = False,
     as_markdown: Annotated[

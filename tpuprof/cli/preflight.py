@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from tpuprof.preflight.money import Work
     from tpuprof.preflight.run import Outcome, Variant
 
 _GIB = 1 << 30
@@ -15,7 +16,11 @@ _GIB = 1 << 30
 
 def preflight(
     script: Annotated[
-        str | None, typer.Argument(help="The training script; its arguments follow `--`.", show_default=False)
+        str | None,
+        typer.Argument(
+            help="The training script, its arguments after `--`; or a program: StableHLO, HLO, an XLA dump, a capture.",
+            show_default=False,
+        ),
     ] = None,
     arguments: Annotated[
         list[str] | None, typer.Argument(help="Arguments of the script.", show_default=False)
@@ -45,6 +50,18 @@ def preflight(
     ] = None,
     sweep: Annotated[
         str | None, typer.Option(help="NAME=VALUE,VALUE...: find the largest value that fits.")
+    ] = None,
+    price: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="CHIP=USD[,...] per chip and hour, as v5e=1.2: compare slices by money; repeatable."
+        ),
+    ] = None,
+    samples: Annotated[
+        float | None, typer.Option(min=0.0, help="Samples that one step trains, on all devices.")
+    ] = None,
+    tokens: Annotated[
+        float | None, typer.Option(min=0.0, help="Tokens that one step trains, on all devices.")
     ] = None,
     all_graphs: Annotated[
         bool, typer.Option("--all-graphs", help="Compile every graph, not the steady step alone.")
@@ -76,6 +93,9 @@ def preflight(
     cannot reach other machines. Where the system allows no such barrier, writes are refused.
     """
     from tpuprof.preflight.compiler import CompileOptions, default_cache
+    from tpuprof.preflight.given import preflight_programs
+    from tpuprof.preflight.money import Work, parse_prices
+    from tpuprof.preflight.program_files import program_kind
     from tpuprof.preflight.run import Variant, parse_targets
     from tpuprof.preflight.run import preflight as run_preflight
     from tpuprof.preflight.run import sweep as run_sweep
@@ -83,6 +103,7 @@ def preflight(
     from tpuprof.preflight.targets import DEFAULT_TARGETS
 
     _end_on_sigterm()
+    prices = parse_prices(price or [])
     options = CompileOptions(
         time_limit_s=time_limit, memory_limit=int(memory_limit * _GIB), workers=workers,
         cache=None if no_cache else default_cache(),
@@ -96,7 +117,9 @@ def preflight(
         ),
     )  # fmt: skip
     targets = parse_targets(list(tpu or DEFAULT_TARGETS), options)
-    if sweep:
+    if not module and program_kind(Path(given[0])):
+        outcomes = [preflight_programs(Path(given[0]), targets, options, all_graphs, _say)]
+    elif sweep:
         outcomes = run_sweep(base, sweep, targets, options, _say)
     else:
         variants = [base]
@@ -104,7 +127,8 @@ def preflight(
             variants.append(_second(base, compare, compare_args, _pairs(compare_env)))
         outcomes = [run_preflight(each, targets, options, all_graphs, _say) for each in variants]
     folders = _write_runs(outcomes, out)
-    _print(outcomes, folders, as_json, sweep is not None)
+    money = (prices, Work(samples, tokens)) if price or samples or tokens else None
+    _print(outcomes, folders, as_json, sweep is not None, money)
     status = _exit_status(outcomes, sweep is not None)
     if status:
         raise typer.Exit(status)
@@ -201,11 +225,27 @@ def _write_runs(outcomes: list[Outcome], out: Path) -> list[str]:
     return written
 
 
-def _print(outcomes: list[Outcome], folders: list[str], as_json: bool, swept: bool) -> None:
+def _print(
+    outcomes: list[Outcome],
+    folders: list[str],
+    as_json: bool,
+    swept: bool,
+    money: tuple[dict[str, float], Work] | None,
+) -> None:
     from tpuprof.model.preflight_notes import SCHEMA
-    from tpuprof.preflight.render import largest_fitting, render, render_comparison, render_sweep, sweep_notes
+    from tpuprof.preflight.money import cost_dicts, cost_notes, costs
+    from tpuprof.preflight.render import (
+        largest_fitting,
+        render,
+        render_comparison,
+        render_costs,
+        render_sweep,
+        sweep_notes,
+    )
     from tpuprof.preflight.run import outcome_dict
 
+    rows = costs(outcomes, *money) if money else []
+    notes = cost_notes(rows, money[0]) if money else []
     if as_json:
         import json
 
@@ -214,6 +254,8 @@ def _print(outcomes: list[Outcome], folders: list[str], as_json: bool, swept: bo
             "variants": [outcome_dict(each) for each in outcomes],
             "runs": folders,
         }
+        if money:
+            report["costs"], report["cost_notes"] = cost_dicts(rows), notes
         if swept:
             report["largest_fitting"] = largest_fitting(outcomes)
             report["sweep_notes"] = sweep_notes(outcomes)
@@ -230,6 +272,8 @@ def _print(outcomes: list[Outcome], folders: list[str], as_json: bool, swept: bo
         if len(outcomes) > 1:
             screen.print()
             render_comparison(outcomes, screen)
+    if money:
+        render_costs(rows, notes, screen)
     for folder in folders:
         _say(f"predicted run written to {folder}")
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tpuprof.compare import predicted as diff_predicted
 from tpuprof.compare.comparability import Unlike, Weight, slowed_down, unlike
 from tpuprof.compare.noise import Change, Floats, compare, means, medians, percentiles_95, two_by_two
 from tpuprof.units import format_ms, format_share
@@ -106,6 +107,7 @@ class Comparison:
     memory: tuple[int | None, int | None] = (None, None)
     base_bound: str = ""
     candidate_bound: str = ""
+    predicted: bool = False
     schema: str = SCHEMA
 
     def to_dict(self) -> dict[str, Any]:
@@ -121,6 +123,32 @@ class Comparison:
 
 def diff(base: Report, candidate: Report) -> Comparison:
     """Compare two runs; nothing is raised for unlike ones, the comparison says so."""
+    found = _measured(base, candidate)
+    both = base.predicted and candidate.predicted
+    return _predicted(found) if both and found.outcome is not Outcome.UNFAIR else found
+
+
+def _predicted(found: Comparison) -> Comparison:
+    """The comparison without what is said of noise: the steps of a prediction are one estimate, repeated."""
+    assert found.mean is not None
+    ratio = found.mean.ratio or 0.0
+    outcome = Outcome.SAME if abs(ratio) < found.threshold else Outcome.WORSE if ratio > 0 else Outcome.BETTER
+    bare: dict[str, Any] = {
+        name: diff_predicted.without_bounds(change)
+        for name in ("median", "mean", "p95", "steady")
+        if (change := getattr(found, name)) is not None
+    }
+    return replace(
+        found,
+        **bare,
+        outcome=outcome,
+        sentence=diff_predicted.sentence(outcome, found.mean, found.threshold),
+        parts=diff_predicted.without_bounds_in(found.parts, MIN_PART_CHANGE * found.mean.base),
+        predicted=True,
+    )
+
+
+def _measured(base: Report, candidate: Report) -> Comparison:
     differences = unlike(base, candidate)
     stop = [each for each in differences if each.weight is Weight.STOP]
     if stop:

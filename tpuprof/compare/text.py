@@ -10,6 +10,7 @@ from rich.text import Text
 
 from tpuprof.compare.diff import Comparison, OpChange, PartChange, signed_ms, signed_share
 from tpuprof.compare.noise import Change
+from tpuprof.compare.predicted import NOTE
 from tpuprof.render.markdown import code, plain
 from tpuprof.render.markdown import table as markdown_table
 from tpuprof.render.text import escape, printable
@@ -58,10 +59,11 @@ _Table = tuple[str, tuple[str, ...], Sequence[tuple[str, ...]]]
 
 def _tables(comparison: Comparison) -> list[_Table]:
     found: list[_Table] = []
+    kind = "predicted step" if comparison.predicted else "mean step"
     if comparison.unlike:
         rows = [(each.what, each.base, each.candidate, each.detail) for each in comparison.unlike]
         found.append(("What differs between the runs", ("what", "base", "candidate", "why it matters"), rows))
-    times = [
+    times: list[tuple[str, ...]] = [
         (name, *_cells(change))
         for name, change in (
             ("median step", comparison.median),
@@ -71,19 +73,24 @@ def _tables(comparison: Comparison) -> list[_Table]:
         )
         if change is not None
     ]
-    columns = ("base:", "candidate:", "change:", "95 % bounds:")
+    columns: tuple[str, ...] = ("base:", "candidate:", "change:", "95 % bounds:")
+    if comparison.predicted:
+        columns = columns[:3]
+        times = [row[:4] for row in times]
     if times:
-        found.append(("Step time", ("", *columns), times))
+        found.append((f"{'Predicted step' if comparison.predicted else 'Step'} time", ("", *columns), times))
     if comparison.findings:
         found.append(_findings(comparison))
-    parts = [_part(row) for row in comparison.parts[:ROWS_SHOWN]]
+    parts = [_part(row, comparison.predicted) for row in comparison.parts[:ROWS_SHOWN]]
     if parts:
-        found.append(("Parts of the mean step", ("part", *columns, ""), parts))
+        found.append((f"Parts of the {kind}", ("part", *columns, ""), parts))
     ops = [_op(row) for row in comparison.ops[:ROWS_SHOWN]]
     if ops:
         found.append(
             (
-                "Ops, device self time per step (one capture each: no bounds)",
+                "Ops, predicted device time per step"
+                if comparison.predicted
+                else "Ops, device self time per step (one capture each: no bounds)",
                 ("op", "where", *columns[:3]),
                 ops,
             )
@@ -119,8 +126,11 @@ def _cells(change: Change) -> tuple[str, str, str, str]:
     return format_ms(change.base), format_ms(change.candidate), delta, bounds
 
 
-def _part(row: PartChange) -> tuple[str, ...]:
-    return (row.name, *_cells(row.change), "changed" if row.changed else "within noise")
+def _part(row: PartChange, predicted: bool) -> tuple[str, ...]:
+    cells = _cells(row.change)
+    if predicted:
+        return (row.name, *cells[:3], "changed" if row.changed else "")
+    return (row.name, *cells, "changed" if row.changed else "within noise")
 
 
 def _op(row: OpChange) -> tuple[str, ...]:
@@ -144,6 +154,8 @@ def _notes(comparison: Comparison) -> list[str]:
         notes.append("HBM at the peak: unavailable in at least one of the runs.")
     if comparison.base_bound:
         notes.append(f"Bound by: {comparison.base_bound}, candidate {comparison.candidate_bound}.")
+    if comparison.predicted:
+        return [NOTE, *notes]
     if comparison.median is not None:
         notes.append(
             f"A change counts from {format_share(comparison.threshold)} of the step on, with bounds that exclude zero."

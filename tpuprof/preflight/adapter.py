@@ -6,6 +6,7 @@ environment that `worker_environment` gives must be set before jax is imported.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -87,6 +88,58 @@ def compile_hlo(
     except TypeError:
         # Up to jax 0.7 the client takes a module's bytes instead of the module.
         return client.compile(_bytecode(module), device_list, options)
+
+
+def to_hlo(kind: str, data: bytes) -> tuple[bytes, int]:
+    """StableHLO (`stablehlo`: text, bytecode, portable artifact) or HLO text as an HloModuleProto, and its partitions.
+
+    Raises jaxlib's own exception where it cannot be read.
+    """
+    from jaxlib import _jax
+
+    if kind == "hlo-text":
+        text = data.decode("utf-8", "replace")
+        found = re.search(r"num_partitions=(\d+)", text.split("\n", 1)[0])
+        module = _jax.hlo_module_from_text(text)
+        return bytes(module.as_serialized_hlo_module_proto()), int(found.group(1)) if found else 0
+    from jax._src.interpreters import mlir
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import stablehlo
+
+    with mlir.make_ir_context() as context:
+        try:
+            parsed: Any = stablehlo.deserialize_portable_artifact(context, data)
+        except Exception:
+            parsed = ir.Module.parse(data)
+        stated = parsed.operation.attributes
+        partitions = (
+            ir.IntegerAttr(stated["mhlo.num_partitions"]).value if "mhlo.num_partitions" in stated else 0
+        )
+        computation = _jax.mlir.mlir_module_to_xla_computation(_bytecode(parsed), False, False)
+    return bytes(computation.as_serialized_hlo_module_proto()), partitions
+
+
+def hlo_text(proto: bytes) -> str:
+    """A serialized HloModuleProto as text, which holds all that an instruction has."""
+    from jaxlib import _jax
+
+    return str(_jax.HloModule.from_serialized_hlo_module_proto(proto).to_string())
+
+
+def smallest_kernel() -> bytes:
+    """A program of one Pallas kernel, lowered for a TPU in the version of Mosaic that the installed jax writes."""
+    import jax
+    from jax.experimental import pallas
+
+    def double(taken: Any, made: Any) -> None:
+        made[...] = taken[...] * 2
+
+    shape = jax.ShapeDtypeStruct((8, 128), "float32")
+    program = jax.jit(pallas.pallas_call(double, out_shape=shape))
+    lowered = program.trace(shape).lower(lowering_platforms=("tpu",))
+    # Without a TPU backend jax writes its newest version.
+    hlo: Any = lowered.compiler_ir("hlo")
+    return bytes(hlo.as_serialized_hlo_module_proto())
 
 
 def memory_stats(executable: Any) -> dict[str, int]:

@@ -53,6 +53,11 @@ class DryTensors(TorchDispatchMode):
         self.unmade_bytes = 0
         self.reads = 0
 
+    @classmethod
+    def is_infra_mode(cls) -> bool:
+        """Dynamo compiles beneath this mode as it does without it."""
+        return True
+
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:

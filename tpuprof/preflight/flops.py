@@ -9,6 +9,18 @@ from tpuprof.decode.hlo import Computation, HloModule, Instruction
 
 _DIM_LABELS = re.compile(r"^([0-9a-z]+)_([0-9a-z]+)->([0-9a-z]+)$")
 _WINDOW_FIELD = re.compile(r"(\w+)=([0-9x_\-]+)")
+# A Pallas kernel's own statement of its work, where its author made one.
+_KERNEL_WORK = re.compile(r'"cost_estimate":\{([^}]*)\}')
+_WORK_FIELD = re.compile(r'"(\w+)":\s*"?(\d+)')
+KERNEL = "tpu_custom_call"
+
+
+def kernel_work(instruction: Instruction) -> dict[str, int]:
+    """`flops` and `bytes_accessed` that a Pallas kernel states of itself; empty where it states none."""
+    if instruction.custom_call_target != KERNEL:
+        return {}
+    found = _KERNEL_WORK.search(instruction.backend_config)
+    return {key: int(value) for key, value in _WORK_FIELD.findall(found.group(1))} if found else {}
 
 
 def instruction_flops(module: HloModule, instruction: Instruction) -> int:
@@ -18,17 +30,22 @@ def instruction_flops(module: HloModule, instruction: Instruction) -> int:
             module.computations[name] for name in instruction.called_names() if name in module.computations
         ]
         return sum(computation_flops(module, each) for each in inner)
-    return 0
+    return kernel_work(instruction).get("flops", 0)
 
 
 def computation_flops(module: HloModule, computation: Computation) -> int:
-    """FLOPs of all products in a computation and the computations it calls, loops multiplied by their trips."""
+    """FLOPs of all products in a computation and those it calls, loops multiplied by their trips.
+
+    A Pallas kernel counts with what it states.
+    """
     total = 0
     for each in computation:
         if each.opcode == "dot":
             total += _dot(computation, each)
         elif each.opcode == "convolution":
             total += _convolution(computation, each)
+        elif each.opcode == "custom-call":
+            total += kernel_work(each).get("flops", 0)
         elif each.opcode == "while":
             body = module.called(each, "body")
             trips = module.trip_count(each, computation) or 1

@@ -77,9 +77,12 @@ class Graph:
         return digest.hexdigest()
 
 
-def load_graph(folder: Path, entry: dict[str, Any], spmd: bool) -> Graph:
-    """Read a graph of the manifest and make it ready for the compiler."""
+def load_graph(folder: Path, entry: dict[str, Any], spmd: bool, project: str = "") -> Graph:
+    """Read a graph of the manifest and make it ready for the compiler; files in `project` are named relative to it."""
     module = parse_module_proto((folder / entry["file"]).read_bytes())
+    if entry.get("given"):
+        use_script_lines(module, project)
+        return _jax_graph(module, entry)
     graph = Graph(entry["number"], entry["hash"], entry["kind"], entry["count"], b"", spmd=spmd)
     graph.frames = entry["frames"]
     graph.replicated = not spmd and any(
@@ -105,13 +108,47 @@ def load_graph(folder: Path, entry: dict[str, Any], spmd: bool) -> Graph:
             "Parameters could not be matched with tensors, so no buffer is donated: memory is too high"
         )
     graph.small = not graph.updates and _small(module)
-    use_script_lines(module)
+    use_script_lines(module, project)
     module.name = module.name.replace(b"IrToHlo", b"SyncTensorsGraph")
     graph.proto = module.SerializeToString(deterministic=True)
     return graph
 
 
-def use_script_lines(module: hlo_pb2.HloModuleProto) -> None:
+def _jax_graph(module: hlo_pb2.HloModuleProto, entry: dict[str, Any]) -> Graph:
+    """A program of a JAX script: its inputs' names, donations and shardings are in it."""
+    graph = graph_of_module(module, entry["number"], partitions_of(module))
+    graph.key, graph.kind, graph.count = entry["hash"], entry["kind"], entry["count"]
+    graph.frames, graph.updates, graph.resident = entry["frames"], entry["updates"], entry["resident"]
+    graph.small = not graph.updates and _small(module)
+    return graph
+
+
+def partitions_of(module: hlo_pb2.HloModuleProto) -> int:
+    """Devices that a program's shardings name; 1 where it has none."""
+    most = 1
+    for computation in module.computations:
+        for each in computation.instructions:
+            tiles = math.prod(each.sharding.tile_assignment_dimensions)
+            most = max(most, tiles, len(each.sharding.tile_assignment_devices))
+    return most
+
+
+def graph_of_module(module: hlo_pb2.HloModuleProto, number: int, partitions: int) -> Graph:
+    """A program that was given as a file; the names of its inputs are those it states itself."""
+    graph = Graph(number, "", "program", 1, b"", spmd=partitions > 1)
+    instructions = [each for computation in module.computations for each in computation.instructions]
+    graph.replicated = not graph.spmd and any(each.opcode.decode() in KINDS for each in instructions)
+    parameters = _parameters(module)
+    graph.parameter_names = [each.metadata.op_name.decode("utf-8", "replace") for each in parameters]
+    graph.propagate = [False] * len(parameters)
+    shared = {each.parameter_number for each in module.input_output_alias.entries}
+    # Inputs that share a certain output's buffer stay so; those that any output may take are marked again.
+    graph.donors = sorted({each.parameter_number for each in module.buffer_donor.entries} - shared)
+    graph.proto = module.SerializeToString(deterministic=True)
+    return graph
+
+
+def use_script_lines(module: hlo_pb2.HloModuleProto, project: str = "") -> None:
     """Give each instruction the innermost source line that is not a library's.
 
     Ops of the backward have no Python stack of the script: they keep a library's line, or none where all
@@ -127,9 +164,9 @@ def use_script_lines(module: hlo_pb2.HloModuleProto) -> None:
                 metadata.source_file, metadata.source_line = place
                 metadata.stack_frame_id = 0
             if metadata.source_file:
-                metadata.source_file = _portable(metadata.source_file)
+                metadata.source_file = _portable(metadata.source_file, project)
     for index, name in enumerate(frames.file_names):
-        frames.file_names[index] = _portable(name)
+        frames.file_names[index] = _portable(name, project)
 
 
 def _small(module: hlo_pb2.HloModuleProto) -> bool:
@@ -140,13 +177,15 @@ def _small(module: hlo_pb2.HloModuleProto) -> bool:
     )
 
 
-def _portable(name: bytes) -> bytes:
-    """`torch/nn/functional.py` of a library's file and `train.py` of one below the working directory.
+def _portable(name: bytes, project: str) -> bytes:
+    """`torch/nn/functional.py` of a library's file and `models/decoder.py` of one in the project.
 
-    So a graph is the same wherever environment and project lie; other names stay as they are.
+    So a graph is the same wherever environment and project lie, and from whatever folder the script was started.
     """
     inside = _ENVIRONMENT.sub(b"", name)
-    return inside if inside != name else name.removeprefix(os.fsencode(os.getcwd() + os.sep))
+    if inside != name or not project:
+        return inside
+    return name.removeprefix(os.fsencode(project.rstrip(os.sep) + os.sep))
 
 
 def _script_frame(frames: hlo_pb2.StackFrameIndexProto, frame_id: int) -> tuple[bytes, int]:

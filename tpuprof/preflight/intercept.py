@@ -7,7 +7,6 @@ it would have, and nothing is executed.
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import re
@@ -20,10 +19,18 @@ from typing import Any, NoReturn
 import torch
 import torch_xla
 
-from tpuprof.preflight import kernels
+from tpuprof.preflight import pallas
+from tpuprof.preflight.device_tensors import (
+    device_tensors,
+    on_xla,
+    script_names,
+    tensor_names,
+    unused_tensors,
+)
 from tpuprof.preflight.dry_tensors import DryTensors, placeholder
 from tpuprof.preflight.iteration import Event, Search, event_entry
 from tpuprof.preflight.made_up import stand_in
+from tpuprof.preflight.regions import take_regions
 from tpuprof.preflight.weights import (
     OptimizerSteps,
     device_optimizers,
@@ -35,7 +42,6 @@ from tpuprof.preflight.weights import (
 MANIFEST = "manifest.json"
 DONE = "done"
 _REPORTED_ID = re.compile(r"^Tensor: id=(\d+)|^id=(\d+)", re.MULTILINE)
-_REAL = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 _ALIAS_ID = re.compile(r"AliasID: (\d+)")
 
 
@@ -64,22 +70,26 @@ class Recorder:
         """Stand in for `_xla_step_marker`: take the graph of all pending tensors, then forget it."""
         with self.lock:
             pending = self._pending()
-            if pending:
-                key = self._take(pending, "step")
-                # Held longer, they would become outputs of the next graph.
-                self.live = {}
-                if _spmd_on():
-                    self._shard_like_weights()
-                self.core._clear_pending_irs(device or self.core._xla_get_default_device())
-                self.dry.lazy = False
-                stepped = self.optimizer_steps.take()
-                update = bool(stepped or self.graphs[key]["updates"])
-                self.search.events.append(Event(key, update, stepped))
-                self.search.optimizers = device_optimizers()
-                self._write()
+            key = self._take(pending, "step") if pending else ""
+            # Held longer, they would become outputs of the next graph.
+            self.live = {}
+            if _spmd_on():
+                self._shard_like_weights()
+            # Also without pending tensors: a copy that shares its source's buffer so far is made by a sync.
+            self.core._clear_pending_irs(device or self.core._xla_get_default_device())
+            if key:
+                self._note_step(key)
         self.step_marker(device, list(devices), wait=wait, reset_scope=reset_scope)
         if pending:
             self._stop_when_steady()
+
+    def _note_step(self, key: str) -> None:
+        self.dry.lazy = False
+        stepped = self.optimizer_steps.take()
+        update = bool(stepped or self.graphs[key]["updates"])
+        self.search.events.append(Event(key, update, stepped))
+        self.search.optimizers = device_optimizers()
+        self._write()
 
     def on_sync_live(self, device: str = "", devices: Any = (), wait: bool = True) -> None:
         """Stand in for `_xla_sync_live_tensors`."""
@@ -94,6 +104,18 @@ class Recorder:
                 self.search.events.append(Event(key, False))
             for each in pending:
                 self.core._replace_xla_tensor(each, placeholder(each.shape, each.dtype))
+
+    def on_region(self, tensors: list[torch.Tensor]) -> None:
+        """Take the graph of a compiled region: its results, and the inputs that it changed in place."""
+        with self.lock:
+            self.live = device_tensors(self.core)
+            pending = self._unmade(tensors)
+            if pending:
+                key = self._take(pending, "compiled region")
+                self.search.events.append(Event(key, bool(self.graphs[key]["updates"])))
+            for each in pending:
+                self.core._replace_xla_tensor(each, placeholder(each.shape, each.dtype))
+            self.live = {}
 
     def on_cpu_tensors(self, tensors: Any) -> list[torch.Tensor]:
         """Stand in for `_xla_get_cpu_tensors`: made-up values of the right shapes (checkpoints)."""
@@ -115,17 +137,12 @@ class Recorder:
 
     def on_read(self, *tensors: torch.Tensor) -> None:
         """Take the graph of tensors whose values the script asks for."""
-        pending = self._unmade([each for each in tensors if _on_xla(each)])
+        pending = self._unmade([each for each in tensors if on_xla(each)])
         if pending:
             self.search.events.append(Event(self._take(pending, "read"), False))
 
     def _pending(self) -> list[torch.Tensor]:
-        live: dict[int, torch.Tensor] = {}
-        for each in gc.get_objects():
-            if _on_xla(each):
-                live.setdefault(self.core._xla_get_tensor_id(each), each)
-                if each.is_leaf and each.grad is not None:
-                    live.setdefault(self.core._xla_get_tensor_id(each.grad), each.grad)
+        live = device_tensors(self.core)
         pending = self._unmade([live[key] for key in sorted(live)])
         self.live = live
         if self.check:
@@ -165,6 +182,8 @@ class Recorder:
         key = str(self.core._get_graph_hash(pending).hex())
         if key in self.graphs:
             self.graphs[key]["count"] += 1
+            # As it is from now on: after the first step an averaged copy has left the buffer of its weight.
+            self.graphs[key]["resident"] = self._resident(pending)
         else:
             started = time.perf_counter()
             number = len(self.graphs)
@@ -199,16 +218,21 @@ class Recorder:
         ]  # fmt: skip
         outputs = [names.get(self.core._xla_get_tensor_id(each), "") for each in pending]
         trainable = trainable_ids(self.core)
-        made = {self.core._xla_get_tensor_id(each) for each in pending}
         updated = [each for each in pending if self.core._xla_get_tensor_id(each) in trainable]
-        waiting = [each for key, each in self.live.items() if key not in made and key not in set(ids)]
         return {
             "parameters": parameters,
             "donors": [index for index, key in enumerate(ids) if key in aliases],
             "output_names": outputs,
             "updates": sum(self._alias_id(each) in set(ids) for each in updated),
-            "resident": resident_entries(self.core, waiting, names),
+            "resident": self._resident(pending),
         }
+
+    def _resident(self, pending: list[torch.Tensor]) -> list[dict[str, Any]]:
+        """The tensors that wait in the device's memory while the graph of `pending` runs."""
+        ids, _ = self.core._get_tensors_xla_device_data_node(pending)
+        used = {*ids, *(self.core._xla_get_tensor_id(each) for each in pending)}
+        names = {**tensor_names(self.core), **script_names(self.core)}
+        return resident_entries(self.core, unused_tensors(self.core, self.live, used, names), names)
 
     def _alias_id(self, tensor: torch.Tensor) -> int:
         found = _ALIAS_ID.search(self.core._get_xla_tensor_debug_info(tensor))
@@ -225,6 +249,7 @@ class Recorder:
             "graphs": list(self.graphs.values()), "warnings": self.warnings,
             "events": [event_entry(each) for each in self.search.events],
             "optimizers": sorted(self.search.optimizers),
+            "kernels": pallas.notes,
             "done": self.done, "spmd": _spmd_on(), "unmade_bytes": self.dry.unmade_bytes, "reads": self.dry.reads,
             "devices": self.core._xla_num_global_devices() if not _spmd_on() else _spmd_devices(self.core),
             "versions": {"torch": torch.__version__, "torch_xla": torch_xla.__version__},
@@ -243,18 +268,6 @@ def leave(folder: Path) -> NoReturn:
     os._exit(0)
 
 
-def _on_xla(value: Any) -> bool:
-    """Whether a value is a tensor on the XLA device.
-
-    Fake tensors of a tracer inside the step name the device without being on it, and a tensor that another
-    thread is only just making has no device yet.
-    """
-    try:
-        return type(value) in _REAL and bool(value.device.type == "xla")
-    except RuntimeError:
-        return False
-
-
 def install(folder: str) -> None:
     """Wrap torch_xla's ways of running a graph; only the first local process of a script records."""
     if os.environ.get("PJRT_LOCAL_PROCESS_RANK", "0") != "0":
@@ -267,7 +280,7 @@ def install(folder: str) -> None:
     core._xla_get_cpu_tensors = recorder.on_cpu_tensors
     core._xla_mark_sharding = recorder.on_mark_sharding
     core._run_cached_graph = _refuse_dynamo
-    kernels.lower_for_tpu()
+    take_regions(recorder)
     _print_without_reading(recorder)
     _stay_in_one_process()
     _show_devices()
@@ -288,7 +301,7 @@ def _print_without_reading(recorder: Recorder) -> None:
     plain = torch._tensor_str._str
 
     def text(self: torch.Tensor, **options: Any) -> str:
-        if not _on_xla(self):
+        if not on_xla(self):
             return str(plain(self, **options))
         recorder.on_read(self)
         return f"tensor(..., device='xla', size={tuple(self.shape)}, dtype={self.dtype})"
@@ -330,32 +343,6 @@ def weight_state() -> list[tuple[torch.Tensor, torch.Tensor]]:
                     if isinstance(each, torch.Tensor) and each.device.type == "xla"
                 ]
     return found
-
-
-def tensor_names(core: Any) -> dict[int, str]:
-    """Names of the model's weights, buffers, gradients and optimizer state by XLA tensor id."""
-    modules = [each for each in gc.get_objects() if issubclass(type(each), torch.nn.Module)]
-    inner = {id(child) for module in modules for child in module.children()}
-    names: dict[int, str] = {}
-    weights: dict[int, str] = {}
-    for root in (module for module in modules if id(module) not in inner):
-        for name, value in [*root.named_parameters(), *root.named_buffers()]:
-            clean = name.replace("_orig_module.", "")
-            weights.setdefault(id(value), clean)
-            _name(core, names, value, clean)
-            if value.is_leaf and value.grad is not None:
-                _name(core, names, value.grad, f"gradient of {clean}")
-    for optimizer in optimizers():
-        for weight, state in optimizer.state.items():
-            for key, value in state.items():
-                if isinstance(value, torch.Tensor):
-                    _name(core, names, value, f"{key} of {weights.get(id(weight), 'a parameter')}")
-    return names
-
-
-def _name(core: Any, names: dict[int, str], tensor: torch.Tensor, name: str) -> None:
-    if tensor.device.type == "xla":
-        names.setdefault(core._xla_get_tensor_id(tensor), name)
 
 
 def _user_frames(limit: int = 8) -> list[str]:

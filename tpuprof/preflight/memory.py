@@ -150,10 +150,15 @@ def resident_bytes(graph: Graph) -> int:
 def _resident(graph: Graph) -> list[Buffer]:
     return [
         Buffer(
-            "other tensor", each["name"] or "a tensor", int(each["bytes"]), f"{each['dtype']}{each['shape']}"
+            "other tensor", each["name"] or _unnamed(each.get("count", 1)), int(each["bytes"]),
+            f"{each['dtype']}{each['shape']}",
         )
         for each in graph.resident
-    ]
+    ]  # fmt: skip
+
+
+def _unnamed(count: int) -> str:
+    return "a tensor without a name" if count == 1 else f"{count} tensors without a name"
 
 
 def _arguments(module: HloModule, graph: Graph) -> list[Buffer]:
@@ -203,6 +208,11 @@ def _temporaries(module: HloModule) -> list[Buffer]:
         Buffer("temporary", each.name, size, str(each.shape), each.source, each.op_name)
         for _, _, size, each in alive
     ]
+
+
+def peak_bytes(module: HloModule) -> int:
+    """Bytes of the temporaries that a program's schedule keeps alive at once; the compiler's packing may differ."""
+    return sum(each.bytes for each in _temporaries(module))
 
 
 def _peak(spans: list[tuple[int, int, int, Instruction]]) -> int:

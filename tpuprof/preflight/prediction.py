@@ -11,7 +11,7 @@ from tpuprof.decode.hlo_text import parse_hlo_text
 from tpuprof.model.device.collective_role import Roles, layer_of
 from tpuprof.preflight.collectives import Collective
 from tpuprof.preflight.compiler import Compiled
-from tpuprof.preflight.flops import computation_flops
+from tpuprof.preflight.flops import KERNEL, computation_flops
 from tpuprof.preflight.memory import Memory, memory_dict, read_memory, read_refusal
 from tpuprof.preflight.schedule import Schedule, Work, play
 from tpuprof.units import ps_to_ms
@@ -20,7 +20,8 @@ from tpuprof.units import ps_to_ms
 GUESSED_SHARE = 0.1
 TRUST = (
     "Predicted, not measured: each op's time is the compiler's own cycle estimate over the chip's clock, within 1.5x "
-    "of FLOPs over peak for large matmuls; collectives and host copies are bytes over stated link speeds, alone on "
+    "of FLOPs over peak for large matmuls, and up to three times too long for single ops, so the real step can be "
+    "faster or slower; collectives and host copies are bytes over stated link speeds, alone on "
     "the link; what the host does between steps is not in it. Trust differences between two predictions more than "
     "either one."
 )
@@ -60,7 +61,7 @@ class Prediction:
 
     @property
     def mfu_bound(self) -> float | None:
-        """FLOPs over what the chip could do in the predicted step: the host can only lower it."""
+        """FLOPs over what the chip could do in the predicted step. It is as uncertain as that step's time."""
         if self.schedule is None or not self.schedule.duration or self.flops is None:
             return None
         peak = self.compiled.target.chip.peak_flops_per_s
@@ -74,7 +75,12 @@ def predict(compiled: Compiled) -> Prediction:
         return Prediction(compiled, read_refusal(compiled.error, graph, target))
     if compiled.status != "compiled":
         return Prediction(compiled, None)
-    module = parse_hlo_text(compiled.hlo_text)
+    return predict_module(compiled, parse_hlo_text(compiled.hlo_text))
+
+
+def predict_module(compiled: Compiled, module: HloModule) -> Prediction:
+    """Read a compiled program, `compiled.memory` being its memory by kind."""
+    graph, target = compiled.graph, compiled.target
     schedule = play(module, target)
     found = Prediction(compiled, read_memory(compiled.memory, module, graph, target), module, schedule)
     found.flops = computation_flops(module, module.entry)
@@ -103,6 +109,7 @@ def prediction_dict(found: Prediction) -> dict[str, Any]:
         "parameter_names": compiled.graph.parameter_names,
         "flops_per_device": found.flops,
         "mfu_bound": found.mfu_bound,
+        "mfu_predicted": found.mfu_bound,
         "collectives": [_row_dict(row) for row in found.collectives],
         "offload_bytes": dict(found.schedule.offload) if found.schedule else {},
         "assumptions": {
@@ -194,10 +201,10 @@ def _warnings(schedule: Schedule) -> list[str]:
     if schedule.guessed_ps > GUESSED_SHARE * schedule.duration:
         share = schedule.guessed_ps / schedule.duration
         found.append(f"{share:.0%} of the step is ops without a compiler estimate, priced by bytes and FLOPs")
-    custom = [name for name in schedule.guessed if name == "tpu_custom_call"]
+    custom = [name for name in schedule.guessed if name == KERNEL]
     if custom:
         found.append(
-            f"{schedule.guessed['tpu_custom_call']} Pallas kernels have no estimate: they are priced by the bytes "
-            "they write"
+            f"the compiler has no estimate for {schedule.guessed[KERNEL]} Pallas kernel(s): their time is the least "
+            "that the work they state takes, or writing their results where they state none"
         )
     return found

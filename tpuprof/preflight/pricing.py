@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from tpuprof.decode.hlo import HloModule, Instruction
 from tpuprof.decode.hlo_shape import HBM, HOST_MEMORY
 from tpuprof.preflight.collectives import Collective
-from tpuprof.preflight.flops import instruction_flops
+from tpuprof.preflight.flops import instruction_flops, kernel_work
 from tpuprof.preflight.targets import Target
 
 _PS = 1e12
@@ -53,7 +53,10 @@ class Prices:
         return price
 
     def bytes_accessed(self, instruction: Instruction) -> int:
-        """Bytes of HBM an instruction writes, and reads through operands of its computation."""
+        """Bytes of HBM that a Pallas kernel says it moves; of others twice what they write."""
+        stated = kernel_work(instruction).get("bytes_accessed", 0)
+        if stated:
+            return stated
         return instruction.shape.bytes_in(HBM) * 2
 
     def collective_ps(self, collective: Collective) -> int:

@@ -6,21 +6,31 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
+from rich.padding import Padding
 from rich.table import Table
 
 from tpuprof.preflight.combined import Iteration
+from tpuprof.preflight.money import NOTE, Cost
 from tpuprof.preflight.prediction import TRUST, Prediction, collectives_by_kind, split_ms
 from tpuprof.preflight.run import Outcome
 from tpuprof.units import format_bytes, format_ms, format_share
 
 ROWS = 8
+# Columns of a terminal from which tables hold all that is known (characters).
+WIDE = 100
+_FIGURES = frozenset({"bytes", "times", "compile", "HBM", "step", "exposed", "MFU", "code"})
 _PARTS = {"compute": "compute", "collective_exposed": "exposed collectives", "offload_exposed": "exposed host copies",
           "idle": "waiting for HBM prefetch"}  # fmt: skip
 
 
 def render(outcome: Outcome, console: Console) -> None:
     """One block a target, with the script's graphs above."""
-    for devices, trace in outcome.traces.items():
+    for (devices, _), trace in outcome.traces.items():
+        if trace.source:
+            console.print(
+                f"[bold]{escape(outcome.variant.label)}[/]: {escape(trace.source)}; no script was run"
+            )
+            continue
         kinds = "repeats" if trace.is_steady else "never repeated" if trace.trains else "is unknown"
         how = "SPMD over" if trace.spmd else "one program per device of"
         console.print(
@@ -101,15 +111,31 @@ def _memory(found: Prediction, console: Console) -> None:
     )
     total = format_bytes(memory.total) if memory.total is not None else "unavailable"
     console.print(f"  HBM {total} a device: {parts}", soft_wrap=True)
-    table = Table(box=None, padding=(0, 2), title=None)
-    for column in ("largest buffers", "kind", "bytes", "shape", "made at"):
-        table.add_column(column, justify="right" if column == "bytes" else "left", overflow="fold")
-    for each in memory.buffers[:ROWS]:
-        table.add_row(
-            escape(each.name), each.kind, format_bytes(each.bytes), escape(each.shape.split("{")[0]),
-            escape(short_source(each.source) or each.op_name),
-        )  # fmt: skip
-    console.print(table)
+    columns = ["largest buffers", "kind", "bytes", "made at", "shape"]
+    rows = [
+        [each.name, each.kind, format_bytes(each.bytes), short_source(each.source) or each.op_name,
+         each.shape.split("{")[0]]
+        for each in memory.buffers[:ROWS]
+    ]  # fmt: skip
+    _table(console, columns, rows)
+
+
+def _table(console: Console, columns: list[str], rows: list[list[str]], narrow: int = -1) -> None:
+    """A table whose text columns share the space that its figures leave; `narrow` of them on a narrow terminal."""
+    if console.width < WIDE:
+        columns, rows = columns[:narrow], [row[:narrow] for row in rows]
+    table = Table(box=None, padding=(0, 1), pad_edge=False)
+    for column in columns:
+        figures = column in _FIGURES or "/" in column
+        table.add_column(
+            column,
+            justify="right" if figures else "left",
+            overflow="fold",
+            no_wrap=figures or column == "kind",
+        )
+    for row in rows:
+        table.add_row(*(escape(cell) for cell in row))
+    console.print(Padding(table, (0, 0, 0, 2)))
 
 
 def short_source(source: str) -> str:
@@ -125,7 +151,9 @@ def _time(found: Prediction, console: Console) -> None:
         for key, value in split_ms(found.schedule).items()
         if value or key == "compute"
     ]
-    bound = f", {format_share(found.mfu_bound)} MFU at that time" if found.mfu_bound is not None else ""
+    bound = (
+        f", {format_share(found.mfu_bound)} MFU if it takes that long" if found.mfu_bound is not None else ""
+    )
     console.print(f"  predicted step {format_ms(found.step_ms)}: {', '.join(parts)}{bound}", soft_wrap=True)
     if found.flops is not None:
         console.print(f"  {found.flops / 1e12:.3g} TFLOP per device and step in matrix products")
@@ -141,33 +169,67 @@ def _collectives(found: Prediction, console: Console) -> None:
         for kind, (count, size) in collectives_by_kind(found.collectives).items()
     )
     console.print(f"  collectives per step: {kinds}", soft_wrap=True)
-    table = Table(box=None, padding=(0, 2))
-    for column in ("largest collectives", "times", "bytes", "what", "from"):
-        table.add_column(column, justify="right" if column in ("times", "bytes") else "left", overflow="fold")
-    for row in found.collectives[:ROWS]:
-        label = f"{row.kind} (async)" if row.asynchronous else row.kind
-        table.add_row(
-            label,
-            str(row.count),
-            format_bytes(row.bytes),
-            escape(row.weight or row.op),
-            escape(short_source(row.source)),
-        )
-    console.print(table)
+    columns = ["largest collectives", "times", "bytes", "what", "from"]
+    rows = [
+        [f"{row.kind} (async)" if row.asynchronous else row.kind, str(row.count), format_bytes(row.bytes),
+         row.weight or row.op, short_source(row.source)]
+        for row in found.collectives[:ROWS]
+    ]  # fmt: skip
+    _table(console, columns, rows)
 
 
 def render_comparison(outcomes: list[Outcome], console: Console) -> None:
     """Steady steps of several variants side by side, one row a target and variant."""
-    table = Table(box=None, padding=(0, 2))
-    for column in ("target", "variant", "compile", "code", "HBM", "verdict", "step", "exposed", "MFU"):
-        table.add_column(column, overflow="fold")
+    columns = ["variant", "verdict", "HBM", "step", "exposed", "MFU", "compile", "code"]
     names = [found.compiled.target.name for found in outcomes[0].predictions]
+    console.print("Step, exposed time and MFU are predicted.")
     for name in dict.fromkeys(names):
-        for outcome in outcomes:
-            for each in outcome.iterations():
-                if each.target == name:
-                    table.add_row(*_comparison_row(outcome, each))
-    console.print(table)
+        rows = [
+            _comparison_row(outcome, each)
+            for outcome in outcomes
+            for each in outcome.iterations()
+            if each.target == name
+        ]
+        console.print(f"[bold]{escape(name)}[/]")
+        _table(console, columns, rows)
+
+
+def render_costs(rows: list[Cost], notes: list[str], console: Console) -> None:
+    """Each variant on each slice by predicted speed and money, and what that comes to."""
+    tokens = any(row.tokens_per_s is not None for row in rows)
+    work = "tokens" if tokens else "samples" if any(row.samples_per_s is not None for row in rows) else ""
+    columns = [
+        "slice",
+        "fits",
+        "step",
+        f"{work or 'steps'}/s",
+        "USD/hour",
+        f"{work or 'steps'}/USD",
+        "variant",
+    ]
+    cells = []
+    for row in rows:
+        speed = row.tokens_per_s if tokens else row.samples_per_s
+        money = row.tokens_per_usd if tokens else row.samples_per_usd
+        if not work:
+            speed = 1000.0 / row.step_ms if row.step_ms and row.fits else None
+            money = row.steps_per_usd
+        fits = {True: "yes", False: "no", None: "unknown"}[row.fits]
+        step = format_ms(row.step_ms) if row.step_ms is not None else "-"
+        cells.append([row.target, fits, step, *map(_amount, (speed, row.usd_per_hour, money)), row.variant])
+    if len({row.variant for row in rows}) == 1:
+        columns, cells = columns[:-1], [row[:-1] for row in cells]
+    console.print("\n[bold]By money[/]")
+    _table(console, columns, cells, narrow=len(columns))
+    for note in notes:
+        console.print(f"  {escape(note)}", soft_wrap=True)
+    console.print(NOTE)
+
+
+def _amount(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def render_sweep(outcomes: list[Outcome], console: Console) -> None:
@@ -221,13 +283,12 @@ def _comparison_row(outcome: Outcome, each: Iteration) -> list[str]:
         if key.endswith("_exposed")
     )
     return [
-        escape(each.target),
-        escape(outcome.variant.label),
-        f"{sum(part.compiled.seconds for part, _ in each.parts):.1f} s",
-        format_bytes(code) if code is not None else "-",
-        format_bytes(memory.total) if memory and memory.total is not None else "-",
+        outcome.variant.label,
         each.verdict.split(",")[0].split(":")[0],
+        format_bytes(memory.total) if memory and memory.total is not None else "-",
         format_ms(each.step_ms) if each.step_ms is not None else "-",
         format_ms(exposed) if schedules else "-",
         format_share(found.mfu_bound) if found.mfu_bound is not None and len(each.parts) == 1 else "-",
+        f"{sum(part.compiled.seconds for part, _ in each.parts):.1f} s",
+        format_bytes(code) if code is not None else "-",
     ]

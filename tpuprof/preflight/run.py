@@ -31,10 +31,13 @@ class Variant:
 
 @dataclass
 class Outcome:
-    """A variant's traces by number of devices, and its predictions: one a target and graph, targets in order."""
+    """A variant's traces, and its predictions: one a target and graph, targets in order.
+
+    Traces go by the number of devices, and by the kind of chip where a kernel asked for it.
+    """
 
     variant: Variant
-    traces: dict[int, Trace] = field(default_factory=dict)
+    traces: dict[tuple[int, str], Trace] = field(default_factory=dict)
     predictions: list[Prediction] = field(default_factory=list)
 
     def trace_of(self, found: Prediction) -> Trace:
@@ -85,9 +88,7 @@ def preflight(
     jobs: list[tuple[Graph, Target]] = []
     options = replace(options, environment={**options.environment, **variant.run.environment})
     for target in targets:
-        if target.devices not in outcome.traces:
-            outcome.traces[target.devices] = _trace(variant, target.devices, progress)
-        trace = outcome.traces[target.devices]
+        trace = _trace_for(outcome, target, progress)
         graphs = trace.graphs if all_graphs else _to_compile(trace)
         jobs += [(graph, target) for graph in graphs]
     progress(f"{variant.label}: compiling {len(jobs)} program(s)")
@@ -163,18 +164,29 @@ def outcome_dict(outcome: Outcome) -> dict[str, Any]:
         "script": run.script,
         "arguments": run.arguments,
         "environment": run.environment,
-        "traces": [_trace_dict(devices, trace) for devices, trace in outcome.traces.items()],
+        "traces": [_trace_dict(devices, trace) for (devices, _), trace in outcome.traces.items()],
         "targets": [prediction_dict(found) for found in outcome.predictions],
         "iterations": [iteration_dict(each) for each in outcome.iterations()],
     }
 
 
-def _trace(variant: Variant, devices: int, progress: Progress) -> Trace:
+def _trace_for(outcome: Outcome, target: Target, progress: Progress) -> Trace:
+    """The variant's trace for a slice: one for each number of devices, and for each chip where kernels ask for it."""
+    for key in ((target.devices, ""), (target.devices, target.device_kind)):
+        if key in outcome.traces:
+            return outcome.traces[key]
+    trace = _trace(outcome.variant, target, progress)
+    outcome.traces[target.devices, target.device_kind if trace.asked_for_chip else ""] = trace
+    return trace
+
+
+def _trace(variant: Variant, target: Target, progress: Progress) -> Trace:
     progress(
-        f"{variant.label}: tracing {variant.run.script} for {devices} device(s); its device work does not run"
+        f"{variant.label}: tracing {variant.run.script} for {target.devices} device(s); its device work does not run"
     )
+    run = replace(variant.run, devices=target.devices, chip_kind=target.device_kind)
     with tempfile.TemporaryDirectory(prefix="tpuprof-trace-") as folder:
-        trace = trace_script(replace(variant.run, devices=devices), Path(folder))
+        trace = trace_script(run, Path(folder))
     progress(f"{variant.label}: {len(trace.graphs)} distinct graph(s) in {trace.seconds:.1f} s")
     return trace
 
@@ -183,6 +195,7 @@ def _trace_dict(devices: int, trace: Trace) -> dict[str, Any]:
     return {
         "devices": devices,
         "spmd": trace.spmd,
+        "source": trace.source,
         "distinct_graphs": len(trace.graphs),
         "steady": trace.is_steady,
         "training": trace.trains,

@@ -35,6 +35,13 @@ _NO_UPLOADS = {
 # Libraries that read from their cache at once in place of trying the network first.
 _OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
 _POLL_S = 0.05
+# What marks the folder of a project.
+_PROJECT = (".git", "pyproject.toml", "setup.py")
+_OLD_MOSAIC = (
+    "its Pallas kernels were written for Mosaic version {0}, the newest that the installed libtpu reads; the installed "
+    'jax writes a newer one, which this libtpu refuses on a TPU as well ("Unsupported version: expected <= {0}", '
+    "pytorch/xla issue 9614): for the real run install a jax and a libtpu of one release"
+)
 _EXCEPTION = re.compile(r"^[A-Za-z_][\w.]*(Error|Exception|Interrupt|Exit)\b(:|$)")
 _NETWORK_WORDS = (
     "Network is unreachable", "name resolution", "Name or service not known", "keeps the network closed",
@@ -44,7 +51,11 @@ _NETWORK_WORDS = (
 
 @dataclass
 class Trace:
-    """The graphs a script would have run, and in what order (`search`). `reads` counts values that were made up."""
+    """The graphs a script would have run, and in what order (`search`). `reads` counts values that were made up.
+
+    With `asked_for_chip` a kernel chose its tiles by the chip, so that another chip has another graph. `source` says
+    which file the graphs are from where no script was run.
+    """
 
     graphs: list[Graph]
     search: Search
@@ -56,6 +67,8 @@ class Trace:
     seconds: float
     warnings: list[str] = field(default_factory=list)
     barrier: dict[str, Any] = field(default_factory=dict)
+    asked_for_chip: bool = False
+    source: str = ""
 
     @property
     def sequence(self) -> list[str]:
@@ -92,8 +105,8 @@ class Trace:
 class ScriptRun:
     """What to run: a script with arguments, extra environment, devices, whether big weights stay unmade.
 
-    With `module` it is a module's name, run as by `python -m`. With `network` the script may open connections to other
-    machines; otherwise it cannot.
+    With `module` it is a module's name, run as by `python -m`. `chip_kind` is what Pallas kernels see that ask for
+    it. With `network` the script may open connections to other machines; otherwise it cannot.
     """
 
     script: str
@@ -103,6 +116,7 @@ class ScriptRun:
     lazy: bool = True
     network: bool = False
     module: bool = False
+    chip_kind: str = ""
     time_limit_s: float = TIME_LIMIT_S
     python: str = sys.executable
 
@@ -126,7 +140,7 @@ def trace_script(run: ScriptRun, folder: Path) -> Trace:
     read = json.loads(manifest.read_text("utf-8"))
     if not read["graphs"] or (code and not timed_out and not read["done"]):
         raise _no_graph(run, code, timed_out, tail, len(read["graphs"]))
-    trace = _read(folder, read, time.monotonic() - started)
+    trace = _read(folder, read, project_of(run), time.monotonic() - started)
     trace.warnings += _doubts(trace)
     if timed_out:
         trace.warnings.append(f"the script was stopped after {run.time_limit_s:.0f} s (--script-time-limit)")
@@ -170,6 +184,7 @@ def script_environment(run: ScriptRun, folder: Path) -> dict[str, str]:
     )
     # jax, which scan and Pallas kernels use while tracing, must not look for a TPU either.
     env.setdefault("JAX_PLATFORMS", "cpu")
+    env["TPUPROF_PREFLIGHT_CHIP_KIND"] = run.chip_kind
     env.pop("LIBTPU_INIT_ARGS", None)
     env.update(_NO_UPLOADS)
     if not run.network:
@@ -220,14 +235,26 @@ def _end(child: subprocess.Popen[bytes]) -> None:
     child.wait()
 
 
-def _read(folder: Path, manifest: dict[str, Any], seconds: float) -> Trace:
-    graphs = [load_graph(folder, entry, manifest["spmd"]) for entry in manifest["graphs"]]
+def project_of(run: ScriptRun) -> str:
+    """The folder of the script's project: the nearest one above it that a project's file marks, else its own."""
+    if run.module:
+        return os.getcwd()
+    own = Path(run.script).resolve().parent
+    return str(
+        next((each for each in (own, *own.parents) if any((each / m).exists() for m in _PROJECT)), own)
+    )
+
+
+def _read(folder: Path, manifest: dict[str, Any], project: str, seconds: float) -> Trace:
+    graphs = [load_graph(folder, entry, manifest["spmd"], project) for entry in manifest["graphs"]]
     warnings = [*manifest["warnings"], *(text for graph in graphs for text in graph.warnings)]
+    if manifest["kernels"]["mosaic"] is not None:
+        warnings.append(_OLD_MOSAIC.format(manifest["kernels"]["mosaic"]))
     search = Search(read_events(manifest["events"]), frozenset(manifest["optimizers"]))
     return Trace(
         graphs, search, manifest["spmd"], manifest["devices"], manifest["reads"],
         manifest["unmade_bytes"], manifest["versions"], seconds, warnings,
-        json.loads((folder / barrier.REPORT).read_text("utf-8")),
+        json.loads((folder / barrier.REPORT).read_text("utf-8")), manifest["kernels"]["asked_for_chip"],
     )  # fmt: skip
 
 

@@ -26,6 +26,10 @@ _CUBIC = {
     1: "1x1x1", 4: "2x2x1", 8: "2x2x2", 16: "2x2x4", 32: "2x4x4", 64: "4x4x4", 128: "4x4x8", 256: "4x8x8",
     512: "8x8x8", 1024: "8x8x16", 2048: "8x16x16", 4096: "16x16x16",
 }  # fmt: skip
+# jax's names of the chips, as the compile-only client gives them (jax 0.7.1, libtpu 0.0.21; tpu7x: libtpu 0.0.51).
+_DEVICE_KINDS = {
+    "v3": "TPU v3", "v4": "TPU v4", "v5e": "TPU v5 lite", "v5p": "TPU v5", "v6e": "TPU v6 lite", "tpu7x": "TPU7x",
+}  # fmt: skip
 DEFAULT_TARGETS = ("v5e-4", "v5p-8", "v6e-4")
 
 
@@ -38,6 +42,11 @@ class Target:
     shape: tuple[int, ...]
     topology: str
     options: dict[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def device_kind(self) -> str:
+        """What jax calls the chip."""
+        return _DEVICE_KINDS[self.chip.name]
 
     @property
     def chips(self) -> int:

@@ -67,17 +67,22 @@ def trainable_ids(core: Any) -> set[int]:
 def resident_entries(
     core: Any, tensors: Iterable[torch.Tensor], names: dict[int, str]
 ) -> list[dict[str, Any]]:
-    """Name, shape, type and bytes on one device of tensors that wait in memory while a graph runs."""
-    entries = []
+    """Name, shape, type and bytes on one device of tensors that wait in memory while a graph runs.
+
+    Those of one shape that no variable of the script names (the next batches of a loader) are one entry.
+    """
+    entries: dict[Any, dict[str, Any]] = {}
     for each in tensors:
+        number = core._xla_get_tensor_id(each)
+        name, dtype = names.get(number, ""), str(each.dtype).split(".")[-1]
+        key = number if name else (tuple(each.shape), dtype)
+        entry = entries.setdefault(
+            key, {"name": name, "shape": list(each.shape), "dtype": dtype, "bytes": 0, "count": 0}
+        )
         shards = _shards(core._get_xla_sharding_spec(each))
-        entries.append(
-            {
-                "name": names.get(core._xla_get_tensor_id(each), ""), "shape": list(each.shape),
-                "dtype": str(each.dtype).split(".")[-1], "bytes": each.numel() * each.element_size() // shards,
-            }
-        )  # fmt: skip
-    return sorted(entries, key=lambda entry: -int(entry["bytes"]))
+        entry["bytes"] += each.numel() * each.element_size() // shards
+        entry["count"] += 1
+    return sorted(entries.values(), key=lambda entry: -int(entry["bytes"]))
 
 
 def _shards(spec: str) -> int:

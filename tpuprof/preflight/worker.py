@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import sys
 import time
 import traceback
@@ -20,6 +21,8 @@ from tpuprof.preflight import adapter, barrier
 RESULT = "result.json"
 HLO_TEXT = "optimized.hlo.txt.gz"
 HLO_PROTO = "optimized.hlo.pb.gz"
+_ANY_SLICE = "v5e:2x2"
+_MOSAIC_VERSION = re.compile(r"Unsupported version: expected <= (\d+) but got \d+")
 
 
 def run(job: dict[str, Any]) -> dict[str, Any]:
@@ -61,10 +64,35 @@ def probe(names: list[tuple[str, dict[str, Any]]]) -> list[bool]:
     return [adapter.topology_known(name, options) for name, options in names]
 
 
+def readable_mosaic() -> int | None:
+    """The newest version of Mosaic that libtpu reads where the installed jax writes a newer one, else None."""
+    devices = adapter.describe_topology(_ANY_SLICE, {})[:1]
+    try:
+        adapter.compile_hlo(adapter.smallest_kernel(), devices, False, [], [])
+    except Exception as error:
+        found = _MOSAIC_VERSION.search(str(error))
+        if found is None:
+            raise
+        return int(found.group(1))
+    return None
+
+
 def main(arguments: list[str]) -> int:
-    """Run one job file, or with `--probe` answer on stdout which topologies are known."""
+    """Run one job file; with `--probe`, `--mosaic` or `--convert` answer on stdout what is asked."""
     barrier.end_with_parent()
     os.environ.update(adapter.worker_environment())
+    if arguments[0] == "--mosaic":
+        print(json.dumps(readable_mosaic()))
+        return 0
+    if arguments[0] == "--to-text":
+        Path(arguments[2]).write_text(adapter.hlo_text(Path(arguments[1]).read_bytes()), "utf-8")
+        return 0
+    if arguments[0] == "--convert":
+        kind, source, made = arguments[1:4]
+        proto, partitions = adapter.to_hlo(kind, Path(source).read_bytes())
+        Path(made).write_bytes(proto)
+        print(json.dumps({"partitions": partitions}))
+        return 0
     if arguments[0] == "--probe":
         print(json.dumps(probe(json.loads(arguments[1]))))
         return 0

@@ -1,8 +1,10 @@
 """What a collective is for: gathering a parameter, scattering or reducing a gradient; and of which layer.
 
-A parameter's gather is shown by where its value comes from: through copies, converts and slices from an input of
-the program. A gradient's reduction is shown by where its value goes: into the update of an input that the program
-gives back. Names come from `parameter_names` (a preflight knows them), else from the op's own scopes.
+A parameter's gather is shown by where its value comes from: through copies, converts and slices from one input of
+the program and from nothing else. A gradient's reduction is shown by where its value goes: into the update of an
+input of its own size that the program gives back. So a gather or reduction of activations gets no parameter's name,
+although the ops around it read parameters too. Names come from `parameter_names` (a preflight knows them), else from
+the op's own scopes.
 """
 
 from __future__ import annotations
@@ -33,6 +35,10 @@ _THROUGH = frozenset(
      "slice-done", "transpose", "dynamic-slice", "all-gather", "all-gather-start", "all-gather-done", "fusion",
      "async-start", "async-done", "custom-call", "optimization-barrier", "tuple", "reduce-scatter", "all-reduce"}
 )  # fmt: skip
+# What has no float value of its own: sizes, positions and zeros beside a parameter's data.
+_NO_DATA = frozenset({"constant", "iota", "partition-id", "replica-id", "after-all"})
+# In a fusion: what makes a new value of several, or of many elements one.
+_COMPUTES = frozenset({"dot", "convolution", "reduce", "reduce-window", "scatter", "gather", "sort", "rng"})
 _STATE_OF = re.compile(r"^\w+ of ")
 _LAYER = re.compile(r"(?:^|[./])((?:[A-Za-z_]\w*\.)*?(?:layers?|blocks?|h|encoder|decoder)\.\d+)(?=[./@]|$)")
 _ANY_NUMBERED = re.compile(r"((?:[A-Za-z_]\w*\.)+\d+)(?=[./@]|$)")
@@ -82,7 +88,7 @@ class Roles:
         return None
 
     def _source(self, computation: Computation, instruction: Instruction) -> str:
-        """Name of the one float input of the program that a value is made of; empty where it is of several or none."""
+        """Name of the one float input of the program that a value is made of; empty where anything else is in it."""
         if computation.name != self._module.entry_name:
             return ""
         seen: set[str] = set()
@@ -90,17 +96,32 @@ class Roles:
         while waiting:
             name, hops = waiting.pop()
             each = computation.instructions.get(name)
-            if each is None or name in seen or hops > MAX_HOPS:
+            if each is None or name in seen:
                 continue
+            if hops > MAX_HOPS:
+                return ""
             seen.add(name)
             if each.opcode == "parameter" and each.shape.dimensions and "f" in each.shape.element_type:
                 inputs.add(self._label(each))
-            elif each.opcode in _THROUGH:
+            elif each.shape.count <= 1 or each.opcode in _NO_DATA or each.opcode == "parameter":
+                continue
+            elif each.opcode not in _THROUGH or self._computes(each):
+                return ""
+            else:
                 waiting += [(operand, hops + 1) for operand in each.operands]
         return inputs.pop() if len(inputs) == 1 else ""
 
+    def _computes(self, instruction: Instruction) -> bool:
+        """Whether a fusion or custom call makes another value than a copy, slice or cast of what it takes."""
+        if instruction.opcode == "custom-call":
+            return len(instruction.operands) > 1
+        if instruction.opcode != "fusion":
+            return False
+        inner = [self._module.computations.get(name) for name in instruction.called_names()]
+        return any(part.opcode in _COMPUTES for each in inner if each is not None for part in each)
+
     def _destination(self, computation: Computation, instruction: Instruction) -> str:
-        """Name of the input whose update uses a value: an input that the first op to use one beside it reads."""
+        """Name of the input whose update uses a value: one of its size that the first op to use it reads beside it."""
         if computation.name != self._module.entry_name:
             return ""
         users = self._users_of(computation)
@@ -112,26 +133,37 @@ class Roles:
                 continue
             seen.add(name)
             for user in users.get(name, ()):
+                size = computation.instructions[name].shape.count
                 beside = [
                     self._source_of_operand(computation, other) for other in user.operands if other != name
                 ]
-                named = [label for label in beside if label]
+                named = [
+                    self._label(each) for each in beside if each is not None and self._updated(each, size)
+                ]
                 if named:
                     return min(named, key=lambda label: (" of " in label, label))
+                if user.opcode in ("dot", "convolution") or self._computes(user):
+                    # What uses the result no longer uses the value.
+                    continue
                 waiting.append((user.name, hops + 1))
         return ""
 
-    def _source_of_operand(self, computation: Computation, name: str) -> str:
+    def _updated(self, parameter: Instruction, size: int) -> bool:
+        """Whether an input has so many elements and is given back, where the program says which are."""
+        aliases = self._module.aliases
+        return parameter.shape.count == size and (not aliases or parameter.parameter_number in aliases)
+
+    def _source_of_operand(self, computation: Computation, name: str) -> Instruction | None:
         each = computation.instructions.get(name)
         for _ in range(MAX_HOPS):
             if each is None:
-                return ""
+                return None
             if each.opcode == "parameter":
-                return self._label(each) if each.shape.dimensions else ""
+                return each if each.shape.dimensions else None
             if each.opcode not in ("copy", "bitcast", "copy-start", "copy-done", "convert", "reshape"):
-                return ""
+                return None
             each = computation.instructions.get(each.operands[0]) if each.operands else None
-        return ""
+        return None
 
     def _users_of(self, computation: Computation) -> dict[str, list[Instruction]]:
         if computation.name not in self._users:

@@ -39,6 +39,18 @@ def _after(_: str) -> None:
         os._exit(_FAILED)
 
 
+def _after_jax(name: str) -> None:
+    try:
+        from tpuprof.preflight import jax_script, pallas
+
+        pallas.after_jax(name)
+        jax_script.install(os.environ["TPUPROF_PREFLIGHT"])
+    except Exception:
+        # Without it the script would really train.
+        traceback.print_exc()
+        os._exit(_FAILED)
+
+
 def _refuse_network(event: str, arguments: tuple[object, ...]) -> None:
     """Close the network to Python's calls where the kernel does not close it to all."""
     if event not in {"socket.connect", "socket.sendto"}:
@@ -63,3 +75,4 @@ if os.environ.get("TPUPROF_PREFLIGHT"):
     from tpuprof.instrument.after_import import watch
 
     watch(("torch_xla",), _after, _before)
+    watch(("jax",), _after_jax)
