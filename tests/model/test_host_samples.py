@@ -183,3 +183,33 @@ def test_the_lock_of_a_trace_without_holders_has_no_line(analyze):
     report = analyze(trace)
     assert "Python's lock" in report.verdict.sentence
     assert "That thread" not in report.verdict.sentence
+
+
+@pytest.mark.parametrize(
+    "loader", ["torch/utils/data/dataloader.py", "torch_xla/distributed/parallel_loader.py"]
+)
+def test_a_wait_in_a_loader_that_began_before_the_capture_is_a_wait_for_input(read, loader):
+    frames = f"{TRAIN};next (/venv/lib/python3.11/site-packages/{loader}:9)"
+    words = {"frames": frames, "source": "/home/u/train.py:7", "user_call": "for x in loader:"}
+    trace = step().sampled(0, 30_000, cpu=0, call="self._ready_cv.wait()", stack=1, **words)
+    trace.sampled(30_000, 10_000, ops=200, stack=2, **stack("y * 2"))
+    host = read(trace)
+    assert parts_ms(host)["input_wait"] == pytest.approx(30, abs=0.02)
+    rows = host_stack_rows([host])
+    assert [row.exposed_ms_per_step for row in rows if row.part == "input_wait"] == [
+        pytest.approx(30, abs=0.02)
+    ]
+
+
+def test_time_between_events_of_a_profile_without_markers_is_sampled_too(analyze):
+    trace = TraceBuilder()
+    python = trace.host().line("python")
+    for begin in range(0, 240_000, 40_000):
+        python.event("StepMarker", begin, 2_000)
+        python.event("SyncTensorsGraph", begin, 1_900)
+        python.event("RunPostOrder", begin, 100)
+        python.event("ScheduleSyncTensorsGraph", begin + 200, 1_000)
+        trace.sampled(begin + 2_000, 38_000, cpu=100, stack=1, **stack("time.sleep(0.04)"))
+    report = analyze(trace)
+    assert report.verdict.bound == "host"
+    assert "sleeps at /home/u/train.py:7" in report.verdict.sentence

@@ -170,6 +170,19 @@ def test_five_critics_and_one_generator_are_one_step(read):
     assert "round of 6 optimizer calls" in steps.note
 
 
+def test_a_trace_that_ends_between_a_call_and_its_cut_has_no_endless_step(read):
+    trace = TraceBuilder()
+    python = trace.host().line("python")
+    for begin in range(0, 6000, 1000):
+        python.event("tpuprof.optimizer_step", begin + 500, 1, optimizer=0)
+        if begin < 5000:
+            python.event("StepMarker", begin + 600, 100)
+            python.event("RunPostOrder", begin + 610, 10)
+            python.event("ScheduleSyncTensorsGraph", begin + 630, 20)
+    steps = read(trace).steps
+    assert max(ms(steps.wall_ps)) <= 1.0
+
+
 def test_an_optimizer_without_a_cut_after_it_ends_the_step_itself(read):
     trace = TraceBuilder()
     python = trace.host().line("python")

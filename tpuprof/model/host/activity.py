@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tpuprof.decode.columns import NO_TEXT, Plane
 from tpuprof.model.host.aten_fallbacks import aten_fallbacks
 from tpuprof.model.host.blocking_waits import waits_by_reason
-from tpuprof.model.host.samples import HostSamples, read_samples, refine
+from tpuprof.model.host.samples import HostSamples, loading, read_samples, refine
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
 from tpuprof.model.intervals import (
     EMPTY,
@@ -94,7 +94,8 @@ def read_host(host: Host, vocabulary: Vocabulary, driver: Track | None) -> HostA
     samples = read_samples(host) if driver is not None else None
     if driver is not None:
         by_activity, user = _classify(driver, vocabulary)
-        if vocabulary.eager:
+        if vocabulary.eager or vocabulary.residual == Activity.HOST_OTHER:
+            # Between its events the thread runs Python, too: only captures by tpuprof have an event around a step.
             outside = _outside_events(driver)
             by_activity[Activity.UNKNOWN] = merge(by_activity[Activity.UNKNOWN], outside)
         named = _explain(by_activity, host, driver, samples, vocabulary)
@@ -194,7 +195,10 @@ def _explain(
 ) -> dict[str, Spans]:
     """Give the driver's time without events to what it did; returns what samples name, by part."""
     residual = vocabulary.residual
-    building, kinds, rest = refine(samples, by_activity.pop(Activity.UNKNOWN))
+    unknown = by_activity.pop(Activity.UNKNOWN)
+    loaded = intersect(unknown, loading(samples))
+    by_activity[Activity.INPUT_WAIT] = merge(by_activity[Activity.INPUT_WAIT], loaded)
+    building, kinds, rest = refine(samples, subtract(unknown, loaded))
     if residual == Activity.HOST_OTHER:
         shown = [_counted_tracing(driver), _autograd(host)]
         for each in [*shown, _short(rest)] if vocabulary.eager else shown:

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from tpuprof.model.host.stacks import FRAMEWORK, IO, LOCK, PLAIN, SLEEP, Stack, family
+from tpuprof.model.host.stacks import FRAMEWORK, IO, LOCK, PLAIN, SLEEP, Stack, family, loads_data
 from tpuprof.model.intervals import EMPTY, Int64, Spans, intersect, merge, subtract, union
 from tpuprof.model.timeline import Host, Track
 from tpuprof.records import record
@@ -251,3 +251,12 @@ def refine(samples: HostSamples | None, residual: Spans) -> tuple[Spans, dict[st
     named = {kind: intersect(residual, samples.spans(kind)) for kind in KINDS if kind != TRACING}
     named = {kind: spans for kind, spans in named.items() if len(spans.start)}
     return tracing, named, subtract(residual, merge(tracing, *named.values()))
+
+
+def loading(samples: HostSamples | None) -> Spans:
+    """When the thread was in a loader without tracing: a capture may begin in the middle of such a call."""
+    if samples is None:
+        return EMPTY
+    rows = [row for row, stack in enumerate(samples.stacks) if loads_data(stack)]
+    chosen = np.isin(samples.stack, rows) & (samples.kind != KINDS.index(TRACING))
+    return union(samples.start[chosen], samples.end[chosen])

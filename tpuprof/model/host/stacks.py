@@ -49,6 +49,8 @@ _NOT_TRACING = (
     "/torch/utils/tensorboard/",
     "/torch/distributed/",
 )
+# Files of loaders: what their frames call makes or awaits a batch.
+_LOADERS = ("/torch/utils/data/dataloader.py", "/torch_xla/distributed/parallel_loader.py")
 _PACKAGES = ("/site-packages/", "/dist-packages/")
 _STDLIB = re.compile(r"/lib/python3\.\d+/")
 _FRAME_PATH = re.compile(r"\((.*):\d+\)$")
@@ -110,3 +112,8 @@ def _in_framework(stack: Stack) -> bool:
             return False
         return any(part in path for part in _FRAMEWORKS) and not any(part in path for part in _NOT_TRACING)
     return False
+
+
+def loads_data(stack: Stack) -> bool:
+    """Whether a stack is in a loader: it makes a batch, or waits for one."""
+    return any(path in frame.replace("\\", "/") for frame in stack.frames for path in _LOADERS)

@@ -93,8 +93,9 @@ def boundaries(calls: OptimizerCalls, edges: Int64) -> tuple[Int64, int]:
     when = calls.end[last]
     following = np.append(calls.end, np.iinfo(np.int64).max)[last + 1]
     at = np.searchsorted(edges, when)
-    edge = np.append(edges, np.iinfo(np.int64).max)[at]
-    return np.where(edge <= following, edge, when) if len(edges) else when, width
+    # A trace may end between a call and its cut.
+    edge = np.append(edges, when[-1:])[at]
+    return np.where((edge >= when) & (edge <= following), edge, when) if len(edges) else when, width
 
 
 def enough(calls: OptimizerCalls | None) -> bool:
