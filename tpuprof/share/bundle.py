@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from tpuprof.decode import sniff
 from tpuprof.decode.find import RUN_INFO, host_name
+from tpuprof.decode.mapped_file import ProfileFile
 from tpuprof.render import content
 from tpuprof.render.html import render_html
 from tpuprof.render.markdown import render_markdown
 from tpuprof.report.as_json import to_json
 from tpuprof.report.load import REPORT_IN_BUNDLE
 from tpuprof.share import chrome_bundle
+from tpuprof.share.cut import cut
 from tpuprof.share.redact_proto import blot, redact_hlo, redact_xspace
 from tpuprof.share.sensitive import Kind
 from tpuprof.share.trim import Window, embedded_programs, representative, trim
@@ -158,22 +160,25 @@ def _add_profile(bundle: Bundle, path: Path, host: str, report: Report, text: Te
     if kind not in (sniff.XPLANE, sniff.XPLANE_GZ, sniff.CHROME, sniff.CHROME_GZ):
         bundle.notes.append(f"{label} was left out: it is not a profile")
         return
-    if path.stat().st_size > MAX_PROFILE_BYTES:
+    window = representative(report, host)
+    if path.stat().st_size > MAX_PROFILE_BYTES and (window is None or kind != sniff.XPLANE):
         bundle.notes.append(f"{label} was left out: it is too large to be cut down here")
         return
     if kind in (sniff.CHROME, sniff.CHROME_GZ):
-        _add_chrome(bundle, path, kind == sniff.CHROME_GZ, representative(report, host), text)
+        _add_chrome(bundle, path, kind == sniff.CHROME_GZ, window, text)
         return
-    data = path.read_bytes()
+    profile = ProfileFile(path)
+    data = sniff.gunzip(path.read_bytes()) if kind == sniff.XPLANE_GZ else profile.data
+    shorter = cut(data, window) if window is not None else None
     try:
-        space = xplane_pb2.XSpace.FromString(sniff.gunzip(data) if kind == sniff.XPLANE_GZ else data)
+        space = xplane_pb2.XSpace.FromString(bytes(data) if shorter is None else shorter.data)
+        profile.check()
     except DecodeError:
         bundle.notes.append(f"{label} was left out: it is damaged")
         return
     graphs = embedded_programs(space)
     changed = _changed_programs(report, host, set(graphs))
-    window = representative(report, host)
-    trim(space, window, changed)
+    trim(space, window, changed, shorter.origin_ns if shorter is not None else None)
     kept = set(embedded_programs(space))
     name = text(host_name(path)) + ".xplane.pb"
     bundle.notes.append(_cut_note(name, window))

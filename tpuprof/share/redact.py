@@ -72,16 +72,23 @@ class Redactor:
         self._cache: dict[str, tuple[str, tuple[tuple[Kind, str], ...]]] = {}
         self._hits: list[tuple[Kind, str]] = []
         self._spelling: dict[tuple[Kind, str], str] = {}
+        # Texts that were learned from, each under its name; keys of dictionaries under none.
+        self._seen: set[tuple[str | None, Any]] = set()
 
     def learn(self, value: Any, name: str = "") -> None:
         """Collect private values from a text, or from dictionaries and lists of them, by name and by form."""
         if isinstance(value, str):
-            self._learn_named(name, value)
-            self._learn_text(value)
+            # A report has the same texts many times.
+            if (name, value) not in self._seen:
+                self._seen.add((name, value))
+                self._learn_named(name, value)
+                self._learn_text(value)
         elif isinstance(value, Mapping):
             for key, each in value.items():
                 self.learn(each, str(key))
-                self._learn_text(str(key))
+                if (None, key) not in self._seen:
+                    self._seen.add((None, key))
+                    self._learn_text(str(key))
         elif isinstance(value, list | tuple):
             for index, each in enumerate(value):
                 before = value[index - 1] if index else None
@@ -103,8 +110,8 @@ class Redactor:
     def value(self, value: Value) -> Value:
         """A copy of dataclasses, dictionaries, lists and texts in which every text is redacted."""
         found: Any = value
-        if isinstance(found, Enum):
-            return value  # words of our own
+        if found is None or isinstance(found, Enum | int | float):
+            return value  # words of our own, and numbers
         if isinstance(found, str):
             found = self.text(found)
         elif isinstance(found, Mapping):
@@ -115,8 +122,7 @@ class Redactor:
         elif isinstance(found, list | tuple):
             found = type(found)(self.value(each) for each in found)
         elif dataclasses.is_dataclass(found) and not isinstance(found, type):
-            changes = {each.name: self.value(getattr(found, each.name)) for each in dataclasses.fields(found)}
-            found = dataclasses.replace(found, **changes)
+            found = type(found)(**{name: self.value(each) for name, each in vars(found).items()})
         return found  # type: ignore[no-any-return]
 
     def text(self, text: str) -> str:

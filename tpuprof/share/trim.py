@@ -55,15 +55,16 @@ def representative(report: Report, host: str) -> Window | None:
     return Window(host, [row.index for row in kept], kept[0].start_ns, end)
 
 
-def trim(space: xplane_pb2.XSpace, window: Window | None, programs: set[str]) -> None:
+def trim(
+    space: xplane_pb2.XSpace, window: Window | None, programs: set[str], origin_ns: int | None = None
+) -> None:
     """Drop, in place, events outside the window and what only they needed.
 
     Of the programs embedded in the profile, those that ran inside the window and `programs` stay. Without a
-    window all events stay.
+    window all events stay. `origin_ns` is the time of the first line, where events were left out before.
     """
-    origin = min(
-        (line.timestamp_ns for plane in space.planes for line in plane.lines if line.events), default=0
-    )
+    times = (line.timestamp_ns for plane in space.planes for line in plane.lines if line.events)
+    origin = min(times, default=0) if origin_ns is None else origin_ns
     for plane in space.planes:
         if window is not None:
             for line in plane.lines:

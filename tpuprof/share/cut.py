@@ -1,0 +1,131 @@
+"""Leaves most events of an XPlane profile out before it is taken apart: one pass over the mapped file.
+
+What is left is a profile with the same planes, lines and names, and every event that touches the window. Only that is
+made into objects, which take some five times the bytes they are made from.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from tpuprof.units import PS_PER_NS
+
+if TYPE_CHECKING:
+    from tpuprof.share.trim import Window
+
+Data = bytes | memoryview
+# How many messages surround the fields of a space and of a plane.
+_SPACE_DEPTH, _PLANE_DEPTH = 0, 1
+_PLANES, _LINES = 1, 3
+_BYTES = 2
+
+
+class CutProfile(NamedTuple):
+    """A profile with fewer events, and the time (ns) of the first line of the whole one, from which windows count."""
+
+    data: bytes
+    origin_ns: int
+
+
+def cut(data: Data, window: Window) -> CutProfile | None:
+    """The profile with the events that touch the window; None where it is damaged or the native reader is not built."""
+    try:
+        from tpuprof.decode import _xspace
+    except ImportError:  # not built, or for another Python or machine
+        return None
+    try:
+        return _cut(data, window)
+    except (_xspace.DamagedError, ValueError):
+        return None
+
+
+def _cut(data: Data, window: Window) -> CutProfile:
+    from tpuprof.decode import _xspace
+
+    planes = []
+    spans, _ = _xspace.fields(data, 0, len(data), _SPACE_DEPTH)
+    for begin, end in spans.pop(_PLANES, []):
+        own, numbers = _xspace.fields(data, begin, end, _PLANE_DEPTH)
+        lines = [(begin, end, _xspace.line(data, begin, end, 1)) for begin, end in own.pop(_LINES, [])]
+        planes.append((own, numbers, lines))
+    times = [line[1] for _, _, lines in planes for _, _, line in lines if line[4]]
+    origin = min(times, default=0)
+    found = bytearray()
+    for own, numbers, lines in planes:
+        plane = bytearray()
+        for number, values in numbers.items():
+            plane += b"".join(_varint(number << 3) + _varint(value) for value in values)
+        plane += _copied(data, own)
+        for begin, end, line in lines:
+            plane += _field(_LINES, _line(data, begin, end, line, window, origin))
+        found += _field(_PLANES, plane)
+    return CutProfile(bytes(found + _copied(data, spans)), origin)
+
+
+def _copied(data: Data, spans: dict[int, list[tuple[int, int]]]) -> bytes:
+    return b"".join(
+        _field(number, bytes(data[begin:end])) for number, places in spans.items() for begin, end in places
+    )
+
+
+def _line(
+    data: Data,
+    begin: int,
+    end: int,
+    line: tuple[int, int, tuple[int, int], tuple[int, int], int, list[int]],
+    window: Window,
+    origin_ns: int,
+) -> bytes:
+    """The bytes of a line with the events that touch the window. Raises `ValueError` where events do not adjoin."""
+    from tpuprof.decode import _xspace
+
+    number, timestamp, _, _, count, marks = line
+    if not count:
+        return bytes(data[begin:end])
+    ids, offset, duration = (np.empty(count, np.int64) for _ in range(3))
+    columns = ids.data, offset.data, duration.data
+    seen = np.zeros(_xspace.SEEN_KEYS, np.int64).data
+    # No stat is added up.
+    _xspace.events(data, marks[0], end, *columns, seen, 0, np.empty(0, np.int64).data, bytearray())
+    low, high = ((each - (timestamp - origin_ns)) * PS_PER_NS for each in (window.start_ns, window.end_ns))
+    kept = np.flatnonzero((offset < high) & (offset + np.maximum(duration, 1) > low)).tolist()
+    last = _event_end(data, marks[-1])
+    around = bytes(data[begin : marks[0]]) + bytes(data[last:end])
+    if _own_fields(around) != (number, timestamp):
+        raise ValueError("fields of the line lie between its events")
+    return around + b"".join(bytes(data[marks[row] : _event_end(data, marks[row])]) for row in kept)
+
+
+def _own_fields(around: bytes) -> tuple[int, int]:
+    from tpuprof.decode import xplane_pb2
+
+    line = xplane_pb2.XLine.FromString(around)
+    return line.id, line.timestamp_ns
+
+
+def _event_end(data: Data, mark: int) -> int:
+    """Behind the event whose field begins at `mark`: a tag of one byte, its length, its bytes."""
+    length = shift = 0
+    at = mark + 1
+    while True:
+        byte = data[at]
+        length |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 0x80:
+            return at + length
+
+
+def _field(number: int, value: bytes | bytearray) -> bytes:
+    return _varint(number << 3 | _BYTES) + _varint(len(value)) + value
+
+
+def _varint(value: int) -> bytes:
+    value &= (1 << 64) - 1
+    found = bytearray()
+    while value > 0x7F:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    found.append(value)
+    return bytes(found)
