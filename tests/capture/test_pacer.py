@@ -1,7 +1,7 @@
 """Programs without steps are recorded by the clock: when that is due, and that steps take over."""
 
 from tpuprof.capture.controller import Controller, Phase, Plan
-from tpuprof.capture.pacer import PATIENCE_SECONDS, QUIET_SECONDS, Pacer
+from tpuprof.capture.pacer import MAX_RECORDINGS, PATIENCE_SECONDS, QUIET_IDLE_SECONDS, QUIET_SECONDS, Pacer
 
 
 class Program:
@@ -13,9 +13,10 @@ class Program:
         return self.count
 
 
-def paced():
+def paced(cpu=1.0):
+    """A program on a clock of its own, which uses that share of a CPU."""
     program = Program()
-    return program, Pacer(program, lambda: program.now)
+    return program, Pacer(program, lambda: program.now, lambda: program.now * cpu)
 
 
 def test_nothing_is_due_before_the_first_compile():
@@ -49,6 +50,44 @@ def test_a_program_that_always_compiles_is_recorded_all_the_same():
         assert not pacer.due()
         program.now += QUIET_SECONDS / 2
     assert pacer.due()
+
+
+def test_a_busy_machine_gets_more_time():
+    program, pacer = paced(cpu=0.1)
+    program.count = 1
+    assert not pacer.due()
+    program.now = 2 * QUIET_SECONDS
+    assert not pacer.due()
+    program.now = QUIET_IDLE_SECONDS
+    assert pacer.due()
+
+
+def test_a_recording_that_compiled_is_made_again_and_not_for_ever():
+    program, pacer = paced()
+    program.begin = lambda: None
+
+    def ended():
+        program.count += 1
+
+    program.end = ended
+    again = [pacer.record(lambda seconds: None) for _ in range(MAX_RECORDINGS)]
+    assert again == [False] * (MAX_RECORDINGS - 1) + [True]
+
+
+def test_a_recording_without_a_compile_is_enough():
+    program, pacer = paced()
+    program.begin = program.end = lambda: None
+    assert pacer.record(lambda seconds: None)
+
+
+def test_a_recording_cut_short_counts_less_than_a_whole_one():
+    clock = iter([0.0, 2.0, 10.0, 10.1])
+    recorder = Recorder()
+    controller = Controller(Plan(), recorder, lambda: next(clock))
+    for _ in range(2):
+        controller.record_by_clock()
+        controller.end_by_clock()
+    assert controller.kept() is recorder.started[0]
 
 
 class Recorder:

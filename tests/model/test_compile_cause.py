@@ -41,7 +41,7 @@ ENTRY %main (x: {x}) -> {x} {{
             "graph",
             "takes 2 inputs, the graph before it 1",
         ),
-        ({}, "unknown", "same inputs"),
+        ({}, "again", "same inputs"),
     ],
 )
 def test_what_changed(change, kind, detail):

@@ -78,3 +78,46 @@ def test_a_program_is_compared_with_earlier_ones_of_its_own_function():
     assert earlier_programs(made, [made], known) == ["jit__psum(2)"]
     graph = Compile(3, "", "SyncTensorsGraph.20(9)", 100, 10)
     assert earlier_programs(graph, [graph], ["SyncTensorsGraph.7(1)"]) == ["SyncTensorsGraph.7(1)"]
+
+
+def one_by_one(steps=8, ops=12, hidden=False):
+    """Steps without jit and without a marker: each op is a call; with `hidden` the device works all the while."""
+    trace = TraceBuilder()
+    python, run = trace.host().line("python"), trace.host().line("tf_XLAEigen/1")
+    for number in range(steps):
+        for call in range(ops):
+            name = ("tanh", "matmul", "multiply")[call % 3] if call else "subtract"
+            at = number * 2000 + call * 100
+            python.event(f"PjitFunction({name})", at, 60)
+            run.event("ThunkExecutor::Execute", at + 50, 95 if hidden else 5)
+    return trace
+
+
+def test_steps_without_markers_come_from_what_is_called(analyze):
+    report = analyze(one_by_one())
+    # A step may begin at any call of the period, so the first and the last may be cut.
+    assert report.steps.count in (7, 8)
+    assert report.steps.method == "inferred from calls of jitted functions"
+    assert report.steps.median_ms == pytest.approx(2)
+    assert "12 calls" in report.steps.note
+
+
+def test_ops_without_jit_are_found_and_advised_for_jax(analyze):
+    report = analyze(one_by_one())
+    (found,) = [each for each in report.findings if each.rule == "eager-dispatch"]
+    assert found.status == "failed"
+    assert "jax.jit" in found.fix.text and "TORCH_TPU" not in found.fix.text
+
+
+def test_few_calls_per_step_are_no_fault(analyze):
+    report = analyze(one_by_one(ops=3))
+    assert "eager-dispatch" not in [each.rule for each in report.findings if each.status == "failed"]
+
+
+def test_calls_while_a_function_is_traced_are_no_steps(analyze):
+    trace = one_by_one()
+    python = trace.host().line("python")
+    python.event("PjitFunction(train_step)", 20_000, 5000)
+    for call in range(30):
+        python.event("PjitFunction(add)", 20_010 + call * 100, 50)
+    assert analyze(trace).steps.count in (7, 8)

@@ -67,6 +67,7 @@ class Recording:
     compiling: int = 0
     by_clock: bool = False
     prefetched: bool = False
+    seconds: float = 0.0
 
 
 class Recorder(Protocol):
@@ -102,6 +103,7 @@ class Controller:
         self._recorder = recorder
         self._clock = clock
         self._first: float | None = None
+        self._started = 0.0
         self._current: Recording | None = None
         self._ended: list[Recording] = []
         self._before_training: Recording | None = None
@@ -163,7 +165,6 @@ class Controller:
         """End a recording by the clock, if it still runs. Steps that are seen later are recorded all the same."""
         if self._current is not None and self._current.by_clock:
             self._stop()
-            self.phase = Phase.WAITING
 
     def count_anew(self) -> None:
         """The steps recorded so far were only parts of whole ones: record as many again."""
@@ -191,8 +192,11 @@ class Controller:
     def kept(self) -> Recording | None:
         """Of the recordings that ended, the one that counts: the newest, unless it is too short and an older is not."""
         long = [each for each in self._ended if each.steps >= min(FEWEST_STEPS, self.plan.steps)]
-        recordings = long or self._ended
-        return recordings[-1] if recordings else self._before_training
+        if long or not self._ended:
+            return long[-1] if long else self._before_training
+        # Of recordings by the clock, one that the program's end cut short counts less than a whole one before it.
+        enough = max(each.seconds for each in self._ended) / 2
+        return next(each for each in reversed(self._ended) if each.seconds >= enough)
 
     def _decide(self) -> None:
         current = self._current
@@ -229,12 +233,14 @@ class Controller:
     def _start(self, *, early: bool, by_clock: bool = False, prefetched: bool = False) -> None:
         self.phase = Phase.CAPTURING
         self._current = Recording(early, self.seen, by_clock=by_clock, prefetched=prefetched)
+        self._started = self._clock()
         self._recorder.start(self._current)
 
     def _stop(self) -> None:
         if self._current is None:
             return
         recording, self._current = self._current, None
+        recording.seconds = self._clock() - self._started
         self.phase = Phase.WAITING
         self._ended.append(recording)
         self._recorder.stop(recording)

@@ -1,7 +1,8 @@
 """Records a program that marks no steps and calls no optimizer, by the clock.
 
 JAX shows no boundary of a step from outside: steps are found afterwards by the trace's own repetition. So once
-programs were compiled and no further compile came for a while, some seconds are recorded. A step that is marked
+programs were compiled and no further compile came for a while, some seconds are recorded; where compiles do not end,
+they are recorded all the same. A recording that compiled is made again when the program is quiet. A step that is marked
 meanwhile takes over.
 """
 
@@ -12,14 +13,20 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-# How often the pacer looks (s). It only reads two numbers.
+# How often the pacer looks (s). It only reads a few numbers.
 LOOK_EVERY_SECONDS = 0.1
 # Time without a compile after which a program counts as warm (s): short, because a program may train for seconds only.
-QUIET_SECONDS = 1.0
-# Time after the first compile at which it is recorded although it still compiles (s).
-PATIENCE_SECONDS = 30.0
+# On a busy machine a second is little, so the process must also have used this much CPU, or have waited for longer.
+QUIET_SECONDS, QUIET_CPU_SECONDS, QUIET_IDLE_SECONDS = 1.0, 0.5, 4.0
+# Time after the first compile, or after a recording that compiled, at which a program that still compiles is recorded
+# (s).
+PATIENCE_SECONDS = 5.0
 # What is recorded (s): several steps of most programs.
 RECORD_SECONDS = 2.0
+# What a program that compiles meanwhile is recorded for (s): its steps are far longer.
+RECORD_COMPILES_SECONDS = 8.0
+# Recordings at most (count): each costs the program a moment to write.
+MAX_RECORDINGS = 3
 
 
 class Paced(Protocol):
@@ -39,14 +46,20 @@ class Paced(Protocol):
 
 
 class Pacer:
-    """A thread that waits for a warm program, has it recorded, and ends."""
+    """A thread that waits for a warm program and has it recorded."""
 
-    def __init__(self, paced: Paced, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        paced: Paced,
+        clock: Callable[[], float] = time.monotonic,
+        cpu: Callable[[], float] = time.process_time,
+    ) -> None:
+        self.recordings = 0
         self._paced = paced
-        self._clock = clock
+        self._clock, self._cpu = clock, cpu
         self._halt = threading.Event()
-        self._first: float | None = None
-        self._last = 0.0
+        self._since: float | None = None
+        self._last = (0.0, 0.0)
         self._seen = paced.compiles()
 
     def start(self) -> None:
@@ -61,18 +74,31 @@ class Pacer:
         """Whether recording should begin now; called at each look."""
         now, compiles = self._clock(), self._paced.compiles()
         if compiles != self._seen:
-            self._seen, self._last = compiles, now
-            self._first = self._first if self._first is not None else now
-        if self._first is None:
+            self._seen, self._last = compiles, (now, self._cpu())
+            self._since = self._since if self._since is not None else now
+        if self._since is None:
             return False
-        return now - self._last >= QUIET_SECONDS or now - self._first >= PATIENCE_SECONDS
+        return self._quiet(now) or now - self._since >= PATIENCE_SECONDS * (1 + self.recordings)
+
+    def _quiet(self, now: float) -> bool:
+        since, cpu = now - self._last[0], self._cpu() - self._last[1]
+        return since >= QUIET_IDLE_SECONDS or (since >= QUIET_SECONDS and cpu >= QUIET_CPU_SECONDS)
+
+    def record(self, wait: Callable[[float], object]) -> bool:
+        """Record once; whether that shows what there is to see, so that no other recording is needed."""
+        before = self._paced.compiles()
+        self._paced.begin()
+        wait(RECORD_SECONDS)
+        if self._paced.compiles() != before:
+            wait(RECORD_COMPILES_SECONDS - RECORD_SECONDS)
+        self._paced.end()
+        self.recordings += 1
+        self._since = self._clock()
+        return self._paced.compiles() == before or self.recordings >= MAX_RECORDINGS
 
     def _run(self) -> None:
         while not self._halt.wait(LOOK_EVERY_SECONDS):
             if self._paced.marked():
                 return
-            if self.due():
-                self._paced.begin()
-                self._halt.wait(RECORD_SECONDS)
-                self._paced.end()
+            if self.due() and self.record(self._halt.wait):
                 return

@@ -48,6 +48,11 @@ class CompileCause:
     source: str = ""
 
 
+SAME_PROGRAM = (
+    "the two programs have the same inputs, constants and ops: a new function object, or a cleared cache"
+)
+
+
 def explain(program: str, earlier: list[str], protos: Mapping[str, bytes]) -> CompileCause:
     """Why `program` was compiled, given the programs there were `earlier` and the serialized HLO of each."""
     if not program:
@@ -86,7 +91,7 @@ def compare(new: HloModule, old: HloModule) -> CompileCause:
         or _shardings(new, old)
         or _constants(new, old)
         or _ops(new, old)
-        or CompileCause("unknown", "the two programs have the same inputs, constants and ops")
+        or CompileCause("again", SAME_PROGRAM)
     )
 
 

@@ -199,10 +199,9 @@ def _explain(
     loaded = intersect(unknown, loading(samples))
     by_activity[Activity.INPUT_WAIT] = merge(by_activity[Activity.INPUT_WAIT], loaded)
     building, kinds, rest = refine(samples, subtract(unknown, loaded))
-    if residual == Activity.HOST_OTHER:
-        shown = [_counted_tracing(driver), _autograd(host)]
-        for each in [*shown, _short(rest)] if vocabulary.eager else shown:
-            building, rest = merge(building, intersect(rest, each)), subtract(rest, each)
+    shown = [_counted_tracing(driver), _autograd(host)] if residual == Activity.HOST_OTHER else []
+    for each in [*shown, _short(rest)] if vocabulary.eager else shown:
+        building, rest = merge(building, intersect(rest, each)), subtract(rest, each)
     by_activity[vocabulary.building] = merge(by_activity[vocabulary.building], building)
     by_activity[Activity.HOST_NAMED] = merge(*kinds.values())
     by_activity[residual] = merge(by_activity.get(residual, EMPTY), rest)

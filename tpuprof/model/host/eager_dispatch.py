@@ -12,6 +12,7 @@ from tpuprof.model.host.activity import AUTOGRAD_THREAD
 from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.model.intervals import Int64, Spans, contains, covered, inherit, union
 from tpuprof.model.steps import Steps
+from tpuprof.model.steps.calls import outermost_calls
 from tpuprof.model.timeline import Host, Track
 from tpuprof.records import record
 
@@ -67,6 +68,9 @@ def eager_dispatch(
     if not vocabulary.eager or driver is None or not len(steps):
         return None
     count = len(steps)
+    if vocabulary.calls.prefixes:
+        called = int(steps.hold(driver.start[outermost_calls(driver, vocabulary)]).sum()) / count
+        return EagerDispatch(called, called, 0.0, 0.0, 0.0, 0.0, 0.0)
     backward = [track for track in host.threads if track.label.startswith(AUTOGRAD_THREAD)]
     ops = {id(track): _ops(track, vocabulary) for track in (driver, *backward)}
     calls = _marked(driver, vocabulary, OPTIMIZER_MARK)

@@ -96,6 +96,7 @@ class Vocabulary:
     marks: tuple[tuple[str, NameSet], ...] = ()
     building: Activity = Activity.TRACING
     eager: bool = False
+    calls: NameSet = field(default_factory=lambda: NameSet.of(()))
     driver_ops: NameSet = field(default_factory=lambda: NameSet.of(()))
     covers: NameSet = field(default_factory=lambda: NameSet.of(()))
     roles: tuple[tuple[str, NameSet], ...] = ()
@@ -178,6 +179,7 @@ def _load(text: str) -> Vocabulary:
         marks=tuple((key, NameSet.of(names)) for key, names in table.get("marks", {}).items()),
         building=Activity[table.get("building", "tracing").upper()],
         eager=bool(table.get("eager", False)),
+        calls=NameSet.of(table.get("calls", ())),
         driver_ops=NameSet.of(table.get("driver_ops", ())),
         covers=NameSet.of(table.get("covers", ())),
         roles=tuple((key, NameSet.of(names)) for key, names in table.get("roles", {}).items()),

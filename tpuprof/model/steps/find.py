@@ -9,6 +9,7 @@ import numpy as np
 from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.model.intervals import Int64, ascending_distinct
+from tpuprof.model.steps.calls import call_steps
 from tpuprof.model.steps.cuts import Cuts, read_cuts
 from tpuprof.model.steps.from_cuts import cut_steps
 from tpuprof.model.steps.markers import (
@@ -22,7 +23,7 @@ from tpuprof.model.steps.markers import (
 from tpuprof.model.steps.optimizer import OptimizerCalls, boundaries, enough, read_optimizer_calls
 from tpuprof.model.steps.phases import leading_phases
 from tpuprof.model.steps.programs import program_steps
-from tpuprof.model.steps.table import HIGH, MEDIUM, Steps, StepSource, no_steps, tiled
+from tpuprof.model.steps.table import HIGH, LOW, MEDIUM, Steps, StepSource, no_steps, tiled
 from tpuprof.model.timeline import Track
 
 _NAMELESS = (
@@ -42,7 +43,22 @@ def find_steps(driver: Track | None, devices: list[DeviceActivity], vocabulary: 
     if found is not None:
         return found
     cuts = read_cuts(driver, vocabulary, devices)
-    return _of_host(driver, markers, cuts, devices) or _of_device(devices)
+    return _of_host(driver, markers, cuts, devices) or _of_calls(driver, vocabulary, devices)
+
+
+def _of_calls(driver: Track, vocabulary: Vocabulary, devices: list[DeviceActivity]) -> Steps:
+    """Steps from calls of jitted functions, or from the device's programs where those say more.
+
+    A TPU names its programs. The CPU client names none, and begins small ones on the thread that calls them.
+    """
+    of_device = _of_device(devices)
+    named = bool(devices) and devices[0].type != "CPU"
+    if named and len(of_device) and of_device.confidence != LOW:
+        return of_device
+    calls = call_steps(driver, vocabulary)
+    if calls is None or (calls.confidence == LOW and of_device.confidence != LOW and len(of_device)):
+        return of_device
+    return calls
 
 
 def _of_host(

@@ -58,5 +58,5 @@ from tpuprof.signals import Signals
 )
 def check(signals: Signals) -> Outcome:
     """Fail where compiles for any other reason, or compiles outside the captured steps, take enough of the time."""
-    found = check_kinds(signals, ("graph", "sharding", "first", "unknown"))
+    found = check_kinds(signals, ("graph", "sharding", "again", "first", "unknown"))
     return found if found.status == FAILED else check_afterwards(signals) or found

@@ -1,0 +1,74 @@
+"""Steps from the jitted functions that the training thread calls, where nothing marks them: JAX names each call."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tpuprof.model.host.vocabulary import Vocabulary
+from tpuprof.model.intervals import Bool, Int64, inherit
+from tpuprof.model.steps.repetition import EXPLAINS_FROM_SHARE, MIN_REPEATS, Repetition, find_repetition
+from tpuprof.model.steps.table import LOW, MEDIUM, Steps, StepSource
+from tpuprof.model.timeline import Track
+from tpuprof.units import counted, format_share
+
+# Share of calls that repetitions must hold to say anything of the run.
+REPEATED_FROM_SHARE = 0.5
+# Share of the capture's time that steps must cover: calls repeat in the first moments of a program too, when it makes
+# its parameters.
+COVERS_FROM_SHARE = 0.5
+# Share of the time in all calls from which a function is one that a step is made of.
+HEAVY_FROM_SHARE = 0.1
+
+
+def call_steps(driver: Track | None, vocabulary: Vocabulary) -> Steps | None:
+    """Steps from the period of calls; None where the framework names none, or they do not repeat.
+
+    Where calls of all functions do not repeat, those of the functions that take most time are looked at: a step that
+    compiles has many small calls beside.
+    """
+    if driver is None:
+        return None
+    rows = outermost_calls(driver, vocabulary)
+    for chosen in (rows, rows[_heavy(driver, rows)]):
+        found = find_repetition(driver.name[chosen]) if len(chosen) >= MIN_REPEATS else None
+        steps = _steps(found, driver, chosen) if found is not None else None
+        if steps is not None:
+            return steps
+    return None
+
+
+def _heavy(driver: Track, rows: Int64) -> Bool:
+    """Which calls are of a function that takes enough of the time in calls."""
+    names, length = driver.name[rows], (driver.end - driver.start)[rows]
+    by_name = np.bincount(names, weights=length, minlength=1) if len(rows) else np.zeros(1)
+    heavy: Bool = by_name[names] >= HEAVY_FROM_SHARE * by_name.sum()
+    return heavy
+
+
+def _steps(found: Repetition, driver: Track, rows: Int64) -> Steps | None:
+    """The repetitions as steps; None where they hold too few calls, or too little of the capture."""
+    if found.share < REPEATED_FROM_SHARE:
+        return None
+    begins = driver.start[rows[found.first]]
+    follows = np.append(found.until[:-1] == found.first[1:], np.False_)
+    ends = np.where(follows, np.append(begins[1:], 0), driver.end[rows[found.until - 1]])
+    ends = np.maximum(ends, begins)
+    extent = int(driver.end.max() - driver.start.min())
+    if int((ends - begins).sum()) < COVERS_FROM_SHARE * extent:
+        return None
+    calls = counted(found.width, "call")
+    note = f"no step marker in the trace: a step is one repetition of {calls} of jitted functions"
+    confidence = MEDIUM
+    if found.share < EXPLAINS_FROM_SHARE:
+        confidence = LOW
+        note += f", and repetitions hold only {format_share(found.share)} of the calls"
+    return Steps(StepSource.CALLS, confidence, np.arange(len(begins)), begins, ends, note)
+
+
+def outermost_calls(driver: Track, vocabulary: Vocabulary) -> Int64:
+    """Rows of calls that lie in no other call, in time order: tracing a function calls those inside it."""
+    wanted = np.isin(driver.name, vocabulary.calls.rows(driver.plane.events.names))
+    own = np.where(wanted, np.arange(len(driver)), -1)
+    around = np.where(driver.parent >= 0, inherit(own, driver.parent)[np.maximum(driver.parent, 0)], -1)
+    rows = np.flatnonzero(wanted & (around < 0))
+    return rows[np.argsort(driver.start[rows], kind="stable")]
