@@ -165,7 +165,7 @@ def test_a_program_that_never_gets_steady_is_captured_with_a_warning(tmp_path):
 def test_tpuprof_step_in_the_program_takes_precedence_over_graph_cuts(tmp_path):
     code = """
 for index in range(14):
-    tpuprof.step(100 + index)
+    tpuprof.step(100 + index, samples=32)
     train(); torch_xla.sync()
     train(); torch_xla.sync()
 """
@@ -174,6 +174,9 @@ for index in range(14):
     report = analyze_run(tmp_path / "run")
     assert report.steps.count == 4
     assert all(step.index > 100 for step in report.steps.per_step)
+    assert report.throughput.samples_per_step == 32
+    seconds = sum(step.wall_ms for step in report.steps.per_step) / 1e3
+    assert report.throughput.samples_per_s == pytest.approx(4 * 32 / seconds, rel=0.05)
 
 
 def test_the_users_own_sitecustomize_still_runs(tmp_path):

@@ -24,6 +24,7 @@ from tpuprof.analysis.sections.phases import phase_rows, thread_rows
 from tpuprof.analysis.sections.run_summary import goodput_section
 from tpuprof.analysis.sections.runtime import cache_section, fallback_rows, graph_cut_rows
 from tpuprof.analysis.sections.steadiness import steadiness_section
+from tpuprof.analysis.sections.throughput import throughput_section
 from tpuprof.analysis.sections.tracing import input_rows, tracing_section
 from tpuprof.analysis.sections.transfers import layer_rows, transfer_rows
 from tpuprof.decode.find import Found, find
@@ -158,6 +159,7 @@ def report_of(run: Run, *, all_ops: bool = False) -> Report:
         phases=phase_rows(run.hosts),
         compile_history=history,
         threads=thread_rows(run.hosts),
+        throughput=throughput_section(run.hosts),
     )
     # Rules look at all ops.
     findings = run_rules(Signals(report, run), all_rules(), simulator)

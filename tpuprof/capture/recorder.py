@@ -107,6 +107,8 @@ class Recorder:
         self._inner: list[Span] = []
         self._cuts: dict[int, Span | None] = {}
         self._number = 0
+        # Samples of the step that is open, where the program states them.
+        self._samples: float | None = None
         self._began = (time.time_ns(), time.perf_counter_ns())
         self._compiles = self.telemetry.compiles_so_far()
         self._closed = False
@@ -175,12 +177,13 @@ class Recorder:
         """Whether this process, or the one it was forked from, has a runtime."""
         return environment.device_in_use()
 
-    def marked_step(self, number: int | None) -> None:
+    def marked_step(self, number: int | None, samples: float | None = None) -> None:
         """A step the program marked itself begins."""
         if self._from_cuts:
             # The program marks its own steps: from here on those count, and graph cuts do not.
             self._from_cuts = False
         self.boundary(number)
+        self._samples = samples
 
     def compiles(self) -> int:
         """Programs compiled since the process began."""
@@ -227,6 +230,7 @@ class Recorder:
         own = open_span("tpuprof.overhead", "overhead") if capturing else None
         wall_ns = time.perf_counter_ns() - self._began[1]
         record = self.telemetry.end_step(self._number, self._began[0], wall_ns, captured=capturing)
+        record.samples = self._samples
         compiles = self.telemetry.compiles_so_far()
         close_span(own)
         self._close_step_event()

@@ -67,7 +67,8 @@ class CompileRecord:
 class StepRecord:
     """One line of telemetry; `start_ns` is since the epoch. Deltas of zero are left out.
 
-    `fallbacks` has the lines found so far of ops that ran on the CPU, by op.
+    `fallbacks` has the lines found so far of ops that ran on the CPU, by op; `samples` how many samples the process
+    trained on, where the program states it.
     """
 
     step: int
@@ -78,6 +79,7 @@ class StepRecord:
     metrics: dict[str, list[float]]
     compiles: list[CompileRecord] = field(default_factory=list)
     fallbacks: dict[str, str] = field(default_factory=dict)
+    samples: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The record as one JSON object."""

@@ -138,7 +138,7 @@ class CallWatch:
         if not self._marked:
             self._end_step()
 
-    def _step_marked(self, _: int | None) -> None:
+    def _step_marked(self, _: int | None, _samples: float | None = None) -> None:
         self._note(UNKNOWN_LINE, "between calls")
         self._marked = True
         self._end_step()

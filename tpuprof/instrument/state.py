@@ -24,8 +24,8 @@ class State:
         self.armed = False
         self.framework: Any = None
         self.notes: list[str] = []
-        # Called with the number of the step that begins, or None for "the next one".
-        self.listeners: list[Callable[[int | None], None]] = []
+        # Called with the number of the step that begins, or None for "the next one", and its samples where stated.
+        self.listeners: list[Callable[[int | None, float | None], None]] = []
 
 
 STATE = State()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import field
@@ -24,6 +25,7 @@ class StepRecord:
     `captured` tells whether the profiler recorded it, `frames` which Python frames led to its first compile.
     `metrics` are the samples that torch_xla's metrics gained, of captured steps only.
     `fallbacks` are the lines that called ops which ran on the CPU, by op, where the capture looked for them.
+    `samples` is how many samples the process trained on, None where the program did not state it.
     """
 
     step: int
@@ -35,6 +37,7 @@ class StepRecord:
     frames: list[str] = field(default_factory=list)
     fallbacks: dict[str, str] = field(default_factory=dict)
     metrics: dict[str, int] = field(default_factory=dict)
+    samples: float | None = None
 
 
 def step_records(run_folder: Path | None, host: str) -> list[StepRecord]:
@@ -87,6 +90,13 @@ def _record_of(line: str) -> StepRecord | None:
             frames=[str(frame) for frame in compiles[0]["frames"]] if compiles else [],
             fallbacks={str(op): str(source) for op, source in row.get("fallbacks", {}).items()},
             metrics={str(name): int(each[0]) for name, each in row.get("metrics", {}).items()},
+            samples=_samples(row.get("samples")),
         )
     except (ValueError, KeyError, TypeError, IndexError, AttributeError):
         return None
+
+
+def _samples(stated: Any) -> float | None:
+    """A number of samples that can be one: positive and finite."""
+    number = float(stated) if stated is not None else 0.0
+    return number if math.isfinite(number) and number > 0 else None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tpuprof.parts import word_of
 from tpuprof.render.savings import saved_amount
 from tpuprof.render.text import printable
-from tpuprof.report.labels import STATUS_WORDS, shared_saving
+from tpuprof.report.labels import STATUS_WORDS, samples_per_second, shared_saving
 from tpuprof.units import counted, format_bytes, format_ms, format_share
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def headline(report: Report) -> str:
         return printable(f"{devices}; no steps: {steps.note}")
     times = (
         f"{counted(steps.count, 'step')}, median {format_ms(steps.median_ms)}, p95 {format_ms(steps.p95_ms)}"
+        f"{samples_per_second(report)}"
     )
     mfu = report.compute.mfu if report.compute is not None else None
     used = f"; MFU {format_share(mfu)}" if mfu is not None else ""

@@ -14,7 +14,7 @@ from tpuprof.parts import part_of
 from tpuprof.render.facts import fact_lines
 from tpuprof.render.op_time import IN_ALL, PER_STEP, annotation_ms, largest_first, op_ms, over
 from tpuprof.render.savings import saved_amount
-from tpuprof.report.labels import shared_saving
+from tpuprof.report.labels import samples_per_second, shared_saving
 from tpuprof.report.schema import CompileRow, Finding, Report, StepRow, TransferRow
 from tpuprof.units import counted, format_bytes, format_ms, format_share
 
@@ -113,7 +113,7 @@ def _headline(report: Report) -> str:
     source = f"steps {'' if steps.method.startswith('inferred') else 'from '}{steps.method}"
     return (
         f"{counted(steps.count, 'step')}, median {format_ms(steps.median_ms)}, "
-        f"p95 {format_ms(steps.p95_ms)}; {devices}, "
+        f"p95 {format_ms(steps.p95_ms)}{samples_per_second(report)}; {devices}, "
         f"{environment['framework']}; {source} ({steps.confidence} confidence)"
     )
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tpuprof.report.schema import Report
+
 _PHASES = {
     "python_and_dispatch": "Python and dispatch",
     "ir_walk_and_hash": "walk over the graph and its hash",
@@ -51,3 +56,14 @@ def shared_saving(names: list[str]) -> str:
     if not names:
         return ""
     return f"It shares this saving with {', '.join(names)}: do not add them up."
+
+
+def samples_per_second(report: Report) -> str:
+    """`, 1,234 samples/s` to stand beside the step time; empty where the program does not state its batch."""
+    found = report.throughput.samples_per_s
+    return "" if found is None else f", {format_rate(found)} samples/s"
+
+
+def format_rate(rate: float) -> str:
+    """A rate with at least three figures, and no more where it has decimals."""
+    return f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"

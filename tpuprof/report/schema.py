@@ -29,6 +29,7 @@ from tpuprof.report.sections import (
     RunSummary,
     Steadiness,
     ThreadRow,
+    Throughput,
     Tracing,
 )
 
@@ -427,6 +428,7 @@ class Report:
     threads: list[ThreadRow] = field(default_factory=list)
     compile_history: CompileHistory = field(default_factory=CompileHistory)
     ops_left_out: OpsLeftOut = field(default_factory=OpsLeftOut)
+    throughput: Throughput = field(default_factory=Throughput)
     # How often values of each kind were replaced before this report was handed on; None: nothing was replaced.
     redactions: dict[str, int] | None = None
     schema: str = SCHEMA

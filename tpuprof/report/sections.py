@@ -211,6 +211,15 @@ class Hosts:
 
 
 @record(frozen=True)
+class Throughput:
+    """Samples of all processes together, as the mean of the captured steps; None for the reason in `unavailable`."""
+
+    samples_per_step: float | None = None
+    samples_per_s: float | None = None
+    unavailable: str = ""
+
+
+@record(frozen=True)
 class OutlierRow:
     """A step that stands out: its excess over the median step and the parts that grew, in ms."""
 

@@ -11,6 +11,7 @@ from dash import Input, Output, State, dcc, html, no_update
 
 from tpuprof.parts import DEVICE_PARTS, PARTS
 from tpuprof.render.content import failed_findings, first_to_try
+from tpuprof.report.labels import format_rate
 from tpuprof.units import format_bytes, format_ms, format_share
 from tpuprof_dashboard.components.findings import finding_lines
 from tpuprof_dashboard.components.layout import (
@@ -101,10 +102,29 @@ def _framework(name: str) -> str:
 
 def _tiles(view: View) -> Any:
     report = view.report
-    row = [_step_time(report)]
+    row = [_step_time(report), *_throughput(report)]
     if report.breakdown:
         row += [_busy(report), *(_part_tile(report, name) for name in _TILES)]
     return tiles(*row, _mfu(view), _headroom(report))
+
+
+def _throughput(report: Report) -> list[Any]:
+    """Samples per second, where the program states its batch; nothing where it does not."""
+    found = report.throughput
+    if found.samples_per_s is None or found.samples_per_step is None:
+        return []
+    definition = (
+        "Samples of all processes over the captured steps' time, as the program states them: "
+        "tpuprof.step(i, samples=...)."
+    )
+    return [
+        tile(
+            "Throughput",
+            f"{format_rate(found.samples_per_s)} samples/s",
+            f"{format_rate(found.samples_per_step)} samples per step",
+            definition,
+        )
+    ]
 
 
 def _step_time(report: Report) -> Any:
