@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from tpuprof.model.allocator import Allocated
 from tpuprof.model.step_columns import StepColumns
 from tpuprof.model.telemetry import StepRecord
 from tpuprof.report.schema import (
@@ -199,6 +200,17 @@ def memory(peak, capacity=1000, host=0, copied=0):
     """HBM of these bytes, with so many on the host, of which the peak holds `copied` as made by a copy."""
     buffers = [BufferRow("host_to_device.1", copied, "", "temporary", "", "")]
     return Memory(peak, capacity, "hlo", "", by_kind={"host": host} if host else {}, buffers=buffers)
+
+
+def growing(series, free):
+    """Memory of one device in use at the end of each step, with so much free at least (bytes)."""
+    rows = tuple(series)
+    return {"allocated": [("host0", Allocated(0, 10, max(rows), rows[-1], free, rows))]}
+
+
+def undonated(size):
+    """HBM of 1,000 bytes, of which results take so many beside inputs of the same size."""
+    return replace(memory(1000, 2000), undonated_bytes=size)
 
 
 def asleep(exposed, hidden=0.0, part="host:sleep"):

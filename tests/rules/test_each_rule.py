@@ -9,6 +9,7 @@ from tests.rules.given import (
     compiled,
     fallen,
     given,
+    growing,
     loop,
     memory,
     one_host,
@@ -18,6 +19,7 @@ from tests.rules.given import (
     summary,
     transfer,
     two_hosts,
+    undonated,
 )
 from tests.rules.situations import (
     ABOVE,
@@ -290,6 +292,23 @@ CASES = {
         ("room", "passed", {"memory": memory(899)}),
         ("not told", "unavailable", NOTHING),
         ("capacity not told", "unavailable", {"memory": memory(900, None)}),
+    ],
+    "lost-donation": [
+        ("kept twice", "failed", {"memory": undonated(100)}),
+        ("a little", "passed", {"memory": undonated(99)}),
+        ("none", "passed", {"memory": undonated(0)}),
+        ("unknown", "unavailable", {"memory": undonated(None)}),
+        ("no memory", "unavailable", NOTHING),
+    ],
+    "memory-growth": [
+        ("grows", "failed", growing(range(0, 1001, 100), free=thresholds.MEMORY_FULL_WITHIN_STEPS * 100)),
+        ("lasts", "passed", growing(range(0, 1001, 100), free=thresholds.MEMORY_FULL_WITHIN_STEPS * 100 + 1)),
+        ("comes and goes", "passed", growing([0, 900] * 5, free=1000)),
+        ("falls in a fifth", "failed", growing([0, 9, 8, 9, 10, 11], free=1000)),
+        ("falls more often", "passed", growing([0, 9, 8, 9, 8, 11], free=1000)),
+        ("flat", "passed", growing([100] * 10, free=1)),
+        ("few steps", "unavailable", growing([0, 1, 2, 3], free=1)),
+        ("no events", "unavailable", NOTHING),
     ],
     "unfused-attention": [
         ("much", "failed", attention(100 * ABOVE)),

@@ -40,6 +40,8 @@ CATALOGUE = [
     "offload-not-effective",
     "offload-unneeded",
     "hbm-pressure",
+    "lost-donation",
+    "memory-growth",
     "unfused-attention",
     "float32-matmul",
     "padded-dimensions",

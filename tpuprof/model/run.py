@@ -317,7 +317,7 @@ def _analysed(
         eager=eager_dispatch(host, driver, words, steps),
         unexplained_reads_ps=unexplained_reads(driver, words, steps),
         gpus=gpus,
-        allocated=allocations(host),
+        allocated=allocations(host, steps),
         records=history.records,
         compile_frames=compile_frames(history.records, numbers_of(steps)),
         after=history.after,

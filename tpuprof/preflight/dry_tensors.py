@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+from torch._ops import HigherOrderOperator
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten
 
@@ -46,6 +47,9 @@ def functionalizing() -> Iterator[None]:
 class DryTensors(TorchDispatchMode):
     """The dispatch mode. `on_read(tensor)` is called before a value would be read from the device."""
 
+    # `while_loop` and its like reach the mode as operators; torch_xla traces them as it does without it.
+    supports_higher_order_operators = True
+
     def __init__(self, on_read: Callable[[torch.Tensor], None], lazy: bool) -> None:
         super().__init__()
         self._on_read = on_read
@@ -63,6 +67,8 @@ class DryTensors(TorchDispatchMode):
     ) -> Any:
         """Answer one operator call, made up where it would need data that is not there."""
         kwargs = kwargs or {}
+        if isinstance(func, HigherOrderOperator):
+            return func(*args, **kwargs)
         tensors = [each for each in tree_flatten((args, kwargs))[0] if isinstance(each, torch.Tensor)]
         if any(each.device.type == "xla" for each in tensors):
             result = self._with_xla(func, args, kwargs)

@@ -62,6 +62,17 @@ OFFLOAD_EXPOSED_SHARE = 0.5
 HBM_PRESSURE_FROM_SHARE = 0.90
 HBM_TO_SPARE_BELOW_SHARE = 0.70
 
+# Memory that grows from step to step and would be full within so many steps (steps): a short fine-tuning run, as above.
+MEMORY_FULL_WITHIN_STEPS = STARTUP_SPREAD_OVER_STEPS
+# Share of the steps in which it must not fall to count as growth: buffers that come and go also grow for a while.
+GROWS_IN_STEPS_SHARE = 0.8
+# Steps below which growth is not told from that (steps).
+GROWTH_MIN_STEPS = 5
+
+# Share of a program's memory that results take beside inputs whose memory they could have had: less is no reason to
+# change a program.
+DONATION_LOST_FROM_SHARE = FAILS_FROM_SHARE
+
 # Share of device self time, for one family of ops, from which it is worth a finding.
 OPS_FROM_SHARE = FAILS_FROM_SHARE
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tpuprof.model.allocator import Allocated
 from tpuprof.report.schema import LoopRow, Memory, OpRow
 from tpuprof.report.sections import Compute
 from tpuprof.signals.base import Unavailable, signal
@@ -49,6 +50,14 @@ class DeviceSignals(StepSignals, TelemetrySignals):
         if not memory.capacity_bytes or memory.peak_bytes is None:
             raise Unavailable(f"the device's memory size is not known: {memory.unavailable or 'unknown'}")
         return memory.peak_bytes / memory.capacity_bytes
+
+    @signal("devices", needs=(STEPS,))
+    def allocated(self) -> list[tuple[str, Allocated]]:
+        """What the runtime's allocator says of each device, with the host's name."""
+        found = [(host.name, each) for host in self.hosts for each in host.allocated]
+        if not found:
+            raise Unavailable("the trace has no events of the runtime's allocator")
+        return found
 
     @signal("ms", needs=(STEPS, DEVICE_OPS))
     def compute(self) -> Compute:

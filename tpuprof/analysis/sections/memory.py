@@ -78,6 +78,7 @@ def _section(run: Run) -> Memory:
         program=found.program,
         fragmented_bytes=found.holes,
         over_program=[MemoryMoment(each.order, each.op, each.bytes) for each in found.course],
+        undonated_bytes=found.undonated,
     )
 
 

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tpuprof.model.intervals import ascending_distinct
+from tpuprof.model.intervals import Int64, ascending_distinct
+from tpuprof.model.steps import Steps
 from tpuprof.model.timeline import Host, Track
 
 _FACTS = ("index_on_host", "bytes_allocated", "bytes_available")
@@ -18,33 +19,37 @@ _EVENTS = ("MemoryAllocation", "MemoryDeallocation")
 
 
 class Allocated(NamedTuple):
-    """One device over the capture: events, and bytes in use at most and at the end, and free at least."""
+    """One device over the capture: events, and bytes in use at most and at the end, and free at least.
+
+    `at_steps` is what is in use at the end of each step, from the first that ends after an event.
+    """
 
     device: int
     events: int
     most: int
     last: int
     least_free: int
+    at_steps: tuple[int, ...] = ()
 
 
-def allocations(host: Host) -> list[Allocated]:
+def allocations(host: Host, steps: Steps) -> list[Allocated]:
     """One row per device that the allocator names, in their order; none where the trace has no such events."""
     rows = [found for track in host.threads if (found := _rows(track)) is not None]
     if not rows:
         return []
     time, device, used, free = (np.concatenate(column) for column in zip(*rows, strict=True))
     order = np.argsort(time, kind="stable")
-    device, used, free = device[order], used[order], free[order]
+    time, device, used, free = time[order], device[order], used[order], free[order]
     return [
-        Allocated(
-            int(number),
-            int((device == number).sum()),
-            int(used[device == number].max()),
-            int(used[device == number][-1]),
-            int(free[device == number].min()),
-        )
+        _allocated(int(number), *(column[device == number] for column in (time, used, free)), steps)
         for number in ascending_distinct(device).tolist()
     ]
+
+
+def _allocated(number: int, time: Int64, used: Int64, free: Int64, steps: Steps) -> Allocated:
+    before = np.searchsorted(time, steps.end, "right") - 1
+    at_steps = tuple(used[before[before >= 0]].tolist())
+    return Allocated(number, len(time), int(used.max()), int(used[-1]), int(free.min()), at_steps)
 
 
 def _rows(track: Track) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:

@@ -14,18 +14,23 @@ device = torch_xla.device()
 target = torch.eye(WIDTH).to(device) * 3 + torch.randn(WIDTH, WIDTH).to(device) * 0.01
 
 
+start = target.T * 0.1
+rounds = torch.tensor([ROUNDS], dtype=torch.int32, device=device)
+torch_xla.sync()
+
+
 # [shown]
 def unfinished(left, x, matrix):
     return left[0] > 0
 
 
 def refine(left, x, matrix):
-    return left - 1, 2 * x - x @ matrix @ x, matrix.clone()
+    return left - 1, x + x - x @ matrix @ x, matrix.clone()
 
 
-def solve(matrix):
-    left = torch.tensor([ROUNDS], dtype=torch.int32, device=matrix.device)
-    return while_loop(unfinished, refine, (left, matrix.T * 0.1, matrix))[1]
+def solve(x, matrix):
+    # rounds, x and matrix were computed before: a pending op would become an input that the body does not return
+    return while_loop(unfinished, refine, (rounds, x, matrix))[1]
 
 
 # [/shown]
@@ -34,7 +39,7 @@ def solve(matrix):
 with torch.no_grad():
     for step in range(STEPS):
         tpuprof.step(step)
-        inverse = solve(target)
+        inverse = solve(start, target)
         torch_xla.sync()
 
 print("result", inverse.diagonal().mean().item())

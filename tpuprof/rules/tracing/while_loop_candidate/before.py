@@ -12,11 +12,14 @@ device = torch_xla.device()
 target = torch.eye(WIDTH).to(device) * 3 + torch.randn(WIDTH, WIDTH).to(device) * 0.01
 
 
+start = target.T * 0.1
+torch_xla.sync()
+
+
 # [shown]
-def solve(matrix):
-    x = matrix.T * 0.1
+def solve(x, matrix):
     for _ in range(ROUNDS):
-        x = 2 * x - x @ matrix @ x
+        x = x + x - x @ matrix @ x
     return x
 
 
@@ -26,7 +29,7 @@ def solve(matrix):
 with torch.no_grad():
     for step in range(STEPS):
         tpuprof.step(step)
-        inverse = solve(target)
+        inverse = solve(start, target)
         torch_xla.sync()
 
 print("result", inverse.diagonal().mean().item())

@@ -17,8 +17,10 @@ How many copies of which block the program holds.
 
 Make the loop a while loop on the device: `torch._higher_order_ops.while_loop.while_loop` once
 `torch_xla.experimental.fori_loop` is imported. The body must return as many tensors as it takes, of the same shapes
-and dtypes, and what it reads must be carried. Where gradients are wanted, use `torch_xla.experimental.scan.scan` with
-is_fn_pure=True and a function defined once at module level: a lambda made in each step is traced in each step.
+and dtypes, and what it reads must be carried. In torch_xla 2.9 what it takes must be computed before the loop (cut
+the graph first), and it may hold no numbers but 0 and 1: `x + x`, not `2 * x`. Where gradients are wanted, use
+`torch_xla.experimental.scan.scan` with is_fn_pure=True and a function defined once at module level: a lambda made in
+each step is traced in each step.
 
 ## Limits and false positives
 

@@ -1,0 +1,70 @@
+"""Results take memory of their own beside the inputs that they replace.
+
+## What it detects
+
+Programs whose results take at least a tenth of the program's memory beside inputs of the same size: the inputs were not
+donated, so that old and new weights or optimizer state lie in memory at the same time.
+
+## Why it costs time
+
+It costs memory: a donated input gives its memory to the result that replaces it. Without donation weights and optimizer
+state are there twice, and the batch must be smaller.
+
+## Evidence
+
+Bytes of such results, and the memory that the program takes.
+
+## How to fix
+
+Update in place: `weight.sub_(lr * grad)`, `copy_`, or a `torch.optim` optimizer. torch_xla donates the memory of
+tensors that are updated in place before a `torch_xla.sync()`; a new tensor that takes the old one's place in a list is
+no update. Keep `XLA_ENABLE_PARAM_ALIASING` unset, and keep no second reference to old values.
+
+## How to fix in JAX
+
+Name the arguments that a step replaces: `jax.jit(step, donate_argnums=(0, 1))` for parameters and optimizer state. Use
+the results from then on, since donated arrays are gone.
+
+## Limits and false positives
+
+An input of the same size that is still needed (a batch as large as the result, weights that an average reads) cannot be
+donated. Only the program that takes most memory is looked at. No step time is at stake.
+
+## References
+
+- https://github.com/pytorch/xla/issues/8697
+- https://docs.jax.dev/en/latest/buffer_donation.html
+"""
+
+from __future__ import annotations
+
+from tpuprof.report.schema import Evidence
+from tpuprof.rules.base import Outcome, failed, passed, rule
+from tpuprof.rules.thresholds import DONATION_LOST_FROM_SHARE
+from tpuprof.signals import Signals, Unavailable
+from tpuprof.units import format_bytes, format_share
+
+
+@rule(
+    about="donated inputs",
+    good="Results use the memory of inputs they replace, or need little of their own",
+    bad="Results take memory beside the inputs they replace",
+)
+def check(signals: Signals) -> Outcome:
+    """Fail where enough of the program's memory is results beside inputs of the same size."""
+    memory = signals.memory
+    lost, peak = memory.undonated_bytes, memory.peak_bytes
+    if lost is None or not peak:
+        raise Unavailable("which inputs a program donates is only in the programs that a profile embeds")
+    evidence = [
+        Evidence("results beside inputs of the same size", lost, "bytes"),
+        Evidence("memory of the program", peak, "bytes"),
+    ]
+    if lost < DONATION_LOST_FROM_SHARE * peak:
+        return passed(evidence)
+    return failed(
+        0.0,
+        evidence,
+        title=f"Results take {format_bytes(lost)} beside inputs of their size, {format_share(lost / peak)} of all",
+        reason="no step time is at stake, only memory",
+    )
