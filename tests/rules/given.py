@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from tpuprof.model.allocator import Allocated
+from tpuprof.model.device.allocator import Allocated
 from tpuprof.model.step_columns import StepColumns
 from tpuprof.model.telemetry import StepRecord
 from tpuprof.report.schema import (

@@ -413,6 +413,8 @@ EXCEPTIONS = {
         "host-blocked",
         "input-starved",
         "hbm-pressure",
+        "lost-donation",
+        "memory-growth",
         "no-step-markers",
         "truncated-trace",
     },

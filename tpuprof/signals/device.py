@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tpuprof.model.allocator import Allocated
+from tpuprof.model.device.allocator import Allocated
 from tpuprof.report.schema import LoopRow, Memory, OpRow
 from tpuprof.report.sections import Compute
 from tpuprof.signals.base import Unavailable, signal

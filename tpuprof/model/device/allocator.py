@@ -41,8 +41,9 @@ def allocations(host: Host, steps: Steps) -> list[Allocated]:
     order = np.argsort(time, kind="stable")
     time, device, used, free = time[order], device[order], used[order], free[order]
     return [
-        _allocated(int(number), *(column[device == number] for column in (time, used, free)), steps)
+        _allocated(int(number), time[rows], used[rows], free[rows], steps)
         for number in ascending_distinct(device).tolist()
+        for rows in (np.flatnonzero(device == number),)
     ]
 
 

@@ -40,7 +40,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpuprof.model.allocator import Allocated
+from tpuprof.model.device.allocator import Allocated
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, failed, passed, rule
 from tpuprof.rules.thresholds import GROWS_IN_STEPS_SHARE, GROWTH_MIN_STEPS, MEMORY_FULL_WITHIN_STEPS
@@ -76,7 +76,7 @@ def check(signals: Signals) -> Outcome:
     return failed(
         0.0,
         evidence,
-        title=f"Device {worst.device} holds {format_bytes(int(growth))} more after each step: full in {left:,.0f} steps",
+        title=f"Memory grows by {format_bytes(int(growth))} per step, which fills device {worst.device}",
         reason="no step time is at stake until memory is full",
     )
 
