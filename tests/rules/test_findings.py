@@ -16,8 +16,8 @@ from tpuprof.model.run import build_run
 from tpuprof.report.schema import Evidence, Savings
 from tpuprof.rules.base import Price, Rule, counterfactual, failed, not_applicable, passed
 from tpuprof.rules.docstring import read_page
-from tpuprof.rules.registry import all_rules
-from tpuprof.rules.runner import run_rules
+from tpuprof.rules.registry import all_rules, find_rule
+from tpuprof.rules.runner import outcome_of, run_rules
 from tpuprof.signals import Signals, Unavailable
 from tpuprof.simulate.change import Change
 
@@ -218,6 +218,12 @@ def test_findings_about_the_same_op_share_its_time(tmp_path, name, shared):
     rules = [made("one", about("dot.1")), made("other", about(name))]
     found = {each.rule: each.shares_saving_with for each in run_rules(Signals(report_of(run), run), rules)}
     assert found["one"] == shared
+
+
+@pytest.mark.parametrize(("framework", "status"), [("jax", "not_applicable"), ("torch_xla", "unavailable")])
+def test_what_is_about_pytorch_xla_alone_does_not_apply_to_jax(framework, status):
+    outcome = outcome_of(find_rule("aten-fallback"), given(framework=framework))
+    assert outcome.status == status
 
 
 def removing(change):

@@ -93,7 +93,8 @@ def test_what_the_device_does(finding, rule, line, duration, status):
     if status == "failed":
         assert f"{duration / 10:.0f} %" in found.title
         assert line.partition(" = ")[0].lstrip("%") in found.evidence[0].text
-        assert found.evidence[0].value == pytest.approx(duration * STEPS / 1000)
+        assert found.evidence[0].value == pytest.approx(duration / 1000)
+        assert found.evidence[0].unit == "ms per step and device"
         assert 0 < found.savings.high <= duration / 1000 * 1.01
 
 

@@ -112,7 +112,7 @@ class MarkedSteps:
             cls._only = cls()
             STATE.listeners.append(cls._only.marked)
 
-    def marked(self, number: int | None) -> None:
+    def marked(self, number: int | None, _samples: float | None = None) -> None:
         """A step begins."""
         close_span(self._span)
         self._number = self._number + 1 if number is None else number

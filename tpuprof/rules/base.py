@@ -76,6 +76,8 @@ class Rule:
     `about` is its subject in neutral words: a rule that was not checked must say neither that all is well nor that it
     is not. `good` must be true wherever the rule passes, also where the fault is there but too small to matter.
 
+    A rule that is `torch_only` is about PyTorch/XLA itself, and does not apply to JAX.
+
     A broad rule ranks behind a specific one that explains about as much, since that says more of what to do.
     """
 
@@ -89,6 +91,7 @@ class Rule:
     check: Callable[[Signals], Outcome]
     module: str
     about: str = ""
+    torch_only: bool = False
     advice: dict[str, Advice] = field(default_factory=dict)
 
     def title(self, status: str) -> str:
@@ -104,7 +107,13 @@ class Rule:
 
 
 def rule(
-    *, about: str, good: str, bad: str, status: str = PREVIEW, broad: bool = False
+    *,
+    about: str,
+    good: str,
+    bad: str,
+    status: str = PREVIEW,
+    broad: bool = False,
+    torch_only: bool = False,
 ) -> Callable[[Callable[[Signals], Outcome]], Rule]:
     """Make a module's `check` its rule; the id and category come from where the module is."""
 
@@ -124,6 +133,7 @@ def rule(
             check=check,
             module=check.__module__,
             about=about,
+            torch_only=torch_only,
         )
 
     return wrap

@@ -65,6 +65,8 @@ def outcome_of(rule: Rule, signals: Signals) -> Outcome:
     """What one rule says; a missing signal makes it unavailable, any other exception an error."""
     if any(host.gpus is not None and not host.devices for host in signals.run.hosts):
         return Outcome(UNAVAILABLE, reason=NOT_READ)
+    if rule.torch_only and _framework(signals) == "jax":
+        return Outcome(NOT_APPLICABLE, reason="it is about PyTorch/XLA, and this is a run of JAX")
     try:
         with signals.readings() as read:
             outcome = rule.check(signals)

@@ -13,7 +13,14 @@ SHOWN_FROM_PADDING = 1.05
 
 def op_evidence(rows: list[OpRow]) -> list[Evidence]:
     """The ops that take most time, each with what limits it and how near to that it comes."""
-    return [Evidence(_text(op), op.self_ms, "ms over the capture", source=op.source) for op in rows[:SHOWN]]
+    return [timed(op, _text(op)) for op in rows[:SHOWN]]
+
+
+def timed(op: OpRow, text: str) -> Evidence:
+    """An op with its time per step and device; without steps, with that of all devices over the whole capture."""
+    if op.self_ms_per_step is None:
+        return Evidence(text, op.self_ms, "ms over the capture, all devices", source=op.source)
+    return Evidence(text, op.self_ms_per_step, "ms per step and device", source=op.source)
 
 
 def _text(op: OpRow) -> str:

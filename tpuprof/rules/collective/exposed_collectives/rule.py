@@ -73,7 +73,9 @@ def check(signals: Signals) -> Outcome:
     rows = [row for row in signals.collectives if row not in signals.parameter_gathers]
     if not rows:
         return not_applicable(
-            "no collective ran but gathers of parameters" if signals.collectives else "no collective ran"
+            "no collective ran but gathers of parameters"
+            if signals.collectives
+            else "no collective ran in the steps"
         )
     share = exposed_share(rows, signals.collectives) * signals.collective_share
     evidence = transfer_evidence(rows)

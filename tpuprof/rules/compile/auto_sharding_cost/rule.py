@@ -43,7 +43,10 @@ from tpuprof.signals import Signals
 
 
 @rule(
-    about="cost of auto-sharding", good="Auto-sharding costs little", bad="Auto-sharding makes compiles slow"
+    about="cost of auto-sharding",
+    good="Auto-sharding costs little",
+    bad="Auto-sharding makes compiles slow",
+    torch_only=True,
 )
 def check(signals: Signals) -> Outcome:
     """Fail where programs were auto-sharded and the start waited for its compiles."""

@@ -4,8 +4,8 @@ import sys
 
 import torch
 import torch_xla
-from torch.utils.checkpoint import checkpoint
 from torch_xla.experimental.stablehlo_custom_call import place_to_device, place_to_host
+from torch_xla.utils.checkpoint import checkpoint
 
 WIDTH, DEPTH, STEPS = 4096, 3, 3
 BATCH = int(sys.argv[1]) if len(sys.argv) > 1 else 8192
@@ -35,11 +35,12 @@ batch = torch.ones(BATCH, WIDTH).to(device, torch.bfloat16)
 
 for _ in range(STEPS):
     optimizer.zero_grad()
-    x = batch
     # [shown]
+    # The first input must need a gradient, as an embedding's output does: else no checkpoint gets one.
+    x = batch.requires_grad_()
     with torch.autograd.graph.saved_tensors_hooks(to_host, to_device):
         for block in blocks:
-            x = checkpoint(block, x, use_reentrant=False, preserve_rng_state=False)
+            x = checkpoint(block, x)
     # [/shown]
     loss = x.float().square().mean()
     loss.backward()

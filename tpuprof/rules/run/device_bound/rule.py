@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import STABLE, Outcome, not_applicable, passed, rule
+from tpuprof.rules.shared.ops import timed
 from tpuprof.rules.thresholds import DEVICE_BOUND_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.units import format_share
@@ -47,10 +48,9 @@ def check(signals: Signals) -> Outcome:
     working = signals.busy_share - signals.offload_share - signals.collective_share
     if working < DEVICE_BOUND_FROM_SHARE:
         return not_applicable(f"the device computes for {format_share(working)} of the step only")
-    evidence = [Evidence("device busy, share of the step", working, "share")]
-    evidence += [
-        Evidence(op.name, op.self_ms, "ms over the capture", source=op.source) for op in signals.ops[:SHOWN]
-    ]
+    evidence = [Evidence("the device computes, share of the step", working, "share")]
+    evidence += [timed(op, op.name) for op in signals.ops[:SHOWN]]
     return passed(
-        evidence, title=f"The device is busy {format_share(working)} of the step: nothing to fix on the host"
+        evidence,
+        title=f"The device computes for {format_share(working)} of the step: nothing to fix on the host",
     )

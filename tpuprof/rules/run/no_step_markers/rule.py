@@ -40,6 +40,7 @@ from __future__ import annotations
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import STABLE, Outcome, failed, passed, rule
 from tpuprof.signals import Signals
+from tpuprof.units import counted
 
 
 @rule(
@@ -51,7 +52,8 @@ from tpuprof.signals import Signals
 def check(signals: Signals) -> Outcome:
     """Fail where steps are missing or little sure; no step time is at stake."""
     steps = signals.step_source
-    evidence = [Evidence(f"steps from {steps.method}, {steps.confidence} confidence: {steps.count}")]
+    source = steps.method if steps.method.startswith("inferred") else f"from {steps.method}"
+    evidence = [Evidence(f"{counted(steps.count, 'step')}, {source}, {steps.confidence} confidence")]
     if steps.count and steps.confidence != "low":
         return passed(evidence, reason=steps.note)
     return failed(0.0, evidence, reason="no step time is at stake, only what is known of it")

@@ -49,6 +49,7 @@ _SIDE = (part.ATEN_FALLBACK, part.HOST_SYNC, part.HOST_TO_DEVICE)
     about="ops that fall back to the host",
     good="Ops that fall back to the host cost little or nothing",
     bad="Ops fall back to the host",
+    torch_only=True,
 )
 def check(signals: Signals) -> Outcome:
     """Fail where ops fall back in the usual step and the replay without them is worth naming."""

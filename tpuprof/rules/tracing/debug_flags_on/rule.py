@@ -49,6 +49,7 @@ _OFF = ("", "0", "false", "False")
     about="debugging flags",
     good="No debugging flag slows the steps",
     bad="A debugging flag slows every step",
+    torch_only=True,
 )
 def check(signals: Signals) -> Outcome:
     """Fail where IR debugging costs enough of a step, or where another flag is on that cannot be priced."""

@@ -38,6 +38,7 @@ from tpuprof.signals import Signals, Unavailable
     about="C++ ABI of torch_xla",
     good="The C++ ABI of torch_xla costs nothing here",
     bad="torch_xla has the old C++ ABI, which traces more slowly",
+    torch_only=True,
 )
 def check(signals: Signals) -> Outcome:
     """Fail for an old ABI where tracing is exposed."""
