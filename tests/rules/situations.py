@@ -103,6 +103,18 @@ def collectives(kind, share, fsdp=False):
     return {"run_info": run, "collectives": [transfer(kind)], "collective_share": share}
 
 
+def flags(share, chip="v6e", framework="torch_xla", **variables):
+    """Gathers that take such a share, in a run with these variables."""
+    given = collectives("all-gather", share)
+    return {
+        **given,
+        "run_info": info(environment=variables),
+        "is_tpu": True,
+        "chip": chip,
+        "framework": framework,
+    }
+
+
 def offloaded(share, exposed=10.0, hidden=1.0):
     return {
         "offload": [transfer("host_to_device", exposed, hidden)],

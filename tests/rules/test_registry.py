@@ -50,6 +50,7 @@ CATALOGUE = [
     "memory-bandwidth-bound",
     "straggler-host",
     "barrier-skew",
+    "async-flags-missing",
     "uneven-steps",
     "no-step-markers",
     "truncated-trace",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
+from tpuprof.chips import chip_of
 from tpuprof.model.run import HostRun
 from tpuprof.model.telemetry import StepRecord
 from tpuprof.report.sections import CompilationCache, FallbackRow, Hosts
@@ -186,6 +187,14 @@ class TelemetrySignals(SignalsBase):
     def framework(self) -> str:
         """The framework whose host events the trace holds: torch_xla, torch_tpu, jax or unknown."""
         return str(self.report.environment.get("framework") or "unknown")
+
+    @signal("chip")
+    def chip(self) -> str:
+        """The generation of the devices: v5e, v6e."""
+        found = chip_of(str(self.report.environment.get("device_type") or ""))
+        if found is None:
+            raise Unavailable("the trace does not say which chip this is")
+        return found.name
 
     @signal("yes or no")
     def is_tpu(self) -> bool:
