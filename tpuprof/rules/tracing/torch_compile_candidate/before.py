@@ -5,7 +5,7 @@ import torch_xla
 
 import tpuprof
 
-WIDTH, DEPTH, ROUNDS, BATCH, STEPS = 128, 6, 8, 128, 40
+WIDTH, DEPTH, ROUNDS, BATCH, STEPS = 96, 6, 8, 96, 40
 
 
 class Model(torch.nn.Module):
