@@ -112,6 +112,13 @@ def test_a_tolerance_without_a_baseline_fails_with_advice(tmp_path):
     assert "--baseline" in result.advice
 
 
+def test_a_tolerance_is_printed_as_a_share(tmp_path):
+    """Of a run that cannot tell the signal, too: 0.1 of a time in ms is no 100 µs."""
+    empty = reports.report(())
+    result = one(tmp_path, "[budget]\nstep_time_median = { tolerance = 0.1 }", empty, reports.report())
+    assert (result.status, result.expected) == (Status.UNAVAILABLE, "at most 10 % more")
+
+
 @pytest.mark.parametrize(
     ("line", "status"),
     [

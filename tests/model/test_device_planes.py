@@ -1,4 +1,4 @@
-"""Planes beside the TensorCores': SparseCores, GPUs; barriers between chips, the allocator's events, names of chips."""
+"""Planes beside the TensorCores': SparseCores; barriers between chips, the allocator's events, names of chips."""
 
 import pytest
 
@@ -78,34 +78,6 @@ def test_the_peak_of_a_megacore_device_is_that_of_both_cores(analyze, megacore, 
     environment = analyze(trace).environment
     assert environment["megacore"] is bool(megacore)
     assert environment["peak_flops_per_s"] == peak
-
-
-def test_a_gpu_is_not_called_a_cpu(analyze):
-    trace = TraceBuilder()
-    trace.host().line("python").repeat("train", SECOND, 1000, _r=1)
-    gpu = trace.plane("/device:GPU:0").stat(device_vendor="AMD")
-    gpu.line("Stream #16(Kernel)").repeat("gemm", [0, 1000], 500)
-    gpu.line("Stream #17(Kernel)").event("copy", 400, 200)
-    gpu.line("Steps").event("1", 0, 3000)
-    report = analyze(trace)
-    assert report.verdict.sentence == (
-        "Unknown: GPU planes are not read yet: 1 of 1 x GPU (AMD) did work; on one or more streams the busiest was busy "
-        "for 1.10 ms of the 1.50 ms from the first to the last kernel."
-    )
-    assert (report.environment["device_type"], report.environment["device_count"]) == ("GPU (AMD)", 1)
-    assert (report.ops, report.breakdown, report.steps.count) == ([], {}, 0)
-    assert {each.status for each in report.findings} == {"unavailable"}
-
-
-@pytest.mark.shared_traces
-def test_real_gpu_traces_and_real_barriers(shared_traces):
-    from tpuprof.analysis.analyze import analyze_run
-
-    report = analyze_run(shared_traces / "gpu" / "tl_mi300_jax08_gemm.xplane.pb")
-    assert report.environment["device_type"] == "GPU (AMD)"
-    assert "busy for 3.48 ms" in report.verdict.sentence
-    waits = analyze_run(shared_traces / "tpu_v6e_host_offload").hosts.chip_waits
-    assert [row.waited_ms for row in waits] == pytest.approx([24.609, 54.525, 340.986, 44.793], abs=0.001)
 
 
 @pytest.mark.parametrize(

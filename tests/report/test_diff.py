@@ -15,7 +15,8 @@ from tests.report import golden, reports
 from tpuprof.analysis.analyze import analyze_run
 from tpuprof.cli.main import app
 from tpuprof.compare.comparability import Weight
-from tpuprof.compare.diff import MIN_CHANGE, MIN_CHANGE_CPU, Outcome, diff
+from tpuprof.compare.decision import Outcome
+from tpuprof.compare.diff import MIN_CHANGE, MIN_CHANGE_CPU, diff
 from tpuprof.compare.text import render, render_markdown
 
 
@@ -95,6 +96,63 @@ def test_one_compile_where_there_was_none_is_worse_and_the_other_way_better():
     assert "Compiles: 0 in 12 steps, now 1 in 12" in diff(clean, stalled).sentence
     assert diff(stalled, clean).outcome is Outcome.BETTER
     assert diff(stalled, stalled).outcome is Outcome.SAME
+
+
+def test_a_few_steps_judge_nothing():
+    """Three times as slow, in captures of three steps: no bounds, so neither worse nor the same."""
+    comparison = diff(reports.report((10.0, 10.1, 9.9)), reports.report((30.0, 30.1, 29.9)))
+    assert comparison.outcome is Outcome.UNKNOWN
+    assert comparison.sentence.startswith("Cannot be judged: fewer than 4 steps say nothing of their spread.")
+    assert "The estimate is 10.0 ms to 30.0 ms per step (+200.0 %" in comparison.sentence
+    assert "difference" not in comparison.sentence
+    # One step more, and it is clear.
+    assert (
+        diff(reports.report((10.0, 10.1, 9.9, 10.0)), reports.report((30.0, 30.1, 29.9, 30.0))).outcome
+        is Outcome.WORSE
+    )
+
+
+def test_a_large_change_with_wide_bounds_is_not_called_none():
+    uneven = (10.0, 10.0, 10.0, 100.0, 10.0)
+    comparison = diff(reports.report((10.0, 10.1, 9.9, 10.2, 10.0)), reports.report(uneven))
+    assert comparison.outcome is Outcome.UNKNOWN
+    assert "could be chance" in comparison.sentence
+
+
+def test_compiles_are_not_blamed_where_steps_decide():
+    """Steps are three times as slow, and one compiles: the steps decide, and the compile is left out of their times."""
+    slow = reports.report((*walls(30, 2, 11), 530.0), compiles=((11, 500.0),))
+    comparison = diff(report(10, 1), slow)
+    assert comparison.outcome is Outcome.WORSE
+    assert comparison.sentence.startswith("Worse: 10.0 ms to 30.")
+    assert "compiles left out. Compiles: 0 in 12 steps, now 1 in 12." in comparison.sentence
+    assert "by its compiles" not in comparison.sentence
+
+
+def test_steps_and_compiles_that_disagree_without_a_clear_mean_are_not_judged():
+    fast = reports.report((*walls(5, 2, 11), 150.0), compiles=((11, 145.0),))
+    comparison = diff(report(10, 1), fast)
+    assert comparison.outcome is Outcome.UNKNOWN
+    assert "opposite directions" in comparison.sentence
+
+
+def test_two_scripts_are_not_a_fair_comparison():
+    base = report(100, 1)
+    info = {**base.environment["run"], "command_line": ["/a/train.py", "--lr", "1"]}
+
+    def differs(*command_line, ops=base.ops):
+        other = environment(base, run={**info, "command_line": list(command_line)})
+        found = diff(environment(base, run=info), dataclasses.replace(other, ops=ops)).unlike
+        return {each.what: each.weight for each in found}
+
+    assert differs("/b/train.py", "--lr", "1") == {}
+    assert differs("/a/train.py", "--lr", "2") == {"arguments": Weight.NOTE}
+    assert differs("/a/other.py", "--lr", "1") == {"script": Weight.CARE}
+    # The same name, and other ops on the device.
+    foreign = [dataclasses.replace(op, name=f"another-{op.name}") for op in base.ops]
+    assert differs("/a/train.py", "--lr", "1", ops=foreign) == {"device ops": Weight.CARE}
+    unnamed = diff(environment(base, run={}), environment(base, run={}))
+    assert {each.what: each.weight for each in unnamed.unlike} == {"script": Weight.NOTE}
 
 
 def test_unlike_runs_are_told_before_any_number():
@@ -183,12 +241,12 @@ def command(*arguments):
     return CliRunner().invoke(app, [str(each) for each in arguments])
 
 
-@pytest.mark.parametrize(("mean", "status"), [(100, 0), (150, 1), (50, 0)])
-def test_exit_status_of_the_command(tmp_path, mean, status):
+@pytest.mark.parametrize(("mean", "count", "status"), [(100, 12, 0), (150, 12, 1), (50, 12, 0), (300, 3, 4)])
+def test_exit_status_of_the_command(tmp_path, mean, count, status):
     from tpuprof.report.as_json import to_json
 
     (tmp_path / "base.json").write_text(to_json(report(100, 1)), "utf-8")
-    (tmp_path / "new.json").write_text(to_json(report(mean, 2)), "utf-8")
+    (tmp_path / "new.json").write_text(to_json(reports.report(walls(mean, 2, count))), "utf-8")
     for option in ((), ("--json",), ("--md",)):
         assert command("diff", tmp_path / "base.json", tmp_path / "new.json", *option).exit_code == status
 

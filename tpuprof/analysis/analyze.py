@@ -108,7 +108,7 @@ def report_of(run: Run, *, all_ops: bool = False) -> Report:
         )
     # Fixes are priced by a replay of the steps: what it needs is read beside all else, whether or not one is asked for.
     simulator = begin(lambda: simulator_of(run.hosts))
-    ops = op_totals([(host.devices, host.steps) for host in run.hosts])
+    ops = op_totals([(host.name, host.devices, host.steps) for host in run.hosts])
     load, hidden = _mean_load(run.hosts)
     bound = bound_of(load)
     stacks = host_stack_rows(run.hosts)
@@ -215,7 +215,7 @@ def _mean_load(hosts: list[HostRun]) -> tuple[StepTimes, float]:
 
 def _sentence(run: Run, bound: Any, load: StepTimes, hidden: float, stacks: list[HostStackRow]) -> str:
     gpus = next((host.gpus for host in run.hosts if host.gpus and not host.devices), None)
-    if gpus is not None:
+    if gpus is not None and not load.wall:
         return f"Unknown: {gpus.text}."
     if not load.wall:
         return "Unknown: the trace has no steps and no device activity, so there is nothing to explain."
@@ -387,7 +387,7 @@ def _warnings(run: Run) -> list[str]:
     notes = [*run.warnings]
     for host in run.hosts:
         notes += [f"{host.name}: {note}" for note in host.warnings]
-        if host.gpus is not None:
+        if host.gpus is not None and host.gpus.text:
             notes.append(f"{host.name}: {host.gpus.text}")
         elif not host.devices:
             notes.append(

@@ -219,7 +219,9 @@ def _unavailable(assertion: Assertion, signal: Signal, reason: str) -> Result:
     return Result(
         assertion,
         Status.UNAVAILABLE,
-        f"{assertion.kind} {show(assertion.limit, signal.unit)}",
+        _within(assertion, signal)
+        if assertion.kind == "tolerance"
+        else f"{assertion.kind} {show(assertion.limit, signal.unit)}",
         "unavailable",
         advice=f"{reason}.".replace("..", "."),
     )

@@ -9,6 +9,7 @@ import typer
 
 EXIT_WORSE = 1
 EXIT_UNFAIR = 2
+EXIT_UNKNOWN = 4
 
 
 def diff(
@@ -27,9 +28,12 @@ def diff(
         bool, typer.Option("--no-redact", help="Keep names, paths, addresses and keys as they are.")
     ] = False,
 ) -> None:
-    """Say what changed from one run to another beyond noise; status 1 if the candidate is worse."""
+    """Say what changed from one run to another beyond noise.
+
+    Status 1 if the candidate is worse, 4 if that cannot be judged.
+    """
     from tpuprof.cli.opening import open_report
-    from tpuprof.compare.diff import Outcome
+    from tpuprof.compare.decision import Outcome
     from tpuprof.compare.diff import diff as compare
 
     reports = [open_report(path) for path in (base, candidate)]
@@ -51,7 +55,6 @@ def diff(
         from tpuprof.compare.text import render
 
         render(comparison, console())
-    if comparison.outcome is Outcome.UNFAIR:
-        raise typer.Exit(EXIT_UNFAIR)
-    if comparison.outcome is Outcome.WORSE:
-        raise typer.Exit(EXIT_WORSE)
+    statuses = {Outcome.WORSE: EXIT_WORSE, Outcome.UNFAIR: EXIT_UNFAIR, Outcome.UNKNOWN: EXIT_UNKNOWN}
+    if comparison.outcome in statuses:
+        raise typer.Exit(statuses[comparison.outcome])

@@ -1,7 +1,7 @@
 """Turns what a command raises into one line and an exit status.
 
 Exit status: 0 fine, 1 a budget or comparison failed, 2 unusable input or usage, 3 a defect of tpuprof or a lack of
-memory, 130 interrupted.
+memory, 4 a comparison that cannot be judged, 130 interrupted.
 """
 
 from __future__ import annotations

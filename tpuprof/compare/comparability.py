@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+from collections import defaultdict
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.compare.noise import MIN_STEPS
@@ -15,6 +19,10 @@ if TYPE_CHECKING:
 
 # Work on the device (FLOPs per step) that differs by more than this is another batch or model (share).
 SAME_WORK = 0.01
+# Device time in ops that both runs have, by name: below this the programs are called unlike. Two builds of one model
+# share more; those of unlike models in the samples share less. A judgement (share of device self time).
+SAME_OPS = 0.5
+_NUMBERS = re.compile(r"[.\d]+$|\.\d+|\.clone|\.remat\d*")
 # From this share of waiting for a CPU on, a capture was made on a busy machine, and the report says so (share).
 BUSY_MACHINE = 0.1
 
@@ -41,6 +49,7 @@ class Unlike:
 def unlike(base: Report, candidate: Report) -> list[Unlike]:
     """All that differs between the conditions of two runs, what matters most first."""
     found = [*_cannot(base, candidate), *_hardware(base, candidate), *_steps(base, candidate)]
+    found += [*_scripts(base, candidate), *_programs(base, candidate)]
     found += [*_work(base, candidate), *_versions(base, candidate), *_variables(base, candidate)]
     found += _contention(base, candidate)
     order = list(Weight)
@@ -124,6 +133,44 @@ def _work(base: Report, candidate: Report) -> list[Unlike]:
         return []
     detail = "another batch size, sequence length or model"
     return [Unlike("work per step", f"{old / 1e9:.4g} GFLOP", f"{new / 1e9:.4g} GFLOP", Weight.CARE, detail)]
+
+
+def _scripts(base: Report, candidate: Report) -> list[Unlike]:
+    """Whether both ran the same script, by its file name, with the same arguments."""
+    old, new = (_run(each).get("command_line") or [] for each in (base, candidate))
+    if not old and not new:
+        detail = "the runs do not say which script they are of"
+        return [Unlike("script", "unknown", "unknown", Weight.NOTE, detail)]
+    names = [PurePath(str(each[0])).name if each else "unknown" for each in (old, new)]
+    if names[0] != names[1]:
+        return [Unlike("script", names[0], names[1], Weight.CARE, "another program, as far as its name says")]
+    if old[1:] == new[1:]:
+        return []
+    texts = [shlex.join(map(str, each[1:])) or "none" for each in (old, new)]
+    return [Unlike("arguments", texts[0], texts[1], Weight.NOTE, "of the script")]
+
+
+def _programs(base: Report, candidate: Report) -> list[Unlike]:
+    """Whether the device ran much the same ops, by their names without numbers."""
+    old, new = _op_stems(base), _op_stems(candidate)
+    if not old or not new:
+        return []
+    shares = [sum(own.get(name, 0.0) for name in old.keys() & new.keys()) for own in (old, new)]
+    if min(shares) >= SAME_OPS:
+        return []
+    detail = (
+        "share of device time in ops that both runs have: another program, or one that is compiled otherwise"
+    )
+    return [Unlike("device ops", format_share(shares[0]), format_share(shares[1]), Weight.CARE, detail)]
+
+
+def _op_stems(report: Report) -> dict[str, float]:
+    """Share of device self time by op name, numbers left out."""
+    found: dict[str, float] = defaultdict(float)
+    for op in report.ops:
+        found[_NUMBERS.sub("", op.name)] += op.self_ms
+    whole = sum(found.values())
+    return {name: ms / whole for name, ms in found.items()} if whole else {}
 
 
 def _versions(base: Report, candidate: Report) -> list[Unlike]:

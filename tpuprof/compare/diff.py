@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from dataclasses import asdict, dataclass, field, replace
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tpuprof.compare import predicted as diff_predicted
 from tpuprof.compare.comparability import Unlike, Weight, slowed_down, unlike
+from tpuprof.compare.decision import COMPILES, STEPS, CompileChange, Decision, Outcome, decide
 from tpuprof.compare.noise import Change, Floats, compare, means, medians, percentiles_95, two_by_two
 from tpuprof.units import format_ms, format_share
 
@@ -35,15 +35,6 @@ MIN_OP_CHANGE = 0.01
 MIN_SEVERITY_CHANGE = 0.05
 _NUMBERS = re.compile(r"(?:\.\d+|\.clone|\.remat\d*)+$")
 _LINE = re.compile(r":\d+$")
-
-
-class Outcome(StrEnum):
-    """What the comparison comes to."""
-
-    WORSE = "worse"
-    BETTER = "better"
-    SAME = "no difference beyond noise"
-    UNFAIR = "not comparable"
 
 
 @dataclass(frozen=True)
@@ -75,17 +66,6 @@ class FindingChange:
     base_severity: float
     candidate_severity: float
     predicted_ms: tuple[float, float] | None = None
-
-
-@dataclass(frozen=True)
-class CompileChange:
-    """Compiles inside the captured steps, and whether their rate differs."""
-
-    base: int
-    base_steps: int
-    candidate: int
-    candidate_steps: int
-    outcome: Outcome
 
 
 @dataclass(frozen=True)
@@ -166,11 +146,11 @@ def _measured(base: Report, candidate: Report) -> Comparison:
         compare(_steady(base), _steady(candidate), means),
     ]
     compiles = _compiles(base, candidate)
-    outcome, deciding = _outcome(steady, mean, compiles, threshold)
+    decision = decide(steady, mean, compiles, threshold)
     findings = _findings(base, candidate)
     return Comparison(
-        outcome,
-        _sentence(outcome, deciding, compiles, findings, differences),
+        decision.outcome,
+        _sentence(decision, compiles, findings, differences),
         differences,
         median,
         mean,
@@ -185,12 +165,6 @@ def _measured(base: Report, candidate: Report) -> Comparison:
         base.verdict.bound,
         candidate.verdict.bound,
     )
-
-
-def beyond_noise(change: Change, threshold: float) -> bool:
-    """Whether a change of step time is beyond noise: its bounds exclude zero, and it is not too small to trust."""
-    smaller = min(change.base, change.candidate)
-    return change.beyond_noise and smaller > 0 and abs(change.delta) / smaller >= threshold
 
 
 def _derived(change: Change) -> dict[str, Any]:
@@ -211,42 +185,10 @@ def _steady(report: Report) -> Floats:
     return _wall(report) - _part(report, "compile")
 
 
-def _outcome(
-    steady: list[Change], mean: Change, compiles: CompileChange, threshold: float
-) -> tuple[Outcome, Change]:
-    """The outcome and the change it rests on.
-
-    Steps without their compiles decide, the usual one before the mean; then compiles do. Where those two
-    disagree, the mean step with all in it decides.
-    """
-    times = next((each for each in steady if beyond_noise(each, threshold)), None)
-    if times is None:
-        return compiles.outcome, steady[0] if compiles.outcome is Outcome.SAME else mean
-    outcome = Outcome.WORSE if times.delta > 0 else Outcome.BETTER
-    if compiles.outcome in (Outcome.SAME, outcome):
-        return outcome, times if compiles.outcome is Outcome.SAME else mean
-    return Outcome.WORSE if mean.delta > 0 else Outcome.BETTER, mean
-
-
 def _sentence(
-    outcome: Outcome,
-    change: Change,
-    compiles: CompileChange,
-    findings: list[FindingChange],
-    differences: list[Unlike],
+    decision: Decision, compiles: CompileChange, findings: list[FindingChange], differences: list[Unlike]
 ) -> str:
-    times = f"{format_ms(change.base)} to {format_ms(change.candidate)} per step{_bounds(change)}"
-    texts = {
-        Outcome.WORSE: f"Worse: {times}.",
-        Outcome.BETTER: f"Better: {times}.",
-        Outcome.SAME: f"No difference beyond noise: {times}.",
-    }
-    parts = [texts[outcome]]
-    if outcome is not Outcome.SAME and not change.beyond_noise:
-        # A compile or two among a few steps: their number differs for certain, the mean step does not.
-        parts = [
-            f"{outcome.capitalize()} by its compiles; the mean step went from {times}, which could be chance."
-        ]
+    parts = [_head(decision, compiles)]
     if compiles.outcome is not Outcome.SAME:
         parts.append(
             f"Compiles: {compiles.base} in {compiles.base_steps} steps, now {compiles.candidate} "
@@ -259,6 +201,23 @@ def _sentence(
     if care:
         parts.append(f"Note what else differs: {', '.join(care)}.")
     return " ".join(parts)
+
+
+def _head(decision: Decision, compiles: CompileChange) -> str:
+    outcome, change = decision.outcome, decision.change
+    times = f"{format_ms(change.base)} to {format_ms(change.candidate)} per step{_bounds(change)}"
+    if outcome is Outcome.UNKNOWN:
+        advice = "Capture more steps of both to know: `tpuprof capture --steps 20`"
+        return f"Cannot be judged: {decision.by}. The estimate is {times}. {advice}."
+    if outcome is Outcome.SAME:
+        return f"No difference beyond noise: {times}."
+    if decision.by == COMPILES and not change.beyond_noise:
+        # A compile or two among a few steps: their number differs for certain, the mean step does not.
+        return (
+            f"{outcome.capitalize()} by its compiles; the mean step went from {times}, which could be chance."
+        )
+    compiled = decision.by == STEPS and (compiles.base or compiles.candidate)
+    return f"{outcome.capitalize()}: {times}{', compiles left out' if compiled else ''}."
 
 
 def _bounds(change: Change) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof.decode.columns import EventNames, Line, Plane, StatKind, StatTable, Trace, empty_stats
+from tpuprof.decode.kineto import is_kineto, normalised
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.units import PS_PER_US
 
@@ -47,6 +48,9 @@ def parse(data: bytes | bytearray, source: str) -> Trace:
         )
     process, thread = names_of(events)
     spans = [event for event in events if _is_span(event)]
+    if is_kineto(document, events):
+        spans, process, streams = normalised(spans)
+        thread |= streams
     grouped: dict[Any, dict[Any, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
     for event in spans:
         grouped[event.get("pid")][event.get("tid")].append(event)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tpuprof.decode import sniff
+from tpuprof.decode.kineto import looks_like_kineto
 from tpuprof.decode.mapped_file import ProfileFile
 from tpuprof.errors import Code, TpuprofError
 
@@ -99,4 +100,5 @@ def _native(
         from tpuprof.decode import chrome_native
     except ImportError:  # not built, or for another Python or machine
         return None
-    return chrome_native.parse(data, source, drop_pages)
+    # Traces of torch.profiler name and number things otherwise.
+    return None if looks_like_kineto(data) else chrome_native.parse(data, source, drop_pages)

@@ -23,7 +23,7 @@ from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.device.allocator import Allocated, allocations
 from tpuprof.model.device.collective_role import Role, collective_roles
 from tpuprof.model.device.cpu import read_cpu
-from tpuprof.model.device.gpu import Gpus, read_gpus
+from tpuprof.model.device.gpu import Gpus, count_gpus, read_gpus
 from tpuprof.model.device.loops import Loop, find_loops
 from tpuprof.model.device.memory import DeviceMemory, device_memory
 from tpuprof.model.device.program_ops import program_ops
@@ -270,9 +270,10 @@ def _analysed(
     driver = find_driver(host, words)
     threads = training_threads(host, words, driver)
     activity = read_host(host, words, driver)
-    devices, gpus = devices_read(), read_gpus(host.gpus)
-    steps = no_steps(gpus.text) if gpus else find_steps(driver, devices, words)
-    steps = steps if len(steps) or gpus else few_steps(driver, devices, host_alone=words.eager)
+    devices = devices_read()
+    gpus = count_gpus(host.gpus, [] if host.devices else devices)
+    steps = find_steps(driver, devices, words)
+    steps = steps if len(steps) else few_steps(driver, devices, host_alone=words.eager)
     steps = steps if devices else with_backlog(steps, host, driver, words)
     compiles = find_compiles(host, words, steps, devices) if history.after is not None else None
     if compiles is not None:
@@ -341,7 +342,7 @@ def _devices(host: Host, virtual_devices: int | None) -> list[DeviceActivity]:
         # Beside the thread that reads the host.
         return in_threads(lambda each: read_tpu(*each), planes, beside=1)
     if host.gpus:
-        return []  # what host threads say of ops is then the GPU's
+        return read_gpus(host.gpus)  # what host threads say of ops is then the GPUs'
     cpu = read_cpu(host.threads, virtual_devices or 1, read_hlo_metadata(host.trace).describe)
     return [cpu] if cpu else []
 

@@ -34,10 +34,7 @@ def headline(report: Report) -> str:
     """Steps and devices in one line."""
     steps, environment = report.steps, report.environment
     device = environment.get("device_type") or "unknown device"
-    hosts = int(environment.get("host_count") or 1)
-    found = hosts + len(environment.get("unread_hosts") or {})
-    of = f"{hosts} of {counted(found, 'host')}" if found > hosts else counted(hosts, "host")
-    devices = f"{environment.get('device_count', 0)} × {device}, {of}"
+    devices = f"{environment.get('device_count', 0)} × {device}, {host_count(report)}"
     if steps.median_ms is None or steps.p95_ms is None:
         return printable(f"{devices}; no steps: {steps.note}")
     times = (
@@ -47,6 +44,13 @@ def headline(report: Report) -> str:
     mfu = report.compute.mfu if report.compute is not None else None
     used = f"; MFU {format_share(mfu)}" if mfu is not None else ""
     return printable(f"{times}; {devices}{used}")
+
+
+def host_count(report: Report) -> str:
+    """`4 hosts`, or `3 of 4 hosts` where one cannot be read."""
+    hosts = int(report.environment.get("host_count") or 1)
+    found = hosts + len(report.environment.get("unread_hosts") or {})
+    return f"{hosts} of {counted(found, 'host')}" if found > hosts else counted(hosts, "host")
 
 
 def failed_findings(report: Report) -> list[Finding]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tpuprof.parts import HOST_PREFIX, title_of
 from tpuprof.report.labels import cache_title, diagnosis_title, phase_title
 from tpuprof.report.schema import LoopRow, Report
-from tpuprof.report.sections import InputRow, OutlierRow
+from tpuprof.report.sections import ChipWaitRow, InputRow, OutlierRow
 from tpuprof.units import format_bytes, format_ms, format_share
 
 # Entries of each kind that a line names; the JSON has all.
@@ -131,12 +131,18 @@ def _memory(report: Report) -> list[str]:
 def _hosts(report: Report) -> list[str]:
     found = report.hosts
     late = [
-        f"{row.device} comes last of its host's chips: it waits {format_ms(row.waited_ms)} in barriers over the "
-        f"capture ({format_ms(row.waited_ms_in_steps)} of it in steps), and another one {format_ms(row.late_ms)} longer"
+        f"{_device(row, report)} comes last of its host's chips: it waits {format_ms(row.waited_ms)} in barriers over "
+        f"the capture ({format_ms(row.waited_ms_in_steps)} of it in steps), and another one "
+        f"{format_ms(row.late_ms)} longer"
         for row in found.chip_waits
         if row.late_ms
     ]
     return [*_late_hosts(report), *late]
+
+
+def _device(row: ChipWaitRow, report: Report) -> str:
+    several = len({each.host for each in report.hosts.chip_waits}) > 1
+    return f"{row.device} of {row.host}" if several else row.device
 
 
 def _late_hosts(report: Report) -> list[str]:

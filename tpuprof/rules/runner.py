@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from tpuprof.model.device.gpu import NOT_READ
 from tpuprof.report.schema import Finding, Fix, Savings
 from tpuprof.rules.base import ERROR, FAILED, NOT_APPLICABLE, PASSED, UNAVAILABLE, Outcome, Price, Rule
+from tpuprof.rules.host_names import with_hosts
 from tpuprof.rules.pricing import COUNTERFACTUAL, Pricing, bounded
 from tpuprof.rules.shared.timeline_evidence import Places
 from tpuprof.rules.shared_savings import shared_savings
@@ -17,6 +17,9 @@ from tpuprof.simulate.replay import Simulator
 from tpuprof.units import format_ms
 
 _DEVICE_WAITS = "The device waits"
+# Rules about what a TPU's compiler, cores and memories do. Their advice does not hold for GPUs.
+TPU_CATEGORIES = frozenset({"collective", "compute", "memory", "offload"})
+ONLY_TPU = "the rule knows TPUs only, and this run is of GPUs"
 _ORDER = {FAILED: 0, ERROR: 1, UNAVAILABLE: 3}
 
 
@@ -36,7 +39,8 @@ def run_rules(
         found = [(rule, _of_the_capture(each)) for rule, each in found]
     found.sort(key=lambda pair: (_ORDER.get(pair[1].status, 2), -_rank(*pair), pair[0].id))
     prices = {rule.id: outcome.price for rule, outcome in outcomes if outcome.price is not None}
-    return _with_shared([finding for _, finding in found], prices, pricing)
+    named = with_hosts([finding for _, finding in found], [host.name for host in signals.run.hosts])
+    return _with_shared(named, prices, pricing)
 
 
 def _with_shared(findings: list[Finding], prices: dict[str, Price], pricing: Pricing) -> list[Finding]:
@@ -63,8 +67,10 @@ def _of_the_capture(finding: Finding) -> Finding:
 
 def outcome_of(rule: Rule, signals: Signals) -> Outcome:
     """What one rule says; a missing signal makes it unavailable, any other exception an error."""
-    if any(host.gpus is not None and not host.devices for host in signals.run.hosts):
-        return Outcome(UNAVAILABLE, reason=NOT_READ)
+    if rule.category in TPU_CATEGORIES and any(
+        each.is_gpu for host in signals.run.hosts for each in host.devices
+    ):
+        return Outcome(UNAVAILABLE, reason=ONLY_TPU)
     if rule.torch_only and _framework(signals) == "jax":
         return Outcome(NOT_APPLICABLE, reason="it is about PyTorch/XLA, and this is a run of JAX")
     try:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tpuprof.model.device.activity import DeviceActivity, OpEvents, OpNames
+from tpuprof.model.device.gpu_streams import is_stream
 from tpuprof.model.device.op_kind import OpKind
 from tpuprof.model.intervals import Int64, open_before
 from tpuprof.model.run import HostRun
@@ -83,6 +84,8 @@ def lanes_of(host: Host, run: HostRun) -> list[LaneInfo]:
         )
     for number, device in enumerate(run.devices):
         found += _device_lanes(number, device)
+    for plane, tracks in host.gpus:
+        found += [_stream_lane(plane.name, track) for track in tracks if is_stream(track)]
     # The training thread comes first among threads, then the busiest.
     order = sorted(
         enumerate(host.threads), key=lambda each: (each[1].label != run.activity.driver, -len(each[1]))
@@ -96,10 +99,22 @@ def lanes_of(host: Host, run: HostRun) -> list[LaneInfo]:
 def extent(host: Host) -> tuple[int, int]:
     """First and last moment of a host's trace in ps, (0, 1) where it is empty."""
     tracks = [*host.threads, *(track for queue in host.devices.values() for track in queue)]
+    tracks += [track for _, queues in host.gpus for track in queues]
     filled = [track for track in tracks if len(track)]
     if not filled:
         return 0, 1
     return min(int(t.start.min()) for t in filled), max(int(t.end.max()) for t in filled)
+
+
+def _stream_lane(device: str, track: Track) -> LaneInfo:
+    title = f"{_short(device)} {track.label}"
+    return LaneInfo(
+        f"{DEVICE}:{_short(device)}:{track.label}",
+        title,
+        DEVICE,
+        len(track),
+        lambda: _thread(track, PROGRAM_GROUP),
+    )
 
 
 def _device_lanes(number: int, device: DeviceActivity) -> list[LaneInfo]:
@@ -157,10 +172,10 @@ def _annotations(run: HostRun, mark: str) -> Lane:
     return build_lane(names, [ANNOTATION_GROUP], [""], table.start[chosen], table.end[chosen], label[chosen])
 
 
-def _thread(track: Track) -> Lane:
+def _thread(track: Track, group: str = HOST_GROUP) -> Lane:
     names = [*track.plane.events.names, "(unnamed)"]
     label = np.where(track.name < 0, len(names) - 1, track.name)
-    return build_lane(names, [HOST_GROUP], [""], track.start, track.end, label)
+    return build_lane(names, [group], [""], track.start, track.end, label)
 
 
 def _ops(names: OpNames, events: OpEvents) -> Lane:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import dash_mantine_components as dmc
 
 from tpuprof.compare.comparability import Weight
-from tpuprof.compare.diff import Outcome, beyond_noise, signed_ms, signed_share
+from tpuprof.compare.decision import Outcome, beyond_noise
+from tpuprof.compare.diff import signed_ms, signed_share
 from tpuprof.parts import word_of
 from tpuprof.units import format_bytes, format_ms, format_share
-from tpuprof_dashboard.components.layout import chart, empty, plain_table, section
+from tpuprof_dashboard.components.layout import chart, empty, number, plain_table, section
 from tpuprof_dashboard.components.tables import table
 from tpuprof_dashboard.figures.bars import stacked_bars
 from tpuprof_dashboard.words import part_title
@@ -20,12 +21,19 @@ if TYPE_CHECKING:
     from tpuprof.compare.noise import Change
 
 _BASE, _CANDIDATE = ("#0072B2", ""), ("#D55E00", "/")
-_COLOURS = {Outcome.WORSE: "red", Outcome.BETTER: "teal", Outcome.SAME: "gray", Outcome.UNFAIR: "red"}
+_COLOURS = {
+    Outcome.WORSE: "red",
+    Outcome.BETTER: "teal",
+    Outcome.SAME: "gray",
+    Outcome.UNFAIR: "red",
+    Outcome.UNKNOWN: "yellow",
+}
 _TITLES = {
     Outcome.WORSE: "Worse",
     Outcome.BETTER: "Better",
     Outcome.SAME: "No difference beyond noise",
     Outcome.UNFAIR: "Not comparable",
+    Outcome.UNKNOWN: "Cannot be judged",
 }
 _WEIGHTS = {
     Weight.STOP: "forbids comparing",
@@ -109,7 +117,9 @@ def _times(found: Comparison) -> Any:
     )
     return section(
         "Step time",
-        plain_table("compare-steps", ("", "base", "candidate", "change", "95 % bounds", ""), rows),
+        plain_table(
+            "compare-steps", ("quantity", "base", "candidate", "change", "95 % bounds", "verdict"), rows
+        ),
         note=note,
     )
 
@@ -136,7 +146,7 @@ def _parts(found: Comparison, template: str) -> Any:
             "difference ms": row.change.delta,
             "lower bound": row.change.low,
             "upper bound": row.change.high,
-            "": _verdict(row.changed),
+            "verdict": _verdict(row.changed),
         }
         for row in shown
     ]
@@ -162,7 +172,7 @@ def _findings(changes: list[FindingChange]) -> Any:
         ]
         for each in changes
     ]
-    columns = ("", "finding", "base: at stake", "candidate: at stake", "predicted gain of the fix")
+    columns = ("change", "finding", "base: at stake", "candidate: at stake", "predicted gain of the fix")
     return section(
         "Findings",
         plain_table("compare-findings", columns, rows),
@@ -187,13 +197,14 @@ def _ops(changes: list[OpChange]) -> Any:
     return section(title, table("compare-ops", rows), note=note)
 
 
-def _cells(change: Change) -> tuple[str, str, str, str]:
+def _cells(change: Change) -> tuple[Any, Any, Any, str]:
     if change.low is None or change.high is None:
         bounds = "too few steps"
     else:
         bounds = f"{signed_ms(change.low)} to {signed_ms(change.high)}"
     delta = f"{signed_ms(change.delta)} {signed_share(change.ratio)}".strip()
-    return format_ms(change.base), format_ms(change.candidate), delta, bounds
+    sides = (number(format_ms(each), each) for each in (change.base, change.candidate))
+    return *sides, number(delta, change.delta), bounds
 
 
 def _verdict(changed: bool) -> str:

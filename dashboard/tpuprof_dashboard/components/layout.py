@@ -11,13 +11,22 @@ from dash import MATCH, ClientsideFunction, Input, Output, dcc, html
 if TYPE_CHECKING:
     from dash import Dash
 
+# What charts of plotly may offer: its own choice of buttons has one that uploads the chart to a site of plotly's.
+CHART_CONFIG: dict[str, Any] = {
+    "displaylogo": False,
+    "responsive": True,
+    "plotlyServerURL": "",
+    "showSendToCloud": False,
+    "showEditInChartStudio": False,
+    "modeBarButtons": [["zoom2d", "pan2d", "zoomIn2d", "zoomOut2d", "resetScale2d", "toImage"]],
+}
 # Characters of a tile's note that its two lines hold.
 _NOTE_FITS = 50
 
 
 def section(title: str, *children: Any, note: str = "") -> Any:
     """A titled part of a page, with one line on what it shows."""
-    head = [dmc.Title(title, order=3, size="h4")]
+    head = [dmc.Title(title, order=2, size="h4")]
     if note:
         head.append(dmc.Text(note, c="dimmed", size="sm", maw=900))
     beside = dmc.Group(head, gap="sm", align="baseline")
@@ -61,6 +70,7 @@ def tile(title: str, value: str, note: str, definition: str = "") -> Any:
         # A note that is cut is whole here.
         label=f"{definition} {note}" if len(note) > _NOTE_FITS else definition,
         multiline=True,
+        withinPortal=False,
         w=260,
         withArrow=True,
         boxWrapperProps={"w": "100%", "h": "100%", "tabIndex": 0},
@@ -85,14 +95,14 @@ def current(chosen: bool) -> dict[str, str]:
 
 def chart(figure: Any, chart_id: Any, label: str) -> Any:
     """A figure, described to screen readers by `label`."""
-    return html.Div(_graph(figure, chart_id), role="img", **{"aria-label": label})
+    return html.Div(_graph(figure, chart_id), role="figure", **{"aria-label": label})
 
 
 def chart_after_words(figure: Any, chart_id: str, label: str) -> Any:
     """A figure that is drawn once the words around it have been painted; its room is kept free until then."""
     slot = html.Div(
         id={"type": "late", "chart": chart_id},
-        role="img",
+        role="figure",
         style={"minHeight": figure.layout.height},
         **{"aria-label": label},
     )
@@ -119,7 +129,7 @@ def _graph(figure: Any, chart_id: Any) -> Any:
     return dcc.Graph(
         figure=figure,
         id=chart_id,
-        config={"displaylogo": False, "responsive": True, "modeBarButtonsToRemove": ["select2d", "lasso2d"]},
+        config=CHART_CONFIG,
     )
 
 
@@ -135,7 +145,7 @@ def code(text: str, code_id: str) -> Any:
         top=6,
         right=8,
     )
-    block = dmc.Code(text, block=True, className="tpu-code")
+    block = html.Pre(text, className="tpu-code", tabIndex=0)
     return html.Div([block, copy], id=code_id, style={"position": "relative"})
 
 
@@ -166,10 +176,29 @@ def plain_table(table_id: str, columns: Sequence[str], rows: Sequence[Sequence[A
         for row in rows
     ]
     inside = dmc.Table([head, dmc.TableTbody(body)], withTableBorder=True, fz="sm")
-    return _with_csv(table_id, dmc.TableScrollContainer(inside, minWidth=560, type="native"))
+    return _with_csv(table_id, inside)
+
+
+def number(text: str, value: float | None) -> Any:
+    """A cell that shows a number as people read it, and exports all of its digits."""
+    return html.Span(text, **({} if value is None else {"data-csv-value": repr(value)}))
 
 
 def _with_csv(table_id: str, inside: Any) -> Any:
-    """A table in the page with a button that exports it; `assets/plain_table.js` reads its cells."""
-    button = dmc.Button("CSV", size="compact-xs", variant="default", **{"data-csv": table_id})
-    return html.Div([dmc.Group(button, justify="flex-end", mb=4), html.Div(inside, id=f"plain-{table_id}")])
+    """A table in the page with a button that exports it; `assets/csv.js` reads its cells."""
+    button = dmc.Button(
+        "CSV",
+        size="compact-xs",
+        variant="default",
+        **{"data-csv": table_id, "aria-label": f"CSV of {table_id}"},
+    )
+    # Of a table wider than a phone, the table alone is scrolled, with the keyboard too.
+    held = html.Div(
+        inside,
+        id=f"plain-{table_id}",
+        className="tpu-scroll",
+        tabIndex=0,
+        role="region",
+        **{"aria-label": f"Table {table_id.replace('-', ' ')}"},
+    )
+    return html.Div([dmc.Group(button, justify="flex-end", mb=4), held])

@@ -100,6 +100,11 @@ class DeviceActivity:
     _sums: tuple[Spans, OpSums] | None = field(default=None, repr=False)
 
     @property
+    def is_gpu(self) -> bool:
+        """Whether it is a GPU: its kernels run side by side on streams, and rules of TPUs say nothing of it."""
+        return self.type.startswith("GPU")
+
+    @property
     def by_kind(self) -> dict[OpKind, Spans]:
         """When ops of each kind were running, each kind's overlaps merged; computed once."""
         if self._by_kind is None:
@@ -118,11 +123,12 @@ class DeviceActivity:
     def wall_factor(self, steps: Spans) -> npt.NDArray[np.float64]:
         """By kind of op (`OpKind`): the device's own time in steps over the self time of such ops (ratio, up to 1).
 
-        PJRT_DEVICE=CPU has all its devices, and all their threads, in one plane: ops run at the same time, and their
-        times add up to more than passed. Times the factor they add up to the parts of the breakdown.
+        PJRT_DEVICE=CPU has all its devices, and all their threads, in one plane, and a GPU has streams: ops run at
+        the same time, and their times add up to more than passed. Times the factor they add up to the parts of the
+        breakdown.
         """
         factors = np.ones(len(OpKind), np.float64)
-        if self.type != "CPU":
+        if self.type != "CPU" and not self.is_gpu:
             return factors
         own = np.bincount(self.ops.kind, self.sums(steps).self_ps_in_steps, len(OpKind))
         taken: Spans | None = None

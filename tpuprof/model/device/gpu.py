@@ -1,54 +1,49 @@
-"""GPU planes: named and counted, so that a GPU's trace is not taken for a CPU's. Their work is not read yet."""
+"""The GPUs of a host: how many there are, and which did work in the capture."""
 
 from __future__ import annotations
 
 from tpuprof.decode.columns import Plane
-from tpuprof.model.intervals import EMPTY, Spans, merge, union
+from tpuprof.model.device.activity import DeviceActivity
+from tpuprof.model.device.gpu_streams import read_gpu, type_of
 from tpuprof.model.timeline import Track
+from tpuprof.parallel import in_threads
 from tpuprof.records import record
-from tpuprof.units import format_ms, ps_to_ms
-
-# A queue of a GPU; other lines of its plane say the same work again, by framework op or step.
-_STREAM = "Stream #"
-NOT_READ = "GPU planes are not read yet"
 
 
 @record(frozen=True)
 class Gpus:
-    """The GPUs of one host: `busy` is when any stream of each GPU was busy, for those with any work."""
+    """The GPUs of one host: all that the trace has, and of how many it has work."""
 
     count: int
+    worked: int
     vendor: str
-    busy: list[Spans]
 
     @property
     def type(self) -> str:
         """What to call the device."""
-        return f"GPU ({self.vendor})" if self.vendor else "GPU"
+        return type_of(self.vendor)
 
     @property
     def text(self) -> str:
-        """What can be said of them, in one sentence."""
-        if not self.busy:
-            return f"{NOT_READ}: the trace has {self.count} x {self.type}, all without work"
-        busiest = max(spans.total for spans in self.busy)
-        span = max(int(spans.end[-1]) for spans in self.busy) - min(
-            int(spans.start[0]) for spans in self.busy
-        )
-        return (
-            f"{NOT_READ}: {len(self.busy)} of {self.count} x {self.type} did work; on one or "
-            f"more streams the busiest was busy for {format_ms(ps_to_ms(busiest))} of the {format_ms(ps_to_ms(span))} "
-            "from the first to the last kernel"
-        )
+        """What is not in the trace, in one sentence; empty where every GPU did work."""
+        if not self.worked:
+            return f"the trace has {self.count} x {self.type}, all without work"
+        idle = self.count - self.worked
+        return f"{idle} of {self.count} x {self.type} did no work in the capture" if idle else ""
 
 
-def read_gpus(planes: list[tuple[Plane, list[Track]]]) -> Gpus | None:
-    """The GPUs of these planes, None where there are none."""
-    if not planes:
-        return None
-    busy = [
-        merge(*(union(track.start, track.end) for track in tracks if track.label.startswith(_STREAM)), EMPTY)
-        for _, tracks in planes
-    ]
-    vendor = next((name for plane, _ in planes if (name := plane.own_stat("device_vendor"))), "")
-    return Gpus(len(planes), vendor, [spans for spans in busy if len(spans.start)])
+def vendor_of(planes: list[tuple[Plane, list[Track]]]) -> str:
+    """Who made these GPUs, empty where the trace does not say."""
+    return next((name for plane, _ in planes if (name := plane.own_stat("device_vendor"))), "")
+
+
+def read_gpus(planes: list[tuple[Plane, list[Track]]]) -> list[DeviceActivity]:
+    """The GPUs that did work."""
+    vendor = vendor_of(planes)
+    found = in_threads(lambda each: read_gpu(*each, vendor), planes, beside=1)
+    return [each for each in found if each is not None]
+
+
+def count_gpus(planes: list[tuple[Plane, list[Track]]], devices: list[DeviceActivity]) -> Gpus | None:
+    """How many GPUs there are and how many did work, None where there are none."""
+    return Gpus(len(planes), len(devices), vendor_of(planes)) if planes else None

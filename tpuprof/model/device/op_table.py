@@ -70,9 +70,17 @@ class AnnotationTotal:
     device_step_ps: float | None = None
 
 
-def op_totals(hosts: list[tuple[list[DeviceActivity], Steps]]) -> list[OpTotal]:
-    """Every op of the devices of all hosts, the one with most self time first; each host's steps beside its devices."""
-    devices = [(device, steps) for of_host, steps in hosts for device in of_host]
+def op_totals(hosts: list[tuple[str, list[DeviceActivity], Steps]]) -> list[OpTotal]:
+    """Every op of the devices of all hosts, the one with most self time first.
+
+    Each host gives its name, its devices and its steps. Where there are several, a device's name says its host's.
+    """
+    devices = [(device, steps) for _, of_host, steps in hosts for device in of_host]
+    names = [
+        f"{device.name} of {host}" if len(hosts) > 1 else device.name
+        for host, of_host, _ in hosts
+        for device in of_host
+    ]
     sums = in_threads(lambda each: each[0].sums(each[1].spans), devices)
     rows, first = _rows_of([device for device, _ in devices], [found.executions for found in sums])
     whole, in_steps = np.zeros((3, len(first)), np.int64), np.zeros(len(first))
@@ -80,7 +88,7 @@ def op_totals(hosts: list[tuple[list[DeviceActivity], Steps]]) -> list[OpTotal]:
         for total, column in zip(whole, (found.executions, found.total_ps, found.self_ps), strict=True):
             np.add.at(total, row, np.where(found.executions > 0, column, 0))
         np.add.at(in_steps, row, found.self_ps_in_steps * device.wall_factor(steps.spans)[device.ops.kind])
-    cores = _cores(devices, sums, rows, len(first))
+    cores = _cores(names, devices, sums, rows, len(first))
     columns = *(column.tolist() for column in whole), in_steps.tolist()
     totals = [
         _op_total(device.ops, at, sums_of, CoresOf(cores, row))
@@ -157,7 +165,7 @@ class CoresOf(NamedTuple):
 
 
 def _cores(
-    devices: list[tuple[DeviceActivity, Steps]], sums: list[OpSums], rows: list[Int64], ops: int
+    names: list[str], devices: list[tuple[DeviceActivity, Steps]], sums: list[OpSums], rows: list[Int64], ops: int
 ) -> CoreTable:
     none = np.empty(0, np.int64)
     ran = [np.flatnonzero(found.executions > 0) for found in sums]
@@ -172,7 +180,6 @@ def _cores(
         for columns in ([found.executions for found in sums], [found.total_ps for found in sums], clocks)
     )
     device = np.repeat(np.arange(len(devices)), [len(at) for at in ran])[order].tolist()
-    names = [each.name for each, _ in devices]
     place = np.searchsorted(row[order], np.arange(ops + 1)).tolist()
     return CoreTable(place, [names[each] for each in device], count, total, clock)
 

@@ -100,6 +100,8 @@ class Vocabulary:
     driver_ops: NameSet = field(default_factory=lambda: NameSet.of(()))
     covers: NameSet = field(default_factory=lambda: NameSet.of(()))
     roles: tuple[tuple[str, NameSet], ...] = ()
+    # Names of which one must be there, too.
+    beside: NameSet | None = None
     _exact: dict[str, Activity] = field(repr=False, default_factory=dict)
     # What names were found to stand for: the threads of a host share their names, and hosts do.
     _found: dict[str, Activity] = field(repr=False, compare=False, default_factory=dict)
@@ -146,16 +148,19 @@ def vocabularies() -> tuple[Vocabulary, ...]:
 def detect(names: Sequence[str]) -> Vocabulary:
     """The vocabulary whose telltale names the host plane holds, else one that knows nothing.
 
-    TorchTPU and PyTorch/XLA run on the runtime JAX uses, so JAX is tried last.
+    TorchTPU and PyTorch/XLA run on the runtime JAX uses, so JAX is tried last. PyTorch on GPUs is told from TorchTPU by
+    the launches of its kernels.
     """
     for vocabulary in vocabularies():
-        if len(vocabulary.detect.rows(names)):
+        if len(vocabulary.detect.rows(names)) and (
+            not vocabulary.beside or len(vocabulary.beside.rows(names))
+        ):
             return vocabulary
     return NONE
 
 
 _FOLDER = Path(__file__).resolve().parents[2] / "vocabulary"
-_ORDER = ("torch_xla", "torch_tpu", "jax")
+_ORDER = ("torch_xla", "torch_gpu", "torch_tpu", "jax")
 
 
 def _load(text: str) -> Vocabulary:
@@ -183,5 +188,6 @@ def _load(text: str) -> Vocabulary:
         driver_ops=NameSet.of(table.get("driver_ops", ())),
         covers=NameSet.of(table.get("covers", ())),
         roles=tuple((key, NameSet.of(names)) for key, names in table.get("roles", {}).items()),
+        beside=NameSet.of(table["with"]) if "with" in table else None,
         _exact={name: activity for activity, names in activities for name in names.exact},
     )

@@ -1,0 +1,171 @@
+"""GPU planes: streams, kernels by op, steps, collectives of NCCL; and what rules of TPUs say of them."""
+
+import json
+
+import pytest
+
+from tests.builders import TraceBuilder
+from tpuprof.decode.load import load
+from tpuprof.timeline.lanes import extent, lanes_of
+from tpuprof.model.timeline import build_host
+
+SECOND = [0, 1000, 2000]
+REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*, unsigned long, ncclWork*)"
+
+
+def gpu_trace(vendor="Nvidia"):
+    """Three steps of 1 ms: 500 us of a matmul, an all-reduce of 200 us of which 100 us lie beside it, a copy of 50 us."""
+    trace = TraceBuilder()
+    for number, begin in enumerate(SECOND):
+        trace.host().line("python").event("train", begin, 1000, _r=1, step_num=number)
+    trace.plane("/device:GPU:1")
+    plane = trace.plane("/device:GPU:0").stat(device_vendor=vendor, memory_bandwidth=900_000_000_000)
+    for begin in SECOND:
+        facts = {
+            "hlo_op": "dot.1",
+            "hlo_module": "jit_step",
+            "tf_op": "jit(step)/dot",
+            "correlation_id": 1 + begin,
+        }
+        plane.line("Stream #13(Compute)").event("ampere_bf16_gemm_128x128", begin, 500, **facts)
+        facts = {"hlo_op": "all-reduce.2", "hlo_module": "jit_step", "correlation_id": 2 + begin}
+        plane.line("Stream #14(Compute)").event(REDUCE, begin + 400, 200, **facts)
+        details = "kind_src:pageable kind_dst:device size:4096 dest:0 async:1"
+        plane.line("Stream #15(MemcpyH2D)").event("MemcpyH2D", begin + 700, 50, memcpy_details=details)
+        # The same work again, by framework op.
+        plane.line("TensorFlow Ops").event("jit(step)/dot", begin, 500)
+    return trace
+
+
+def test_steps_and_parts_of_a_gpu(analyze):
+    report = analyze(gpu_trace())
+    assert (report.environment["device_type"], report.environment["device_count"]) == ("GPU (Nvidia)", 1)
+    assert (report.steps.count, report.steps.median_ms) == (3, pytest.approx(1.0))
+    parts = {name: part.ms_per_step for name, part in report.breakdown.items()}
+    assert parts["compute"] == pytest.approx(0.5)
+    assert parts["collective_exposed"] == pytest.approx(0.1)
+    assert parts["infeed_outfeed"] == pytest.approx(0.05)
+    assert report.goodput.device_busy_share == pytest.approx(0.65)
+    assert any("1 of 2 x GPU (Nvidia) did no work" in each for each in report.warnings)
+
+
+def test_the_op_table_of_a_gpu_names_hlo_ops_and_kernels(analyze):
+    rows = {row.name: row for row in analyze(gpu_trace()).ops}
+    assert set(rows) == {"dot.1", "all-reduce.2", "MemcpyH2D"}
+    assert (rows["dot.1"].occurrences, rows["dot.1"].self_ms) == (3, pytest.approx(1.5))
+    assert rows["dot.1"].module == "jit_step"
+    assert rows["all-reduce.2"].category == "all-reduce"
+
+
+def test_kernels_that_run_side_by_side_add_up_to_the_time_that_passed(analyze):
+    report = analyze(gpu_trace())
+    times = {row.name: row.self_ms_per_step for row in report.ops}
+    assert times["dot.1"] + times["all-reduce.2"] == pytest.approx(0.6)
+
+
+def test_a_collective_of_nccl_is_one(analyze):
+    (row,) = analyze(gpu_trace()).collectives
+    assert (row.kind, row.occurrences) == ("all-reduce", 3)
+    assert row.exposed_ms_per_step == pytest.approx(0.1)
+
+
+def test_rules_of_tpus_say_nothing_of_a_gpu_and_why(analyze):
+    report = analyze(gpu_trace())
+    for finding in report.findings:
+        if finding.category in ("collective", "compute", "memory", "offload"):
+            assert (finding.status, finding.reason) == (
+                "unavailable", "the rule knows TPUs only, and this run is of GPUs"
+            ), finding.rule  # fmt: skip
+    assert {each.status for each in report.findings if each.category == "tracing"} > {"unavailable"}
+    assert report.compute.mfu is None
+
+
+def test_streams_are_lanes(tmp_path, read):
+    run = read(gpu_trace())
+    host = build_host(load(tmp_path / "host.xplane.pb"), "host")
+    titles = [lane.title for lane in lanes_of(host, run)]
+    assert [each for each in titles if "Stream" in each] == [
+        "GPU:0 Stream #13(Compute)", "GPU:0 Stream #14(Compute)", "GPU:0 Stream #15(MemcpyH2D)"
+    ]  # fmt: skip
+    assert extent(host)[1] >= 2750 * 1_000_000
+
+
+def test_gpus_without_work_are_named_and_not_analysed(analyze):
+    trace = TraceBuilder()
+    trace.host().line("python").event("x", 0, 10)
+    trace.plane("/device:GPU:0").line("Steps").event("1", 0, 3000)
+    report = analyze(trace)
+    assert report.verdict.sentence == "Unknown: the trace has 1 x GPU, all without work."
+    assert (report.ops, report.environment["device_type"]) == ([], "GPU")
+
+
+@pytest.mark.shared_traces
+@pytest.mark.parametrize(
+    ("name", "compute_ms"), [("tl_mi300_jax08_gemm", 3.48), ("tl_mi300_jax08_attention", 3.85)]
+)
+def test_real_gpu_traces(shared_traces, name, compute_ms):
+    from tpuprof.analysis.analyze import analyze_run
+
+    path = shared_traces / "gpu" / f"{name}.xplane.pb"
+    report = analyze_run(path)
+    assert (report.environment["device_type"], report.environment["device_count"]) == ("GPU (AMD)", 1)
+    assert report.breakdown["compute"].ms_per_step == pytest.approx(compute_ms, abs=0.01)
+    # The kernels' own durations, each counted once.
+    plane = next(each for each in load(path).planes if each.name == "/device:GPU:0")
+    durations = sum(int(line.duration_ps.sum()) for line in plane.lines)
+    assert sum(row.self_ms for row in report.ops) == pytest.approx(durations / 1e9)
+
+
+def kineto(**more):
+    """What torch.profiler writes of four steps on one GPU, with copies, NCCL and an overlay of annotations."""
+    begin = 1_700_000_000_000_000
+    events = [
+        {"ph": "M", "name": "process_name", "pid": 100, "tid": 0, "ts": 0, "args": {"name": "python3"}},
+        {"ph": "M", "name": "process_name", "pid": 0, "tid": 0, "ts": 0, "args": {"name": "python3"}},
+        {"ph": "M", "name": "thread_name", "pid": 0, "tid": 7, "ts": 0, "args": {"name": "stream 7 "}},
+    ]
+
+    def span(cat, name, start, length, pid=100, tid=100, **args):
+        events.append(
+            {
+                "ph": "X",
+                "cat": cat,
+                "name": name,
+                "pid": pid,
+                "tid": tid,
+                "ts": begin + start,
+                "dur": length,
+                "args": args,
+            }
+        )
+
+    for number in range(4):
+        at = 1000 * number
+        on_gpu = {"device": 0, "correlation": number}
+        span("user_annotation", f"ProfilerStep#{number + 3}", at, 1000)
+        span("cpu_op", "aten::mm", at + 10, 300)
+        span("cuda_runtime", "cudaLaunchKernel", at + 50, 20, correlation=number)
+        span("cuda_runtime", "cudaStreamSynchronize", at + 700, 200)
+        span("gpu_user_annotation", f"ProfilerStep#{number + 3}", at + 100, 800, pid=0, tid=7, **on_gpu)
+        span("kernel", "ampere_sgemm", at + 100, 600, pid=0, tid=7, stream=7, **on_gpu)
+        span("kernel", REDUCE, at + 700, 100, pid=0, tid=13, stream=13, **on_gpu)
+        span("gpu_memcpy", "Memcpy DtoH (Device -> Pinned)", at + 850, 40, pid=0, tid=7, stream=7, **on_gpu)
+    return {"schemaVersion": 1, "traceEvents": events, **more}
+
+
+@pytest.mark.parametrize("more", [{}, {"deviceProperties": [{"id": 0, "name": "NVIDIA A100"}]}])
+def test_a_trace_of_torch_profiler_has_its_steps_its_host_and_its_gpu(tmp_path, more):
+    from tpuprof.analysis.analyze import analyze_run
+
+    path = tmp_path / "worker.pt.trace.json"
+    path.write_text(json.dumps(kineto(**more)), "utf-8")
+    report = analyze_run(path)
+    assert (report.environment["framework"], report.environment["device_type"]) == ("pytorch", "GPU")
+    assert (report.steps.count, report.steps.method) == (4, "torch.profiler steps")
+    assert [step.index for step in report.steps.per_step] == [3, 4, 5, 6]
+    parts = {name: part.ms_per_step for name, part in report.breakdown.items()}
+    assert parts["compute"] == pytest.approx(0.6)
+    assert parts["collective_exposed"] == pytest.approx(0.1)
+    assert parts["infeed_outfeed"] == pytest.approx(0.04)
+    assert report.goodput.device_busy_share == pytest.approx(0.74)
+    assert sum(parts.values()) == pytest.approx(1.0)

@@ -1,0 +1,65 @@
+"""Puts a trace of torch.profiler (Kineto) into the words of the profiler's own export: host threads, GPUs, streams.
+
+Kineto names a process by its program, and says in each event's `cat` what it is. Times are microseconds since 1970 or
+since a base that the file names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+# What runs on a GPU's stream, and what of it is a copy.
+_ON_DEVICE = {"kernel": "Compute", "gpu_memcpy": "Memcpy", "gpu_memset": "Memset"}
+# Spans that overlay others, or that say only how long the profiler ran.
+_LEFT_OUT = frozenset({"gpu_user_annotation", "Trace", "overhead"})
+_HOST = "/host:CPU"
+_MARKS = frozenset({"cpu_op", "user_annotation", "python_function", "cuda_runtime", *_ON_DEVICE})
+# Events looked at to tell a trace of Kineto (events), and bytes.
+_LOOKED_AT = 2_000
+_LOOKED_AT_BYTES = 1 << 18
+_IN_TEXT = re.compile(rb'"(?:deviceProperties|cpu_op|user_annotation|python_function|cuda_runtime)"')
+
+
+def looks_like_kineto(data: bytes | bytearray | memoryview) -> bool:
+    """Whether the bytes of a Chrome-JSON document begin as torch.profiler writes them."""
+    return bool(_IN_TEXT.search(bytes(data[:_LOOKED_AT_BYTES])))
+
+
+def is_kineto(document: Any, events: Sequence[Any]) -> bool:
+    """Whether a Chrome-JSON document was written by torch.profiler."""
+    if isinstance(document, dict) and "deviceProperties" in document:
+        return True
+    head = (event for event in events[:_LOOKED_AT] if isinstance(event, dict))
+    return any(event.get("ph") == "X" and event.get("cat") in _MARKS for event in head)
+
+
+def normalised(
+    spans: list[dict[str, Any]],
+) -> tuple[list[dict[str, Any]], dict[Any, str], dict[tuple[Any, Any], str]]:
+    """The spans with their times from the first, and new process and thread names.
+
+    A GPU's streams get a process of their own each, whatever numbers the file gives them.
+    """
+    kept = [event for event in spans if event.get("cat") not in _LEFT_OUT]
+    first = min((event["ts"] for event in kept), default=0)
+    process: dict[Any, str] = {}
+    thread: dict[tuple[Any, Any], str] = {}
+    found = []
+    for event in kept:
+        given = event.get("args")
+        args: dict[str, Any] = given if isinstance(given, dict) else {}
+        kind = _ON_DEVICE.get(str(event.get("cat")))
+        if kind is None:
+            pid, tid = event.get("pid"), event.get("tid")
+            process[pid] = _HOST
+        else:
+            pid = f"gpu {args.get('device', event.get('pid'))}"
+            tid = f"{args.get('stream', event.get('tid'))}"
+            process[pid] = f"/device:GPU:{args.get('device', event.get('pid'))}"
+            thread[pid, tid] = f"Stream #{tid}({kind})"
+        if "correlation" in args:
+            args = {**args, "correlation_id": args["correlation"]}
+        found.append({**event, "ts": event["ts"] - first, "pid": pid, "tid": tid, "args": args})
+    return found, process, thread
