@@ -265,15 +265,15 @@ def _analyze(data: bytes, folder: Path) -> None:
 
     from rich.console import Console
 
-    from tpuprof.analyse import analyse_run
+    from tpuprof.analysis.analyze import analyze_run
+    from tpuprof.render.html import render_html
+    from tpuprof.render.markdown import render_markdown
+    from tpuprof.render.text import render
     from tpuprof.report.as_json import to_json
-    from tpuprof.report.html import render_html
-    from tpuprof.report.markdown import render_markdown
-    from tpuprof.report.text import render
 
     path = folder / "vm.xplane.pb"
     path.write_bytes(data)
-    report = analyse_run(path)
+    report = analyze_run(path)
     json.loads(to_json(report))
     render(report, Console(file=io.StringIO(), width=100))
     render_html(report)
@@ -281,12 +281,12 @@ def _analyze(data: bytes, folder: Path) -> None:
 
 
 def _chrome(data: bytes, folder: Path) -> None:
-    from tpuprof.analyse import analyse_run
+    from tpuprof.analysis.analyze import analyze_run
     from tpuprof.report.as_json import to_json
 
     path = folder / "vm.trace.json"
     path.write_bytes(data)
-    to_json(analyse_run(path))
+    to_json(analyze_run(path))
 
 
 def _hlo(data: bytes, _folder: Path) -> None:

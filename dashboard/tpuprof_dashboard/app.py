@@ -2,39 +2,67 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from typing import TYPE_CHECKING, Any
 
 import dash
 import dash_mantine_components as dmc
-from dash import ALL, MATCH, Input, Output, State, ctx, no_update
+from dash import ALL, MATCH, ClientsideFunction, Input, Output, State, ctx, no_update
 
-from tpuprof.errors import TpuprofError
 from tpuprof_dashboard import shell
 from tpuprof_dashboard.components.layout import register_charts_after_words
 from tpuprof_dashboard.components.tables import restored
 from tpuprof_dashboard.pages.page import OPEN, Page, View
 from tpuprof_dashboard.pages.registry import BY_KEY, PAGES
+from tpuprof_dashboard.routes import install_routes
+from tpuprof_dashboard.run_callbacks import register_runs
 from tpuprof_dashboard.security import Guard, install
-from tpuprof_dashboard.state import names_in, names_text, read_state, search_of
+from tpuprof_dashboard.state import names_in, names_text, read_state, search_of, theme_of
 from tpuprof_dashboard.store import Failure, Loading, Store
+from tpuprof_dashboard.words import short
 
 if TYPE_CHECKING:
     from tpuprof.report.schema import Report
+
+
+# The page that Dash fills: its language is said, and the browser is told that both themes are known.
+_INDEX = """<!doctype html>
+<html lang="en">
+<head>
+{%metas%}
+<meta name="color-scheme" content="light dark">
+<title>{%title%}</title>
+{%favicon%}
+{%css%}
+</head>
+<body>
+{%app_entry%}
+<footer>
+{%config%}
+{%scripts%}
+{%renderer%}
+</footer>
+</body>
+</html>
+"""
 
 
 def create_app(store: Store, guard: Guard | None = None) -> dash.Dash:
     """An app that shows the store's runs. It fetches nothing from other sites."""
     dmc.add_figure_templates(default="mantine_light")
     app = dash.Dash(
-        __name__, title="tpuprof", update_title=None, serve_locally=True, suppress_callback_exceptions=True
+        __name__,
+        title="tpuprof",
+        update_title=None,
+        serve_locally=True,
+        suppress_callback_exceptions=True,
+        index_string=_INDEX,
+        meta_tags=[{"name": "viewport", "content": "width=device-width, initial-scale=1"}],
     )
-    app.layout = lambda: shell.shell(store.names(), watching=store.watching)
+    app.layout = lambda: shell.shell(store.labels(), watching=store.watching)
     _register_route(app, store)
-    _register_header(app, store)
+    _register_header(app)
     _register_tables(app)
-    _register_runs(app, store)
+    register_runs(app, store)
     _register_open_rows(app)
     register_charts_after_words(app)
     for page in PAGES:
@@ -48,6 +76,7 @@ def create_app(store: Store, guard: Guard | None = None) -> dash.Dash:
         return hashes
 
     install(app.server, guard or Guard(), inline_scripts)
+    install_routes(app.server, store)
     return app
 
 
@@ -59,20 +88,28 @@ def _register_route(app: dash.Dash, store: Store) -> None:
         Output("shown", "data"),
         Output("theme", "forceColorScheme"),
         Output("themed", "data-ag-theme-mode"),
+        Output("title", "data"),
+        Output("goto", "data"),
         Input("url", "search"),
         Input("poll", "n_intervals"),
         Input("run", "data"),
+        Input("os-dark", "data"),
         State("shown", "data"),
     )
-    def route(search: str | None, _polls: int | None, _names: Any, shown: Any) -> Any:
+    def route(search: str | None, _polls: int | None, _names: Any, os_dark: bool | None, shown: Any) -> Any:
         state = read_state(search)
+        names = store.names()
+        if not state.get("run") and names:
+            # The address names the run, so that it stays whatever runs appear.
+            return (*(no_update,) * 7, search_of(state, run=names[0]))
         page = BY_KEY.get(state.get("page", ""), PAGES[0])
-        content, status, report = _content(page, state, store)
-        key = [status, page.key, *(state.get(each, "") for each in ("run", "theme", *page.keys))]
-        theme = "dark" if state.get("theme") == "dark" else "light"
+        theme = theme_of(state, os_dark)
+        content, status, report = _content(page, state, store, theme)
+        key = [status, page.key, theme, *(state.get(each, "") for each in ("run", *page.keys))]
         if key == shown:
-            return (no_update,) * 6
+            return (no_update,) * 8
         built = restored(content(), state) if callable(content) else content
+        label = store.labels().get(state.get("run", ""), state.get("run", ""))
         return (
             built,
             shell.menu(PAGES, {**state, "page": page.key}, _counts(report)),
@@ -80,31 +117,46 @@ def _register_route(app: dash.Dash, store: Store) -> None:
             key,
             theme,
             theme,
+            " · ".join(filter(None, [page.title, short(label), "tpuprof"])),
+            no_update,
         )
 
+    for function, store_id in (("setTitle", "title"), ("goTo", "goto")):
+        app.clientside_callback(
+            ClientsideFunction("tpuprof", function),
+            Output(store_id, "modified_timestamp"),
+            Input(store_id, "data"),
+            prevent_initial_call=True,
+        )
+    app.clientside_callback(
+        ClientsideFunction("tpuprof", "osDark"), Output("os-dark", "data"), Input("url", "pathname")
+    )
 
-def _content(page: Page, state: dict[str, str], store: Store) -> tuple[Any, str, Report | None]:
+
+def _content(page: Page, state: dict[str, str], store: Store, theme: str) -> tuple[Any, str, Report | None]:
     """What a page shows (or how to make it), its status, and the run's Report where there is one."""
-    names = store.names()
-    name = state.get("run") or (names[0] if names else "")
+    name = state.get("run", "")
     if not name:
         return shell.nothing_yet(), "waiting", None
     report = store.report(name)
     if isinstance(report, (Failure, Loading)):
-        return _not_ready(name, report)
+        return _not_ready(name, report, store)
     saved = store.is_saved(name)
     details = store.details(name) if page.needs_details else None
     if isinstance(details, (Failure, Loading)):
-        return _not_ready(name, details)
-    view = View(state, name, report, store, details, saved)
+        return _not_ready(name, details, store)
+    view = View(state, name, report, store, details, saved, theme)
     head = [] if page is PAGES[0] else shell.page_head(page, predicted=report.predicted)
+    head += [shell.uploaded_note()] if store.is_upload(name) else []
     return (lambda: [*head, *page.render(view)]), f"ready {id(report)}", report
 
 
-def _not_ready(name: str, what: Failure | Loading) -> tuple[Any, str, None]:
+def _not_ready(name: str, what: Failure | Loading, store: Store) -> tuple[Any, str, None]:
     if isinstance(what, Loading):
-        return shell.loading(name, what.done, what.doing, what.seconds), f"loading {what}", None
-    return shell.failed(name, what.message), f"failed: {what.message}", None
+        label = store.labels().get(name, name)
+        return shell.loading(label, what.done, what.doing, what.seconds), f"loading {what}", None
+    shown = [*shell.failed(name, what.message), *([shell.uploaded_note()] if store.is_upload(name) else [])]
+    return shown, f"failed: {what.message}", None
 
 
 def _counts(report: Report | None) -> dict[str, int]:
@@ -114,28 +166,34 @@ def _counts(report: Report | None) -> dict[str, int]:
     return {"findings": failed, "compiles": len(report.compiles)}
 
 
-def _register_header(app: dash.Dash, store: Store) -> None:
+def _register_header(app: dash.Dash) -> None:
     @app.callback(
-        Output("run", "value"), Output("dark", "checked"), Input("url", "search"), Input("run", "data")
+        Output("run", "value"),
+        Output("dark", "checked"),
+        Input("url", "search"),
+        Input("run", "data"),
+        Input("os-dark", "data"),
     )
-    def follow(search: str | None, _names: Any) -> Any:
-        state, names = read_state(search), store.names()
-        return state.get("run") or (names[0] if names else None), state.get("theme") == "dark"
+    def follow(search: str | None, _names: Any, os_dark: bool | None) -> Any:
+        state = read_state(search)
+        return state.get("run"), theme_of(state, os_dark) == "dark"
 
     @app.callback(
         Output("url", "search", allow_duplicate=True),
         Input("run", "value"),
         Input("dark", "checked"),
         State("url", "search"),
+        State("os-dark", "data"),
         prevent_initial_call=True,
     )
-    def change(name: str | None, dark: bool | None, search: str | None) -> Any:
-        state, names = read_state(search), store.names()
-        if ctx.triggered_id == "run" and name and name != (state.get("run") or (names[0] if names else "")):
+    def change(name: str | None, dark: bool | None, search: str | None, os_dark: bool | None) -> Any:
+        state = read_state(search)
+        if ctx.triggered_id == "run" and name and state.get("run") and name != state["run"]:
             kept = {key: value for key, value in state.items() if key in ("page", "theme")}
             return search_of(kept, run=name)
-        if ctx.triggered_id == "dark" and bool(dark) != (state.get("theme") == "dark"):
-            return search_of(state, theme="dark" if dark else None)
+        if ctx.triggered_id == "dark" and bool(dark) != (theme_of(state, os_dark) == "dark"):
+            wanted = "dark" if dark else "light"
+            return search_of(state, theme=None if wanted == theme_of({}, os_dark) else wanted)
         return no_update
 
     @app.callback(
@@ -147,13 +205,13 @@ def _register_header(app: dash.Dash, store: Store) -> None:
 
 
 def _register_tables(app: dash.Dash) -> None:
-    @app.callback(
-        Output({"type": "table", "table": MATCH}, "exportDataAsCsv"),
+    app.clientside_callback(
+        ClientsideFunction("tpuprof", "exportCsv"),
+        Output({"type": "csv", "table": MATCH}, "data-exported"),
         Input({"type": "csv", "table": MATCH}, "n_clicks"),
+        State({"type": "table", "table": MATCH}, "id"),
         prevent_initial_call=True,
     )
-    def export(clicks: int | None) -> bool:
-        return bool(clicks)
 
 
 def _register_open_rows(app: dash.Dash) -> None:
@@ -169,33 +227,3 @@ def _register_open_rows(app: dash.Dash) -> None:
         if not groups or set(opened) == set(names_in(state, OPEN)):
             return no_update
         return search_of(state, **{OPEN: names_text(opened)})
-
-
-def _register_runs(app: dash.Dash, store: Store) -> None:
-    @app.callback(
-        Output("run", "data"), Input("watch", "n_intervals"), State("run", "data"), prevent_initial_call=True
-    )
-    def watch(_ticks: int | None, known: list[dict[str, str]] | None) -> Any:
-        found = shell.choices(store.rescan())
-        return found if found != known else no_update
-
-    @app.callback(
-        Output("url", "search", allow_duplicate=True),
-        Output("run", "data", allow_duplicate=True),
-        Output("notice", "children"),
-        Input("upload", "contents"),
-        State("upload", "filename"),
-        State("url", "search"),
-        prevent_initial_call=True,
-    )
-    def upload(contents: str | None, filename: str | None, search: str | None) -> Any:
-        if not contents:
-            return no_update, no_update, no_update
-        try:
-            data = base64.b64decode(contents.partition(",")[2], validate=True)
-            name = store.upload(filename or "trace", data)
-        except (TpuprofError, binascii.Error) as error:
-            alert = dmc.Alert(str(error), title="Not opened", color="red", withCloseButton=True, mb="md")
-            return no_update, no_update, alert
-        kept = {key: value for key, value in read_state(search).items() if key == "theme"}
-        return search_of(kept, run=name), shell.choices(store.names()), None

@@ -16,15 +16,20 @@ MAX_FOLDERS = 5_000
 
 @dataclass(frozen=True)
 class Source:
-    """A run by its name on screen, the file or folder to read, and what may be read for it."""
+    """A run by its name in addresses, the file or folder to read, and what may be read for it.
+
+    `changed` is when its files were last written (seconds since 1970).
+    """
 
     name: str
     path: Path
     root: Path
+    changed: float = 0.0
+    uploaded: bool = False
 
 
 def sources(given: list[Path]) -> list[Source]:
-    """The runs the given paths stand for: a file or a run folder is one, a logdir has one for each capture.
+    """The runs the given paths stand for, the newest first: a file is one, a logdir has one for each capture.
 
     Captures behind symbolic links that lead out of the given path are left out.
     """
@@ -34,9 +39,11 @@ def sources(given: list[Path]) -> list[Source]:
         captures = _captures(path) if path.is_dir() else []
         kept = [each for each in captures if inside(each, [root])]
         if len(kept) > 1:
-            found += [Source(str(each), each, root) for each in kept]
+            found += [Source(str(each), each, root, _changed(each)) for each in kept]
         elif not path.is_dir() or kept or not _is_empty(path):
-            found.append(Source(str(path), kept[0] if kept else path, root))
+            read = kept[0] if kept else path
+            found.append(Source(str(path), read, root, _changed(read)))
+    found.sort(key=lambda each: (-each.changed, each.name))
     return list({each.name: each for each in found}.values())
 
 
@@ -53,8 +60,13 @@ def signature(path: Path) -> tuple[tuple[str, int, int], ...]:
     return tuple(marks)
 
 
+def _changed(path: Path) -> float:
+    """When a capture's files were last written (seconds since 1970), 0 where that is unknown."""
+    return max((mark[2] for mark in signature(path)), default=0) / 1e9
+
+
 def _captures(folder: Path) -> list[Path]:
-    """Folders below that hold profiles, newest last. Symbolic links to folders are not followed."""
+    """Folders below that hold profiles. Symbolic links to folders are not followed."""
     found = []
     for count, (root, folders, names) in enumerate(os.walk(folder)):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "graphs")
@@ -62,7 +74,7 @@ def _captures(folder: Path) -> list[Path]:
             found.append(Path(root))
         if count > MAX_FOLDERS:
             break
-    return sorted(found, key=lambda each: (each.stat().st_mtime, each.name))
+    return sorted(found)
 
 
 def _is_empty(folder: Path) -> bool:

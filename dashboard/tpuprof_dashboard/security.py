@@ -6,16 +6,17 @@ read a trace. On any other address a token, printed once when the dashboard star
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 import secrets
-import zlib
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit
 
-from tpuprof.errors import Code, TpuprofError
+from tpuprof.render.text import printable
 
 if TYPE_CHECKING:
     from flask import Flask
@@ -23,15 +24,12 @@ if TYPE_CHECKING:
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 COOKIE = "tpuprof_token"
 TOKEN_PARAMETER = "token"
-# Largest upload (bytes): it travels through the browser as base64; larger traces are given as paths.
-MAX_UPLOAD_BYTES = 64 * 2**20
-# Uploads kept at a time, so that they cannot fill the disk (files).
-MAX_UPLOADS = 8
-# What a compressed upload may inflate to (bytes): some ten times what a trace of that size holds.
-MAX_INFLATED_BYTES = 1 * 2**30
-# A request's body: an upload as base64 (4/3) and the callback around it (bytes).
-MAX_BODY_BYTES = MAX_UPLOAD_BYTES * 3 // 2
-_CHUNK = 2**20
+# A request's body (bytes): what a page asks holds no more than a long address. Uploads have a bound of their own.
+MAX_BODY_BYTES = 4 * 2**20
+# Dash answers any other path with its page, as if it were one of an app with many paths.
+_ANY_PATH = "/<path:path>"
+# Of an error, no more than this is printed (characters).
+_LONGEST_ERROR = 500
 
 
 @dataclass(frozen=True)
@@ -39,6 +37,11 @@ class Guard:
     """Who may ask: `token` is None on loopback, where the Host header must name a loopback address."""
 
     token: str | None = None
+
+    @property
+    def cookie(self) -> str:
+        """The cookie's name. Browsers share cookies between ports, so each token has a name of its own."""
+        return f"{COOKIE}_{hashlib.sha256((self.token or '').encode()).hexdigest()[:12]}"
 
     @staticmethod
     def for_host(host: str) -> Guard:
@@ -70,32 +73,9 @@ def install(server: Flask, guard: Guard, inline_scripts: Callable[[], list[str]]
 
     `inline_scripts` gives the hashes of the scripts that the page itself holds, once it is laid out.
     """
-    from flask import Response, redirect, request
-
     server.config["MAX_CONTENT_LENGTH"] = MAX_BODY_BYTES
-
-    @server.before_request
-    def check() -> Any:
-        host = request.headers.get("Host", "")
-        if not guard.host_allowed(host) or not guard.origin_allowed(request.headers.get("Origin"), host):
-            return Response(
-                "403: this dashboard answers only to its own address.\n", 403, mimetype="text/plain"
-            )
-        given = request.args.get(TOKEN_PARAMETER)
-        if guard.token is None:
-            return None
-        if given is not None and guard.token_allowed(given):
-            rest = {key: value for key, value in request.args.items() if key != TOKEN_PARAMETER}
-            answer = redirect("/" + (f"?{urlencode(rest)}" if rest else ""))
-            answer.set_cookie(COOKIE, given, httponly=True, samesite="Strict")
-            return answer
-        if not guard.token_allowed(request.cookies.get(COOKIE)):
-            return Response(
-                "401: open the address with the token that `tpuprof dashboard` printed.\n",
-                401,
-                mimetype="text/plain",
-            )
-        return None
+    _install_guard(server, guard)
+    _install_errors(server)
 
     @server.after_request
     def restrict(answer: Any) -> Any:
@@ -110,43 +90,60 @@ def install(server: Flask, guard: Guard, inline_scripts: Callable[[], list[str]]
         return answer
 
 
+def _install_guard(server: Flask, guard: Guard) -> None:
+    from flask import redirect, request
+
+    @server.before_request
+    def check() -> Any:
+        host = request.headers.get("Host", "")
+        if not guard.host_allowed(host) or not guard.origin_allowed(request.headers.get("Origin"), host):
+            return _plain(403, "this dashboard answers only to its own address.")
+        given = request.args.get(TOKEN_PARAMETER)
+        if guard.token is not None:
+            if given is not None and guard.token_allowed(given):
+                rest = {key: value for key, value in request.args.items() if key != TOKEN_PARAMETER}
+                answer = redirect("/" + (f"?{urlencode(rest)}" if rest else ""))
+                answer.set_cookie(guard.cookie, given, httponly=True, samesite="Strict")
+                return answer
+            if not guard.token_allowed(request.cookies.get(guard.cookie)):
+                return _plain(401, "open the address with the token that `tpuprof dashboard` printed.")
+        rule = request.url_rule.rule if request.url_rule else ""
+        return None if _is_served(request.path, rule) else _plain(404)
+
+
+def _install_errors(server: Flask) -> None:
+    from flask import request
+    from werkzeug.exceptions import HTTPException
+
+    @server.errorhandler(Exception)
+    def failed(error: Exception) -> Any:
+        """One line to whoever asked, and no traceback on the terminal: paths that name nothing are no fault of ours."""
+        if isinstance(error, HTTPException):
+            status = error.code or 500
+            return error if status < 400 else _plain(status)
+        if request.path.startswith(("/_dash-component-suites/", "/assets/")):
+            return _plain(404)
+        text = printable(f"{request.path} failed ({type(error).__name__}: {error})")[:_LONGEST_ERROR]
+        print(f"tpuprof: dashboard: {text}", file=sys.stderr, flush=True)
+        return _plain(500)
+
+
+def _is_served(path: str, rule: str) -> bool:
+    """Whether a path is one of the dashboard's own, and leads nowhere else."""
+    return rule != _ANY_PATH and ".." not in path.split("/") and not any(each in path for each in "\\\0")
+
+
+def _plain(status: int, text: str = "") -> Any:
+    from http.client import responses
+
+    from flask import Response
+
+    return Response(
+        f"{status}: {text or responses.get(status, 'error') + '.'}\n", status, mimetype="text/plain"
+    )
+
+
 def inside(path: Path, roots: list[Path]) -> bool:
-    """Whether a path, symbolic links followed, is in one of the folders or is one of the files."""
+    """Whether a path, symbolic links followed, lies in one of the folders or is one of the files."""
     real = path.resolve()
     return any(real == root or root in real.parents for root in roots)
-
-
-def check_upload(name: str, data: bytes, kept: int) -> None:
-    """Refuse an upload that is too large, inflates too much, or is one too many.
-
-    Raises `TpuprofError` (`input-too-large`).
-    """
-    if kept >= MAX_UPLOADS:
-        raise TpuprofError(
-            Code.TOO_LARGE,
-            f"{name}: {MAX_UPLOADS} uploads are kept at most.",
-            "Start the dashboard again, or give it the path of this trace.",
-        )
-    if len(data) > MAX_UPLOAD_BYTES or not _inflates_within(data, MAX_INFLATED_BYTES):
-        raise TpuprofError(
-            Code.TOO_LARGE,
-            f"{name}: larger than an upload may be ({MAX_UPLOAD_BYTES // 2**20} MiB, "
-            f"{MAX_INFLATED_BYTES // 2**20} MiB inflated).",
-            "Start the dashboard with the path of this trace.",
-        )
-
-
-def _inflates_within(data: bytes, most: int) -> bool:
-    """Whether gzip data inflates to at most `most` bytes; damaged data is left to the reader to explain."""
-    if not data.startswith(b"\x1f\x8b"):
-        return True
-    inflate, total = zlib.decompressobj(wbits=31), 0
-    try:
-        while data and not inflate.eof:
-            total += len(inflate.decompress(data, _CHUNK))
-            data = inflate.unconsumed_tail
-            if total > most:
-                return False
-    except zlib.error:
-        pass
-    return True

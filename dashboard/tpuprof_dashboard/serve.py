@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from tpuprof.errors import Code, TpuprofError
+from tpuprof_dashboard.addresses import addresses
 from tpuprof_dashboard.app import create_app
-from tpuprof_dashboard.security import TOKEN_PARAMETER, Guard
+from tpuprof_dashboard.security import Guard
 from tpuprof_dashboard.store import Store
 from tpuprof_dashboard.viewers import Viewers
 
@@ -36,22 +39,22 @@ def serve(paths: Sequence[Path], host: str, port: int, *, open_browser: bool) ->
             f"{host}:{port}: cannot be served on ({error}).",
             "Choose another with --host or --port.",
         ) from error
-    address = f"http://{_written(host)}:{server.server_port}/"
+    found = addresses(host, server.server_port, guard.token)
     if guard.token:
-        address += f"?{TOKEN_PARAMETER}={guard.token}"
         _say(
             f"whoever has this address can read these runs and upload traces: {', '.join(map(str, paths))}. "
             "The connection is not encrypted; an SSH tunnel (ssh -L 8050:localhost:8050 HOST) is."
         )
-    for name in store.names()[:1]:
-        store.report(name)
-    _say(f"dashboard on {address} (Ctrl-C ends it)")
-    if open_browser:
-        import webbrowser
-
-        webbrowser.open(address)
     try:
-        server.serve_forever()
+        with _ended_by_signals():
+            for name in store.names()[:1]:
+                store.report(name)
+            _say(f"dashboard on {' or '.join(found)} (Ctrl-C ends it)")
+            if open_browser:
+                import webbrowser
+
+                webbrowser.open(found[0])
+            server.serve_forever()
     except KeyboardInterrupt:
         pass
     finally:
@@ -59,8 +62,20 @@ def serve(paths: Sequence[Path], host: str, port: int, *, open_browser: bool) ->
         store.close()
 
 
-def _written(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Let a request to end, and a closed terminal, end the server as Ctrl-C does: uploads and viewers go with it."""
+
+    def end(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    names = [each for each in ("SIGTERM", "SIGHUP") if hasattr(signal, each)]
+    before = {each: signal.signal(getattr(signal, each), end) for each in names}
+    try:
+        yield
+    finally:
+        for name, handler in before.items():
+            signal.signal(getattr(signal, name), handler)
 
 
 def _say(text: str) -> None:

@@ -27,6 +27,12 @@ def search_of(state: Mapping[str, str], **changes: str | None) -> str:
     return "?" + urlencode({key: value for key, value in merged.items() if value})
 
 
+def theme_of(state: Mapping[str, str], os_dark: bool | None) -> str:
+    """The theme that the address names, else the operating system's: `light` or `dark`."""
+    named = state.get("theme")
+    return named if named in ("light", "dark") else "dark" if os_dark else "light"
+
+
 def page_search(state: Mapping[str, str], page: str, **changes: str | None) -> str:
     """The query of another page of the same run and theme."""
     kept = {key: state[key] for key in _SHARED if key in state}

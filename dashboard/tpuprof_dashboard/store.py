@@ -6,19 +6,21 @@ Memory is bounded by the number of Reports and of timelines kept, least recently
 
 from __future__ import annotations
 
-import tempfile
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from tpuprof.errors import Code, TpuprofError
+from tpuprof_dashboard.recent import Recent
+from tpuprof_dashboard.run_labels import run_labels
 from tpuprof_dashboard.runs import Source, signature, sources
-from tpuprof_dashboard.security import check_upload, inside
+from tpuprof_dashboard.security import inside
+from tpuprof_dashboard.uploads import Uploads
 
 if TYPE_CHECKING:
     from tpuprof.compare.diff import Comparison
@@ -100,27 +102,6 @@ class Details:
     hosts: dict[str, HostDetails]
 
 
-@dataclass
-class _Cache:
-    """Values by run and signature; the least recently used leave first."""
-
-    most: int
-    values: OrderedDict[str, tuple[Any, Any]] = field(default_factory=OrderedDict)
-
-    def get(self, name: str, mark: Any) -> Any:
-        held = self.values.get(name)
-        if held is None or held[0] != mark:
-            return None
-        self.values.move_to_end(name)
-        return held[1]
-
-    def put(self, name: str, mark: Any, value: Any) -> None:
-        self.values[name] = (mark, value)
-        self.values.move_to_end(name)
-        while len(self.values) > self.most:
-            self.values.popitem(last=False)
-
-
 class Store:
     """The runs below the given paths, and those uploaded. Safe to use from several threads."""
 
@@ -130,15 +111,18 @@ class Store:
         self._given = list(paths)
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(_LOADERS, "tpuprof-load")
-        self._reports, self._details = _Cache(MAX_REPORTS), _Cache(MAX_DETAILS)
-        self._comparisons = _Cache(MAX_COMPARISONS)
+        self._reports, self._details = Recent(MAX_REPORTS), Recent(MAX_DETAILS)
+        self._comparisons = Recent(MAX_COMPARISONS)
         # Runs that were read for their Report and whose timeline was not asked for yet.
-        self._runs = _Cache(MAX_DETAILS)
+        self._runs = Recent(MAX_DETAILS)
         self._running: dict[tuple[str, str], _Progress] = {}
         self._failures: dict[tuple[str, str], tuple[Any, Failure]] = {}
-        self._uploads: dict[str, Source] = {}
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._uploads = Uploads()
+        # Uploads come from who knows whom: they are read one at a time, so that their memory does not add up.
+        self._one_upload = threading.Lock()
         self._sources: dict[str, Source] = {}
+        # Runs that have been seen, by the names they go by.
+        self._named: dict[str, Path] = {}
         self.rescan()
 
     @property
@@ -148,25 +132,43 @@ class Store:
 
     def rescan(self) -> list[str]:
         """Look for runs again; returns the names of all there are now."""
-        found = {each.name: each for each in sources(self._given)}
+        scanned = sources(self._given)
         with self._lock:
-            self._sources = {**found, **self._uploads}
+            found = {each.name: each for each in map(self._as_first_named, scanned)}
+            self._sources = {**self._uploads.kept(), **found}
             return list(self._sources)
 
+    def _as_first_named(self, source: Source) -> Source:
+        """The same run under the name it had first: a folder's only run keeps it when others appear beside it."""
+        taken = self._named.get(source.name, source.path) != source.path
+        first = next((name for name, path in self._named.items() if path == source.path), None)
+        name = first or (str(source.path) if taken else source.name)
+        self._named[name] = source.path
+        return replace(source, name=name)
+
     def names(self) -> list[str]:
-        """Names of the runs known, in the order given, uploads last."""
+        """Names of the runs known: uploads, then the others, the newest first."""
         return list(self._sources)
+
+    def labels(self) -> dict[str, str]:
+        """What the runs are called on screen, by name."""
+        return run_labels(self._sources.values())
+
+    def is_upload(self, name: str) -> bool:
+        """Whether a run was uploaded, so that it can be removed."""
+        source = self._sources.get(name)
+        return source is not None and source.uploaded
 
     def path(self, name: str) -> Path:
         """The file or folder a run is read from."""
         return self._sources[name].path
 
     def is_saved(self, name: str) -> bool:
-        """Whether a run is a saved report or a bundle that was given; what was uploaded must be a trace."""
+        """Whether a run is a saved report or a bundle."""
         from tpuprof.report.saved import is_saved_report
 
         source = self._sources.get(name)
-        return source is not None and name not in self._uploads and is_saved_report(source.path)
+        return source is not None and is_saved_report(source.path)
 
     def report(self, name: str) -> Report | Failure | Loading:
         """The Report of a run; reading starts when it is first asked for."""
@@ -216,38 +218,41 @@ class Store:
             return Failure(str(error))
         return None
 
-    def upload(self, filename: str, data: bytes) -> str:
-        """Keep an uploaded trace until the dashboard ends; returns the run's name.
+    def upload(self, filename: str, data: IO[bytes]) -> str:
+        """Keep an upload until it is removed or the dashboard ends; returns the run's name.
 
-        Raises `TpuprofError` where the upload is too large or one too many.
+        Raises `TpuprofError` where it is too large or one too many.
         """
-        base = Path(filename.replace("\\", "/")).name[:120] or "trace"
-        check_upload(base, data, len(self._uploads))
+        source = self._uploads.add(filename, data)
+        self.rescan()
+        return source.name
+
+    def remove(self, name: str) -> None:
+        """Delete an upload and all that was made of it; other runs stay."""
+        if not self._uploads.remove(name):
+            return
+        self.rescan()
         with self._lock:
-            if self._folder is None:
-                self._folder = tempfile.TemporaryDirectory(prefix="tpuprof-upload-")
-            name = f"upload {len(self._uploads) + 1}: {base}"
-            path = Path(self._folder.name) / f"upload{len(self._uploads) + 1}"
-            path.write_bytes(data)
-            self._uploads[name] = self._sources[name] = Source(name, path, path.resolve())
-        return name
+            for cache in (self._reports, self._details, self._runs):
+                cache.values.pop(name, None)
+            for pair in [each for each in self._comparisons.values if name in each.split("\n")]:
+                del self._comparisons.values[pair]
 
     def close(self) -> None:
-        """End loading and other programs, and remove what was uploaded."""
+        """End other programs and remove what was uploaded at once; loads that are under way end with the process."""
         if self.viewers is not None:
             self.viewers.close()
-        self._pool.shutdown(wait=True, cancel_futures=True)
-        if self._folder is not None:
-            self._folder.cleanup()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._uploads.close()
 
-    def _of_run(self, kind: str, name: str, cache: _Cache, load: Callable[[Source, Any, Tell], None]) -> Any:
+    def _of_run(self, kind: str, name: str, cache: Recent, load: Callable[[Source, Any, Tell], None]) -> Any:
         source = self._sources.get(name)
         if source is None:
             return Failure(f"{name}: no such run here. Choose one from the list.")
         mark = signature(source.path)
         return self._get(kind, name, mark, cache, lambda tell: load(source, mark, tell))
 
-    def _get(self, kind: str, name: str, mark: Any, cache: _Cache, load: Callable[[Tell], None]) -> Any:
+    def _get(self, kind: str, name: str, mark: Any, cache: Recent, load: Callable[[Tell], None]) -> Any:
         with self._lock:
             value = cache.get(name, mark)
             if value is not None:
@@ -263,10 +268,11 @@ class Store:
 
     def _run(self, kind: str, name: str, mark: Any, load: Callable[[], None]) -> None:
         failure = None
+        source = self._sources.get(name)
         try:
-            load()
+            with self._one_upload if source is not None and source.uploaded else nullcontext():
+                load()
         except TpuprofError as error:
-            source = self._sources.get(name)
             text = str(error)
             failure = Failure(text.replace(str(source.path), source.name) if source else text)
         except (

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import os
+import signal
 import socket
 import subprocess
 import sys
@@ -13,6 +16,8 @@ from pathlib import Path
 # How long TensorBoard may take until it answers (seconds); it imports for some ten on a slow machine.
 START_WITHIN = 60.0
 _LOOK_EVERY = 0.2
+# How long it may take to end before it is killed (seconds).
+END_WITHIN = 5.0
 # Servers running at a time: each takes some hundred MB.
 MAX_RUNNING = 4
 
@@ -57,19 +62,22 @@ class Viewers:
         """End all servers."""
         with self._lock:
             for process, _ in self._running.values():
-                process.terminate()
+                _signal(process, signal.SIGTERM)
             for process, _ in self._running.values():
-                process.wait()
+                _ended(process)
             self._running.clear()
 
     def _start(self, folder: Path) -> tuple[subprocess.Popen[bytes], int]:
         while len(self._running) >= MAX_RUNNING:
             oldest, _ = self._running.pop(next(iter(self._running)))
-            oldest.terminate()
-            oldest.wait()
+            _signal(oldest, signal.SIGTERM)
+            _ended(oldest)
         port = _free_port()
         process = subprocess.Popen(
-            _command(folder, port), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            _command(folder, port),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
         )
         self._running[folder] = (process, port)
         return process, port
@@ -78,6 +86,21 @@ class Viewers:
 def _command(folder: Path, port: int) -> list[str]:
     program = [sys.executable, "-m", "tensorboard.main", "--logdir", str(folder)]
     return [*program, "--host", "127.0.0.1", "--port", str(port)]
+
+
+def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    """Reach the server and what it has started: it leads a group of its own."""
+    with contextlib.suppress(OSError):
+        os.killpg(process.pid, number)
+
+
+def _ended(process: subprocess.Popen[bytes]) -> None:
+    """Wait for a server to end; one that does not heed is killed."""
+    try:
+        process.wait(END_WITHIN)
+    except subprocess.TimeoutExpired:
+        _signal(process, signal.SIGKILL)
+        process.wait()
 
 
 def _free_port() -> int:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from tpuprof import parts
 from tpuprof.report import labels
 
@@ -49,14 +47,6 @@ def plain(text: str) -> str:
     for old, new in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("%{", "% {")):
         text = text.replace(old, new)
     return text
-
-
-def run_labels(runs: list[str]) -> dict[str, str]:
-    """What runs are called on screen: their paths without what all have in common, by name."""
-    paths = [name for name in runs if os.path.isabs(name)]
-    folders = [os.path.dirname(path) for path in paths]
-    cut = len(os.path.commonpath(folders).rstrip("/")) + 1 if folders else 0
-    return {name: name[cut:] if name in paths else name for name in runs}
 
 
 def short(text: str, most: int = 80) -> str:

@@ -85,7 +85,7 @@ def browser(chromium):
 def tab(browser):
     """A page that notes console errors, dialogs and requests to other sites; the test fails if there are any."""
     page = browser.new_page()
-    page.set_default_timeout(20_000)
+    page.set_default_timeout(60_000)
     problems = []
 
     def heard(message):
@@ -124,6 +124,14 @@ def open_page(tab, address, query=""):
     tab.wait_for_selector("#loading", state="detached")
     tab.wait_for_load_state("networkidle")
     tab.wait_for_function(SETTLED)
+
+
+def assert_accessible(tab):
+    """Fail with what axe-core finds wrong with the page, in a line for each rule and element."""
+    axe = pytest.importorskip("axe_playwright_python")
+    tab.evaluate((Path(axe.__file__).parent / "axe.min.js").read_text("utf-8"))
+    found = tab.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
+    assert [f"{each['id']}: {node['html'][:300]}" for each in found for node in each["nodes"]] == []
 
 
 def screenshot(tab, name, *, whole=True):

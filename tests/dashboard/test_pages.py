@@ -1,5 +1,6 @@
 """Every page in a real Chromium: it opens, shows its main claim, and survives runs with nothing or hostile names in it."""
 
+import csv
 import json
 import zipfile
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 from tests.dashboard.conftest import (
     HOSTILE,
+    assert_accessible,
     empty_trace,
     hostile_trace,
     open_page,
@@ -19,6 +21,10 @@ from tests.dashboard.conftest import (
 from tests.model.test_hosts import host
 
 pytest.importorskip("dash")
+from tpuprof_dashboard.pages.registry import BY_KEY
+
+from tpuprof.analysis.analyze import analyze_run
+
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
 RECOMPILE = str(SAMPLES / "recompile_shapes")
 FSDP = str(SAMPLES / "decoder_fsdpv2")
@@ -69,6 +75,13 @@ def two_hosts(folder):
     return folder
 
 
+def foreign_links(tab):
+    """What the page's links and forms lead to besides itself."""
+    script = """() => [...document.querySelectorAll("a[href], form[action], area[href]")]
+        .map(each => each.href || each.action).filter(each => new URL(each).origin !== location.origin)"""
+    return set(tab.evaluate(script))
+
+
 def test_every_page_has_a_claim_to_check():
     from tpuprof_dashboard.pages.registry import PAGES
 
@@ -82,6 +95,11 @@ def test_a_page_shows_its_main_claim(tab, address, page, theme):
     assert CLAIMS[page] in tab.inner_text("#page")
     assert tab.locator("html").get_attribute("data-mantine-color-scheme") == theme
     screenshot(tab, f"{page}-{theme}")
+    assert_accessible(tab)
+    title = BY_KEY[page].title
+    assert tab.title().startswith(f"{title} · recompile_shapes, ")
+    assert tab.locator("h1").count() == tab.locator("main").count() == 1
+    assert foreign_links(tab) == set()
 
 
 # The run that has most to show on a page, and what it then says.
@@ -102,6 +120,7 @@ def test_a_page_with_much_to_show(tab, address, runs, page, theme):
     open_page(tab, address, f"?page={page}&run={runs[run]}&theme={theme}")
     assert claim in tab.inner_text("#page")
     screenshot(tab, f"{page}-rich-{theme}")
+    assert_accessible(tab)
 
 
 @pytest.mark.parametrize("sample", sorted(each.parent.name for each in SAMPLES.glob("*/EXPECTED.toml")))
@@ -120,7 +139,7 @@ def test_the_first_screen_says_what_is_slow_and_what_to_try(tab, sample):
         assert failed
         assert tab.inner_text("#try-first").startswith("Try first: ")
         # Without scrolling: what is slow, what to try, and what else was found.
-        for seen in ("#verdict", "#try-first", "h3:has-text('What to try')"):
+        for seen in ("#verdict", "#try-first", "h2:has-text('What to try')"):
             box = tab.locator(seen).bounding_box()
             assert box["y"] + box["height"] <= 900, seen
 
@@ -194,14 +213,23 @@ def test_the_legend_of_a_chart_shows_hostile_names_as_text(tab, address, runs, p
     assert tab.locator("#page svg a, #page svg image[href='x']").count() == 0
 
 
+def rows_of(download):
+    """The rows of a CSV file that was downloaded."""
+    with Path(download.path()).open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
 def test_a_table_exports_csv(tab, address):
     open_page(tab, address, f"?page=steps&run={RECOMPILE}")
     with tab.expect_download() as download:
         tab.get_by_role("button", name="CSV").last.click()
     assert download.value.suggested_filename == "steps.csv"
-    lines = Path(download.value.path()).read_text().splitlines()
-    assert len(lines) == 7
-    assert "wall ms" in lines[0]
+    rows = rows_of(download.value)
+    assert len(rows) == 6
+    # Numbers as they are in the report, not as they are shown.
+    walls = [step.wall_ms for step in analyze_run(SAMPLES / "recompile_shapes").steps.per_step]
+    assert [float(row["wall ms"]) for row in rows] == walls
+    assert len(rows[0]["wall ms"].partition(".")[2]) > 3
 
 
 def test_a_plain_table_exports_csv(tab, address):
@@ -210,6 +238,23 @@ def test_a_plain_table_exports_csv(tab, address):
         tab.locator("[data-csv=compilation-cache]").click()
     lines = Path(download.value.path()).read_text().splitlines()
     assert lines[0] == "state,off: every start compiles again"
+
+
+def test_a_spreadsheet_takes_no_name_for_a_formula(tab, tmp_path):
+    from tpuprof_dashboard.store import Store
+
+    trace = training_trace()
+    formulas = ["=HYPERLINK(1)", "+1+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", "\t=1"]
+    for row, name in enumerate(formulas):
+        trace.tpu(0).line("XLA Ops").event(start=600 + 20 * row, duration=10, name=name, display=name)
+    with served(Store([trace.write(tmp_path / "x.xplane.pb")]), tab=tab) as url:
+        open_page(tab, url, "?page=ops")
+        with tab.expect_download() as download:
+            tab.get_by_role("button", name="CSV of ops-by-op").click()
+        rows = rows_of(download.value)
+        names = {next(iter(row.values())) for row in rows}
+        assert {f"'{name}" for name in formulas} <= names
+        assert not any(name.strip().startswith(tuple("=+-@")) for name in names)
 
 
 @pytest.mark.parametrize("page", CLAIMS)
@@ -264,7 +309,7 @@ def test_the_menu_and_the_run_lead_elsewhere_and_back(tab, address):
     tab.go_back()
     tab.wait_for_selector("#verdict")
     tab.get_by_role("textbox", name="Run").click()
-    tab.get_by_role("option", name="sample_traces/decoder_fsdpv2").click()
+    tab.get_by_role("option", name="decoder_fsdpv2").click()
     tab.wait_for_selector("#verdict:has-text('Collective-bound')")
     assert "decoder_fsdpv2" in tab.url
 
@@ -360,7 +405,7 @@ def test_several_runs_are_compared_with_the_first(tab, address, runs):
     assert text.count("decoder_fsdpv2") >= 2
     tab.locator("#comparison a").nth(1).click()
     tab.wait_for_url("**show=1**")
-    tab.wait_for_selector("h3:has-text('decoder_fsdpv2 against the base')")
+    tab.wait_for_selector("h2:has-text('decoder_fsdpv2'):has-text(' against the base')")
 
 
 def test_a_run_whose_name_holds_a_bar_is_compared(tab, tmp_path):
@@ -369,7 +414,8 @@ def test_a_run_whose_name_holds_a_bar_is_compared(tab, tmp_path):
     paths = [
         training_trace().write(tmp_path / name / "x.xplane.pb") for name in ("one", "two|half 100%", "three")
     ]
-    with served(Store(paths), tab=tab) as url:
+    store = Store(paths)
+    with served(store, tab=tab) as url:
         open_page(tab, url, f"?page=compare&run={quote(str(paths[0]))}")
         tab.get_by_role("textbox", name="Compare with").click()
         tab.get_by_role("option", name="two|half").click()
@@ -378,7 +424,9 @@ def test_a_run_whose_name_holds_a_bar_is_compared(tab, tmp_path):
         open_page(tab, tab.url)
         tab.wait_for_selector("#comparison")
         tab.wait_for_selector(".mantine-MultiSelect-pill")
-        assert tab.locator(".mantine-MultiSelect-pill").all_inner_texts() == ["two|half 100%/x.xplane.pb"]
+        (label,) = (each for name, each in store.labels().items() if "two|half" in name)
+        assert label.startswith("two|half 100%/x, ")
+        assert tab.locator(".mantine-MultiSelect-pill").all_inner_texts() == [label]
 
 
 def test_a_predicted_run_says_so_wherever_it_opens(tab, address, runs):

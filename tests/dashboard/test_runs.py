@@ -2,15 +2,17 @@
 
 import os
 import time
+from io import BytesIO
 
 import pytest
 
-from tests.dashboard.conftest import HOSTILE, open_page, served, training_trace
+from tests.dashboard.conftest import HOSTILE, assert_accessible, open_page, served, training_trace
 
 pytest.importorskip("dash")
 from tpuprof_dashboard import store as stores
 from tpuprof_dashboard.store import Failure, Loading, Store
 
+from tpuprof.report.as_json import to_json
 from tpuprof.report.schema import Report
 
 
@@ -40,8 +42,9 @@ def test_a_run_is_read_without_the_asker_waiting(folder):
 def test_a_logdir_has_a_run_for_each_capture(folder):
     training_trace(5).write(folder / "second" / "plugins" / "profile" / "b" / "x.xplane.pb")
     store = Store([folder])
-    assert [name.rsplit("/", 1)[1] for name in store.names()] == ["a", "b"]
-    assert [ready(store, name).steps.count for name in store.names()] == [4, 5]
+    # The newest first.
+    assert [name.rsplit("/", 1)[1] for name in store.names()] == ["b", "a"]
+    assert [ready(store, name).steps.count for name in store.names()] == [5, 4]
     store.close()
 
 
@@ -76,7 +79,7 @@ def test_the_least_recently_used_run_leaves_first(tmp_path, monkeypatch):
     monkeypatch.setattr(stores, "MAX_REPORTS", 2)
     paths = [training_trace(4 + n).write(tmp_path / str(n) / "x.xplane.pb") for n in range(3)]
     store = Store(paths)
-    first, second, third = store.names()
+    first, second, third = map(str, paths)
     ready(store, first), ready(store, second), ready(store, first), ready(store, third)
     assert isinstance(store.report(first), Report)
     assert isinstance(store.report(second), Loading)
@@ -93,7 +96,7 @@ def test_details_hold_every_lane(folder):
 
 def test_uploads_are_removed_at_the_end(tmp_path):
     store = Store([])
-    name = store.upload("../../etc/x.xplane.pb", training_trace().to_bytes())
+    name = store.upload("../../etc/x.xplane.pb", BytesIO(training_trace().to_bytes()))
     assert name == "upload 1: x.xplane.pb"
     path = store.path(name)
     assert isinstance(ready(store, name), Report)
@@ -102,27 +105,92 @@ def test_uploads_are_removed_at_the_end(tmp_path):
 
 
 def test_a_new_run_of_a_watched_folder_appears(tab, tmp_path):
+    """The first one opens by itself; the next is announced, and the page stays where it is."""
     logdir = tmp_path / "logs"
     logdir.mkdir()
     with served(Store([logdir]), tab=tab) as address:
         tab.goto(address)
         tab.wait_for_selector("#waiting")
-        training_trace().write(logdir / "new" / "x.xplane.pb")
+        assert tab.title() == "Overview · tpuprof"
+        training_trace().write(logdir / "first" / "x.xplane.pb")
         tab.wait_for_selector("#verdict")
-        assert tab.get_by_role("textbox", name="Run").input_value() == "logs"
+        tab.wait_for_url("**run=**")
+        box = tab.get_by_role("textbox", name="Run")
+        assert box.input_value().startswith("first, ")
+        training_trace(7).write(logdir / "second" / "x.xplane.pb")
+        tab.wait_for_selector("#new-runs")
+        tab.wait_for_selector("#page:has-text('4 steps')")
+        before = tab.url
+        tab.locator("#new-runs a").click()
+        tab.wait_for_selector("#page:has-text('7 steps')")
+        tab.wait_for_selector("#new-runs", state="detached")
+        assert tab.url != before
+        assert box.input_value().startswith("second, ")
+        tab.go_back()
+        tab.wait_for_selector("#page:has-text('4 steps')")
 
 
-def test_an_uploaded_trace_opens(tab, folder):
-    with served(Store([folder]), tab=tab) as address:
+def choose(tab, name, data):
+    """Choose a file with the button in the header."""
+    with tab.expect_file_chooser() as chooser:
+        tab.get_by_role("button", name="Open a trace").click()
+    chooser.value.set_files({"name": name, "mimeType": "", "buffer": data})
+
+
+def test_an_uploaded_trace_opens_and_is_removed(tab, folder):
+    store = Store([folder])
+    with served(store, tab=tab) as address:
         open_page(tab, address)
-        file = {
-            "name": f"{HOSTILE[0]}.xplane.pb".replace("/", ""),
-            "mimeType": "",
-            "buffer": training_trace(6).to_bytes(),
-        }
-        tab.locator("#upload input").set_input_files(file)
+        choose(tab, f"{HOSTILE[0]}.xplane.pb".replace("/", ""), training_trace(6).to_bytes())
         tab.wait_for_url("**run=upload**")
         tab.wait_for_selector("#page:has-text('6 steps')")
+        # What paths accept, uploads accept: here a saved report.
+        report = to_json(ready(store, str(folder)))
+        choose(tab, "report.json", report.encode())
+        tab.wait_for_url("**run=upload+2**")
+        tab.wait_for_selector("#page:has-text('4 steps')")
+        kept = store.path("upload 2: report.json")
+        tab.get_by_role("button", name="Remove this upload").click()
+        tab.wait_for_url("**run=upload+1**")
+        assert not kept.exists()
+        assert "upload 2" not in str(store.names())
+
+
+def answering(status):
+    """A route that answers with a status alone."""
+    return lambda route: route.fulfill(status=status, body="")
+
+
+def test_what_goes_wrong_is_told_in_a_banner(tab, folder, monkeypatch):
+    from tpuprof_dashboard import shell
+
+    monkeypatch.setattr(shell, "MAX_UPLOAD_BYTES", 1_000_000)
+    alert = tab.locator("#tpu-banners")
+    with served(Store([folder]), tab=tab) as address:
+        open_page(tab, address)
+        choose(tab, "large.xplane.pb", bytes(1_000_001))
+        alert.get_by_text("large.xplane.pb has 1 MiB, and an upload may have 0.95").wait_for()
+        assert_accessible(tab)
+        alert.get_by_role("button", name="Close").click()
+        assert alert.get_by_role("alert").count() == 0
+        # Refused by the server.
+        choose(tab, "bomb.json", b"[" + b"," * 999_990)
+        tab.wait_for_url("**run=upload**")
+        tab.locator("#failure").wait_for()
+        for status, text in (
+            (401, "Open the address that tpuprof dashboard printed"),
+            (500, "failed to answer"),
+        ):
+            tab.route("**/_tpuprof/alive", answering(status))
+            alert.get_by_text(text).wait_for()
+            tab.unroute("**/_tpuprof/alive")
+        tab.route("**/_tpuprof/alive", lambda route: route.abort())
+        alert.get_by_text("The dashboard does not answer").wait_for()
+        tab.unroute("**/_tpuprof/alive")
+        alert.get_by_text("The dashboard does not answer").wait_for(state="detached")
+        tab.route("**/_tpuprof/alive", lambda route: route.fulfill(json={"instance": "another"}))
+        alert.get_by_text("was started anew").wait_for()
+        tab.problems[:] = [each for each in tab.problems if "Failed to load resource" not in each]
 
 
 def test_a_trace_is_dropped_anywhere_on_the_page(tab, folder):
@@ -147,8 +215,8 @@ def test_a_trace_is_dropped_anywhere_on_the_page(tab, folder):
 def test_a_bad_upload_says_what_is_wrong(tab, folder, data):
     with served(Store([folder]), tab=tab) as address:
         open_page(tab, address)
-        tab.locator("#upload input").set_input_files({"name": "bad.pb", "mimeType": "", "buffer": data})
-        tab.wait_for_selector("#failure, #notice > *")
+        choose(tab, "bad.pb", data)
+        tab.wait_for_selector("#failure")
         text = tab.inner_text("main, #frame")
         assert "bad.pb" in text
         assert "Traceback" not in text
@@ -205,9 +273,9 @@ def test_a_load_tells_how_far_it_is(folder, monkeypatch):
     store.close()
 
 
-def test_an_uploaded_report_is_not_taken_for_a_trace(tmp_path):
+def test_an_upload_that_is_no_report_says_so():
     store = Store([])
-    name = store.upload("report.json", b'{"schema": "tpuprof.report/1"}')
+    name = store.upload("report.json", BytesIO(b'{"schema": "tpuprof.report/1"}'))
     assert isinstance(ready(store, name), Failure)
     store.close()
 
@@ -215,7 +283,7 @@ def test_an_uploaded_report_is_not_taken_for_a_trace(tmp_path):
 def test_two_runs_are_compared_once_both_are_read(tmp_path):
     paths = [training_trace(12, step).write(tmp_path / str(step) / "x.xplane.pb") for step in (1000, 2000)]
     store = Store(paths)
-    base, candidate = store.names()
+    base, candidate = map(str, paths)
     until = time.monotonic() + 60
     while isinstance(found := store.comparison(base, candidate), Loading):
         assert time.monotonic() < until

@@ -1,16 +1,24 @@
 """Who may ask, what may be read, and what an upload may be."""
 
 import gzip
+import subprocess
+import sys
+import zipfile
+from io import BytesIO
+from pathlib import Path
 
 import pytest
 
 from tests.dashboard.conftest import training_trace
+from tests.dashboard.test_viewers import answers
 
 pytest.importorskip("dash")
-from tpuprof_dashboard import security
+from tpuprof_dashboard import routes, uploads
+from tpuprof_dashboard.addresses import addresses
 from tpuprof_dashboard.app import create_app
-from tpuprof_dashboard.security import COOKIE, Guard, check_upload, inside
+from tpuprof_dashboard.security import Guard, inside
 from tpuprof_dashboard.store import Failure, Store
+from tpuprof_dashboard.uploads import Uploads
 
 from tpuprof.errors import TpuprofError
 
@@ -60,7 +68,7 @@ def test_the_token_opens_and_is_kept_in_a_cookie(trace):
     assert opened.status_code == 302
     assert opened.headers["Location"] == "/?page=ops&run=a%26b"
     cookie = opened.headers["Set-Cookie"]
-    assert cookie.startswith(f"{COOKIE}=secret-token")
+    assert cookie.startswith(f"{Guard('secret-token').cookie}=secret-token")
     assert "HttpOnly" in cookie
     assert "SameSite=Strict" in cookie
     assert browser.get("/").status_code == 200
@@ -79,14 +87,44 @@ def test_pages_may_load_from_here_alone(trace):
     assert "frame-ancestors 'none'" in policy
 
 
-@pytest.mark.parametrize(
-    "path", ["/assets/../../pyproject.toml", "/assets/%2e%2e/app.py", "/assets/..%2fapp.py"]
-)
-def test_paths_do_not_lead_out_of_the_assets(trace, path):
+def test_two_dashboards_on_one_host_share_no_cookie(trace):
+    assert Guard("one").cookie != Guard("other").cookie
+    browser = client(trace, Guard("one"))
+    assert browser.get("/?token=one").status_code == 302
+    # The other's cookie beside it does no harm.
+    browser.set_cookie(Guard("other").cookie, "other")
+    assert browser.get("/").status_code == 200
+
+
+TRAVERSALS = """
+    /assets/../../pyproject.toml  /assets/%2e%2e/app.py  /assets/..%2fapp.py  /assets/%00  /..%5c..%5cx  /etc/passwd
+    /_dash-component-suites/../../etc/passwd  /_dash-component-suites/os/path.py  /_dash-component-suites//etc/passwd
+    /_dash-component-suites/dash/../../../../etc/passwd  /_dash-component-suites/no-such/x.js  /%2e%2e/%2e%2e/x
+    /_dash-component-suites/dash/%00  /_dash-component-suites/tpuprof_dashboard/store.py  /_tpuprof/../app.py
+"""
+
+
+@pytest.mark.parametrize("path", TRAVERSALS.split())
+def test_paths_do_not_lead_out(trace, path, capfd):
     answer = client(trace).get(path, headers={"Host": "localhost"})
-    # Dash answers unknown paths with its own page.
-    assert b"import" not in answer.data
-    assert b"[project]" not in answer.data
+    assert answer.status_code == 404
+    assert answer.data == b"404: Not Found.\n"
+    assert capfd.readouterr().err == ""
+
+
+def test_a_request_that_makes_no_sense_is_told_in_one_line(trace, capfd):
+    answer = client(trace).post("/_dash-update-component", json={}, headers={"Host": "localhost"})
+    assert (answer.status_code, answer.data) == (500, b"500: Internal Server Error.\n")
+    assert len(capfd.readouterr().err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
+def test_addresses_that_are_printed_can_be_opened(host):
+    found = addresses(host, 8050, "a token")
+    assert found[0] == "http://localhost:8050/?token=a+token"
+    assert len(found) == 2
+    assert not any(each in "".join(found) for each in ("0.0.0.0", "[::]", "//:"))
+    assert addresses("::1", 80, None) == ["http://[::1]:80/"]
 
 
 def test_links_that_lead_out_are_not_read(tmp_path):
@@ -114,21 +152,115 @@ def test_inside_follows_links(tmp_path):
     assert not inside(tmp_path / "inside", roots)
 
 
-def test_uploads_are_limited_in_number():
-    check_upload("x", b"", security.MAX_UPLOADS - 1)
-    with pytest.raises(TpuprofError, match="uploads are kept at most"):
-        check_upload("x", b"", security.MAX_UPLOADS)
+def upload(trace, data, name="x.xplane.pb"):
+    store = Store([trace])
+    browser = create_app(store).server.test_client()
+    answer = browser.post(
+        "/_tpuprof/upload", query_string={"name": name}, data=data, headers={"Host": "localhost"}
+    )
+    kept = store.names()[0]
+    store.close()
+    return answer.status_code, answer.get_json(), kept
 
 
-def test_uploads_are_limited_in_size(monkeypatch):
-    monkeypatch.setattr(security, "MAX_UPLOAD_BYTES", 10)
-    check_upload("x", b"0" * 10, 0)
+def test_an_upload_is_kept_under_its_name_alone(trace):
+    status, said, kept = upload(trace, training_trace().to_bytes(), "../../etc/<x>\0.pb")
+    assert (status, said["run"]) == (200, kept) == (200, "upload 1: <x>.pb")
+
+
+def test_uploads_are_limited_in_number(monkeypatch):
+    monkeypatch.setattr(uploads, "MAX_UPLOADS", 2)
+    kept = Uploads()
+    first, _second = (kept.add("x", BytesIO(b"0")) for _ in range(2))
+    with pytest.raises(TpuprofError, match="2 uploads are kept at most"):
+        kept.add("x", BytesIO(b"0"))
+    kept.remove(first.name)
+    assert not first.path.exists()
+    assert kept.add("x", BytesIO(b"0")).name == "upload 3: x"
+    kept.close()
+
+
+def test_uploads_are_limited_in_size(trace, monkeypatch):
+    monkeypatch.setattr(uploads, "MAX_UPLOAD_BYTES", 10)
+    monkeypatch.setattr(routes, "MAX_UPLOAD_BYTES", 10)
+    assert upload(trace, b"0" * 10)[0] == 200
+    status, said, kept = upload(trace, b"0" * 12)
+    assert status == 413
+    assert "an upload may have" in said["error"]
+    assert not kept.startswith("upload")
+
+
+def test_an_upload_without_a_stated_length_is_limited_too(monkeypatch):
+    monkeypatch.setattr(uploads, "MAX_UPLOAD_BYTES", 10)
+    kept = Uploads()
     with pytest.raises(TpuprofError, match="larger than an upload may be"):
-        check_upload("x", b"0" * 11, 0)
+        kept.add("x", BytesIO(b"0" * 11))
+    assert kept.kept() == {}
+    kept.close()
 
 
-def test_uploads_are_limited_in_what_they_inflate_to(monkeypatch):
-    monkeypatch.setattr(security, "MAX_INFLATED_BYTES", 3_000_000)
-    check_upload("x", gzip.compress(bytes(2_900_000)), 0)
+def zipped(size):
+    data = BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as bundle:
+        bundle.writestr("report.json", bytes(size))
+    return data.getvalue()
+
+
+@pytest.mark.parametrize(
+    "pack",
+    [gzip.compress, zipped, lambda size: gzip.compress(b"") + gzip.compress(bytes(size))],
+    ids=["gzip", "zip", "gzip of several members"],
+)
+def test_uploads_are_limited_in_what_they_inflate_to(pack, monkeypatch):
+    monkeypatch.setattr(uploads, "MAX_INFLATED_BYTES", 3_000_000)
+    pack = pack if pack is not gzip.compress else lambda size: gzip.compress(bytes(size))
+    kept = Uploads()
+    kept.add("x", BytesIO(pack(2_900_000)))
     with pytest.raises(TpuprofError, match="inflated"):
-        check_upload("x", gzip.compress(bytes(5_000_000)), 0)
+        kept.add("x", BytesIO(pack(5_000_000)))
+    kept.close()
+
+
+def test_json_uploads_are_limited_in_values(monkeypatch):
+    """A list of empty lists takes some 25 times its size in memory."""
+    monkeypatch.setattr(uploads, "MAX_JSON_VALUES", 1000)
+    kept = Uploads()
+    kept.add("x", BytesIO(b"[" + b"[]," * 400 + b"1]"))
+    for data in (b"[" + b"[]," * 600 + b"1]", gzip.compress(b" [" + b"[]," * 600 + b"1]")):
+        with pytest.raises(TpuprofError, match="larger than an upload may be"):
+            kept.add("x", BytesIO(data))
+    kept.close()
+
+
+def test_a_signal_ends_what_was_uploaded_and_started(tmp_path, trace):
+    """As `kill` and a closed terminal do."""
+    program = """
+import sys
+from pathlib import Path
+from tpuprof_dashboard import serve, viewers
+viewers._command = lambda folder, port: [sys.executable, "-m", "http.server", "-b", "127.0.0.1", str(port)]
+original = serve.Store
+def store(*given):
+    made = original(*given)
+    import io
+    name = made.upload("x", io.BytesIO(b"0"))
+    address = made.viewers.open(Path("."))
+    print(made.path(name), address, flush=True)
+    return made
+serve.Store = store
+serve.serve([Path(sys.argv[1])], "127.0.0.1", 0, open_browser=False)
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, str(trace)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    path, address = process.stdout.readline().split()
+    while "dashboard on" not in process.stderr.readline():
+        assert process.poll() is None
+    assert Path(path).exists()
+    assert answers(address)
+    process.terminate()
+    assert process.wait(60) == 0
+    assert not Path(path).parent.exists()
+    assert not answers(address)
+    process.stdout.close()
+    process.stderr.close()

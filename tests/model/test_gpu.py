@@ -6,8 +6,8 @@ import pytest
 
 from tests.builders import TraceBuilder
 from tpuprof.decode.load import load
-from tpuprof.timeline.lanes import extent, lanes_of
 from tpuprof.model.timeline import build_host
+from tpuprof.timeline.lanes import extent, lanes_of
 
 SECOND = [0, 1000, 2000]
 REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*, unsigned long, ncclWork*)"

@@ -10,7 +10,7 @@ from dash import html
 from tpuprof.render.content import amount, saves
 from tpuprof.report.labels import shared_saving
 from tpuprof.units import format_ms, format_share
-from tpuprof_dashboard.components.layout import code, link, plain_table
+from tpuprof_dashboard.components.layout import code, link, number, plain_table
 from tpuprof_dashboard.words import STATUS_TITLES
 
 if TYPE_CHECKING:
@@ -101,9 +101,12 @@ def _price(finding: Finding) -> str:
 
 
 def _evidence(finding: Finding, view: View) -> Any:
-    columns = ("Evidence", "Value", "Step", "Source", "")
+    columns = ["Evidence", "Value", "Step", "Source", "Timeline"]
     shown = finding.evidence[:MAX_EVIDENCE]
     rows = [_evidence_cells(each, view) for each in shown]
+    if view.report.environment["host_count"] > 1:
+        columns.insert(1, "Host")
+        rows = [[row[0], each.host or "all", *row[1:]] for each, row in zip(shown, rows, strict=True)]
     parts: list[Any] = [plain_table(f"evidence-{finding.rule}", columns, rows)]
     where = view.finding_in_timeline(finding)
     if where:
@@ -114,7 +117,7 @@ def _evidence(finding: Finding, view: View) -> Any:
 
 
 def _evidence_cells(each: Evidence, view: View) -> list[Any]:
-    value = "" if each.value is None else amount(each.value, each.unit)
+    value = "" if each.value is None else number(amount(each.value, each.unit), each.value)
     where: Any = ""
     if each.start_ns is not None:
         host = each.host or next((row.host for row in view.report.steps.per_step), "")
@@ -126,7 +129,10 @@ def _fix(finding: Finding, view: View) -> list[Any]:
     fix = finding.fix
     if fix is None:
         return []
-    parts: list[Any] = [dmc.Title("Fix", order=5, mt="md"), dmc.Text(fix.text, className="tpu-wrap", maw=900)]
+    parts: list[Any] = [
+        dmc.Title("Fix", order=3, size="h5", mt="md"),
+        dmc.Text(fix.text, className="tpu-wrap", maw=900),
+    ]
     sides = [("Before", fix.before), ("After", fix.after)]
     blocks = [
         html.Div([dmc.Text(title, size="sm", fw=600), code(text, f"code-{finding.rule}-{title.lower()}")])

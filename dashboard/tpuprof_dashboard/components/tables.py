@@ -38,7 +38,13 @@ def table(table_id: str, rows: Sequence[Row], *, go_title: str = "show", digits:
     shown = [_flat(row) for row in rows[:MAX_ROWS]]
     keys = dict.fromkeys(key for row in shown for key in row)
     names = [key for key in keys if any(row.get(key) not in (None, "") for row in shown)]
-    button = dmc.Button("CSV", id={"type": "csv", "table": table_id}, size="compact-xs", variant="default")
+    button = dmc.Button(
+        "CSV",
+        id={"type": "csv", "table": table_id},
+        size="compact-xs",
+        variant="default",
+        **{"aria-label": f"CSV of {table_id}"},
+    )
     count = f"{len(rows):,} rows" if len(rows) != 1 else "1 row"
     if len(rows) > MAX_ROWS:
         count = f"the first {MAX_ROWS:,} of {len(rows):,} rows; `tpuprof analyze --json` has all"
@@ -73,10 +79,6 @@ def _grid(table_id: str, shown: list[Row], columns: list[dict[str, Any]]) -> Any
             "sortChanged": ["tpuKeep(params)"],
             "filterChanged": ["tpuKeep(params)"],
             "paginationChanged": ["tpuKeep(params)"],
-        },
-        csvExportParams={
-            "fileName": f"{table_id}.csv",
-            "columnKeys": [each["field"] for each in columns if each["field"] != GO],
         },
         style={"height": f"{height}px"},
     )
@@ -140,7 +142,7 @@ def _column(name: str, values: Sequence[Any], go_title: str, digits: int) -> dic
         }
         return {
             "field": name,
-            "headerName": "",
+            "headerName": go_title.capitalize(),
             "cellRenderer": "Go",
             "cellRendererParams": {"title": go_title},
             **plain,

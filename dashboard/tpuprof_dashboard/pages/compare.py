@@ -14,7 +14,6 @@ from tpuprof_dashboard.pages.page import Page, View
 from tpuprof_dashboard.shell import choices
 from tpuprof_dashboard.state import integer, names_in, names_text, read_state, search_of
 from tpuprof_dashboard.store import Failure, Loading
-from tpuprof_dashboard.words import run_labels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +29,8 @@ MAX_CANDIDATES = 6
 
 
 def _render(view: View) -> list[Any]:
-    others = [name for name in view.store.names() if name != view.name]
+    labels = view.store.labels()
+    others = [name for name in labels if name != view.name]
     if not others:
         reason = "Only one run is open. Start the dashboard with several paths, or open a trace above."
         return [empty("Nothing to compare with", reason)]
@@ -38,14 +38,14 @@ def _render(view: View) -> list[Any]:
     choose = dmc.MultiSelect(
         id="compare-with",
         label="Compare with",
-        data=choices(others),
+        data=choices({name: labels[name] for name in others}),
         value=wanted,
         maw=760,
         searchable=True,
         clearable=True,
         maxValues=MAX_CANDIDATES,
         placeholder="" if wanted else "choose one or more runs",
-        description=f"The base is {run_labels(view.store.names()).get(view.name, view.name)}, the run chosen above.",
+        description=f"The base is {labels.get(view.name, view.name)}, the run chosen above.",
     )
     found = {name: view.store.comparison(view.name, name) for name in wanted}
     if any(isinstance(each, Loading) for each in found.values()):
@@ -69,7 +69,7 @@ def _wanted(state: Mapping[str, str], base: str, store: Store) -> list[str]:
 def _compared(view: View, ready: list[tuple[str, Comparison]]) -> list[Any]:
     chosen = integer(view.state, "show") or 0
     chosen = chosen if 0 <= chosen < len(ready) else 0
-    labels = run_labels(view.store.names())
+    labels = view.store.labels()
     parts = []
     if len(ready) > 1:
         rows = [
@@ -78,7 +78,9 @@ def _compared(view: View, ready: list[tuple[str, Comparison]]) -> list[Any]:
         ]
         parts = [
             summary(rows),
-            dmc.Title(f"{rows[chosen][0]} against the base", order=3, mt="xl", className="tpu-wrap"),
+            dmc.Title(
+                f"{rows[chosen][0]} against the base", order=2, size="h3", mt="xl", className="tpu-wrap"
+            ),
         ]
     name, found = ready[chosen]
     other = view.store.report(name)
@@ -124,7 +126,7 @@ def _register(app: Dash, store: Store) -> None:
         if (
             names is None
             or state.get("page") != "compare"
-            or names == _wanted(state, _base(state, store), store)
+            or names == _wanted(state, state.get("run", ""), store)
         ):
             return no_update
         return search_of(state, **{"with": names_text(names), "show": None})
@@ -139,15 +141,11 @@ def _register(app: Dash, store: Store) -> None:
     def again(_ticks: int | None, search: str | None) -> Any:
         """Have the page made again once the other runs have been read and compared."""
         state = read_state(search)
-        base = _base(state, store)
+        base = state.get("run", "")
         waiting = [
             name for name in _wanted(state, base, store) if isinstance(store.comparison(base, name), Loading)
         ]
         return (no_update, no_update) if waiting else (None, False)
-
-
-def _base(state: Mapping[str, str], store: Store) -> str:
-    return state.get("run") or next(iter(store.names()), "")
 
 
 PAGE = Page(

@@ -33,7 +33,9 @@ def _render(view: View) -> list[Any]:
     chosen = chosen if chosen is not None and 0 <= chosen < len(compiles) else 0
     rows = [{**_row(each), GO: view.here(compile=str(row))} for row, each in enumerate(compiles)]
     total = format_ms(view.report.goodput.compile_ms)
-    note = f"{len(compiles)} compiles, {total} in all." if len(compiles) != 1 else f"One compile, {total}."
+    note = f"{len(compiles)} compiles, {total} in all" if len(compiles) != 1 else f"One compile, {total}"
+    hosts = len({each.host for each in compiles})
+    note += f", on {hosts} hosts together." if hosts > 1 else "."
     return [
         section("In this capture", table("compiles", rows, go_title="details"), note=note),
         _one(view, compiles[chosen]),
@@ -86,9 +88,9 @@ def _one(view: View, each: CompileRow) -> Any:
             className="tpu-wrap",
         ),
         link("show in timeline", view.timeline(each.host, each.start_ns, each.duration_ms)),
-        dmc.Title("Python frames", order=5, mt="md", mb=4),
+        dmc.Title("Python frames", order=3, size="h5", mt="md", mb=4),
         code("\n".join(each.frames), "frames") if each.frames else _no_frames(),
-        dmc.Title("What changed in the graph", order=5, mt="md", mb=4),
+        dmc.Title("What changed in the graph", order=3, size="h5", mt="md", mb=4),
         _change(view, each),
     ]
     return section(f"The compile {where}: {format_ms(each.duration_ms)}", *parts)

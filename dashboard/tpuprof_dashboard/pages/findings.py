@@ -93,7 +93,7 @@ def _register_prediction(app: Dash, store: Store) -> None:
         State("url", "search"),
     )
     def predict(rules: list[str] | None, _ticks: int | None, search: str | None) -> Any:
-        name = read_state(search).get("run") or store.names()[0]
+        name = read_state(search).get("run", "")
         report = store.report(name)
         if not rules or not isinstance(report, Report):
             return None, True
@@ -151,7 +151,7 @@ def _closed(status: str, rows: list[Finding], view: View) -> Any:
     item = dmc.AccordionItem([dmc.AccordionControl(head), panel], value=status)
     opened = status if view.opened([status]) else None
     whole = dmc.Accordion(
-        [item], id={"type": "open", "group": f"all {status}"}, value=opened, variant="separated"
+        [item], id={"type": "open", "group": f"all-{status}"}, value=opened, variant="separated"
     )
     return html.Div(whole, style={"marginTop": 16})
 

@@ -10,7 +10,7 @@ import dash_mantine_components as dmc
 from dash import Input, Output, State, dcc, html, no_update
 
 from tpuprof.parts import DEVICE_PARTS, PARTS
-from tpuprof.render.content import failed_findings, first_to_try
+from tpuprof.render.content import failed_findings, first_to_try, host_count
 from tpuprof.report.labels import format_rate
 from tpuprof.units import format_bytes, format_ms, format_share
 from tpuprof_dashboard.components.findings import finding_lines
@@ -55,7 +55,7 @@ def _head(view: View) -> list[Any]:
     if report.predicted:
         alerts.insert(0, predicted_note())
     return [
-        dmc.Title(report.verdict.sentence, order=2, size="h3", id="verdict", className="tpu-wrap"),
+        dmc.Title(report.verdict.sentence, order=1, size="h3", id="verdict", className="tpu-wrap"),
         *_first_to_try(view),
         dmc.Group([_facts(report), _ticket()], justify="space-between", gap="xs", mt=4),
         html.Div(id="ticket-note", role="status"),
@@ -81,8 +81,7 @@ def _first_to_try(view: View) -> list[Any]:
 def _facts(report: Report) -> Any:
     steps, environment = report.steps, report.environment
     devices = f"{environment['device_count']} × {environment['device_type'] or 'unknown device'}"
-    hosts = f"{environment['host_count']} host" + ("s" if environment["host_count"] != 1 else "")
-    text = f"{devices}, {hosts}, {_framework(environment['framework'])}. "
+    text = f"{devices}, {host_count(report)}, {_framework(environment['framework'])}. "
     text += f"Steps found by: {steps.method} ({steps.confidence} confidence)."
     return dmc.Text(text, c="dimmed", size="sm")
 
@@ -93,7 +92,7 @@ def _ticket() -> Any:
         "replaced by pseudonyms; its manifest says how many."
     )
     button = dmc.Button("Make ticket report", id="ticket", size="compact-sm", variant="default")
-    return dmc.Tooltip(button, label=label, multiline=True, w=320)
+    return dmc.Tooltip(button, label=label, multiline=True, w=320, withinPortal=False)
 
 
 def _framework(name: str) -> str:
@@ -268,7 +267,7 @@ def _register(app: Dash, store: Store) -> None:
         from tpuprof.report.schema import Report
 
         state = read_state(search)
-        report = store.report(state.get("run") or store.names()[0])
+        report = store.report(state.get("run", ""))
         point = (click or {}).get("points", [{}])[0].get("customdata")
         if (
             not isinstance(report, Report)
@@ -291,7 +290,7 @@ def _register_ticket(app: Dash, store: Store) -> None:
         prevent_initial_call=True,
     )
     def make(clicks: int | None, search: str | None) -> Any:
-        name = read_state(search).get("run") or next(iter(store.names()), "")
+        name = read_state(search).get("run", "")
         if not clicks:
             return no_update, no_update
         with tempfile.TemporaryDirectory(prefix="tpuprof-ticket-") as folder:

@@ -23,7 +23,8 @@ OPEN = "open"
 class View:
     """One run as a page sees it: the URL's state, the run's name and Report, and the store for other runs.
 
-    `details` is None on pages that do not need them. `saved` says that the run is a saved report, without its trace.
+    `details` is None on pages that do not need them. `theme` is `light` or `dark`. `saved` says that
+    the run is a saved report, without its trace.
     """
 
     state: State
@@ -32,11 +33,12 @@ class View:
     store: Store
     details: Details | None = None
     saved: bool = False
+    theme: str = "light"
 
     @property
     def template(self) -> str:
         """The figure template of the theme."""
-        return "mantine_dark" if self.state.get("theme") == "dark" else "mantine_light"
+        return "mantine_dark" if self.theme == "dark" else "mantine_light"
 
     def go(self, page: str, **changes: str | None) -> str:
         """The query of another page of this run."""

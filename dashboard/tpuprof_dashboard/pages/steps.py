@@ -183,7 +183,7 @@ def _register(app: Dash, store: Store) -> None:
     )
     def choose(first: str | None, second: str | None, search: str | None) -> Any:
         state = read_state(search)
-        report = store.report(state.get("run") or next(iter(store.names()), ""))
+        report = store.report(state.get("run", ""))
         if state.get("page") != "steps" or not first or not second or isinstance(report, (Failure, Loading)):
             return no_update
         shown = tuple(map(str, _chosen(state, report.steps)))

@@ -9,7 +9,7 @@ import dash_mantine_components as dmc
 from dash import ClientsideFunction, Input, Output, State, ctx, dcc, html, no_update
 
 from tpuprof.units import PS_PER_MS, PS_PER_NS, format_ms, ps_to_ms
-from tpuprof_dashboard.components.layout import empty, section
+from tpuprof_dashboard.components.layout import CHART_CONFIG, empty, section
 from tpuprof_dashboard.components.tables import restored, table
 from tpuprof_dashboard.components.timeline_controls import MOVES, controls, elsewhere, finding_chips
 from tpuprof_dashboard.figures.timeline import timeline
@@ -58,15 +58,17 @@ def _render(view: View) -> list[Any]:
         id="timeline",
         figure=timeline(drawing, view.template),
         # The buttons above do what its own would, and can be reached with the keyboard.
-        config={"displayModeBar": False, "scrollZoom": False},
+        config={**CHART_CONFIG, "displayModeBar": False, "scrollZoom": False},
     )
     return [
         *([_saved_note()] if view.saved else []),
         controls(view, list(details.hosts), host.name),
         finding_chips(view),
-        dcc.Store(id="drawn", data=_drawn(view.state, view.state.get("theme", "light"))),
+        dcc.Store(id="drawn", data=_drawn(view.state, view.theme)),
         html.Div(
-            graph, role="img", **{"aria-label": "Timeline of the window; the longest events are listed below"}
+            graph,
+            role="figure",
+            **{"aria-label": "Timeline of the window; the longest events are listed below"},
         ),
         dmc.Text(_note(drawing), id="timeline-note", size="sm", c="dimmed"),
         html.Div(_lane_choice(host, [each.key for each in shown]), style={"marginTop": 12}),
@@ -330,7 +332,7 @@ def _register_tensorboard(app: Dash, store: Store) -> None:
         prevent_initial_call=True,
     )
     def start(clicks: int | None, search: str | None) -> Any:
-        name = read_state(search).get("run") or next(iter(store.names()), "")
+        name = read_state(search).get("run", "")
         folder = logdir_of(store.path(name)) if name in store.names() else None
         if not clicks or store.viewers is None or folder is None:
             return no_update
@@ -343,13 +345,13 @@ def _register_tensorboard(app: Dash, store: Store) -> None:
 
 
 def _loaded_report(store: Store, state: Mapping[str, str]) -> Report | None:
-    found = store.report(state.get("run") or next(iter(store.names()), ""))
+    found = store.report(state.get("run", ""))
     return None if isinstance(found, (Failure, Loading)) else found
 
 
 def _loaded_host(store: Store, state: Mapping[str, str]) -> HostDetails | None:
     """The host the URL names, where its run has been read."""
-    details = store.details(state.get("run") or next(iter(store.names()), ""))
+    details = store.details(state.get("run", ""))
     return _host(details if isinstance(details, Details) else None, state)
 
 

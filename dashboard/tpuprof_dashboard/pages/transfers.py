@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from tpuprof.render.content import host_count
 from tpuprof_dashboard.components.layout import chart, empty, section
 from tpuprof_dashboard.components.rows import rows_of
 from tpuprof_dashboard.components.tables import table
@@ -89,6 +90,8 @@ def _reads(view: View) -> Any:
             title, empty("No reads", "No step reads a value back from the device (.item(), .cpu(), print).")
         )
     note = "What the training thread spent in reads, waiting for the device included, per step."
+    if view.report.environment["host_count"] > 1:
+        note += f" Times are of all {host_count(view.report)} together, the time per step is their mean."
     return section(title, table("host-reads", rows_of(rows, names=_NAMES)), note=note)
 
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from tpuprof.decode.columns import NO_TEXT, Plane, TextColumn
 from tpuprof.model.device.activity import DeviceActivity, ModuleEvents, OpEvents, OpNames, no_ops
-from tpuprof.model.intervals import union
 from tpuprof.model.device.op_kind import OpKind, op_kind
+from tpuprof.model.intervals import union
 from tpuprof.model.timeline import Track
 
 STREAM = "Stream #"

@@ -165,7 +165,11 @@ class CoresOf(NamedTuple):
 
 
 def _cores(
-    names: list[str], devices: list[tuple[DeviceActivity, Steps]], sums: list[OpSums], rows: list[Int64], ops: int
+    names: list[str],
+    devices: list[tuple[DeviceActivity, Steps]],
+    sums: list[OpSums],
+    rows: list[Int64],
+    ops: int,
 ) -> CoreTable:
     none = np.empty(0, np.int64)
     ran = [np.flatnonzero(found.executions > 0) for found in sums]
