@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tpuprof.model.device.activity import DeviceActivity, OpEvents, OpNames
-from tpuprof.model.device.activity.gpu_streams import is_stream
+from tpuprof.model.device.gpu_streams import is_stream
 from tpuprof.model.device.op_kind import OpKind
 from tpuprof.model.intervals import Int64, open_before
 from tpuprof.model.run import HostRun

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tpuprof.decode.columns import Plane
 from tpuprof.model.device.activity import DeviceActivity
-from tpuprof.model.device.activity.gpu_streams import read_gpu, type_of
+from tpuprof.model.device.gpu_streams import read_gpu, type_of
 from tpuprof.model.timeline import Track
 from tpuprof.parallel import in_threads
 from tpuprof.records import record
