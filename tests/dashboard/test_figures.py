@@ -18,7 +18,6 @@ from tpuprof_dashboard.figures.timeline import timeline
 from tpuprof_dashboard.report_lanes import report_extent, report_lanes
 from tpuprof_dashboard.store import Loading, Store
 from tpuprof_dashboard.timeline_view import MAX_BARS, Window, around, chosen_lanes, clamp, draw
-from tpuprof_dashboard.words import run_labels
 
 from tpuprof.render.flame import icicle
 from tpuprof.report.schema import OpRow
@@ -170,17 +169,6 @@ def test_a_report_alone_draws_its_steps_compiles_and_evidence():
     ]
     # The evidence lasts from 1.5 ms to 414 ms, the steps to 35 ms.
     assert report_extent(lanes) == (0, 414_000_000_000)
-
-
-def test_runs_are_called_by_what_tells_them_apart():
-    assert run_labels(["/a/b/one"]) == {"/a/b/one": "one"}
-    assert run_labels(["/a/b/one", "/a/c/one", "runs/x"]) == {
-        "/a/b/one": "b/one",
-        "/a/c/one": "c/one",
-        "runs/x": "runs/x",
-    }
-    assert run_labels(["/one"]) == {"/one": "one"}
-    assert run_labels([]) == {}
 
 
 def test_stacks_of_the_host_are_drawn_with_their_time_and_are_text():
