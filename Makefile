@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.tpuprof-ready
 
-.PHONY: help setup demo test check lint format types layers tests docs samples scenarios advice zoo bench proto clean
+.PHONY: help setup demo test check lint format types layers tests docs samples scenarios advice zoo fuzz bench proto clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -63,6 +63,9 @@ advice: $(READY)  ## run what every rule advises, before and after, and keep the
 zoo: $(READY)  ## run programs that know nothing of tpuprof: captured, unchanged, named right? (ONLY=NAME for one)
 	$(BIN)/python -m pip install --quiet --group zoo
 	$(BIN)/python scenarios/zoo/run.py $(ONLY)
+
+fuzz: $(READY)  ## damage files in many ways: the readers and analyze must refuse or read each (SECONDS=600 for each target)
+	$(BIN)/python fuzz/mutate.py --seconds $(or $(SECONDS),600)
 
 bench: $(READY)  ## measure speed and memory against other readers, and what instrumentation and capturing cost
 	$(BIN)/python -m pip install --quiet xprof-rs

@@ -10,6 +10,7 @@ process. Its input is kept beside this file as `crash-*`.
 from __future__ import annotations
 
 import argparse
+import copy
 import gzip
 import json
 import multiprocessing
@@ -179,7 +180,7 @@ def changed_json(value: Any, rng: random.Random) -> Any:
                 if rng.random() < 0.15:
                     del at[key]
                 else:
-                    at[key] = rng.choice((*_VALUES, *_NUMBERS, *_TEXTS))
+                    at[key] = copy.deepcopy(rng.choice((*_VALUES, *_NUMBERS, *_TEXTS)))
                 break
             at = at[key]
     return value
@@ -340,7 +341,6 @@ def run(
     found: list[str] = []
     slowest = 0.0
     cases = TARGETS[target][0](rng)
-    os.environ["TPUPROF_CACHE_DIR"] = ""
     with tempfile.TemporaryDirectory(prefix="tpuprof-fuzz-") as folder:
         last = Path(folder) / "last"
         while sum(tally.values()) + len(found) < count and time.monotonic() < until:

@@ -63,7 +63,7 @@ def parse(data: Data, source: str, drop_pages: Callable[[], None] = lambda: None
     try:
         file, events = _walked(data, drop_pages)
         planes = _planes(file) if file is not None else []
-    except (_chrome.UnusualError, ValueError):
+    except (_chrome.UnusualError, ValueError, TypeError):  # such as a process numbered by a list
         return None
     spans = len(file.events.pid) if file is not None else 0
     drop_pages()

@@ -23,6 +23,8 @@ from tpuprof.units import PS_PER_US
 # The exporter stops at this many events (openxla/xprof's trace viewer limit), so a file at it is truncated.
 EXPORT_EVENT_CAP = 1_000_000
 _LONG_NAME = "long_name"
+# What may number a process or a thread.
+_ID = (int, float, str, type(None))
 
 
 def parse(data: bytes | bytearray, source: str) -> Trace:
@@ -78,6 +80,8 @@ def names_of(events: list[Any]) -> tuple[dict[Any, str], dict[tuple[Any, Any], s
     thread: dict[tuple[Any, Any], str] = {}
     for event in events:
         if not isinstance(event, dict) or event.get("ph") != "M" or not isinstance(event.get("args"), dict):
+            continue
+        if not isinstance(event.get("pid"), _ID) or not isinstance(event.get("tid"), _ID):
             continue
         name = str(event["args"].get("name", ""))
         if event.get("name") == "process_name":
