@@ -14,7 +14,6 @@ import copy
 import gzip
 import json
 import multiprocessing
-import os
 import random
 import resource
 import sys
