@@ -10,6 +10,7 @@ from pathlib import Path
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
+from setuptools.command.editable_wheel import editable_wheel
 
 ROOT = Path(__file__).resolve().parent
 SAMPLE = "recompile_shapes"
@@ -43,6 +44,16 @@ class BuildWithSample(build_py):
             target = Path(self.build_lib) / "tpuprof" / "_samples" / SAMPLE
             shutil.copytree(ROOT / "sample_traces" / SAMPLE, target, dirs_exist_ok=True)
             (Path(self.build_lib) / START_FILE).write_text(START_LINE, "ascii")
+
+
+class EditableWithStart(editable_wheel):
+    """Add the .pth file to an editable install, which has no other way to be found where PYTHONPATH is lost."""
+
+    def _run_build_commands(self, dist_name, unpacked_wheel, *others):  # type: ignore[no-untyped-def]  # setuptools's own
+        """Build, then add it to what is installed."""
+        built = super()._run_build_commands(dist_name, unpacked_wheel, *others)
+        (Path(unpacked_wheel) / START_FILE).write_text(START_LINE, "ascii")
+        return built
 
 
 class BuildIfPossible(build_ext):
@@ -82,7 +93,11 @@ def native() -> list[Extension]:
 
 
 setup(
-    cmdclass={"build_py": BuildWithSample, "build_ext": BuildIfPossible},
+    cmdclass={
+        "build_py": BuildWithSample,
+        "build_ext": BuildIfPossible,
+        "editable_wheel": EditableWithStart,
+    },
     ext_modules=native(),
     exclude_package_data={"": ["*.c", "*.h", "*.pyx"]},
 )

@@ -14,33 +14,44 @@ NOT_COPIED = ("__pycache__", "*.so", "*.egg-info", "build", "_xspace.c", "artifa
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """A wheel built from a copy of the sources with a compiler that always fails."""
+def source(tmp_path_factory):
+    """A copy of the sources."""
     pytest.importorskip("setuptools")
-    source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
+    copy = tmp_path_factory.mktemp("source")
     for name in ("tpuprof", "dashboard", "sample_traces"):
-        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns(*NOT_COPIED))
+        shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns(*NOT_COPIED))
     for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE", "MANIFEST.in"):
-        shutil.copy(ROOT / name, source)
+        shutil.copy(ROOT / name, copy)
+    return copy
+
+
+def built(command, source):
+    """Run a build in the copy with a compiler that always fails."""
     done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pip",
-            "wheel",
-            "--no-deps",
-            "--no-build-isolation",
-            "-w",
-            str(out),
-            str(source),
-        ],
+        [sys.executable, *command],
         env={**os.environ, "CC": "/bin/false", "CXX": "/bin/false", "PIP_NO_INDEX": "1"},
+        cwd=source,
         capture_output=True,
         text=True,
         timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def wheel(source, tmp_path_factory):
+    """A wheel."""
+    out = tmp_path_factory.mktemp("wheel")
+    built(["-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-w", str(out), str(source)], source)
+    return next(out.glob("tpuprof-*.whl"))
+
+
+@pytest.fixture(scope="module")
+def editable(source, tmp_path_factory):
+    """What `pip install -e .` installs."""
+    out = tmp_path_factory.mktemp("editable")
+    built(["-c", f"from setuptools import build_meta; build_meta.build_editable({str(out)!r})"], source)
     return next(out.glob("tpuprof-*.whl"))
 
 
@@ -71,8 +82,9 @@ def test_the_wheel_has_no_native_reader_and_no_sources_of_it(wheel):
     assert [name for name in names if name.endswith((".so", ".pyx", ".c", ".h"))] == []
 
 
-def test_the_wheel_has_the_line_that_finds_a_capture(wheel):
-    with zipfile.ZipFile(wheel) as archive:
+@pytest.mark.parametrize("kind", ["wheel", "editable"])
+def test_both_installs_have_the_line_that_finds_a_capture(kind, request):
+    with zipfile.ZipFile(request.getfixturevalue(kind)) as archive:
         line = archive.read("tpuprof_capture.pth").decode()
     assert line.startswith("import os; ")
     assert line.count("\n") == 1

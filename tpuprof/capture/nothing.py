@@ -137,8 +137,8 @@ def _never_hooked(command: list[str]) -> tuple[str, str]:
         return "this Python is not to look at its environment", "Leave out -I, -E or -S."
     return (
         "no Python that can be hooked ran in it",
-        "Put `tpuprof capture --` right before python; options such as -I, -E and -S, or a cleared environment, "
-        "keep the hook out.",
+        "Put `tpuprof capture --` right before python. A script that sets PYTHONPATH, options such as -I, -E and -S, "
+        "and a cleared environment keep the hook out where tpuprof was not installed by pip.",
     )
 
 

@@ -47,7 +47,10 @@ def _wrap(owner: Any, name: str, event: str) -> None:
     original = getattr(owner, name)
     mark = event.partition(".")[2]
 
-    @functools.wraps(original)
+    # Methods of compiled classes may have no name that Python accepts.
+    named = [each for each in functools.WRAPPER_ASSIGNMENTS if isinstance(getattr(original, each, None), str)]
+
+    @functools.wraps(original, assigned=named)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         if not STATE.armed:
             return original(*args, **kwargs)

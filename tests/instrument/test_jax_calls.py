@@ -1,0 +1,38 @@
+"""Calls of JAX are wrapped while a capture runs, also methods of compiled classes, and put back."""
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from tpuprof.instrument.frameworks import jax_calls
+
+
+class Compiled:
+    """A method as compiled modules have them: it may be called, and its name is no text."""
+
+    def __init__(self):
+        self.__qualname__ = None
+
+    def __call__(self, *args):
+        return ("waited", len(args))
+
+
+@pytest.fixture
+def jax(monkeypatch):
+    methods = {name: (lambda self: 1) for name in jax_calls._READS}
+    array = type("ArrayImpl", (), {**methods, "block_until_ready": Compiled()})
+    module = SimpleNamespace(block_until_ready=len, device_get=len, device_put=len)
+    monkeypatch.setitem(sys.modules, "jax", module)
+    monkeypatch.setitem(sys.modules, "jax._src.array", SimpleNamespace(ArrayImpl=array))
+    yield array
+    jax_calls.remove()
+
+
+def test_a_method_without_a_name_is_wrapped_as_well(jax):
+    original = jax.block_until_ready
+    assert jax_calls.install() == []
+    assert jax.block_until_ready is not original
+    assert jax().block_until_ready() == ("waited", 1)
+    jax_calls.remove()
+    assert jax.block_until_ready is original
