@@ -200,3 +200,13 @@ def test_waits_for_donated_buffers_are_no_tracing(analyze):
     tracing = next(each for each in report.findings if each.rule == "tracing-bound")
     assert tracing.status == "passed"
     assert "runtime" in tracing.title
+
+
+@pytest.mark.parametrize(
+    ("blocked", "word"), [(None, "sync"), (30.0, "sync"), (11.0, "sync"), (9.0, "tracing")]
+)
+def test_turns_cost_no_more_than_reads_block(blocked, word):
+    times = StepTimes(100.0, {"compute": 60.0, "tracing": 40.0}, 60.0, 40.0, 1.0, blocked=blocked)
+    found = bound_of(times)
+    assert found.word == word
+    assert word != "sync" or found.ms == min(40.0, blocked or 40.0)

@@ -65,3 +65,28 @@ def test_what_a_start_saves_is_said_of_the_start():
 def test_from_which_busy_share_on_the_gain_of_a_read_is_little_sure(busy, confidence):
     outcome = outcome_of(find_rule("device-to-host-sync"), given(**reads(1.0, 1 - busy, 50.0)))
     assert (outcome.status, outcome.confidence) == ("failed", confidence)
+
+
+@pytest.mark.parametrize(("ceiling", "status"), [(None, "passed"), (0.09, "passed"), (0.11, "failed")])
+def test_a_replay_that_gains_little_does_not_decide_alone(ceiling, status):
+    """Where other evidence allows for more, the finding stays, with the range between the two and low confidence."""
+    from tpuprof.report.schema import Savings
+    from tpuprof.rules.base import Outcome, Price
+    from tpuprof.rules.registry import find_rule
+    from tpuprof.rules.runner import _finding
+
+    class Pricing:
+        step_ms, sees_device = 100.0, True
+
+        def savings(self, price):
+            return Savings(1.0, 1.0, "counterfactual"), ""
+
+    class Places:
+        def of(self, outcome, category):
+            return outcome.evidence
+
+    outcome = Outcome("failed", share=0.3, price=Price(ceiling=ceiling), confidence="high")
+    found = _finding(find_rule("device-to-host-sync"), outcome, Pricing(), Places(), "torch_xla")
+    assert found.status == status
+    if status == "failed":
+        assert (found.savings.low, found.savings.high, found.confidence) == (1.0, 11.0, "low")

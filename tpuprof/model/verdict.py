@@ -58,8 +58,9 @@ class StepTimes:
 
     `host_work` is time the training thread worked rather than waited, `busy` time the device was in a
     program; `reads_share` the share of steps that hold a blocking device-to-host read. `waited` is time the
-    training thread waited for the device in the runtime itself: for buffers, or for the program before. `seen` tells
-    whether the trace shows what the device does at all.
+    training thread waited for the device in the runtime itself: for buffers, or for the program before. `seen` says
+    whether the trace shows what the device does at all. `blocked` is the time that reads block the training thread
+    (None: unknown).
     """
 
     wall: float
@@ -69,6 +70,7 @@ class StepTimes:
     reads_share: float
     waited: float = 0.0
     seen: bool = True
+    blocked: float | None = None
 
 
 @record(frozen=True)
@@ -224,4 +226,6 @@ def _taking_turns(load: StepTimes) -> float:
         return 0.0
     if load.reads_share < READS_IN_STEPS_SHARE or load.busy < BALANCE_FOR_SYNC * load.host_work:
         return 0.0
-    return max(load.wall - max(load.busy, load.host_work), 0.0)
+    turns = max(load.wall - max(load.busy, load.host_work), 0.0)
+    # Without the read the thread goes on earlier by what the read blocks, and by no more: the rest are other waits.
+    return turns if load.blocked is None else min(turns, load.blocked)

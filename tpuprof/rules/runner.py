@@ -85,6 +85,10 @@ def outcome_of(rule: Rule, signals: Signals) -> Outcome:
         return Outcome(ERROR, reason=f"the rule met {type(error).__name__}: {error}")
 
 
+# Why a price is a wide range: two estimates of it disagree.
+_REPLAY_DISAGREES = "a replay gains little, while the time at stake is more: a second run without it decides"
+
+
 def _rank(rule: Rule, finding: Finding) -> float:
     return finding.severity * (BROAD_RANKS_AT if rule.broad else 1.0)
 
@@ -103,6 +107,10 @@ def _finding(rule: Rule, outcome: Outcome, pricing: Pricing, places: Places, fra
         reason = reason or unpriced
         if savings is not None and savings.note:
             outcome = replace(outcome, confidence="low")
+        ceiling = _ceiling(outcome, pricing)
+        if savings is not None and ceiling and _too_little(savings, pricing):
+            savings = replace(savings, high=ceiling)
+            outcome, reason = replace(outcome, confidence="low"), _REPLAY_DISAGREES
         if savings is not None and _too_little(savings, pricing):
             gain = format_ms((savings.low + savings.high) / 2)
             outcome = Outcome(PASSED, evidence=outcome.evidence)
@@ -146,6 +154,14 @@ def _with_step(savings: Savings | None, step_ms: float | None) -> Savings | None
         return savings
     left = [max(step_ms - each, 0.0) for each in (savings.high, savings.low)]
     return replace(savings, step_low_ms=left[0], step_high_ms=left[1])
+
+
+def _ceiling(outcome: Outcome, pricing: Pricing) -> float:
+    """What other evidence allows a fix to save (ms per step), where that is worth naming; else 0."""
+    ceiling = outcome.price.ceiling if outcome.price is not None else None
+    if ceiling is None or not pricing.step_ms or ceiling / 2 < PRICED_FROM_SHARE:
+        return 0.0
+    return ceiling * pricing.step_ms
 
 
 def _too_little(savings: Savings, pricing: Pricing) -> bool:

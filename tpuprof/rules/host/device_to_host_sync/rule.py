@@ -110,7 +110,7 @@ def check(signals: Signals) -> Outcome:
     # A device that is busy most of the step leaves little to gain, and how much of it depends on what else the host's
     # cores do: the price begins at nothing.
     sure = signals.busy_share < DEVICE_MOSTLY_BUSY_FROM and bool(first)
-    price = counterfactual(free) if sure else counterfactual(free, Change())
+    price = counterfactual(free, ceiling=share) if sure else counterfactual(free, Change(), ceiling=share)
     return failed(share, evidence, title=title, price=price, confidence="high" if sure else "medium")
 
 
