@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tpuprof.report.schema import Report
 
 
-# The page that Dash fills: its language is said, and the browser is told that both themes are known.
+# The page that Dash fills: it states its language, and that both themes exist.
 _INDEX = """<!doctype html>
 <html lang="en">
 <head>

@@ -118,7 +118,7 @@ class Store:
         self._running: dict[tuple[str, str], _Progress] = {}
         self._failures: dict[tuple[str, str], tuple[Any, Failure]] = {}
         self._uploads = Uploads()
-        # Uploads come from who knows whom: they are read one at a time, so that their memory does not add up.
+        # Uploads come from unknown senders: they are read one at a time, so that their memory does not add up.
         self._one_upload = threading.Lock()
         self._sources: dict[str, Source] = {}
         # Runs that have been seen, by the names they go by.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def open_report(path: Path, *, use_cache: bool = True, all_ops: bool = False) -> Report:
     """The Report of a run, or the one saved at that path. Raises `TpuprofError`.
 
-    With all ops, also those that take next to no time, it is made anew, and not kept.
+    With all ops, also those that take next to no time, it is made again, and not kept.
     """
     import json
 

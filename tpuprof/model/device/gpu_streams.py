@@ -1,7 +1,7 @@
 """Reads a GPU's plane: kernels and copies on its streams, and the steps that the profiler has put on it.
 
 Each line `Stream #N(...)` is a queue of the GPU; the plane's other lines say the same work again, by framework op or
-by step. Kernels of XLA carry the HLO op and the program that they are of; NCCL's are told by their names.
+by step. Kernels of XLA carry the HLO op and the program that they are of; NCCL's are known by their names.
 """
 
 from __future__ import annotations
