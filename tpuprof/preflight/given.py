@@ -85,7 +85,7 @@ def module_memory(module: HloModule) -> dict[str, int]:
 
 
 def _as_trace(programs: list[Program], graphs: list[Graph], target: Target) -> Trace:
-    """A given program stands for one step: there is no script whose steps could be told apart."""
+    """A given program stands for one step: there is no script, and so no other step."""
     main = graphs[0]
     search = Search([Event(main.key, True), Event(main.key, True)])
     return Trace(
