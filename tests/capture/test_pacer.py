@@ -8,9 +8,13 @@ class Program:
     def __init__(self):
         self.count = 0
         self.now = 0.0
+        self.busy = False
 
     def compiles(self):
         return self.count
+
+    def compiling(self):
+        return self.busy
 
 
 def paced(cpu=1.0):
@@ -49,6 +53,17 @@ def test_a_program_that_always_compiles_is_recorded_all_the_same():
         program.count += 1
         assert not pacer.due()
         program.now += QUIET_SECONDS / 2
+    assert pacer.due()
+
+
+def test_a_compile_under_way_is_no_quiet_time():
+    program, pacer = paced()
+    program.count, program.busy = 1, True
+    for look in range(4):
+        program.now = look * QUIET_SECONDS
+        assert not pacer.due()
+    program.busy = False
+    program.now += QUIET_SECONDS
     assert pacer.due()
 
 

@@ -35,6 +35,9 @@ class Paced(Protocol):
     def compiles(self) -> int:
         """Programs compiled since the process began."""
 
+    def compiling(self) -> bool:
+        """Whether a compile is under way."""
+
     def marked(self) -> bool:
         """Whether a step was seen, so that nothing needs to be paced."""
 
@@ -73,7 +76,7 @@ class Pacer:
     def due(self) -> bool:
         """Whether recording should begin now; called at each look."""
         now, compiles = self._clock(), self._paced.compiles()
-        if compiles != self._seen:
+        if compiles != self._seen or (self._since is not None and self._paced.compiling()):
             self._seen, self._last = compiles, (now, self._cpu())
             self._since = self._since if self._since is not None else now
         if self._since is None:

@@ -189,6 +189,10 @@ class Recorder:
         """Programs compiled since the process began."""
         return self.telemetry.compiles_so_far()
 
+    def compiling(self) -> bool:
+        """Whether a compile is under way, as far as the framework tells."""
+        return STATE.framework is not None and bool(STATE.framework.compiling())
+
     def marked(self) -> bool:
         """Whether a step was seen, or recording is over."""
         return self._steps > 0 or self.controller.phase is Phase.DONE

@@ -52,6 +52,10 @@ class Framework:
         """Programs compiled since the process began."""
         return 0
 
+    def compiling(self) -> bool:
+        """Whether a compile is under way, as far as the framework tells."""
+        return False
+
     def lookups(self) -> int:
         """Programs or ops asked for since the process began: grows while the host feeds the device."""
         return 0

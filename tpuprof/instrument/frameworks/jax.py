@@ -10,6 +10,8 @@ from tpuprof.instrument.frameworks.base import Framework, Profiler, loaded
 from tpuprof.instrument.stack_frames import user_frames
 
 _COMPILED = "/jax/core/compile/backend_compile_duration"
+# Comes right before a compile begins, which itself is heard of when it has ended.
+_LOWERED = "/jax/core/compile/jaxpr_to_mlir_module_duration"
 _BRIDGE = "jax._src.xla_bridge"
 
 
@@ -20,7 +22,7 @@ class Jax(Framework):
 
     def __init__(self) -> None:
         super().__init__()
-        self._count = 0
+        self._count = self._lowered = 0
         self._found: list[tuple[int, float, list[str]]] = []
         self._lock = threading.Lock()
         self._listening = False
@@ -58,6 +60,10 @@ class Jax(Framework):
         """Programs that the backend compiled."""
         return self._count
 
+    def compiling(self) -> bool:
+        """Whether a program was lowered whose compile has not ended."""
+        return self._lowered > 0
+
     def drain_compiles(self) -> list[tuple[int, float, list[str]]]:
         """Compiles since the last call, each with its seconds and frames."""
         with self._lock:
@@ -80,8 +86,11 @@ class Jax(Framework):
             self._listening = False
 
     def _heard(self, event: str, seconds: float, **_facts: Any) -> None:
+        if event == _LOWERED:
+            self._lowered += 1
         if event != _COMPILED:
             return
+        self._lowered = 0
         self._count += 1
         with self._lock:
             self._found.append((1, float(seconds), user_frames()))
