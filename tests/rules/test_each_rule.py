@@ -305,8 +305,8 @@ CASES = {
         ("capacity not told", "unavailable", {"memory": memory(900, None)}),
     ],
     "lost-donation": [
-        ("kept twice", "failed", {"memory": undonated(100)}),
-        ("a little", "passed", {"memory": undonated(99)}),
+        ("kept twice", "failed", {"memory": undonated(250)}),
+        ("a little", "passed", {"memory": undonated(249)}),
         ("none", "passed", {"memory": undonated(0)}),
         ("unknown", "unavailable", {"memory": undonated(None)}),
         ("no memory", "unavailable", NOTHING),

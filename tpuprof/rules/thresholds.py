@@ -69,9 +69,9 @@ GROWS_IN_STEPS_SHARE = 0.8
 # Steps below which growth is not told from that (steps).
 GROWTH_MIN_STEPS = 5
 
-# Share of a program's memory that results take beside inputs whose memory they could have had: less is no reason to
-# change a program.
-DONATION_LOST_FROM_SHARE = FAILS_FROM_SHARE
+# Share of a program's memory that results take beside inputs whose memory they could have had. A program that donates
+# nothing loses up to half, each result beside its input; half of that is no batch or average that is needed anyway.
+DONATION_LOST_FROM_SHARE = 0.25
 
 # Share of device self time, for one family of ops, from which it is worth a finding.
 OPS_FROM_SHARE = FAILS_FROM_SHARE
