@@ -66,7 +66,7 @@ HBM_TO_SPARE_BELOW_SHARE = 0.70
 MEMORY_FULL_WITHIN_STEPS = STARTUP_SPREAD_OVER_STEPS
 # Share of the steps in which it must not fall to count as growth: buffers that come and go also grow for a while.
 GROWS_IN_STEPS_SHARE = 0.8
-# Steps below which growth is not told from that (steps).
+# Steps below which growth looks like that (steps).
 GROWTH_MIN_STEPS = 5
 
 # Share of a program's memory that results take beside inputs whose memory they could have had. A program that donates

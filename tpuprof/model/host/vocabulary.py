@@ -148,7 +148,7 @@ def vocabularies() -> tuple[Vocabulary, ...]:
 def detect(names: Sequence[str]) -> Vocabulary:
     """The vocabulary whose telltale names the host plane holds, else one that knows nothing.
 
-    TorchTPU and PyTorch/XLA run on the runtime JAX uses, so JAX is tried last. PyTorch on GPUs is told from TorchTPU by
+    TorchTPU and PyTorch/XLA run on the runtime JAX uses, so JAX is tried last. PyTorch on GPUs differs from TorchTPU by
     the launches of its kernels.
     """
     for vocabulary in vocabularies():
