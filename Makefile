@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.tpuprof-ready
 
-.PHONY: help setup demo test check lint format types layers tests docs samples scenarios advice zoo fuzz bench proto clean
+.PHONY: torchtpu help setup demo test check lint format types layers tests docs samples scenarios advice zoo fuzz bench proto clean
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -20,6 +20,16 @@ $(READY): pyproject.toml setup.py
 	command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null \
 		&& apt-get update -qq && apt-get install -y -qq chromium >/dev/null; } || true
 	touch $(READY)
+
+# TorchTPU needs another torch than torch_xla, so it has an environment of its own. Where it cannot be made, its tests
+# are skipped and say so.
+torchtpu: $(READY)  ## make a second environment with TorchTPU on a CPU plugin (about 2 GB), and run its tests
+	test -x .venv-torchtpu/bin/python || $(PYTHON) -m venv .venv-torchtpu
+	{ .venv-torchtpu/bin/python -m pip install --quiet "torch==2.13.*" "numpy>=2" \
+		&& .venv-torchtpu/bin/python -m pip install --quiet --no-deps torch_tpu==0.2.0 xla-cpu-pjrt==0.0.1 "libtpu>=0.0.50" \
+		&& .venv-torchtpu/bin/python -m pip install --quiet absl-py portpicker frozendict immutabledict pyzmq protobuf; } \
+		|| { echo "the TorchTPU environment cannot be made here: its tests are skipped"; rm -rf .venv-torchtpu; }
+	$(BIN)/python -m pytest -q tests/capture/test_torch_tpu_capture.py
 
 demo: $(READY)  ## train a small model with a planted fault, capture it, print what is wrong
 	$(BIN)/tpuprof demo

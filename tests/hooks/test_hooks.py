@@ -25,7 +25,7 @@ def test_accelerate_marks_each_update(marked):
     accelerate = pytest.importorskip("accelerate")
     from tpuprof.hooks.accelerate import mark_steps
 
-    accelerator = mark_steps(mark_steps(accelerate.Accelerator(gradient_accumulation_steps=2)))
+    accelerator = mark_steps(mark_steps(accelerate.Accelerator(gradient_accumulation_steps=2, cpu=True)))
     model = torch.nn.Linear(8, 2)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     model, optimizer, loader = accelerator.prepare(
