@@ -80,6 +80,7 @@ fuzz: $(READY)  ## damage files in many ways: the readers and analyze must refus
 bench: $(READY)  ## measure speed and memory against other readers, and what instrumentation and capturing cost
 	$(BIN)/python -m pip install --quiet xprof-rs
 	$(BIN)/python benchmarks/compare_readers.py
+	$(BIN)/python benchmarks/matrix.py --largest
 	$(BIN)/python benchmarks/instrumentation_overhead.py
 	$(BIN)/python benchmarks/capture_overhead.py
 	$(BIN)/python benchmarks/dashboard_responses.py

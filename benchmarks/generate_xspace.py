@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -22,18 +23,12 @@ from wire_columns import Column, flat, integer, message
 
 from tpuprof.decode import xplane_pb2
 
-DEVICES = 4
-OPS = 1_500  # XLA Ops a device and step, as in a step of a mid-sized decoder
 SHAPES = 40  # different ones in the program
-TRANSFERS = 60  # Async XLA Ops a device and step
-POOL_THREADS = 24
 POOL_EVENTS = 40  # events a pool thread and step
-TRACED = 260  # events of the training thread a step
 STEP_PS = 250_000_000_000
 STEPS_A_CHUNK = 16
 SAMPLE = Path(__file__).resolve().parent.parent / "sample_traces" / "predicted_decoder_fsdpv2"
 PROGRAM = "SyncTensorsGraph.66628(14940262714490726846)"
-PER_STEP = DEVICES * (3 + OPS) + TRANSFERS + TRACED + POOL_THREADS * POOL_EVENTS
 # A length of five bytes is written first and filled in when the plane is complete.
 _LENGTH_BYTES = 5
 
@@ -74,20 +69,49 @@ CATEGORIES = [
 ]
 
 
+@dataclass
+class Size:
+    """How much a step holds. `ops` are XLA Ops per device, as in a step of a mid-sized decoder unless given.
+
+    `transfers` are Async XLA Ops of the first device, `traced` events of the training thread.
+    """
+
+    devices: int = 4
+    ops: int = 1_500
+    transfers: int = 60
+    traced: int = 260
+    pool_threads: int = 24
+
+    @property
+    def per_step(self) -> int:
+        """Events of one step."""
+        return self.devices * (3 + self.ops) + self.transfers + self.traced + self.pool_threads * POOL_EVENTS
+
+
+SIZE = Size()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("out", type=Path)
     parser.add_argument("--events", type=int, default=3_000_000)
+    parser.add_argument("--steps", type=int, default=0, help="instead of --events")
+    for name, value in vars(SIZE).items():
+        parser.add_argument("--" + name.replace("_", "-"), type=int, default=value)
     arguments = parser.parse_args()
+    for name in vars(SIZE):
+        setattr(SIZE, name, getattr(arguments, name))
+    if arguments.steps:
+        arguments.events = arguments.steps * SIZE.per_step
     count = generate(arguments.out, arguments.events)
     print(f"{count:,} events, {arguments.out.stat().st_size / 1e6:,.0f} MB")
 
 
 def generate(path: Path, events: int) -> int:
     """Write about `events` events (whole steps) to `path`; how many there are in the end."""
-    steps = max(2, round(events / PER_STEP))
+    steps = max(2, round(events / SIZE.per_step))
     with path.open("wb") as file:
-        for index in range(DEVICES):
+        for index in range(SIZE.devices):
             with _Plane(file) as plane:
                 plane.write(_device_head(index))
                 _device_lines(plane, index, steps)
@@ -97,7 +121,7 @@ def generate(path: Path, events: int) -> int:
         space = xplane_pb2.XSpace(hostnames=[b"tpu-vm-0"])
         _add_program(space)
         file.write(space.SerializeToString())
-    return steps * PER_STEP
+    return steps * SIZE.per_step
 
 
 class _Patched:
@@ -161,30 +185,32 @@ def _write_line(plane: _Patched, name: str, number: int, steps: int, make: objec
 def _device_lines(plane: _Patched, index: int, steps: int) -> None:
     noise = np.random.default_rng(index)
     busy = int(STEP_PS * 0.8)
-    slot = busy // OPS
+    slot = busy // SIZE.ops
 
     def begin(step: np.ndarray) -> np.ndarray:
         return step * STEP_PS + 10_000_000_000
 
     def whole(step: np.ndarray) -> bytes:
         return _events(
-            np.full(len(step), OPS + 1), begin(step), np.full(len(step), busy), *_module_stats(step)
+            np.full(len(step), SIZE.ops + 1), begin(step), np.full(len(step), busy), *_module_stats(step)
         )
 
     def ops(step: np.ndarray) -> bytes:
-        at = np.arange(OPS)
-        offset = (begin(step)[:, None] + at * slot + noise.integers(0, slot // 8, (len(step), OPS))).ravel()
-        length = noise.integers(slot // 4, slot // 2, (len(step), OPS))
-        length[:, 1] = slot * (OPS - 4)  # the `while` that holds the layers
+        at = np.arange(SIZE.ops)
+        offset = (
+            begin(step)[:, None] + at * slot + noise.integers(0, slot // 8, (len(step), SIZE.ops))
+        ).ravel()
+        length = noise.integers(slot // 4, slot // 2, (len(step), SIZE.ops))
+        length[:, 1] = slot * (SIZE.ops - 4)  # the `while` that holds the layers
         length = length.ravel()
         stats = _stat("device_offset_ps", UINT64, offset), _stat("device_duration_ps", UINT64, length)
         return _events(np.tile(at + 1, len(step)), offset, length, *stats)
 
     def transfers(step: np.ndarray) -> bytes:
-        at = np.arange(TRANSFERS)
-        offset = (begin(step)[:, None] + at * (busy // TRANSFERS)).ravel()
+        at = np.arange(SIZE.transfers)
+        offset = (begin(step)[:, None] + at * (busy // SIZE.transfers)).ravel()
         length = noise.integers(slot, 20 * slot, len(offset))
-        flow = (step[:, None] * TRANSFERS + at).ravel()
+        flow = (step[:, None] * SIZE.transfers + at).ravel()
         stats = (
             _stat("hlo_op", REF, np.tile(at % len(STATS) + 1, len(step))),
             _stat("flow", UINT64, flow + 2**40),
@@ -193,13 +219,13 @@ def _device_lines(plane: _Patched, index: int, steps: int) -> None:
         return _events(np.tile(at * 20 + 3, len(step)), offset, length, *stats, *ids)
 
     def marks(step: np.ndarray) -> bytes:
-        return _events(np.full(len(step), OPS + 2), begin(step), np.full(len(step), busy))
+        return _events(np.full(len(step), SIZE.ops + 2), begin(step), np.full(len(step), busy))
 
     def notes(step: np.ndarray) -> bytes:
-        return _events(np.full(len(step), OPS + 3), begin(step), np.full(len(step), slot))
+        return _events(np.full(len(step), SIZE.ops + 3), begin(step), np.full(len(step), slot))
 
     lines = {"Steps": marks, "XLA Modules": whole, "XLA Ops": ops, "XLA TraceMe": notes}
-    if index == 0:
+    if index == 0 and SIZE.transfers:
         lines["Async XLA Ops"] = transfers
     for number, (name, make) in enumerate(lines.items(), 1):
         _write_line(plane, name, number, steps, make)
@@ -217,7 +243,7 @@ def _device_head(index: int) -> bytes:
     _add_stat(plane.stats.add(), "device_type_string", "TPU v6 Lite")
     _add_stat(plane.stats.add(), "peak_teraflops_per_second", 918.0)
     _add_stat(plane.stats.add(), "peak_hbm_bw_gigabytes_per_second", 1640.0)
-    for row in range(OPS):
+    for row in range(SIZE.ops):
         opcode = "while" if row == 1 else "copy-start" if row % 20 == 2 else "fusion"
         shape = f"bf16[8,{row % SHAPES * 64 + 64},1024]{{2,1,0:T(8,128)(2,1)}}"
         meta = plane.event_metadata[row + 1]
@@ -239,13 +265,13 @@ def _device_head(index: int) -> bytes:
         }
         for name, value in facts.items():
             _add_stat(meta.stats.add(), name, value)
-    for number, name in ((OPS + 1, PROGRAM), (OPS + 2, "step"), (OPS + 3, "trace_me")):
+    for number, name in ((SIZE.ops + 1, PROGRAM), (SIZE.ops + 2, "step"), (SIZE.ops + 3, "trace_me")):
         plane.event_metadata[number].id, plane.event_metadata[number].name = number, name.encode()
     return plane.SerializeToString()
 
 
 def _host_head() -> bytes:
-    plane = xplane_pb2.XPlane(id=DEVICES + 1, name=b"/host:CPU")
+    plane = xplane_pb2.XPlane(id=SIZE.devices + 1, name=b"/host:CPU")
     _add_stat_names(plane)
     for number, name in enumerate(["train_step", *TRACING, *POOL], 1):
         plane.event_metadata[number].id, plane.event_metadata[number].name = number, name.encode()
@@ -262,7 +288,7 @@ def _host_lines(plane: _Patched, steps: int) -> None:
             _stat("_r", INT64, np.ones(len(step))),
             _stat("step_num", INT64, step),
         )
-        count = TRACED - 1
+        count = SIZE.traced - 1
         at = np.arange(count)
         slot = int(STEP_PS * 0.9) // count
         offset = (start[:, None] + 1_000_000 + at * slot).ravel()
@@ -275,7 +301,7 @@ def _host_lines(plane: _Patched, steps: int) -> None:
 
     _write_line(plane, "python", 1, steps, training)
     first = 2 + len(TRACING)
-    for thread in range(POOL_THREADS):
+    for thread in range(SIZE.pool_threads):
         noise = np.random.default_rng(1000 + thread)
 
         def pooled(step: np.ndarray, noise: np.random.Generator = noise) -> bytes:
@@ -301,7 +327,7 @@ def _host_lines(plane: _Patched, steps: int) -> None:
 
 
 def _add_program(space: xplane_pb2.XSpace) -> None:
-    plane = space.planes.add(id=DEVICES + 2, name=b"/host:metadata")
+    plane = space.planes.add(id=SIZE.devices + 2, name=b"/host:metadata")
     _add_stat_names(plane)
     meta = plane.event_metadata[1]
     meta.id, meta.name = 1, PROGRAM.encode()

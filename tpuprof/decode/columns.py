@@ -244,9 +244,11 @@ class Plane:
         key = self.stat_ids.get(name)
         if key is not None and len(stats):
             chosen = stats.select(key)
-            for index, row in enumerate(chosen.row.tolist()):
-                if chosen.kind[index] in (StatKind.STR, StatKind.BYTES):
-                    values[row] = chosen.raw(index)
+            held = (chosen.kind == _STR) | (chosen.kind == _BYTES)
+            start = chosen.bits[held].astype(np.int64)
+            columns = chosen.row[held], start, start + chosen.length[held]
+            for row, begin, end in zip(*(column.tolist() for column in columns), strict=True):
+                values[row] = bytes(chosen.heap[begin:end])
         return values
 
     def stat_integers(self, stats: StatTable, name: str, rows: int, missing: int = 0) -> Int64:
@@ -300,6 +302,8 @@ class Trace:
 
 
 _KINDS = frozenset(int(kind) for kind in StatKind)
+# Looked up once: Python 3.11 looks for members of an enumeration in a slow way.
+_STR, _BYTES = int(StatKind.STR), int(StatKind.BYTES)
 
 
 def _distinct_values(stats: StatTable) -> tuple[Int64, Int64]:

@@ -6,13 +6,18 @@ and 3 the bytes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import lru_cache
+
 # The memories: what the profiler numbers HBM; others are on the chip.
 HBM_SPACE = 1
 _ENTRY, _SPACE, _BYTES = 1, 2, 3
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
 
 
-def bytes_by_space(data: bytes) -> dict[int, int] | None:
+# The devices of a program state the same for each of its ops.
+@lru_cache(maxsize=65_536)
+def bytes_by_space(data: bytes) -> Mapping[int, int] | None:
     """Bytes by memory; None where the data is no such message."""
     found: dict[int, int] = {}
     try:
