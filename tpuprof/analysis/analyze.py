@@ -202,6 +202,7 @@ def _mean_load(hosts: list[HostRun]) -> tuple[StepTimes, float]:
         name: mean(h.breakdown.parts[name] for h in hosts if name in h.breakdown.parts) for name in names
     }
     reads = [read for host in hosts for read in host.host_reads]
+    behind = [host for host in hosts if host.queue.grows]
     load = StepTimes(
         wall=mean(host.steps.wall_ps for host in hosts),
         parts=parts,
@@ -210,6 +211,8 @@ def _mean_load(hosts: list[HostRun]) -> tuple[StepTimes, float]:
         reads_share=sum(int((host.breakdown.host_reads > 0).sum()) for host in hosts) / count,
         waited=mean(host.breakdown.waited for host in hosts),
         seen=any(host.devices for host in hosts),
+        handed_over=sum(host.queue.handed_over for host in behind),
+        ran=sum(host.queue.ran for host in behind),
         blocked=sum(each.blocked_ps for each in reads) / count / PS_PER_MS if reads else None,
     )
     return load, mean(host.breakdown.tracing_hidden for host in hosts)

@@ -22,7 +22,7 @@ from tpuprof.model.compile.recurrence import AfterCapture, History, numbers_of, 
 from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.device.allocator import Allocated, allocations
 from tpuprof.model.device.collective_role import Role, collective_roles
-from tpuprof.model.device.cpu import read_cpu
+from tpuprof.model.device.cpu import Queue, queue_of, read_cpu
 from tpuprof.model.device.gpu import Gpus, count_gpus, read_gpus
 from tpuprof.model.device.loops import Loop, find_loops
 from tpuprof.model.device.memory import DeviceMemory, device_memory
@@ -95,6 +95,8 @@ class HostRun:
     # What the process noted of each step, captured or not, where the run folder has it.
     records: list[StepRecord] = field(default_factory=list)
     gpus: Gpus | None = None
+    # Programs handed to the CPU device, and those that ran while the profiler was on.
+    queue: Queue = field(default_factory=Queue)
     # What the runtime's allocator says, by device.
     allocated: list[Allocated] = field(default_factory=list)
     # Threads that handed programs over, the followed one first.
@@ -323,6 +325,7 @@ def _analysed(
         compile_frames=compile_frames(history.records, numbers_of(steps)),
         after=history.after,
         threads=threads,
+        queue=_queue(host, devices),
     )
 
 
@@ -345,6 +348,12 @@ def _devices(host: Host, virtual_devices: int | None) -> list[DeviceActivity]:
         return read_gpus(host.gpus)  # what host threads say of ops is then the GPUs'
     cpu = read_cpu(host.threads, virtual_devices or 1, read_hlo_metadata(host.trace).describe)
     return [cpu] if cpu else []
+
+
+def _queue(host: Host, devices: list[DeviceActivity]) -> Queue:
+    if host.gpus or any(each.type != "CPU" for each in devices):
+        return Queue()
+    return queue_of(host.threads, devices[0] if devices else None)
 
 
 def _parameter_names(info: dict[str, Any]) -> tuple[str, ...]:

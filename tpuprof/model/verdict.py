@@ -60,7 +60,8 @@ class StepTimes:
     program; `reads_share` the share of steps that hold a blocking device-to-host read. `waited` is time the
     training thread waited for the device in the runtime itself: for buffers, or for the program before. `seen` says
     whether the trace shows what the device does at all. `blocked` is the time that reads block the training thread
-    (None: unknown).
+    (None: unknown). `handed_over` and `ran` count programs where
+    clearly fewer ran than were handed over: the device is behind, and its idle time is not known.
     """
 
     wall: float
@@ -71,6 +72,8 @@ class StepTimes:
     waited: float = 0.0
     seen: bool = True
     blocked: float | None = None
+    handed_over: int = 0
+    ran: int = 0
 
 
 @record(frozen=True)
@@ -112,7 +115,7 @@ def bound_of(load: StepTimes) -> Bound:
         return (
             Bound("device", load.busy / load.wall, device) if load.seen else Bound("unknown", 1.0, load.wall)
         )
-    slower = _slower(load) if load.seen and word in _HIDES_BEHIND_THE_DEVICE else ""
+    slower = _slower(load) if word in _HIDES_BEHIND_THE_DEVICE else ""
     if slower:
         at_stake = (load.busy / load.wall, device) if slower == "device" else (ms / load.wall, ms)
         return Bound(slower, *at_stake, turns=ms)
@@ -126,7 +129,13 @@ def _slower(load: StepTimes) -> str:
 
     Empty where the host hardly waits for the device, or is the slower of the two: it is then what holds the step back.
     """
-    if load.waited < NAMED_FROM_SHARE * load.wall or load.busy * SLOWER_FROM < load.host_work:
+    if load.handed_over:
+        return "undecided"
+    if (
+        not load.seen
+        or load.waited < NAMED_FROM_SHARE * load.wall
+        or load.busy * SLOWER_FROM < load.host_work
+    ):
         return ""
     return "device" if load.busy >= SLOWER_FROM * load.host_work else "undecided"
 
@@ -142,6 +151,8 @@ def sentence(bound: Bound, load: StepTimes, tracing_hidden: float, over: str = S
     """The verdict for people: one sentence with its figures; `over` is what they are shares of."""
     share, time, wall = format_share(bound.share), format_ms(bound.ms), format_ms(load.wall)
     of_step = f"{share} of {over} ({time} of {wall})"
+    if load.handed_over and bound.word == "undecided":
+        return _behind(load, of_step)
     if not load.seen:
         return _unseen(bound, of_step)
     if bound.name:
@@ -155,6 +166,16 @@ def sentence(bound: Bound, load: StepTimes, tracing_hidden: float, over: str = S
     if bound.word == "tracing" and tracing_hidden >= NAMED_FROM_SHARE * load.wall:
         text += f" Another {format_ms(tracing_hidden)} of tracing per step is hidden behind device work."
     return text + _idle_in_all(bound, load)
+
+
+def _behind(load: StepTimes, of_step: str) -> str:
+    """The sentence where the host runs so far ahead that programs of the capture did not begin within it."""
+    ran = f"{load.ran} of them" if load.ran else "none of them"
+    return (
+        f"Undecided: the host handed {load.handed_over} programs over, and {ran} began while the profiler was on. The "
+        f"device is behind the host, so it may be what holds training up, or the profile lost events. The host "
+        f"works on the next graphs for {of_step} meanwhile. Capture more steps (`--steps`) to see the device."
+    )
 
 
 def _unseen(bound: Bound, of_step: str) -> str:

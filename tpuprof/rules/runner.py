@@ -34,6 +34,8 @@ def run_rules(
     pricing, places = Pricing(signals, simulator), Places(signals.run.hosts)
     framework = _framework(signals)
     outcomes = [(rule, outcome_of(rule, signals)) for rule in rules]
+    if any(host.queue.grows for host in signals.run.hosts):
+        outcomes = [(rule, _if_the_device_waits(rule, outcome)) for rule, outcome in outcomes]
     found = [(rule, _finding(rule, outcome, pricing, places, framework)) for rule, outcome in outcomes]
     if signals.report.steps.whole_capture:
         found = [(rule, _of_the_capture(each)) for rule, each in found]
@@ -41,6 +43,13 @@ def run_rules(
     prices = {rule.id: outcome.price for rule, outcome in outcomes if outcome.price is not None}
     named = with_hosts([finding for _, finding in found], [host.name for host in signals.run.hosts])
     return _with_shared(named, prices, pricing)
+
+
+def _if_the_device_waits(rule: Rule, outcome: Outcome) -> Outcome:
+    """The outcome where the device may be far behind the host: then host work costs nothing."""
+    if outcome.status != FAILED or rule.category not in _COSTS_IF_THE_DEVICE_WAITS:
+        return outcome
+    return Outcome(UNAVAILABLE, evidence=outcome.evidence, reason=_BEHIND)
 
 
 def _with_shared(findings: list[Finding], prices: dict[str, Price], pricing: Pricing) -> list[Finding]:
@@ -85,6 +94,11 @@ def outcome_of(rule: Rule, signals: Signals) -> Outcome:
         return Outcome(ERROR, reason=f"the rule met {type(error).__name__}: {error}")
 
 
+# Categories of what the host does, which costs time only while the device waits for it.
+_COSTS_IF_THE_DEVICE_WAITS = frozenset({"tracing", "host", "input"})
+_BEHIND = (
+    "the device runs fewer programs than the host hands over, so whether it waits for the host is unknown"
+)
 # Why a price is a wide range: two estimates of it disagree.
 _REPLAY_DISAGREES = "a replay gains little, while the time at stake is more: a second run without it decides"
 

@@ -7,6 +7,7 @@ the op's `_p`. A program's execution is `ThunkExecutor::Execute` and its wait fo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -25,6 +26,48 @@ TWIN_PREFIX = "end: "
 
 # (module, op) -> (scope, source), from HLO protos; empty strings where unknown.
 Describe = Callable[[str, str], tuple[str, str]]
+
+
+# Programs by which the device must be behind (count): one is always on its way.
+BEHIND_BY = 2
+# Programs that ran, of those handed over, up to which the device is behind (share).
+BEHIND_TO_SHARE = 0.75
+# Events of XLA's CPU client: a program is handed over. It runs later, on another thread.
+_HANDED_OVER = re.compile(r"CpuExecutable::ExecuteHelper$")
+
+
+@record(frozen=True)
+class Queue:
+    """Programs handed to the CPU client while the profiler was on, and those that began meanwhile (counts)."""
+
+    handed_over: int = 0
+    ran: int = 0
+
+    @property
+    def grows(self) -> bool:
+        """Whether the device is behind: it runs clearly fewer programs than are handed to it."""
+        return self.handed_over - self.ran >= BEHIND_BY and self.ran <= BEHIND_TO_SHARE * self.handed_over
+
+
+def queue_of(threads: list[Track], device: DeviceActivity | None) -> Queue:
+    """How many programs were handed over and how many ran.
+
+    The host runs ahead without bound where a loop reads no value and donates no buffer. A program that began before the
+    profiler leaves no event, so a short profile of such a loop shows an idle device, or none, while it is busy.
+    """
+    handed = sum(len(_rows_named(each, _is_handed_over)) for each in threads)
+    if device is None:
+        return Queue(handed, 0)
+    executions = max(
+        sum(len(_rows_named(each, EXECUTE.__eq__)) for each in threads),
+        sum(len(_rows_named(each, WAIT.__eq__)) for each in threads),
+    )
+    most = int(np.bincount(device.op_events.op).max()) if len(device.op_events.op) else 0
+    return Queue(handed, min(max(executions, most), handed))
+
+
+def _is_handed_over(name: str) -> bool:
+    return _HANDED_OVER.search(name) is not None
 
 
 @record

@@ -11,7 +11,7 @@ import torch_xla
 
 import tpuprof
 
-WIDTH, STEPS = 64, 40
+WIDTH, STEPS = 768, 40
 
 torch.manual_seed(0)
 device = torch_xla.device()
@@ -31,7 +31,8 @@ def ship(record):
 writer = ThreadPoolExecutor(max_workers=1)
 for step in range(STEPS):
     tpuprof.step(step)
-    x = torch.tanh(x @ weight)
+    for _ in range(4):
+        x = torch.tanh(x @ weight)
     torch_xla.sync()
     # [shown]
     writer.submit(ship, {"step": step})  # one thread of its own waits for the disk

@@ -10,7 +10,7 @@ import torch_xla
 
 import tpuprof
 
-WIDTH, STEPS = 64, 40
+WIDTH, STEPS = 768, 40
 
 torch.manual_seed(0)
 device = torch_xla.device()
@@ -29,7 +29,8 @@ def ship(record):
 
 for step in range(STEPS):
     tpuprof.step(step)
-    x = torch.tanh(x @ weight)
+    for _ in range(4):
+        x = torch.tanh(x @ weight)
     torch_xla.sync()
     # [shown]
     ship({"step": step})  # the training thread waits for the disk
