@@ -11,7 +11,7 @@ import torch_xla
 
 import tpuprof
 
-WIDTH, STEPS = 768, 40
+WIDTH, STEPS = 256, 40
 
 torch.manual_seed(0)
 device = torch_xla.device()
@@ -34,6 +34,8 @@ for step in range(STEPS):
     for _ in range(4):
         x = torch.tanh(x @ weight)
     torch_xla.sync()
+    if step % 5 == 4:
+        x.sum().item()  # a value to log, every fifth step
     # [shown]
     writer.submit(ship, {"step": step})  # one thread of its own waits for the disk
     # [/shown]
