@@ -481,11 +481,14 @@ def test_compiles_show_the_cache_and_steps_the_outlier(tab, address):
 
 
 def test_the_input_page_says_what_is_wrong_with_the_loader(tab):
+    from playwright.sync_api import expect
     from tpuprof_dashboard.store import Store
 
     with served(Store([SAMPLES / "input_starved"]), tab=tab) as url:
         open_page(tab, url, "?page=tracing")
-        assert "no prefetch: training makes its own batches" in tab.inner_text("#page")
+        expect(tab.locator("#page")).to_contain_text(
+            "no prefetch: training makes its own batches", timeout=20_000
+        )
 
 
 def test_a_finding_leads_to_its_rules_page(tab):

@@ -73,7 +73,7 @@ def test_lines_cut_into_tasks_for_several_threads(monkeypatch):
 
 def test_a_file_is_walked_without_numpy():
     program = (
-        "import sys, pathlib; from tpuprof.decode import ahead, load, xplane, xplane_native, xplane_walk\n"
+        "import sys, pathlib; from tpuprof.decode import prefetch, load, xplane, xplane_native, xplane_walk\n"
         "space = xplane_walk.walk(pathlib.Path(sys.argv[1]).read_bytes())\n"
         "print(sum(len(line.offset_ps) for plane in space.planes for line in plane.lines), 'numpy' in sys.modules)"
     )

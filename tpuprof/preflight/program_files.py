@@ -12,6 +12,7 @@ import json
 import re
 import subprocess
 import tempfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,7 @@ _BYTECODE = b"ML\xefR"
 _HLO_TEXT = re.compile(rb"^HloModule\s", re.MULTILINE)
 _MLIR_TEXT = re.compile(rb"^\s*(module\s*(@|attributes|\{)|func\.func\s)", re.MULTILINE)
 _SNIFFED = 1 << 16
+_GZIP = b"\x1f\x8b"
 _CONVERT_LIMIT_S = 600
 # Files of an --xla_dump_to folder: `module_0003.jit_step.before_optimizations.txt`, on TPU with more words between.
 _DUMPED = re.compile(
@@ -81,7 +83,7 @@ def program_kind(path: Path) -> str:
 
 
 def _file_kind(path: Path) -> str:
-    start = _read(path)[:_SNIFFED]
+    start = _head(path)
     if start.startswith(_BYTECODE) or _MLIR_TEXT.search(start):
         return "stablehlo"
     return "hlo-text" if _HLO_TEXT.search(start) else _proto_kind(path)
@@ -173,9 +175,21 @@ def _stage(path: Path) -> str:
     return found["stage"] if found else ""
 
 
+def _head(path: Path) -> bytes:
+    """The first bytes of a file, unpacked where it is compressed; empty where they cannot be."""
+    with path.open("rb") as file:
+        data = file.read(_SNIFFED)
+    if data[:2] != _GZIP:
+        return data
+    try:
+        return zlib.decompressobj(wbits=31).decompress(data, _SNIFFED)
+    except zlib.error:
+        return b""
+
+
 def _read(path: Path) -> bytes:
     data = path.read_bytes()
-    return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+    return gzip.decompress(data) if data[:2] == _GZIP else data
 
 
 def _proto_kind(path: Path) -> str:
