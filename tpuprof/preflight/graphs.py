@@ -185,7 +185,7 @@ def _portable(name: bytes, project: str) -> bytes:
     inside = _ENVIRONMENT.sub(b"", name)
     if inside != name or not project:
         return inside
-    return name.removeprefix(os.fsencode(project.rstrip(os.sep) + os.sep))
+    return os.path.normpath(name).removeprefix(os.fsencode(project.rstrip(os.sep) + os.sep))
 
 
 def _script_frame(frames: hlo_pb2.StackFrameIndexProto, frame_id: int) -> tuple[bytes, int]:
