@@ -34,6 +34,7 @@ def test_a_device_that_runs_fewer_programs_than_it_gets_is_behind(tmp_path, ran,
         begun = f"{ran} of them" if ran else "none of them"
         assert f"handed 10 programs over, and {begun} began" in report.verdict.sentence
         assert tracing.status == "unavailable"
+        assert {each.bound for each in report.steps.per_step} == {"undecided"}
     else:
         assert tracing.status == "failed"
 

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,9 +26,10 @@ from tpuprof.analysis.sections.steadiness import steadiness_section
 from tpuprof.analysis.sections.throughput import throughput_section
 from tpuprof.analysis.sections.tracing import input_rows, tracing_section
 from tpuprof.analysis.sections.transfers import layer_rows, transfer_rows
-from tpuprof.decode.find import Found, find
+from tpuprof.decode.find import find_all
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.model.compile.recurrence import Returns
+from tpuprof.model.device.cpu import Queue
 from tpuprof.model.device.op_kind import OpKind
 from tpuprof.model.device.op_table import (
     AnnotationTotal,
@@ -91,7 +91,7 @@ def analyze_run(
 
     `executor` is any `concurrent.futures.Executor`; each host's file is one task. Raises `TpuprofError`.
     """
-    return report_of(build_run(_found(paths), executor))
+    return report_of(build_run(find_all(paths), executor))
 
 
 def report_of(run: Run, *, all_ops: bool = False) -> Report:
@@ -168,24 +168,8 @@ def report_of(run: Run, *, all_ops: bool = False) -> Report:
 
 def what_if_of(path: str | os.PathLike[str], rules: Sequence[str]) -> WhatIf:
     """The step time of a run with the causes of several rules removed at once. Raises `TpuprofError`."""
-    run = build_run(_found(path))
+    run = build_run(find_all(path))
     return what_if(Signals(report_of(run), run), rules)
-
-
-def _found(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> Found:
-    if isinstance(paths, (str, os.PathLike)):
-        return find(Path(paths))
-    many = [Path(path) for path in paths]
-    if len(many) == 1:
-        return find(many[0])
-    found = [find(path) for path in many]
-    files: dict[str, Path] = {}
-    for each in found:
-        for name, path in each.files.items():
-            files[name if name not in files else str(path)] = path
-    return Found(
-        files, found[0].run_folder if found else None, [note for each in found for note in each.warnings]
-    )
 
 
 def _mean_load(hosts: list[HostRun]) -> tuple[StepTimes, float]:
@@ -202,7 +186,7 @@ def _mean_load(hosts: list[HostRun]) -> tuple[StepTimes, float]:
         name: mean(h.breakdown.parts[name] for h in hosts if name in h.breakdown.parts) for name in names
     }
     reads = [read for host in hosts for read in host.host_reads]
-    behind = [host for host in hosts if host.queue.grows]
+    behind = [host.queue for host in hosts if host.queue.grows]
     load = StepTimes(
         wall=mean(host.steps.wall_ps for host in hosts),
         parts=parts,
@@ -211,8 +195,9 @@ def _mean_load(hosts: list[HostRun]) -> tuple[StepTimes, float]:
         reads_share=sum(int((host.breakdown.host_reads > 0).sum()) for host in hosts) / count,
         waited=mean(host.breakdown.waited for host in hosts),
         seen=any(host.devices for host in hosts),
-        handed_over=sum(host.queue.handed_over for host in behind),
-        ran=sum(host.queue.ran for host in behind),
+        behind=Queue(sum(each.handed_over for each in behind), sum(each.ran for each in behind))
+        if behind
+        else None,
         blocked=sum(each.blocked_ps for each in reads) / count / PS_PER_MS if reads else None,
     )
     return load, mean(host.breakdown.tracing_hidden for host in hosts)
@@ -316,6 +301,7 @@ def _step_rows(host: HostRun, chosen: Int64) -> list[StepRow]:
             reads_share=1.0 if split.host_reads[at] else 0.0,
             waited=ps_to_ms(int(split.waited[at])),
             seen=bool(host.devices),
+            behind=host.queue if host.queue.grows else None,
         )
         rows.append(
             StepRow(

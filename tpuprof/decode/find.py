@@ -11,6 +11,7 @@ from __future__ import annotations
 import filecmp
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import field
 from pathlib import Path
 
@@ -89,6 +90,22 @@ def find(path: Path) -> Found:
             "Give another's path to read it."
         )
     return Found(_by_host(sessions[newest]), _run_folder(newest), warnings)
+
+
+def find_all(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> Found:
+    """The profiler files of one path, or of several as one run of several hosts. Raises as `find` does."""
+    if isinstance(paths, (str, os.PathLike)):
+        return find(Path(paths))
+    found = [find(Path(path)) for path in paths]
+    if len(found) == 1:
+        return found[0]
+    files: dict[str, Path] = {}
+    for each in found:
+        for name, path in each.files.items():
+            files[name if name not in files else str(path)] = path
+    return Found(
+        files, found[0].run_folder if found else None, [note for each in found for note in each.warnings]
+    )
 
 
 def host_name(path: Path) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tpuprof import parts
+from tpuprof.model.device.cpu import Queue
 from tpuprof.records import record
 from tpuprof.units import format_ms, format_share
 
@@ -60,8 +61,8 @@ class StepTimes:
     program; `reads_share` the share of steps that hold a blocking device-to-host read. `waited` is time the
     training thread waited for the device in the runtime itself: for buffers, or for the program before. `seen` says
     whether the trace shows what the device does at all. `blocked` is the time that reads block the training thread
-    (None: unknown). `handed_over` and `ran` count programs where
-    clearly fewer ran than were handed over: the device is behind, and its idle time is not known.
+    (None: unknown). `behind` is
+    the device's queue of programs where it grows: how long the device idles is then unknown.
     """
 
     wall: float
@@ -72,8 +73,7 @@ class StepTimes:
     waited: float = 0.0
     seen: bool = True
     blocked: float | None = None
-    handed_over: int = 0
-    ran: int = 0
+    behind: Queue | None = None
 
 
 @record(frozen=True)
@@ -129,7 +129,7 @@ def _slower(load: StepTimes) -> str:
 
     Empty where the host hardly waits for the device, or is the slower of the two: it is then what holds the step back.
     """
-    if load.handed_over:
+    if load.behind is not None:
         return "undecided"
     if (
         not load.seen
@@ -151,8 +151,8 @@ def sentence(bound: Bound, load: StepTimes, tracing_hidden: float, over: str = S
     """The verdict for people: one sentence with its figures; `over` is what they are shares of."""
     share, time, wall = format_share(bound.share), format_ms(bound.ms), format_ms(load.wall)
     of_step = f"{share} of {over} ({time} of {wall})"
-    if load.handed_over and bound.word == "undecided":
-        return _behind(load, of_step)
+    if load.behind is not None and bound.word == "undecided":
+        return _behind_sentence(load.behind, of_step)
     if not load.seen:
         return _unseen(bound, of_step)
     if bound.name:
@@ -168,11 +168,11 @@ def sentence(bound: Bound, load: StepTimes, tracing_hidden: float, over: str = S
     return text + _idle_in_all(bound, load)
 
 
-def _behind(load: StepTimes, of_step: str) -> str:
+def _behind_sentence(queue: Queue, of_step: str) -> str:
     """The sentence where the host runs so far ahead that programs of the capture did not begin within it."""
-    ran = f"{load.ran} of them" if load.ran else "none of them"
+    ran = f"{queue.ran} of them" if queue.ran else "none of them"
     return (
-        f"Undecided: the host handed {load.handed_over} programs over, and {ran} began while the profiler was on. The "
+        f"Undecided: the host handed {queue.handed_over} programs over, and {ran} began while the profiler was on. The "
         f"device is behind the host, so it may be what holds training up, or the profile lost events. The host "
         f"works on the next graphs for {of_step} meanwhile. Capture more steps (`--steps`) to see the device."
     )

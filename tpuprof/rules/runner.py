@@ -20,6 +20,13 @@ _DEVICE_WAITS = "The device waits"
 # Rules about what a TPU's compiler, cores and memories do. Their advice does not hold for GPUs.
 TPU_CATEGORIES = frozenset({"collective", "compute", "memory", "offload"})
 ONLY_TPU = "the rule knows TPUs only, and this run is of GPUs"
+# Rules about what the host does, which costs time only while the device waits for it.
+HOST_CATEGORIES = frozenset({"tracing", "host", "input"})
+DEVICE_IS_BEHIND = (
+    "the device runs fewer programs than the host hands over, so whether it waits for the host is unknown"
+)
+# Why a price is a wide range: two estimates of it disagree.
+_REPLAY_DISAGREES = "a replay gains little, while the time at stake is more: a second run without it decides"
 _ORDER = {FAILED: 0, ERROR: 1, UNAVAILABLE: 3}
 
 
@@ -34,8 +41,6 @@ def run_rules(
     pricing, places = Pricing(signals, simulator), Places(signals.run.hosts)
     framework = _framework(signals)
     outcomes = [(rule, outcome_of(rule, signals)) for rule in rules]
-    if any(host.queue.grows for host in signals.run.hosts):
-        outcomes = [(rule, _if_the_device_waits(rule, outcome)) for rule, outcome in outcomes]
     found = [(rule, _finding(rule, outcome, pricing, places, framework)) for rule, outcome in outcomes]
     if signals.report.steps.whole_capture:
         found = [(rule, _of_the_capture(each)) for rule, each in found]
@@ -43,13 +48,6 @@ def run_rules(
     prices = {rule.id: outcome.price for rule, outcome in outcomes if outcome.price is not None}
     named = with_hosts([finding for _, finding in found], [host.name for host in signals.run.hosts])
     return _with_shared(named, prices, pricing)
-
-
-def _if_the_device_waits(rule: Rule, outcome: Outcome) -> Outcome:
-    """The outcome where the device may be far behind the host: then host work costs nothing."""
-    if outcome.status != FAILED or rule.category not in _COSTS_IF_THE_DEVICE_WAITS:
-        return outcome
-    return Outcome(UNAVAILABLE, evidence=outcome.evidence, reason=_BEHIND)
 
 
 def _with_shared(findings: list[Finding], prices: dict[str, Price], pricing: Pricing) -> list[Finding]:
@@ -76,17 +74,16 @@ def _of_the_capture(finding: Finding) -> Finding:
 
 def outcome_of(rule: Rule, signals: Signals) -> Outcome:
     """What one rule says; a missing signal makes it unavailable, any other exception an error."""
-    if rule.category in TPU_CATEGORIES and any(
-        each.is_gpu for host in signals.run.hosts for each in host.devices
-    ):
-        return Outcome(UNAVAILABLE, reason=ONLY_TPU)
-    if rule.torch_only and _framework(signals) == "jax":
-        return Outcome(NOT_APPLICABLE, reason="it is about PyTorch/XLA, and this is a run of JAX")
+    skipped = _not_asked(rule, signals)
+    if skipped is not None:
+        return skipped
     try:
         with signals.readings() as read:
             outcome = rule.check(signals)
         if outcome.status in (PASSED, NOT_APPLICABLE) and not read:
             return Outcome(UNAVAILABLE, reason="the rule looked at nothing in this run")
+        if outcome.status == FAILED and rule.category in HOST_CATEGORIES and _device_is_behind(signals):
+            return Outcome(UNAVAILABLE, evidence=outcome.evidence, reason=DEVICE_IS_BEHIND)
         return outcome
     except Unavailable as missing:
         return Outcome(UNAVAILABLE, reason=str(missing))
@@ -94,13 +91,19 @@ def outcome_of(rule: Rule, signals: Signals) -> Outcome:
         return Outcome(ERROR, reason=f"the rule met {type(error).__name__}: {error}")
 
 
-# Categories of what the host does, which costs time only while the device waits for it.
-_COSTS_IF_THE_DEVICE_WAITS = frozenset({"tracing", "host", "input"})
-_BEHIND = (
-    "the device runs fewer programs than the host hands over, so whether it waits for the host is unknown"
-)
-# Why a price is a wide range: two estimates of it disagree.
-_REPLAY_DISAGREES = "a replay gains little, while the time at stake is more: a second run without it decides"
+def _not_asked(rule: Rule, signals: Signals) -> Outcome | None:
+    """The outcome of a rule that is about another device or framework; None where the rule is to be asked."""
+    if rule.category in TPU_CATEGORIES and any(
+        each.is_gpu for host in signals.run.hosts for each in host.devices
+    ):
+        return Outcome(UNAVAILABLE, reason=ONLY_TPU)
+    if rule.torch_only and _framework(signals) == "jax":
+        return Outcome(NOT_APPLICABLE, reason="it is about PyTorch/XLA, and this is a run of JAX")
+    return None
+
+
+def _device_is_behind(signals: Signals) -> bool:
+    return any(host.queue.grows for host in signals.run.hosts)
 
 
 def _rank(rule: Rule, finding: Finding) -> float:

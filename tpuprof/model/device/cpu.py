@@ -7,7 +7,6 @@ the op's `_p`. A program's execution is `ThunkExecutor::Execute` and its wait fo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import numpy as np
@@ -30,10 +29,11 @@ Describe = Callable[[str, str], tuple[str, str]]
 
 # Programs by which the device must be behind (count): one is always on its way.
 BEHIND_BY = 2
-# Programs that ran, of those handed over, up to which the device is behind (share).
+# Programs that ran, of those handed over, up to which the device is behind (share). In 86 captures of programs on
+# PJRT_DEVICE=CPU the device ran 94 to 100 % of them, and 66 % in one whose host ran ahead.
 BEHIND_TO_SHARE = 0.75
-# Events of XLA's CPU client: a program is handed over. It runs later, on another thread.
-_HANDED_OVER = re.compile(r"CpuExecutable::ExecuteHelper$")
+# An event of XLA's CPU client (TFRT's or PjRt's): a program is handed over. It runs later, on another thread.
+HANDED_OVER = "CpuExecutable::ExecuteHelper"
 
 
 @record(frozen=True)
@@ -55,19 +55,17 @@ def queue_of(threads: list[Track], device: DeviceActivity | None) -> Queue:
     The host runs ahead without bound where a loop reads no value and donates no buffer. A program that began before the
     profiler leaves no event, so a short profile of such a loop shows an idle device, or none, while it is busy.
     """
-    handed = sum(len(_rows_named(each, _is_handed_over)) for each in threads)
+
+    def count(wanted: Callable[[str], bool]) -> int:
+        return sum(len(_rows_named(track, wanted)) for track in threads)
+
+    handed_over = count(lambda name: name.endswith(HANDED_OVER))
     if device is None:
-        return Queue(handed, 0)
-    executions = max(
-        sum(len(_rows_named(each, EXECUTE.__eq__)) for each in threads),
-        sum(len(_rows_named(each, WAIT.__eq__)) for each in threads),
-    )
-    most = int(np.bincount(device.op_events.op).max()) if len(device.op_events.op) else 0
-    return Queue(handed, min(max(executions, most), handed))
-
-
-def _is_handed_over(name: str) -> bool:
-    return _HANDED_OVER.search(name) is not None
+        return Queue(handed_over, 0)
+    # A program has one of each of these events, or the one or the other; its ops run at least as often.
+    ops = device.op_events.op
+    ran = max(count(EXECUTE.__eq__), count(WAIT.__eq__), int(np.bincount(ops).max()) if len(ops) else 0)
+    return Queue(handed_over, min(ran, handed_over))
 
 
 @record
