@@ -13,7 +13,7 @@ pytestmark = pytest.mark.torch_xla
 from tpuprof.preflight.compiler import CompileOptions, compile_all  # noqa: E402
 from tpuprof.preflight.memory import read_memory  # noqa: E402
 from tpuprof.preflight.prediction import predict  # noqa: E402
-from tpuprof.preflight.program_files import read_programs, to_graph  # noqa: E402
+from tpuprof.preflight.program_files import need_programs, read_programs, to_graph  # noqa: E402
 from tpuprof.preflight.script import ScriptRun, trace_script  # noqa: E402
 from tpuprof.preflight.targets import parse_target  # noqa: E402
 
@@ -58,9 +58,9 @@ open(sys.argv[1] + "/step.hlo.pb", "wb").write(hlo.as_serialized_hlo_module_prot
 V5E = parse_target("v5e-1")
 
 
-def trace_of(tmp_path, devices=1):
+def trace_of(tmp_path, devices=1, text=MODEL + LOOP):
     path = tmp_path / "train.py"
-    path.write_text(MODEL + LOOP)
+    path.write_text(text)
     (tmp_path / "trace").mkdir()
     return trace_script(ScriptRun(str(path), devices=devices), tmp_path / "trace")
 
@@ -87,6 +87,17 @@ def test_a_sharded_step_is_one_program_over_the_devices(tmp_path):
     assert trace.steady.devices(4) == 4
 
 
+def test_functions_made_one_after_another_are_different_programs(tmp_path):
+    made = """
+import jax, jax.numpy as jnp
+x = jnp.ones((8, 8))
+for number in range(50):
+    # Each is gone before the next is made, so that Python gives some of them the same id.
+    jax.jit(lambda x: x + number)(x)
+"""
+    assert len(trace_of(tmp_path, text=made).graphs) == 50
+
+
 def test_every_way_in_gives_the_same_memory(tmp_path):
     (tmp_path / "model.py").write_text(MODEL + EXPORT)
     (tmp_path / "files").mkdir()
@@ -96,7 +107,7 @@ def test_every_way_in_gives_the_same_memory(tmp_path):
     graph.resident = []
     graphs = {"script": graph}
     for path in sorted((tmp_path / "files").iterdir()):
-        graphs[path.name] = to_graph(read_programs(path, CompileOptions())[0])
+        graphs[path.name] = to_graph(read_programs(need_programs(path), CompileOptions())[0])
     assert len(graphs) == 6
     compiled = compile_all([(each, V5E) for each in graphs.values()], CompileOptions(), print)
     found = {name: predict(each) for name, each in zip(graphs, compiled, strict=True)}

@@ -1,20 +1,36 @@
 """Programs given as files: known by content, each module of a dump once, and read or refused."""
 
 import gzip
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
 from tests.preflight import programs
-from tpuprof.decode import hlo_pb2
+from tpuprof.cli.analysis import print_analysis
+from tpuprof.cli.preflight import preflight
+from tpuprof.decode import find, hlo_pb2
 from tpuprof.decode.hlo_text import parse_hlo_text
 from tpuprof.errors import Code, TpuprofError
+from tpuprof.preflight import program_files
 from tpuprof.preflight.compiler import CompileOptions
 from tpuprof.preflight.given import module_memory, preflight_programs
 from tpuprof.preflight.hlo_report import OPTIMIZED_TPU, UNOPTIMIZED, hlo_report, report_dict
-from tpuprof.preflight.program_files import AFTER, Program, program_kind, read_programs, to_graph
+from tpuprof.preflight.program_files import (
+    AFTER,
+    Program,
+    Source,
+    find_programs,
+    need_programs,
+    read_programs,
+    to_graph,
+)
 from tpuprof.preflight.targets import parse_target
 
+SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
 PROTO = programs.graph().proto
 OPTIMIZED = """HloModule step, is_scheduled=true, input_output_alias={ {0}: (0, {}, may-alias) }
 
@@ -34,6 +50,11 @@ def program(text: str = OPTIMIZED) -> Program:
     return Program("step", Path("step.txt"), "hlo-text", PROTO, parse_hlo_text(text))
 
 
+def program_kind(path: Path) -> str:
+    found = find_programs(path)
+    return found.kind if found is not None else ""
+
+
 @pytest.mark.parametrize(
     ("name", "data", "kind"),
     [
@@ -43,6 +64,8 @@ def program(text: str = OPTIMIZED) -> Program:
         ("a.hlo.pb", PROTO, "hlo-proto"),
         ("a.hlo.pb.gz", gzip.compress(PROTO), "hlo-proto"),
         ("host.xplane.pb", b"", "capture"),
+        ("host.xplane.pb", b"no profile", "capture"),
+        ("train", b'\n\n"""A script whose first bytes could be those of a profile."""', ""),
         ("train.py", b"module = HloModule func", ""),
         ("notes.txt", b"module notes on a func", ""),
         ("weights.pb", b"\x00\x01\x02", ""),
@@ -63,8 +86,9 @@ def test_each_module_of_a_dump_counts_once(tmp_path):
             path.rename(tmp_path / f"module_000{number}.{name}.{stage}.hlo.pb")
     (tmp_path / "module_0000.jit_init.after_optimizations-buffer-assignment.txt").write_text("no program")
     assert program_kind(tmp_path) == "folder"
+    source = need_programs(tmp_path)
     before, after = (
-        read_programs(tmp_path, CompileOptions(), stage) for stage in ("before_optimizations", AFTER)
+        read_programs(source, CompileOptions(), stage) for stage in ("before_optimizations", AFTER)
     )
     assert {each.module.name for each in before} == {
         "jit_init before_optimizations",
@@ -107,7 +131,7 @@ def test_a_program_before_optimization_has_no_memory_and_says_why():
 def test_a_tpu_program_is_read_as_it_is(tmp_path, monkeypatch):
     monkeypatch.setattr("tpuprof.preflight.given.read_programs", lambda *_: [program()])
     outcome = preflight_programs(
-        tmp_path / "step.txt", [parse_target("v5e-1")], CompileOptions(), False, print
+        Source(tmp_path / "step.txt", "hlo-text"), [parse_target("v5e-1")], CompileOptions(), False, print
     )
     found = outcome.predictions[0]
     assert "your word" in found.warnings[0]
@@ -133,7 +157,8 @@ def test_programs_that_cannot_be_judged_are_refused(tmp_path, monkeypatch):
     for made, word in cases:
         monkeypatch.setattr("tpuprof.preflight.given.read_programs", lambda *_, made=made: [made])
         with pytest.raises(TpuprofError) as caught:
-            preflight_programs(tmp_path / "x", [parse_target("v5e-1")], CompileOptions(), False, print)
+            source = Source(tmp_path / "x", "hlo-text")
+            preflight_programs(source, [parse_target("v5e-1")], CompileOptions(), False, print)
         assert caught.value.code is Code.USAGE
         assert word in str(caught.value)
 
@@ -154,16 +179,124 @@ def test_the_programs_own_donations_and_names_are_kept():
 def test_what_is_no_program_is_a_clear_error(tmp_path):
     (tmp_path / "notes.txt").write_text("nothing")
     with pytest.raises(TpuprofError) as caught:
-        read_programs(tmp_path / "notes.txt", CompileOptions())
+        need_programs(tmp_path / "notes.txt")
     assert caught.value.code is Code.NO_TRACE
 
 
 def test_the_programs_of_a_capture_are_found_with_their_chip():
-    sample = Path(__file__).resolve().parents[2] / "sample_traces" / "predicted_decoder_fsdpv2"
-    found = read_programs(next(sample.rglob("*.xplane.pb")), CompileOptions())
+    path = next((SAMPLES / "predicted_decoder_fsdpv2").rglob("*.xplane.pb"))
+    found = read_programs(need_programs(path), CompileOptions())
     assert [(each.chip, each.optimized, each.tpu) for each in found] == [("v5e", True, True)]
     said = hlo_report(found[0])
     assert "all-gather" in said.collectives
     assert said.estimated_cycles
     # A TPU's products are convolutions; their windows are in the text alone, which jaxlib writes.
     assert said.flops or "flops" in said.unavailable
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_renamed_capture_is_a_capture_and_a_graph_is_a_program(tmp_path, packed):
+    pack = gzip.compress if packed else bytes
+    for kind, paths in (
+        ("hlo-proto", SAMPLES.glob("*/tpuprof/graphs/*.hlo.pb")),
+        ("capture", SAMPLES.rglob("*.xplane.pb")),
+    ):
+        found = [path for path in paths if path.stat().st_size]
+        assert found
+        for path in found:
+            renamed = tmp_path / "renamed.pb"
+            renamed.write_bytes(pack(path.read_bytes()))
+            assert program_kind(renamed) == kind, path
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (gzip.compress(PROTO)[:-20], Code.TRUNCATED),
+        (gzip.compress(PROTO)[:10] + b"\xff" * 40, Code.TRUNCATED),
+        (gzip.compress(bytes(65 << 20)), Code.TOO_LARGE),
+    ],
+)
+def test_a_damaged_archive_is_a_clear_error(tmp_path, data, code):
+    path = tmp_path / "step.hlo.pb.gz"
+    path.write_bytes(data)
+    with pytest.raises(TpuprofError) as caught:
+        print_analysis(path, as_json=True, as_markdown=False, use_cache=False)
+    assert caught.value.code is code
+    # As the command line ends: one line, and status 2.
+    done = subprocess.run(
+        [sys.executable, "-m", "tpuprof", "analyze", str(path)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, f"[{code}]" in done.stderr, "Traceback" in done.stderr) == (2, True, False)
+
+
+def test_a_program_that_takes_too_long_to_read_is_a_clear_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(program_files, "_CONVERT_LIMIT_S", 0.001)
+    (tmp_path / "step.txt").write_text(OPTIMIZED)
+    with pytest.raises(TpuprofError) as caught:
+        read_programs(need_programs(tmp_path / "step.txt"), CompileOptions())
+    assert caught.value.code is Code.TOO_LARGE
+    # The proto itself is there, so that its text is a thing to do without.
+    given = program()
+    given.kind = "hlo-proto"
+    assert not program_files.complete(given, CompileOptions())
+
+
+def test_a_program_is_parsed_once(tmp_path, monkeypatch):
+    (tmp_path / "step.hlo.pb").write_bytes(PROTO)
+    parsed = []
+    plain = program_files.parse_module_proto
+    monkeypatch.setattr(
+        program_files, "parse_module_proto", lambda data: parsed.append(len(data)) or plain(data)
+    )
+    for path in (tmp_path, tmp_path / "step.hlo.pb"):
+        assert len(read_programs(need_programs(path), CompileOptions())) == 1
+    assert parsed == [len(PROTO)] * 2
+
+
+def test_a_folder_is_walked_once_and_not_without_end(tmp_path, monkeypatch):
+    (tmp_path / "b").mkdir()
+    for name in ("a.hlo.pb", "b/c.hlo.pb"):
+        (tmp_path / name).write_bytes(PROTO)
+    walks = []
+    plain = find.os.walk
+    monkeypatch.setattr(find.os, "walk", lambda *folders: walks.append(folders) or plain(*folders))
+    assert len(read_programs(need_programs(tmp_path), CompileOptions())) == 2
+    assert len(walks) == 1
+    monkeypatch.setattr(find, "MAX_FILES_LOOKED_AT", 1)
+    assert len(read_programs(need_programs(tmp_path), CompileOptions())) == 1
+
+
+def run_preflight(*arguments: str) -> None:
+    app = typer.Typer(pretty_exceptions_enable=False)
+    app.command()(preflight)
+    result = CliRunner().invoke(app, [*arguments, "--tpu", "v5e-4"])
+    if result.exception:
+        raise result.exception
+
+
+@pytest.mark.parametrize(
+    "option",
+    [("--sweep", "batch=8,16"), ("--compare", "b.py"), ("--compare-args", ""), ("--compare-env", "A=1")],
+)
+def test_options_of_scripts_are_refused_for_a_program(tmp_path, option):
+    (tmp_path / "step.hlo.pb").write_bytes(PROTO)
+    with pytest.raises(TpuprofError) as caught:
+        run_preflight(str(tmp_path / "step.hlo.pb"), *option)
+    assert caught.value.code is Code.USAGE
+
+
+def test_flags_of_the_compiler_reach_it_for_a_program_too(tmp_path, monkeypatch):
+    (tmp_path / "step.hlo.pb").write_bytes(PROTO)
+    seen = []
+
+    def compile_all(_jobs, options, _progress):
+        seen.append(options.flags())
+        raise StopIteration
+
+    monkeypatch.setattr("tpuprof.preflight.given.compile_all", compile_all)
+    monkeypatch.setattr("tpuprof.preflight.run.known_targets", lambda targets, _: [True] * len(targets))
+    flags = "--xla_tpu_enable_async_collective_fusion=true"
+    with pytest.raises(StopIteration):
+        run_preflight(str(tmp_path / "step.hlo.pb"), "--env", f"LIBTPU_INIT_ARGS={flags}")
+    assert seen[0]["LIBTPU_INIT_ARGS"] == flags

@@ -45,14 +45,15 @@ def _print_report(path: Path, as_json: bool, as_markdown: bool, use_cache: bool,
 
 def print_programs(path: Path, *, as_json: bool) -> bool:
     """Print what HLO or StableHLO says without a capture; False where the path holds neither."""
-    from tpuprof.preflight.program_files import AFTER, program_kind, read_programs
+    from tpuprof.preflight.program_files import AFTER, find_programs, read_programs
 
-    if program_kind(path) in ("", "capture"):
+    source = find_programs(path)
+    if source is None or source.kind == "capture":
         return False
     from tpuprof.preflight.compiler import CompileOptions
     from tpuprof.preflight.hlo_report import hlo_report, render_reports, report_dict
 
-    reports = [hlo_report(each) for each in read_programs(path, CompileOptions(), AFTER)]
+    reports = [hlo_report(each) for each in read_programs(source, CompileOptions(), AFTER)]
     if as_json:
         import json
 

@@ -95,7 +95,7 @@ def preflight(
     from tpuprof.preflight.compiler import CompileOptions, default_cache
     from tpuprof.preflight.given import preflight_programs
     from tpuprof.preflight.money import Work, parse_prices
-    from tpuprof.preflight.program_files import program_kind
+    from tpuprof.preflight.program_files import find_programs
     from tpuprof.preflight.run import Variant, parse_targets
     from tpuprof.preflight.run import preflight as run_preflight
     from tpuprof.preflight.run import sweep as run_sweep
@@ -116,14 +116,19 @@ def preflight(
             time_limit_s=script_time_limit,
         ),
     )  # fmt: skip
+    programs = find_programs(Path(given[0])) if not module else None
+    compared = bool(compare or compare_args is not None or compare_env)
+    if programs is not None:
+        _refuse_for_programs(sweep is not None, compared)
+        options.environment = _pairs(env)
     targets = parse_targets(list(tpu or DEFAULT_TARGETS), options)
-    if not module and program_kind(Path(given[0])):
-        outcomes = [preflight_programs(Path(given[0]), targets, options, all_graphs, _say)]
+    if programs is not None:
+        outcomes = [preflight_programs(programs, targets, options, all_graphs, _say)]
     elif sweep:
         outcomes = run_sweep(base, sweep, targets, options, _say)
     else:
         variants = [base]
-        if compare or compare_args is not None or compare_env:
+        if compared:
             variants.append(_second(base, compare, compare_args, _pairs(compare_env)))
         outcomes = [run_preflight(each, targets, options, all_graphs, _say) for each in variants]
     folders = _write_runs(outcomes, out)
@@ -142,6 +147,16 @@ def _first(given: list[str]) -> str:
             Code.USAGE, "No script is given.", "tpuprof preflight train.py, or -m package.module."
         )
     return given[0]
+
+
+def _refuse_for_programs(sweep: bool, compare: bool) -> None:
+    from tpuprof.errors import Code, TpuprofError
+
+    if sweep or compare:
+        raise TpuprofError(
+            Code.USAGE, f"{'--sweep' if sweep else '--compare'} is for scripts; a program has no settings.",
+            "Preflight each program by itself, then `tpuprof diff` the runs.",
+        )  # fmt: skip
 
 
 def _end_on_sigterm() -> None:

@@ -165,10 +165,18 @@ def _without_copies(
 
 
 def _files(folder: Path) -> list[Path]:
+    return files_below(folder, not_into=("graphs",), not_named=_NEIGHBOURS)
+
+
+def files_below(folder: Path, not_into: tuple[str, ...] = (), not_named: tuple[str, ...] = ()) -> list[Path]:
+    """Files below a folder, at most `MAX_FILES_LOOKED_AT`, without hidden folders and those of the names `not_into`.
+
+    Files whose name ends as one of `not_named` are left out, and do not count.
+    """
     found: list[Path] = []
     for root, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "graphs")
-        found += [Path(root) / name for name in sorted(names) if not name.endswith(_NEIGHBOURS)]
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in not_into)
+        found += [Path(root) / name for name in sorted(names) if not name.endswith(not_named)]
         if len(found) > MAX_FILES_LOOKED_AT:
             break
     return [path for path in found[:MAX_FILES_LOOKED_AT] if path.is_file()]

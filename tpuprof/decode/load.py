@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 from tpuprof.decode import sniff
 from tpuprof.decode.kineto import looks_like_kineto
 from tpuprof.decode.mapped_file import ProfileFile
+from tpuprof.decode.reading import reading
 from tpuprof.errors import Code, TpuprofError
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def load(path: Path) -> Trace:
     Raises `TpuprofError` with a stable code where it is missing, unreadable, empty, of an unknown format,
     truncated or damaged.
     """
-    try:
+    with reading(path):
         kind = sniff.sniff(path)
         if kind == sniff.EMPTY:
             raise TpuprofError(
@@ -34,20 +34,6 @@ def load(path: Path) -> Trace:
             return _xplane(path, compressed=kind == sniff.XPLANE_GZ)
         if kind in (sniff.CHROME, sniff.CHROME_GZ):
             return _chrome(path, compressed=kind == sniff.CHROME_GZ)
-    except FileNotFoundError as error:
-        raise TpuprofError(Code.NOT_FOUND, f"{path}: no such file or folder.", "Check the path.") from error
-    except (zlib.error, EOFError) as error:
-        raise TpuprofError(
-            Code.TRUNCATED, f"{path}: the compressed data ends early or is damaged.", "Copy the file again."
-        ) from error
-    except OverflowError as error:
-        raise TpuprofError(
-            Code.TOO_LARGE, f"{path}: the compressed data unpacks to {error}.", "Check that it is a profile."
-        ) from error
-    except OSError as error:
-        raise TpuprofError(
-            Code.UNREADABLE, f"{path}: cannot be read ({error.strerror or error}).", "Check its permissions."
-        ) from error
     raise TpuprofError(
         Code.UNKNOWN_FORMAT,
         f"{path}: neither an XPlane profile nor a profiler's Chrome-JSON export.",

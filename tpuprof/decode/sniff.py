@@ -49,6 +49,13 @@ def sniff_head(head: bytes, size: int) -> str:
     return XPLANE if _looks_like_xspace(head, size) else UNKNOWN
 
 
+def unpacked_head(path: Path) -> bytes:
+    """The first bytes of a file, unpacked where it is compressed; empty where they cannot be. Raises `OSError`."""
+    with path.open("rb") as file:
+        head = file.read(HEAD_BYTES)
+    return _gunzip_head(head) if head.startswith(_GZIP_MAGIC) else head
+
+
 def _gunzip_head(head: bytes) -> bytes:
     try:
         return zlib.decompressobj(wbits=31).decompress(head, HEAD_BYTES)
@@ -86,6 +93,12 @@ def _varint(data: bytes, at: int) -> tuple[int, int] | None:
     return None
 
 
+def unpacked(path: Path) -> bytes:
+    """All bytes of a file, unpacked where it is compressed. Raises `OSError`, and as `gunzip_in_place` does."""
+    data = path.read_bytes()
+    return gunzip(data) if data.startswith(_GZIP_MAGIC) else data
+
+
 def gunzip(data: bytes) -> bytes:
     """The decompressed bytes. Raises as `gunzip_in_place` does."""
     return bytes(gunzip_in_place(data))
@@ -111,6 +124,17 @@ def gunzip_in_place(data: bytes) -> bytearray:
                 raise OverflowError(f"more than {most:,} bytes")
             if not part and not len(view) and not unpacker.eof:
                 raise EOFError("the compressed data ends early")
-        while len(view) and not view[0]:
-            view = view[1:]
+        view = view[_zeros_before(view) :]
     return unpacked
+
+
+def _zeros_before(data: memoryview) -> int:
+    """How many zero bytes come first: what pads an archive to the blocks of a tape or a disk."""
+    at = 0
+    while at < len(data):
+        part = bytes(data[at : at + _CHUNK_BYTES])
+        other = part.lstrip(b"\0")
+        if other:
+            return at + len(part) - len(other)
+        at += len(part)
+    return at

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from tpuprof.decode.hlo import HloModule
 from tpuprof.decode.hlo_shape import HBM, HOST_MEMORY
 from tpuprof.errors import Code, TpuprofError
@@ -12,7 +10,7 @@ from tpuprof.preflight.graphs import Graph
 from tpuprof.preflight.iteration import Event, Search
 from tpuprof.preflight.memory import peak_bytes
 from tpuprof.preflight.prediction import Prediction, predict, predict_module
-from tpuprof.preflight.program_files import Program, complete, read_programs, to_graph
+from tpuprof.preflight.program_files import Program, Source, complete, read_programs, to_graph
 from tpuprof.preflight.run import Outcome, Progress, Variant
 from tpuprof.preflight.script import ScriptRun, Trace
 from tpuprof.preflight.targets import Target
@@ -28,20 +26,20 @@ AS_IT_IS = (
 
 
 def preflight_programs(
-    path: Path, targets: list[Target], options: CompileOptions, all_programs: bool, progress: Progress
+    source: Source, targets: list[Target], options: CompileOptions, all_programs: bool, progress: Progress
 ) -> Outcome:
-    """Judge the largest program of a file or folder (or all of them) for each slice.
+    """Judge the largest program of a source (or all of them) for each slice.
 
     Raises `TpuprofError` where none can be read, or where a program is for another number of devices than a slice has.
     """
-    programs = read_programs(path, options)
+    programs = read_programs(source, options)
     chosen = programs if all_programs else programs[:1]
     for each in chosen:
         if each.optimized:
             complete(each, options)
-    progress(f"{path}: {len(programs)} program(s), taken: {', '.join(each.name for each in chosen)}")
-    run = ScriptRun(str(path))
-    outcome = Outcome(Variant(path.name, run))
+    progress(f"{source.path}: {len(programs)} program(s), taken: {', '.join(each.name for each in chosen)}")
+    run = ScriptRun(str(source.path), environment=options.environment)
+    outcome = Outcome(Variant(source.path.name, run))
     graphs = [(each, to_graph(each, number)) for number, each in enumerate(chosen)]
     for target in targets:
         outcome.traces[target.devices, ""] = _as_trace(programs, [graph for _, graph in graphs], target)

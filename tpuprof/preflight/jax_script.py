@@ -13,6 +13,7 @@ import os
 import sys
 import threading
 import types
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,8 @@ class Recorder:
         self.backward = False
         self.done = False
         self.lock = threading.RLock()
-        self._known: dict[Any, str] = {}
+        # By the function itself, and only while it lives: another one may get its id, and it may hold arrays.
+        self._known: weakref.WeakKeyDictionary[StandIn, dict[Any, str]] = weakref.WeakKeyDictionary()
 
     def call(self, function: StandIn, real: Any, args: Any, options: Any) -> Any:
         """One call: its program is taken, its results are made up."""
@@ -114,9 +116,9 @@ class Recorder:
             else (type(each).__name__, repr(each)[:200])
             for each in leaves
         )
-        call = (id(function), str(tree), shapes)
-        if call in self._known:
-            return self._known[call]
+        known, call = self._known.setdefault(function, {}), (str(tree), shapes)
+        if call in known:
+            return known[call]
         program: Any = traced.lower().compiler_ir("hlo")
         data = bytes(program.as_serialized_hlo_module_proto())
         key = hashlib.sha256(data).hexdigest()[:32]
@@ -129,7 +131,7 @@ class Recorder:
                 "backward": _BACKWARD in data,
             }  # fmt: skip
             print(f"tpuprof-preflight: graph {number} (jit {function.__name__})", file=sys.stderr, flush=True)
-        self._known[call] = key
+        known[call] = key
         return key
 
     def _write(self) -> None:

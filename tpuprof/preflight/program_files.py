@@ -6,22 +6,21 @@ has scheduled is read as it is.
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 import re
 import subprocess
 import tempfile
-import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tpuprof.chips import chip_of
-from tpuprof.decode import hlo_pb2
+from tpuprof.decode import hlo_pb2, sniff
+from tpuprof.decode.find import files_below
 from tpuprof.decode.hlo import HloModule
 from tpuprof.decode.hlo_proto import from_proto, parse_module_proto
 from tpuprof.decode.hlo_text import parse_hlo_text
+from tpuprof.decode.reading import reading
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.preflight.compiler import CompileOptions
 from tpuprof.preflight.graphs import Graph, graph_of_module, partitions_of
@@ -29,9 +28,10 @@ from tpuprof.preflight.graphs import Graph, graph_of_module, partitions_of
 _BYTECODE = b"ML\xefR"
 _HLO_TEXT = re.compile(rb"^HloModule\s", re.MULTILINE)
 _MLIR_TEXT = re.compile(rb"^\s*(module\s*(@|attributes|\{)|func\.func\s)", re.MULTILINE)
-_SNIFFED = 1 << 16
-_GZIP = b"\x1f\x8b"
+# Bytes that no text holds, and every profile does.
+_BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a]")
 _CONVERT_LIMIT_S = 600
+_A_PROGRAM = "a program"
 # Files of an --xla_dump_to folder: `module_0003.jit_step.before_optimizations.txt`, on TPU with more words between.
 _DUMPED = re.compile(
     r"^(?P<module>module_\d+\..+?)\.(?:[\w-]+\.)*?(?P<stage>before_optimizations|after_optimizations)"
@@ -39,6 +39,7 @@ _DUMPED = re.compile(
 )
 BEFORE, AFTER = "before_optimizations", "after_optimizations"
 _SUFFIXES = (".mlir", ".stablehlo", ".bytecode", ".hlo", ".hlo.pb")
+_CAPTURES = (".xplane.pb", ".xplane.pb.gz")
 _KINDS = {"stablehlo": "StableHLO", "hlo-text": "HLO text", "hlo-proto": "HLO proto", "capture": "capture"}
 
 
@@ -74,41 +75,85 @@ class Program:
         return f"{_KINDS[self.kind]} {self.path.name}"
 
 
-def program_kind(path: Path) -> str:
-    """`stablehlo`, `hlo-text`, `hlo-proto`, `capture` or `folder` by content; empty for anything else (a script)."""
-    if path.is_dir():
-        captured = any(True for _ in path.rglob("*.xplane.pb*"))
-        return "" if captured or not any(True for _ in _program_files(path)) else "folder"
-    return "" if not path.is_file() or path.suffix == ".py" else _file_kind(path)
+@dataclass
+class Source:
+    """A path that holds programs, as `find_programs` knows it.
 
-
-def _file_kind(path: Path) -> str:
-    start = _head(path)
-    if start.startswith(_BYTECODE) or _MLIR_TEXT.search(start):
-        return "stablehlo"
-    return "hlo-text" if _HLO_TEXT.search(start) else _proto_kind(path)
-
-
-def read_programs(path: Path, options: CompileOptions, stage: str = BEFORE) -> list[Program]:
-    """All programs of a file or folder, the largest first; of a dump those before or after optimization.
-
-    Raises `TpuprofError` where there is none to read.
+    `kind` is `stablehlo`, `hlo-text`, `hlo-proto`, `capture` or `folder`. What was read to know that is kept: the
+    message of a proto, the files of a folder.
     """
-    kind = program_kind(path)
-    if kind == "folder":
-        found = [each for file in _program_files(path, stage) for each in read_programs(file, options)]
+
+    path: Path
+    kind: str
+    message: hlo_pb2.HloModuleProto | None = None
+    files: list[Path] = field(default_factory=list)
+
+
+def find_programs(path: Path) -> Source | None:
+    """What a path holds, by content; None where that is no program (but a script, say, or a run with its captures).
+
+    Raises `TpuprofError` where the file cannot be read, or is an archive that is cut.
+    """
+    if path.is_dir():
+        return _find_in_folder(path)
+    if not path.is_file() or path.suffix == ".py":
+        return None
+    with reading(path, _A_PROGRAM):
+        return _find_in_file(path)
+
+
+def _find_in_folder(folder: Path) -> Source | None:
+    files = files_below(folder)
+    if any(".xplane.pb" in each.name for each in files):
+        return None
+    programs = [each for each in files if _DUMPED.match(each.name) or each.name.endswith(_SUFFIXES)]
+    return Source(folder, "folder", files=sorted(programs)) if programs else None
+
+
+def _find_in_file(path: Path) -> Source | None:
+    start = sniff.unpacked_head(path)
+    if start.startswith(_BYTECODE) or _MLIR_TEXT.search(start):
+        return Source(path, "stablehlo")
+    if _HLO_TEXT.search(start):
+        return Source(path, "hlo-text")
+    if _BINARY.search(start) and sniff.sniff(path) in (sniff.XPLANE, sniff.XPLANE_GZ):
+        return Source(path, "capture")
+    if ".pb" in path.suffixes or path.suffix == ".hlo":
+        try:
+            return Source(path, "hlo-proto", parse_module_proto(sniff.unpacked(path)))
+        except TpuprofError:
+            pass
+    # Empty or damaged: its reader says so.
+    return Source(path, "capture") if path.name.endswith(_CAPTURES) else None
+
+
+def read_programs(source: Source, options: CompileOptions, stage: str = BEFORE) -> list[Program]:
+    """All programs of a source, the largest first; of a dump those before or after optimization.
+
+    Raises `TpuprofError` where a program cannot be read.
+    """
+    path, kind = source.path, source.kind
+    if source.message is not None:
+        found = [_of_message(path, source.message, kind, path.name.split(".hlo")[0])]
+    elif kind == "folder":
+        files = _of_stage(source.files, stage)
+        found = [each for file in files for each in read_programs(need_programs(file), options)]
     elif kind == "capture":
         found = _of_capture(path)
-    elif kind in ("stablehlo", "hlo-text"):
-        found = [_converted(path, kind, options)]
-    elif kind == "hlo-proto":
-        found = [_of_proto(path, _read(path), kind, path.name.split(".hlo")[0])]
     else:
+        found = [_converted(path, kind, options)]
+    return sorted(found, key=lambda each: -len(each.proto))
+
+
+def need_programs(path: Path) -> Source:
+    """As `find_programs`; raises `TpuprofError` where there is no program."""
+    found = find_programs(path)
+    if found is None:
         raise TpuprofError(
             Code.NO_TRACE, f"{path} holds no program.",
             "Give StableHLO (text or bytecode), HLO (text or proto), an --xla_dump_to folder, or an .xplane.pb file.",
         )  # fmt: skip
-    return sorted(found, key=lambda each: -len(each.proto))
+    return found
 
 
 def complete(program: Program, options: CompileOptions) -> bool:
@@ -123,7 +168,7 @@ def complete(program: Program, options: CompileOptions) -> bool:
         source, made = Path(name) / "program.hlo.pb", Path(name) / "program.txt"
         source.write_bytes(program.proto)
         done = _worker(["--to-text", str(source), str(made)], options)
-        if done.returncode or not made.is_file():
+        if done is None or done.returncode or not made.is_file():
             return False
         program.module = parse_hlo_text(made.read_text("utf-8", "replace"))
     return not _lacks_windows(program.module)
@@ -135,16 +180,20 @@ def _lacks_windows(module: HloModule) -> bool:
     )
 
 
-def _worker(arguments: list[str], options: CompileOptions) -> subprocess.CompletedProcess[str]:
+def _worker(arguments: list[str], options: CompileOptions) -> subprocess.CompletedProcess[str] | None:
+    """What a worker process did; None where it was stopped because it took too long."""
     command = [options.python, "-m", "tpuprof.preflight.worker", *arguments]
-    return subprocess.run(
-        command,
-        env=options.variables(),
-        capture_output=True,
-        text=True,
-        timeout=_CONVERT_LIMIT_S,
-        check=False,
-    )
+    try:
+        return subprocess.run(
+            command,
+            env=options.variables(),
+            capture_output=True,
+            text=True,
+            timeout=_CONVERT_LIMIT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return None
 
 
 def to_graph(program: Program, number: int = 0) -> Graph:
@@ -155,19 +204,19 @@ def to_graph(program: Program, number: int = 0) -> Graph:
     return graph
 
 
-def _program_files(folder: Path, stage: str = BEFORE) -> Iterator[Path]:
-    """The programs' files of a folder: of a dump each module once, of that stage where it is there."""
+def _of_stage(files: list[Path], stage: str) -> list[Path]:
+    """A folder's files to read: of a dump each module once, of that stage where it is there."""
     dumped: dict[tuple[Path, str], Path] = {}
-    for path in sorted(folder.rglob("*")):
+    others = []
+    for path in files:
         found = _DUMPED.match(path.name)
         if found is None:
-            if path.is_file() and path.name.endswith(_SUFFIXES):
-                yield path
+            others.append(path)
             continue
         key = (path.parent, found["module"])
         if key not in dumped or (found["stage"] == stage and _stage(dumped[key]) != stage):
             dumped[key] = path
-    yield from dumped.values()
+    return [*others, *dumped.values()]
 
 
 def _stage(path: Path) -> str:
@@ -175,37 +224,14 @@ def _stage(path: Path) -> str:
     return found["stage"] if found else ""
 
 
-def _head(path: Path) -> bytes:
-    """The first bytes of a file, unpacked where it is compressed; empty where they cannot be."""
-    with path.open("rb") as file:
-        data = file.read(_SNIFFED)
-    if data[:2] != _GZIP:
-        return data
-    try:
-        return zlib.decompressobj(wbits=31).decompress(data, _SNIFFED)
-    except zlib.error:
-        return b""
-
-
 def _read(path: Path) -> bytes:
-    data = path.read_bytes()
-    return gzip.decompress(data) if data[:2] == _GZIP else data
+    with reading(path, _A_PROGRAM):
+        return sniff.unpacked(path)
 
 
-def _proto_kind(path: Path) -> str:
-    if path.name.endswith(".xplane.pb"):
-        return "capture"
-    if ".pb" not in path.suffixes and path.suffix != ".hlo":
-        return ""
-    try:
-        parse_module_proto(_read(path))
-    except TpuprofError:
-        return ""
-    return "hlo-proto"
-
-
-def _of_proto(path: Path, data: bytes, kind: str, name: str, partitions: int = 0) -> Program:
-    message = parse_module_proto(data)
+def _of_message(
+    path: Path, message: hlo_pb2.HloModuleProto, kind: str, name: str, partitions: int = 0
+) -> Program:
     module = from_proto(message)
     return Program(
         name, path, kind, message.SerializeToString(), module, partitions or partitions_of(message)
@@ -217,7 +243,7 @@ def _of_capture(path: Path) -> list[Program]:
     from tpuprof.model.compile.hlo_metadata import hlo_protos
 
     trace = load(path)
-    found = [_of_proto(path, data, "capture", name) for name, data in hlo_protos(trace)]
+    found = [_of_message(path, parse_module_proto(data), "capture", name) for name, data in hlo_protos(trace)]
     chips = [chip_of(plane.own_stat("device_type_string") or "") for plane in trace.planes]
     chip = next((each.name for each in chips if each is not None), "")
     for each in found:
@@ -237,6 +263,11 @@ def _converted(path: Path, kind: str, options: CompileOptions) -> Program:
         source, made = Path(name) / "program", Path(name) / "program.hlo.pb"
         source.write_bytes(_read(path))
         done = _worker(["--convert", kind, str(source), str(made)], options)
+        if done is None:
+            raise TpuprofError(
+                Code.TOO_LARGE, f"{path}: reading the {_KINDS[kind]} was stopped after {_CONVERT_LIMIT_S} s.",
+                "Give the program as an HLO proto, or a smaller one.",
+            )  # fmt: skip
         if done.returncode or not made.is_file():
             reason = (done.stderr.strip().splitlines() or [f"exit {done.returncode}"])[-1]
             raise TpuprofError(
@@ -244,7 +275,8 @@ def _converted(path: Path, kind: str, options: CompileOptions) -> Program:
                 "Check that it is whole, and written by a version that the installed jaxlib reads.",
             )  # fmt: skip
         partitions = int(json.loads(done.stdout.strip().splitlines()[-1])["partitions"])
-        program = _of_proto(path, made.read_bytes(), kind, path.name.split(".")[0], max(partitions, 1))
+        message = parse_module_proto(made.read_bytes())
+        program = _of_message(path, message, kind, path.name.split(".")[0], max(partitions, 1))
     if kind == "hlo-text":
         # The text's own reading keeps the schedule and the compiler's estimates.
         program.module = parse_hlo_text(_read(path).decode("utf-8", "replace"))
