@@ -1,9 +1,16 @@
 """A host that runs ahead of the CPU device: programs that are handed over and do not run within the recording."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.builders import TraceBuilder
 from tpuprof.analysis.analyze import analyze_run
+from tpuprof.decode.find import find_all
+from tpuprof.model.device.cpu import Queue
+from tpuprof.model.run import build_run
+
+ROOT = Path(__file__).resolve().parents[2]
 
 STEPS = 10
 
@@ -19,8 +26,18 @@ def run_ahead(ran):
         python.event("SyncTensorsGraph", begin, 600)
         client.event("PjRtCpuExecutable::ExecuteHelper", begin + 610, 20)
         if number < ran:
-            device.event("ThunkExecutor::Execute (wait for completion)", begin + 700, 200)
+            runs(trace, device, begin + 700)
     return trace
+
+
+def runs(trace, device, begin):
+    """One program as XLA's CPU client records it: a loop waits inside, and threads of the pool run its parts."""
+    device.event("ThunkExecutor::Execute (wait for completion)", begin, 200)
+    pool = trace.host().line("tf_XLAEigen/3")
+    for part in range(5):
+        device.event("ThunkExecutor::Execute (wait for completion)", begin + 10 + 30 * part, 20)
+        pool.event("ThunkExecutor::Execute", begin + 10 + 30 * part, 20)
+        pool.event("dot.1", begin + 12 + 30 * part, 10, hlo_op="dot.1", hlo_module="g", program_id=1)
 
 
 @pytest.mark.parametrize(
@@ -47,3 +64,18 @@ def test_a_trace_without_such_events_says_nothing_of_a_queue(tmp_path):
         python.event("SyncTensorsGraph", 1000 * number, 600)
     report = analyze_run(trace.write(tmp_path / "host.xplane.pb"))
     assert "handed" not in report.verdict.sentence
+
+
+@pytest.mark.parametrize(
+    ("devices", "missing", "grows"), [(1, 2, False), (1, 3, True), (4, 11, False), (4, 12, True)]
+)
+def test_each_device_may_have_programs_on_their_way(devices, missing, grows):
+    assert not Queue(400, 400 - missing, devices).grows  # too few of so many
+    assert Queue(12, 12 - missing, devices).grows is grows
+
+
+def test_the_samples_keep_up():
+    for sample in sorted((ROOT / "sample_traces").glob("*/plugins")):
+        for host in build_run(find_all(sample.parent)).hosts:
+            assert host.queue.handed_over or host.devices[0].type != "CPU"
+            assert not host.queue.grows, sample

@@ -325,7 +325,7 @@ def _analysed(
         compile_frames=compile_frames(history.records, numbers_of(steps)),
         after=history.after,
         threads=threads,
-        queue=_queue(host, devices),
+        queue=_queue(host, devices, virtual_devices),
     )
 
 
@@ -350,10 +350,10 @@ def _devices(host: Host, virtual_devices: int | None) -> list[DeviceActivity]:
     return [cpu] if cpu else []
 
 
-def _queue(host: Host, devices: list[DeviceActivity]) -> Queue:
+def _queue(host: Host, devices: list[DeviceActivity], virtual_devices: int | None) -> Queue:
     if host.gpus or any(each.type != "CPU" for each in devices):
         return Queue()
-    return queue_of(host.threads, devices[0] if devices else None)
+    return queue_of(host.threads, virtual_devices or 1)
 
 
 def _parameter_names(info: dict[str, Any]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import numpy as np
 from tpuprof.bounds import INCONSISTENT
 from tpuprof.decode.columns import Line, Plane, StatSums, StatTable, Trace, sum_stats
 from tpuprof.errors import Code, TpuprofError
-from tpuprof.model.intervals import Int64, nesting
+from tpuprof.model.intervals import Int64, inherit, nesting
 from tpuprof.records import record
 from tpuprof.units import PS_PER_NS
 
@@ -52,6 +52,13 @@ class Track:
         if self._parent is None:
             self._parent = nesting(self.start, self.end)
         return self._parent
+
+    def outermost(self, rows: Int64) -> Int64:
+        """Those of the rows whose events lie in no other of them, in the order given."""
+        own = np.full(len(self), -1, np.int64)
+        own[rows] = rows
+        around = self.parent[rows]
+        return rows[(around < 0) | (inherit(own, self.parent)[around] < 0)]
 
     def __len__(self) -> int:
         return len(self.start)

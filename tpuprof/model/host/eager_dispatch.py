@@ -10,7 +10,7 @@ import numpy as np
 
 from tpuprof.model.host.activity import AUTOGRAD_THREAD
 from tpuprof.model.host.vocabulary import Vocabulary
-from tpuprof.model.intervals import Int64, Spans, contains, covered, inherit, union
+from tpuprof.model.intervals import Int64, Spans, contains, covered, union
 from tpuprof.model.steps import Steps
 from tpuprof.model.steps.calls import outermost_calls
 from tpuprof.model.timeline import Host, Track
@@ -111,9 +111,8 @@ def _ops(track: Track, vocabulary: Vocabulary) -> Int64:
     op = np.array([name.startswith(OP_PREFIX) for name in names] + [False], np.bool_)[track.name]
     free = np.array([name in _FREE for name in names] + [False], np.bool_)[track.name]
     over = np.isin(track.name, vocabulary.covers.rows(names))
-    own = np.where(op | over, np.arange(len(track)), -1)
-    around = np.where(track.parent >= 0, inherit(own, track.parent)[np.maximum(track.parent, 0)], -1)
-    return np.flatnonzero(op & ~free & (around < 0))
+    rows = track.outermost(np.flatnonzero(op | over))
+    return rows[op[rows] & ~free[rows]]
 
 
 def _marked(driver: Track, vocabulary: Vocabulary, mark: str) -> Spans:

@@ -12,7 +12,7 @@ import numpy as np
 
 from tpuprof.model.host.blocking_waits import CUT, waits_by_reason
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
-from tpuprof.model.intervals import Int64, inherit, intersect, subtract, union
+from tpuprof.model.intervals import Int64, intersect, subtract, union
 from tpuprof.model.steps import Steps
 from tpuprof.model.timeline import Track
 from tpuprof.records import record
@@ -68,7 +68,7 @@ def host_reads(driver: Track | None, vocabulary: Vocabulary, steps: Steps) -> li
     rows = np.flatnonzero(np.isin(driver.name, np.array(wanted, np.int64)))
     step = np.searchsorted(steps.start, driver.start[rows], "right") - 1
     rows = rows[(step >= 0) & (driver.start[rows] < steps.end[np.maximum(step, 0)])]
-    rows = rows[_outermost(driver, rows)]
+    rows = driver.outermost(rows)  # `print` reads through `item`, and is the one to name
     stats = driver.stats("call", "source")
     calls = driver.plane.stat_text(stats, "call", len(driver))
     sources = driver.plane.stat_text(stats, "source", len(driver))
@@ -134,11 +134,3 @@ def _spans_of(driver: Track, name_rows: list[int]) -> tuple[Int64, Int64]:
 def _read(driver: Track, key: tuple[str, str], rows: Int64) -> HostRead:
     blocked = union(driver.start[rows], driver.end[rows]).total
     return HostRead(key[0], key[1], len(rows), blocked)
-
-
-def _outermost(driver: Track, rows: Int64) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-    """Which reads are not part of another: `print` reads through `item`, and is the one to name."""
-    own = np.full(len(driver), -1, np.int64)
-    own[rows] = rows
-    around: Int64 = driver.parent[rows]
-    return (around < 0) | (inherit(own, driver.parent)[around] < 0)

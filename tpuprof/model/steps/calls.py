@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tpuprof.model.host.vocabulary import Vocabulary
-from tpuprof.model.intervals import Bool, Int64, inherit
+from tpuprof.model.intervals import Bool, Int64
 from tpuprof.model.steps.repetition import EXPLAINS_FROM_SHARE, MIN_REPEATS, Repetition, find_repetition
 from tpuprof.model.steps.table import LOW, MEDIUM, Steps, StepSource
 from tpuprof.model.timeline import Track
@@ -68,7 +68,5 @@ def _steps(found: Repetition, driver: Track, rows: Int64) -> Steps | None:
 def outermost_calls(driver: Track, vocabulary: Vocabulary) -> Int64:
     """Rows of calls that lie in no other call, in time order: tracing a function calls those inside it."""
     wanted = np.isin(driver.name, vocabulary.calls.rows(driver.plane.events.names))
-    own = np.where(wanted, np.arange(len(driver)), -1)
-    around = np.where(driver.parent >= 0, inherit(own, driver.parent)[np.maximum(driver.parent, 0)], -1)
-    rows = np.flatnonzero(wanted & (around < 0))
+    rows = driver.outermost(np.flatnonzero(wanted))
     return rows[np.argsort(driver.start[rows], kind="stable")]
