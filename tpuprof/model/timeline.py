@@ -145,7 +145,9 @@ def _track(plane: Plane, line: Line, origin_ns: int) -> Track:
 
 def _negative(host: Host) -> list[str]:
     """A warning for each plane with events that end before they begin."""
-    tracks = [track for each in host.devices.values() for track in each] + host.threads
+    cores = [each for found in host.sparse.values() for each in found]
+    queues = [*host.devices.values(), *(tracks for _, tracks in [*cores, *host.gpus])]
+    tracks = [track for each in queues for track in each] + host.threads
     counts: dict[str, int] = {}
     for track in tracks:
         if track.negative:

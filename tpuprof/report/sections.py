@@ -263,7 +263,7 @@ class Steadiness:
 class FallbackRow:
     """An op that torch_xla runs on the CPU, and the line that calls it (empty: unknown).
 
-    `per_step` is how often per step runs it, None where only text of the whole run tells of it. `ms_per_step` is
+    `per_step` is how often a step runs it, None where only text of the whole run tells of it. `ms_per_step` is
     what fetching its inputs cost the training thread; with several such ops it cannot be divided among them, and
     each says None.
     """

@@ -79,7 +79,8 @@ class Rule:
     `about` is its subject in neutral words: a rule that was not checked must say neither that all is well nor that it
     is not. `good` must be true wherever the rule passes, also where the fault is there but too small to matter.
 
-    A rule that is `torch_only` is about PyTorch/XLA itself, and does not apply to JAX.
+    A rule that is `torch_only` is about PyTorch/XLA itself, and does not apply to other frameworks. The numbers of
+    a rule `of_one_host` are those of one host or device, the others' are means over all hosts.
 
     A broad rule ranks behind a specific one that explains about as much, since that says more of what to do.
     """
@@ -95,6 +96,7 @@ class Rule:
     module: str
     about: str = ""
     torch_only: bool = False
+    of_one_host: bool = False
     advice: dict[str, Advice] = field(default_factory=dict)
 
     def title(self, status: str) -> str:
@@ -117,6 +119,7 @@ def rule(
     status: str = PREVIEW,
     broad: bool = False,
     torch_only: bool = False,
+    of_one_host: bool = False,
 ) -> Callable[[Callable[[Signals], Outcome]], Rule]:
     """Make a module's `check` its rule; the id and category come from where the module is."""
 
@@ -137,6 +140,7 @@ def rule(
             module=check.__module__,
             about=about,
             torch_only=torch_only,
+            of_one_host=of_one_host,
         )
 
     return wrap

@@ -9,6 +9,7 @@ from tpuprof.report.schema import Finding, Fix, Savings
 from tpuprof.rules.base import ERROR, FAILED, NOT_APPLICABLE, PASSED, UNAVAILABLE, Outcome, Price, Rule
 from tpuprof.rules.host_names import with_hosts
 from tpuprof.rules.pricing import COUNTERFACTUAL, Pricing, bounded
+from tpuprof.rules.programs import FRAMEWORKS, TORCH_XLA
 from tpuprof.rules.shared.timeline_evidence import Places
 from tpuprof.rules.shared_savings import shared_savings
 from tpuprof.rules.thresholds import BROAD_RANKS_AT, PRICED_FROM_SHARE
@@ -46,7 +47,7 @@ def run_rules(
         found = [(rule, _of_the_capture(each)) for rule, each in found]
     found.sort(key=lambda pair: (_ORDER.get(pair[1].status, 2), -_rank(*pair), pair[0].id))
     prices = {rule.id: outcome.price for rule, outcome in outcomes if outcome.price is not None}
-    named = with_hosts([finding for _, finding in found], [host.name for host in signals.run.hosts])
+    named = with_hosts(found, [host.name for host in signals.run.hosts])
     return _with_shared(named, prices, pricing)
 
 
@@ -97,8 +98,10 @@ def _not_asked(rule: Rule, signals: Signals) -> Outcome | None:
         each.is_gpu for host in signals.run.hosts for each in host.devices
     ):
         return Outcome(UNAVAILABLE, reason=ONLY_TPU)
-    if rule.torch_only and _framework(signals) == "jax":
-        return Outcome(NOT_APPLICABLE, reason="it is about PyTorch/XLA, and this is a run of JAX")
+    framework = _framework(signals)
+    if rule.torch_only and not {TORCH_XLA, "unknown"} & set(framework.split(", ")):
+        title = FRAMEWORKS[framework][0] if framework in FRAMEWORKS else framework
+        return Outcome(NOT_APPLICABLE, reason=f"it is about PyTorch/XLA, and this is a run of {title}")
     return None
 
 

@@ -185,7 +185,7 @@ class TelemetrySignals(SignalsBase):
 
     @signal("text")
     def framework(self) -> str:
-        """The framework whose host events the trace holds: torch_xla, torch_tpu, jax or unknown."""
+        """The framework whose host events the trace holds: torch_xla, torch_tpu, jax, pytorch (a GPU) or unknown."""
         return str(self.report.environment.get("framework") or "unknown")
 
     @signal("chip")

@@ -35,10 +35,14 @@ _INCIDENTAL = frozenset(
     {"bitcast", "copy", "parameter", "tuple", "get-tuple-element", "fusion", "transpose", "reshape"}
 )
 
+SAME_PROGRAM = (
+    "the two programs have the same inputs, constants and ops: a new function object, or a cleared cache"
+)
+
 
 @record(frozen=True)
 class CompileCause:
-    """Why a graph was compiled: kind is first, shape, dtype, sharding, constant, graph or unknown.
+    """Why a graph was compiled: kind is first, again, shape, dtype, sharding, constant, graph or unknown.
 
     `source` is `file:line` of an op that uses what changed, empty where the programs carry no source lines.
     """
@@ -46,11 +50,6 @@ class CompileCause:
     kind: str
     detail: str
     source: str = ""
-
-
-SAME_PROGRAM = (
-    "the two programs have the same inputs, constants and ops: a new function object, or a cleared cache"
-)
 
 
 def explain(program: str, earlier: list[str], protos: Mapping[str, bytes]) -> CompileCause:

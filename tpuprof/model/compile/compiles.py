@@ -17,9 +17,9 @@ from tpuprof.model.timeline import Host, Track, by_plane
 from tpuprof.records import record
 from tpuprof.units import PS_PER_MS
 
-# `SyncTensorsGraph.66628(14940262714490726846)`: torch_xla numbers its graphs, others do not.
 # `PjRtCApiClient::CompileAndLoad(tt_jit_linear)`: TorchTPU's compile events name the program.
 _IN_BRACKETS = re.compile(r"^[\w:]+\(([^()]+)\)$")
+# `SyncTensorsGraph.66628(14940262714490726846)`: torch_xla numbers its graphs, others do not.
 _BASE = re.compile(r"^(.*?)(?:\.\d+)?\(\d+\)$")
 # A program that first runs after at least this pause of the device was compiled in it (ps). The smallest graphs
 # take tens of milliseconds to compile (a 2-layer decoder on CPU: 800 ms; a single add on a v6e: 80 ms).

@@ -3,7 +3,7 @@
 A Python loop over N equal layers leaves the same matrix multiplications N times in the program. Where annotations
 name the layers (`layers.0`, `layers.1`, ...) those tell them apart. Else matmuls are compared by what they do (the
 framework's op name, source line, FLOPs): N is the largest count such that nearly all of them occur a multiple of
-N times. Other ops are not guide: the compiler fuses and copies differently from layer to layer.
+N times. Other ops are no guide: the compiler fuses and copies differently from layer to layer.
 """
 
 from __future__ import annotations
@@ -97,8 +97,9 @@ def _without_fused_flops(matmuls: list[_Matmul]) -> list[_Matmul]:
     """The matmuls, those of one name and line whose FLOPs hardly differ with the same FLOPs."""
     same: dict[tuple[str, str, int], tuple[str, str, int]] = {}
     for before, own in pairwise(sorted({each.signature for each in matmuls})):
-        if own[:2] == before[:2] and own[2] - before[2] <= SAME_FLOPS_WITHIN * own[2]:
-            same[own] = same.get(before, before)
+        kept = same.get(before, before)
+        if own[:2] == kept[:2] and own[2] - kept[2] <= SAME_FLOPS_WITHIN * own[2]:
+            same[own] = kept
     return [replace(each, signature=same.get(each.signature, each.signature)) for each in matmuls]
 
 

@@ -8,8 +8,9 @@ the cause: TORCH_TRACE tells which.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from dataclasses import replace
+
+import numpy as np
 
 from tpuprof.model.compile.cause import CompileCause
 from tpuprof.model.compile.compiles import Compile
@@ -35,41 +36,48 @@ def with_upload_causes(compiles: list[Compile], host: Host, steps: Steps) -> lis
     uploaded = _uploads(host, steps)
     if not any(uploaded):
         return compiles
+    new = _new_by_step(uploaded)
     return [
-        replace(each, cause=_cause(each.step, uploaded)) if each.step is not None else each
+        replace(each, cause=_cause(each.step, uploaded, new)) if each.step is not None else each
         for each in compiles
     ]
 
 
-def _uploads(host: Host, steps: Steps) -> list[Counter[_Shape]]:
-    """How often each step uploads each (dtype, dimensions)."""
-    found: list[Counter[_Shape]] = [Counter() for _ in range(len(steps))]
+def _uploads(host: Host, steps: Steps) -> list[dict[_Shape, None]]:
+    """The (dtype, dimensions) that each step uploads, each once, in the order of the uploads."""
+    found: list[dict[_Shape, None]] = [{} for _ in range(len(steps))]
     for track in host.threads:
-        shapes = [_UPLOAD.search(name) for name in track.plane.events.names]
-        for row, name in enumerate(track.name.tolist()):
-            shape = shapes[name] if 0 <= name < len(shapes) else None
-            if shape is not None:
-                step = int(steps.start.searchsorted(track.start[row], "right")) - 1
-                if step >= 0 and track.start[row] < steps.end[step]:
-                    found[step][shape.group(1), shape.group(2)] += 1
+        shapes = {
+            row: match.group(1, 2)
+            for row, name in enumerate(track.plane.events.names)
+            if (match := _UPLOAD.search(name))
+        }
+        rows = np.flatnonzero(np.isin(track.name, list(shapes)))
+        rows = rows[steps.hold(track.start[rows])]
+        at = np.searchsorted(steps.start, track.start[rows], "right") - 1
+        for step, name in zip(at.tolist(), track.name[rows].tolist(), strict=True):
+            found[step][shapes[name]] = None
     return found
 
 
-def _cause(step: int, uploaded: list[Counter[_Shape]]) -> CompileCause:
-    """The cause of a compile in a step: the host runs ahead, so a step before it may have asked for it."""
-    found = [(row, _new(row, uploaded)) for row in range(step, 0, -1)]
-    row, new = next(((row, new) for row, new in found if new), (0, []))
-    if not new:
+def _new_by_step(uploaded: list[dict[_Shape, None]]) -> list[list[_Shape]]:
+    """Shapes that each step uploads and no step before it did; none where those uploaded nothing."""
+    seen: set[_Shape] = set()
+    found = []
+    for own in uploaded:
+        found.append([shape for shape in own if seen and shape not in seen])
+        seen |= own.keys()
+    return found
+
+
+def _cause(step: int, uploaded: list[dict[_Shape, None]], new: list[list[_Shape]]) -> CompileCause:
+    """The cause of a compile in a step: the host runs ahead, so the step before it may have asked for it."""
+    row = next((each for each in (step, step - 1) if each > 0 and new[each]), None)
+    if row is None:
         return CompileCause("unknown", SAME_UPLOADS if step else FIRST_STEP)
     gone = [shape for shape in uploaded[row - 1] if shape not in uploaded[row]]
-    kind = "dtype" if gone and {each[1] for each in new} == {each[1] for each in gone} else "shape"
-    return CompileCause(kind, f"{_text(new)} was not uploaded in any captured step before{_last(gone)}")
-
-
-def _new(row: int, uploaded: list[Counter[_Shape]]) -> list[_Shape]:
-    """Shapes that a step uploads and no step before it did; none where those uploaded nothing."""
-    before: Counter[_Shape] = sum(uploaded[:row], Counter())
-    return [shape for shape in uploaded[row] if before and shape not in before]
+    kind = "dtype" if gone and {each[1] for each in new[row]} == {each[1] for each in gone} else "shape"
+    return CompileCause(kind, f"{_text(new[row])} was not uploaded in any captured step before{_last(gone)}")
 
 
 def _last(gone: list[_Shape]) -> str:

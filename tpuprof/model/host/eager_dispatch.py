@@ -49,16 +49,17 @@ class EagerDispatch:
 
     `optimizer_ps` is the time of the training thread in optimizer calls; of the ops in them, `optimizer_many` update
     many parameters at once. `compiled_regions` are different functions that torch.compile made, `between_ps` is the
-    time of the training thread from the first to the last of them that is in none.
+    time of the training thread from the first to the last of them that is in none. `optimizer_ps` and
+    `compiled_regions` are None where the framework marks no such calls; the others then say nothing.
     """
 
     ops: float
     programs: float
-    optimizer_ps: float
-    optimizer_ops: float
-    optimizer_many: float
-    compiled_regions: float
-    between_ps: float
+    optimizer_ps: float | None = None
+    optimizer_ops: float = 0.0
+    optimizer_many: float = 0.0
+    compiled_regions: float | None = None
+    between_ps: float = 0.0
 
 
 def eager_dispatch(
@@ -70,14 +71,13 @@ def eager_dispatch(
     count = len(steps)
     if vocabulary.calls.prefixes:
         called = int(steps.hold(driver.start[outermost_calls(driver, vocabulary)]).sum()) / count
-        return EagerDispatch(called, called, 0.0, 0.0, 0.0, 0.0, 0.0)
+        return EagerDispatch(called, called)
     backward = [track for track in host.threads if track.label.startswith(AUTOGRAD_THREAD)]
     ops = {id(track): _ops(track, vocabulary) for track in (driver, *backward)}
     calls = _marked(driver, vocabulary, OPTIMIZER_MARK)
-    inside = [row for row in ops[id(driver)].tolist() if contains(calls, driver.start[[row]])[0]]
-    names = [
-        driver.plane.events.names[driver.name[row]] for row in inside if steps.hold(driver.start[[row]])[0]
-    ]
+    rows = ops[id(driver)]
+    rows = rows[contains(calls, driver.start[rows]) & steps.hold(driver.start[rows])]
+    names = [driver.plane.events.names[name] for name in driver.name[rows].tolist()]
     regions, between = _regions(driver, vocabulary, steps)
     return EagerDispatch(
         ops=sum(int(steps.hold(track.start[ops[id(track)]]).sum()) for track in (driver, *backward)) / count,
@@ -99,7 +99,7 @@ def _regions(driver: Track, vocabulary: Vocabulary, steps: Steps) -> tuple[int, 
     for start, end in zip(steps.start.tolist(), steps.end.tolist(), strict=True):
         own = rows[(driver.start[rows] >= start) & (driver.start[rows] < end)]
         if len(own):
-            count += len(np.unique(driver.name[own]))
+            count += len(set(driver.name[own].tolist()))
             spans = union(driver.start[own], driver.end[own])
             between += int(spans.end[-1] - spans.start[0]) - spans.total
     return count, between

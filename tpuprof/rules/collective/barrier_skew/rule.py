@@ -2,8 +2,8 @@
 
 ## What it detects
 
-Programs whose chips wait for each other before they begin (`barrier-cores`), where one chip of a host waits much less
-than the others: it is the one that comes last.
+Programs whose chips wait for each other before they begin (`barrier-cores`), where a chip of a host waits much less
+than another: it comes last. Where several wait as little, none is named.
 
 ## Why it costs time
 
@@ -47,6 +47,7 @@ from tpuprof.units import format_ms
     about="chips of a host that wait for each other",
     good="Chips of a host hardly wait for one of them",
     bad="One chip of a host comes last",
+    of_one_host=True,
 )
 def check(signals: Signals) -> Outcome:
     """Fail where, on some host, a chip waits longer than the last one for enough of the step."""
@@ -72,7 +73,7 @@ def check(signals: Signals) -> Outcome:
     return failed(
         lag / step_ms,
         evidence,
-        title=f"{ordered[0].device} comes last: another chip waits {format_ms(lag)} per step longer for it",
+        title=_title(ordered, lag, count, step_ms),
         price=Price(savings=Savings(0.0, lag, "bound")),
     )
 
@@ -88,3 +89,11 @@ def _spread(rows: list[ChipWaitRow]) -> float:
     """What the chip that waits longest waits longer than the one that waits least, in steps (ms)."""
     times = [row.waited_ms_in_steps for row in rows]
     return max(times) - min(times)
+
+
+def _title(ordered: list[ChipWaitRow], lag: float, count: int, step_ms: float) -> str:
+    """One chip is named as the last only where every other one waits enough longer than it."""
+    alone = (ordered[1].waited_ms_in_steps - ordered[0].waited_ms_in_steps) / count
+    if alone >= FAILS_FROM_SHARE * step_ms:
+        return f"{ordered[0].device} comes last: another chip waits {format_ms(lag)} per step longer for it"
+    return f"{ordered[-1].device} waits {format_ms(lag)} per step longer than the chips that come last"

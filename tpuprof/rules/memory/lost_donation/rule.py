@@ -2,8 +2,8 @@
 
 ## What it detects
 
-Programs whose results take at least a tenth of the program's memory beside inputs of the same size: the inputs were not
-donated, so that old and new weights or optimizer state lie in memory at the same time.
+Programs whose results take at least a quarter of the program's memory beside inputs of the same size: the inputs were
+not donated, so that old and new weights or optimizer state lie in memory at the same time.
 
 ## Why it costs time
 
@@ -49,6 +49,7 @@ from tpuprof.units import format_bytes, format_share
     about="donated inputs",
     good="Results use the memory of inputs they replace, or need little of their own",
     bad="Results take memory beside the inputs they replace",
+    of_one_host=True,
 )
 def check(signals: Signals) -> Outcome:
     """Fail where enough of the program's memory is results beside inputs of the same size."""

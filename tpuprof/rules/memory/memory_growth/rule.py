@@ -52,6 +52,7 @@ from tpuprof.units import format_bytes
     about="memory in use from step to step",
     good="Memory in use does not grow from step to step, or lasts",
     bad="Memory in use grows from step to step",
+    of_one_host=True,
 )
 def check(signals: Signals) -> Outcome:
     """Fail where a device's memory grows in nearly each step and would soon be full."""
@@ -82,9 +83,9 @@ def check(signals: Signals) -> Outcome:
 
 
 def _growth(each: Allocated) -> float:
-    """Bytes per step; 0 where memory falls too often to call it growth."""
+    """Bytes per step; 0 where memory rises in too few steps to call it growth."""
     change = np.diff(each.at_steps)
-    grows = (change >= 0).mean() >= GROWS_IN_STEPS_SHARE
+    grows = (change > 0).mean() >= GROWS_IN_STEPS_SHARE
     return max(float(change.mean()), 0.0) if grows else 0.0
 
 

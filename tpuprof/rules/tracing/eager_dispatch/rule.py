@@ -55,6 +55,7 @@ EAGER_FROM_PROGRAMS = 8
     good="Calling ops one by one costs little or nothing",
     bad="Ops run one by one, as a program each",
     broad=True,
+    of_one_host=True,
 )
 def check(signals: Signals) -> Outcome:
     """Fail where dispatch takes enough of a typical step, and the step is many programs."""
@@ -65,9 +66,11 @@ def check(signals: Signals) -> Outcome:
     evidence = [
         Evidence("programs run", found.programs, "per step"),
         Evidence("ops called", found.ops, "per step"),
-        Evidence("different functions of torch.compile called", found.compiled_regions, "per step"),
         Evidence("time of calling ops and handing programs over", dispatch, "ms per step"),
     ]
+    if found.compiled_regions is not None:
+        regions = Evidence("different functions of torch.compile called", found.compiled_regions, "per step")
+        evidence.insert(2, regions)
     if found.programs < EAGER_FROM_PROGRAMS:
         return passed(
             evidence, reason=f"a step is {found.programs:,.0f} programs: its ops are fused or compiled"

@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from tpuprof import parts as part
 from tpuprof.report.schema import Evidence
-from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
+from tpuprof.rules.base import Outcome, counterfactual, failed, passed, rule
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
@@ -49,11 +49,11 @@ _HOST = (part.TRACING, part.DISPATCH)
     about="eager mode",
     good="Eager mode costs little or nothing",
     bad="Each op is a program of its own: eager mode is on",
+    torch_only=True,
+    of_one_host=True,
 )
 def check(signals: Signals) -> Outcome:
     """Fail where most of the step's ops run eagerly and the device waits for them."""
-    if signals.framework == "jax":
-        return not_applicable("torch_xla's eager mode is not JAX's")
     found = signals.eager_ops
     if found is None:
         return passed(reason="the step's ops are not run one by one")

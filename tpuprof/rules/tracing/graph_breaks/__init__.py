@@ -1,1 +1,1 @@
-"""The rule `eager-mode`."""
+"""The rule `graph-breaks`."""

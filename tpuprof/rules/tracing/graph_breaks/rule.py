@@ -46,6 +46,7 @@ BREAKS_FROM = 2
     about="graph breaks of torch.compile",
     good="Graph breaks cost little or nothing",
     bad="torch.compile cuts the step into several functions",
+    of_one_host=True,
 )
 def check(signals: Signals) -> Outcome:
     """Fail where several compiled functions run in a step and what is between them takes enough of it."""

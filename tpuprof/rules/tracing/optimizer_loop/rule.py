@@ -49,11 +49,12 @@ MANY_FROM_SHARE = 0.2
     about="the optimizer's loop over parameters",
     good="The optimizer updates many parameters at once, or takes little of the step",
     bad="The optimizer updates parameters one by one",
+    of_one_host=True,
 )
 def check(signals: Signals) -> Outcome:
     """Fail where optimizer calls take enough of the step and call ops parameter by parameter."""
     found = signals.eager_dispatch
-    if found is None:
+    if found is None or found.optimizer_ps is None:
         return not_applicable("lazy and traced frameworks make one program of the update")
     took = found.optimizer_ps / PS_PER_MS
     evidence = [
