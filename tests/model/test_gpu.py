@@ -49,6 +49,13 @@ def test_steps_and_parts_of_a_gpu(analyze):
     assert any("1 of 2 x GPU (Nvidia) did no work" in each for each in report.warnings)
 
 
+def test_a_negative_duration_on_a_gpu_is_said(analyze):
+    trace = gpu_trace()
+    trace.plane("/device:GPU:0").line("Stream #13(Compute)").event("kernel", 900, -5)
+    (said,) = [each for each in analyze(trace).warnings if "negative" in each]
+    assert "/device:GPU:0: inconsistent: 1 events have negative durations" in said
+
+
 def test_the_op_table_of_a_gpu_names_hlo_ops_and_kernels(analyze):
     rows = {row.name: row for row in analyze(gpu_trace()).ops}
     assert set(rows) == {"dot.1", "all-reduce.2", "MemcpyH2D"}

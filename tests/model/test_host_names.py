@@ -1,6 +1,10 @@
 """Findings of several hosts say which host they were seen on; those of one do not."""
 
 from tests.model.test_hosts import host
+from tpuprof.report.schema import Evidence, Finding
+from tpuprof.rules.base import FAILED
+from tpuprof.rules.host_names import with_hosts
+from tpuprof.rules.registry import find_rule
 
 
 def failed(report):
@@ -12,6 +16,18 @@ def test_the_first_finding_names_the_host(analyze):
     assert failed(both)[0].endswith("(mean of 2 hosts, seen on host0)")
     # A title that names its host needs no more.
     assert "host1 holds the other hosts up by 60.0 µs per step" in failed(both)
+
+
+def test_what_was_seen_on_one_host_is_not_called_a_mean():
+    found = Finding("memory-growth", "memory", FAILED, "Memory grows", "", evidence=[Evidence("free", 1.0, "bytes", host="host1")])
+    named = with_hosts([(find_rule("memory-growth"), found)], ["host0", "host1"])
+    assert [each.title for each in named] == ["Memory grows (one of 2 hosts, seen on host1)"]
+
+
+def test_a_host_whose_name_begins_like_anothers_is_told_apart():
+    found = Finding("memory-growth", "memory", FAILED, "host12 is late", "")
+    named = with_hosts([(find_rule("memory-growth"), found)], ["host1", "host2"])
+    assert named[0].title == "host12 is late (one of 2 hosts)"
 
 
 def test_devices_of_several_hosts_carry_their_host(analyze):

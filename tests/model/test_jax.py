@@ -109,6 +109,11 @@ def test_ops_without_jit_are_found_and_advised_for_jax(analyze):
     assert "jax.jit" in found.fix.text and "TORCH_TPU" not in found.fix.text
 
 
+def test_jax_marks_no_optimizer_so_its_loop_is_not_judged(analyze):
+    (found,) = [each for each in analyze(one_by_one()).findings if each.rule == "optimizer-loop"]
+    assert (found.status, found.evidence) == ("not_applicable", [])
+
+
 def test_few_calls_per_step_are_no_fault(analyze):
     report = analyze(one_by_one(ops=3))
     assert "eager-dispatch" not in [each.rule for each in report.findings if each.status == "failed"]

@@ -106,6 +106,14 @@ def test_ops_one_by_one_are_found_and_advised_for_torch_tpu(report):
     assert "TORCH_TPU_DEFER_AND_FUSE" in fix.text and "torch_xla" not in fix.text
 
 
+def test_rules_of_torch_xla_do_not_judge_torch_tpu(report):
+    found = finding(report(training()), "eager-mode")
+    assert (found.status, found.reason) == (
+        "not_applicable",
+        "it is about PyTorch/XLA, and this is a run of TorchTPU",
+    )
+
+
 def test_a_fused_step_is_no_fault(report):
     assert "eager-dispatch" not in failed(report(training(ops=4, op_us=1500)))
 
@@ -142,6 +150,13 @@ def test_a_compile_is_explained_by_a_new_upload(report):
     assert "f32[63,256] was not uploaded in any captured step before" in found.compiles[1].cause.detail
     assert found.compiles[1].program == "tt_jit_linear"
     assert failed(found)[0] == "recompiles-shape"
+
+
+def test_a_later_compile_is_not_blamed_on_an_upload_of_long_ago(report):
+    shapes = ["f32[64,256]", "f32[63,256]", *["f32[64,256]"] * 4]
+    causes = [row.cause.kind for row in report(training(6, shapes=shapes, compile_us=5000)).compiles]
+    # The host runs ahead: a compile may belong to the step before it, not to earlier ones.
+    assert causes == ["unknown", "shape", "shape", "unknown", "unknown", "unknown"]
 
 
 def test_a_compile_without_a_new_upload_stays_unknown(report):

@@ -318,6 +318,7 @@ CASES = {
         ("falls in a fifth", "failed", growing([0, 9, 8, 9, 10, 11], free=1000)),
         ("falls more often", "passed", growing([0, 9, 8, 9, 8, 11], free=1000)),
         ("flat", "passed", growing([100] * 10, free=1)),
+        ("grows once", "passed", growing([2, 3, 3, 3, 3, 3, 3], free=1)),
         ("few steps", "unavailable", growing([0, 1, 2, 3], free=1)),
         ("no events", "unavailable", NOTHING),
     ],
@@ -457,3 +458,14 @@ def test_what_it_says(rule_id, status, signals):
 def test_every_rule_is_tested_for_every_status(status):
     tested = {rule_id for rule_id, cases in CASES.items() if any(case[1] == status for case in cases)}
     assert {rule.id for rule in all_rules()} - tested == EXCEPTIONS.get(status, set())
+
+
+@pytest.mark.parametrize(
+    ("waited", "title"),
+    [
+        ((5.0, 16.0, 15.2), "/device:TPU:0 comes last: another chip waits 11.0 ms per step longer for it"),
+        ((5.0, 16.0, 5.0), "/device:TPU:1 waits 11.0 ms per step longer than the chips that come last"),
+    ],
+)
+def test_only_a_chip_that_is_late_alone_is_named(waited, title):
+    assert outcome_of(find_rule("barrier-skew"), given(**barriers(*waited))).title == title
