@@ -19,7 +19,14 @@ def test_the_first_finding_names_the_host(analyze):
 
 
 def test_what_was_seen_on_one_host_is_not_called_a_mean():
-    found = Finding("memory-growth", "memory", FAILED, "Memory grows", "", evidence=[Evidence("free", 1.0, "bytes", host="host1")])
+    found = Finding(
+        "memory-growth",
+        "memory",
+        FAILED,
+        "Memory grows",
+        "",
+        evidence=[Evidence("free", 1.0, "bytes", host="host1")],
+    )
     named = with_hosts([(find_rule("memory-growth"), found)], ["host0", "host1"])
     assert [each.title for each in named] == ["Memory grows (one of 2 hosts, seen on host1)"]
 

@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 from tests.builders import TraceBuilder, op
 from tests.rules.given import given, steps
+from tests.rules.situations import flags
 from tpuprof.analysis.analyze import analyze_run, report_of, what_if_of
 from tpuprof.cli.main import app
 from tpuprof.decode.find import find
@@ -18,6 +19,7 @@ from tpuprof.rules.base import Price, Rule, counterfactual, failed, not_applicab
 from tpuprof.rules.docstring import read_page
 from tpuprof.rules.registry import all_rules, find_rule
 from tpuprof.rules.runner import outcome_of, run_rules
+from tpuprof.rules.shared_savings import share_ops
 from tpuprof.signals import Signals, Unavailable
 from tpuprof.simulate.change import Change
 
@@ -246,3 +248,11 @@ def test_findings_that_save_the_same_time_say_so(tmp_path, one, other, shared):
     rules = [made("one", removing(one)), made("other", removing(other))]
     found = {each.rule: each.shares_saving_with for each in run_rules(Signals(report_of(run), run), rules)}
     assert found == ({"one": ["other"], "other": ["one"]} if shared else {"one": [], "other": []})
+
+
+def test_rules_about_the_same_collective_sell_the_same_time():
+    signals = given(**flags(0.5))
+    prices = [
+        outcome_of(find_rule(name), signals).price for name in ("exposed-collectives", "async-flags-missing")
+    ]
+    assert prices[0].ops and share_ops(prices[0].ops, prices[1].ops)

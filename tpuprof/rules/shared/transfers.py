@@ -29,6 +29,14 @@ def exposed_share(rows: list[TransferRow], of: list[TransferRow]) -> float:
     return sum(row.exposed_ms_per_step for row in rows) / total if total else 0.0
 
 
+def exposed_ops(rows: list[TransferRow]) -> dict[tuple[str, str], float]:
+    """By transfer its exposed time (ms per step), for prices: rules about the same transfers sell the same time.
+
+    A transfer's row names no program, so these are never the same as an op of a program.
+    """
+    return {("", row.name): row.exposed_ms_per_step for row in rows}
+
+
 def _text(row: TransferRow) -> str:
     parts = [f"{row.name} ({row.kind})", *_purpose(row)]
     if row.bytes:

@@ -37,7 +37,7 @@ from __future__ import annotations
 from tpuprof import parts as part
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
-from tpuprof.rules.shared.transfers import exposed_share, transfer_evidence
+from tpuprof.rules.shared.transfers import exposed_ops, exposed_share, transfer_evidence
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
@@ -78,7 +78,9 @@ def check(signals: Signals) -> Outcome:
         share,
         evidence,
         title=f"The device waits for collectives without {' and '.join(missing)}",
-        price=counterfactual(Change(device={part.COLLECTIVE: 1 - of_all}), Change()),
+        price=counterfactual(
+            Change(device={part.COLLECTIVE: 1 - of_all}), Change(), ops=exposed_ops(without)
+        ),
         confidence="low",
     )
 

@@ -53,7 +53,7 @@ from __future__ import annotations
 from tpuprof import parts as part
 from tpuprof.report.schema import TransferRow
 from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, not_applicable, passed, rule
-from tpuprof.rules.shared.transfers import exposed_share, transfer_evidence
+from tpuprof.rules.shared.transfers import exposed_ops, exposed_share, transfer_evidence
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE, HBM_PRESSURE_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
@@ -90,6 +90,7 @@ def check(signals: Signals) -> Outcome:
         price=counterfactual(
             Change(device={part.COLLECTIVE: 1 - of_all}),
             Change(device={part.COLLECTIVE: 1 - of_all * surely}),
+            ops=exposed_ops(rows),
         ),
     )
 
