@@ -20,6 +20,7 @@ import hashlib
 import json
 import math
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -42,6 +43,7 @@ PATIENCE = 20
 # How far results may differ where a plan does not say (relative to the larger one).
 TOLERANCE = 1e-4
 FINE = ("passed", "not_applicable")
+_FOLDER = re.compile(r"/\S*/(?=(?:before|after)\w*\.py\b)")
 
 
 class WrongError(Exception):
@@ -107,7 +109,8 @@ def check(rule: Rule, advice: Advice, keep_in: str | None = None) -> dict[str, A
         "checked": advice.checked,
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "status": status,
-        "title": [found[rule.id]["title"] for found in (before, after)],
+        # Without the scratch folder that the programs ran in.
+        "title": [_FOLDER.sub("", found[rule.id]["title"]) for found in (before, after)],
         "stopped_failing": sorted(_failed(before) - _failed(after)),
         "hashes": hashes(advice),
         "versions": versions(advice),

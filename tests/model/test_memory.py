@@ -54,31 +54,6 @@ def test_peak_is_the_sum_of_allocations_in_hbm():
     assert memory.holes == 0
 
 
-@pytest.mark.parametrize(
-    ("inputs", "results", "donated", "lost"),
-    [
-        ([40, 40], [40, 40], 0, 80),
-        ([40], [40, 40], 0, 40),
-        ([40], [24], 0, 0),
-        ([40], [40], 1, 40),
-        ([], [], 2, 0),
-    ],
-)
-def test_results_beside_inputs_of_their_size_are_undonated(inputs, results, donated, lost):
-    proto = hlo_pb2.HloProto()
-    add = proto.buffer_assignment.buffer_allocations.add
-    for size in inputs:
-        add(size=size, is_entry_computation_parameter=True)
-    for size in results:
-        add(size=size, maybe_live_out=True)
-    for _ in range(donated):
-        add(size=40, is_entry_computation_parameter=True, maybe_live_out=True)
-    # In host memory nothing counts.
-    add(size=40, is_entry_computation_parameter=True, color=5)
-    add(size=40, maybe_live_out=True, color=5)
-    assert device_memory({"f(1)": proto.SerializeToString()}, "TPU v6 Lite").undonated == lost
-
-
 def test_only_what_is_alive_at_the_peak_is_named():
     one_after_the_other = [(ALLOC, 1), (FREE, 1), (ALLOC, 2), (FREE, 2)]
     memory = device_memory({"f(1)": program(one_after_the_other)}, "TPU v6 Lite")

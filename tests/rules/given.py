@@ -208,9 +208,9 @@ def growing(series, free):
     return {"allocated": [("host0", Allocated(0, 10, max(rows), rows[-1], free, rows))]}
 
 
-def undonated(size):
+def undonated(size, capacity=2000):
     """HBM of 1,000 bytes, of which results take so many beside inputs of the same size."""
-    return replace(memory(1000, 2000), undonated_bytes=size)
+    return replace(memory(1000, capacity), undonated_bytes=size)
 
 
 def asleep(exposed, hidden=0.0, part="host:sleep"):

@@ -307,6 +307,9 @@ CASES = {
     "lost-donation": [
         ("kept twice", "failed", {"memory": undonated(250)}),
         ("a little", "passed", {"memory": undonated(249)}),
+        ("of much memory", "failed", {"memory": undonated(250, capacity=25_000)}),
+        ("of very much memory", "passed", {"memory": undonated(250, capacity=25_001)}),
+        ("of unknown memory", "failed", {"memory": undonated(250, capacity=None)}),
         ("none", "passed", {"memory": undonated(0)}),
         ("unknown", "unavailable", {"memory": undonated(None)}),
         ("no memory", "unavailable", NOTHING),

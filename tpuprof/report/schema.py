@@ -385,7 +385,7 @@ class Memory:
     fragmented_bytes: int | None = None
     headroom_bytes: int | None = None
     over_program: list[MemoryMoment] = field(default_factory=list)
-    # What results take beside inputs of the same size whose memory they could have had; None where it is unknown.
+    # What results take beside inputs that they replace, whose memory they could have had; None where it is unknown.
     undonated_bytes: int | None = None
     # What the runtime's allocator held, by device; empty where the trace has no events of it.
     allocator: list[AllocatorRow] = field(default_factory=list)

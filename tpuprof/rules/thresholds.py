@@ -72,6 +72,8 @@ GROWTH_MIN_STEPS = 5
 # Share of a program's memory that results take beside inputs whose memory they could have had. A program that donates
 # nothing loses up to half, each result beside its input; half of that is no batch or average that is needed anyway.
 DONATION_LOST_FROM_SHARE = 0.25
+# And as a share of the device's memory, where that is known: below it, a larger batch would not notice. A judgement.
+DONATION_LOST_FROM_CAPACITY = 0.01
 
 # Share of device self time, for one family of ops, from which it is worth a finding.
 OPS_FROM_SHARE = FAILS_FROM_SHARE

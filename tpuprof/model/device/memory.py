@@ -7,7 +7,6 @@ results that reuse no input, constants, and one arena for temporaries, whose siz
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import field
 from functools import lru_cache
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 from tpuprof.chips import chip_of
 from tpuprof.decode.hlo_shape import HBM, HOST_MEMORY
 from tpuprof.decode.limited import PROGRAMS_KEPT
+from tpuprof.model.device.donation import undonated
 from tpuprof.records import record
 
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ class DeviceMemory:
 
     `capacity` is what the compiler lets a program use of this chip, None where the chip is not known. `holes` is
     what of the temporaries' arena no live buffer fills at its peak: fragmentation. `course` is what is in use over the
-    program, the highest moment of each of `MOMENTS` stretches of it. `undonated` is what results take beside inputs of
-    the same size whose memory they could have had.
+    program, the highest moment of each of `MOMENTS` stretches of it. `undonated` is what results take beside
+    inputs that they replace, whose memory they could have had.
     """
 
     program: str = ""
@@ -105,18 +105,8 @@ def _program(name: str, data: bytes, capacity: int | None) -> DeviceMemory | Non
     buffers, holes = _buffers(proto)
     steady = peak - kinds.get("temporaries", 0)
     return DeviceMemory(
-        name, peak, capacity, "", kinds, holes, buffers, _course(proto, steady), _undonated(assignment)
+        name, peak, capacity, "", kinds, holes, buffers, _course(proto, steady), undonated(proto)
     )
-
-
-def _undonated(assignment: hlo_pb2.BufferAssignmentProto) -> int:
-    """Bytes of results that lie beside inputs of the same size: a donated input's memory is both."""
-    kept = [each for each in assignment.buffer_allocations if each.color == HBM]
-    inputs = Counter(
-        each.size for each in kept if each.is_entry_computation_parameter and not each.maybe_live_out
-    )
-    results = Counter(each.size for each in kept if _kind(each) == "outputs")
-    return sum(size * min(count, inputs[size]) for size, count in results.items())
 
 
 def _kind(each: hlo_pb2.BufferAllocationProto) -> str:

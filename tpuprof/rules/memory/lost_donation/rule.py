@@ -2,8 +2,9 @@
 
 ## What it detects
 
-Programs whose results take at least a quarter of the program's memory beside inputs of the same size: the inputs were
-not donated, so that old and new weights or optimizer state lie in memory at the same time.
+Programs whose results take at least a quarter of the program's memory beside the inputs that they replace: the inputs
+were not donated, so that old and new weights or optimizer state lie in memory at the same time. A result replaces an
+input of its type and dimensions where it is made from it element by element; a gradient does not replace its weight.
 
 ## Why it costs time
 
@@ -27,8 +28,9 @@ the results from then on, since donated arrays are gone.
 
 ## Limits and false positives
 
-An input of the same size that is still needed (a batch as large as the result, weights that an average reads) cannot be
-donated. Only the program that takes most memory is looked at. No step time is at stake.
+An input that is still needed (the weights a moving average or an evaluation reads, a batch that is used again) cannot
+be donated. Only the program that takes most memory is looked at. No step time is at stake. Where the device's memory is
+known, results below a hundredth of it are no fault.
 
 ## References
 
@@ -40,7 +42,7 @@ from __future__ import annotations
 
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, failed, passed, rule
-from tpuprof.rules.thresholds import DONATION_LOST_FROM_SHARE
+from tpuprof.rules.thresholds import DONATION_LOST_FROM_CAPACITY, DONATION_LOST_FROM_SHARE
 from tpuprof.signals import Signals, Unavailable
 from tpuprof.units import format_bytes, format_share
 
@@ -52,20 +54,22 @@ from tpuprof.units import format_bytes, format_share
     of_one_host=True,
 )
 def check(signals: Signals) -> Outcome:
-    """Fail where enough of the program's memory is results beside inputs of the same size."""
+    """Fail where enough of the program's memory is results beside the inputs that they replace."""
     memory = signals.memory
     lost, peak = memory.undonated_bytes, memory.peak_bytes
     if lost is None or not peak:
         raise Unavailable("which inputs a program donates is only in the programs that a profile embeds")
     evidence = [
-        Evidence("results beside inputs of the same size", lost, "bytes"),
+        Evidence("results beside the inputs that they replace", lost, "bytes"),
         Evidence("memory of the program", peak, "bytes"),
     ]
     if lost < DONATION_LOST_FROM_SHARE * peak:
         return passed(evidence)
+    if memory.capacity_bytes and lost < DONATION_LOST_FROM_CAPACITY * memory.capacity_bytes:
+        return passed(evidence, reason="the device has room for them a hundred times over")
     return failed(
         0.0,
         evidence,
-        title=f"Results take {format_bytes(lost)} beside inputs of their size, {format_share(lost / peak)} of all",
+        title=f"Results take {format_bytes(lost)} beside the inputs they replace, {format_share(lost / peak)} of all",
         reason="no step time is at stake, only memory",
     )

@@ -1,0 +1,64 @@
+"""Programs that give inputs back or not, compiled by XLA for the CPU and written as serialized HLO.
+
+A process of its own: JAX's threads must not be there when other tests fork.
+"""
+
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+
+WEIGHT = jnp.ones((64, 128))
+BATCH = jnp.ones((32, 64))
+
+
+def loss(weight, batch):
+    return jnp.square(batch @ weight).mean()
+
+
+def gradient(weight, batch):
+    return jax.grad(loss)(weight, batch)
+
+
+def update(weight, batch):
+    return weight - 0.1 * jax.grad(loss)(weight, batch)
+
+
+def adam(weight, moment, batch):
+    found = jax.grad(loss)(weight, batch)
+    moment = 0.9 * moment + 0.1 * found
+    return weight - 0.1 * moment / (jnp.sqrt(jnp.square(moment)) + 1e-8), moment
+
+
+def accumulate(held, weight, batch):
+    return held + jax.grad(loss)(weight, batch)
+
+
+def write_row(cache, row):
+    return jax.lax.dynamic_update_slice(cache, row, (3, 0))
+
+
+def loop(weight, batch):
+    return jax.lax.fori_loop(0, 3, lambda _, held: held - 0.1 * jax.grad(loss)(held, batch), weight)
+
+
+# By name: the function, what it is given, and which of that is donated.
+PROGRAMS = {
+    "update": (update, (WEIGHT, BATCH), ()),
+    "update in place": (update, (WEIGHT, BATCH), (0,)),
+    "gradient": (gradient, (WEIGHT, BATCH), ()),
+    "accumulate": (accumulate, (WEIGHT, WEIGHT, BATCH), ()),
+    "accumulate in place": (accumulate, (WEIGHT, WEIGHT, BATCH), (0,)),
+    "adam": (adam, (WEIGHT, WEIGHT, BATCH), ()),
+    "adam, moment in place": (adam, (WEIGHT, WEIGHT, BATCH), (1,)),
+    "write a row": (write_row, (WEIGHT, jnp.ones((1, 128))), ()),
+    "loop": (loop, (WEIGHT, BATCH), ()),
+    "concatenate": (lambda batch: jnp.concatenate([batch, batch]), (BATCH,), ()),
+    "cast": (lambda weight: weight.astype(jnp.bfloat16), (WEIGHT,), ()),
+}
+
+for name, (function, given, donated) in PROGRAMS.items():
+    made = jax.jit(function, donate_argnums=donated).lower(*given).compile()
+    module = made.runtime_executable().hlo_modules()[0]
+    (Path(sys.argv[1]) / name).write_bytes(module.as_serialized_hlo_module_proto())

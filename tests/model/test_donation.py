@@ -1,0 +1,59 @@
+"""Which results could have had an input's memory: read from programs that XLA compiled."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tpuprof.decode import hlo_pb2
+from tpuprof.model.device.donation import undonated
+
+PROGRAMS = Path(__file__).with_name("donation_programs.py")
+# Of a weight of 64 x 128 numbers in float32.
+BYTES = 64 * 128 * 4
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("programs")
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
+    subprocess.run([sys.executable, str(PROGRAMS), str(folder)], check=True, env=environment)
+
+    def read(name):
+        proto = hlo_pb2.HloProto()
+        proto.hlo_module.ParseFromString((folder / name).read_bytes())
+        return proto
+
+    return read
+
+
+@pytest.mark.parametrize(
+    ("name", "lost"),
+    [
+        ("update", BYTES),
+        ("update in place", 0),
+        # A gradient is as large as its weight, which lives on.
+        ("gradient", 0),
+        ("accumulate", BYTES),
+        ("accumulate in place", 0),
+        ("adam", 2 * BYTES),
+        ("adam, moment in place", BYTES),
+        ("write a row", BYTES),
+        ("loop", BYTES),
+        ("concatenate", 0),
+        ("cast", 0),
+    ],
+)
+def test_what_replaces_an_input(program, name, lost):
+    assert undonated(program(name)) == lost
+
+
+def test_a_damaged_program_ends_nowhere(program):
+    proto = program("update")
+    for computation in proto.hlo_module.computations:
+        for each in computation.instructions:
+            each.operand_ids[:] = [each.id, 10**9]
+    assert undonated(proto) == 0
+    assert undonated(hlo_pb2.HloProto()) == 0

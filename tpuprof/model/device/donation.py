@@ -1,0 +1,182 @@
+"""What of a program's results could have had the memory of an input that they replace.
+
+A result replaces an input where it is of the input's type and dimensions and was made from it element by element:
+`weight - rate * gradient`, a cache with one row written. The gradient of a weight is of the same size too, but comes
+out of a matrix multiplication; the weight lives on beside it, and nothing could be donated.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+
+from tpuprof.decode.hlo_shape import ELEMENT_TYPES, HBM, Shape
+
+if TYPE_CHECKING:
+    from tpuprof.decode import hlo_pb2
+
+# Instructions looked at for one result: updates of real optimizers take tens.
+LOOKED_AT = 2000
+# Of these, each element of the result comes from the same element of every operand of its dimensions.
+_BY_ELEMENT = frozenset(
+    {b"abs", b"add", b"and", b"atan2", b"cbrt", b"ceil", b"clamp", b"convert", b"copy", b"copy-done", b"copy-start",
+     b"divide", b"exponential", b"exponential-minus-one", b"floor", b"log", b"log-plus-one", b"logistic", b"maximum",
+     b"minimum", b"multiply", b"negate", b"optimization-barrier", b"or", b"power", b"reduce-precision", b"remainder",
+     b"round-nearest-afz", b"round-nearest-even", b"rsqrt", b"select", b"sign", b"sqrt", b"subtract", b"tanh", b"xor",
+     b"bitcast", b"reshape"}
+)  # fmt: skip
+# Of these, the first operand is what is written to.
+_WRITES_TO_FIRST = frozenset({b"dynamic-update-slice", b"scatter"})
+# Element type and dimensions.
+_Type = tuple[int, tuple[int, ...]]
+_CALLS = frozenset({b"fusion", b"call"})
+
+
+class _At(NamedTuple):
+    """An instruction inside called computations; `part` is the part of a tuple that is asked for."""
+
+    computation: int
+    instruction: int
+    part: int
+    caller: _At | None
+
+
+def undonated(proto: hlo_pb2.HloProto) -> int:
+    """Bytes of results that take memory of their own beside an input that they replace; each input counts once."""
+    module = proto.hlo_module
+    program = _Program(module)
+    replaced: list[tuple[_Type, list[int]]] = []
+    for at in program.results():
+        shape = program.shape(at)
+        if shape.layout.memory_space == HBM:
+            inputs = [
+                each.parameter_number for each in program.inputs_of(at) if _type(each.shape) == _type(shape)
+            ]
+            replaced.append((_type(shape), inputs))
+    used: set[int] = set()
+    lost: Counter[_Type] = Counter()
+    # A new weight is made of the old one and of its moments, a new moment of itself alone: that one chooses first.
+    for kind, numbers in sorted(replaced, key=lambda each: len(each[1])):
+        free = next((each for each in numbers if each not in used), None)
+        if free is not None:
+            used.add(free)
+            lost[kind] += 1
+    # Which of several equal results a donated input went to does not matter.
+    donated = {each.parameter_number for each in module.input_output_alias.entries}
+    donated |= {each.parameter_number for each in module.buffer_donor.entries}
+    lost.subtract(_type(each.shape) for each in program.inputs() if each.parameter_number in donated)
+    return sum(_bytes(kind) * count for kind, count in lost.items() if count > 0)
+
+
+class _Program:
+    """Follows values of a program back to its inputs."""
+
+    def __init__(self, module: hlo_pb2.HloModuleProto) -> None:
+        self._computations = {each.id: each for each in module.computations}
+        self._entry = module.entry_computation_id
+        self._tables: dict[int, dict[int, hlo_pb2.HloInstructionProto]] = {}
+
+    def results(self) -> list[_At]:
+        """Where each of the program's results is made."""
+        entry = self._computations.get(self._entry)
+        root = self._instruction(self._entry, entry.root_id) if entry is not None else None
+        if root is None:
+            return []
+        if root.opcode == b"tuple":
+            return [_At(self._entry, each, 0, None) for each in root.operand_ids]
+        return [_At(self._entry, root.id, index, None) for index in range(len(root.shape.tuple_shapes) or 1)]
+
+    def inputs(self) -> list[hlo_pb2.HloInstructionProto]:
+        """The program's inputs."""
+        entry = self._computations.get(self._entry)
+        return (
+            [each for each in entry.instructions if each.opcode == b"parameter"] if entry is not None else []
+        )
+
+    def shape(self, at: _At) -> hlo_pb2.ShapeProto:
+        """The shape of a value; that of a tuple's part."""
+        found = self._instruction(at.computation, at.instruction)
+        shape = found.shape if found is not None else None
+        if shape is not None and at.part < len(shape.tuple_shapes):
+            return shape.tuple_shapes[at.part]
+        from tpuprof.decode import hlo_pb2
+
+        return shape if shape is not None else hlo_pb2.ShapeProto()
+
+    def inputs_of(self, at: _At) -> list[hlo_pb2.HloInstructionProto]:
+        """Inputs of the program that a value is made of element by element."""
+        found: list[hlo_pb2.HloInstructionProto] = []
+        seen: set[tuple[int, int, int]] = set()
+        waiting = [at]
+        while waiting and len(seen) < LOOKED_AT:
+            here = waiting.pop()
+            each = self._instruction(here.computation, here.instruction)
+            if each is None or (here.computation, here.instruction, here.part) in seen:
+                continue
+            seen.add((here.computation, here.instruction, here.part))
+            if each.opcode == b"parameter" and here.computation == self._entry:
+                found.append(each)
+            else:
+                waiting += self._from(here, each)
+        return found
+
+    def _from(self, here: _At, each: hlo_pb2.HloInstructionProto) -> list[_At]:
+        """The values that an instruction's result is made of element by element."""
+        if each.opcode == b"parameter":
+            return _operand(here.caller, self._called_by(here), each.parameter_number)
+        if each.opcode in _CALLS:
+            return self._inside(here, each)
+        index, own = 0, list(each.operand_ids)
+        if each.opcode == b"get-tuple-element":
+            index = each.tuple_index
+        elif each.opcode in (b"tuple", b"while"):
+            # A loop's result has the memory of what it begins with.
+            own = own if each.opcode == b"tuple" else self._begun_with(here, each)
+            own = own[here.part : here.part + 1]
+        elif each.opcode in _WRITES_TO_FIRST:
+            own = own[:1]
+        elif each.opcode not in _BY_ELEMENT:
+            own = []
+        return [_At(here.computation, operand, index, here.caller) for operand in own]
+
+    def _inside(self, here: _At, each: hlo_pb2.HloInstructionProto) -> list[_At]:
+        for called in each.called_computation_ids[:1]:
+            computation = self._computations.get(called)
+            root = self._instruction(called, computation.root_id) if computation is not None else None
+            if root is None:
+                continue
+            if root.opcode != b"tuple":
+                return [_At(called, root.id, here.part, here)]
+            if here.part < len(root.operand_ids):
+                return [_At(called, root.operand_ids[here.part], 0, here)]
+        return []
+
+    def _begun_with(self, here: _At, loop: hlo_pb2.HloInstructionProto) -> list[int]:
+        start = self._instruction(here.computation, loop.operand_ids[0]) if loop.operand_ids else None
+        return list(start.operand_ids) if start is not None and start.opcode == b"tuple" else []
+
+    def _called_by(self, here: _At) -> hlo_pb2.HloInstructionProto | None:
+        return self._instruction(here.caller.computation, here.caller.instruction) if here.caller else None
+
+    def _instruction(self, computation: int, number: int) -> hlo_pb2.HloInstructionProto | None:
+        table = self._tables.get(computation)
+        if table is None:
+            found = self._computations.get(computation)
+            table = {each.id: each for each in found.instructions} if found is not None else {}
+            self._tables[computation] = table
+        return table.get(number)
+
+
+def _operand(caller: _At | None, calling: hlo_pb2.HloInstructionProto | None, number: int) -> list[_At]:
+    if caller is None or calling is None or number >= len(calling.operand_ids):
+        return []
+    return [_At(caller.computation, calling.operand_ids[number], 0, caller.caller)]
+
+
+def _type(shape: hlo_pb2.ShapeProto) -> _Type:
+    return shape.element_type, tuple(shape.dimensions)
+
+
+def _bytes(kind: _Type) -> int:
+    element, dimensions = kind
+    return Shape(ELEMENT_TYPES.get(element, "opaque"), dimensions).bytes
