@@ -41,6 +41,11 @@ class Code(StrEnum):
     PREFLIGHT_SCRIPT = "preflight-script-failed"
     PREFLIGHT_NO_GRAPH = "preflight-no-graph"
     PREFLIGHT_COMPILE = "preflight-compile-failed"
+    # stores behind a URL
+    STORAGE_FORBIDDEN = "storage-forbidden"
+    STORAGE_THROTTLED = "storage-throttled"
+    STORAGE_TRUNCATED = "storage-truncated"
+    STORAGE_UNREACHABLE = "storage-unreachable"
     # budgets
     BUDGET = "budget-invalid"
     # usage and environment

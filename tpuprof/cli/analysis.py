@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tpuprof.cli.opening import open_json, open_report
+from tpuprof.cli.opening import here, open_json, open_report
 from tpuprof.cli.process import leave_at_once
 from tpuprof.errors import Code, TpuprofError
 
@@ -22,7 +22,7 @@ def print_analysis(
         _print_report(path, as_json, as_markdown, use_cache, all_ops)
     except TpuprofError as error:
         if error.code not in (Code.NO_TRACE, Code.UNKNOWN_FORMAT) or not print_programs(
-            path, as_json=as_json
+            here(path), as_json=as_json
         ):
             raise
 

@@ -42,9 +42,10 @@ def analyze(
 
 def _what_if(path: Path, rules: str, *, as_json: bool) -> None:
     from tpuprof.analysis.analyze import what_if_of
+    from tpuprof.cli.opening import here
     from tpuprof.units import format_ms
 
-    result = what_if_of(path, [each.strip() for each in rules.split(",") if each.strip()])
+    result = what_if_of(here(path), [each.strip() for each in rules.split(",") if each.strip()])
     if as_json:
         import json
         from dataclasses import asdict

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,9 +19,9 @@ def capture(
         list[str] | None,
         typer.Argument(help="The training command, after `--`: python train.py ARGS", show_default=False),
     ] = None,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Run folder to capture into.")] = Path(
-        "runs/capture"
-    ),
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Run folder to capture into; also a URL (gs://, s3://).")
+    ] = Path("runs/capture"),
     name: Annotated[
         str | None, typer.Option(help="Name of this capture in the run folder.", show_default="the time")
     ] = None,
@@ -48,7 +50,7 @@ def capture(
 
     The program runs unchanged and to its end; its exit status is passed through.
     """
-    from tpuprof.capture.run_folder import refuse_overwrite, session_name
+    from tpuprof.capture.run_folder import session_name
     from tpuprof.errors import Code, TpuprofError
 
     if bool(command) == bool(addr):
@@ -57,15 +59,39 @@ def capture(
             "capture needs either a command or --addr.",
             "Write `tpuprof capture -- python train.py`, or `tpuprof capture --addr HOST:PORT`.",
         )
-    refuse_overwrite(out, name, force=force)
     session = name or session_name()
-    if addr:
-        _attach(out, session, addr, duration)
-        return
-    from tpuprof.capture.orders import Orders
+    with _run_folder(out, name, force) as folder:
+        if addr:
+            _attach(folder, session, addr, duration)
+            return
+        from tpuprof.capture.orders import Orders
 
-    orders = Orders(str(out.absolute()), session, warmup, steps, patience, not no_hlo_debug, source_lines)
-    _launch(list(command or ()), orders)
+        orders = Orders(
+            str(folder.absolute()), session, warmup, steps, patience, not no_hlo_debug, source_lines
+        )
+        _launch(list(command or ()), orders)
+
+
+@contextmanager
+def _run_folder(out: Path, name: str | None, force: bool) -> Iterator[Path]:
+    """The folder to capture into; for a URL one on this machine, which is copied there at the end."""
+    from tpuprof.cli.opening import is_url
+
+    if not is_url(out):
+        from tpuprof.capture.run_folder import refuse_overwrite
+
+        refuse_overwrite(out, name, force=force)
+        yield out
+        return
+    from tpuprof.storage.address import shown, url_of
+    from tpuprof.storage.upload import kept_at
+    from tpuprof.storage.upload import refuse_overwrite as refuse
+
+    url = url_of(out) or ""
+    refuse(url, name, force=force)
+    with kept_at(url) as folder:
+        yield folder
+    typer.echo(f"tpuprof: copied to {shown(url)}; next: tpuprof analyze {shown(url)}", err=True)
 
 
 def _launch(command: list[str], orders: Orders) -> None:

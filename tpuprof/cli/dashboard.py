@@ -22,8 +22,10 @@ def dashboard(
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Open no browser.")] = False,
 ) -> None:
     """Show runs in the browser: what is slow, what to try, and the evidence; new runs of a logdir appear."""
+    from tpuprof.cli.opening import here
     from tpuprof.errors import Code, TpuprofError
 
+    paths = [here(path) for path in paths]
     missing = [path for path in paths if not path.exists()]
     if missing:
         raise TpuprofError(Code.NOT_FOUND, f"{missing[0]}: no such file or folder.", "Check the path.")

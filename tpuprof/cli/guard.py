@@ -37,8 +37,14 @@ def guarded(run: Callable[[], object]) -> None:
         if debug:
             raise
         known = error if isinstance(error, TpuprofError) else _unexpected(error)
-        print(f"tpuprof: {known}", file=sys.stderr)
+        print(f"tpuprof: {_shown(known)}", file=sys.stderr)
         _leave(EXIT_INTERNAL if known.code in (Code.INTERNAL, Code.OUT_OF_MEMORY) else EXIT_UNUSABLE)
+
+
+def _shown(error: TpuprofError) -> str:
+    """The error's line, in which the copy of a run at a URL has the URL's name."""
+    mirror = sys.modules.get("tpuprof.storage.mirror")
+    return mirror.with_urls(str(error)) if mirror else str(error)
 
 
 def _take_debug() -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -16,6 +17,27 @@ if TYPE_CHECKING:
     from tpuprof.report.schema import Report
 
 
+def is_url(path: Path) -> bool:
+    """Whether a path given on the command line is a URL; quick for one that is not."""
+    if ":/" not in str(path):
+        return False
+    from tpuprof.storage.address import url_of
+
+    return url_of(path) is not None
+
+
+def here(path: Path) -> Path:
+    """The path; of a URL, a copy of the run there on this machine. Raises `TpuprofError`."""
+    if not is_url(path):
+        return path
+    from tpuprof.cli.progress import working
+    from tpuprof.storage.address import shown, url_of
+    from tpuprof.storage.mirror import local
+
+    with working(f"reading {shown(url_of(path) or '')}"):
+        return local(path)
+
+
 def open_report(path: Path, *, use_cache: bool = True, all_ops: bool = False) -> Report:
     """The Report of a run, or the one saved at that path. Raises `TpuprofError`.
 
@@ -23,6 +45,10 @@ def open_report(path: Path, *, use_cache: bool = True, all_ops: bool = False) ->
     """
     import json
 
+    if is_url(path):
+        from tpuprof.report.load import report_from
+
+        return report_from(json.loads(_json_of_url(path, all_ops)))
     from tpuprof.decode.find import find
     from tpuprof.report.saved import is_saved_report
 
@@ -41,6 +67,8 @@ def open_report(path: Path, *, use_cache: bool = True, all_ops: bool = False) ->
 
 def open_json(path: Path, *, use_cache: bool = True, all_ops: bool = False) -> str:
     """The same Report as JSON text. Raises `TpuprofError`."""
+    if is_url(path):
+        return _json_of_url(path, all_ops)
     from tpuprof.decode.find import find
     from tpuprof.report.saved import is_saved_report
 
@@ -54,11 +82,27 @@ def open_json(path: Path, *, use_cache: bool = True, all_ops: bool = False) -> s
     return _analysed(path, found, entry, all_ops)[1] if text is None else text
 
 
+def _json_of_url(path: Path, all_ops: bool) -> str:
+    """The Report of a run at a URL; it names the URL, and says which objects could not be read. Nothing is kept."""
+    import json
+
+    copy = here(path)
+    from tpuprof.storage.mirror import failures, with_urls
+
+    text = with_urls(open_json(copy, use_cache=False, all_ops=all_ops))
+    if not failures(path):
+        return text
+    found = json.loads(text)
+    found["warnings"] = [*failures(path), *found.get("warnings", [])]
+    return json.dumps(found, indent=1, allow_nan=False)
+
+
 def run_folder_of(path: Path) -> Path | None:
     """The run folder a path belongs to, None where tpuprof did not capture it."""
     from tpuprof.decode.find import find
     from tpuprof.report.saved import is_saved_report
 
+    path = here(path)
     return None if is_saved_report(path) else find(path).run_folder
 
 
@@ -96,7 +140,7 @@ def _analysed_by(
     read = _reading(found) if executor is None else None
     from tpuprof.cli.progress import working
 
-    with working(f"analyzing {path}"):
+    with working(f"analyzing {_shown(path)}"):
         from tpuprof.analysis.analyze import report_of
         from tpuprof.decode.load import load
         from tpuprof.model.run import build_run
@@ -111,6 +155,11 @@ def _analysed_by(
 
         cache.write(entry, text)
     return report, text
+
+
+def _shown(path: Path) -> str:
+    mirror = sys.modules.get("tpuprof.storage.mirror")
+    return mirror.with_urls(str(path)) if mirror else str(path)
 
 
 def _prepare() -> None:

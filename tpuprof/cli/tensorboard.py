@@ -19,9 +19,11 @@ def tensorboard(
 ) -> None:
     """Open a run in TensorBoard: its profile in XProf's plugin, verdict, step times and breakdown beside it."""
     from tpuprof.analysis.analyze import analyze_run
+    from tpuprof.cli.opening import here
     from tpuprof.errors import Code, TpuprofError
     from tpuprof.export.tensorboard_events import write_events
 
+    run = here(run)
     if not run.is_dir():
         raise TpuprofError(
             Code.USAGE, f"{run}: TensorBoard reads folders.", "Give the folder the profile is in."

@@ -1,0 +1,120 @@
+"""Stores on this machine: moto for s3://, gcp-storage-emulator for gs://, and web servers that misbehave as asked."""
+
+import http.server
+import os
+import socket
+import threading
+from functools import partial
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from tpuprof.storage import failures
+
+SAMPLE = Path(__file__).resolve().parents[2] / "sample_traces" / "input_starved"
+BUCKET = "pods"
+
+
+@pytest.fixture(autouse=True)
+def _short_pauses(monkeypatch):
+    monkeypatch.setattr(failures, "PAUSES_S", [0.01, 0.01, 0.01])
+
+
+def sample_files() -> dict[str, bytes]:
+    """The sample's run folder, as keys of a bucket."""
+    return {
+        path.relative_to(SAMPLE.parent).as_posix(): path.read_bytes()
+        for path in sorted(SAMPLE.rglob("*"))
+        if path.is_file()
+    }
+
+
+@pytest.fixture(scope="session")
+def _moto():
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture
+def s3(_moto, monkeypatch):
+    """A function that puts an object; the bucket is at s3://pods."""
+    import s3fs
+
+    for name, value in {
+        "AWS_ENDPOINT_URL": _moto,
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    store = s3fs.S3FileSystem(use_listings_cache=False, skip_instance_cache=True)
+    if not store.exists(BUCKET):
+        store.mkdir(BUCKET)
+    yield lambda key, data: store.pipe_file(f"{BUCKET}/{key}", data)
+    store.rm(BUCKET, recursive=True)
+
+
+@pytest.fixture
+def gcs(monkeypatch):
+    """The same for gs://pods."""
+    monkeypatch.setenv("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")  # the emulator has no gRPC
+    import gcsfs
+    from gcp_storage_emulator.server import create_server
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server = create_server("127.0.0.1", port, in_memory=True, default_bucket=BUCKET)
+    server.start()
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{port}")
+    store = gcsfs.GCSFileSystem(token="anon", use_listings_cache=False, skip_instance_cache=True)
+    yield lambda key, data: store.pipe_file(f"{BUCKET}/{key}", data)
+    server.stop()
+    gcsfs.GCSFileSystem.clear_instance_cache()
+
+
+class Handler(http.server.SimpleHTTPRequestHandler):
+    """Serves a folder; does `trouble[path]` first where there is any: a list of statuses, or "cut"."""
+
+    trouble: ClassVar[dict[str, list[object]]] = {}
+    asked: ClassVar[list[str]] = []
+
+    def do_GET(self):
+        type(self).asked.append(self.path)
+        left = self.trouble.get(self.path.partition("?")[0])
+        what = left.pop(0) if left else None
+        if isinstance(what, int):
+            self.send_error(what)
+        elif what == "cut":
+            whole = Path(self.translate_path(self.path)).read_bytes()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(whole)))
+            self.end_headers()
+            self.wfile.write(whole[: len(whole) // 2])
+            self.close_connection = True
+        else:
+            super().do_GET()
+
+    def log_message(self, *_arguments):
+        pass
+
+
+@pytest.fixture
+def web(tmp_path):
+    """(address, folder it serves, handler class whose `trouble` may be set)."""
+    folder = tmp_path / "web"
+    folder.mkdir()
+    kind = type("Served", (Handler,), {"trouble": {}, "asked": []})
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(kind, directory=os.fspath(folder)))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}", folder, kind
+    server.shutdown()
+    server.server_close()
+    thread.join()

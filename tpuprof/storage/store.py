@@ -1,0 +1,169 @@
+"""Lists, reads and writes objects of a store by their URLs, through fsspec."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from tpuprof.errors import Code, TpuprofError
+from tpuprof.records import record
+from tpuprof.storage.address import SCHEMES, scheme_of, shown
+from tpuprof.storage.failures import TruncatedError, tried
+
+# A larger object comes in pieces of this size side by side, and one that is cut off comes again alone (bytes).
+PIECE_BYTES = 8 << 20
+# Requests at the same time of one process: more of them than this make a bucket throttle, not faster (requests).
+REQUESTS = 8
+# Folders of a web server below the one that is given (levels).
+_DEPTH = 12
+_WEB = ("http", "https")
+
+
+@record(frozen=True)
+class Entry:
+    """One object: URL, path below the listed folder, size (bytes, -1: unknown), time (s, 0: unknown)."""
+
+    url: str
+    below: str
+    size: int
+    modified: float
+
+
+def filesystem(url: str) -> tuple[Any, str]:
+    """Fsspec's client for a URL, and the path it knows the object by.
+
+    Credentials come from the platform's own chain. Raises `TpuprofError` (`missing-extra`).
+    """
+    scheme = scheme_of(url)
+    if os.environ.get("STORAGE_EMULATOR_HOST"):
+        # Emulators have no gRPC, by which gcsfs else asks for the kind of the bucket.
+        os.environ.setdefault("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
+    try:
+        from fsspec.core import url_to_fs
+
+        options: dict[str, Any] = {"use_listings_cache": False}
+        if scheme == "s3":
+            # Its own retries would multiply with ours.
+            options["config_kwargs"] = {"retries": {"max_attempts": 1}, "connect_timeout": 10}
+        found, path = tried(url, lambda: _made(url_to_fs, url, options))
+    except ImportError as error:
+        extra = SCHEMES[scheme]
+        raise TpuprofError(
+            Code.MISSING_EXTRA,
+            f"{shown(url)}: the client for {scheme}:// is not installed.",
+            f'Install it with: pip install "tpuprof[{extra}]".',
+        ) from error
+    return found, path
+
+
+def _made(make: Any, url: str, options: dict[str, Any]) -> tuple[Any, str]:
+    found, path = make(url, **options)
+    return found, str(path)
+
+
+def entry_of(url: str) -> Entry | None:
+    """The object at this URL, None where the URL is that of a folder. Raises `TpuprofError`."""
+    store, path = filesystem(url)
+    if url.endswith("/"):
+        return None
+    try:
+        info = tried(url, lambda: store.info(path))
+    except TpuprofError as error:
+        if error.code is Code.NOT_FOUND and scheme_of(url) in _WEB:
+            raise
+        if error.code is Code.NOT_FOUND and entries_below(url):
+            return None
+        raise
+    if info.get("type") == "directory" or _is_index(url, info):
+        return None
+    return Entry(url, "", _size(info), _modified(info))
+
+
+def entries_below(url: str) -> list[Entry]:
+    """All objects below a folder, by path. Raises `TpuprofError`."""
+    store, path = filesystem(url)
+    # A bucket lists all keys at once; behind a web server each folder is a page of links.
+    depth = _DEPTH if scheme_of(url) in _WEB else None
+    found = tried(url, lambda: store.find(path, maxdepth=depth, detail=True))
+    root = path.rstrip("/")
+    entries = []
+    for name, info in found.items():
+        below = str(name)[len(root) :].lstrip("/")
+        # A key may hold "..", and a listing is not ours: nothing is ever written above the folder.
+        if not below or info.get("type") == "directory" or ".." in below.split("/") or below.endswith("/"):
+            continue
+        entries.append(Entry(str(store.unstrip_protocol(name)), below, _size(info), _modified(info)))
+    return sorted(entries, key=lambda each: each.below)
+
+
+def fetch(entry: Entry, target: Path) -> None:
+    """Write the object to a file; large ones by ranges, side by side. Raises `TpuprofError`."""
+    store, path = filesystem(entry.url)
+    size = entry.size if entry.size >= 0 else _size(tried(entry.url, lambda: store.info(path)))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with target.open("wb") as file:
+        if size <= PIECE_BYTES:
+            file.write(tried(entry.url, lambda: _whole(store, path, size)))
+            return
+        starts = range(0, size, PIECE_BYTES)
+        with ThreadPoolExecutor(REQUESTS) as pool:
+            pieces = pool.map(
+                lambda start: tried(
+                    entry.url, lambda: _piece(store, path, start, min(start + PIECE_BYTES, size), size)
+                ),
+                starts,
+            )
+            for piece in pieces:
+                file.write(piece)
+
+
+def put(source: Path, url: str) -> None:
+    """Copy a file into a store. Raises `TpuprofError`."""
+    store, path = filesystem(url)
+    tried(url, lambda: store.put_file(str(source), path))
+
+
+def _whole(store: Any, path: str, size: int) -> bytes:
+    data = bytes(store.cat_file(path))
+    if 0 <= size != len(data):
+        raise TruncatedError(f"{len(data)} of {size} bytes")
+    return data
+
+
+def _piece(store: Any, path: str, start: int, end: int, size: int) -> bytes:
+    data = bytes(store.cat_file(path, start=start, end=end))
+    if len(data) == size and size > end - start:
+        return data[start:end]  # a server without ranges sends all
+    if len(data) != end - start:
+        raise TruncatedError(f"{len(data)} of {end - start} bytes")
+    return data
+
+
+def _is_index(url: str, info: dict[str, Any]) -> bool:
+    """Whether a web server gives a page of links, not a file."""
+    return scheme_of(url) in _WEB and str(info.get("mimetype") or "") == "text/html"
+
+
+def _size(info: dict[str, Any]) -> int:
+    size = info.get("size")
+    return int(size) if size is not None else -1
+
+
+def _modified(info: dict[str, Any]) -> float:
+    """When it was last written (s since 1970), 0 where the store does not say."""
+    for key in ("mtime", "LastModified", "updated", "last_modified", "timeCreated", "created"):
+        found: Any = info.get(key)
+        if hasattr(found, "timestamp"):
+            return float(found.timestamp())
+        if isinstance(found, (int, float)):
+            return float(found)
+        if isinstance(found, str):
+            from datetime import datetime
+
+            try:
+                return datetime.fromisoformat(found).timestamp()
+            except ValueError:
+                continue
+    return 0.0
