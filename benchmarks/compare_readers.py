@@ -8,12 +8,15 @@ work folder (a minute). With --here it is the running Python's, whose other pack
 part of its time. Files come from generate_xspace.py and are made when missing; the smallest is a sample trace of
 about 1 MB. Every run but the `again` one starts with an empty cache, of tpuprof's as of XProf's, which is beside
 the file; the files themselves are in the page cache, for all alike. xprof-rs is used where it is on the path or
-beside the running Python. Prints a table in Markdown: medians, lowest to highest, and tpuprof's share of each other's.
+beside the running Python. Every answer is looked at, and files lie in a folder `plugins/profile/RUN`: elsewhere the
+answer of xprof-rs is an error, with status 0. Prints a table in Markdown: medians, lowest to highest, and tpuprof's
+share of each other's.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import platform
 import random
@@ -24,6 +27,7 @@ import sys
 import tempfile
 import time
 import venv
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -40,7 +44,8 @@ XPROF_UP_TO = 3.0
 XPROF = """
 import sys
 from xprof.convert import raw_to_tool_data
-raw_to_tool_data.xspace_to_tool_data([sys.argv[1]], "overview_page", {})
+data, _ = raw_to_tool_data.xspace_to_tool_data(sys.argv[1:], "overview_page", {})
+print(data if isinstance(data, str) else data.decode())
 """
 # A run that takes longer is given up (seconds).
 PATIENCE = 600
@@ -50,16 +55,17 @@ ENOUGH_SECONDS, ENOUGH_RUNS = 90, 3
 
 @dataclass
 class Measured:
-    """One tool on one file: seconds and peak megabytes of every run."""
+    """One tool on one run: wall seconds, processor seconds and peak megabytes of each time, or why there is none."""
 
-    seconds: list[float] = field(default_factory=list)
+    wall: list[float] = field(default_factory=list)
+    busy: list[float] = field(default_factory=list)
     megabytes: list[float] = field(default_factory=list)
     failed: str = ""
 
     @property
     def is_enough(self) -> bool:
         """Whether to run it no more."""
-        return bool(self.failed) or (sum(self.seconds) > ENOUGH_SECONDS and len(self.seconds) >= ENOUGH_RUNS)
+        return bool(self.failed) or (sum(self.wall) > ENOUGH_SECONDS and len(self.wall) >= ENOUGH_RUNS)
 
 
 def main() -> None:
@@ -115,15 +121,16 @@ def rows(path: Path, name: str, tools: dict[str, list[str]], repeats: int) -> li
     subprocess.run(["cat", str(path)], check=True, stdout=subprocess.DEVNULL)  # into the page cache
     found = {tool: Measured() for tool in tools}
     with tempfile.TemporaryDirectory() as kept:
-        measure(tools[AGAIN], path, Measured(), kept)  # fills the cache
+        measure(tools[AGAIN], [path], Measured(), wrong_analysis, kept)  # fills the cache
         order = random.Random(repeats)
         for _ in range(repeats):
             # Which tool ran before makes one faster or slower by up to a third: none may always follow the same other.
             for tool in order.sample(list(tools), len(tools)):
                 if not found[tool].is_enough:
-                    measure(tools[tool], path, found[tool], kept if tool == AGAIN else None)
+                    wrong = wrong_analysis if tool in (FIRST, AGAIN) else wrong_overview
+                    measure(tools[tool], [path], found[tool], wrong, kept if tool == AGAIN else None)
     size = path.stat().st_size / 1e6
-    return [f"| {name} | {size:,.1f} | {tool} | {told(each, found[FIRST])} |" for tool, each in found.items()]
+    return [f"| {name} | {size:,.1f} | {tool} | {row(each, found[FIRST])} |" for tool, each in found.items()]
 
 
 def commands(tpuprof: list[str], rust: str | None) -> dict[str, list[str]]:
@@ -139,41 +146,66 @@ def commands(tpuprof: list[str], rust: str | None) -> dict[str, list[str]]:
     return tools
 
 
-def measure(command: list[str], path: Path, into: Measured, cache: str | None) -> None:
-    """Run once; adds wall time and the peak resident memory the system tells of the process.
+def measure(
+    command: list[str],
+    paths: list[Path],
+    into: Measured,
+    wrong: Callable[[str], str],
+    cache: str | None = None,
+    *,
+    as_folder: bool = False,
+) -> None:
+    """Run once; adds times and the peak resident memory of the process, or why the answer is none.
 
-    Without a cache to use, the file is linked into a folder of its own: XProf leaves its cache beside it.
+    Without a cache to use, the files are linked into a folder of their own, laid out as profilers do: XProf leaves its
+    cache beside them, and xprof-rs reads no other layout.
     """
     with tempfile.TemporaryDirectory() as fresh:
-        file = path
+        given = [str(path) for path in paths]
         if cache is None:
-            file = Path(fresh) / path.name
-            os.symlink(path.resolve(), file)
+            run = Path(fresh) / "plugins" / "profile" / "run"
+            run.mkdir(parents=True)
+            for path in paths:
+                os.symlink(path.resolve(), run / path.name)
+            given = [str(run)] if as_folder else [str(run / path.name) for path in paths]
+        answer = Path(fresh) / "answer"
         start = time.perf_counter()
-        child = subprocess.Popen(
-            ["timeout", str(PATIENCE), *command, str(file)],
-            env={**os.environ, "TPUPROF_CACHE_DIR": cache or fresh},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        _, status, usage = os.wait4(child.pid, 0)
+        with answer.open("wb") as out:
+            child = subprocess.Popen(
+                ["timeout", str(PATIENCE), *command, *given],
+                env={**os.environ, "TPUPROF_CACHE_DIR": cache or fresh},
+                stdout=out,
+                stderr=subprocess.DEVNULL,
+            )
+            _, status, usage = os.wait4(child.pid, 0)
         seconds = time.perf_counter() - start
         child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode:
-        into.failed = f"failed (exit status {child.returncode})"
-        return
-    into.seconds.append(seconds)
-    into.megabytes.append(usage.ru_maxrss / 1024)
+        failed = f"failed (exit status {child.returncode})" if child.returncode else ""
+        into.failed = failed or wrong(answer.read_text("utf-8", "replace"))
+    if not into.failed:
+        into.wall.append(seconds)
+        into.busy.append(usage.ru_utime + usage.ru_stime)
+        into.megabytes.append(usage.ru_maxrss / 1024)
 
 
-def told(each: Measured, first: Measured) -> str:
-    if each.failed or not each.seconds:
+def wrong_analysis(answer: str) -> str:
+    """Why tpuprof's answer is none, empty where it is one."""
+    return "" if json.loads(answer)["steps"]["per_step"] else "found no step"
+
+
+def wrong_overview(answer: str) -> str:
+    """Why an overview page is none, empty where it is one: some tools say in no time that they cannot."""
+    return "" if len(answer) > 500 and '"error"' not in answer[:500].lower() else "gave no answer"
+
+
+def row(each: Measured, first: Measured) -> str:
+    if each.failed or not each.wall:
         return f"{each.failed} | | | "
-    seconds, memory = statistics.median(each.seconds), statistics.median(each.megabytes)
-    spread = f"{seconds:.2f} ({min(each.seconds):.2f} to {max(each.seconds):.2f}) | {memory:,.0f}"
+    seconds, memory = statistics.median(each.wall), statistics.median(each.megabytes)
+    spread = f"{seconds:.2f} ({min(each.wall):.2f} to {max(each.wall):.2f}) | {memory:,.0f}"
     if first.failed or each is first:
         return f"{spread} | | "
-    time_share = statistics.median(first.seconds) / seconds
+    time_share = statistics.median(first.wall) / seconds
     return f"{spread} | {time_share:.2f} | {statistics.median(first.megabytes) / memory:.2f}"
 
 

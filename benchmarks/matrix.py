@@ -26,11 +26,22 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from compare_readers import BIN, ENOUGH_RUNS, ENOUGH_SECONDS, PATIENCE, ROOT, cpu, installed, versions
+from compare_readers import (
+    BIN,
+    ROOT,
+    Measured,
+    cpu,
+    installed,
+    measure,
+    versions,
+    wrong_analysis,
+    wrong_overview,
+)
+from compare_readers import XPROF as XPROF_PAGE
 
 GENERATOR = ROOT / "benchmarks" / "generate_xspace.py"
 SAMPLE = ROOT / "sample_traces" / "recompile_shapes"
@@ -41,12 +52,6 @@ TIME_SHARE, MEMORY_SHARE, FROM_EVENTS, SMALL_SECONDS, EXPONENT = 0.9, 0.5, 1_000
 CHROME_SECONDS, CHROME_MB, HOSTS_256_SECONDS = 2.5, 700, 60
 # XProf and protobuf take some two gigabytes a million events: larger files are not theirs (events).
 OBJECTS_UP_TO = 3_000_000
-XPROF_PROGRAM = """
-import sys
-from xprof.convert import raw_to_tool_data
-data, _ = raw_to_tool_data.xspace_to_tool_data(sys.argv[1:], "overview_page", {})
-print(data if isinstance(data, str) else data.decode())
-"""
 PARSE_PROGRAM = """
 import sys
 from tpuprof.decode import xplane_pb2
@@ -97,21 +102,6 @@ FACTORS = {
 }
 
 
-@dataclass
-class Measured:
-    """Wall seconds, processor seconds and peak megabytes of every run, or why there is none."""
-
-    wall: list[float] = field(default_factory=list)
-    busy: list[float] = field(default_factory=list)
-    megabytes: list[float] = field(default_factory=list)
-    failed: str = ""
-
-    @property
-    def is_enough(self) -> bool:
-        """Whether to run it no more."""
-        return bool(self.failed) or (sum(self.wall) > ENOUGH_SECONDS and len(self.wall) >= ENOUGH_RUNS)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--factor", nargs="+", choices=FACTORS, default=list(FACTORS))
@@ -145,7 +135,7 @@ def commands(tpuprof: list[str], rust: str | None) -> dict[str, list[str]]:
         subprocess.run([sys.executable, "-c", "import xprof"], check=False, capture_output=True).returncode
         == 0
     ):
-        tools[XPROF] = [sys.executable, "-c", XPROF_PROGRAM]
+        tools[XPROF] = [sys.executable, "-c", XPROF_PAGE]
     return tools
 
 
@@ -292,7 +282,8 @@ def measured(cell: Cell, folder: Path, tools: dict[str, list[str]], repeats: int
     for _ in range(repeats):
         for tool in order.sample(list(found), len(found)):
             if not found[tool].is_enough:
-                measure(tool, tools[tool], folder, found[tool])
+                as_folder = tool == OURS and len(files(folder)) > 1
+                measure(tools[tool], files(folder), found[tool], wrong(tool), as_folder=as_folder)
     return found
 
 
@@ -305,43 +296,11 @@ def can(tool: str, cell: Cell) -> bool:
     return tool == RUST or (cell.events <= OBJECTS_UP_TO and cell.hosts <= 16)
 
 
-def measure(tool: str, command: list[str], folder: Path, into: Measured) -> None:
-    """Run once with empty caches; adds times and peak memory, or says why there is no answer."""
-    with tempfile.TemporaryDirectory() as fresh:
-        run = Path(fresh) / "plugins" / "profile" / "run"
-        run.mkdir(parents=True)
-        for path in files(folder):
-            os.symlink(path.resolve(), run / path.name)
-        paths = [str(path) for path in files(run)]
-        given = [str(run)] if tool == OURS and len(paths) > 1 else paths
-        answer = Path(fresh) / "answer"
-        start = time.perf_counter()
-        with answer.open("wb") as out:
-            child = subprocess.Popen(
-                ["timeout", str(PATIENCE), *command, *given],
-                env={**os.environ, "TPUPROF_CACHE_DIR": fresh},
-                stdout=out,
-                stderr=subprocess.DEVNULL,
-            )
-            _, status, usage = os.wait4(child.pid, 0)
-        seconds = time.perf_counter() - start
-        child.returncode = os.waitstatus_to_exitcode(status)
-        into.failed = wrong(tool, child.returncode, answer.read_text("utf-8", "replace"))
-    if not into.failed:
-        into.wall.append(seconds)
-        into.busy.append(usage.ru_utime + usage.ru_stime)
-        into.megabytes.append(usage.ru_maxrss / 1024)
-
-
-def wrong(tool: str, status: int, answer: str) -> str:
-    """Why an answer is none, empty where it is one: some tools say in no time that they cannot."""
-    if status:
-        return f"failed (exit status {status})"
-    if tool == OURS:
-        return "" if json.loads(answer)["steps"]["per_step"] else "found no step"
+def wrong(tool: str) -> Callable[[str], str]:
+    """What looks at a tool's answer."""
     if tool == PARSE:
-        return "" if "planes" in answer else "read nothing"
-    return "" if len(answer) > 500 and '"error"' not in answer[:500].lower() else "gave no answer"
+        return lambda answer: "" if "planes" in answer else "read nothing"
+    return wrong_analysis if tool == OURS else wrong_overview
 
 
 if __name__ == "__main__":

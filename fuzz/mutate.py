@@ -297,10 +297,10 @@ def _hlo(data: bytes, _folder: Path) -> None:
     module = read_hlo_proto(data)
     fused = module.fused_names
     for computation in module.computations.values():
-        _ = computation.root, computation.parameters, computation.name in fused
+        _ = computation.root, computation.parameters(), computation.name in fused
         for instruction in computation:
             _ = instruction.source, instruction.estimated_cycles, instruction.custom_call_target
-            _ = instruction.called_names
+            _ = instruction.called_names()
             parse_shape(str(instruction.shape))
             if instruction.opcode == "while":
                 module.trip_count(instruction, computation)

@@ -109,15 +109,7 @@ def test_fields_nobody_declares_survive_the_cut(tmp_path, samples):
     assert b"\x1a\x0bdescription" in profile.read_bytes()
 
 
-def test_a_compressed_profile_and_a_chrome_trace_are_cut_too(samples, tmp_path):
-    (path,) = (samples / "input_starved").rglob("*.xplane.pb")
-    packed = tmp_path / "packed"
-    packed.mkdir()
-    (packed / "h.xplane.pb.gz").write_bytes(gzip.compress(path.read_bytes()))
-    _, folder, _ = bundle(packed, tmp_path)
-    assert analyze_run(folder / "run").steps.count == STEPS_KEPT
-    chrome = tmp_path / "chrome"
-    chrome.mkdir()
+def chrome_trace():
     events = [{"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "/host:CPU"}}] + [
         {
             "ph": "X",
@@ -130,10 +122,39 @@ def test_a_compressed_profile_and_a_chrome_trace_are_cut_too(samples, tmp_path):
         }
         for n in range(4)
     ]
-    (chrome / "h.trace.json").write_text(json.dumps({"traceEvents": events}), "utf-8")
+    return json.dumps({"traceEvents": events}).encode()
+
+
+def test_a_compressed_profile_and_a_chrome_trace_are_cut_too(samples, tmp_path):
+    (path,) = (samples / "input_starved").rglob("*.xplane.pb")
+    packed = tmp_path / "packed"
+    packed.mkdir()
+    (packed / "h.xplane.pb.gz").write_bytes(gzip.compress(path.read_bytes()))
+    _, folder, _ = bundle(packed, tmp_path)
+    assert analyze_run(folder / "run").steps.count == STEPS_KEPT
+    chrome = tmp_path / "chrome"
+    chrome.mkdir()
+    (chrome / "h.trace.json").write_bytes(chrome_trace())
     _, folder, notes = bundle(chrome, chrome)
     assert any("h.trace.json.gz was cut down to steps 0 to 3" in note for note in notes)
     assert analyze_run(folder / "run").steps.count == 4
+
+
+@pytest.mark.parametrize("kind", ["xplane", "gz", "chrome.gz", "chrome"])
+def test_what_is_too_large_after_the_cut_is_left_out(samples, tmp_path, monkeypatch, kind):
+    run = tmp_path / "run"
+    run.mkdir()
+    (path,) = (samples / "input_starved").rglob("*.xplane.pb")
+    data = chrome_trace() if "chrome" in kind else path.read_bytes()
+    name = "h.trace.json" if "chrome" in kind else "h.xplane.pb"
+    (run / (name + ".gz" * ("gz" in kind))).write_bytes(gzip.compress(data) if "gz" in kind else data)
+    report = analyze_run(run)
+    # Without the compiled reader an XPlane is not cut on disk.
+    monkeypatch.setattr("tpuprof.share.bundle.cut", lambda *_: None)
+    for most, left_out in ((len(data) - 1, True), (len(data), False)):
+        monkeypatch.setattr("tpuprof.share.bundle.MAX_PROFILE_BYTES", most)
+        notes = write_bundle(tmp_path / "t.zip", report, None, None)
+        assert any("too large" in note for note in notes) is left_out, (kind, notes)
 
 
 def test_a_profile_without_steps_is_kept_whole(tmp_path):

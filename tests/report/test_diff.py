@@ -283,6 +283,10 @@ def test_two_predictions_are_called_that_and_have_no_bounds():
     same, worse = diff(base, base), diff(base, slower)
     assert (same.outcome, worse.outcome) == (Outcome.SAME, Outcome.WORSE)
     assert diff(slower, base).outcome is Outcome.BETTER
+    # 5 % of the faster run's step, whichever of the two is the base.
+    for mean, outcomes in ((105.1, (Outcome.WORSE, Outcome.BETTER)), (104.9, (Outcome.SAME,) * 2)):
+        other = dataclasses.replace(reports.report(walls=(mean,) * 4), predicted=True)
+        assert (diff(base, other).outcome, diff(other, base).outcome) == outcomes
     for each in (same, worse):
         assert each.predicted
         assert each.sentence.startswith("Predicted, not measured")

@@ -11,7 +11,7 @@ import numpy as np
 
 from tpuprof.compare import predicted as diff_predicted
 from tpuprof.compare.comparability import Unlike, Weight, slowed_down, unlike
-from tpuprof.compare.decision import COMPILES, STEPS, CompileChange, Decision, Outcome, decide
+from tpuprof.compare.decision import COMPILES, STEPS, CompileChange, Decision, Outcome, decide, large_enough
 from tpuprof.compare.noise import Change, Floats, compare, means, medians, percentiles_95, two_by_two
 from tpuprof.units import format_ms, format_share
 
@@ -111,8 +111,9 @@ def diff(base: Report, candidate: Report) -> Comparison:
 def _predicted(found: Comparison) -> Comparison:
     """The comparison without what is said of noise: the steps of a prediction are one estimate, repeated."""
     assert found.mean is not None
-    ratio = found.mean.ratio or 0.0
-    outcome = Outcome.SAME if abs(ratio) < found.threshold else Outcome.WORSE if ratio > 0 else Outcome.BETTER
+    outcome = Outcome.SAME
+    if large_enough(found.mean, found.threshold):
+        outcome = Outcome.WORSE if found.mean.delta > 0 else Outcome.BETTER
     bare: dict[str, Any] = {
         name: diff_predicted.without_bounds(change)
         for name in ("median", "mean", "p95", "steady")

@@ -104,13 +104,13 @@ def gunzip(data: bytes) -> bytes:
     return bytes(gunzip_in_place(data))
 
 
-def gunzip_in_place(data: bytes) -> bytearray:
+def gunzip_in_place(data: bytes, largest: int = MAX_UNPACKED_BYTES) -> bytearray:
     """The decompressed bytes, of which no second copy is made.
 
     Raises `zlib.error` or `EOFError` where they are damaged, `OverflowError` where they unpack to far more than a
-    profile does.
+    profile does, or to more than `largest` bytes.
     """
-    most = min(max(len(data) * MAX_RATIO, _SMALL_BYTES), MAX_UNPACKED_BYTES)
+    most = min(max(len(data) * MAX_RATIO, _SMALL_BYTES), largest)
     unpacked = bytearray()
     view = memoryview(data)
     while view:

@@ -7,7 +7,6 @@ it would have, and nothing is executed.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
@@ -30,6 +29,7 @@ from tpuprof.preflight.device_tensors import (
 from tpuprof.preflight.dry_tensors import DryTensors, placeholder
 from tpuprof.preflight.iteration import Event, Search, event_entry
 from tpuprof.preflight.made_up import stand_in
+from tpuprof.preflight.manifest import DONE, write_manifest
 from tpuprof.preflight.regions import take_regions
 from tpuprof.preflight.weights import (
     OptimizerSteps,
@@ -39,8 +39,6 @@ from tpuprof.preflight.weights import (
     trainable_ids,
 )
 
-MANIFEST = "manifest.json"
-DONE = "done"
 _REPORTED_ID = re.compile(r"^Tensor: id=(\d+)|^id=(\d+)", re.MULTILINE)
 _ALIAS_ID = re.compile(r"AliasID: (\d+)")
 
@@ -228,7 +226,13 @@ class Recorder:
         }
 
     def _resident(self, pending: list[torch.Tensor]) -> list[dict[str, Any]]:
-        """The tensors that wait in the device's memory while the graph of `pending` runs."""
+        """The tensors that wait in the device's memory while the graph of `pending` runs; of a step alone.
+
+        A value that is read has none: no tensors were looked up for it, and a look at all objects for each read would
+        slow a script down that reads often.
+        """
+        if not self.live:
+            return []
         ids, _ = self.core._get_tensors_xla_device_data_node(pending)
         used = {*ids, *(self.core._xla_get_tensor_id(each) for each in pending)}
         names = {**tensor_names(self.core), **script_names(self.core)}
@@ -254,9 +258,7 @@ class Recorder:
             "devices": self.core._xla_num_global_devices() if not _spmd_on() else _spmd_devices(self.core),
             "versions": {"torch": torch.__version__, "torch_xla": torch_xla.__version__},
         }  # fmt: skip
-        path = self.folder / MANIFEST
-        path.with_suffix(".new").write_text(json.dumps(manifest), "utf-8")
-        path.with_suffix(".new").replace(path)
+        write_manifest(self.folder, manifest)
 
 
 def leave(folder: Path) -> NoReturn:
@@ -373,4 +375,4 @@ def _spmd_devices(core: Any) -> int:
     return len(core._xla_get_all_runtime_devices()) if hasattr(core, "_xla_get_all_runtime_devices") else 1
 
 
-__all__ = ["MANIFEST", "Recorder", "install", "placeholder", "tensor_names"]
+__all__ = ["Recorder", "install", "placeholder", "tensor_names"]

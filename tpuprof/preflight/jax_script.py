@@ -8,7 +8,6 @@ and every call in a program of torch_xla, go through unchanged.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import sys
 import threading
@@ -18,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from tpuprof.preflight.iteration import Event, Search, event_entry
+from tpuprof.preflight.manifest import DONE, write_manifest
 
-MANIFEST, DONE = "manifest.json", "done"
 # In the scopes of an op of a backward pass.
 _BACKWARD = b"transpose(jvp"
 
@@ -145,9 +144,7 @@ class Recorder:
             "done": self.done, "spmd": jax.device_count() > 1, "unmade_bytes": 0,
             "reads": 0, "devices": jax.device_count(), "versions": {"jax": jax.__version__},
         }  # fmt: skip
-        path = self.folder / MANIFEST
-        path.with_suffix(".new").write_text(json.dumps(manifest), "utf-8")
-        path.with_suffix(".new").replace(path)
+        write_manifest(self.folder, manifest)
 
 
 def _results(args: Any, options: Any, wanted: Any) -> tuple[Any, int]:

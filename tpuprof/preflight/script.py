@@ -19,10 +19,9 @@ from tpuprof.errors import Code, TpuprofError
 from tpuprof.preflight import barrier
 from tpuprof.preflight.graphs import Graph, load_graph
 from tpuprof.preflight.iteration import Search, read_events
+from tpuprof.preflight.manifest import DONE, MANIFEST
 
 HOOK = Path(__file__).parent / "hook"
-MANIFEST = "manifest.json"
-DONE = "done"
 TIME_LIMIT_S = 900.0
 _TAIL = 2000
 # Experiment trackers that would otherwise wait for their server, or send made-up numbers to it.

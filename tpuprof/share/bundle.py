@@ -26,11 +26,12 @@ from tpuprof.share.sensitive import Kind
 from tpuprof.share.trim import Window, embedded_programs, representative, trim
 
 if TYPE_CHECKING:
+    from tpuprof.decode import xplane_pb2
     from tpuprof.report.schema import Report
     from tpuprof.share.redact import Redactor
 
 Text = Callable[[str], str]
-# Protobuf objects take some five times the file's size; above this a profile is left out (bytes).
+# Objects made of a profile take some five times its bytes; what is larger after the cut is left out (bytes).
 MAX_PROFILE_BYTES = 600 << 20
 # Of text that is longer, the beginning goes in: a ticket's reader looks at the first compiles (characters).
 MAX_TEXT = 4 << 20
@@ -153,32 +154,26 @@ def _add_texts(bundle: Bundle, run_folder: Path | None, redactor: Redactor | Non
 def _add_profile(bundle: Bundle, path: Path, host: str, report: Report, text: Text, redacting: bool) -> None:
     from google.protobuf.message import DecodeError
 
-    from tpuprof.decode import xplane_pb2
-
     label = text(path.name)
     kind = sniff.sniff(path) if path.is_file() else ""
     if kind not in (sniff.XPLANE, sniff.XPLANE_GZ, sniff.CHROME, sniff.CHROME_GZ):
         bundle.notes.append(f"{label} was left out: it is not a profile")
         return
     window = representative(report, host)
-    if path.stat().st_size > MAX_PROFILE_BYTES and (window is None or kind != sniff.XPLANE):
+    try:
+        if kind in (sniff.CHROME, sniff.CHROME_GZ):
+            _add_chrome(bundle, path, kind == sniff.CHROME_GZ, window, text)
+            return
+        space, origin_ns = _space(path, kind == sniff.XPLANE_GZ, window)
+    except OverflowError:
         bundle.notes.append(f"{label} was left out: it is too large to be cut down here")
         return
-    if kind in (sniff.CHROME, sniff.CHROME_GZ):
-        _add_chrome(bundle, path, kind == sniff.CHROME_GZ, window, text)
-        return
-    profile = ProfileFile(path)
-    data = sniff.gunzip(path.read_bytes()) if kind == sniff.XPLANE_GZ else profile.data
-    shorter = cut(data, window) if window is not None else None
-    try:
-        space = xplane_pb2.XSpace.FromString(bytes(data) if shorter is None else shorter.data)
-        profile.check()
-    except DecodeError:
+    except (DecodeError, EOFError, zlib.error):
         bundle.notes.append(f"{label} was left out: it is damaged")
         return
     graphs = embedded_programs(space)
     changed = _changed_programs(report, host, set(graphs))
-    trim(space, window, changed, shorter.origin_ns if shorter is not None else None)
+    trim(space, window, changed, origin_ns)
     kept = set(embedded_programs(space))
     name = text(host_name(path)) + ".xplane.pb"
     bundle.notes.append(_cut_note(name, window))
@@ -191,11 +186,30 @@ def _add_profile(bundle: Bundle, path: Path, host: str, report: Report, text: Te
         )
 
 
+def _space(path: Path, gzipped: bool, window: Window | None) -> tuple[xplane_pb2.XSpace, int | None]:
+    """The profile, and the time (ns) of its first line where events outside the window are gone already.
+
+    Raises `OverflowError` where too much would be made into objects, and what a damaged file raises.
+    """
+    from tpuprof.decode import xplane_pb2
+
+    profile = ProfileFile(path)
+    data = _unpacked(path) if gzipped else profile.data
+    shorter = cut(data, window) if window is not None else None
+    data = data if shorter is None else shorter.data
+    if len(data) > MAX_PROFILE_BYTES:
+        raise OverflowError
+    space = xplane_pb2.XSpace.FromString(bytes(data))
+    profile.check()
+    return space, shorter.origin_ns if shorter is not None else None
+
+
 def _add_chrome(bundle: Bundle, path: Path, gzipped: bool, window: Window | None, text: Text) -> None:
     """The profiler's Chrome JSON, cut down and redacted like an XPlane profile."""
-    data = path.read_bytes()
+    if path.stat().st_size > MAX_PROFILE_BYTES:
+        raise OverflowError
     try:
-        document = json.loads(sniff.gunzip(data) if gzipped else data)
+        document = json.loads(_unpacked(path) if gzipped else path.read_bytes())
         shown = chrome_bundle.cut_down(document, window, text)
     except (OSError, EOFError, zlib.error, ValueError, RecursionError):
         bundle.notes.append(f"{text(path.name)} was left out: it is damaged")
@@ -204,6 +218,11 @@ def _add_chrome(bundle: Bundle, path: Path, gzipped: bool, window: Window | None
     bundle.notes.append(_cut_note(name, window))
     # No time stamp: the same run gives the same bytes.
     bundle.members[_member(path, name, text)] = gzip.compress(json.dumps(shown).encode(), mtime=0)
+
+
+def _unpacked(path: Path) -> bytearray:
+    """A compressed profile. Raises as `sniff.gunzip_in_place` does; `OverflowError` also above `MAX_PROFILE_BYTES`."""
+    return sniff.gunzip_in_place(path.read_bytes(), MAX_PROFILE_BYTES)
 
 
 def _cut_note(name: str, window: Window | None) -> str:

@@ -20,6 +20,8 @@ Data = bytes | memoryview
 _SPACE_DEPTH, _PLANE_DEPTH = 0, 1
 _PLANES, _LINES = 1, 3
 _BYTES = 2
+# A stride that asks for the place of the first event alone (events).
+_FIRST_ALONE = 1 << 60
 
 
 class CutProfile(NamedTuple):
@@ -48,17 +50,18 @@ def _cut(data: Data, window: Window) -> CutProfile:
     spans, _ = _xspace.fields(data, 0, len(data), _SPACE_DEPTH)
     for begin, end in spans.pop(_PLANES, []):
         own, numbers = _xspace.fields(data, begin, end, _PLANE_DEPTH)
-        lines = [(begin, end, _xspace.line(data, begin, end, 1)) for begin, end in own.pop(_LINES, [])]
-        planes.append((own, numbers, lines))
-    times = [line[1] for _, _, lines in planes for _, _, line in lines if line[4]]
-    origin = min(times, default=0)
+        planes.append((own, numbers, own.pop(_LINES, [])))
+    # Where each event is, is kept of one line at a time: of all lines that would be larger than what is left of them.
+    heads = (_xspace.line(data, *span, _FIRST_ALONE) for _, _, lines in planes for span in lines)
+    origin = min((head[1] for head in heads if head[4]), default=0)
     found = bytearray()
     for own, numbers, lines in planes:
         plane = bytearray()
         for number, values in numbers.items():
             plane += b"".join(_varint(number << 3) + _varint(value) for value in values)
         plane += _copied(data, own)
-        for begin, end, line in lines:
+        for begin, end in lines:
+            line = _xspace.line(data, begin, end, 1)
             plane += _field(_LINES, _line(data, begin, end, line, window, origin))
         found += _field(_PLANES, plane)
     return CutProfile(bytes(found + _copied(data, spans)), origin)
