@@ -64,18 +64,22 @@ def serve(paths: Sequence[Path], host: str, port: int, *, open_browser: bool) ->
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """Let a request to end, and a closed terminal, end the server as Ctrl-C does: uploads and viewers go with it."""
+    """Let a request to end, and a closed terminal, end the server as Ctrl-C does: uploads and viewers go with it.
+
+    A signal that whoever started the server has it ignore stays ignored: `nohup` does so with a closed terminal.
+    """
 
     def end(_number: int, _frame: object) -> None:
         raise KeyboardInterrupt
 
-    names = [each for each in ("SIGTERM", "SIGHUP") if hasattr(signal, each)]
-    before = {each: signal.signal(getattr(signal, each), end) for each in names}
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    heard = [each for each in numbers if signal.getsignal(each) is not signal.SIG_IGN]
+    before = {each: signal.signal(each, end) for each in heard}
     try:
         yield
     finally:
-        for name, handler in before.items():
-            signal.signal(getattr(signal, name), handler)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _say(text: str) -> None:

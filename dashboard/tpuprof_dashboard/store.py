@@ -123,6 +123,7 @@ class Store:
         self._sources: dict[str, Source] = {}
         # Runs that have been seen, by the names they go by.
         self._named: dict[str, Path] = {}
+        self._first_names: dict[Path, str] = {}
         self.rescan()
 
     @property
@@ -141,9 +142,9 @@ class Store:
     def _as_first_named(self, source: Source) -> Source:
         """The same run under the name it had first: a folder's only run keeps it when others appear beside it."""
         taken = self._named.get(source.name, source.path) != source.path
-        first = next((name for name, path in self._named.items() if path == source.path), None)
-        name = first or (str(source.path) if taken else source.name)
+        name = self._first_names.get(source.path) or (str(source.path) if taken else source.name)
         self._named[name] = source.path
+        self._first_names.setdefault(source.path, name)
         return replace(source, name=name)
 
     def names(self) -> list[str]:

@@ -7,7 +7,6 @@ import re
 import tempfile
 import threading
 import time
-import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -108,16 +107,9 @@ def check_contents(name: str, path: Path) -> None:
 
     Raises `TpuprofError` (`input-too-large`).
     """
-    with path.open("rb") as file:
-        head = file.read(2)
-    if head == b"PK" and zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as bundle:
-            if sum(each.file_size for each in bundle.infolist()) > MAX_INFLATED_BYTES:
-                raise _too_large(name)
-        return
     values = size = 0
     json = False
-    for number, part in enumerate(_inflated(path) if head == _GZIP_MAGIC else _parts(path)):
+    for number, part in enumerate(_contents(path)):
         json = json or (number == 0 and part.lstrip()[:1] in (b"{", b"["))
         size += len(part)
         values += len(_VALUES.findall(part)) if json else 0
@@ -145,6 +137,27 @@ def _parts(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
         while part := file.read(_CHUNK):
             yield part
+
+
+def _contents(path: Path) -> Iterator[bytes]:
+    """The pieces of what is read of a file: the report in a bundle, what a compressed trace inflates to, or itself."""
+    from tpuprof.report.saved import is_saved_report
+
+    with path.open("rb") as file:
+        head = file.read(2)
+    if path.suffix == ".zip" and is_saved_report(path):
+        return _of_bundle(path)
+    return _inflated(path) if head == _GZIP_MAGIC else _parts(path)
+
+
+def _of_bundle(path: Path) -> Iterator[bytes]:
+    """The pieces of a bundle's report; damaged data ends them, and is left to the reader to explain."""
+    from tpuprof.report.load import UNREADABLE_BUNDLE, parts_of_bundled_report
+
+    try:
+        yield from parts_of_bundled_report(path)
+    except UNREADABLE_BUNDLE:
+        return
 
 
 def _inflated(path: Path) -> Iterator[bytes]:

@@ -34,7 +34,7 @@ def logdir_of(path: Path) -> Path | None:
 
 
 class Viewers:
-    """TensorBoard servers on loopback, one a folder, ended with the dashboard. Safe to use from several threads."""
+    """TensorBoard servers on loopback, one per folder. The dashboard ends them. Safe to use from several threads."""
 
     def __init__(self) -> None:
         self._running: dict[Path, tuple[subprocess.Popen[bytes], int]] = {}
@@ -89,13 +89,17 @@ def _command(folder: Path, port: int) -> list[str]:
 
 
 def _signal(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
-    """Reach the server and what it has started: it leads a group of its own."""
-    with contextlib.suppress(OSError):
-        os.killpg(process.pid, number)
+    """Reach the server and what it has started: it leads a group of its own.
+
+    Of a server that has ended, the number may be that of another program's group by now.
+    """
+    if process.poll() is None:
+        with contextlib.suppress(OSError):
+            os.killpg(process.pid, number)
 
 
 def _ended(process: subprocess.Popen[bytes]) -> None:
-    """Wait for a server to end; one that does not heed is killed."""
+    """Wait for a server to end; one that goes on is killed."""
     try:
         process.wait(END_WITHIN)
     except subprocess.TimeoutExpired:

@@ -141,7 +141,7 @@ def test_evidence_exports_csv(tab, address):
         tab.locator("[data-csv=evidence-big-one]").press("Enter")
     lines = Path(download.value.path()).read_text().splitlines()
     assert download.value.suggested_filename == "evidence-big-one.csv"
-    assert lines[0] == "Evidence,Value,Step,Source,Timeline"
+    assert lines[0] == "Evidence,Value (ms),Step,Source,Timeline"
     assert lines[1].startswith("the long step,3.0,2,")
     assert HOSTILE[0] in lines[1]
 

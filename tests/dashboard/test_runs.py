@@ -189,8 +189,21 @@ def test_what_goes_wrong_is_told_in_a_banner(tab, folder, monkeypatch):
         tab.unroute("**/_tpuprof/alive")
         alert.get_by_text("The dashboard does not answer").wait_for(state="detached")
         tab.route("**/_tpuprof/alive", lambda route: route.fulfill(json={"instance": "another"}))
-        alert.get_by_text("was started anew").wait_for()
+        alert.get_by_text("was restarted").wait_for()
         tab.problems[:] = [each for each in tab.problems if "Failed to load resource" not in each]
+
+
+def test_an_upload_that_fails_can_be_closed(tab, folder):
+    """The message that it is under way becomes the one that it failed."""
+    alert = tab.locator("#tpu-banners")
+    with served(Store([folder]), tab=tab) as address:
+        open_page(tab, address)
+        tab.route("**/_tpuprof/upload**", lambda route: route.fulfill(json={"error": "not today"}))
+        choose(tab, "t.xplane.pb", b"x")
+        alert.get_by_text("Not opened: not today").wait_for()
+        alert.get_by_role("button", name="Close").click()
+        assert alert.get_by_role("alert").count() == 0
+        tab.unroute("**/_tpuprof/upload**")
 
 
 def test_a_trace_is_dropped_anywhere_on_the_page(tab, folder):

@@ -1,8 +1,10 @@
 """Who may ask, what may be read, and what an upload may be."""
 
 import gzip
+import signal
 import subprocess
 import sys
+import tracemalloc
 import zipfile
 from io import BytesIO
 from pathlib import Path
@@ -20,7 +22,8 @@ from tpuprof_dashboard.security import Guard, inside
 from tpuprof_dashboard.store import Failure, Store
 from tpuprof_dashboard.uploads import Uploads
 
-from tpuprof.errors import TpuprofError
+from tpuprof.errors import Code, TpuprofError
+from tpuprof.report.load import read_report
 
 
 @pytest.fixture
@@ -199,10 +202,10 @@ def test_an_upload_without_a_stated_length_is_limited_too(monkeypatch):
     kept.close()
 
 
-def zipped(size):
+def zipped(content):
     data = BytesIO()
     with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as bundle:
-        bundle.writestr("report.json", bytes(size))
+        bundle.writestr("report.json", content if isinstance(content, bytes) else bytes(content))
     return data.getvalue()
 
 
@@ -214,11 +217,50 @@ def zipped(size):
 def test_uploads_are_limited_in_what_they_inflate_to(pack, monkeypatch):
     monkeypatch.setattr(uploads, "MAX_INFLATED_BYTES", 3_000_000)
     pack = pack if pack is not gzip.compress else lambda size: gzip.compress(bytes(size))
+    name = "x.zip" if pack is zipped else "x"
     kept = Uploads()
-    kept.add("x", BytesIO(pack(2_900_000)))
+    kept.add(name, BytesIO(pack(2_900_000)))
     with pytest.raises(TpuprofError, match="inflated"):
-        kept.add("x", BytesIO(pack(5_000_000)))
+        kept.add(name, BytesIO(pack(5_000_000)))
     kept.close()
+
+
+def test_a_bundle_is_bound_by_what_it_holds_and_not_by_what_it_states(monkeypatch, tmp_path):
+    monkeypatch.setattr(uploads, "MAX_INFLATED_BYTES", 3_000_000)
+    monkeypatch.setattr(uploads, "MAX_JSON_VALUES", 1000)
+    kept = Uploads()
+    with pytest.raises(TpuprofError, match="larger than an upload may be"):
+        kept.add("values.zip", BytesIO(zipped(b"[" + b"[]," * 600 + b"1]")))
+    # One that is behind other bytes is a bundle for the reader too.
+    with pytest.raises(TpuprofError, match="inflated"):
+        kept.add("behind.zip", BytesIO(b"#!/bin/sh\n" + zipped(5_000_000)))
+    kept.close()
+    path = tmp_path / "small.zip"
+    path.write_bytes(
+        zipped(100_000_000).replace((100_000_000).to_bytes(4, "little"), (10).to_bytes(4, "little"))
+    )
+    tracemalloc.start()
+    with pytest.raises(TpuprofError) as caught:
+        read_report(path)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert caught.value.code is Code.CORRUPT
+    assert most < 20_000_000
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
+def test_a_bundle_of_another_packing_is_refused(tmp_path, method):
+    with zipfile.ZipFile(tmp_path / "x.zip", "w", method) as bundle:
+        bundle.writestr("report.json", b"{}")
+    with pytest.raises(TpuprofError, match="packed in another way"):
+        read_report(tmp_path / "x.zip")
+
+
+def test_a_report_of_endless_lists_is_a_clear_error(tmp_path):
+    (tmp_path / "x.json").write_text('{"schema": "tpuprof.report/1", "a": ' + "[" * 200_000)
+    with pytest.raises(TpuprofError) as caught:
+        read_report(tmp_path / "x.json")
+    assert caught.value.code is Code.CORRUPT
 
 
 def test_json_uploads_are_limited_in_values(monkeypatch):
@@ -232,10 +274,13 @@ def test_json_uploads_are_limited_in_values(monkeypatch):
     kept.close()
 
 
-def test_a_signal_ends_what_was_uploaded_and_started(tmp_path, trace):
-    """As `kill` and a closed terminal do."""
+@pytest.mark.parametrize("ignored", [False, True], ids=["in a terminal", "under nohup"])
+def test_a_signal_ends_what_was_uploaded_and_started(tmp_path, trace, ignored):
+    """As `kill` and a closed terminal do; under nohup a closed terminal does not."""
     program = """
-import sys
+import signal, sys
+if sys.argv[2] == "True":
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
 from pathlib import Path
 from tpuprof_dashboard import serve, viewers
 viewers._command = lambda folder, port: [sys.executable, "-m", "http.server", "-b", "127.0.0.1", str(port)]
@@ -251,14 +296,23 @@ serve.Store = store
 serve.serve([Path(sys.argv[1])], "127.0.0.1", 0, open_browser=False)
 """
     process = subprocess.Popen(
-        [sys.executable, "-c", program, str(trace)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", program, str(trace), str(ignored)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     path, address = process.stdout.readline().split()
     while "dashboard on" not in process.stderr.readline():
         assert process.poll() is None
     assert Path(path).exists()
     assert answers(address)
-    process.terminate()
+    process.send_signal(signal.SIGHUP)
+    if ignored:
+        state = Path(f"/proc/{process.pid}/status").read_text()
+        mask = next(line.split()[1] for line in state.splitlines() if line.startswith("SigIgn"))
+        assert int(mask, 16) & 1 << (signal.SIGHUP - 1)
+        assert answers(address)
+        process.terminate()
     assert process.wait(60) == 0
     assert not Path(path).parent.exists()
     assert not answers(address)

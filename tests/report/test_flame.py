@@ -27,7 +27,7 @@ def test_shared_frames_are_merged_and_inner_ones_lie_in_outer_ones():
     cells = icicle(rows)
     assert {each.name: each.ms for each in cells if each.parent < 0} == {EXPOSED: 40.0, HIDDEN: 2.0}
     train = next(each for each in cells if each.name == TRAIN and each.branch == EXPOSED)
-    assert (train.ms, train.own_ms, train.part) == (40.0, 4.0, "host:sleep")
+    assert (train.ms, train.part) == (40.0, "host:sleep")
     assert [each.name for each in cells if each.branch == EXPOSED] == [EXPOSED, TRAIN, SLEEP, STEP]
     for each in cells:
         if each.parent >= 0:
@@ -48,7 +48,7 @@ def test_what_nobody_can_see_is_left_out_without_moving_the_others():
 def test_endless_recursion_is_cut_off_and_keeps_its_time():
     cells = icicle([stack([f"f{number} (/u/a.py:1)" for number in range(5000)], 7.0)])
     assert max(each.depth for each in cells) == MAX_DEPTH - 1
-    assert cells[-1].ms == cells[-1].own_ms == 7.0
+    assert cells[-1].ms == 7.0
 
 
 @pytest.mark.parametrize(

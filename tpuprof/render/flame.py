@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ class Cell:
     """One frame of the icicle; `start` and `ms` are ms per step along the axis, `depth` counts from 0 at the branch.
 
     `parent` is the position of the cell that holds it, -1 for the two branches. `part` is the part of the breakdown
-    that most of its time went to, `own_ms` what no deeper frame has.
+    that most of its time went to.
     """
 
     name: str
@@ -30,7 +30,6 @@ class Cell:
     depth: int
     start: float
     ms: float
-    own_ms: float
     parent: int
 
 
@@ -57,7 +56,7 @@ def icicle(rows: Sequence[HostStackRow]) -> list[Cell]:
     start = 0.0
     for name, node in branches.items():
         if node.ms > 0:
-            _lay(cells, node, Cell(name, "", name, 0, start, node.ms, 0.0, -1), LEAST_SHARE * total)
+            _lay(cells, node, Cell(name, "", name, 0, start, node.ms, -1), LEAST_SHARE * total)
             start += node.ms
     return cells
 
@@ -71,16 +70,13 @@ def _grow(node: _Node, row: HostStackRow, ms: float) -> None:
 
 def _lay(cells: list[Cell], node: _Node, place: Cell, least: float) -> None:
     """Add a node's cell and those inside it; what is too narrow leaves a gap, so that all widths stay true."""
-    own = node.ms - sum(each.ms for each in node.inner.values())
     part = max(node.parts, key=lambda name: node.parts[name])
     row = len(cells)
-    cells.append(
-        Cell(place.name, part, place.branch, place.depth, place.start, node.ms, max(own, 0.0), place.parent)
-    )
+    cells.append(replace(place, part=part))
     start = place.start
     for name, inner in sorted(node.inner.items(), key=lambda item: -item[1].ms):
         if inner.ms >= least:
-            inside = Cell(name, "", place.branch, place.depth + 1, start, inner.ms, 0.0, row)
+            inside = Cell(name, "", place.branch, place.depth + 1, start, inner.ms, row)
             _lay(cells, inner, inside, least)
         start += inner.ms
 

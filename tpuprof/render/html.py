@@ -8,6 +8,7 @@ from tpuprof.parts import meaning_of, word_of
 from tpuprof.render import charts, content
 from tpuprof.render.facts import fact_lines
 from tpuprof.render.flame_svg import flame_graph
+from tpuprof.render.op_hosts import has_several_hosts, hosts_of
 from tpuprof.render.op_time import largest_first, op_ms, over
 from tpuprof.render.text import printable, printable_lines
 from tpuprof.units import format_bytes, format_ms, format_share
@@ -59,6 +60,8 @@ def render_html(report: Report) -> str:
         op_ms=op_ms,
         ops_ms=sum(map(op_ms, report.ops)) or 1.0,
         ops_over=over(report),
+        several_hosts=has_several_hosts(report),
+        hosts_of=hosts_of,
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tpuprof.parts import meaning_of
 from tpuprof.render import content
 from tpuprof.render.facts import fact_lines
+from tpuprof.render.op_hosts import has_several_hosts, hosts_of
 from tpuprof.render.op_time import largest_first, op_ms, over
 from tpuprof.render.text import printable, printable_lines
 from tpuprof.units import format_bytes, format_ms, format_share
@@ -187,9 +188,11 @@ def _ops(report: Report, rows: int, limit: int) -> list[str]:
     if not report.ops:
         return []
     total = sum(map(op_ms, report.ops)) or 1.0
+    hosts = ("hosts",) if has_several_hosts(report) else ()
     cells = [
         (
             code(op.name, limit),
+            *(code(hosts_of(op, report), limit) for _ in hosts),
             format_ms(op_ms(op)),
             format_share(op_ms(op) / total),
             str(op.occurrences),
@@ -199,7 +202,7 @@ def _ops(report: Report, rows: int, limit: int) -> list[str]:
         for op in largest_first(report)[:rows]
     ]
     heading = f"#### Ops by device self time, {over(report)}"
-    columns = ("op", "self:", "share:", "times in all:", "annotation", "source")
+    columns = ("op", *hosts, "self:", "share:", "times in all:", "annotation", "source")
     return [heading, table(columns, cells), *_more(len(report.ops) + report.ops_left_out.ops, rows)]
 
 

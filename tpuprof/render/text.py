@@ -12,6 +12,7 @@ from rich.text import Text
 
 from tpuprof.parts import part_of
 from tpuprof.render.facts import fact_lines
+from tpuprof.render.op_hosts import has_several_hosts, hosts_of
 from tpuprof.render.op_time import IN_ALL, PER_STEP, annotation_ms, largest_first, op_ms, over
 from tpuprof.render.savings import saved_amount
 from tpuprof.report.labels import samples_per_second, shared_saving
@@ -223,12 +224,14 @@ def _cut_at(row: CompileRow) -> str:
 
 def _ops(report: Report) -> RenderableType:
     title = f"Ops by device self time, {over(report)}"
-    table = _table(title, "op", "self", "share", "times in all", "bytes", "annotation", "source")
+    hosts = ("hosts",) if has_several_hosts(report) else ()
+    table = _table(title, "op", *hosts, "self", "share", "times in all", "bytes", "annotation", "source")
     total = sum(map(op_ms, report.ops)) or 1.0
     for op in largest_first(report)[:ROWS_SHOWN]:
         size = format_bytes(op.bytes) if op.bytes else ""
         table.add_row(
             escape(_short(op.name)),
+            *(escape(_short(hosts_of(op, report))) for _ in hosts),
             format_ms(op_ms(op)),
             format_share(op_ms(op) / total),
             str(op.occurrences),

@@ -8,6 +8,8 @@ import json
 import types
 import typing
 import zipfile
+import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,12 @@ from tpuprof.report.schema import SCHEMA, Report
 REPORT_IN_BUNDLE = "report.json"
 # A report of a long run has some tens of MB; more than this is not a report (bytes).
 MAX_REPORT_BYTES = 1 << 30
+# What is unpacked at a time (bytes).
+_CHUNK = 1 << 20
+# How tpuprof packs a bundle. Python unpacks other methods without a bound.
+_PACKED_AS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+# What a damaged bundle raises, and one that is no bundle of ours.
+UNREADABLE_BUNDLE = (OSError, ValueError, KeyError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error)
 _AS_THEY_ARE = (Any, str, int, float, bool)
 
 
@@ -29,7 +37,7 @@ def read_report(path: Path) -> Report:
         plain = json.loads(_bytes(path))
     except FileNotFoundError as error:
         raise TpuprofError(Code.NOT_FOUND, f"{path}: no such file.", "Check the path.") from error
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+    except UNREADABLE_BUNDLE as error:
         raise TpuprofError(
             Code.CORRUPT,
             f"{path}: holds no readable report ({error}).",
@@ -62,11 +70,27 @@ def report_from(plain: dict[str, Any]) -> Report:
 def _bytes(path: Path) -> bytes:
     if path.suffix != ".zip":
         return path.read_bytes()
+    parts, size = [], 0
+    for part in parts_of_bundled_report(path):
+        size += len(part)
+        if size > MAX_REPORT_BYTES:
+            raise ValueError("it is too large")
+        parts.append(part)
+    return b"".join(parts)
+
+
+def parts_of_bundled_report(path: Path) -> Iterator[bytes]:
+    """The report in a bundle, a piece at a time: the sizes that a bundle states need not be true.
+
+    Raises what `zipfile` does: `UNREADABLE_BUNDLE` lists it.
+    """
     with zipfile.ZipFile(path) as bundle:
         info = bundle.getinfo(REPORT_IN_BUNDLE)
-        if info.file_size > MAX_REPORT_BYTES:
-            raise ValueError("it is too large")
-        return bundle.read(info)
+        if info.compress_type not in _PACKED_AS:
+            raise ValueError("it is packed in another way than tpuprof packs")
+        with bundle.open(info) as member:
+            while part := member.read(_CHUNK):
+                yield part
 
 
 @functools.cache

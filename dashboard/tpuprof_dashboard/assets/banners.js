@@ -13,7 +13,17 @@
     return held;
   }
 
-  /* Shows one message for each `key`; a null text takes it away. */
+  function closeButton(key) {
+    var close = document.createElement("button");
+    close.type = "button";
+    close.textContent = "Close";
+    close.addEventListener("click", function () {
+      own.banner(key, null);
+    });
+    return close;
+  }
+
+  /* Shows one message for each `key`; a null text takes it away. What is shown already is changed in place. */
   own.banner = function (key, text, closable) {
     var id = "tpu-banner-" + key;
     var shown = document.getElementById(id);
@@ -27,17 +37,11 @@
       shown.className = "tpu-banner";
       shown.setAttribute("role", "alert");
       shown.appendChild(document.createElement("span"));
-      if (closable) {
-        var close = document.createElement("button");
-        close.type = "button";
-        close.textContent = "Close";
-        close.addEventListener("click", function () {
-          own.banner(key, null);
-        });
-        shown.appendChild(close);
-      }
       region().appendChild(shown);
     }
+    var button = shown.querySelector("button");
+    if (closable && !button) shown.appendChild(closeButton(key));
+    if (!closable && button) button.remove();
     if (shown.firstChild.textContent !== text) shown.firstChild.textContent = text;
   };
 })();

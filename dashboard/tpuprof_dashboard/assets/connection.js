@@ -1,4 +1,4 @@
-/* Says when the dashboard no longer answers, no longer knows this page's token, was started anew, or failed. */
+/* Says when the dashboard no longer answers, no longer knows this page's token, was restarted, or failed. */
 (function () {
   var own = window.tpuprof;
   var ASK_EVERY_MS = 5000;
@@ -59,7 +59,7 @@
       .then(
         function (said) {
           if (instance && said.instance && said.instance !== instance) {
-            own.banner("anew", "The dashboard was started anew. Reload the page to see its runs.");
+            own.banner("restarted", "The dashboard was restarted. Reload the page to see its runs.");
           }
           instance = instance || said.instance;
         },

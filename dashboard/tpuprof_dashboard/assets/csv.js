@@ -21,6 +21,37 @@
     return (cell.innerText || cell.textContent || "").trim().replace(/\s+/g, " ");
   }
 
+  /* Rows of a table in the page. A column of numbers has its unit in the heading, or beside it where rows differ. */
+  function plainRows(held) {
+    var rows = Array.prototype.map.call(held.querySelectorAll("tr"), function (row) {
+      return Array.prototype.slice.call(row.children);
+    });
+    var units = rows.map(function (row) {
+      return row.map(function (cell) {
+        var number = cell.querySelector("[data-csv-unit]");
+        return number ? number.getAttribute("data-csv-unit") : "";
+      });
+    });
+    var found = (rows[0] || []).map(function (_, column) {
+      var all = units.map(function (row) {
+        return row[column];
+      });
+      return all.filter(function (unit, at) {
+        return unit && all.indexOf(unit) === at;
+      });
+    });
+    return rows.map(function (row, at) {
+      var cells = [];
+      row.forEach(function (cell, column) {
+        var heading = at === 0 && cell.tagName === "TH";
+        var own = found[column] || [];
+        cells.push(valueOf(cell) + (heading && own.length === 1 ? " (" + own[0] + ")" : ""));
+        if (own.length > 1) cells.push(heading ? valueOf(cell) + " unit" : units[at][column]);
+      });
+      return cells;
+    });
+  }
+
   function save(name, rows) {
     var text = rows
       .map(function (row) {
@@ -65,11 +96,6 @@
     var button = event.target.closest && event.target.closest("[data-csv]");
     var held = button && document.getElementById("plain-" + button.getAttribute("data-csv"));
     if (!held) return;
-    save(
-      button.getAttribute("data-csv") + ".csv",
-      Array.prototype.map.call(held.querySelectorAll("tr"), function (row) {
-        return Array.prototype.map.call(row.children, valueOf);
-      })
-    );
+    save(button.getAttribute("data-csv") + ".csv", plainRows(held));
   });
 })();

@@ -203,8 +203,8 @@ def _cells(change: Change) -> tuple[Any, Any, Any, str]:
     else:
         bounds = f"{signed_ms(change.low)} to {signed_ms(change.high)}"
     delta = f"{signed_ms(change.delta)} {signed_share(change.ratio)}".strip()
-    sides = (number(format_ms(each), each) for each in (change.base, change.candidate))
-    return *sides, number(delta, change.delta), bounds
+    sides = (number(format_ms(each), each, "ms") for each in (change.base, change.candidate))
+    return *sides, number(delta, change.delta, "ms"), bounds
 
 
 def _verdict(changed: bool) -> str:

@@ -117,7 +117,9 @@ def _evidence(finding: Finding, view: View) -> Any:
 
 
 def _evidence_cells(each: Evidence, view: View) -> list[Any]:
-    value = "" if each.value is None else number(amount(each.value, each.unit), each.value)
+    value = (
+        "" if each.value is None else number(amount(each.value, each.unit), each.value, each.unit or "number")
+    )
     where: Any = ""
     if each.start_ns is not None:
         host = each.host or next((row.host for row in view.report.steps.per_step), "")

@@ -179,9 +179,10 @@ def plain_table(table_id: str, columns: Sequence[str], rows: Sequence[Sequence[A
     return _with_csv(table_id, inside)
 
 
-def number(text: str, value: float | None) -> Any:
-    """A cell that shows a number as people read it, and exports all of its digits."""
-    return html.Span(text, **({} if value is None else {"data-csv-value": repr(value)}))
+def number(text: str, value: float | None, unit: str = "") -> Any:
+    """A cell that shows a number as people read it, and exports all of its digits, with its unit in the heading."""
+    told = {"data-csv-value": repr(value), "data-csv-unit": unit}
+    return html.Span(text, **({} if value is None else told))
 
 
 def _with_csv(table_id: str, inside: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import dash_mantine_components as dmc
 from dash import html
 
+from tpuprof.render.op_hosts import has_several_hosts, hosts_of, ms_by_host
 from tpuprof.units import format_ms, format_share
 from tpuprof_dashboard.components.layout import chart, current, empty, facts, link, section
 from tpuprof_dashboard.components.rows import rows_of
@@ -35,7 +36,7 @@ def _render(view: View) -> list[Any]:
     ]
     links.append(html.A("source line", href="#source-lines", className="tpu-link"))
     choose = dmc.Group([dmc.Text("Grouped by", size="sm"), *links], gap="md")
-    rows = [_op_row(op) for op in report.ops] if by == "op" else _grouped(report, by)
+    rows = _op_rows(report) if by == "op" else _grouped(report, by)
     note = "Self time leaves out ops inside (a loop's body, a call). Per step it is one device's; in all, all devices'."
     if by == "op" and report.ops_left_out.ops:
         note += f" {report.ops_left_out.ops:,} ops that take next to no time are not listed."
@@ -51,6 +52,17 @@ def _render(view: View) -> list[Any]:
         *_compute(view),
         html.Div(_lines(view), id="source-lines"),
     ]
+
+
+def _op_rows(report: Report) -> list[dict[str, Any]]:
+    if not has_several_hosts(report):
+        return [_op_row(op) for op in report.ops]
+    rows = []
+    for op in report.ops:
+        most = next(iter(ms_by_host(op)), "")
+        row = _op_row(op)
+        rows.append({"op": row.pop("op"), "hosts": hosts_of(op, report), "most on host": most, **row})
+    return rows
 
 
 def _op_row(op: OpRow) -> dict[str, Any]:
