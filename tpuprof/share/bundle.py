@@ -194,7 +194,7 @@ def _space(path: Path, gzipped: bool, window: Window | None) -> tuple[xplane_pb2
     from tpuprof.decode import xplane_pb2
 
     profile = ProfileFile(path)
-    data = _unpacked(path) if gzipped else profile.data
+    data = memoryview(_unpacked(path)) if gzipped else profile.data
     shorter = cut(data, window) if window is not None else None
     data = data if shorter is None else shorter.data
     if len(data) > MAX_PROFILE_BYTES:
