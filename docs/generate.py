@@ -1,4 +1,4 @@
-"""Generates docs/cli.md from the command line itself, and docs/rules/ and docs/rules.md from the rules.
+"""Generates docs/cli.md from the command line, docs/rules/ and rules.md from the rules, tables.md from their schema.
 
 python docs/generate.py            # writes them
 python docs/generate.py --check    # exits with 1 if they are not what it would write
@@ -78,12 +78,20 @@ def rules_page() -> str:
     return "\n".join(parts) + "\n"
 
 
+def tables_page() -> str:
+    """What tables a run has, below the page's head."""
+    from tpuprof.tables.schema import SCHEMA, tables_page
+
+    head = (DOCS / "tables.head.md").read_text("utf-8").rstrip()
+    return f"{head}\n\n## Schema {SCHEMA}\n\n{tables_page()}".rstrip() + "\n"
+
+
 def pages() -> dict[str, str]:
     """Every generated page by its path below docs/."""
     from tpuprof.rules.registry import all_rules
 
     rules = {f"rules/{rule.id}.md": rule_page(rule) for rule in all_rules()}
-    return {"cli.md": cli_page(), "rules.md": rules_page(), **rules}
+    return {"cli.md": cli_page(), "rules.md": rules_page(), "tables.md": tables_page(), **rules}
 
 
 def main(arguments: list[str]) -> int:

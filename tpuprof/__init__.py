@@ -1,7 +1,7 @@
 """tpuprof: says what holds a PyTorch/XLA training run on TPU back, with the evidence.
 
 Training code uses `annotate`, `annotate_modules`, `step`, `profile` and `start_server`; its tests use
-`expect`; notebooks and scripts that look at a capture use `analyze_run`. Names are imported when first used, so
+`expect`; notebooks and scripts that look at a capture use `open`. Names are imported when first used, so
 that importing tpuprof costs next to nothing and never imports torch.
 """
 
@@ -20,15 +20,19 @@ if TYPE_CHECKING:
     from tpuprof.instrument.modules import annotate_modules
     from tpuprof.instrument.server import start_server
     from tpuprof.instrument.step import step
+    from tpuprof.tables.opened import OpenRun
+    from tpuprof.tables.opened import open_run as open
     from tpuprof.testing.expect import ExpectationError, expect
 
 __all__ = [
     "ExpectationError",
+    "OpenRun",
     "TpuprofError",
     "analyze_run",
     "annotate",
     "annotate_modules",
     "expect",
+    "open",
     "profile",
     "start_server",
     "step",
@@ -38,15 +42,18 @@ __version__ = VERSION
 
 _HOMES = {
     "ExpectationError": "tpuprof.testing.expect",
+    "OpenRun": "tpuprof.tables.opened",
     "TpuprofError": "tpuprof.errors",
     "analyze_run": "tpuprof.analysis.analyze",
     "annotate": "tpuprof.instrument.annotate",
     "annotate_modules": "tpuprof.instrument.modules",
     "expect": "tpuprof.testing.expect",
+    "open": "tpuprof.tables.opened",
     "profile": "tpuprof.capture.profile",
     "start_server": "tpuprof.instrument.server",
     "step": "tpuprof.instrument.step",
 }
+_NAMES_AT_HOME = {"open": "open_run"}
 # Names of earlier versions: they still work, with a warning.
 _DEPRECATED = {"analyse_run": "analyze_run"}
 
@@ -59,6 +66,6 @@ def __getattr__(name: str) -> Any:
         return __getattr__(_DEPRECATED[name])
     if name not in _HOMES:
         raise AttributeError(f"module 'tpuprof' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOMES[name]), name)
+    value = getattr(importlib.import_module(_HOMES[name]), _NAMES_AT_HOME.get(name, name))
     globals()[name] = value
     return value

@@ -48,6 +48,11 @@ class Code(StrEnum):
     STORAGE_UNREACHABLE = "storage-unreachable"
     # budgets
     BUDGET = "budget-invalid"
+    # queries
+    QUERY_REFUSED = "query-refused"
+    QUERY_INVALID = "query-invalid"
+    QUERY_TOO_LONG = "query-too-long"
+    QUERY_TOO_LARGE = "query-too-large"
     # usage and environment
     USAGE = "usage"
     MISSING_EXTRA = "missing-extra"

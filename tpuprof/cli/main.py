@@ -11,8 +11,10 @@ from tpuprof.cli.dashboard import dashboard
 from tpuprof.cli.demo import demo
 from tpuprof.cli.diff import diff
 from tpuprof.cli.doctor import doctor
+from tpuprof.cli.export import export
 from tpuprof.cli.guard import guarded
 from tpuprof.cli.preflight import preflight
+from tpuprof.cli.query import query
 from tpuprof.cli.report import report
 from tpuprof.cli.rules import rules
 from tpuprof.cli.tensorboard import tensorboard
@@ -32,6 +34,8 @@ app.command()(diff)
 app.command()(check)
 app.command()(capture)
 app.command()(dashboard)
+app.command()(query)
+app.command()(export)
 app.command()(tensorboard)
 app.command()(preflight)
 app.command()(rules)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,8 +12,6 @@ from tpuprof.errors import Code, TpuprofError
 if TYPE_CHECKING:
     from tpuprof.report.schema import Report
     from tpuprof.share.redact import Redactor
-
-FORMATS = (".html", ".md", ".json", ".zip")
 
 
 def report(
@@ -89,44 +86,21 @@ def _check_usage(out: Path | None, no_redact: bool, show_redactions: bool) -> No
             "--no-redact replaces nothing, so there is nothing to show.",
             "Remove one of the two options.",
         )
-    if out is not None and out.suffix not in FORMATS:
-        raise TpuprofError(Code.USAGE, f"{out}: unsupported suffix.", f"Use one of {', '.join(FORMATS)}.")
+    if out is not None:
+        from tpuprof.share.save import check_format
+
+        check_format(out)
     if out is not None and not out.parent.is_dir():
         raise TpuprofError(Code.NOT_FOUND, f"{out.parent}: there is no such folder.", "Create it first.")
 
 
 def _write(out: Path, found: Report, path: Path, redactor: Redactor | None) -> None:
-    if out.suffix == ".zip":
-        _write_bundle(out, found, path, redactor)
-        return
-    shown = found
-    if redactor is not None:
-        from tpuprof.share.redacted_report import redacted
-
-        shown = redacted(found, redactor)
-    out.write_text(_renderer(out.suffix)(shown), "utf-8")
-
-
-def _write_bundle(out: Path, found: Report, path: Path, redactor: Redactor | None) -> None:
     from tpuprof.cli.opening import run_folder_of
-    from tpuprof.share.bundle import write_bundle
+    from tpuprof.share.save import save_report
 
-    for note in write_bundle(out, found, run_folder_of(path), redactor):
+    folder = run_folder_of(path) if out.suffix == ".zip" else None
+    for note in save_report(out, found, folder, redactor):
         typer.echo(f"{out.name}: {note}", err=True)
-
-
-def _renderer(suffix: str) -> Callable[[Report], str]:
-    if suffix == ".html":
-        from tpuprof.render.html import render_html
-
-        return render_html
-    if suffix == ".md":
-        from tpuprof.render.markdown import render_markdown
-
-        return render_markdown
-    from tpuprof.report.as_json import to_json
-
-    return to_json
 
 
 def _show(redactor: Redactor) -> None:

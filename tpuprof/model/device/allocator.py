@@ -32,14 +32,34 @@ class Allocated(NamedTuple):
     at_steps: tuple[int, ...] = ()
 
 
-def allocations(host: Host, steps: Steps) -> list[Allocated]:
-    """One row per device that the allocator names, in their order; none where the trace has no such events."""
+class AllocatorEvents(NamedTuple):
+    """The allocator's events in time order: when (ps), of which device, bytes in use and free after it.
+
+    Free bytes are -1 where the event does not state them.
+    """
+
+    time: Int64
+    device: Int64
+    used: Int64
+    free: Int64
+
+
+def allocator_events(host: Host) -> AllocatorEvents | None:
+    """The allocator's events of all threads, None where the trace has none."""
     rows = [found for track in host.threads if (found := _rows(track)) is not None]
     if not rows:
+        return None
+    columns = [np.concatenate(column) for column in zip(*rows, strict=True)]
+    order = np.argsort(columns[0], kind="stable")
+    return AllocatorEvents(*(column[order] for column in columns))
+
+
+def allocations(host: Host, steps: Steps) -> list[Allocated]:
+    """One row per device that the allocator names, in their order; none where the trace has no such events."""
+    events = allocator_events(host)
+    if events is None:
         return []
-    time, device, used, free = (np.concatenate(column) for column in zip(*rows, strict=True))
-    order = np.argsort(time, kind="stable")
-    time, device, used, free = time[order], device[order], used[order], free[order]
+    time, device, used, free = events
     return [
         _allocated(int(number), time[rows], used[rows], free[rows], steps)
         for number in ascending_distinct(device).tolist()

@@ -1,0 +1,114 @@
+"""`tpuprof.open`: lazy, and with what the command line does."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import tpuprof
+from tests.tables.test_tables import trained
+from tpuprof.compare.decision import Outcome
+
+# What docs/python-api.md promises: parameters by name, which may only grow.
+PROMISED = {
+    "findings": ["status"],
+    "finding": ["rule"],
+    "evidence": ["rule"],
+    "what_if": ["rules"],
+    "compare": ["candidate"],
+    "check": ["budget", "baseline"],
+    "table": ["name"],
+    "query": ["sql", "most", "time_limit_s"],
+    "export": ["folder", "tables", "force"],
+    "save": ["path", "redact"],
+    "close": [],
+    "report": None,
+    "verdict": None,
+    "hosts": None,
+    "paths": None,
+    "tables": None,
+}
+
+
+def test_nothing_is_read_before_it_is_asked_for(tmp_path):
+    run = tpuprof.open(tmp_path / "absent")
+    assert run.paths == [tmp_path / "absent"]
+    with pytest.raises(tpuprof.TpuprofError, match="input-not-found"):
+        _ = run.report
+
+
+def test_opening_imports_next_to_nothing():
+    code = (
+        "import sys, tpuprof; tpuprof.open('x'); "
+        "print([m for m in ('numpy', 'pyarrow', 'duckdb', 'torch', 'rich', 'typer') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_it_says_what_the_command_says(samples):
+    run = tpuprof.open(samples / "recompile_shapes")
+    done = subprocess.run(
+        [sys.executable, "-m", "tpuprof", "analyze", str(samples / "recompile_shapes"), "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    said = json.loads(done.stdout)
+    assert run.verdict.sentence == said["verdict"]["sentence"]
+    assert json.loads(json.dumps(run.report.to_dict())) == said
+    failed = [each["rule"] for each in said["findings"] if each["status"] == "failed"]
+    assert sorted(each.rule for each in run.findings()) == sorted(failed)
+    assert [each.severity for each in run.findings()] == sorted(
+        (f.severity for f in run.findings()), reverse=True
+    )
+
+
+def test_what_if_is_within_the_measured_step(samples):
+    run = tpuprof.open(samples / "recompile_shapes")
+    found = run.what_if(["recompiles-shape"])
+    assert 0 < found.low_ms <= found.high_ms <= found.measured_ms
+
+
+def test_compare_with_itself_finds_nothing(samples):
+    run = tpuprof.open(samples / "input_starved")
+    assert run.compare(samples / "input_starved").outcome is Outcome.SAME
+
+
+def test_check_holds_a_budget(samples, tmp_path):
+    budget = tmp_path / "tpuprof.toml"
+    budget.write_text("[budget]\nrecompiles = { max = 0 }\n")
+    (result,) = tpuprof.open(samples / "recompile_shapes").check(budget)
+    assert result.fails
+
+
+@pytest.mark.parametrize("suffix", [".html", ".md", ".json", ".zip"])
+def test_save_writes_what_can_be_sent(tmp_path, suffix):
+    trained().write(tmp_path / "a.xplane.pb")
+    out = tmp_path / f"report{suffix}"
+    assert isinstance(tpuprof.open(tmp_path / "a.xplane.pb").save(out), list)
+    assert out.stat().st_size > 500
+
+
+def test_close_reads_again(tmp_path):
+    path = trained().write(tmp_path / "a.xplane.pb")
+    with tpuprof.open(path) as run:
+        assert run.hosts == ["a"]
+        first = run.report
+        assert run.report is first
+    assert run.report is not first
+
+
+def test_what_is_promised_is_there():
+    import inspect
+
+    for name, parameters in PROMISED.items():
+        member = getattr(tpuprof.OpenRun, name)
+        if parameters is None:
+            assert isinstance(member, property), name
+        else:
+            assert [each for each in inspect.signature(member).parameters if each != "self"][
+                : len(parameters)
+            ] == parameters
+            assert (member.__doc__ or "").strip(), name

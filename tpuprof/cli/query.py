@@ -1,0 +1,79 @@
+"""`tpuprof query`: SQL over the tables of a run."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tpuprof.errors import Code, TpuprofError
+
+if TYPE_CHECKING:
+    from tpuprof.tables.query import Answer
+
+# A terminal shows this many rows; `--json` and `--csv` give all (rows).
+SHOWN = 100
+
+
+def query(
+    path: Annotated[
+        Path, typer.Argument(help="A trace file, a run folder, or a TensorBoard logdir.", show_default=False)
+    ],
+    sql: Annotated[
+        str,
+        typer.Argument(help='One SELECT, as "SELECT op, sum(self_ps) FROM op_events GROUP BY op".'),
+    ] = "SHOW TABLES",
+    as_json: Annotated[bool, typer.Option("--json", help="Print all rows as a JSON array.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print all rows as CSV with a header.")] = False,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help=f"Rows to print at most; a table shows {SHOWN} unless this says more.",
+            show_default=False,
+        ),
+    ] = None,
+    time_limit: Annotated[float, typer.Option(min=0.1, help="Seconds that the query may take.")] = 60.0,
+) -> None:
+    """Ask the tables of a run in SQL. SHOW TABLES and DESCRIBE TABLE list what there is.
+
+    The query reads no file and no network, and changes nothing.
+    """
+    from tpuprof.tables.opened import read_in_processes
+    from tpuprof.tables.query import MAX_ROWS
+
+    if as_json and as_csv:
+        raise TpuprofError(Code.USAGE, "--json and --csv exclude each other.", "Remove one of them.")
+    most = limit or (MAX_ROWS if as_json or as_csv else SHOWN)
+    with read_in_processes(path) as run:
+        answer = run.query(sql, most=most, time_limit_s=time_limit)
+    if as_json:
+        from tpuprof.tables.values import as_json as text
+
+        sys.stdout.write(text(answer))
+    elif as_csv:
+        from tpuprof.tables.values import as_csv as text
+
+        sys.stdout.write(text(answer))
+    else:
+        _show(answer)
+    if answer.cut:
+        typer.echo(f"tpuprof: there are more rows than these {most:,}; --limit gives more", err=True)
+
+
+def _show(answer: Answer) -> None:
+    from rich.table import Table
+
+    from tpuprof.cli.terminal import console
+    from tpuprof.render.text import escape
+    from tpuprof.tables.values import is_number, shown
+
+    table = Table(box=None, pad_edge=False)
+    for name, kind in zip(answer.columns, answer.types, strict=True):
+        right = is_number(kind)
+        table.add_column(escape(name), overflow="fold", justify="right" if right else "left")
+    for row in answer.rows:
+        table.add_row(*(escape(shown(value)) for value in row))
+    console().print(table)
