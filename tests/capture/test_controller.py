@@ -2,7 +2,7 @@
 
 import pytest
 
-from tpuprof.capture.controller import ENDLESS_STEPS, PATIENCE_SECONDS, Controller, Phase, Plan
+from tpuprof.capture.controller import ENDLESS_STEPS, MAX_GIVEN_WAY, PATIENCE_SECONDS, Controller, Phase, Plan
 
 
 class Tape:
@@ -12,10 +12,15 @@ class Tape:
         self.events = []
         self.now = 0.0
         self.kept = None
-        self.used_up = True
-        self.controller = Controller(Plan(**plan), self, lambda: self.now, lambda: self.used_up)
+        self.used_up = self.free = True
+        self.fails = False
+        self.controller = Controller(
+            Plan(**plan), self, lambda: self.now, lambda: self.used_up, lambda: self.free
+        )
 
     def start(self, recording):
+        if self.fails:
+            raise RuntimeError("Profile has already been started.")
         self.events.append("early" if recording.early else "start")
 
     def stop(self, recording):
@@ -194,3 +199,54 @@ def test_training_that_begins_after_the_capture_changes_nothing():
     assert tape.controller.phase is Phase.DONE
     tape.controller.begin_anew()
     assert tape.kept.steps == 1
+
+
+def test_nothing_is_recorded_while_the_program_uses_the_profiler():
+    tape = Tape(warmup=1, steps=2, steady=1)
+    tape.free = False
+    assert tape.steps(0, 0, 0).events == []
+    assert not tape.controller.record_by_clock()
+    tape.free = True
+    assert tape.steps(0).events == ["start"]
+
+
+def test_a_recording_that_cannot_start_is_none_to_stop():
+    tape = Tape(warmup=1, steps=2, steady=1)
+    tape.fails = True
+    with pytest.raises(RuntimeError):
+        tape.steps(0)
+    assert tape.controller.phase is Phase.WAITING
+    assert tape.end().events == ["done"]
+    assert tape.kept is None
+
+
+def test_a_recording_that_gives_way_is_kept_where_none_follows():
+    tape = Tape(warmup=1, steps=4, steady=1).steps(0, 0, 0)
+    assert tape.controller.give_way()
+    assert not tape.controller.give_way()
+    tape.free = False
+    tape.steps(0, 0).end()
+    assert tape.events == ["start", "stop", "done"]
+    assert tape.kept.steps == 2
+
+
+def test_a_recording_that_gives_way_is_made_again():
+    tape = Tape(warmup=1, steps=4, steady=1).steps(0, 0, 0)
+    tape.controller.give_way()
+    tape.steps(0, 0, 0, 0, 0)
+    assert tape.events == ["start", "stop", "start", "stop", "done"]
+    assert tape.kept.steps == 4
+
+
+def test_giving_way_does_not_go_on_for_ever():
+    tape = Tape(warmup=1, steps=4, steady=1)
+    for _ in range(MAX_GIVEN_WAY + 2):
+        tape.steps(0).controller.give_way()
+    assert tape.events == ["start", "stop"] * MAX_GIVEN_WAY + ["done"]
+
+
+def test_after_a_failure_nothing_runs_and_what_was_recorded_before_counts():
+    tape = Tape(warmup=1, steps=2, steady=1).steps(0, 0)
+    tape.controller.give_up()
+    assert tape.events == ["start", "stop"]
+    assert tape.controller.phase is Phase.DONE

@@ -79,10 +79,11 @@ def test_a_busy_machine_gets_more_time():
 
 def test_a_recording_that_compiled_is_made_again_and_not_for_ever():
     program, pacer = paced()
-    program.begin = lambda: None
+    program.begin = lambda: True
 
     def ended():
         program.count += 1
+        return True
 
     program.end = ended
     again = [pacer.record(lambda seconds: None) for _ in range(MAX_RECORDINGS)]
@@ -91,8 +92,24 @@ def test_a_recording_that_compiled_is_made_again_and_not_for_ever():
 
 def test_a_recording_without_a_compile_is_enough():
     program, pacer = paced()
-    program.begin = program.end = lambda: None
+    program.begin = program.end = lambda: True
     assert pacer.record(lambda seconds: None)
+
+
+def test_a_recording_that_gave_way_is_made_again():
+    program, pacer = paced()
+    program.begin, program.end = lambda: True, lambda: False
+    assert not pacer.record(lambda seconds: None)
+    program.end = lambda: True
+    assert pacer.record(lambda seconds: None)
+
+
+def test_a_recording_that_could_not_begin_is_no_recording():
+    program, pacer = paced()
+    program.begin = lambda: False
+    waited = []
+    assert not pacer.record(waited.append)
+    assert (waited, pacer.recordings) == ([], 0)
 
 
 def test_a_recording_cut_short_counts_less_than_a_whole_one():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
@@ -22,10 +23,27 @@ class Backend(Protocol):
         """End recording; the profile's file, None where none was written."""
 
     def clean_up(self) -> None:
-        """Remove scratch files."""
+        """Remove scratch files. Doing it twice is harmless."""
+
+    def busy(self) -> bool:
+        """Whether the program's own session keeps us from recording."""
+
+    def give_way_by(self, end: Callable[[], None]) -> None:
+        """Call `end` before the program opens a session of its own, where that can be seen."""
 
 
-class InProcess:
+class _Alone:
+    """A profiler that does not tell whether the program uses it as well."""
+
+    def busy(self) -> bool:
+        """Unknown, so it may be free."""
+        return False
+
+    def give_way_by(self, end: Callable[[], None]) -> None:
+        """Nothing can be seen beforehand."""
+
+
+class InProcess(_Alone):
     """`xp.start_trace` and `xp.stop_trace`, which torch_xla has from 2.7 on."""
 
     repeats = True
@@ -55,7 +73,7 @@ class InProcess:
             shutil.rmtree(scratch, ignore_errors=True)
 
 
-class OverServer:
+class OverServer(_Alone):
     """The profiler server of torch_xla, asked from a thread of this process: for torch_xla before 2.7.
 
     The server records for a time that must be said beforehand, so `seconds` bounds the capture.

@@ -29,6 +29,9 @@ ENDLESS_STEPS = 16
 # Steps that a recording of steady training must hold to be worth more than one from before (steps): of a single
 # step nothing repeats.
 FEWEST_STEPS = 2
+# Recordings that give way to the program's own profiler after which no other is begun (count): each costs the program
+# a moment to write.
+MAX_GIVEN_WAY = 3
 
 
 class Phase(Enum):
@@ -92,8 +95,11 @@ class Controller:
         recorder: Recorder,
         clock: Callable[[], float] = time.monotonic,
         used_up: Callable[[], bool] = lambda: True,
+        free: Callable[[], bool] = lambda: True,
     ) -> None:
         self.plan = plan
+        self._free = free
+        self._given_way = 0
         self._used_up = used_up
         self.phase = Phase.WAITING
         self.seen = 0
@@ -157,14 +163,37 @@ class Controller:
         kept = self.kept()
         return kept is not None and kept.by_clock
 
-    def record_by_clock(self) -> None:
-        """Record now: no step was seen, and none may ever be."""
+    def record_by_clock(self) -> bool:
+        """Record now: no step was seen, and none may ever be. Whether recording began."""
         self._start(early=True, by_clock=True)
+        return self._current is not None
 
-    def end_by_clock(self) -> None:
-        """End a recording by the clock, if it still runs. Steps that are seen later are recorded all the same."""
-        if self._current is not None and self._current.by_clock:
+    def end_by_clock(self) -> bool:
+        """End a recording by the clock; whether it still ran. Steps that are seen later are recorded all the same."""
+        if self._current is None or not self._current.by_clock:
+            return False
+        self._stop()
+        return True
+
+    def give_way(self) -> bool:
+        """The program wants the profiler for itself: end the recording that runs; whether one did.
+
+        It counts if none that is longer follows.
+        """
+        if self._current is None:
+            return False
+        self._given_way += 1
+        self._stop()
+        if self._given_way >= MAX_GIVEN_WAY:
+            self.finish()
+        return True
+
+    def give_up(self) -> None:
+        """Something failed: stop recording if it runs, and record no more."""
+        try:
             self._stop()
+        finally:
+            self.phase = Phase.DONE
 
     def count_anew(self) -> None:
         """The steps recorded so far were only parts of whole ones: record as many again."""
@@ -231,10 +260,16 @@ class Controller:
         return self.seen >= steps or waited >= PATIENCE_SECONDS or self._restless >= ENDLESS_STEPS
 
     def _start(self, *, early: bool, by_clock: bool = False, prefetched: bool = False) -> None:
+        if not self._free():
+            return  # the next step, or the clock, asks again
         self.phase = Phase.CAPTURING
         self._current = Recording(early, self.seen, by_clock=by_clock, prefetched=prefetched)
         self._started = self._clock()
-        self._recorder.start(self._current)
+        try:
+            self._recorder.start(self._current)
+        except BaseException:
+            self.phase, self._current = Phase.WAITING, None
+            raise
 
     def _stop(self) -> None:
         if self._current is None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tpuprof.capture import jax_session
 from tpuprof.capture.backend import newest_profile
 from tpuprof.instrument.frameworks.torch_tpu import record_ops
 from tpuprof.instrument.state import STATE
@@ -26,6 +28,13 @@ class _InScratch:
         """Begin recording into a scratch folder."""
         self._scratches.append(Path(tempfile.mkdtemp(prefix="tpuprof-")))
         self._begin(str(self._scratches[-1]))
+
+    def busy(self) -> bool:
+        """Whether the program's own session keeps us from recording."""
+        return False
+
+    def give_way_by(self, end: Callable[[], None]) -> None:
+        """Call `end` before the program opens a session of its own, where that can be seen."""
 
     def stop(self) -> Path | None:
         """End recording."""
@@ -63,23 +72,42 @@ class TorchTpuInProcess(_InScratch):
 
 
 class JaxInProcess(_InScratch):
-    """`jax.profiler.start_trace`, without its tracer of Python calls, which slows the program."""
+    """`jax.profiler.start_trace`, without its tracer of Python calls, which slows the program.
+
+    The program's own session comes first: ours begins only while there is none, and ends before one begins.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._session = jax_session.OurSession()
+
+    def busy(self) -> bool:
+        """Whether the program has a session open."""
+        return jax_session.busy()
+
+    def give_way_by(self, end: Callable[[], None]) -> None:
+        """Call `end` before the program opens a session of its own."""
+        self._session.give_way = end
 
     def _begin(self, folder: str) -> None:
-        import jax
-
-        options: Any = getattr(jax.profiler, "ProfileOptions", None)
-        if options is None:  # before JAX 0.7 there are none
-            jax.profiler.start_trace(folder)
-            return
-        chosen = options()
-        chosen.host_tracer_level, chosen.python_tracer_level = HOST_LEVEL, PYTHON_LEVEL
-        jax.profiler.start_trace(folder, profiler_options=chosen)
+        self._session.begin(lambda: _start_jax(folder))
 
     def _end(self) -> None:
         import jax
 
-        jax.profiler.stop_trace()
+        self._session.end(jax.profiler.stop_trace)
+
+
+def _start_jax(folder: str) -> None:
+    import jax
+
+    options: Any = getattr(jax.profiler, "ProfileOptions", None)
+    if options is None:  # before JAX 0.7 there are none
+        jax.profiler.start_trace(folder)
+        return
+    chosen = options()
+    chosen.host_tracer_level, chosen.python_tracer_level = HOST_LEVEL, PYTHON_LEVEL
+    jax.profiler.start_trace(folder, profiler_options=chosen)
 
 
 def backend_in_use() -> _InScratch | None:

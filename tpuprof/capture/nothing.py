@@ -75,6 +75,12 @@ def _how_far(command: list[str], orders: Orders, ended: Ended) -> tuple[Code, st
     steps = max((each.count(crumbs.STEPS) for each in processes), default=0)
     if not processes:
         return Code.CAPTURE_EMPTY, *_never_hooked(command)
+    if any(each.all(crumbs.BUSY) for each in processes):
+        return (
+            Code.CAPTURE_EMPTY,
+            "the program's own profiler session was open when a recording was due, and a process has one at a time",
+            "Leave the program's jax.profiler.start_trace out while tpuprof captures, or end it earlier.",
+        )
     if steps:
         return (
             Code.CAPTURE_NEVER_STEADY,
@@ -82,13 +88,17 @@ def _how_far(command: list[str], orders: Orders, ended: Ended) -> tuple[Code, st
             f"{orders.warmup} or more",
             "Train for more steps, or wait for fewer with --warmup 0.",
         )
-    if any(each.count(crumbs.GRAPHS) for each in processes):
+    return _no_steps(processes)
+
+
+def _no_steps(processes: list[crumbs.Process]) -> tuple[Code, str, str]:
+    imported = {name for each in processes for name in each.all(crumbs.IMPORTED)}
+    if "torch_xla" in imported and any(each.count(crumbs.GRAPHS) for each in processes):
         return (
             Code.CAPTURE_NO_STEPS,
             "graphs ran on the device, but no training step ended",
             "A step ends at a graph cut (torch_xla.sync), an optimizer's call or a tpuprof.step(i): check the loop.",
         )
-    imported = {name for each in processes for name in each.all(crumbs.IMPORTED)}
     failed = [text for each in processes for text in each.all(crumbs.FAILED)]
     if failed:
         return Code.CAPTURE_FAILED, f"the recorder could not be set up ({failed[0]})", "Report this."
@@ -98,17 +108,34 @@ def _how_far(command: list[str], orders: Orders, ended: Ended) -> tuple[Code, st
             "torch_xla was imported, but ran no graph: the program ended without a training step",
             "Check that the model and its data are on the XLA device.",
         )
-    return _never_trained(len(processes), imported)
-
-
-def _never_trained(processes: int, imported: set[str]) -> tuple[Code, str, str]:
     if imported:
+        return Code.CAPTURE_NO_STEPS, *_without_steps(processes, sorted(imported)[0])
+    return _never_imported(len(processes))
+
+
+def _without_steps(processes: list[crumbs.Process], framework: str) -> tuple[str, str]:
+    """How far a program came that no step was seen of, where torch_xla is not what it trains with."""
+    hint = "Mark steps with tpuprof.step(i), and train for more of them."
+    if any(each.all(crumbs.CAPTURED) for each in processes):
         return (
-            Code.CAPTURE_NO_STEPS,
-            f"{sorted(imported)[0]} was imported, but no training step was seen, and no time without a compile was "
-            "long enough to record without steps",
-            "Mark steps with tpuprof.step(i), and train for more of them.",
+            f"{framework} was recorded by the clock, but the program ended before the recording was written",
+            "Let the program end by itself: one that leaves by os._exit or is killed writes nothing.",
         )
+    if any(each.count(crumbs.GRAPHS) for each in processes):
+        return (
+            f"{framework} compiled programs, but no training step was seen, and the program ended before a time "
+            "without a compile was long enough to record without steps",
+            hint,
+        )
+    if any(each.all(crumbs.GRAPHS) for each in processes):
+        return (
+            f"{framework} was imported, but compiled no program and marked no step: nothing was trained",
+            "Check that the training runs in this program and not in another one.",
+        )
+    return f"{framework} was imported, but no training step was seen before the program ended", hint
+
+
+def _never_imported(processes: int) -> tuple[Code, str, str]:
     who = f"{processes} Python processes ran, and none" if processes > 1 else "the program never"
     return (
         Code.CAPTURE_EMPTY,

@@ -41,11 +41,11 @@ class Paced(Protocol):
     def marked(self) -> bool:
         """Whether a step was seen, so that nothing needs to be paced."""
 
-    def begin(self) -> None:
-        """Start recording."""
+    def begin(self) -> bool:
+        """Start recording; whether that could be done."""
 
-    def end(self) -> None:
-        """Stop recording, unless steps have taken over."""
+    def end(self) -> bool:
+        """Stop recording, unless steps have taken over; whether it went on until now."""
 
 
 class Pacer:
@@ -90,14 +90,15 @@ class Pacer:
     def record(self, wait: Callable[[float], object]) -> bool:
         """Record once; whether that shows what there is to see, so that no other recording is needed."""
         before = self._paced.compiles()
-        self._paced.begin()
+        if not self._paced.begin():
+            return False
         wait(RECORD_SECONDS)
         if self._paced.compiles() != before:
             wait(RECORD_COMPILES_SECONDS - RECORD_SECONDS)
-        self._paced.end()
+        whole = self._paced.end()
         self.recordings += 1
         self._since = self._clock()
-        return self._paced.compiles() == before or self.recordings >= MAX_RECORDINGS
+        return (whole and self._paced.compiles() == before) or self.recordings >= MAX_RECORDINGS
 
     def _run(self) -> None:
         while not self._halt.wait(LOOK_EVERY_SECONDS):

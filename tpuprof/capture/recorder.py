@@ -35,6 +35,8 @@ STEP_EVENT = "train_step"
 # Steps before the capture whose median length sets the sampler's interval (steps).
 RECENT_STEPS = 5
 SLOWER_TRACING = "captured with --source-lines: tracing was slower than usual in the captured steps"
+BUSY = "the program's own profiler session was open when a recording was due, so it was put off"
+GAVE_WAY = "a recording ended early because the program opened a profiler session of its own"
 EARLY_TRACING = (
     "source lines were collected because the captured steps compile: their tracing was slower than usual"
 )
@@ -78,7 +80,7 @@ class Recorder:
         self._ir_debug = IrDebug(extension) if hlo_debug else None
         plan = replace(self._long_enough(plan), early=plan.early and backend.repeats)
         self._prefetched = Prefetched()
-        self.controller = Controller(plan, self, used_up=lambda: self._prefetched.used_up)
+        self.controller = Controller(plan, self, used_up=lambda: self._prefetched.used_up, free=self._is_free)
         self.telemetry = Telemetry(extension)
         self._extension = extension
         self.profile: Path | None = None
@@ -89,6 +91,7 @@ class Recorder:
         self._recorded: list[_Recorded] = []
         self._kept: _Recorded | None = None
         self._backend = backend
+        backend.give_way_by(self.give_way)
         self._report = report or (lambda _: None)
         self._progress = progress or (lambda _key, _count: None)
         self._steps = 0
@@ -156,9 +159,11 @@ class Recorder:
             self.controller.finish()
             self._close_step_event()
             if not self._placed:
-                self.done(None)
+                self.done(self.controller.kept())
         except Exception as error:
             note_failure("writing the capture", error)
+        finally:
+            self._backend.clean_up()
         self._stop_listening()
         if self._after is not None:
             self._after.close()
@@ -197,16 +202,52 @@ class Recorder:
         """Whether a step was seen, or recording is over."""
         return self._steps > 0 or self.controller.phase is Phase.DONE
 
-    def begin(self) -> None:
-        """Record by the clock, for want of steps; called by the pacer."""
+    def begin(self) -> bool:
+        """Record by the clock, for want of steps; called by the pacer. Whether that could be done."""
         with self._lock:
-            if not self.marked() and self.controller.phase is Phase.WAITING:
-                self.controller.record_by_clock()
+            if self.marked() or self.controller.phase is not Phase.WAITING:
+                return False
+            return self._guarded("recording by the clock", self.controller.record_by_clock)
 
-    def end(self) -> None:
-        """End a recording by the clock; where steps have taken over, theirs goes on."""
+    def end(self) -> bool:
+        """End a recording by the clock; whether it still ran. Where steps have taken over, theirs goes on."""
         with self._lock:
-            self.controller.end_by_clock()
+            return self._guarded("ending a recording by the clock", self.controller.end_by_clock)
+
+    def give_way(self) -> None:
+        """The program is about to use the profiler itself: end what is recorded; called in the program's thread."""
+        with self._lock:
+            if self._guarded("giving way to the program's profiler", self.controller.give_way):
+                self._note_once(GAVE_WAY)
+
+    def _is_free(self) -> bool:
+        """Whether the program leaves the profiler to us."""
+        if not self._backend.busy():
+            return True
+        if self._note_once(BUSY):
+            self._progress(crumbs.BUSY, self._steps)
+        return False
+
+    def _note_once(self, note: str) -> bool:
+        new = note not in self.notes
+        if new:
+            self.notes.append(note)
+        return new
+
+    def _guarded(self, what: str, action: Callable[[], bool]) -> bool:
+        """Do it; where it fails, nothing more is recorded, and training goes on."""
+        try:
+            return action()
+        except Exception as error:
+            self._failed(what, error)
+            return False
+
+    def _failed(self, what: str, error: Exception) -> None:
+        note_failure(what, error)
+        try:
+            self.controller.give_up()
+        except Exception as another:
+            note_failure("ending the recording", another)
 
     def boundary(self, number: int | None = None) -> None:
         """One step ends and the next, `number`, begins."""
@@ -223,8 +264,7 @@ class Recorder:
         try:
             self._turn(number)
         except Exception as error:
-            note_failure("following the steps", error)
-            self.controller.phase = Phase.DONE
+            self._failed("following the steps", error)
         self.overhead_ns[phase] += time.perf_counter_ns() - entered
 
     def _turn(self, number: int | None) -> None:
@@ -332,8 +372,15 @@ class Recorder:
             self._ir_debug.captures(
                 source_lines=self._source_lines or (recording.early and not recording.prefetched)
             )
-        installed = (*host_events.install(), *device_calls.install(), *jax_calls.install())
-        self.notes += [note for note in installed if note not in self.notes]
+        try:
+            self._begin_recording(recording)
+        except BaseException:
+            self._remove_events()
+            raise
+
+    def _begin_recording(self, recording: Recording) -> None:
+        for note in (*host_events.install(), *device_calls.install(), *jax_calls.install()):
+            self._note_once(note)
         steady = "not yet steady" if recording.early else "steady"
         if recording.by_clock:
             self._report("no step was seen so far; recording by the clock")
@@ -341,8 +388,8 @@ class Recorder:
             self._report(
                 f"training is {steady} after {recording.after} steps; capturing {self.controller.plan.steps}"
             )
-        self._recorded.append(_Recorded(recording, len(self.telemetry.records), -1))
         self._backend.start()
+        self._recorded.append(_Recorded(recording, len(self.telemetry.records), -1))
         self._contention.start()
         thread = threading.main_thread().ident if recording.by_clock else None
         self._sampler = HostSampler(
