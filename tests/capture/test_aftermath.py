@@ -41,6 +41,15 @@ def test_compiles_between_cuts_have_no_line():
     assert written[-1]["graphs"] == 2
 
 
+def test_compiles_of_the_last_step_count_where_the_framework_notes_them_itself():
+    extension, after, written = counting()
+    extension.drain_compiles = lambda: [(2, 0.5, ["f (x.py:3)"])]
+    extension.compiled += 2
+    after.close()
+    (line,) = written[-1]["lines"]
+    assert (line, written[-1]["graphs"], written[-1]["seconds"]) == ("f (x.py:3)", 2, 0.5)
+
+
 def test_memory_is_bounded(monkeypatch):
     extension, after, written = counting()
     for number in range(MAX_LINES + 50):

@@ -1,5 +1,6 @@
 """`tpuprof capture -- python train.py` on JAX programs, run for real on CPU."""
 
+import json
 import os
 import subprocess
 import sys
@@ -41,6 +42,11 @@ def captured(tmp_path, body):
     return analyze_run(tmp_path / "run"), done
 
 
+def telemetry(run):
+    (path,) = (run / "tpuprof").glob("telemetry.*.jsonl")
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
 def test_tpuprof_step_marks_the_steps_and_a_read_has_its_line(tmp_path):
     body = "import tpuprof\nfor i in range(40):\n    tpuprof.step(i)\n    w, loss = update(w, x)\n    float(loss)\n"
     report, done = captured(tmp_path, body)
@@ -58,6 +64,71 @@ def test_jax_own_step_annotation_marks_the_steps(tmp_path):
     )
     report, _ = captured(tmp_path, body)
     assert (report.steps.count, report.steps.method) == (8, "step markers")
+
+
+def test_steps_marked_in_two_ways_count_once(tmp_path):
+    body = (
+        "import tpuprof\nfor i in range(40):\n    with jax.profiler.StepTraceAnnotation('train', step_num=i):\n"
+        "        tpuprof.step(i)\n        w, loss = update(w, x)\n        loss.block_until_ready()\n"
+    )
+    report, _ = captured(tmp_path, body)
+    assert (report.steps.count, report.steps.method) == (8, "step markers")
+    numbers = [record["step"] for record in telemetry(tmp_path / "run") if record["captured"]]
+    assert numbers == list(range(numbers[0], numbers[0] + 8))
+
+
+def test_an_annotated_evaluation_is_no_step(tmp_path):
+    body = (
+        "def loop(name, i):\n    with jax.profiler.StepTraceAnnotation(name, step_num=i):\n"
+        "        global w\n        w, loss = update(w, x)\n        loss.block_until_ready()\n"
+        "loop('eval', 0)\nfor i in range(40):\n    loop('train', i)\n    loop('eval', i)\n"
+    )
+    captured(tmp_path, body)
+    numbers = [record["step"] for record in telemetry(tmp_path / "run") if record["captured"]]
+    assert numbers == list(range(numbers[0], numbers[0] + 8))
+
+
+def test_a_second_profile_in_one_process_sees_its_compiles(tmp_path):
+    body = (
+        "import sys, tpuprof\nfor name, most in (('a', 100), ('b', 200)):\n"
+        "    with tpuprof.profile(sys.argv[1] + name, warmup=1, steps=3) as capture:\n"
+        "        for i in range(8):\n            w, loss = update(w, jnp.ones((most + i, 128)))\n"
+        "            float(loss)\n            capture.step()\n"
+    )
+    script = tmp_path / "train.py"
+    script.write_text(HEAD + body)
+    command = [sys.executable, str(script), str(tmp_path / "run")]
+    subprocess.run(command, check=True, env={**os.environ, **ENVIRONMENT}, timeout=300)
+    for name in "ab":
+        records = telemetry(tmp_path / f"run{name}")
+        assert [bool(record["compiles"]) for record in records if record["captured"]] == [True] * 3
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="signals are looked up in /proc")
+def test_a_recording_by_the_clock_outlives_a_request_to_end(tmp_path):
+    (tmp_path / "train.py").write_text(
+        HEAD + "import os, signal, threading\nend = time.time() + 60\n"
+        "def recorded(): return any(each.name == 'tpuprof-sampler' for each in threading.enumerate())\n"
+        "while time.time() < end:\n    w, loss = update(w, x)\n    float(loss)\n"
+        "    if recorded():\n        os.kill(os.getpid(), signal.SIGTERM)\n"
+    )
+    command = [sys.executable, "-m", "tpuprof", "capture", "-o", "run", "--", sys.executable, "train.py"]
+    done = subprocess.run(
+        command, check=False, env={**os.environ, **ENVIRONMENT}, cwd=tmp_path, capture_output=True, text=True,
+        timeout=300,
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr
+    assert analyze_run(tmp_path / "run").environment["framework"] == "jax", done.stderr
+
+
+def test_a_program_whose_compiles_were_seen_is_recorded_although_torch_xla_is_imported_later(tmp_path):
+    pytest.importorskip("torch_xla")
+    body = (
+        "import tpuprof\nfor i in range(40):\n    tpuprof.step(i)\n    w, loss = update(w, x)\n    float(loss)\n"
+        "    if i == 2: import torch_xla\n"
+    )
+    report, _ = captured(tmp_path, body)
+    assert (report.steps.count, report.environment["framework"]) == (8, "jax")
 
 
 def test_a_program_without_steps_is_recorded_by_the_clock(tmp_path):

@@ -1,5 +1,6 @@
 """Batches that a loader made ahead: when they are used up."""
 
+import sys
 import threading
 from collections import deque
 from types import SimpleNamespace
@@ -99,4 +100,21 @@ def test_loaders_of_other_versions_are_left_alone(loader):
     loader._queues = {"xla:0": object()}
     prefetched = Prefetched()
     prefetched.step_ended()
+    assert prefetched.used_up
+
+
+def test_a_loader_that_cannot_be_noted_is_made_all_the_same(monkeypatch):
+    class Iterator:
+        __hash__ = None
+        made = False
+
+        def __init__(self):
+            self.made = True
+
+    module = SimpleNamespace(_MultiProcessingDataLoaderIter=Iterator)
+    monkeypatch.setitem(sys.modules, "torch.utils.data.dataloader", module)
+    prefetched = Prefetched()
+    prefetched.install()
+    assert Iterator().made
+    prefetched.remove()
     assert prefetched.used_up

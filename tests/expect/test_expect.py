@@ -310,3 +310,13 @@ def call(name="mul", line="t.py:3", result=("f32[4]",), numbers=()):
 )
 def test_what_changed_between_two_steps(now, expected):
     assert what_changed([call(numbers=["0.1"])], now) == expected
+
+
+def test_another_framework_is_refused_since_nothing_could_be_counted(tmp_path):
+    pytest.importorskip("jax")
+    code = "import jax, tpuprof\nwith tpuprof.expect(recompiles=0):\n    print('counted')\n"
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=300, cwd=tmp_path
+    )
+    assert done.returncode == 1
+    assert "trains with jax" in done.stderr and "counted" not in done.stdout

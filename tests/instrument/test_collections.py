@@ -2,12 +2,14 @@
 
 import gc
 from functools import partial
+from types import SimpleNamespace
 from unittest import mock
 
 import pytest
 
 from tests import scripts
 from tpuprof.instrument import host_events
+from tpuprof.instrument.frameworks.torch_tpu import TorchTpu
 
 native = pytest.mark.skipif(host_events._gc_events is None, reason="the native module is not built")
 
@@ -93,6 +95,16 @@ def test_without_compiled_modules_collections_are_left_out_and_noted():
     assert gc.callbacks == before
     assert len(notes) == 1
     assert "garbage collections are missing" in notes[0]
+
+
+@native
+def test_events_that_python_code_makes_leave_collections_out_and_it_is_noted():
+    before, notes = list(gc.callbacks), []
+    extension = SimpleNamespace(profiler=TorchTpu().profiler)
+    with mock.patch.object(host_events, "xlac", lambda: extension):
+        host_events._watch_collections(notes)
+    assert gc.callbacks == before
+    assert "lose a Ctrl-C" in notes[0]
 
 
 @native

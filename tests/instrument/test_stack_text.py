@@ -1,7 +1,12 @@
 """Stacks as text: lines, expressions, and what of them is the user's."""
 
+import functools
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
+from tpuprof.instrument.stack_frames import user_line
 from tpuprof.instrument.stack_text import MAX_EXPRESSION, describe, expression, is_users, places_of, safe
 from tpuprof.safe_text import FROM_SAFE
 
@@ -56,6 +61,32 @@ def test_whose_code_a_file_is():
     assert not is_users("/venv/lib/python3.11/site-packages/torch/nn/modules/module.py")
     assert not is_users(sys.modules["logging"].__file__ if "logging" in sys.modules else "<frozen x>")
     assert not is_users("<string>")
+
+
+@pytest.mark.parametrize(
+    ("paths", "found"),
+    [
+        (
+            ["/home/u/torch/train.py", "/venv/lib/python3.11/site-packages/torch/nn.py"],
+            "/home/u/torch/train.py",
+        ),
+        (["/home/u/train.py", "/v/site-packages/transformers/trainer.py"], "/home/u/train.py"),
+        (
+            ["/v/site-packages/mine/train.py", "/v/site-packages/jax/_src/pjit.py"],
+            "/v/site-packages/mine/train.py",
+        ),
+        (["/v/site-packages/jax/_src/pjit.py"], ""),
+    ],
+)
+def test_the_users_line_is_that_of_the_innermost_frame_which_is_neither_pythons_nor_a_packages(paths, found):
+    call = user_line
+    for path in reversed(paths):
+        names = {}
+        exec(compile("def f(call): return call()", path, "exec"), names)
+        call = functools.partial(names["f"], call)
+    with ThreadPoolExecutor(1) as pool:  # a thread of its own: the test's file is no package's
+        line = pool.submit(call).result()
+    assert line.rpartition(":")[0] == found
 
 
 def test_what_a_stat_cannot_carry_comes_back_whole():

@@ -52,7 +52,7 @@ class After:
 class Aftermath:
     """Fed with graph cuts and step boundaries of the training thread; `write` gets what there is to keep."""
 
-    def __init__(self, extension: Any, write: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(self, extension: Any, write: Callable[[dict[str, Any]], object]) -> None:
         self.found = After()
         self._extension = extension
         self._write = write
@@ -79,11 +79,14 @@ class Aftermath:
 
     def step_ended(self) -> None:
         """One training step ended."""
-        for graphs, seconds, frames in self._drain():
-            self._add(graphs, seconds, frames)
+        self._take()
         self.found.steps += 1
         if self.found.steps % _LOOK_EVERY == 0 and time.monotonic() - self._written >= WRITE_EVERY_SECONDS:
             self.write()
+
+    def _take(self) -> None:
+        for graphs, seconds, frames in self._drain():
+            self._add(graphs, seconds, frames)
 
     def _drain(self) -> list[tuple[int, float, list[str]]]:
         """Compiles that a framework without graph cuts noted itself."""
@@ -94,6 +97,7 @@ class Aftermath:
 
     def close(self) -> None:
         """Write for the last time."""
+        self._take()
         self.before_cut()
         self.found.ended = True
         self.write()

@@ -31,6 +31,9 @@ class Backend(Protocol):
     def give_way_by(self, end: Callable[[], None]) -> None:
         """Call `end` before the program opens a session of its own, where that can be seen."""
 
+    def forget(self) -> None:
+        """In a forked process: the recording is the parent's."""
+
 
 class _Alone:
     """A profiler that does not tell whether the program uses it as well."""
@@ -41,6 +44,9 @@ class _Alone:
 
     def give_way_by(self, end: Callable[[], None]) -> None:
         """Nothing can be seen beforehand."""
+
+    def forget(self) -> None:
+        """Nothing is to be put back."""
 
 
 class InProcess(_Alone):

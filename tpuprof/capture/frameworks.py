@@ -36,6 +36,10 @@ class _InScratch:
     def give_way_by(self, end: Callable[[], None]) -> None:
         """Call `end` before the program opens a session of its own, where that can be seen."""
 
+    def forget(self) -> None:
+        """In a forked process: the recording and its folders are the parent's."""
+        self._scratches.clear()
+
     def stop(self) -> Path | None:
         """End recording."""
         self._end()
@@ -88,6 +92,11 @@ class JaxInProcess(_InScratch):
     def give_way_by(self, end: Callable[[], None]) -> None:
         """Call `end` before the program opens a session of its own."""
         self._session.give_way = end
+
+    def forget(self) -> None:
+        """In a forked process: the profiler is free, as it would be without us."""
+        super().forget()
+        self._session.forget()
 
     def _begin(self, folder: str) -> None:
         self._session.begin(lambda: _start_jax(folder))

@@ -36,9 +36,9 @@ def _record(folder: str, framework: str) -> None:
 
     crumbs.leave(folder, crumbs.IMPORTED, framework)
     for name, session in _sessions:
-        if _RECORDED.index(name) < _RECORDED.index(framework):
+        if _RECORDED.index(name) < _RECORDED.index(framework) or session.trains():
             return
-        session.abandon()
+        session.discard()
     session = Session(folder, framework)
     _sessions[:] = [(framework, session)]
     session.open()

@@ -16,8 +16,21 @@ from __future__ import annotations
 
 from typing import Any
 
+from tpuprof.capture.controller import Recording
+
 # Steady steps before the capture where IR debugging is the user's: three with it and three without (steps).
 COMPARED_STEPS = 6
+SLOWER_TRACING = "captured with --source-lines: tracing was slower than usual in the captured steps"
+EARLY_TRACING = (
+    "source lines were collected because the captured steps compile: their tracing was slower than usual"
+)
+
+
+def notes_on_tracing(kept: Recording | None, *, source_lines: bool) -> list[str]:
+    """Why tracing was slower in the captured steps than without tpuprof; empty where it was not."""
+    if source_lines:
+        return [SLOWER_TRACING]
+    return [EARLY_TRACING] if kept is not None and kept.early and not kept.prefetched else []
 
 
 class IrDebug:
@@ -30,6 +43,10 @@ class IrDebug:
         self._extension = extension
         self.was_on = bool(extension._get_ir_debug())
         self.off_in: list[int] = []
+
+    def steady_steps(self, wanted: int) -> int:
+        """Steady steps to wait for: enough to compare some without the user's IR debugging, unless none are wanted."""
+        return max(wanted, COMPARED_STEPS) if self.was_on and wanted else wanted
 
     def on(self) -> list[str]:
         """Turn it on; returns notes on what will be missing."""

@@ -35,6 +35,7 @@ class OurSession:
         self._lock: Any = None
         # The thread that opens or closes our own session just now.
         self._thread: int | None = None
+        self._parents: Any = None
 
     def begin(self, start: Callable[[], None]) -> None:
         """Open our session by `start`. What that raises, passes through."""
@@ -65,6 +66,13 @@ class OurSession:
             if state.profile_session is not None:
                 state.profile_session = None
             self._thread, state.lock = None, self._lock
+
+    def forget(self) -> None:
+        """In a forked process: the session is the parent's, and is neither ended nor freed here."""
+        state, self._state = self._state, None
+        self.give_way = lambda: None
+        if state is not None:
+            self._parents, state.profile_session, state.lock = state.profile_session, None, threading.Lock()
 
     def locked(self) -> bool:
         """Whether JAX's own lock is held."""

@@ -7,6 +7,7 @@ threads lead to, and iterators of a `DataLoader` with workers, which are noted w
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
 import threading
@@ -56,7 +57,8 @@ class Prefetched:
         @functools.wraps(original)
         def made(iterator: Any, *args: Any, **kwargs: Any) -> None:
             original(iterator, *args, **kwargs)
-            noted.add(iterator)
+            with contextlib.suppress(Exception):  # a subclass that cannot be hashed or referred to weakly
+                noted.add(iterator)
 
         owner.__init__ = made
         self._undo = functools.partial(setattr, owner, "__init__", original)

@@ -2,56 +2,39 @@
 
 from __future__ import annotations
 
-import statistics
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tpuprof.capture import crumbs, environment, run_folder
+from tpuprof.capture import crumbs, run_folder
 from tpuprof.capture.aftermath import Aftermath
 from tpuprof.capture.backend import Backend
 from tpuprof.capture.boundaries import USER, StepBoundaries
-from tpuprof.capture.contention import Contention
+from tpuprof.capture.by_clock import ByClock
 from tpuprof.capture.controller import Controller, Phase, Plan, Recording
 from tpuprof.capture.fallbacks import FallbackFinder
-from tpuprof.capture.ir_debug import COMPARED_STEPS, IrDebug
+from tpuprof.capture.ir_debug import IrDebug, notes_on_tracing
 from tpuprof.capture.pacer import Pacer
 from tpuprof.capture.prefetched import Prefetched
+from tpuprof.capture.recordings import Recordings
+from tpuprof.capture.step_source import BestSource, StepSource
 from tpuprof.capture.telemetry import Telemetry
-from tpuprof.capture.writing import write_run
-from tpuprof.instrument import device_calls, host_events, sync_guard
-from tpuprof.instrument.frameworks import jax_calls
-from tpuprof.instrument.frameworks import steps as jax_steps
-from tpuprof.instrument.host_sampler import HostSampler
+from tpuprof.capture.writing import capture_facts, write_run
+from tpuprof.instrument import sync_guard
+from tpuprof.instrument.cut_events import CutEvents, optimizer_event
+from tpuprof.instrument.frameworks.steps import AnnotatedSteps
 from tpuprof.instrument.optimizer_steps import OptimizerHook, gradients_on
 from tpuprof.instrument.spans import Span, close_span, open_span, resume_spans, split_spans
 from tpuprof.instrument.state import STATE, note_failure
 
 # XProf takes a root event for a training step if its name begins with "train".
 STEP_EVENT = "train_step"
-# Steps before the capture whose median length sets the sampler's interval (steps).
-RECENT_STEPS = 5
-SLOWER_TRACING = "captured with --source-lines: tracing was slower than usual in the captured steps"
 BUSY = "the program's own profiler session was open when a recording was due, so it was put off"
 GAVE_WAY = "a recording ended early because the program opened a profiler session of its own"
-EARLY_TRACING = (
-    "source lines were collected because the captured steps compile: their tracing was slower than usual"
-)
-
-
-@dataclass
-class _Recorded:
-    """What one recording left: the profile, the telemetry records it covers (from, to), and its CPU wait."""
-
-    recording: Recording
-    first_record: int
-    last_record: int
-    profile: Path | None = None
-    cpu_wait: float | None = None
-    sampling: dict[str, Any] = field(default_factory=dict)
 
 
 class Recorder:
@@ -77,8 +60,10 @@ class Recorder:
     ) -> None:
         self.run = run
         self.name = name
-        self._ir_debug = IrDebug(extension) if hlo_debug else None
-        plan = replace(self._long_enough(plan), early=plan.early and backend.repeats)
+        # TorchTPU and JAX have no such switch.
+        self._ir_debug = IrDebug(extension) if hlo_debug and STATE.framework is None else None
+        steady = self._ir_debug.steady_steps(plan.steady) if self._ir_debug else plan.steady
+        plan = replace(plan, steady=steady, early=plan.early and backend.repeats)
         self._prefetched = Prefetched()
         self.controller = Controller(plan, self, used_up=lambda: self._prefetched.used_up, free=self._is_free)
         self.telemetry = Telemetry(extension)
@@ -86,10 +71,7 @@ class Recorder:
         self.profile: Path | None = None
         self.notes: list[str] = []
         self.overhead_ns = {"waiting": 0, "capturing": 0, "done": 0}
-        self._contention = Contention()
-        self._sampler: HostSampler | None = None
-        self._recorded: list[_Recorded] = []
-        self._kept: _Recorded | None = None
+        self._recordings = Recordings(backend, extension, self.telemetry, self._note_once)
         self._backend = backend
         backend.give_way_by(self.give_way)
         self._report = report or (lambda _: None)
@@ -97,10 +79,11 @@ class Recorder:
         self._steps = 0
         self._source_lines = source_lines
         self._fallbacks = FallbackFinder()
-        self._from_cuts = steps_from_cuts
+        self._source = BestSource(StepSource.FOUND if steps_from_cuts else StepSource.ANNOTATION)
         self._graphs_run = 0
         self._boundaries = StepBoundaries()
         self._optimizers = OptimizerHook(self._optimizer_called)
+        self._annotated = AnnotatedSteps(lambda number: self.boundary(number, StepSource.ANNOTATION))
         self._after: Aftermath | None = None
         # Of several threads in one process, the first that calls an optimizer is followed, else the first that cuts.
         self._thread: int | None = None
@@ -108,7 +91,7 @@ class Recorder:
         self._span: Span | None = None
         # Spans that were open when a step ended: a loader that cuts the graph, say. They go on in the next step.
         self._inner: list[Span] = []
-        self._cuts: dict[int, Span | None] = {}
+        self._cuts = CutEvents()
         self._number = 0
         # Samples of the step that is open, where the program states them.
         self._samples: float | None = None
@@ -119,12 +102,6 @@ class Recorder:
         # Steps are turned by the training thread, and recordings by the clock by the pacer's.
         self._lock = threading.RLock()
         self._pacer: Pacer | None = None
-
-    def _long_enough(self, plan: Plan) -> Plan:
-        """Wait for enough steady steps to compare some without the user's IR debugging, unless none are waited for."""
-        if self._ir_debug is None or not self._ir_debug.was_on or not plan.steady:
-            return plan
-        return replace(plan, steady=max(plan.steady, COMPARED_STEPS))
 
     def open(self) -> None:
         """Arm the instrumentation and listen for steps."""
@@ -137,13 +114,18 @@ class Recorder:
         if self._ir_debug:
             self.notes += self._ir_debug.on()
         self._graphs_run = self.telemetry.graphs_run_so_far()
-        if STATE.framework is not None and self._from_cuts:
-            jax_steps.watch(self.marked_step)
-            self._pacer = Pacer(self)
-            self._pacer.start()
+        if STATE.framework is not None:
+            self._listen_to_framework()
         self.controller.begin()
         if self.controller.phase is Phase.CAPTURING:
             self._open_step()
+
+    def _listen_to_framework(self) -> None:
+        STATE.framework.install()
+        self._annotated.watch()
+        if self._source.best is StepSource.FOUND:
+            self._pacer = Pacer(ByClock(self))
+            self._pacer.start()
 
     def close(self) -> None:
         """Stop recording if it runs, disarm, and write the run folder. Doing it twice is harmless."""
@@ -174,51 +156,33 @@ class Recorder:
         """In a forked process: forget the recording, which is the parent's, and put everything back."""
         self._closed = self._placed = True
         self.controller.phase = Phase.DONE
-        self._remove_events()
+        self._backend.forget()
+        self._recordings.remove_events()
         self._disarm()
         self._stop_listening()
 
-    def device_in_use(self) -> bool:
-        """Whether this process, or the one it was forked from, has a runtime."""
-        return environment.device_in_use()
+    def discard(self) -> None:
+        """End the recording, and keep nothing."""
+        self._placed = True
+        self.close()
 
     def marked_step(self, number: int | None, samples: float | None = None) -> None:
-        """A step the program marked itself begins."""
-        if self._from_cuts:
-            # The program marks its own steps: from here on those count, and graph cuts do not.
-            self._from_cuts = False
-        self.boundary(number)
+        """A step that the program marked by `tpuprof.step` begins."""
+        self.boundary(number, StepSource.MARKED)
         self._samples = samples
 
     def compiles(self) -> int:
         """Programs compiled since the process began."""
         return self.telemetry.compiles_so_far()
 
-    def compiling(self) -> bool:
-        """Whether a compile is under way, as far as the framework tells."""
-        return STATE.framework is not None and bool(STATE.framework.compiling())
-
-    def marked(self) -> bool:
-        """Whether a step was seen, or recording is over."""
-        return self._steps > 0 or self.controller.phase is Phase.DONE
-
-    def begin(self) -> bool:
-        """Record by the clock, for want of steps; called by the pacer. Whether that could be done."""
-        with self._lock:
-            if self.marked() or self.controller.phase is not Phase.WAITING:
-                return False
-            return self._guarded("recording by the clock", self.controller.record_by_clock)
-
-    def end(self) -> bool:
-        """End a recording by the clock; whether it still ran. Where steps have taken over, theirs goes on."""
-        with self._lock:
-            return self._guarded("ending a recording by the clock", self.controller.end_by_clock)
+    def steps_seen(self) -> int:
+        """Steps seen so far."""
+        return self._steps
 
     def give_way(self) -> None:
         """The program is about to use the profiler itself: end what is recorded; called in the program's thread."""
-        with self._lock:
-            if self._guarded("giving way to the program's profiler", self.controller.give_way):
-                self._note_once(GAVE_WAY)
+        if self.guarded("giving way to the program's profiler", self.controller.give_way):
+            self._note_once(GAVE_WAY)
 
     def _is_free(self) -> bool:
         """Whether the program leaves the profiler to us."""
@@ -234,13 +198,14 @@ class Recorder:
             self.notes.append(note)
         return new
 
-    def _guarded(self, what: str, action: Callable[[], bool]) -> bool:
-        """Do it; where it fails, nothing more is recorded, and training goes on."""
-        try:
-            return action()
-        except Exception as error:
-            self._failed(what, error)
-            return False
+    def guarded(self, what: str, action: Callable[[], bool]) -> bool:
+        """Do it while no step is turned; where it fails, nothing more is recorded, and training goes on."""
+        with self._lock:
+            try:
+                return action()
+            except Exception as error:
+                self._failed(what, error)
+                return False
 
     def _failed(self, what: str, error: Exception) -> None:
         note_failure(what, error)
@@ -249,8 +214,10 @@ class Recorder:
         except Exception as another:
             note_failure("ending the recording", another)
 
-    def boundary(self, number: int | None = None) -> None:
-        """One step ends and the next, `number`, begins."""
+    def boundary(self, number: int | None = None, source: StepSource = StepSource.LOOP) -> None:
+        """One step ends and the next, `number`, begins, if none surer than `source` marks them."""
+        if not self._source.counts(source):
+            return
         if self._after is not None:
             self._after.step_ended()
         if self.controller.phase is Phase.DONE:
@@ -305,30 +272,22 @@ class Recorder:
         elif followed:
             self.telemetry.before_cut()
         if self.controller.phase is Phase.CAPTURING:
-            line, grad = host_events.user_line(), int(gradients_on())
-            self._cuts[thread] = open_span(
-                "tpuprof.graph_cut",
-                "graph_cut",
-                call="sync",
-                source=line,
-                grad=grad,
-                wait=int(sync_guard.waits()),
-            )
+            self._cuts.begin()
 
     def _after_cut(self) -> None:
         thread = threading.get_ident()
-        close_span(self._cuts.pop(thread, None))
+        self._cuts.end()
         self._thread = self._thread or thread
         if thread != self._thread:
             return
         (self._after or self.telemetry).after_cut()
-        if not self._from_cuts:
+        if self._source.best is not StepSource.FOUND:
             return
         graphs = self.telemetry.graphs_run_so_far()
         if graphs != self._graphs_run:
             self._graphs_run = graphs
             if self._boundaries.cut(gradients=gradients_on()):
-                self.boundary()
+                self.boundary(source=StepSource.FOUND)
 
     def _optimizer_called(self, number: int, name: str) -> None:
         """An optimizer made its step in this thread."""
@@ -339,8 +298,8 @@ class Recorder:
             return
         capturing = self.controller.phase is Phase.CAPTURING
         if capturing:
-            close_span(open_span("tpuprof.optimizer_step", "optimizer_step", optimizer=number, kind=name))
-        if not self._from_cuts:
+            optimizer_event(number, name)
+        if self._source.best is not StepSource.FOUND:
             return
         ends = self._boundaries.optimizer_called(number)
         if self._boundaries.first and self._backend.repeats:
@@ -351,11 +310,11 @@ class Recorder:
             # What was counted as steps were parts of one: record as many whole ones.
             self.controller.count_anew()
         if ends:
-            self.boundary()
+            self.boundary(source=StepSource.FOUND)
 
     def _open_step(self) -> None:
         self.telemetry.begin_captured_step()
-        origin = self._boundaries.origin if self._from_cuts else USER
+        origin = self._boundaries.origin if self._source.best is StepSource.FOUND else USER
         inner, self._inner = self._inner, []
         self._span = open_span(STEP_EVENT, "step", _r=1, step_num=self._number, origin=origin)
         resume_spans(inner)
@@ -372,75 +331,33 @@ class Recorder:
             self._ir_debug.captures(
                 source_lines=self._source_lines or (recording.early and not recording.prefetched)
             )
-        try:
-            self._begin_recording(recording)
-        except BaseException:
-            self._remove_events()
-            raise
-
-    def _begin_recording(self, recording: Recording) -> None:
-        for note in (*host_events.install(), *device_calls.install(), *jax_calls.install()):
-            self._note_once(note)
         steady = "not yet steady" if recording.early else "steady"
-        if recording.by_clock:
-            self._report("no step was seen so far; recording by the clock")
-        else:
-            self._report(
-                f"training is {steady} after {recording.after} steps; capturing {self.controller.plan.steps}"
-            )
-        self._backend.start()
-        self._recorded.append(_Recorded(recording, len(self.telemetry.records), -1))
-        self._contention.start()
-        thread = threading.main_thread().ident if recording.by_clock else None
-        self._sampler = HostSampler(
-            self._extension, thread or threading.get_ident(), self._usual_step_seconds()
+        training = (
+            f"training is {steady} after {recording.after} steps; capturing {self.controller.plan.steps}"
         )
-        self._sampler.start()
-
-    def _usual_step_seconds(self) -> float | None:
-        """The median of the last steps before the capture (s), None before the first."""
-        walls = [record.wall_ns for record in self.telemetry.records[-RECENT_STEPS:]]
-        return statistics.median(walls) / 1e9 if walls else None
+        self._report("no step was seen so far; recording by the clock" if recording.by_clock else training)
+        self._recordings.start(recording)
 
     def stop(self, recording: Recording) -> None:
         """End a recording; called by the controller."""
-        recorded = self._recorded[-1]
-        recorded.last_record = len(self.telemetry.records)
-        if self._sampler is not None:
-            recorded.sampling = self._sampler.stop()
-        recorded.cpu_wait = self._contention.waited_share()
         try:
-            recorded.profile = self._backend.stop()
+            self._recordings.stop()
         finally:
-            self._remove_events()
             if self._ir_debug:
                 self._ir_debug.waits()
         self._report("recorded by the clock" if recording.by_clock else f"captured {recording.steps} steps")
         self._progress(crumbs.CAPTURED, recording.steps)
 
-    def _remove_events(self) -> None:
-        jax_calls.remove()
-        device_calls.remove()
-        host_events.remove()
-
     def done(self, kept: Recording | None) -> None:
         """Disarm and write the run folder; called by the controller."""
         self.controller.phase = Phase.DONE
         self._disarm()
-        for recorded in self._recorded:
-            if recorded.recording is kept:
-                self._kept, self.profile = recorded, recorded.profile
-            else:
-                for record in self.telemetry.records[recorded.first_record : recorded.last_record]:
-                    record.captured = False
+        self.profile = self._recordings.keep(kept)
         if self._placed:
             return
-        if self.controller.reason:
-            self.notes.append(self.controller.reason)
-        if self._source_lines:
-            self.notes.append(SLOWER_TRACING)
-        elif kept is not None and kept.early and not kept.prefetched and self._ir_debug:
-            self.notes.append(EARLY_TRACING)
+        self.notes += [self.controller.reason] if self.controller.reason else []
+        if self._ir_debug:
+            self.notes += notes_on_tracing(kept, source_lines=self._source_lines)
         self._write()
 
     def _disarm(self) -> None:
@@ -455,47 +372,28 @@ class Recorder:
             STATE.listeners.remove(self.marked_step)
         sync_guard.stop_observing(self._before_cut, self._after_cut)
         self._optimizers.remove()
-        jax_steps.stop()
+        self._annotated.stop()
         if self._pacer is not None:
             self._pacer.stop()
         if STATE.framework is not None and self._closed:
             STATE.framework.remove()
-
-    def _count_on(self, label: str) -> None:
-        """Count steps and compiles until the program ends: what the capture saw may come again or not."""
-
-        def write(found: dict[str, Any]) -> None:
-            run_folder.write_after(self.run, label, found)
-
-        self._after = Aftermath(self._extension, write)
 
     def _write(self) -> None:
         self._placed = True
         if self.profile is not None:
             # Without a profile there is nothing to describe, and the folder may hold an older capture.
             name = self.name or run_folder.session_name()
-            facts = self._capture_facts(name)
+            facts = capture_facts(
+                name,
+                self.controller,
+                self._recordings.kept,
+                backend=type(self._backend).__name__,
+                ir_debug=self._ir_debug,
+                source_lines=self._source_lines,
+                overhead_ns=self.overhead_ns,
+            )
             label = write_run(self.run, name, self.profile, self.telemetry, facts, self.notes)
             if not self._closed:
-                self._count_on(label)
+                # What the capture saw may come again or not: steps and compiles are counted until the program ends.
+                self._after = Aftermath(self._extension, partial(run_folder.write_after, self.run, label))
         self._backend.clean_up()
-
-    def _capture_facts(self, name: str) -> dict[str, Any]:
-        plan, controller = self.controller.plan, self.controller
-        return {
-            "name": name,
-            "warmup": plan.warmup,
-            # A recording by the clock has no steps of its own: the trace is asked for them.
-            "steps_wanted": None if controller.by_clock else plan.steps,
-            "steps_captured": None if controller.by_clock else controller.captured,
-            "steps_before": self._kept.recording.after if self._kept else controller.seen,
-            "steady": not controller.reason,
-            "backend": type(self._backend).__name__,
-            "hlo_debug": self._ir_debug is not None,
-            "cpu_wait_share": self._kept.cpu_wait if self._kept else None,
-            "host_samples": self._kept.sampling if self._kept else {},
-            "source_lines": self._source_lines,
-            "ir_debug_by_user": self._ir_debug.was_on if self._ir_debug else None,
-            "ir_debug_off_in_steps": self._ir_debug.off_in if self._ir_debug else [],
-            "overhead_seconds": {phase: ns / 1e9 for phase, ns in self.overhead_ns.items()},
-        }

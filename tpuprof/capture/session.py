@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from tpuprof.capture import crumbs
+from tpuprof.capture import crumbs, environment
 from tpuprof.capture.orders import Orders
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Session:
         from tpuprof.capture.backend import choose_backend
         from tpuprof.capture.controller import Plan
         from tpuprof.capture.recorder import Recorder
-        from tpuprof.instrument.state import import_xlac, use_framework
+        from tpuprof.instrument.state import STATE, import_xlac, use_framework
 
         orders = Orders.read(self._folder)
         other = self._framework != "torch_xla"
@@ -61,7 +61,17 @@ class Session:
             progress=self._came_to,
         )
         recorder.open()
+        if STATE.framework is not None:
+            STATE.framework.when_compiled = self._compiled
         return recorder
+
+    def _compiled(self) -> None:
+        """A program was compiled, so this process trains: it may be recorded without a step."""
+        if threading.current_thread() is threading.main_thread():
+            from tpuprof.instrument.state import STATE
+
+            STATE.framework.when_compiled = None
+            _close_on_terminate(self._close)
 
     def _came_to(self, key: str, count: int) -> None:
         crumbs.leave(self._folder, key, count)
@@ -71,11 +81,15 @@ class Session:
             say("waiting for training to become steady")
             _close_on_terminate(self._close)
 
-    def abandon(self) -> None:
-        """Another framework trains: forget this recorder, which has recorded nothing yet."""
+    def trains(self) -> bool:
+        """Whether something was compiled or a step was seen."""
+        return self._recorder is not None and (self._recorder.compiles() or self._recorder.steps_seen()) > 0
+
+    def discard(self) -> None:
+        """Another framework is to be recorded: end this recorder, and keep nothing of it. Raises nothing."""
         recorder, self._recorder = self._recorder, None
         if recorder is not None:
-            recorder.abandon()
+            recorder.discard()
 
     def _close(self) -> None:
         if self._recorder is not None:
@@ -95,7 +109,7 @@ class Session:
             if signal.getsignal(signal.SIGTERM) in _handlers:
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)
             crumbs.leave(self._folder, crumbs.STARTED, "forked")
-            if not parents.device_in_use():
+            if not environment.device_in_use():
                 self._said = False
                 self._recorder = self._open_recorder()
         except Exception as error:
@@ -109,7 +123,7 @@ def _close_on_terminate(close: object) -> None:
     """Keep what was captured when the program is asked to end, then let it end as it would have."""
     if threading.current_thread() is not threading.main_thread():
         return
-    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL or _caught_by_a_library():
         return  # the program has its own way to end, and atexit follows it
 
     def on_terminate(number: int, _frame: FrameType | None) -> None:
@@ -120,6 +134,16 @@ def _close_on_terminate(close: object) -> None:
 
     _handlers.append(on_terminate)
     signal.signal(signal.SIGTERM, on_terminate)
+
+
+def _caught_by_a_library() -> bool:
+    """Whether compiled code handles SIGTERM, which Python does not see: JAX's notice of preemption does (Linux)."""
+    try:
+        with open("/proc/self/status", encoding="ascii", errors="replace") as file:
+            caught = next(line for line in file if line.startswith("SigCgt:"))
+    except (OSError, StopIteration):
+        return False
+    return bool(int(caught.split()[1], 16) >> (signal.SIGTERM - 1) & 1)
 
 
 def say(text: str) -> None:

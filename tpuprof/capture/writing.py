@@ -8,8 +8,41 @@ from pathlib import Path
 from typing import Any
 
 from tpuprof.capture import environment, run_folder
+from tpuprof.capture.controller import Controller
+from tpuprof.capture.ir_debug import IrDebug
+from tpuprof.capture.recordings import Recorded
 from tpuprof.capture.telemetry import Telemetry
 from tpuprof.instrument.state import STATE
+
+
+def capture_facts(
+    name: str,
+    controller: Controller,
+    kept: Recorded | None,
+    *,
+    backend: str,
+    ir_debug: IrDebug | None,
+    source_lines: bool,
+    overhead_ns: dict[str, int],
+) -> dict[str, Any]:
+    """How the capture was made, for run.json."""
+    return {
+        "name": name,
+        "warmup": controller.plan.warmup,
+        # A recording by the clock has no steps of its own: the trace is asked for them.
+        "steps_wanted": None if controller.by_clock else controller.plan.steps,
+        "steps_captured": None if controller.by_clock else controller.captured,
+        "steps_before": kept.recording.after if kept else controller.seen,
+        "steady": not controller.reason,
+        "backend": backend,
+        "hlo_debug": ir_debug is not None,
+        "cpu_wait_share": kept.cpu_wait if kept else None,
+        "host_samples": kept.sampling if kept else {},
+        "source_lines": source_lines,
+        "ir_debug_by_user": ir_debug.was_on if ir_debug else None,
+        "ir_debug_off_in_steps": ir_debug.off_in if ir_debug else [],
+        "overhead_seconds": {phase: ns / 1e9 for phase, ns in overhead_ns.items()},
+    }
 
 
 def write_run(

@@ -11,8 +11,9 @@ import threading
 from typing import Any
 
 from tpuprof.instrument import device_calls, host_events, sync_guard
+from tpuprof.instrument.cut_events import CutEvents, optimizer_event
 from tpuprof.instrument.host_sampler import HostSampler
-from tpuprof.instrument.optimizer_steps import OptimizerHook, gradients_on
+from tpuprof.instrument.optimizer_steps import OptimizerHook
 from tpuprof.instrument.spans import Span, close_span, open_span
 from tpuprof.instrument.state import STATE, note_failure
 
@@ -29,7 +30,7 @@ class Attached:
         self._enabled = getattr(extension.profiler.TraceMe, "is_enabled", None)
         self._optimizers = OptimizerHook(self._optimizer_called)
         self._sampler: HostSampler | None = None
-        self._cuts: dict[int, Span | None] = {}
+        self._cuts = CutEvents()
 
     def install(self) -> bool:
         """Look at each cut from now on; False where torch_xla does not tell whether the profiler records."""
@@ -49,22 +50,14 @@ class Attached:
     def _before_cut(self) -> None:
         self._follow()
         if self.recording:
-            line, grad = host_events.user_line(), int(gradients_on())
-            self._cuts[threading.get_ident()] = open_span(
-                "tpuprof.graph_cut",
-                "graph_cut",
-                call="sync",
-                source=line,
-                grad=grad,
-                wait=int(sync_guard.waits()),
-            )
+            self._cuts.begin()
 
     def _after_cut(self) -> None:
-        close_span(self._cuts.pop(threading.get_ident(), None))
+        self._cuts.end()
 
     def _optimizer_called(self, number: int, name: str) -> None:
         if self.recording:
-            close_span(open_span("tpuprof.optimizer_step", "optimizer_step", optimizer=number, kind=name))
+            optimizer_event(number, name)
 
     def _follow(self) -> None:
         # While listeners wait for steps, a capture of this process records, and adds all events itself.

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tpuprof.instrument import sync_guard
-from tpuprof.instrument.host_events import user_line
+from tpuprof.instrument.stack_frames import user_line
 from tpuprof.instrument.state import STATE, counter
 
 _FALLBACKS = "aten::"

@@ -8,14 +8,20 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from tpuprof.instrument.host_events import user_line
-from tpuprof.instrument.spans import close_span, open_span
+from tpuprof.instrument.spans import close_span
 from tpuprof.instrument.state import STATE, on_accelerator, xlac
+from tpuprof.instrument.wrapped_calls import (
+    READ_EVENT,
+    UPLOAD_EVENT,
+    Function,
+    Replaced,
+    call_span,
+    with_event,
+)
 
-UPLOAD_EVENT, READ_EVENT = "tpuprof.upload", "tpuprof.host_read"
 # Functions that block until the device is done: of the extension, and of torch_xla's Python.
 _WAITS = ("_xla_wait_device_ops",)
 _MODULE_WAITS = (
@@ -23,60 +29,45 @@ _MODULE_WAITS = (
     ("torch.accelerator", "synchronize"),
     ("torch.tpu", "synchronize"),
 )
-_undo: list[Callable[[], None]] = []
+_replaced = Replaced()
 
 
 def install() -> list[str]:
     """Wrap what can be wrapped; returns a note for each thing that could not."""
     notes: list[str] = []
     try:
-        torch, extension = sys.modules.get("torch"), xlac()
-        if torch is not None:
-            for name in ("to", "xla"):
-                _wrap_copy(torch.Tensor, name)
-        for name in _WAITS:
-            if extension is not None and hasattr(extension, name):
-                _wrap_wait(extension, name, name.removeprefix("_xla_"))
-        for module, name in _MODULE_WAITS:
-            if hasattr(sys.modules.get(module), name):
-                _wrap_wait(sys.modules[module], name, name)
+        tensor = getattr(sys.modules.get("torch"), "Tensor", None)
+        for name in ("to", "xla"):
+            if hasattr(tensor, name):
+                _replaced.replace(tensor, name, partial(_copy, name))
+        waits = [(xlac(), name, name.removeprefix("_xla_")) for name in _WAITS]
+        waits += [(sys.modules.get(module), name, name) for module, name in _MODULE_WAITS]
+        for owner, name, call in waits:
+            if hasattr(owner, name):
+                _replaced.replace(owner, name, partial(with_event, READ_EVENT, call))
     except (AttributeError, TypeError) as error:
         notes.append(f"copies to the device are missing from the timeline: {error}")
     return notes
 
 
 def remove() -> None:
-    """Put everything back, last first."""
-    while _undo:
-        _undo.pop()()
+    """Put everything back."""
+    _replaced.put_back()
 
 
-def _replace(owner: Any, name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
-    own = vars(owner).get(name)
-    original = getattr(owner, name, None)
-    if original is None:
-        return
-    setattr(owner, name, make(original))
-    _undo.append(lambda: setattr(owner, name, own) if own is not None else delattr(owner, name))
+def _copy(name: str, original: Function) -> Function:
+    @functools.wraps(original)
+    def wrapped(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        event = _copy_event(tensor, name, args, kwargs) if STATE.armed else ""
+        if not event:
+            return original(tensor, *args, **kwargs)
+        span = call_span(event, name)
+        try:
+            return original(tensor, *args, **kwargs)
+        finally:
+            close_span(span)
 
-
-def _wrap_copy(owner: Any, name: str) -> None:
-    def make(original: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(original)
-        def wrapped(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-            event = _copy_event(tensor, name, args, kwargs) if STATE.armed else ""
-            if not event:
-                return original(tensor, *args, **kwargs)
-            mark = event.partition(".")[2]
-            span = open_span(event, mark, call=name, source=user_line())
-            try:
-                return original(tensor, *args, **kwargs)
-            finally:
-                close_span(span)
-
-        return wrapped
-
-    _replace(owner, name, make)
+    return wrapped
 
 
 def _copy_event(tensor: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
@@ -98,20 +89,3 @@ def _device_type(target: Any) -> str:
         return target.partition(":")[0]
     device = getattr(target, "device", target)  # another tensor stands for its device
     return str(getattr(device, "type", ""))
-
-
-def _wrap_wait(owner: Any, name: str, call: str) -> None:
-    def make(original: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(original)
-        def wrapped(*args: Any, **kwargs: Any) -> Any:
-            if not STATE.armed:
-                return original(*args, **kwargs)
-            span = open_span(READ_EVENT, "host_read", call=call, source=user_line())
-            try:
-                return original(*args, **kwargs)
-            finally:
-                close_span(span)
-
-        return wrapped
-
-    _replace(owner, name, make)

@@ -14,6 +14,7 @@ from typing import Any
 
 from tpuprof.instrument.spans import close_span, open_span
 from tpuprof.instrument.state import STATE, on_accelerator, xlac
+from tpuprof.instrument.wrapped_calls import READ_EVENT, Function, Replaced, call_span
 
 _gc_events: Any
 try:
@@ -21,18 +22,6 @@ try:
 except ImportError:  # not built, or for another Python or machine
     _gc_events = None
 
-# Where frames of libraries are distinguished from the user's own, for the source line of a read.
-_LIBRARIES = (
-    "/torch/",
-    "/torch_xla/",
-    "/torch_tpu/",
-    "/jax/",
-    "/jaxlib/",
-    "/tpuprof/instrument/",
-    "/tpuprof/capture/",
-    "/contextlib.py",
-    "/typing_extensions.py",  # wraps torch_xla's deprecated functions, `xm.mark_step` among them
-)
 _FAKE_TENSORS = "torch._subclasses"
 _READS = (
     "item",
@@ -53,10 +42,14 @@ _LOADERS = (
     ("torch.utils.data.dataloader", "_BaseDataLoaderIter", "__next__"),
     ("torch_xla.distributed.parallel_loader", "PerDeviceLoader", "next"),
 )
-_undo: list[Callable[[], None]] = []
+_replaced = Replaced()
 _NO_GC_EVENTS = (
     "garbage collections are missing from the timeline: tpuprof was installed without its compiled modules, "
     "and a callback in Python would lose a Ctrl-C that comes during one"
+)
+_PYTHON_EVENTS = (
+    "garbage collections are missing from the timeline: this framework's events are made by Python code, "
+    "which would lose a Ctrl-C that comes during one"
 )
 
 
@@ -75,9 +68,8 @@ def install() -> list[str]:
 
 
 def remove() -> None:
-    """Put everything back, last first."""
-    while _undo:
-        _undo.pop()()
+    """Put everything back."""
+    _replaced.put_back()
 
 
 def _try(notes: list[str], wrap: Callable[[], None]) -> None:
@@ -91,18 +83,19 @@ def _watch_collections(notes: list[str]) -> None:
     extension = xlac()
     if extension is None:
         return
-    if _gc_events is None:
-        notes.append(_NO_GC_EVENTS)
+    if _gc_events is None or getattr(extension.profiler, "in_python", False):
+        notes.append(_NO_GC_EVENTS if _gc_events is None else _PYTHON_EVENTS)
         return
     events = _gc_events.GcEvents(extension.profiler.TraceMe)
     gc.callbacks.append(events)
 
     def stop() -> None:
-        gc.callbacks.remove(events)
+        if events in gc.callbacks:
+            gc.callbacks.remove(events)
         if events.error is not None:
             STATE.notes.append(f"garbage collections are missing from the timeline: {events.error}")
 
-    _undo.append(stop)
+    _replaced.at_end(stop)
 
 
 def _wrap_method(module: str, owner: str, name: str, event: str, mark: str) -> None:
@@ -116,18 +109,18 @@ def _wrap_function(module: str, name: str, event: str, mark: str) -> None:
 
 
 def _replace(owner: Any, name: str, event: str, mark: str) -> None:
-    original = getattr(owner, name)
+    def make(original: Function) -> Function:
+        @functools.wraps(original)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            span = open_span(event, mark)
+            try:
+                return original(*args, **kwargs)
+            finally:
+                close_span(span)
 
-    @functools.wraps(original)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        span = open_span(event, mark)
-        try:
-            return original(*args, **kwargs)
-        finally:
-            close_span(span)
+        return wrapped
 
-    setattr(owner, name, wrapped)
-    _undo.append(lambda: setattr(owner, name, original))
+    _replaced.replace(owner, name, make)
 
 
 def _wrap_read(name: str) -> None:
@@ -135,36 +128,26 @@ def _wrap_read(name: str) -> None:
     torch = sys.modules.get("torch")
     if torch is None:
         return
-    owner = torch.Tensor
-    own = owner.__dict__.get(name)
-    original = getattr(owner, name)
 
-    @functools.wraps(original)
-    def wrapped(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-        if not STATE.armed or not _holds_device_value(tensor):
-            return original(tensor, *args, **kwargs)
-        span = open_span("tpuprof.host_read", "host_read", call=name, source=user_line())
-        try:
-            return original(tensor, *args, **kwargs)
-        finally:
-            close_span(span)
+    def make(original: Function) -> Function:
+        @functools.wraps(original)
+        def wrapped(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+            if not STATE.armed or not _holds_device_value(tensor):
+                return original(tensor, *args, **kwargs)
+            span = call_span(READ_EVENT, name)
+            try:
+                return original(tensor, *args, **kwargs)
+            finally:
+                close_span(span)
 
-    setattr(owner, name, wrapped)
-    _undo.append(lambda: setattr(owner, name, own) if own is not None else delattr(owner, name))
+        return wrapped
+
+    _replaced.replace(torch.Tensor, name, make)
 
 
 def _holds_device_value(tensor: Any) -> bool:
     """Whether reading this tensor reads the device: fake tensors of a retracing scan say they are there, too."""
-    return on_accelerator(tensor.device.type) and not type(tensor).__module__.startswith(_FAKE_TENSORS)
-
-
-def user_line() -> str:
-    """`file:line` of the innermost frame that is not a library's, empty where there is none."""
-    frame = sys._getframe(1)
-    while frame is not None:
-        path = frame.f_code.co_filename
-        generated = path.startswith("<")
-        if path != __file__ and not generated and not any(part in path for part in _LIBRARIES):
-            return f"{path}:{frame.f_lineno}"
-        frame = frame.f_back  # type: ignore[assignment]  # the last frame has none
-    return ""
+    try:
+        return on_accelerator(tensor.device.type) and not type(tensor).__module__.startswith(_FAKE_TENSORS)
+    except Exception:  # an odd tensor: torch says what is wrong with it
+        return False

@@ -1,24 +1,56 @@
-"""The Python frames that led to a moment, the user's before the libraries'."""
+"""The Python frames that led to a moment, the user's own before those of installed packages."""
 
 from __future__ import annotations
 
+import functools
+import re
 import sys
 import traceback
 from types import FrameType
 
+from tpuprof.instrument.stack_text import is_own, is_package, is_users
+
 MAX_FRAMES = 8
-_OWN = ("/tpuprof/instrument/", "/tpuprof/capture/", "tpuprof_capture_hook")
-_LIBRARY = ("/torch/", "/torch_xla/", "/torch_tpu/", "/jax/", "/jaxlib/")
+# Of installed packages, those that a training program is written on, not with: their lines say little to a user.
+_FRAMEWORK = re.compile(r"[/\\](?:site|dist)-packages[/\\](?:torch|torch_xla|torch_tpu|jax|jaxlib)[/\\]")
+_USERS, _PACKAGE, _FRAMEWORKS, _OTHER = range(4)
 
 
 def user_frames(innermost: FrameType | None = None) -> list[str]:
-    """The Python frames that led here, `function (file:line)`, innermost first, the user's before libraries'."""
-    frames = [
-        frame
-        for frame in traceback.extract_stack(innermost or sys._getframe(1))
-        if not any(part in frame.filename for part in _OWN)
-    ]
-    frames.reverse()
-    users = [frame for frame in frames if not any(part in frame.filename for part in _LIBRARY)]
-    libraries = [frame for frame in frames if frame not in users]
-    return [f"{frame.name} ({frame.filename}:{frame.lineno})" for frame in (users + libraries)[:MAX_FRAMES]]
+    """The Python frames that led here, `function (file:line)`: the user's, other packages', frameworks'.
+
+    Within each of these kinds the innermost comes first. Python's own frames come last.
+    """
+    stack = reversed(traceback.extract_stack(innermost or sys._getframe(1)))
+    frames = sorted(
+        (frame for frame in stack if not is_own(frame.filename)), key=lambda frame: _kind(frame.filename)
+    )
+    return [f"{frame.name} ({frame.filename}:{frame.lineno})" for frame in frames[:MAX_FRAMES]]
+
+
+def user_line() -> str:
+    """`file:line` of the innermost frame of the user's own code.
+
+    Where the whole program is an installed package, that of the innermost frame outside of frameworks; empty where
+    there is none.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    package = ""
+    while frame is not None:
+        path = frame.f_code.co_filename
+        kind = _kind(path)
+        if kind == _USERS:
+            return f"{path}:{frame.f_lineno}"
+        if kind == _PACKAGE and not package:
+            package = f"{path}:{frame.f_lineno}"
+        frame = frame.f_back
+    return package
+
+
+@functools.lru_cache(maxsize=4096)
+def _kind(path: str) -> int:
+    if is_users(path):
+        return _USERS
+    if not is_package(path) or is_own(path):
+        return _OTHER
+    return _FRAMEWORKS if _FRAMEWORK.search(path) else _PACKAGE

@@ -78,8 +78,21 @@ def describe(places: list[Place]) -> dict[str, str]:
 
 
 def is_users(path: str) -> bool:
-    """Whether a file is the user's own code: not Python's, not an installed package's, not generated."""
-    return not (path.startswith(("<", _STDLIB, _OWN)) or any(part in path for part in _PACKAGES))
+    """Whether a file is the user's own code: not Python's, not an installed package's, not generated.
+
+    It is the one rule for this: of samples, reads, graph cuts and compiles alike.
+    """
+    return not (path.startswith(("<", _STDLIB, _OWN)) or is_package(path))
+
+
+def is_package(path: str) -> bool:
+    """Whether a file belongs to an installed package."""
+    return any(part in path for part in _PACKAGES)
+
+
+def is_own(path: str) -> bool:
+    """Whether a file is tpuprof's."""
+    return path.startswith(_OWN)
 
 
 def expression(code: CodeType, instruction: int) -> str:

@@ -44,7 +44,9 @@ def xlac() -> Any | None:
 
 def import_xlac() -> Any | None:
     """The same for the framework that the program has imported; without one, torch_xla is imported if it can be."""
-    if STATE.framework is None and "torch_xla" not in sys.modules:
+    if "torch_xla" in sys.modules:
+        use_framework("")  # it may have been imported after another one was taken for what trains
+    elif STATE.framework is None:
         use_framework(next((name for name in OTHER_FRAMEWORKS if name in sys.modules), ""))
     if STATE.framework is not None:
         return STATE.framework
@@ -57,6 +59,8 @@ def import_xlac() -> Any | None:
 
 def use_framework(name: str) -> Any | None:
     """Let TorchTPU or JAX stand for torch_xla's extension; an empty name goes back to torch_xla."""
+    if STATE.framework is not None:
+        STATE.framework.remove()
     STATE.framework = None
     if name:
         module = importlib.import_module(f"tpuprof.instrument.frameworks.{name}")

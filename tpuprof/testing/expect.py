@@ -42,7 +42,8 @@ class expect(ContextDecorator):  # noqa: N801  # used like a function
 
     Raises `ExpectationError` (an AssertionError) with causes and source lines; also where nothing could be
     counted, since no graph ran or no step came after warm-up. Raises `TpuprofError`: `usage` without any
-    expectation, `missing-extra` without torch_xla. What the code inside raises passes through.
+    expectation, or where the program trains with TorchTPU or JAX; `missing-extra` without torch_xla. What the
+    code inside raises passes through.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class expect(ContextDecorator):  # noqa: N801  # used like a function
 
     def __enter__(self) -> expect:
         from tpuprof.instrument.call_watch import CallWatch
-        from tpuprof.instrument.state import import_xlac
+        from tpuprof.instrument.state import STATE, import_xlac
 
         extension = import_xlac()
         if extension is None:
@@ -81,6 +82,13 @@ class expect(ContextDecorator):  # noqa: N801  # used like a function
                 Code.MISSING_EXTRA,
                 "expect() needs torch_xla, which is not installed.",
                 'Install it with: pip install "tpuprof[xla]".',
+            )
+        if STATE.framework is not None:
+            raise TpuprofError(
+                Code.USAGE,
+                f"expect() counts with torch_xla's counters, and this program trains with {STATE.framework.name}, "
+                "which has none: nothing could be counted.",
+                "Capture the program (tpuprof capture), and hold its report to a budget with tpuprof check.",
             )
         self._watch = CallWatch(extension)
         self._watch.start()

@@ -14,10 +14,14 @@ COMPILES, HITS = "UncachedCompile", "CachedCompile"
 
 
 class Profiler:
-    """Events on the host timeline. `TraceMe(name, **stats)` is a context manager with `set_metadata`."""
+    """Events on the host timeline. `TraceMe(name, **stats)` is a context manager with `set_metadata`.
 
-    def __init__(self, event: Any, start_server: Callable[[int], object]) -> None:
+    `in_python` tells that making one runs Python code.
+    """
+
+    def __init__(self, event: Any, start_server: Callable[[int], object], *, in_python: bool = False) -> None:
         self.TraceMe = event
+        self.in_python = in_python
         self.start_server = start_server
 
     def scope_pusher(self, _name: str) -> AbstractContextManager[None]:
@@ -35,6 +39,8 @@ class Framework:
 
     def __init__(self) -> None:
         self._compiled = 0
+        # Called after a compile, in the thread that compiled, where the framework tells of one.
+        self.when_compiled: Callable[[], None] | None = None
 
     def initialized(self) -> bool:
         """Whether this process has a runtime. The question starts none."""
@@ -71,9 +77,6 @@ class Framework:
 
     def remove(self) -> None:
         """Watch it no more."""
-
-    def _xla_runtime_is_initialized(self) -> bool:
-        return self.initialized()
 
     def _xla_counter_value(self, name: str) -> int:
         if name == COMPILES:

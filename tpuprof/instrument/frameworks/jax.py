@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections import deque
 from typing import Any
 
 from tpuprof.instrument.frameworks.base import Framework, Profiler, loaded
 from tpuprof.instrument.stack_frames import user_frames
+from tpuprof.instrument.state import note_failure
 
 _COMPILED = "/jax/core/compile/backend_compile_duration"
 # Comes right before a compile begins, which itself is heard of when it has ended.
 _LOWERED = "/jax/core/compile/jaxpr_to_mlir_module_duration"
 _BRIDGE = "jax._src.xla_bridge"
+# Compiles kept for whoever asks next (compiles): between two steps there are far fewer, and a server may ask never.
+MAX_FOUND = 10_000
 
 
 class Jax(Framework):
@@ -23,8 +27,9 @@ class Jax(Framework):
     def __init__(self) -> None:
         super().__init__()
         self._count = self._lowered = 0
-        self._found: list[tuple[int, float, list[str]]] = []
-        self._lock = threading.Lock()
+        self._found: deque[tuple[int, float, list[str]]] = deque(maxlen=MAX_FOUND)
+        # Reentrant: a handler of a signal may ask while the same thread notes a compile.
+        self._lock = threading.RLock()
         self._listening = False
 
     @property
@@ -67,7 +72,8 @@ class Jax(Framework):
     def drain_compiles(self) -> list[tuple[int, float, list[str]]]:
         """Compiles since the last call, each with its seconds and frames."""
         with self._lock:
-            found, self._found = self._found, []
+            found = list(self._found)
+            self._found.clear()
         return found
 
     def install(self) -> None:
@@ -86,6 +92,12 @@ class Jax(Framework):
             self._listening = False
 
     def _heard(self, event: str, seconds: float, **_facts: Any) -> None:
+        try:
+            self._note(event, seconds)
+        except Exception as error:  # JAX would hand it to the program
+            note_failure("listening to compiles", error)
+
+    def _note(self, event: str, seconds: float) -> None:
         if event == _LOWERED:
             self._lowered += 1
         if event != _COMPILED:
@@ -94,3 +106,5 @@ class Jax(Framework):
         self._count += 1
         with self._lock:
             self._found.append((1, float(seconds), user_frames()))
+        if self.when_compiled is not None:
+            self.when_compiled()

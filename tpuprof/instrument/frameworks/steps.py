@@ -2,35 +2,53 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from typing import Any
 
 from tpuprof.instrument.state import note_failure
+from tpuprof.instrument.wrapped_calls import Function, Replaced
 
-_undo: list[Callable[[], None]] = []
-
-
-def watch(begins: Callable[[int | None], None]) -> None:
-    """Call `begins(number)` when a StepTraceAnnotation is made, until `stop`."""
-    owner = getattr(getattr(sys.modules.get("jax"), "profiler", None), "StepTraceAnnotation", None)
-    if owner is None or _undo:
-        return
-    original = owner.__init__
-
-    def marked(annotation: Any, name: str, **facts: Any) -> None:
-        try:
-            number = facts.get("step_num")
-            begins(number if isinstance(number, int) else None)
-        except Exception as error:
-            note_failure("following StepTraceAnnotation", error)
-        original(annotation, name, **facts)
-
-    owner.__init__ = marked
-    _undo.append(lambda: setattr(owner, "__init__", original))
+# XProf takes a root event for a training step if its name begins so.
+_TRAINING = "train"
 
 
-def stop() -> None:
-    """Put it back."""
-    while _undo:
-        _undo.pop()()
+class AnnotatedSteps:
+    """Calls `begins(number)` when a StepTraceAnnotation of the training loop is made, from `watch` to `stop`.
+
+    A program may annotate an evaluation too: the name that was seen first counts, until one that begins with "train"
+    is seen.
+    """
+
+    def __init__(self, begins: Callable[[int | None], None]) -> None:
+        self._begins = begins
+        self._name: str | None = None
+        self._replaced = Replaced()
+
+    def watch(self) -> None:
+        """Listen from now on. Doing it twice is harmless."""
+        owner = getattr(getattr(sys.modules.get("jax"), "profiler", None), "StepTraceAnnotation", None)
+        if owner is not None and not self._replaced:
+            self._replaced.replace(owner, "__init__", self._heard)
+
+    def stop(self) -> None:
+        """Put it back."""
+        self._replaced.put_back()
+
+    def _heard(self, original: Function) -> Function:
+        @functools.wraps(original)
+        def marked(annotation: Any, *args: Any, **facts: Any) -> None:
+            try:
+                self._annotated(str(facts.get("name", args[0] if args else "")), facts.get("step_num"))
+            except Exception as error:
+                note_failure("following StepTraceAnnotation", error)
+            original(annotation, *args, **facts)
+
+        return marked
+
+    def _annotated(self, name: str, number: Any) -> None:
+        if self._name is None or (name.startswith(_TRAINING) and not self._name.startswith(_TRAINING)):
+            self._name = name
+        if name == self._name:
+            self._begins(number if isinstance(number, int) else None)

@@ -31,11 +31,6 @@ class _Event:
             name = f"{name[:-1]},{_LAST}#"
         self._scope: Any = _scope(name)
 
-    @staticmethod
-    def is_enabled(_level: int = 1) -> bool:
-        """Whether the profiler records: TorchTPU does not say, so it may."""
-        return True
-
     def __enter__(self) -> _Event:
         self._scope.__enter__()
         return self
@@ -59,7 +54,7 @@ class TorchTpu(Framework):
     devices = ("tpu",)
 
     def __init__(self) -> None:
-        self.profiler = Profiler(_Event, _start_server)
+        self.profiler = Profiler(_Event, _start_server, in_python=True)
         super().__init__()
 
     def initialized(self) -> bool:

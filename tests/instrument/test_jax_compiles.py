@@ -1,0 +1,59 @@
+"""What JAX says about compiles is noted, in bounded memory, and nothing of ours reaches the program."""
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from tpuprof.instrument.frameworks import jax as framework
+from tpuprof.instrument.frameworks.jax import _COMPILED, MAX_FOUND, Jax
+from tpuprof.instrument.state import STATE
+
+
+@pytest.fixture
+def heard(monkeypatch):
+    """Tells a `Jax` of an event as JAX does."""
+    listeners = []
+    monitoring = SimpleNamespace(
+        register_event_duration_secs_listener=listeners.append,
+        _unregister_event_duration_listener_by_callback=listeners.remove,
+    )
+    monkeypatch.setitem(sys.modules, "jax", SimpleNamespace(monitoring=monitoring))
+    monkeypatch.setitem(sys.modules, "jax._src.monitoring", monitoring)
+    monkeypatch.setattr(STATE, "notes", [])
+    monkeypatch.setattr(STATE, "armed", True)
+
+    def tell(seconds=0.5):
+        for each in tuple(listeners):
+            each(_COMPILED, seconds)
+
+    return tell
+
+
+def test_listening_ends_and_begins_again(heard):
+    jax = Jax()
+    jax.install()
+    jax.install()
+    heard()
+    jax.remove()
+    heard()
+    jax.install()
+    heard()
+    assert jax.compiles() == 2
+
+
+def test_a_failure_of_ours_does_not_reach_the_program(heard, monkeypatch):
+    jax = Jax()
+    jax.install()
+    monkeypatch.setattr(framework, "user_frames", lambda: 1 / 0)
+    heard()
+    assert "listening to compiles failed" in STATE.notes[0]
+
+
+def test_compiles_that_nobody_asks_for_are_kept_in_bounded_memory(heard, monkeypatch):
+    monkeypatch.setattr(framework, "user_frames", list)
+    jax = Jax()
+    jax.install()
+    for _ in range(MAX_FOUND + 5):
+        heard()
+    assert (jax.compiles(), len(jax.drain_compiles()), jax.drain_compiles()) == (MAX_FOUND + 5, MAX_FOUND, [])

@@ -1,0 +1,59 @@
+"""What the pacer drives: recordings by the clock, of a process in which no step was seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from tpuprof.capture.controller import Controller, Phase
+from tpuprof.instrument.state import STATE
+
+
+class Followed(Protocol):
+    """The recorder whose steps take over as soon as there are any."""
+
+    controller: Controller
+
+    def compiles(self) -> int:
+        """Programs compiled since the process began."""
+
+    def steps_seen(self) -> int:
+        """Steps seen so far."""
+
+    def guarded(self, what: str, action: Callable[[], bool]) -> bool:
+        """Do it while no step is turned; False where it fails."""
+
+
+class ByClock:
+    """Begins and ends recordings from the pacer's thread. Nothing of it raises."""
+
+    def __init__(self, recorder: Followed) -> None:
+        self._recorder = recorder
+
+    def compiles(self) -> int:
+        """Programs compiled since the process began."""
+        return self._recorder.compiles()
+
+    def compiling(self) -> bool:
+        """Whether a compile is under way, as far as the framework tells."""
+        return STATE.framework is not None and bool(STATE.framework.compiling())
+
+    def marked(self) -> bool:
+        """Whether a step was seen, or recording is over."""
+        return self._recorder.steps_seen() > 0 or self._recorder.controller.phase is Phase.DONE
+
+    def begin(self) -> bool:
+        """Record; whether that could be done."""
+        return self._recorder.guarded("recording by the clock", self._begin)
+
+    def _begin(self) -> bool:
+        controller = self._recorder.controller
+        if self.marked() or controller.phase is not Phase.WAITING:
+            return False
+        return controller.record_by_clock()
+
+    def end(self) -> bool:
+        """End a recording; whether it still ran. Where steps have taken over, theirs goes on."""
+        return self._recorder.guarded(
+            "ending a recording by the clock", self._recorder.controller.end_by_clock
+        )

@@ -1,0 +1,97 @@
+"""What is made while a process is recorded: the profile, events around calls, samples of the training thread."""
+
+from __future__ import annotations
+
+import statistics
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tpuprof.capture.backend import Backend
+from tpuprof.capture.contention import Contention
+from tpuprof.capture.controller import Recording
+from tpuprof.capture.telemetry import Telemetry
+from tpuprof.instrument import device_calls, host_events
+from tpuprof.instrument.frameworks import jax_calls
+from tpuprof.instrument.host_sampler import HostSampler
+
+# Steps before the capture whose median length sets the sampler's interval (steps).
+RECENT_STEPS = 5
+
+
+@dataclass
+class Recorded:
+    """What one recording left: the profile, the telemetry records it covers (from, to), and its CPU wait."""
+
+    recording: Recording
+    first_record: int
+    last_record: int
+    profile: Path | None = None
+    cpu_wait: float | None = None
+    sampling: dict[str, Any] = field(default_factory=dict)
+
+
+class Recordings:
+    """The recordings of one process, one after the other. `kept` is the one that counts, once that is known."""
+
+    def __init__(
+        self, backend: Backend, extension: Any, telemetry: Telemetry, note: Callable[[str], object]
+    ) -> None:
+        self.kept: Recorded | None = None
+        self._backend = backend
+        self._extension = extension
+        self._telemetry = telemetry
+        self._note = note
+        self._all: list[Recorded] = []
+        self._contention = Contention()
+        self._sampler: HostSampler | None = None
+
+    def start(self, recording: Recording) -> None:
+        """Begin one. Where that fails, nothing stays behind."""
+        try:
+            for note in (*host_events.install(), *device_calls.install(), *jax_calls.install()):
+                self._note(note)
+            self._backend.start()
+        except BaseException:
+            self.remove_events()
+            raise
+        self._all.append(Recorded(recording, len(self._telemetry.records), -1))
+        self._contention.start()
+        main = threading.main_thread().ident if recording.by_clock else None
+        self._sampler = HostSampler(self._extension, main or threading.get_ident(), self._usual_seconds())
+        self._sampler.start()
+
+    def _usual_seconds(self) -> float | None:
+        """The median of the last steps before the recording (s), None before the first."""
+        walls = [record.wall_ns for record in self._telemetry.records[-RECENT_STEPS:]]
+        return statistics.median(walls) / 1e9 if walls else None
+
+    def stop(self) -> None:
+        """End the newest."""
+        recorded = self._all[-1]
+        recorded.last_record = len(self._telemetry.records)
+        if self._sampler is not None:
+            recorded.sampling = self._sampler.stop()
+        recorded.cpu_wait = self._contention.waited_share()
+        try:
+            recorded.profile = self._backend.stop()
+        finally:
+            self.remove_events()
+
+    def remove_events(self) -> None:
+        """Put back what was wrapped."""
+        jax_calls.remove()
+        device_calls.remove()
+        host_events.remove()
+
+    def keep(self, kept: Recording | None) -> Path | None:
+        """Let one of them count: steps of the others are no captured steps. Its profile, None where there is none."""
+        for recorded in self._all:
+            if recorded.recording is kept:
+                self.kept = recorded
+                continue
+            for record in self._telemetry.records[recorded.first_record : recorded.last_record]:
+                record.captured = False
+        return self.kept.profile if self.kept is not None else None

@@ -1,0 +1,69 @@
+"""Replaces functions by ones that put an event around each call, and puts them back."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from tpuprof.instrument.spans import Span, close_span, open_span
+from tpuprof.instrument.stack_frames import user_line
+from tpuprof.instrument.state import STATE, note_failure
+
+UPLOAD_EVENT, READ_EVENT = "tpuprof.upload", "tpuprof.host_read"
+Function = Callable[..., Any]
+
+
+class Replaced:
+    """Attributes of modules and classes that were replaced, until `put_back`."""
+
+    def __init__(self) -> None:
+        self._undo: list[Callable[[], None]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._undo)
+
+    def replace(self, owner: Any, name: str, make: Callable[[Function], Function]) -> None:
+        """Put `make(original)` in the place of an attribute, which may be inherited.
+
+        Raises `AttributeError` or `TypeError` where there is none or it cannot be replaced.
+        """
+        own = vars(owner).get(name)
+        setattr(owner, name, make(getattr(owner, name)))
+        self._undo.append(lambda: setattr(owner, name, own) if own is not None else delattr(owner, name))
+
+    def at_end(self, undo: Callable[[], None]) -> None:
+        """Have this called as well when all is put back. It raises nothing."""
+        self._undo.append(undo)
+
+    def put_back(self) -> None:
+        """Put everything back, last first."""
+        while self._undo:
+            self._undo.pop()()
+
+
+def call_span(event: str, call: str) -> Span | None:
+    """Open an event for a call that the user's line makes, None where that fails. Raises nothing."""
+    try:
+        return open_span(event, event.partition(".")[2], call=call, source=user_line())
+    except Exception as error:
+        note_failure(f"noting {call}", error)
+        return None
+
+
+def with_event(event: str, call: str, original: Function) -> Function:
+    """A function that does what `original` does, inside an event while something is recorded."""
+    # Methods of compiled classes may have no name that Python accepts.
+    named = [each for each in functools.WRAPPER_ASSIGNMENTS if isinstance(getattr(original, each, None), str)]
+
+    @functools.wraps(original, assigned=named)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        if not STATE.armed:
+            return original(*args, **kwargs)
+        span = call_span(event, call)
+        try:
+            return original(*args, **kwargs)
+        finally:
+            close_span(span)
+
+    return wrapped
