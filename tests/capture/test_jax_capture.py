@@ -109,8 +109,8 @@ def test_a_recording_by_the_clock_outlives_a_request_to_end(tmp_path):
     (tmp_path / "train.py").write_text(
         HEAD + "import os, signal, threading\nend = time.time() + 60\n"
         "def recorded(): return any(each.name == 'tpuprof-sampler' for each in threading.enumerate())\n"
-        "while time.time() < end:\n    w, loss = update(w, x)\n    float(loss)\n"
-        "    if recorded():\n        os.kill(os.getpid(), signal.SIGTERM)\n"
+        "steps = 0\nwhile time.time() < end:\n    w, loss = update(w, x)\n    float(loss)\n"
+        "    steps += recorded()\n    if steps == 30:\n        os.kill(os.getpid(), signal.SIGTERM)\n"
     )
     command = [sys.executable, "-m", "tpuprof", "capture", "-o", "run", "--", sys.executable, "train.py"]
     done = subprocess.run(
