@@ -138,7 +138,7 @@ def test_short_steps_are_sampled_more_often_within_bounds(step, interval):
 
 
 @pytest.mark.parametrize(
-    ("cost", "interval"), [(0.00006, 0.004), (0.00008, 0.004), (0.0001, 0.005), (0.0003, 0.010)]
+    ("cost", "interval"), [(0.00006, 0.004), (0.00016, 0.004), (0.0002, 0.005), (0.0006, 0.010)]
 )
 def test_where_samples_take_long_they_become_fewer(cost, interval):
     assert host_sampler.lengthened(0.004, cost) == pytest.approx(interval)

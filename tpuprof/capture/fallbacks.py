@@ -6,7 +6,6 @@ step is watched through a dispatch mode, which sees every op with its Python sta
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from tpuprof.capture.telemetry import FALLBACK_PREFIX
@@ -71,11 +70,20 @@ def _watch(wanted: set[str], sources: dict[str, str]) -> Any:
             self.wanted = set(wanted)
 
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            name = FALLBACK_PREFIX + func.__name__.partition(".")[0]
-            if name in self.wanted:
-                self.wanted.discard(name)
-                frames = user_frames(sys._getframe(1))
-                sources[name] = frames[0].rpartition(" (")[2].rstrip(")") if frames else ""
+            if self.wanted:
+                self._note(func)
             return func(*args, **(kwargs or {}))
+
+        def _note(self, func: Any) -> None:
+            try:
+                name = FALLBACK_PREFIX + func.__name__.partition(".")[0]
+                if name in self.wanted:
+                    self.wanted.discard(name)
+                    # On autograd's own threads no frame of the program is below this one.
+                    frames = user_frames()
+                    sources[name] = frames[0].rpartition(" (")[2].rstrip(")") if frames else ""
+            except Exception as error:
+                self.wanted = set()
+                note_failure("looking for the line of a fallback", error)
 
     return Watch()

@@ -34,8 +34,9 @@ OPS_COUNTER = "CreateXlaTensor"
 SAMPLES_PER_STEP = 3
 SHORTEST, LONGEST = 0.002, 0.005
 # Share of a CPU that sampling may take; where waking up for a sample takes more, the time between two grows, up to
-# `SLOWEST` (s): twice Python's switch interval still gives twenty samples in eight steps of 25 ms.
-CPU_SHARE = 0.02
+# `SLOWEST` (s). An interval that holds both ops and other work cannot be split well, so samples must not be too few:
+# at a sample of 0.2 ms, as on slow virtual machines, this share still gives one in 5 ms. A judgement.
+CPU_SHARE = 0.04
 SLOWEST = 0.010
 # Weight of the newest sample in the mean of what samples take.
 _NEWEST = 0.25

@@ -5,7 +5,6 @@ Nothing here keeps a frame: frames hold the program's variables alive.
 
 from __future__ import annotations
 
-import linecache
 import os
 import re
 import sys
@@ -13,12 +12,15 @@ from itertools import accumulate, chain, islice, repeat, takewhile
 from operator import attrgetter, itemgetter, truth
 from types import CodeType, FrameType
 
+from tpuprof.instrument.source_lines import position, source_lines
 from tpuprof.safe_text import TO_SAFE
 
 # Frames kept of a stack, innermost first (frames): recursion beyond it says nothing new.
 MAX_FRAMES = 64
 # Longer expressions are cut (characters).
 MAX_EXPRESSION = 80
+# Lines of an expression after its first that are read (lines).
+MORE_LINES = 8
 _STDLIB = os.path.dirname(os.__file__) + os.sep
 _PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -100,27 +102,20 @@ def expression(code: CodeType, instruction: int) -> str:
 
     Texts in it are left out: of `open("a", "w")` stays `open("…", "…")`.
     """
-    line, last, column, until = _position(code, instruction)
+    line, last, column, until = position(code, instruction)
     if line is None or last is None or column is None or until is None:
         return ""
-    lines = [linecache.getline(code.co_filename, number) for number in range(line, min(last, line + 8) + 1)]
-    if not all(lines):
+    raw = source_lines(code.co_filename, line, min(last, line + MORE_LINES))
+    if len(raw) < min(last - line, MORE_LINES) + 1:
         return ""
-    raw = [each.encode() for each in lines]
     if line == last:
         raw = [raw[0][column:until]]
     else:
         raw[0] = raw[0][column:]
-        raw[-1] = raw[-1][:until] if last < line + 8 else raw[-1]
+        raw[-1] = raw[-1][:until] if last < line + MORE_LINES else raw[-1]
     text = _TEXT_LITERAL.sub(r"\1…\1", " ".join(b" ".join(raw).decode("utf-8", "replace").split()))
     return text if len(text) <= MAX_EXPRESSION else text[: MAX_EXPRESSION - 1] + "…"
 
 
 def _line(code: CodeType, instruction: int) -> int:
-    return _position(code, instruction)[0] or code.co_firstlineno
-
-
-def _position(code: CodeType, instruction: int) -> tuple[int | None, int | None, int | None, int | None]:
-    # One entry for each code unit of two bytes.
-    found = next(islice(code.co_positions(), max(instruction, 0) // 2, None), None)
-    return found or (None, None, None, None)
+    return position(code, instruction)[0] or code.co_firstlineno

@@ -30,6 +30,10 @@ KINDS = (TRACING, "sleep", "io", "lock", "gil", "python", "wait")
 OP_MS = 0.05
 # Ops traced in an interval from which it shows by itself what an op takes (ops).
 OPS_TO_MEASURE = 10
+# Intervals inside a framework from which their median is taken (intervals), and else the share of all intervals that
+# are quick: in a loop of nothing but ops all take about the same; of others, the quick ones hold least other work.
+INTERVALS_TO_MEASURE = 3
+QUICK_INTERVALS = 0.25
 # Share of an interval's running time that its ops must explain for all of it to be tracing.
 TRACING_FROM_SHARE = 0.5
 # Share of an interval that the thread must be blocked for the block to be a piece of its own: below it, it is the
@@ -178,9 +182,20 @@ def _pieces(samples: list[_Sample], stacks: list[Stack]) -> HostSamples:
 
 
 def _op_ps(samples: list[_Sample]) -> float:
-    """What tracing an op takes (ps), by the intervals that traced many."""
-    measured = [(each.gap - each.blocked) / each.ops for each in samples if each.ops >= OPS_TO_MEASURE]
-    return float(np.median(measured)) if measured else OP_MS * PS_PER_MS
+    """What tracing an op takes (ps), by the intervals that traced many.
+
+    An interval that lies in a framework's frames is nothing but tracing. One that ends in other code holds that code's
+    time too, up to a call that keeps Python's lock for long: of those, the quick ones tell.
+    """
+    cost = [
+        ((each.gap - each.blocked) / each.ops, before.family == each.family == FRAMEWORK)
+        for before, each in pairwise(samples)
+        if each.ops >= OPS_TO_MEASURE
+    ]
+    inside = [ps for ps, in_framework in cost if in_framework]
+    if len(inside) >= INTERVALS_TO_MEASURE:
+        return float(np.median(inside))
+    return float(np.quantile([ps for ps, _ in cost], QUICK_INTERVALS)) if cost else OP_MS * PS_PER_MS
 
 
 def _silent_frameworks(samples: list[_Sample]) -> set[int]:
@@ -240,7 +255,9 @@ def _ran(
     if framework or tracing >= TRACING_FROM_SHARE * running:
         return [(TRACING, of.stack, running)]
     other = IO if of.family == IO else "python"
-    return [(TRACING, of.stack, round(tracing)), (other, of.stack, running - round(tracing))]
+    # Where other code runs now, the ops were traced before it.
+    traced = before.stack if before.family == FRAMEWORK else of.stack
+    return [(TRACING, traced, round(tracing)), (other, of.stack, running - round(tracing))]
 
 
 def refine(samples: HostSamples | None, residual: Spans) -> tuple[Spans, dict[str, Spans], Spans]:

@@ -1,0 +1,35 @@
+"""Looking for the line of an op that falls back never ends the program, on whichever thread the op runs."""
+
+import pytest
+
+from tests import scripts
+
+pytest.importorskip("torch_xla")
+pytestmark = pytest.mark.torch_xla
+
+BACKWARD = """
+import sys
+import torch
+import torch_xla
+from tpuprof.capture.fallbacks import FallbackFinder
+
+device = torch_xla.device()
+embed = torch.nn.EmbeddingBag(50, 8, mode="mean").to(device)
+ids = torch.randint(0, 50, (4, 5)).to(device)
+finder = FallbackFinder()
+finder.step_ended({"aten::_embedding_bag_backward": 1, "aten::_embedding_bag_forward_only": 1})
+for _ in range(2):
+    # Autograd calls the op that falls back from a thread of its own, without any Python frame.
+    embed(ids).sum().backward()
+finder.stop()
+torch_xla.sync()
+print("sources", finder.sources)
+print("gradient", embed.weight.grad.abs().sum().item() > 0)
+"""
+
+
+def test_an_op_on_a_thread_of_autograd_ends_nothing(tmp_path):
+    script = scripts.write(tmp_path / "train.py", BACKWARD, prelude=False)
+    done = scripts.run(script)
+    assert "gradient True" in done.stdout
+    assert "aten::_embedding_bag" in done.stdout

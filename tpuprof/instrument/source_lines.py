@@ -1,0 +1,80 @@
+"""Where in its source a code object is, and that source's text; quick, since the sampler holds Python's lock meanwhile.
+
+`code.co_positions()` walks the whole function in Python objects (tens of microseconds for each frame), and `linecache`
+reads and decodes a file of thousands of lines in about ten milliseconds. benchmarks/sampler_cost.py compares both.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import linecache
+from functools import lru_cache
+from itertools import islice
+from types import CodeType
+
+# Files whose lines are kept (files): a step runs through tens of them.
+FILES_KEPT = 256
+# A longer file is generated, or no source (bytes).
+FILE_BYTES_AT_MOST = 4_000_000
+# Line, last line, first column, column after the last; None where the code does not tell.
+Position = tuple[int | None, int | None, int | None, int | None]
+_UNKNOWN: Position = (None, None, None, None)
+
+
+def position(code: CodeType, instruction: int) -> Position:
+    """Where in its file an instruction comes from (its offset in bytes of byte code); columns in bytes of UTF-8."""
+    if _ADDRESS_TO_LOCATION is None:
+        # One entry for each code unit of two bytes.
+        return next(islice(code.co_positions(), max(instruction, 0) // 2, None), None) or _UNKNOWN
+    found = [ctypes.c_int(0) for _ in range(4)]
+    line, column, last, until = found
+    _ADDRESS_TO_LOCATION(
+        code,
+        max(instruction, 0),
+        ctypes.byref(line),
+        ctypes.byref(column),
+        ctypes.byref(last),
+        ctypes.byref(until),
+    )
+    # What is unknown is 0 or negative; a column may be 0.
+    places = (line.value, last.value, column.value, until.value)
+    return tuple(each if each >= least else None for each, least in zip(places, (1, 1, 0, 0), strict=True))  # type: ignore[return-value]
+
+
+def source_lines(path: str, first: int, last: int) -> list[bytes]:
+    """Lines `first` to `last` of a file, counted from 1, in UTF-8 with their ends; fewer where the file has fewer."""
+    lines = _file_lines(path)
+    if lines is None:
+        # Of a notebook's cells and of zipped packages Python itself knows the text.
+        try:
+            return [each.encode() for each in linecache.getlines(path)[first - 1 : last]]
+        except ValueError:  # no path at all
+            return []
+    return lines[first - 1 : last]
+
+
+@lru_cache(maxsize=FILES_KEPT)
+def _file_lines(path: str) -> list[bytes] | None:
+    """All lines of a file; None where it is none that can be read."""
+    if path.startswith("<") or path in linecache.cache:
+        return None
+    try:
+        with open(path, "rb") as file:
+            content = file.read(FILE_BYTES_AT_MOST)
+    except (OSError, ValueError):
+        return None
+    return content.splitlines(keepends=True)
+
+
+def _address_to_location() -> ctypes._FuncPointer | None:
+    try:
+        function = ctypes.pythonapi.PyCode_Addr2Location
+    except AttributeError:
+        return None
+    number = ctypes.POINTER(ctypes.c_int)
+    function.argtypes = [ctypes.py_object, ctypes.c_int, number, number, number, number]
+    function.restype = ctypes.c_int
+    return function
+
+
+_ADDRESS_TO_LOCATION = _address_to_location()
