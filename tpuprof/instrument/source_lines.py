@@ -1,7 +1,7 @@
 """Where in its source a code object is, and that source's text; quick, since the sampler holds Python's lock meanwhile.
 
 `code.co_positions()` walks the whole function in Python objects (tens of microseconds for each frame), and `linecache`
-reads and decodes a file of thousands of lines in about ten milliseconds. benchmarks/sampler_cost.py compares both.
+reads and decodes a file of thousands of lines in about ten milliseconds. benchmarks/stack_text_cost.py compares both.
 """
 
 from __future__ import annotations
