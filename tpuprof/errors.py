@@ -53,6 +53,8 @@ class Code(StrEnum):
     QUERY_INVALID = "query-invalid"
     QUERY_TOO_LONG = "query-too-long"
     QUERY_TOO_LARGE = "query-too-large"
+    # servers
+    PATH_OUTSIDE = "path-outside"
     # usage and environment
     USAGE = "usage"
     MISSING_EXTRA = "missing-extra"

@@ -25,13 +25,14 @@ def export(
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
 ) -> None:
     """Write the tables of a run: steps, ops, events, compiles, findings and more. Nothing is redacted."""
+    from tpuprof.cli.opening import here
     from tpuprof.tables.opened import read_in_processes
 
     if not parquet:
         raise TpuprofError(Code.USAGE, "tpuprof export: no format is given.", "Add --parquet.")
     if out.exists() and not out.is_dir():
         raise TpuprofError(Code.OUTPUT_EXISTS, f"{out}: this is a file.", "Give a folder.")
-    with read_in_processes(path) as run:
+    with read_in_processes(here(path)) as run:
         written = run.export(out, table or (), force=force)
     for file, rows in written.items():
         typer.echo(f"{file} ({rows:,} rows)", err=True)

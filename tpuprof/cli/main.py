@@ -13,6 +13,7 @@ from tpuprof.cli.diff import diff
 from tpuprof.cli.doctor import doctor
 from tpuprof.cli.export import export
 from tpuprof.cli.guard import guarded
+from tpuprof.cli.mcp import mcp
 from tpuprof.cli.preflight import preflight
 from tpuprof.cli.query import query
 from tpuprof.cli.report import report
@@ -36,6 +37,7 @@ app.command()(capture)
 app.command()(dashboard)
 app.command()(query)
 app.command()(export)
+app.command()(mcp)
 app.command()(tensorboard)
 app.command()(preflight)
 app.command()(rules)

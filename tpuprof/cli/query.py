@@ -41,13 +41,14 @@ def query(
 
     The query reads no file and no network, and changes nothing.
     """
+    from tpuprof.cli.opening import here
     from tpuprof.tables.opened import read_in_processes
     from tpuprof.tables.query import MAX_ROWS
 
     if as_json and as_csv:
         raise TpuprofError(Code.USAGE, "--json and --csv exclude each other.", "Remove one of them.")
     most = limit or (MAX_ROWS if as_json or as_csv else SHOWN)
-    with read_in_processes(path) as run:
+    with read_in_processes(here(path)) as run:
         answer = run.query(sql, most=most, time_limit_s=time_limit)
     if as_json:
         from tpuprof.tables.values import as_json as text

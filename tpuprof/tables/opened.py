@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from tpuprof.budget.check import Result
     from tpuprof.compare.diff import Comparison
+    from tpuprof.model.preflight_notes import Variant
     from tpuprof.report.schema import Evidence, Finding, Report, Verdict
     from tpuprof.rules.what_if import WhatIf
     from tpuprof.tables.query import Answer
@@ -72,6 +73,11 @@ class OpenRun:
         """Names of the hosts, or processes, whose profiles there are."""
         return list(self._source.found.files)
 
+    @property
+    def files(self) -> dict[str, Path]:
+        """The profile of each host."""
+        return dict(self._source.found.files)
+
     def findings(self, status: str = "failed") -> list[Finding]:
         """What rules say, most at stake first; `status` is failed, passed, not_applicable, unavailable, error or "".
 
@@ -116,6 +122,16 @@ class OpenRun:
         from tpuprof.budget.check import check, read_budget
 
         return check(read_budget(Path(budget)), self.report, baseline.report if baseline else None)
+
+    def preflight(self) -> tuple[list[Variant], list[str]]:
+        """What the TPU compiler said of the script, as the run folder has it, and notes on what is wrong there."""
+        from tpuprof.model.preflight_notes import read_preflight
+        from tpuprof.model.run import read_run_info
+
+        folder = None if self._source.is_saved else self._source.found.run_folder
+        info, notes = read_run_info(folder)
+        found, unread = read_preflight(folder, info)
+        return found, [*notes, *unread]
 
     @property
     def tables(self) -> list[str]:

@@ -1,0 +1,195 @@
+"""`tpuprof mcp` with a real client over stdio and over HTTP: ten tools, small answers, nothing outside the paths."""
+
+import asyncio
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+pytest.importorskip("mcp")
+pytest.importorskip("duckdb")
+
+from mcp.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+
+from tests.tables.test_tables import trained
+from tpuprof.errors import Code, TpuprofError
+from tpuprof.mcp.answers import MAX_CHARACTERS
+from tpuprof.mcp.roots import Roots
+from tpuprof.mcp.server import TOOLS
+from tpuprof.mcp.tools import Tools
+
+
+@pytest.fixture
+def runs(tmp_path):
+    folder = tmp_path / "runs"
+    for name in ("first", "second"):
+        trained(late=50 if name == "second" else 0).write(
+            folder / name / "plugins" / "profile" / "s" / "h.xplane.pb"
+        )
+    trained().write(tmp_path / "outside.xplane.pb")
+    (folder / "link").symlink_to(tmp_path / "outside.xplane.pb")
+    return folder
+
+
+def talk(paths, calls, environment=None):
+    """What a client over stdio hears: the tools, and each call's text, with `!` before an error."""
+
+    async def session():
+        server = StdioServerParameters(
+            command=sys.executable,
+            args=["-m", "tpuprof", "mcp", *map(str, paths)],
+            env={**os.environ, **(environment or {})},
+        )
+        async with Client(stdio_client(server)) as client:
+            tools = (await client.list_tools()).tools
+            heard = []
+            for name, arguments in calls:
+                found = await client.call_tool(name, arguments)
+                text = "".join(part.text for part in found.content)
+                heard.append(("!" if found.is_error else "") + text)
+            return tools, heard
+
+    return asyncio.run(asyncio.wait_for(session(), 120))
+
+
+def test_a_client_over_stdio(runs, tmp_path):
+    calls = [
+        ("verdict", {}),
+        ("verdict", {"run": "first"}),
+        ("findings", {"run": "first", "status": "all"}),
+        ("steps", {"run": "first"}),
+        ("ops", {"run": "first"}),
+        ("compiles", {"run": "first"}),
+        ("query", {"run": "first", "sql": "SELECT count(*) FROM op_events"}),
+        ("diff", {"base": "first", "candidate": "second"}),
+        ("preflight", {"run": "first"}),
+        ("rules", {"rule": "host-sync-in-step"}),
+        ("query", {"run": "first", "sql": "SELECT * FROM read_text('/etc/passwd')"}),
+        ("verdict", {"run": "../outside.xplane.pb"}),
+        ("verdict", {"run": "/etc/passwd"}),
+        ("verdict", {"run": "link"}),
+        ("verdict", {"run": "nothing"}),
+    ]
+    before = sorted(path for path in tmp_path.rglob("*"))
+    tools, heard = talk([runs], calls)
+    assert {tool.name for tool in tools} == set(TOOLS)
+    assert len(tools) <= 10
+    assert all(tool.description for tool in tools)
+    assert json.loads(heard[0]) == {"runs": ["first", "second"]}
+    verdict = json.loads(heard[1])
+    assert verdict["steps"]["count"] == 3
+    assert verdict["sentence"]
+    assert json.loads(heard[6]) == {"columns": ["count_star()"], "rows": [[6]]}
+    assert json.loads(heard[4])["ops"][0]["name"] == "fusion.1"
+    assert [text.startswith("!") for text in heard] == [False] * 9 + [heard[9].startswith("!")] + [True] * 5
+    assert "query-refused" in heard[10]
+    assert "path-outside" in heard[11]
+    assert "path-outside" in heard[12]
+    assert all("input-not-found" in text or "path-outside" in text for text in heard[13:])
+    assert all("root:" not in text for text in heard)
+    assert max(map(len, heard)) <= MAX_CHARACTERS
+    assert sorted(path for path in tmp_path.rglob("*")) == before
+
+
+def test_http_needs_its_token(runs):
+    from mcp.client.streamable_http import streamable_http_client
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment = {**os.environ, "TPUPROF_MCP_TOKEN": "secret"}
+    command = [sys.executable, "-m", "tpuprof", "mcp", str(runs), "--http", "--port", str(port)]
+    server = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
+    try:
+        import httpx2 as httpx
+
+        url = f"http://127.0.0.1:{port}/mcp"
+        for _ in range(300):
+            try:
+                status = httpx.post(url, json={}).status_code
+                break
+            except httpx.TransportError:
+                assert server.poll() is None
+                time.sleep(0.1)
+        assert status == 401
+        assert httpx.post(url, json={}, headers={"Authorization": "Bearer wrong"}).status_code == 401
+        bearer = {"Authorization": "Bearer secret"}
+        rebound = httpx.post(url, json={}, headers={**bearer, "Host": "evil.example"})
+        assert rebound.status_code in (403, 421)
+
+        async def ask():
+            async with (
+                httpx.AsyncClient(headers=bearer) as web,
+                Client(streamable_http_client(url, http_client=web)) as client,
+            ):
+                return await client.call_tool("verdict", {})
+
+        found = asyncio.run(asyncio.wait_for(ask(), 60))
+        assert json.loads(found.content[0].text) == {"runs": ["first", "second"]}
+    finally:
+        server.terminate()
+        server.wait(20)
+
+
+def test_paths_outside_are_not_read(runs, tmp_path):
+    roots = Roots([runs])
+    for name in (
+        "../outside.xplane.pb",
+        str(tmp_path / "outside.xplane.pb"),
+        "first/../../outside.xplane.pb",
+    ):
+        with pytest.raises(TpuprofError) as error:
+            roots.open(name)
+        assert error.value.code is Code.PATH_OUTSIDE
+    for name in ("link", "a\0b", "missing"):
+        with pytest.raises(TpuprofError):
+            roots.open(name)
+    assert roots.open(str(runs / "first")).hosts == ["h"]
+
+
+def test_a_run_that_changes_is_read_again(runs):
+    tools = Tools(Roots([runs]))
+    sql = "SELECT count(*) FROM op_events"
+    assert json.loads(tools.query("first", sql))["rows"] == [[6]]
+    path = runs / "first" / "plugins" / "profile" / "s" / "h.xplane.pb"
+    trace = trained()
+    trace.tpu(0).line("XLA Ops").event("%x.1 = f32[8]{0} fusion(f32[8]{0} %p)", 2900, 1)
+    trace.write(path)
+    os.utime(path, ns=(1, 1))
+    assert json.loads(tools.query("first", sql))["rows"] == [[7]]
+
+
+def test_answers_are_small_and_say_what_they_leave_out(runs):
+    tools = Tools(Roots([runs]))
+    found = json.loads(tools.query("first", "SELECT range, repeat('x', 500) FROM range(1000)", 1000))
+    assert found["rows_left_out"] + len(found["rows"]) == 1000
+    assert (
+        len(tools.query("first", "SELECT range, repeat('x', 500) FROM range(1000)", 1000)) <= MAX_CHARACTERS
+    )
+
+
+@pytest.mark.parametrize("sample", ["recompile_shapes", "decoder_fsdpv2", "predicted_decoder_scan"])
+def test_answers_of_samples_are_small(samples, sample):
+    tools = Tools(Roots([samples]))
+    rule = json.loads(tools.findings(sample))["findings"]
+    texts = [
+        tools.verdict(sample),
+        tools.findings(sample),
+        tools.findings(sample, "all"),
+        tools.steps(sample),
+    ]
+    texts += [tools.ops(sample, by) for by in ("op", "category", "program", "annotation", "source")]
+    texts += [tools.compiles(sample), tools.preflight(sample), tools.rules()]
+    texts += [tools.evidence(sample, each["rule"]) for each in rule]
+    assert max(map(len, texts)) <= MAX_CHARACTERS
+    assert all(json.loads(text) for text in texts)
+    for each in rule:
+        assert (
+            json.loads(tools.evidence(sample, each["evidence_ids"][0]))["evidence"][0]["id"]
+            == each["evidence_ids"][0]
+        )
