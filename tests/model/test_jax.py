@@ -4,6 +4,7 @@ import pytest
 
 from tests.builders import TraceBuilder, op
 from tpuprof.model.compile.compiles import Compile, earlier_programs
+from tpuprof.model.compile.newest import with_newest
 from tpuprof.model.host.vocabulary import NameSet
 
 STEP, COUNT = 1000, 6
@@ -126,3 +127,46 @@ def test_calls_while_a_function_is_traced_are_no_steps(analyze):
     for call in range(30):
         python.event("PjitFunction(add)", 20_010 + call * 100, 50)
     assert analyze(trace).steps.count in (7, 8)
+
+
+def compiles_inside_calls(steps=6):
+    """Each step calls a function that is traced, compiled and run inside the call; the run takes next to nothing."""
+    trace = TraceBuilder()
+    python, run = trace.host().line("python"), trace.host().line("tf_XLAPjRtCpuClient/1")
+    for number in range(steps):
+        at = number * 10_000
+        python.event("PjitFunction(train_step)", at, 9_000)
+        python.event("trace_to_jaxpr", at + 100, 1_000)
+        python.event("backend_compile_and_load", at + 1_200, 7_000)
+        run.event("ThunkExecutor::Execute (wait for completion)", at + 8_500, 10)
+    return trace
+
+
+def test_a_compile_inside_the_call_is_worth_what_it_takes(analyze):
+    report = analyze(compiles_inside_calls())
+    assert report.verdict.bound == "compile"
+    first = next(each for each in report.findings if each.status == "failed")
+    assert first.rule == "recompiles-other"
+    assert first.savings.high == pytest.approx(7, rel=0.05)
+
+
+def made(start, program=""):
+    return Compile(0, "", program, start, 10)
+
+
+@pytest.mark.parametrize(
+    ("programs", "ran", "embedded", "named"),
+    [
+        (["", ""], [], ["jit_a(1)", "jit_f(3)", "jit_f(5)"], ["jit_f(3)", "jit_f(5)"]),
+        (["", "jit_f(5)"], ["jit_f(5)"], ["jit_f(3)", "jit_f(5)"], ["jit_f(3)", "jit_f(5)"]),
+        # What ran under its own name was not made by a compile that nothing is known of.
+        (["", ""], ["jit_f(5)"], ["jit_a(1)", "jit_f(3)", "jit_f(5)"], ["jit_a(1)", "jit_f(3)"]),
+        (["", ""], [], ["jit_f(3)"], ["", ""]),
+        # Fingerprints have no order.
+        ([""], [], ["SyncTensorsGraph.7(14940262714490726846)"], [""]),
+        (["waits for completion"], [], ["jit_f(3)"], ["jit_f(3)"]),
+    ],
+)
+def test_the_newest_programs_are_those_that_were_compiled(programs, ran, embedded, named):
+    compiles = [made(row, program) for row, program in enumerate(programs)]
+    assert [each.program for each in with_newest(compiles, ran, embedded)] == named

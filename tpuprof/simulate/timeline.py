@@ -15,7 +15,17 @@ from tpuprof.model.attribution import device_parts
 from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.host.activity import HostActivity
 from tpuprof.model.host.vocabulary import Activity
-from tpuprof.model.intervals import EMPTY, Bool, Int64, Spans, among, ascending_distinct, contains, merge
+from tpuprof.model.intervals import (
+    EMPTY,
+    Bool,
+    Int64,
+    Spans,
+    among,
+    ascending_distinct,
+    contains,
+    merge,
+    subtract,
+)
 from tpuprof.model.steps import Steps
 from tpuprof.records import record
 
@@ -101,7 +111,7 @@ def read_timeline(
 ) -> Timeline:
     """The timeline of one host and the busiest of its devices, over all its steps."""
     device = max(devices, key=lambda each: each.busy.total) if devices else None
-    work = _work(device, host.dispatching, steps) if device else NO_WORK
+    work = _work(device, _handing_over(host), steps) if device else NO_WORK
     host_paced = host.driver is not None and steps.source.host_paced
     busy = EMPTY if host_paced or device is None else device.busy
     return Timeline(
@@ -112,6 +122,12 @@ def read_timeline(
         host_paced=host_paced,
         locks=device is not None and device.type == "CPU",
     )
+
+
+def _handing_over(host: HostActivity) -> Spans:
+    """When a program is handed over: JAX's call of a jitted function holds tracing and compile too, which come before."""
+    before = merge(host.compiling, host.spans(Activity.COMPILE), host.spans(Activity.TRACING))
+    return subtract(host.dispatching, before)
 
 
 def _stretches(

@@ -9,6 +9,7 @@ import numpy as np
 
 from tpuprof.model.compile.cause import CompileCause, explain
 from tpuprof.model.compile.hlo_metadata import hlo_protos
+from tpuprof.model.compile.newest import number_of, with_newest
 from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.host.vocabulary import NameSet, Vocabulary
 from tpuprof.model.intervals import Int64
@@ -53,7 +54,8 @@ def find_compiles(
         found = _on_all_threads(host, event, vocabulary, steps)
         if found:
             named = _with_programs(sorted(found, key=lambda each: each.start_ps), devices)
-            return _with_causes(named, devices, dict(hlo_protos(host.trace)))
+            protos = dict(hlo_protos(host.trace))
+            return _with_causes(with_newest(named, first_runs(devices), protos), devices, protos)
     return _with_causes(_from_fingerprints(steps, devices), devices, dict(hlo_protos(host.trace)))
 
 
@@ -100,16 +102,17 @@ def earlier_programs(compiled: Compile, compiles: list[Compile], known: list[str
     """Which of the known programs there were before a compile.
 
     A program that no compile of the capture made was there before it, whether it ran or not. Programs of other
-    functions are not an earlier form of it: JAX names each program after its function.
+    functions are not an earlier form of it: JAX names each program after its function. The newest comes first.
     """
     made = {each.program: each.start_ps for each in compiles if each.program}
-    return sorted(
+    found = sorted(
         name
         for name in known
         if made.get(name, -1) < compiled.start_ps
         and name != compiled.program
         and function_of(name) == function_of(compiled.program)
     )
+    return sorted(found, key=lambda name: (made.get(name, -1), number_of(name) or 0), reverse=True)
 
 
 def function_of(program: str) -> str:
