@@ -213,3 +213,16 @@ def test_time_between_events_of_a_profile_without_markers_is_sampled_too(analyze
     report = analyze(trace)
     assert report.verdict.bound == "host"
     assert "sleeps at /home/u/train.py:7" in report.verdict.sentence
+
+
+@pytest.mark.parametrize(("alone", "tracing"), [(0, 40.0), (1, 5.0)])
+def test_ops_beside_other_code_take_what_ops_take(read, alone, tracing):
+    """Samples of 20 ms with 50 ops each, in one line of the user's: 0.4 ms per op, or other code between them."""
+    trace = step(40_000 + alone * 20_000)
+    for row in range(2):
+        begin = 20_000 * row
+        trace.sampled(begin, 20_000, ops=50, stack=1 + row, **stack(f"numbers.normal({row})"))
+    if alone:
+        trace.sampled(40_000, 20_000, ops=0, stack=3, **stack("numbers.normal(2)"))
+    # Of two intervals of 50 ops, 0.05 ms each is the middle of what ops take; twice that is taken at most.
+    assert parts_ms(read(trace))["tracing"] == pytest.approx(tracing * (1 + alone), rel=0.01)

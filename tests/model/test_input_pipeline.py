@@ -44,3 +44,19 @@ def test_no_loading_event_is_no_row(analyze):
     trace = TraceBuilder()
     trace.host().line("python").repeat("train", [0, 1000], 1000, _r=1)
     assert analyze(trace).input == []
+
+
+@pytest.mark.parametrize(
+    ("begins", "diagnosis"), [((1000, 2000), "slow_loader"), ((1200,), "shallow_prefetch")]
+)
+def test_a_batch_on_its_way_as_the_capture_begins_or_ends_counts(analyze, begins, diagnosis):
+    """The profiler leaves out events that begin before it, or end after it."""
+    trace = TraceBuilder()
+    steps = [1000 * row for row in range(4)]
+    python = trace.host().line("python")
+    python.repeat("train", steps, 1000, _r=1)
+    python.repeat("SyncTensorsGraph", [begin + 990 for begin in steps], 5)
+    python.repeat("get_batch_from_cpu_queue", steps, 300)
+    trace.host().line("loader").repeat("cpu_loader.next", begins, 1000)
+    trace.tpu(0).line("XLA Modules").repeat("f(1)", [begin + 300 for begin in steps], 500)
+    assert analyze(trace).input[0].diagnosis == diagnosis

@@ -125,7 +125,7 @@ def read_timeline(
 
 
 def _handing_over(host: HostActivity) -> Spans:
-    """When a program is handed over: JAX's call of a jitted function holds tracing and compile too, which come before."""
+    """When programs are handed over: a call of a jitted function holds tracing and compile too, which come before."""
     before = merge(host.compiling, host.spans(Activity.COMPILE), host.spans(Activity.TRACING))
     return subtract(host.dispatching, before)
 

@@ -60,6 +60,7 @@ def read_input(
         return None
     busy = merge(*(device.busy for device in devices)) if devices else EMPTY
     batch = int(np.median(made))
+    making = max((_making(track, vocabulary, steps, batch) for track in makers), default=0)
     return InputPipeline(
         prefetch=prefetch,
         batches=len(made),
@@ -67,7 +68,7 @@ def read_input(
         wait_ps=waits.total,
         exposed_ps=subtract(waits, busy).total,
         host_to_device_ps=_copies(host, vocabulary, inside),
-        diagnosis=_diagnosis(prefetch, batch * len(made), waits.total, int(steps.wall_ps.sum())),
+        diagnosis=_diagnosis(prefetch, making, waits.total, int(steps.wall_ps.sum())),
     )
 
 
@@ -87,6 +88,21 @@ def _lengths(track: Track, vocabulary: Vocabulary, inside: Spans) -> list[int]:
     chosen = covered(inside, start, start + 1) > 0
     lengths: list[int] = (end - start)[chosen].tolist()
     return lengths
+
+
+def _making(track: Track, vocabulary: Vocabulary, steps: Steps, batch: int) -> int:
+    """How long a thread was making batches while training went on (ps).
+
+    A batch that was begun before the profiler, or not yet done at its end, leaves no event. So up to one batch's time
+    counts before the first event and after the last: a loader that is too slow is never idle.
+    """
+    events = union(*_events(track, vocabulary, Activity.INPUT_WAIT))
+    begin, end = int(steps.start[0]), int(steps.end[-1])
+    if not len(events.start) or events.end[-1] <= begin or events.start[0] >= end:
+        return 0
+    before = min(max(int(events.start[0]) - begin, 0), batch)
+    after = min(max(end - int(events.end[-1]), 0), batch)
+    return intersect(events, union(steps.start, steps.end)).total + before + after
 
 
 def _copies(host: Host, vocabulary: Vocabulary, inside: Spans) -> int:

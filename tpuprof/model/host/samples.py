@@ -28,14 +28,20 @@ KINDS = (TRACING, "sleep", "io", "lock", "gil", "python", "wait")
 # What tracing one op takes on the training thread where a capture does not show it (ms): the middle of what forward
 # passes of small and large models took (measured, PJRT_DEVICE=CPU: 0.02 to 0.09).
 OP_MS = 0.05
+# What an op takes at most where no interval lies inside a framework, but some hold other code alone (ms): twice the
+# above, since such code between the ops counts with them there. Share of the time in such intervals that shows it.
+OP_MS_AT_MOST = 0.1
+OTHER_CODE_FROM_SHARE = 0.1
 # Ops traced in an interval from which it shows by itself what an op takes (ops).
 OPS_TO_MEASURE = 10
 # Intervals inside a framework from which their median is taken (intervals), and else the share of all intervals that
 # are quick: in a loop of nothing but ops all take about the same; of others, the quick ones hold least other work.
 INTERVALS_TO_MEASURE = 3
 QUICK_INTERVALS = 0.25
-# Share of an interval's running time that its ops must explain for all of it to be tracing.
+# Share of an interval's running time that its ops must explain for all of it to be tracing; and where it ends in code
+# that is no framework's, which may be what took the rest: what an op takes is known to about a quarter.
 TRACING_FROM_SHARE = 0.5
+TRACING_BESIDE_CODE_FROM_SHARE = 0.8
 # Share of an interval that the thread must be blocked for the block to be a piece of its own: below it, it is the
 # sampler's own hold on Python's lock.
 BLOCKED_FROM_SHARE = 0.15
@@ -195,7 +201,12 @@ def _op_ps(samples: list[_Sample]) -> float:
     inside = [ps for ps, in_framework in cost if in_framework]
     if len(inside) >= INTERVALS_TO_MEASURE:
         return float(np.median(inside))
-    return float(np.quantile([ps for ps, _ in cost], QUICK_INTERVALS)) if cost else OP_MS * PS_PER_MS
+    if not cost:
+        return OP_MS * PS_PER_MS
+    quick = float(np.quantile([ps for ps, _ in cost], QUICK_INTERVALS))
+    other = sum(each.gap for each in samples if each.family == PLAIN and each.ops < OPS_TO_MEASURE)
+    mixed = other >= OTHER_CODE_FROM_SHARE * sum(each.gap for each in samples)
+    return min(quick, OP_MS_AT_MOST * PS_PER_MS) if mixed else quick
 
 
 def _silent_frameworks(samples: list[_Sample]) -> set[int]:
@@ -252,7 +263,8 @@ def _ran(
     of = before if each.family in (SLEEP, LOCK, IO) else each
     framework = of.family == FRAMEWORK and not silent
     tracing = min(each.ops * op_ps, running)
-    if framework or tracing >= TRACING_FROM_SHARE * running:
+    most = TRACING_BESIDE_CODE_FROM_SHARE if of.family == PLAIN else TRACING_FROM_SHARE
+    if framework or tracing >= most * running:
         return [(TRACING, of.stack, running)]
     other = IO if of.family == IO else "python"
     # Where other code runs now, the ops were traced before it.
