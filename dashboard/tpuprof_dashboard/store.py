@@ -348,8 +348,13 @@ def _report_of(found: Found, tell: Tell) -> tuple[Report, Run | None]:
     import json
 
     from tpuprof.analysis import cache
+    from tpuprof.pod.analyse import POD_FROM
     from tpuprof.report.load import report_from
 
+    if len(found.files) >= POD_FROM:
+        from tpuprof_dashboard.pods import pod_report
+
+        return pod_report(found, lambda share, what: tell(_READ * share, what)), None
     try:
         entry = cache.key(found)
     except OSError:  # whatever cannot be read is shown by the analysis

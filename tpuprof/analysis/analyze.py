@@ -109,7 +109,7 @@ def report_of(run: Run, *, all_ops: bool = False) -> Report:
     # Fixes are priced by a replay of the steps: what it needs is read beside all else, whether or not one is asked for.
     simulator = begin(lambda: simulator_of(run.hosts))
     ops = op_totals([(host.name, host.devices, host.steps) for host in run.hosts])
-    load, hidden = _mean_load(run.hosts)
+    load, hidden = mean_load(run.hosts)
     bound = bound_of(load)
     stacks = host_stack_rows(run.hosts)
     listed = listed_ops(ops, all_ops)
@@ -117,7 +117,7 @@ def report_of(run: Run, *, all_ops: bool = False) -> Report:
     breakdown = {name: Part(ms, ms / load.wall) for name, ms in load.parts.items()} if load.wall else {}
     compiles = [row for host in run.hosts for row in compile_rows(host, run.notes)]
     history = compile_history(run.hosts, compiles)
-    verdict_text = _sentence(run, bound, load, hidden, stacks)
+    verdict_text = sentence_of(run, bound, load, hidden, stacks)
     verdict_text += _if_no_compile_returns(bound, load, history, hidden)
     collectives, offload = (transfer_rows(run.hosts, kind) for kind in (OpKind.COLLECTIVE, OpKind.OFFLOAD))
     memory = memory_section(run)
@@ -130,7 +130,7 @@ def report_of(run: Run, *, all_ops: bool = False) -> Report:
         generator={"name": "tpuprof", "version": VERSION},
         environment=_environment(run),
         verdict=Verdict(bound.word, round(bound.share, 6), verdict_text),
-        steps=_step_summary(run.hosts),
+        steps=step_summary(run.hosts),
         breakdown=breakdown,
         tracing_hidden_ms_per_step=hidden if load.wall else None,
         compiles=compiles,
@@ -172,7 +172,7 @@ def what_if_of(path: str | os.PathLike[str], rules: Sequence[str]) -> WhatIf:
     return what_if(Signals(report_of(run), run), rules)
 
 
-def _mean_load(hosts: list[HostRun]) -> tuple[StepTimes, float]:
+def mean_load(hosts: list[HostRun]) -> tuple[StepTimes, float]:
     """The mean step of all hosts, and the tracing hidden in it (ms)."""
     count = sum(len(host.steps) for host in hosts)
     if not count:
@@ -203,7 +203,8 @@ def _mean_load(hosts: list[HostRun]) -> tuple[StepTimes, float]:
     return load, mean(host.breakdown.tracing_hidden for host in hosts)
 
 
-def _sentence(run: Run, bound: Any, load: StepTimes, hidden: float, stacks: list[HostStackRow]) -> str:
+def sentence_of(run: Run, bound: Any, load: StepTimes, hidden: float, stacks: list[HostStackRow]) -> str:
+    """The verdict in words."""
     gpus = next((host.gpus for host in run.hosts if host.gpus and not host.devices), None)
     if gpus is not None and not load.wall:
         return f"Unknown: {gpus.text}."
@@ -254,7 +255,8 @@ def _if_no_compile_returns(bound: Bound, load: StepTimes, history: CompileHistor
     return f" It is unknown whether compiles come again. If not: {other}"
 
 
-def _step_summary(hosts: list[HostRun]) -> StepSummary:
+def step_summary(hosts: list[HostRun]) -> StepSummary:
+    """The steps of all hosts: how many, how long, and the rows that are listed."""
     first = max(hosts, key=lambda host: len(host.steps))
     walls = np.concatenate([host.steps.wall_ps for host in hosts]) / PS_PER_MS
     rows = [row for host in hosts for row in _step_rows(host, listed(len(host.steps), len(hosts)))]

@@ -36,7 +36,7 @@ def processes(found: Found) -> Iterator[Executor | None]:
 
     forks = sys.platform == "linux" and threading.active_count() == 1
     context = multiprocessing.get_context("fork" if forks else "spawn")
-    pool = ProcessPoolExecutor(count, mp_context=context, initializer=_alone)
+    pool = ProcessPoolExecutor(count, mp_context=context, initializer=alone)
     try:
         # They start now, before a thread of this process does.
         pool.submit(int).result()
@@ -55,7 +55,7 @@ def _is_much(found: Found) -> bool:
     return total >= BYTES_FROM
 
 
-def _alone() -> None:
+def alone() -> None:
     """Set up a process: its siblings have the other cores, and Ctrl+C is its parent's."""
     parallel.MAX_THREADS = 1
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tpuprof.cli.opening import here, open_json, open_report
 from tpuprof.cli.process import leave_at_once
 from tpuprof.errors import Code, TpuprofError
+
+if TYPE_CHECKING:
+    from tpuprof.report.schema import Report
 
 
 def print_analysis(
@@ -32,6 +36,16 @@ def _print_report(path: Path, as_json: bool, as_markdown: bool, use_cache: bool,
         _write(open_json(path, use_cache=use_cache, all_ops=all_ops))
         return
     report = open_report(path, use_cache=use_cache, all_ops=all_ops)
+    print_report(report, as_json=False, as_markdown=as_markdown)
+
+
+def print_report(report: Report, *, as_json: bool, as_markdown: bool) -> None:
+    """Print a Report as text unless asked otherwise."""
+    if as_json:
+        from tpuprof.report.as_json import to_json
+
+        _write(to_json(report))
+        return
     if as_markdown:
         from tpuprof.render.markdown import render_markdown
 

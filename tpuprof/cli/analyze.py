@@ -24,6 +24,20 @@ def analyze(
     all_ops: Annotated[
         bool, typer.Option("--all-ops", help="List all ops, also those that take next to no time.")
     ] = False,
+    hosts: Annotated[
+        int,
+        typer.Option(
+            "--hosts", min=0, help="Analyze this many hosts of a pod, at even distances; 0 for all."
+        ),
+    ] = 0,
+    dask: Annotated[
+        str,
+        typer.Option(
+            "--dask",
+            help="Read the hosts on a Dask cluster: local, or a scheduler's address.",
+            show_default=False,
+        ),
+    ] = "",
     what_if: Annotated[
         str,
         typer.Option(
@@ -36,6 +50,12 @@ def analyze(
 
     if what_if:
         _what_if(path, what_if, as_json=as_json)
+        return
+    if hosts or dask:
+        from tpuprof.cli.analysis import print_report
+        from tpuprof.cli.pods import pod_report
+
+        print_report(pod_report(path, sample=hosts, dask=dask), as_json=as_json, as_markdown=as_markdown)
         return
     print_analysis(path, as_json=as_json, as_markdown=as_markdown, use_cache=not no_cache, all_ops=all_ops)
 

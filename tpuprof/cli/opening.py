@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from tpuprof.decode.find import Found
     from tpuprof.report.schema import Report
 
+# From this many hosts on a run is analysed as a pod (hosts); see `tpuprof.pod.analyse`, which is not imported for less.
+MANY_HOSTS = 33
+
 
 def is_url(path: Path) -> bool:
     """Whether a path given on the command line is a URL; quick for one that is not."""
@@ -86,6 +89,12 @@ def _json_of_url(path: Path, all_ops: bool) -> str:
     """The Report of a run at a URL; it names the URL, and says which objects could not be read. Nothing is kept."""
     import json
 
+    from tpuprof.cli.pods import is_pod, pod_report
+
+    if is_pod(path):
+        from tpuprof.report.as_json import to_json
+
+        return to_json(pod_report(path))
     copy = here(path)
     from tpuprof.storage.mirror import failures, with_urls
 
@@ -110,6 +119,8 @@ def _kept(found: Found, use_cache: bool) -> tuple[str, str | None]:
     """The key of a run's report in the cache, empty where none is to be kept, and what is kept there."""
     if not use_cache:
         return "", None
+    if len(found.files) >= MANY_HOSTS:
+        return "", None
     from tpuprof.analysis import cache
 
     try:
@@ -120,8 +131,21 @@ def _kept(found: Found, use_cache: bool) -> tuple[str, str | None]:
 
 
 def _analysed(path: Path, found: Found, entry: str, all_ops: bool) -> tuple[Report, str]:
+    if len(found.files) >= MANY_HOSTS:
+        return _analysed_as_pod(found)
     with _hosts_read_by(found) as executor:
         return _analysed_by(executor, path, found, entry, all_ops)
+
+
+def _analysed_as_pod(found: Found) -> tuple[Report, str]:
+    """The Report of many hosts. It is not kept: to know that no file changed takes reading a part of each."""
+    _prepare()
+    from tpuprof.cli.pods import pod_report
+    from tpuprof.pod.hosts import hosts_found
+    from tpuprof.report.as_json import to_json
+
+    report = pod_report(hosts_found(found))
+    return report, to_json(report)
 
 
 def _hosts_read_by(found: Found) -> AbstractContextManager[Executor | None]:

@@ -131,9 +131,9 @@ def build_run(found: Found, executor: Executor | None = None, read: Callable[[Pa
     Raises `TpuprofError` where a file cannot be read.
     """
     info, notes = read_run_info(found.run_folder)
-    devices, names = _virtual_devices(info), _parameter_names(info)
+    devices, names = virtual_devices(info), parameter_names(info)
     jobs = [
-        (name, path, devices, names, _history(found.run_folder, name)) for name, path in found.files.items()
+        (name, path, devices, names, job_facts(found.run_folder, name)) for name, path in found.files.items()
     ]
     hosts, unread_hosts = _read_all(jobs, executor, read)
     _leave_windows_out(hosts)
@@ -188,7 +188,8 @@ def _result(begun: Callable[[], HostRun], again: Callable[[], HostRun]) -> HostR
         return again()
 
 
-def _history(folder: Path | None, host: str) -> History:
+def job_facts(folder: Path | None, host: str) -> History:
+    """What the process of one host noted of its steps, where the run folder has it."""
     return History(step_records(folder, host), read_after(folder, host))
 
 
@@ -356,13 +357,14 @@ def _queue(host: Host, devices: list[DeviceActivity], virtual_devices: int | Non
     return queue_of(host.threads, virtual_devices or 1)
 
 
-def _parameter_names(info: dict[str, Any]) -> tuple[str, ...]:
+def parameter_names(info: dict[str, Any]) -> tuple[str, ...]:
     """Names of the inputs of the step's program, where a preflight noted them."""
     noted = info.get("preflight")
     names = noted.get("parameter_names") if isinstance(noted, dict) else None
     return tuple(str(name) for name in names) if isinstance(names, list) else ()
 
 
-def _virtual_devices(info: dict[str, Any]) -> int | None:
+def virtual_devices(info: dict[str, Any]) -> int | None:
+    """The number of CPU devices, where run.json says it."""
     count = info.get("device", {}).get("global_count") if isinstance(info.get("device"), dict) else None
     return count if isinstance(count, int) and count > 0 else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tpuprof.parts import HOST_PREFIX, title_of
+from tpuprof.render.pod_facts import pod_lines
 from tpuprof.report.labels import cache_title, diagnosis_title, phase_title
 from tpuprof.report.schema import LoopRow, Report
 from tpuprof.report.sections import ChipWaitRow, InputRow, OutlierRow
@@ -23,7 +24,8 @@ def fact_lines(report: Report) -> list[tuple[str, str]]:
         ("Loops and layers", lambda each: [_loop(row) for row in each.scan[:SHOWN]]),
         ("Compute", _compute),
         ("Memory", _memory),
-        ("Hosts", _hosts),
+        ("Pod", lambda each: pod_lines(each.pod)),
+        ("Hosts", lambda each: [] if each.pod else _hosts(each)),
         ("Uneven steps", lambda each: [_outlier(row) for row in each.steadiness.outliers[:SHOWN]]),
         ("Drift", _drift),
         ("Not training", _phases),

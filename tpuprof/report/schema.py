@@ -10,6 +10,7 @@ from dataclasses import field, is_dataclass
 from typing import Any
 
 from tpuprof.records import record
+from tpuprof.report.pod import Pod
 from tpuprof.report.saved import SCHEMA_NAME
 from tpuprof.report.sections import (
     AllocatorRow,
@@ -431,6 +432,7 @@ class Report:
     compile_history: CompileHistory = field(default_factory=CompileHistory)
     ops_left_out: OpsLeftOut = field(default_factory=OpsLeftOut)
     throughput: Throughput = field(default_factory=Throughput)
+    pod: Pod | None = None
     # How often values of each kind were replaced before this report was handed on; None: nothing was replaced.
     redactions: dict[str, int] | None = None
     schema: str = SCHEMA

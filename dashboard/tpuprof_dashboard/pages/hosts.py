@@ -8,10 +8,12 @@ from tpuprof_dashboard.components.layout import chart, empty, section
 from tpuprof_dashboard.components.rows import rows_of
 from tpuprof_dashboard.components.tables import table
 from tpuprof_dashboard.figures.bars import MAX_ROWS, stacked_bars
+from tpuprof_dashboard.figures.heat_map import heat_map
 from tpuprof_dashboard.pages.page import Page, View
 from tpuprof_dashboard.words import capital
 
 if TYPE_CHECKING:
+    from tpuprof.report.pod import Pod
     from tpuprof.report.sections import Hosts
 
 # (colour, hatching) of hosts in turn; the legend names them.
@@ -27,11 +29,31 @@ def _render(view: View) -> list[Any]:
             "Capture all hosts of a job into one run folder: `tpuprof capture --addr HOST1:PORT,HOST2:PORT`."
         )
         parts.append(empty("One host", "The run has one host, so there is none to compare it with.", advice))
+    if view.report.pod is not None:
+        parts += _pod(view, view.report.pod)
     if not told.hosts:
         return [*parts, section("Hosts", empty("No hosts", "No host of this run marks steps."))]
     parts.append(section("Hosts", table("hosts", rows_of(told.hosts)), note=_note(told)))
-    if told.late_steps:
+    if any(each.waited_ms for each in told.late_steps):
         parts.append(_late(view, told))
+    return parts
+
+
+def _pod(view: View, pod: Pod) -> list[Any]:
+    """Groups of like hosts, stragglers, and who was late when."""
+    note = f"{pod.analysed:,} of {pod.hosts:,} hosts. {pod.sampled}"
+    parts = [section("Hosts that are alike", table("host-groups", rows_of(pod.groups)), note=note)]
+    if pod.stragglers:
+        text = "Behind the host in the middle, at the collectives where all meet; by step times where there are none."
+        parts.append(section("Stragglers", table("stragglers", rows_of(pod.stragglers)), note=text))
+    if pod.heat_map.hosts:
+        width = pod.heat_map.steps_per_column
+        text = "How late each host is in each step." + (
+            f" A column is the latest of {width} steps." if width > 1 else ""
+        )
+        label = "Lateness of each host by step; the tables above name the stragglers"
+        drawn = chart(heat_map(pod.heat_map, view.template), "hosts-by-steps", label)
+        parts.append(section("Hosts by steps", drawn, note=text))
     return parts
 
 

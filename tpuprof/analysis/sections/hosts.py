@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from tpuprof.model.barriers import NO_BARRIERS, Barriers, find_barriers
 from tpuprof.model.device.chip_waits import chip_waits, last_chip
-from tpuprof.model.hosts import BARRIER, HostView, Skew, find_skew
+from tpuprof.model.hosts import BARRIER, HostView, LateStep, Skew, find_skew
 from tpuprof.model.run import HostRun
 from tpuprof.report.sections import ChipWaitRow, HostRow, Hosts, LateStepRow
 from tpuprof.units import PS_PER_MS, ps_to_ms
@@ -21,18 +22,46 @@ _BY_WALL = (
 )
 
 
-def hosts_section(hosts: list[HostRun]) -> Hosts:
-    """Each host's own values, and who was late in each step."""
-    skew = find_skew([HostView(host.name, host.origin_ns, host.steps, host.devices) for host in hosts])
+# Hosts named one by one where several are of a kind (hosts).
+NAMED = 8
+# Of more hosts than this a late step does not say what each of them waited (hosts): a report of 1,024 hosts and 1,000
+# steps would have a million such figures. The pod section has them, brought together.
+WAITS_LISTED_UP_TO = 32
+
+
+def hosts_section(hosts: list[HostRun], barriers: list[Barriers] | None = None) -> Hosts:
+    """Each host's own values, and who was late in each step; `barriers` of each host where they are known already."""
+    if barriers is None:
+        several = len(hosts) > 1
+        barriers = [find_barriers(host.devices, host.steps) if several else NO_BARRIERS for host in hosts]
+    skew = find_skew(
+        [
+            HostView(host.name, host.origin_ns, host.steps, each)
+            for host, each in zip(hosts, barriers, strict=True)
+        ]
+    )
     rows = [_host_row(host, skew) for host in hosts]
     waits = [row for host in hosts for row in _chip_rows(host)]
     if skew is None:
         clocks = _ALONE if len(hosts) == 1 else "hosts have no step in common"
         return Hosts(hosts=rows, clocks=clocks, chip_waits=waits)
+    clocks = _BY_BARRIER if skew.method == BARRIER else _BY_WALL
+    if skew.left_out:
+        named = ", ".join(skew.left_out[:NAMED])
+        rest = f" and {len(skew.left_out) - NAMED} more" if len(skew.left_out) > NAMED else ""
+        clocks += f"; not compared, because they have other steps: {named}{rest}"
+
+    def waited(late: LateStep) -> dict[str, float]:
+        return (
+            {name: ps_to_ms(ps) for name, ps in late.waited_ps.items()}
+            if len(hosts) <= WAITS_LISTED_UP_TO
+            else {}
+        )
+
     return Hosts(
         hosts=rows,
         method=skew.method,
-        clocks=_BY_BARRIER if skew.method == BARRIER else _BY_WALL,
+        clocks=clocks,
         straggler=skew.straggler,
         lag_ms_per_step=ps_to_ms(skew.lag_ps) / len(skew.steps),
         late_steps=[
@@ -41,7 +70,7 @@ def hosts_section(hosts: list[HostRun]) -> Hosts:
                 host=each.host,
                 lag_ms=ps_to_ms(each.lag_ps),
                 barrier=each.barrier,
-                waited_ms={name: ps_to_ms(ps) for name, ps in each.waited_ps.items()},
+                waited_ms=waited(each),
             )
             for each in skew.steps
         ],

@@ -1,0 +1,24 @@
+"""Runs of so many hosts that the dashboard holds summaries of them, and no events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tpuprof.decode.find import Found
+    from tpuprof.pod.analyse import Progress
+    from tpuprof.report.schema import Report
+
+
+def pod_report(found: Found, tell: Callable[[float, str], None]) -> Report:
+    """The Report of many hosts; `tell` gets the share that is done, and what to show."""
+    from tpuprof.pod.analyse import analyse_pod
+    from tpuprof.pod.hosts import hosts_found
+
+    hosts = hosts_found(found)
+
+    def show(now: Progress) -> None:
+        tell((now.done + now.failed) / len(hosts.jobs), f"{now.done:,} hosts done, {now.left:,} left")
+
+    return analyse_pod(hosts, progress=show)

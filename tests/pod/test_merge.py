@@ -1,0 +1,202 @@
+"""The merged report is that of all files in one process, in whatever order and parts the summaries come."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.pod.pods import trace
+from tpuprof.analysis.analyze import analyze_run
+from tpuprof.decode.find import Found
+from tpuprof.errors import Code, TpuprofError
+from tpuprof.pod.analyse import POD_FROM, analyse_pod, sampled, what_is_missed
+from tpuprof.pod.execute import summarise_all
+from tpuprof.pod.hosts import hosts_found, hosts_of, summarise_host
+from tpuprof.pod.merge import Asked, merge
+from tpuprof.pod.pack import from_bytes, to_bytes
+from tpuprof.pod.summary import BARRIERS_KEPT
+from tpuprof.report.as_json import to_json
+from tpuprof.report.load import report_from
+
+SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
+# Sections that are of all hosts. The others are those of the host that is shown.
+OF_ALL = ("steps", "breakdown", "hosts", "goodput", "tracing_hidden_ms_per_step")
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Six hosts, of which h3 is late, and a sample capture as another."""
+    folder = tmp_path_factory.mktemp("pod") / "plugins" / "profile" / "x"
+    folder.mkdir(parents=True)
+    for row in range(6):
+        late = (300, 300) if row == 3 else (10 * row, 300)
+        path = folder / f"h{row}.xplane.pb"
+        path.write_bytes(trace(late, chips=2).space.SerializeToString())
+    sample = next((SAMPLES / "recompile_shapes").rglob("*.xplane.pb"))
+    shutil.copy(sample, folder / "sample.xplane.pb")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def packed(files):
+    return {job.name: summarise_host(job) for job in hosts_of(files).jobs}
+
+
+def merged(packed, names, failed=None):
+    asked = Asked(len(names) + len(failed or {}), failed or {}, {}, [])
+    return merge([from_bytes(packed[name]) for name in names], asked)
+
+
+def test_the_merged_report_is_that_of_all_files_in_one_process(files, packed):
+    whole, parts = analyze_run(files).to_dict(), merged(packed, list(packed)).to_dict()
+    for name in OF_ALL:
+        assert parts[name] == whole[name], name
+    assert parts["verdict"]["bound"] == whole["verdict"]["bound"]
+    assert parts["verdict"]["share"] == whole["verdict"]["share"]
+    assert parts["compiles"] == whole["compiles"]
+    assert parts["steadiness"]["outliers"] == whole["steadiness"]["outliers"]
+    for key in ("host_count", "device_count", "framework"):
+        assert parts["environment"][key] == whole["environment"][key]
+
+
+@settings(max_examples=25)
+@given(data=st.data())
+def test_order_and_partition_change_nothing(packed, data):
+    names = data.draw(st.permutations(sorted(packed)))
+    cut = data.draw(st.integers(0, len(names)))
+    # Each part is packed again, as by another process.
+    parts = [[to_bytes(from_bytes(packed[name])) for name in part] for part in (names[:cut], names[cut:])]
+    whole = dict(zip(names, [each for part in parts for each in part], strict=True))
+    assert to_json(merged(whole, names)) == to_json(merged(packed, sorted(packed)))
+
+
+def test_a_summary_comes_back_as_it_was(packed):
+    for data in packed.values():
+        found, again = from_bytes(data), from_bytes(to_bytes(from_bytes(data)))
+        assert found.steps.number.tolist() == again.steps.number.tolist()
+        assert found.report == again.report
+        assert {name: each.tolist() for name, each in found.parts.items()} == {
+            name: each.tolist() for name, each in again.parts.items()
+        }
+        assert found.barriers.spent.tolist() == again.barriers.spent.tolist()
+
+
+def test_the_report_reads_back(packed):
+    report = merged(packed, list(packed))
+    assert report_from(json.loads(to_json(report))) == report
+
+
+def test_groups_stragglers_and_rules(packed):
+    report = merged(packed, list(packed))
+    pod = report.pod
+    assert pod is not None
+    assert [(row.hosts, row.bound) for row in pod.groups][-1] == (1, "compile")
+    assert pod.groups[0].hosts == 6 or sum(row.hosts for row in pod.groups) == 7
+    late = pod.stragglers[0]
+    assert (late.host, late.chip) == ("h3", "/device:TPU:1")
+    # The middle of six hosts is 20 us late itself.
+    assert late.lag_ms_per_step == pytest.approx(0.28, rel=0.05)
+    failed = [each.rule for each in report.findings if each.status == "failed"]
+    assert "straggler-host" in failed
+    assert all(
+        "of 7 hosts" in each.title
+        for each in report.findings
+        if each.status == "failed" and each.rule != "straggler-host"
+    )
+
+
+def test_a_damaged_host_is_named_and_the_rest_is_analysed(files, tmp_path):
+    folder = tmp_path / "plugins" / "profile" / "x"
+    shutil.copytree(files, folder)
+    whole = (folder / "h1.xplane.pb").read_bytes()
+    (folder / "h1.xplane.pb").write_bytes(whole[: len(whole) // 2])
+    report = analyse_pod(folder)
+    assert report.pod is not None
+    assert list(report.pod.failed) == ["h1"]
+    assert "input-truncated" in report.pod.failed["h1"]
+    assert report.pod.analysed == 6
+    assert any(each.startswith("h1: this host is left out.") for each in report.warnings)
+
+
+def test_where_no_host_can_be_read_that_is_an_error(tmp_path):
+    (tmp_path / "a.xplane.pb").write_bytes(b"\x0a\xff")
+    found = Found({"a": tmp_path / "a.xplane.pb"}, None)
+    with pytest.raises(TpuprofError) as caught:
+        analyse_pod(hosts_found(found))
+    assert caught.value.code is Code.NO_TRACE
+
+
+def test_a_sample_says_what_it_may_miss(files):
+    report = analyse_pod(files, sample=3)
+    assert report.pod is not None
+    assert (report.pod.analysed, report.pod.hosts) == (3, 7)
+    assert "3 of 7 hosts" in report.pod.sampled
+    assert "57%" in report.pod.sampled
+    assert what_is_missed(7, 7) == ""
+
+
+def test_samples_are_spread_and_hold_both_ends(files):
+    jobs = hosts_of(files).jobs
+    assert [each.name for each in sampled(jobs, 3)] == ["h0", "h3", "sample"]
+    assert sampled(jobs, 0) == jobs
+    assert sampled(jobs, 99) == jobs
+
+
+def test_what_is_no_summary_is_refused(packed):
+    import io
+
+    evil = io.BytesIO()
+    np.savez(evil, header=np.array([{"a": 1}], dtype=object))
+    for data in (b"", b"PK", evil.getvalue(), next(iter(packed.values()))[:-200]):
+        with pytest.raises(TpuprofError) as caught:
+            from_bytes(data)
+        assert caught.value.code is Code.CORRUPT
+
+
+def test_a_process_that_dies_again_and_again_is_named(files):
+    done = {each.name: each for each in summarise_all(hosts_of(files).jobs, work=_dies_at_h2)}
+    assert done["h2"].summary is None
+    assert "died" in done["h2"].why
+    assert {name for name, each in done.items() if each.summary == b"fine"} == {
+        "h0", "h1", "h3", "h4", "h5", "sample",
+    }  # fmt: skip
+
+
+def _dies_at_h2(job):
+    import os
+    import signal
+
+    if job.name == "h2":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return b"fine"
+
+
+def test_many_collectives_are_thinned_alike_on_all_hosts():
+    from tpuprof.model.barriers import Barriers
+    from tpuprof.pod.summary import _thinned
+
+    steps, ops = 40, 500
+    columns = [np.repeat(np.arange(steps), ops), np.tile(np.arange(ops), steps)]
+    rest = [np.zeros(steps * ops, np.int64)] * 5
+    kept = _thinned(Barriers(tuple(f"r{each}" for each in range(ops)), *columns, *rest))
+    assert 0 < len(kept) <= BARRIERS_KEPT
+    each_step = [kept.op[kept.step == step].tolist() for step in range(steps)]
+    assert all(each == each_step[0] for each in each_step)
+
+
+def test_many_hosts_are_a_pod_for_every_command(files, tmp_path):
+    from tpuprof.cli.opening import MANY_HOSTS, open_json, open_report
+
+    assert MANY_HOSTS == POD_FROM
+    folder = tmp_path / "plugins" / "profile" / "x"
+    folder.mkdir(parents=True)
+    for row in range(POD_FROM):
+        (folder / f"n{row:03}.xplane.pb").symlink_to(files / f"h{row % 6}.xplane.pb")
+    report = open_report(tmp_path)
+    assert report.pod is not None
+    assert report.pod.analysed == POD_FROM
+    assert json.loads(open_json(tmp_path))["pod"]["groups"] == report.to_dict()["pod"]["groups"]

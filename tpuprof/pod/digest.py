@@ -1,0 +1,42 @@
+"""What of every host's own report the merged one needs; the rest stays packed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tpuprof.pod.summary import HostSummary
+from tpuprof.records import record
+from tpuprof.report.load import report_from
+from tpuprof.report.schema import CompileRow, Finding
+from tpuprof.report.sections import ChipWaitRow
+
+FAILED = "failed"
+
+
+@record(frozen=True)
+class Digest:
+    """One host: its verdict, what failed on it, its compiles, warnings and waits of its chips."""
+
+    name: str
+    bound: str
+    text: str
+    failed: list[Finding]
+    compiles: list[CompileRow]
+    warnings: list[str]
+    chip_waits: list[ChipWaitRow]
+
+
+def digest_of(summary: HostSummary) -> Digest:
+    """Read one host's own report."""
+    plain: dict[str, Any] = summary.own_report()
+    # Long tables are not made into rows only to be dropped.
+    report = report_from({**plain, "ops": [], "op_groups": [], "host_stacks": [], "annotations": []})
+    return Digest(
+        summary.name,
+        report.verdict.bound,
+        report.verdict.sentence,
+        [each for each in report.findings if each.status == FAILED],
+        report.compiles,
+        report.warnings,
+        report.hosts.chip_waits,
+    )

@@ -1,0 +1,162 @@
+"""Runs one task per host: on the cores of this machine, or on a Dask cluster. A worker that dies loses nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import sys
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
+from typing import Any
+
+from tpuprof import parallel
+from tpuprof.analysis.processes import alone
+from tpuprof.errors import Code, TpuprofError
+from tpuprof.pod.hosts import Job, summarise_host
+from tpuprof.records import record
+from tpuprof.storage.address import shown
+
+LOCAL = "local"
+# How often a host is begun again after the process that read it died (times): a file that kills its reader, for memory
+# say, must not kill one after the other for ever.
+TRIES = 3
+_Work = Callable[[Job], bytes]
+
+
+@record(frozen=True)
+class Done:
+    """One host: its packed summary, or why there is none."""
+
+    name: str
+    summary: bytes | None
+    why: str = ""
+
+
+def summarise_all(jobs: list[Job], dask: str = "", work: _Work = summarise_host) -> Iterator[Done]:
+    """Summaries of all hosts as they come, in any order; a host that cannot be read is named.
+
+    `dask` is empty for processes of this machine, `local` for a cluster made here, else the scheduler's address.
+    Raises `TpuprofError` (`missing-extra`, `capture-cannot-connect`).
+    """
+    if dask:
+        return _on_dask(jobs, dask, work)
+    count = min(parallel.threads(), len(jobs))
+    return _in_processes(jobs, count, work) if count > 1 else (_tried(job, work) for job in jobs)
+
+
+def _tried(job: Job, work: _Work) -> Done:
+    """The host's summary; a defect that one file shows must not take the other hosts with it."""
+    try:
+        return Done(job.name, work(job))
+    except TpuprofError as error:
+        return Done(job.name, None, str(error))
+    except Exception as error:
+        return Done(job.name, None, _defect(error))
+
+
+def _defect(error: BaseException) -> str:
+    return str(TpuprofError(Code.INTERNAL, f"{type(error).__name__}: {error}.", "Please report this."))
+
+
+def _in_processes(jobs: list[Job], count: int, work: _Work) -> Iterator[Done]:
+    tries: dict[str, int] = {}
+    left = list(reversed(jobs))
+    while left:
+        with _pool(count) as pool:
+            running: dict[Future[Done], Job] = {}
+            try:
+                while left or running:
+                    # Few at a time: what waits in a pool is lost with it.
+                    while left and len(running) < 2 * count:
+                        job = left.pop()
+                        running[pool.submit(_tried, job, work)] = job
+                    for future in wait(running, return_when=FIRST_COMPLETED).done:
+                        done = future.result()
+                        del running[future]
+                        yield done
+            except BrokenExecutor:
+                # Nobody says which of them it was: each is tried alone until it fails as often.
+                lost = list(running.values())
+        if left or running:
+            count = 1
+            for job in lost:
+                tries[job.name] = tries.get(job.name, 0) + 1
+            given_up = [job for job in lost if tries[job.name] >= TRIES]
+            yield from (Done(job.name, None, _died()) for job in given_up)
+            left += [job for job in lost if job not in given_up]
+
+
+def _died() -> str:
+    return str(
+        TpuprofError(
+            Code.OUT_OF_MEMORY,
+            f"the process that read it died {TRIES} times.",
+            "Read this host alone on a machine with more memory.",
+        )
+    )
+
+
+@contextlib.contextmanager
+def _pool(count: int) -> Iterator[ProcessPoolExecutor]:
+    import tpuprof.analysis.analyze  # noqa: F401  # a process that is forked has what is imported here
+
+    forks = sys.platform == "linux" and threading.active_count() == 1
+    context = multiprocessing.get_context("fork" if forks else "spawn")
+    pool = ProcessPoolExecutor(count, mp_context=context, initializer=alone)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _on_dask(jobs: list[Job], address: str, work: _Work) -> Iterator[Done]:
+    with _client(address) as client:
+        from distributed import as_completed
+
+        run = uuid.uuid4().hex
+        names = {f"tpuprof-{run}-{job.name}": job.name for job in jobs}
+        # Tasks of a worker that dies go to the others by themselves; only a file that kills each of them fails.
+        futures = [
+            client.submit(_tried, job, work, key=key, pure=False)
+            for job, key in zip(jobs, names, strict=True)
+        ]
+        for future in as_completed(futures):
+            try:
+                done = future.result()
+            except Exception as error:
+                killed = type(error).__name__ == "KilledWorker"
+                done = Done(names[future.key], None, _died() if killed else _defect(error))
+            # The cluster need not keep what is here.
+            future.release()
+            yield done
+
+
+@contextlib.contextmanager
+def _client(address: str) -> Iterator[Any]:
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError as error:
+        raise TpuprofError(
+            Code.MISSING_EXTRA, "Dask is not installed.", 'Install it with: pip install "tpuprof[pod]".'
+        ) from error
+    if address == LOCAL:
+        with (
+            LocalCluster(
+                n_workers=parallel.threads(), threads_per_worker=1, processes=True, dashboard_address=None
+            ) as cluster,
+            Client(cluster) as client,
+        ):
+            yield client
+        return
+    try:
+        client = Client(address, timeout=10)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise TpuprofError(
+            Code.CAPTURE_CONNECT,
+            f"{shown(address)}: no Dask scheduler answers.",
+            "Check the address; see docs/pods.md.",
+        ) from error
+    with client:
+        yield client

@@ -1,0 +1,107 @@
+"""Finds the hosts of a pod, and makes one task of each: read its file, analyse it, pack the summary."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tpuprof.decode.find import Found, find, host_name
+from tpuprof.model.compile.recurrence import History
+from tpuprof.model.notes import Notes, read_notes
+from tpuprof.model.run import Run, job_facts, read_host_run, read_run_info
+from tpuprof.records import record
+from tpuprof.storage.address import shown, url_of
+from tpuprof.storage.mirror import listing
+from tpuprof.storage.store import Entry, fetch
+
+
+@record(frozen=True)
+class Job:
+    """One host: where its file lies (a path or URL), how reports name that, and what the run folder says of it."""
+
+    name: str
+    place: str
+    shown: str
+    info: dict[str, Any]
+    notes: Notes
+    history: History
+
+
+@record(frozen=True)
+class Hosts:
+    """All hosts of a run, by name."""
+
+    jobs: list[Job]
+    info: dict[str, Any]
+    warnings: list[str]
+
+
+def hosts_of(path: str | Path) -> Hosts:
+    """The hosts of a run here or at a URL; profiles at a URL are not read yet. Raises `TpuprofError`."""
+    url = url_of(path)
+    if url is None:
+        return hosts_found(find(Path(path)))
+    entries, base = listing(url)
+    profiles = {host_name(Path(each.below)): each for each in entries if _is_profile(each)}
+    notes = [each for each in entries if not _is_profile(each)]
+    with tempfile.TemporaryDirectory(prefix="tpuprof-") as place:
+        folder = Path(place)
+        for each in notes:
+            fetch(each, folder / each.below)
+        found = Found({}, folder)
+        places = {name: (each.url, shown(each.url)) for name, each in profiles.items() if each.size}
+        empty = [f"{shown(each.url)} is empty" for each in profiles.values() if not each.size]
+        return _hosts(found, places, empty or [] if base else [])
+
+
+def hosts_found(found: Found) -> Hosts:
+    """The hosts of a run whose files are here."""
+    return _hosts(found, {name: (str(path), str(path)) for name, path in found.files.items()}, found.warnings)
+
+
+def _is_profile(entry: Entry) -> bool:
+    return entry.below.endswith((".xplane.pb", ".xplane.pb.gz"))
+
+
+def _hosts(found: Found, places: dict[str, tuple[str, str]], warnings: list[str]) -> Hosts:
+    info, unread = read_run_info(found.run_folder)
+    notes = read_notes(found.run_folder)
+    jobs = [
+        Job(name, place, text, info, notes, history)
+        for name, (place, text) in sorted(places.items())
+        for history in [job_facts(found.run_folder, name)]
+    ]
+    return Hosts(jobs, info, [*warnings, *unread])
+
+
+def summarise_host(job: Job) -> bytes:
+    """Read and analyse one host's file, and pack what the report of the pod needs. Raises `TpuprofError`."""
+    from tpuprof.analysis.analyze import report_of
+    from tpuprof.model.run import parameter_names, virtual_devices
+    from tpuprof.pod.pack import to_bytes
+    from tpuprof.pod.summary import summarise
+
+    with _file(job.place) as path:
+        host = read_host_run(
+            job.name, path, virtual_devices(job.info), parameter_names(job.info), job.history
+        )
+        report = report_of(Run({job.name: path}, [host], job.info, [], job.notes))
+        return to_bytes(summarise(host, report, job.shown))
+
+
+@contextmanager
+def _file(place: str) -> Iterator[Path]:
+    """The file here; of a URL a copy, in memory where there is room, for as long as this host is analysed."""
+    url = url_of(place)
+    if url is None:
+        yield Path(place)
+        return
+    from tpuprof.storage.mirror import forget, local
+
+    try:
+        yield local(url)
+    finally:
+        forget(url)

@@ -1,0 +1,175 @@
+"""Summaries of many hosts as one Report. Their order and how they were brought together change nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tpuprof.analysis.analyze import mean_load, sentence_of, step_summary
+from tpuprof.analysis.sections.hosts import hosts_section
+from tpuprof.analysis.sections.run_summary import goodput_section
+from tpuprof.analysis.sections.steadiness import steadiness_section
+from tpuprof.errors import Code, TpuprofError
+from tpuprof.model.run import Run
+from tpuprof.model.steps.few import is_whole_capture
+from tpuprof.model.verdict import bound_of
+from tpuprof.pod.digest import Digest, digest_of
+from tpuprof.pod.findings import merged_findings, rule_rows
+from tpuprof.pod.groups import group_rows, representative
+from tpuprof.pod.heat_map import heat_map, skew_ms
+from tpuprof.pod.lateness import Late, find_lateness
+from tpuprof.pod.reduced import host_run
+from tpuprof.pod.summary import HostSummary
+from tpuprof.records import record
+from tpuprof.report.load import report_from
+from tpuprof.report.pod import Pod, StragglerRow
+from tpuprof.report.schema import CompileRow, Part, Report, Verdict
+from tpuprof.units import PS_PER_MS
+
+# Compiles listed of all hosts together, the longest (rows): each has its frames.
+COMPILES_LISTED = 1_000
+# Warnings listed (rows); equal ones of several hosts are one row.
+WARNINGS_LISTED = 60
+
+
+@record(frozen=True)
+class Asked:
+    """What was asked for beside the hosts that were analysed.
+
+    `hosts` is how many there are, `failed` why some could not be read, `sampled` what a sample may miss.
+    """
+
+    hosts: int
+    failed: dict[str, str]
+    info: dict[str, Any]
+    warnings: list[str]
+    sampled: str = ""
+
+
+def merge(summaries: Iterable[HostSummary], asked: Asked) -> Report:
+    """The Report of all hosts. Raises `TpuprofError` where no host could be read."""
+    found = _without_windows(sorted(summaries, key=lambda each: each.name))
+    if not found:
+        why = next(iter(asked.failed.values()), "no host was found")
+        raise TpuprofError(Code.NO_TRACE, f"none of {asked.hosts} hosts could be read: {why}")
+    digests = [digest_of(each) for each in found]
+    shown = representative(found, digests)
+    base = report_from(found[shown].own_report())
+    hosts = [host_run(each) for each in found]
+    run = Run({each.name: Path(each.path) for each in found}, hosts, asked.info)
+    load, hidden = mean_load(hosts)
+    bound = bound_of(load)
+    compiles = _compiles(digests)
+    compared = find_lateness(found)
+    pod = Pod(
+        hosts=asked.hosts,
+        analysed=len(found),
+        shown=found[shown].name,
+        failed=dict(sorted(asked.failed.items())),
+        sampled=asked.sampled,
+        groups=group_rows(found, digests),
+        stragglers=[_straggler(late) for each in compared for late in each.stragglers],
+        rules=rule_rows(digests),
+        skew_ms=skew_ms(compared),
+        not_compared=sorted({name for each in compared for name in each.left_out}),
+        heat_map=heat_map(compared),
+        notes=_notes(found),
+    )
+    section = hosts_section(hosts, [each.barriers for each in found])
+    report = replace(
+        base,
+        source={"files": [each.path for each in found], "sizes": [each.size for each in found]},
+        environment=_environment(base.environment, found, asked),
+        verdict=Verdict(
+            bound.word, round(bound.share, 6), sentence_of(run, bound, load, hidden, base.host_stacks)
+        ),
+        steps=step_summary(hosts),
+        breakdown={name: Part(ms, ms / load.wall) for name, ms in load.parts.items()} if load.wall else {},
+        tracing_hidden_ms_per_step=hidden if load.wall else None,
+        compiles=compiles,
+        warnings=_warnings(digests, asked),
+        hosts=replace(section, chip_waits=[row for each in digests for row in each.chip_waits]),
+        steadiness=replace(steadiness_section(hosts), profiler_ratio=base.steadiness.profiler_ratio),
+        goodput=goodput_section(hosts, load, compiles),
+        pod=pod,
+    )
+    return replace(report, findings=merged_findings(report, run, digests, shown))
+
+
+def _without_windows(found: list[HostSummary]) -> list[HostSummary]:
+    """A host whose only window is its whole capture has no steps where other hosts have."""
+    windows = [is_whole_capture(each.steps) or not len(each.steps) for each in found]
+    if all(windows) or not any(windows):
+        return found
+    return [_empty(each) if window else each for each, window in zip(found, windows, strict=True)]
+
+
+def _empty(each: HostSummary) -> HostSummary:
+    none = np.empty(0, np.int64)
+    steps = replace(each.steps, number=none, start=none, end=none)
+    return replace(each, steps=steps, parts={}, columns=dict.fromkeys(each.columns, none))
+
+
+def _straggler(late: Late) -> StragglerRow:
+    return StragglerRow(
+        host=late.host,
+        method=late.method,
+        lag_ms_per_step=late.lag_ps / PS_PER_MS,
+        share=late.share,
+        steps=late.steps,
+        part=late.part,
+        excess_ms_per_step=late.excess_ps / PS_PER_MS if late.excess_ps is not None else None,
+        chip=late.chip,
+    )
+
+
+def _compiles(digests: list[Digest]) -> list[CompileRow]:
+    rows = [row for each in digests for row in each.compiles]
+    if len(rows) <= COMPILES_LISTED:
+        return rows
+    kept = sorted(rows, key=lambda row: (-row.duration_ms, row.host, row.start_ns))[:COMPILES_LISTED]
+    return sorted(kept, key=lambda row: (row.host, row.start_ns))
+
+
+def _environment(base: dict[str, Any], found: list[HostSummary], asked: Asked) -> dict[str, Any]:
+    devices = sum(device.count for each in found for device in each.devices)
+    return {
+        **base,
+        "framework": ", ".join(sorted({each.framework for each in found})),
+        "device_count": devices or base.get("device_count"),
+        "host_count": len(found),
+        "unread_hosts": dict(sorted(asked.failed.items())),
+        "run": asked.info or None,
+    }
+
+
+def _notes(found: list[HostSummary]) -> list[str]:
+    thinned = [each for each in found if len(each.barriers) < each.barriers_seen]
+    if not thinned:
+        return []
+    most = max(each.barriers_seen for each in thinned)
+    kept = min(len(each.barriers) for each in thinned)
+    return [
+        f"a host has {most:,} collectives in steps, and {kept:,} of them are compared between hosts, the same on each: "
+        "lag is of those"
+    ]
+
+
+def _warnings(digests: list[Digest], asked: Asked) -> list[str]:
+    """What is wrong with the run: equal words of several hosts stand once."""
+    left_out = [f"{name}: this host is left out. {why}" for name, why in sorted(asked.failed.items())]
+    seen: dict[str, list[str]] = {}
+    for each in digests:
+        for text in each.warnings:
+            seen.setdefault(text.removeprefix(f"{each.name}: "), []).append(each.name)
+    texts = [
+        f"{names[0]}: {text}" if len(names) == 1 else f"{len(names)} hosts ({names[0]}, ...): {text}"
+        for text, names in sorted(seen.items(), key=lambda item: (-len(item[1]), item[0]))
+    ]
+    found = [*left_out, *asked.warnings, *texts]
+    rest = len(found) - WARNINGS_LISTED
+    return [*found[:WARNINGS_LISTED], *([f"{rest} more warnings are not listed"] if rest > 0 else [])]

@@ -1,0 +1,133 @@
+"""A summary as bytes: numpy's own archive of integer columns, and JSON. Nothing in it is run when it is read."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import orjson
+
+from tpuprof.errors import Code, TpuprofError
+from tpuprof.model.barriers import Barriers
+from tpuprof.model.device.cpu import Queue
+from tpuprof.model.host.reads import HostRead
+from tpuprof.model.intervals import Int64
+from tpuprof.pod.summary import COLUMNS, DeviceFacts, HostSummary, steps_from
+
+SCHEMA = "tpuprof.host/1"
+SUFFIX = ".tpuprof-host"
+# Larger is no summary (bytes): one of a 2-GB profile takes less than a megabyte.
+MAX_BYTES = 64 << 20
+_BARRIERS = ("step", "op", "occurrence", "spent", "end", "device", "ahead")
+# Columns that grow along the rows: their differences are smaller numbers, which pack better.
+_GROWING = frozenset({"start", "end", "barrier.end", "number", "barrier.step"})
+
+
+def to_bytes(summary: HostSummary) -> bytes:
+    """The summary as one file's bytes."""
+    columns: dict[str, Int64] = {
+        "number": summary.steps.number,
+        "start": summary.steps.start,
+        "end": summary.steps.end,
+        **{f"part.{name}": column for name, column in summary.parts.items()},
+        **{f"column.{name}": column for name, column in summary.columns.items()},
+        **{f"barrier.{name}": getattr(summary.barriers, name) for name in _BARRIERS},
+    }
+    header = {
+        "schema": SCHEMA,
+        "name": summary.name,
+        "path": summary.path,
+        "size": summary.size,
+        "origin_ns": summary.origin_ns,
+        "framework": summary.framework,
+        "program": summary.program,
+        "devices": [asdict(each) for each in summary.devices],
+        "steps": {
+            "source": summary.steps.source.value,
+            "confidence": summary.steps.confidence,
+            "note": summary.steps.note,
+        },
+        "reads": [asdict(each) for each in summary.reads],
+        "queue": asdict(summary.queue),
+        "collectives": list(summary.barriers.names),
+        "barriers_seen": summary.barriers_seen,
+    }
+    arrays: dict[str, Any] = {name: _packed(name, column) for name, column in columns.items()}
+    out = io.BytesIO()
+    np.savez_compressed(
+        out,
+        header=np.frombuffer(orjson.dumps(header), np.uint8),
+        report=np.frombuffer(summary.report, np.uint8),
+        **arrays,
+    )
+    return out.getvalue()
+
+
+def from_bytes(data: bytes) -> HostSummary:
+    """The summary in a file's bytes. Raises `TpuprofError` (`input-corrupt`, `input-schema-too-new`)."""
+    try:
+        if len(data) > MAX_BYTES:
+            raise ValueError("it is too large")
+        with np.load(io.BytesIO(data), allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        header = orjson.loads(arrays.pop("header").tobytes())
+        report = arrays.pop("report").tobytes()
+        if header["schema"] != SCHEMA:
+            raise TpuprofError(
+                Code.TOO_NEW,
+                f"a summary has schema {str(header['schema'])[:40]!r}, and this tpuprof reads {SCHEMA!r}.",
+                "Upgrade tpuprof.",
+            )
+        return _summary(header, report, {name: _unpacked(name, each) for name, each in arrays.items()})
+    except (ValueError, KeyError, TypeError, OSError, zipfile.BadZipFile, EOFError) as error:
+        raise TpuprofError(
+            Code.CORRUPT, f"a host's summary cannot be read ({error}).", "Summarise the host again."
+        ) from error
+
+
+def _summary(header: dict[str, Any], report: bytes, columns: dict[str, Int64]) -> HostSummary:
+    return HostSummary(
+        name=str(header["name"]),
+        path=str(header["path"]),
+        size=int(header["size"]),
+        origin_ns=int(header["origin_ns"]),
+        framework=str(header["framework"]),
+        program=str(header["program"]),
+        devices=tuple(DeviceFacts(**each) for each in header["devices"]),
+        steps=steps_from(header["steps"], columns),
+        parts=_with_prefix("part.", columns),
+        columns={name: columns[f"column.{name}"] for name in COLUMNS},
+        reads=tuple(HostRead(**each) for each in header["reads"]),
+        queue=Queue(**header["queue"]),
+        barriers=Barriers(
+            tuple(map(str, header["collectives"])), *(columns[f"barrier.{name}"] for name in _BARRIERS)
+        ),
+        barriers_seen=int(header["barriers_seen"]),
+        report=report,
+    )
+
+
+def _with_prefix(prefix: str, columns: dict[str, Int64]) -> dict[str, Int64]:
+    return {name.removeprefix(prefix): each for name, each in columns.items() if name.startswith(prefix)}
+
+
+def _packed(name: str, column: Int64) -> Any:
+    """The column in the smallest integers that hold it."""
+    if name in _GROWING and len(column):
+        column = np.diff(column, prepend=column.dtype.type(0))
+    low, high = int(column.min(initial=0)), int(column.max(initial=0))
+    for kind in (np.int8, np.int16, np.int32):
+        limits = np.iinfo(kind)
+        if limits.min <= low and high <= limits.max:
+            return column.astype(kind)
+    return column
+
+
+def _unpacked(name: str, column: Any) -> Int64:
+    if column.dtype.kind != "i" or column.ndim != 1:
+        raise ValueError(f"{name} is no column of integers")
+    whole = column.astype(np.int64)
+    return np.cumsum(whole) if name in _GROWING else whole

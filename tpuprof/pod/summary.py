@@ -1,0 +1,178 @@
+"""What of one host the report of a pod needs: some exact columns, and the host's own report.
+
+A summary is small, so that a thousand of them fit into one process, and exact: times stay integers of picoseconds, so
+that sums over hosts do not depend on their order.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import orjson
+
+from tpuprof.model.barriers import NO_BARRIERS, Barriers, find_barriers
+from tpuprof.model.device.cpu import Queue
+from tpuprof.model.host.reads import HostRead
+from tpuprof.model.intervals import Int64
+from tpuprof.model.run import HostRun
+from tpuprof.model.steps import Steps, StepSource
+from tpuprof.records import record
+from tpuprof.report.schema import Report
+
+# Rows of the host's own report that a summary keeps (rows): those with most time stand first.
+OPS_KEPT = 150
+ROWS_KEPT = 60
+# Collectives that a summary keeps (rows); of more, the same ones on every host that runs the program.
+BARRIERS_KEPT = 6_000
+
+
+@record(frozen=True)
+class DeviceFacts:
+    """What a summary keeps of a device."""
+
+    name: str
+    type: str
+    count: int
+    peak_flops_per_s: float | None
+    peak_hbm_bytes_per_s: float | None
+    megacore: bool | None
+
+
+@record(frozen=True)
+class HostSummary:
+    """One host. `parts` and the other columns have a row per step; times in ps. `report` is packed JSON.
+
+    `program` is the program that took most of the devices' time, without its fingerprint. `barriers_seen` counts the
+    collectives before some were left out.
+    """
+
+    name: str
+    path: str
+    size: int
+    origin_ns: int
+    framework: str
+    program: str
+    devices: tuple[DeviceFacts, ...]
+    steps: Steps
+    parts: dict[str, Int64]
+    columns: dict[str, Int64]
+    reads: tuple[HostRead, ...]
+    queue: Queue
+    barriers: Barriers
+    barriers_seen: int
+    report: bytes
+
+    def own_report(self) -> dict[str, Any]:
+        """The host's own report as it would be read from JSON, its long tables cut."""
+        found = orjson.loads(zlib.decompress(self.report))
+        assert isinstance(found, dict)
+        return found
+
+
+# Columns of the breakdown, beside its parts.
+COLUMNS = ("tracing_hidden", "busy", "host_work", "host_reads", "waited")
+
+
+def summarise(host: HostRun, report: Report, path: str) -> HostSummary:
+    """The summary of one host whose own report is at hand; `path` is how reports name its file."""
+    barriers = find_barriers(host.devices, host.steps)
+    return HostSummary(
+        name=host.name,
+        path=path,
+        size=host.size,
+        origin_ns=host.origin_ns,
+        framework=host.framework,
+        program=_program(host),
+        devices=tuple(
+            DeviceFacts(
+                each.name,
+                each.type,
+                each.count,
+                each.peak_flops_per_s,
+                each.peak_hbm_bytes_per_s,
+                each.megacore,
+            )
+            for each in host.devices
+        ),
+        steps=replace(host.steps, phases=()),
+        parts=dict(host.breakdown.parts),
+        columns={name: getattr(host.breakdown, name) for name in COLUMNS},
+        reads=tuple(host.host_reads),
+        queue=host.queue,
+        barriers=_thinned(barriers),
+        barriers_seen=len(barriers),
+        report=zlib.compress(orjson.dumps(_cut(report)), 6),
+    )
+
+
+def _program(host: HostRun) -> str:
+    """The program that most of the devices' time goes to, by the name before its fingerprint; empty without one."""
+    times: dict[str, int] = {}
+    for device in host.devices:
+        modules = device.modules
+        spent = np.zeros(len(modules.names), np.int64)
+        np.add.at(spent, modules.module, modules.end - modules.start)
+        for name, each in zip(modules.names, spent.tolist(), strict=True):
+            short = name.partition("(")[0]
+            times[short] = times.get(short, 0) + each
+    return max(sorted(times), key=lambda name: times[name], default="")
+
+
+def _thinned(found: Barriers) -> Barriers:
+    """Every n-th kind of collective (op and occurrence), chosen by its number alone, so that hosts keep the same."""
+    every = -(-len(found) // BARRIERS_KEPT)
+    if every < 2:
+        return found
+    kept = np.flatnonzero((found.op * 7 + found.occurrence) % every == 0)
+    return Barriers(
+        found.names,
+        *(
+            getattr(found, name)[kept]
+            for name in ("step", "op", "occurrence", "spent", "end", "device", "ahead")
+        ),
+    )
+
+
+def _cut(report: Report) -> dict[str, Any]:
+    """The report without what the columns have, and with the first rows of long tables."""
+    cut = replace(
+        report,
+        steps=replace(report.steps, per_step=[], slowest=[]),
+        ops=[replace(row, cores=[]) for row in report.ops[:OPS_KEPT]],
+        sources=report.sources[:ROWS_KEPT],
+        host_stacks=report.host_stacks[:ROWS_KEPT],
+        annotations=report.annotations[:ROWS_KEPT],
+        op_groups=report.op_groups[:ROWS_KEPT],
+        collectives=report.collectives[:ROWS_KEPT],
+        offload=report.offload[:ROWS_KEPT],
+        environment={**report.environment, "run": None},
+    )
+    found = orjson.loads(_json(cut))
+    assert isinstance(found, dict)
+    return found
+
+
+def _json(report: Report) -> str:
+    from tpuprof.report.as_json import to_json
+
+    return to_json(report)
+
+
+def no_barriers() -> Barriers:
+    """No collectives."""
+    return NO_BARRIERS
+
+
+def steps_from(header: dict[str, Any], columns: dict[str, Int64]) -> Steps:
+    """Steps as a summary has them."""
+    return Steps(
+        StepSource(header["source"]),
+        str(header["confidence"]),
+        columns["number"],
+        columns["start"],
+        columns["end"],
+        str(header["note"]),
+    )
