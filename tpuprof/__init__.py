@@ -1,6 +1,6 @@
 """tpuprof: says what holds a PyTorch/XLA training run on TPU back, with the evidence.
 
-Training code uses `annotate`, `annotate_modules`, `step`, `profile` and `start_server`; its tests use
+Training code uses `annotate`, `annotate_modules`, `step`, `profile`, `watch`, `phase` and `start_server`; its tests use
 `expect`; notebooks and scripts that look at a capture use `open`. Names are imported when first used, so
 that importing tpuprof costs next to nothing and never imports torch.
 """
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tpuprof.tables.opened import OpenRun
     from tpuprof.tables.opened import open_run as open
     from tpuprof.testing.expect import ExpectationError, expect
+    from tpuprof.watch.api import phase, watch
 
 __all__ = [
     "ExpectationError",
@@ -33,9 +34,11 @@ __all__ = [
     "annotate_modules",
     "expect",
     "open",
+    "phase",
     "profile",
     "start_server",
     "step",
+    "watch",
 ]
 
 __version__ = VERSION
@@ -49,9 +52,11 @@ _HOMES = {
     "annotate_modules": "tpuprof.instrument.modules",
     "expect": "tpuprof.testing.expect",
     "open": "tpuprof.tables.opened",
+    "phase": "tpuprof.watch.api",
     "profile": "tpuprof.capture.profile",
     "start_server": "tpuprof.instrument.server",
     "step": "tpuprof.instrument.step",
+    "watch": "tpuprof.watch.api",
 }
 _NAMES_AT_HOME = {"open": "open_run"}
 # Names of earlier versions: they still work, with a warning.

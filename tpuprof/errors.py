@@ -24,6 +24,7 @@ class Code(StrEnum):
     NO_ACTIVITY = "input-no-activity"
     UNREADABLE = "input-unreadable"
     CHANGED = "input-changed"
+    NO_LEDGER = "input-no-ledger"
     # capture
     CAPTURE_EMPTY = "capture-empty"
     CAPTURE_NO_STEPS = "capture-no-steps"

@@ -32,13 +32,20 @@ def install(folder: str) -> None:
 
 
 def _record(folder: str, framework: str) -> None:
-    from tpuprof.capture.session import Session
+    import importlib
+
+    from tpuprof.capture.orders import Orders
 
     crumbs.leave(folder, crumbs.IMPORTED, framework)
     for name, session in _sessions:
         if _RECORDED.index(name) < _RECORDED.index(framework) or session.trains():
             return
         session.discard()
-    session = Session(folder, framework)
-    _sessions[:] = [(framework, session)]
-    session.open()
+    try:
+        module, _, name = Orders.read(folder).session.partition(":")
+    except OSError as error:
+        crumbs.leave(folder, crumbs.FAILED, error)
+        return
+    opened: Session = getattr(importlib.import_module(module), name)(folder, framework)
+    _sessions[:] = [(framework, opened)]
+    opened.open()

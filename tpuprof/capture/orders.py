@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 # Holds the private folder's path. Processes that the program starts inherit it.
 VARIABLE = "TPUPROF_CAPTURE"
@@ -13,7 +14,10 @@ _FILE = "orders.json"
 
 @dataclass(frozen=True)
 class Orders:
-    """What the parent wants: where to, how much, and under what name."""
+    """What the parent wants: where to, how much, and under what name.
+
+    `session` names the class that a hooked process makes, as `module:class`; `watch` are the options of a watched one.
+    """
 
     run: str
     name: str
@@ -22,6 +26,8 @@ class Orders:
     patience: int
     hlo_debug: bool
     source_lines: bool = False
+    session: str = "tpuprof.capture.session:Session"
+    watch: dict[str, Any] = field(default_factory=dict)
 
     def write(self, folder: Path) -> None:
         """Put the orders where the hook looks for them."""

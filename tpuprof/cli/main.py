@@ -12,13 +12,16 @@ from tpuprof.cli.demo import demo
 from tpuprof.cli.diff import diff
 from tpuprof.cli.doctor import doctor
 from tpuprof.cli.export import export
+from tpuprof.cli.goodput import goodput
 from tpuprof.cli.guard import guarded
+from tpuprof.cli.history import history
 from tpuprof.cli.mcp import mcp
 from tpuprof.cli.preflight import preflight
 from tpuprof.cli.query import query
 from tpuprof.cli.report import report
 from tpuprof.cli.rules import rules
 from tpuprof.cli.tensorboard import tensorboard
+from tpuprof.cli.watch import watch
 from tpuprof.version import VERSION
 
 app = typer.Typer(
@@ -34,6 +37,9 @@ app.command()(report)
 app.command()(diff)
 app.command()(check)
 app.command()(capture)
+app.command()(watch)
+app.command()(goodput)
+app.command()(history)
 app.command()(dashboard)
 app.command()(query)
 app.command()(export)

@@ -1,0 +1,113 @@
+"""`tpuprof watch`: records every step of a training program, and follows jobs that are watched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def watch(
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(help="The training command, after `--`: python train.py ARGS", show_default=False),
+    ] = None,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Folder of the job; a restart goes on in it.")
+    ] = Path("runs/watch"),
+    follow: Annotated[
+        Path | None,
+        typer.Option(help="Show the job in this folder as it goes, instead of running a command."),
+    ] = None,
+    once: Annotated[
+        bool, typer.Option("--once", help="With --follow: print the state once and end.")
+    ] = False,
+    job: Annotated[
+        str,
+        typer.Option(help="Name of the job.", show_default="TPUPROF_JOB, JOB_NAME, else from the command"),
+    ] = "",
+    no_captures: Annotated[
+        bool, typer.Option("--no-captures", help="Record no steps when something happens.")
+    ] = False,
+    captures_per_hour: Annotated[int, typer.Option(min=0, help="Captures per hour at most.")] = 4,
+    capture_mib: Annotated[int, typer.Option(min=0, help="Disk that captures may take (MiB).")] = 1024,
+    hang_seconds: Annotated[
+        float, typer.Option(min=0.1, help="A hang is no step for 10 times the median, and for this long (s).")
+    ] = 30.0,
+    metrics_port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Serve metrics for Prometheus; 0 takes a free port.")
+    ] = None,
+    metrics_host: Annotated[str, typer.Option(help="Address to serve them on.")] = "127.0.0.1",
+    tensorboard: Annotated[
+        bool, typer.Option("--tensorboard", help="Write scalars for TensorBoard into the folder.")
+    ] = False,
+) -> None:
+    """Record every step: `tpuprof watch -o RUNS -- python train.py`, or show a job with --follow RUNS.
+
+    The program runs unchanged; its exit status is passed through. See `tpuprof goodput` and `tpuprof history`.
+    """
+    from tpuprof.errors import Code, TpuprofError
+
+    if bool(command) == bool(follow):
+        raise TpuprofError(
+            Code.USAGE,
+            "watch needs either a command or --follow.",
+            "Write `tpuprof watch -o RUNS -- python train.py`, or `tpuprof watch --follow RUNS`.",
+        )
+    if follow is not None:
+        _follow(follow, once=once)
+        return
+    from tpuprof.watch.options import WatchOptions
+
+    _launch(
+        list(command or ()),
+        WatchOptions(
+            str(out.absolute()),
+            job,
+            capture=not no_captures,
+            captures_per_hour=captures_per_hour,
+            capture_bytes=capture_mib * 2**20,
+            hang_seconds=hang_seconds,
+            metrics_port=metrics_port,
+            metrics_host=metrics_host,
+            tensorboard=tensorboard,
+        ),
+    )
+
+
+def _follow(folder: Path, *, once: bool) -> None:
+    """Print the state once, or show it until Ctrl-C."""
+    import time
+
+    from tpuprof.cli.terminal import console
+    from tpuprof.watch.follow import REFRESH_SECONDS, picture, read_jobs
+
+    screen = console()
+    if once:
+        screen.print(picture(read_jobs(folder)))
+        return
+    from rich.live import Live
+
+    with Live(picture(read_jobs(folder)), console=screen, auto_refresh=False) as live:
+        while True:
+            time.sleep(REFRESH_SECONDS)
+            live.update(picture(read_jobs(folder)), refresh=True)
+
+
+def _launch(command: list[str], options: object) -> None:
+    from tpuprof.capture.launch import run
+    from tpuprof.capture.nothing import how_it_ended
+    from tpuprof.capture.orders import Orders
+    from tpuprof.watch.options import WatchOptions
+    from tpuprof.watch.session import WatchSession
+
+    assert isinstance(options, WatchOptions)
+    session = f"{WatchSession.__module__}:{WatchSession.__name__}"
+    orders = Orders(options.folder, "", 0, 0, 1, hlo_debug=False, session=session, watch=options.to_dict())
+    ended = run(command, orders)
+    if ended.status:
+        typer.echo(f"tpuprof: {how_it_ended(ended)}; the ledger is kept", err=True)
+    typer.echo(f"tpuprof: watched into {options.folder}; next: tpuprof goodput {options.folder}", err=True)
+    if ended.status:
+        raise typer.Exit(ended.status)

@@ -1,0 +1,49 @@
+"""Median and spread of the last values, kept sorted: each new value costs a few microseconds."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import deque
+
+# Half the distance between the quartiles of a normal distribution, in standard deviations.
+_QUARTILE = 0.6745
+
+
+class Rolling:
+    """The last `size` values."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._order: deque[float] = deque()
+        self._sorted: list[float] = []
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def add(self, value: float) -> None:
+        """Take a value in; the oldest leaves."""
+        if len(self._order) == self._size:
+            oldest = self._order.popleft()
+            del self._sorted[bisect_left(self._sorted, oldest)]
+        self._order.append(value)
+        insort(self._sorted, value)
+
+    def clear(self) -> None:
+        """Forget all values."""
+        self._order.clear()
+        self._sorted.clear()
+
+    def last(self, count: int) -> list[float]:
+        """The newest values, oldest first."""
+        return list(self._order)[-count:]
+
+    def median(self) -> float:
+        """The middle value, 0 without any."""
+        return self._sorted[len(self._sorted) // 2] if self._sorted else 0.0
+
+    def spread(self) -> float:
+        """What the standard deviation would be if values were normal: from the quartiles, so outliers do not count."""
+        count = len(self._sorted)
+        if count < 4:
+            return 0.0
+        return (self._sorted[(3 * count) // 4] - self._sorted[count // 4]) / (2 * _QUARTILE)
