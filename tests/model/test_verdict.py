@@ -4,6 +4,7 @@ import pytest
 
 from tests.builders import TraceBuilder
 from tpuprof.model.verdict import (
+    AS_LARGE_FROM,
     BALANCE_FOR_SYNC,
     COMPILES_FROM_SHARE,
     DEVICE_BOUND_FROM_SHARE,
@@ -210,3 +211,22 @@ def test_turns_cost_no_more_than_reads_block(blocked, word):
     found = bound_of(times)
     assert found.word == word
     assert word != "sync" or found.ms == min(40.0, blocked or 40.0)
+
+
+@pytest.mark.parametrize(
+    ("general", "special", "word"),
+    [(30, 30 * AS_LARGE_FROM, "fallback"), (30, 30 * AS_LARGE_FROM - 0.1, "tracing"), (11, 9, "tracing")],
+)
+def test_of_two_causes_about_as_large_the_one_that_names_more_decides(general, special, word):
+    assert bound_of(load({"tracing": general, "aten_fallback": special})).word == word
+    assert bound_of(load({"input_wait": 40, "aten_fallback": 39})).word == "input"
+
+
+def test_a_cause_about_as_large_is_named_too():
+    both = load({"tracing": 30, "aten_fallback": 28})
+    text = sentence(bound_of(both), both, 0.0)
+    assert text.endswith(
+        "Another cause is about as large: device idle while the host traces, 30 % (30.0 ms)."
+    )
+    one = load({"tracing": 30, "aten_fallback": 20})
+    assert "about as large" not in sentence(bound_of(one), one, 0.0)

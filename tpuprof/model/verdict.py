@@ -34,6 +34,11 @@ READS_IN_STEPS_SHARE = 0.5
 COMPILES_FROM_SHARE = 0.01
 # Idle time beside the part a sentence speaks of, from which it says how much there is in all (share).
 IDLE_BESIDE_FROM_SHARE = 0.05
+# Share of the largest cause from which another one is about as large: repeated captures of one program differ by a
+# fifth and more in what of two such causes is larger.
+AS_LARGE_FROM = 0.8
+# What the host does for every step. Of two causes about as large, one that names more than this is the bound.
+_GENERAL = ("tracing", "dispatch", "host", "undecided")
 # What the sentence's shares are of: the steps, or the one window of a capture in which no step was found.
 STEP = "each step"
 ONE_STEP = "the one step captured"
@@ -94,12 +99,9 @@ def bound_of(load: StepTimes) -> Bound:
     """Name what holds back a step (or the mean step)."""
     if load.wall <= 0:
         return Bound("unknown", 0.0, 0.0)
-    groups: dict[str, float] = {}
-    for name, ms in load.parts.items():
-        word = parts.part_of(name).word
-        groups[word] = groups.get(word, 0.0) + ms
+    groups = _groups(load)
     device = groups.pop("device", 0.0)
-    word = max(groups, key=lambda each: groups[each], default="unknown")
+    word = _largest(groups, load.wall)
     ms = groups.get(word, 0.0)
     turns = _taking_turns(load)
     if turns / load.wall >= NAMED_FROM_SHARE and word in (
@@ -122,6 +124,32 @@ def bound_of(load: StepTimes) -> Bound:
     if word.startswith(parts.USER_PREFIX):
         return Bound("unknown", ms / load.wall, ms, word.removeprefix(parts.USER_PREFIX))
     return Bound(word, ms / load.wall, ms)
+
+
+def _groups(load: StepTimes) -> dict[str, float]:
+    """Time by word of the verdict (ms)."""
+    groups: dict[str, float] = {}
+    for name, ms in load.parts.items():
+        word = parts.part_of(name).word
+        groups[word] = groups.get(word, 0.0) + ms
+    return groups
+
+
+def _largest(groups: Mapping[str, float], wall: float) -> str:
+    """The word with most time; of those about as large, one that names more than the host's usual work."""
+    word = max(groups, key=lambda each: groups[each], default="unknown")
+    if word not in _GENERAL:
+        return word
+    near = [
+        each
+        for each in groups
+        if each not in (*_GENERAL, "unknown") and _near(groups[each], groups[word], wall)
+    ]
+    return max(near, key=lambda each: groups[each], default=word)
+
+
+def _near(ms: float, most: float, wall: float) -> bool:
+    return ms >= AS_LARGE_FROM * most and ms >= NAMED_FROM_SHARE * wall
 
 
 def _slower(load: StepTimes) -> str:
@@ -165,7 +193,24 @@ def sentence(bound: Bound, load: StepTimes, tracing_hidden: float, over: str = S
     text = parts.word_of(bound.word).sentence.format(of_step=of_step)
     if bound.word == "tracing" and tracing_hidden >= NAMED_FROM_SHARE * load.wall:
         text += f" Another {format_ms(tracing_hidden)} of tracing per step is hidden behind device work."
-    return text + _idle_in_all(bound, load)
+    return text + _as_large(bound, load) + _idle_in_all(bound, load)
+
+
+def _as_large(bound: Bound, load: StepTimes) -> str:
+    """Another cause that takes about as much as the one named, or more; empty where there is none."""
+    others = {
+        word: ms
+        for word, ms in _groups(load).items()
+        if word not in (bound.word, "device") and not word.startswith(parts.USER_PREFIX)
+    }
+    word = max(others, key=lambda each: others[each], default="")
+    stretch = parts.word_of(word).stretch if word else ""
+    if not stretch or not _near(others[word], bound.ms, load.wall):
+        return ""
+    return (
+        f" Another cause is about as large: {stretch}, {format_share(others[word] / load.wall)} "
+        f"({format_ms(others[word])})."
+    )
 
 
 def _behind_sentence(queue: Queue, of_step: str) -> str:

@@ -194,8 +194,11 @@ def _op_ps(samples: list[_Sample]) -> float:
     time too, up to a call that keeps Python's lock for long: of those, the quick ones tell.
     """
     cost = [
-        ((each.gap - each.blocked) / each.ops, before.family == each.family == FRAMEWORK)
-        for before, each in pairwise(samples)
+        (
+            (each.gap - each.blocked) / each.ops,
+            before is not None and before.family == each.family == FRAMEWORK,
+        )
+        for before, each in zip([None, *samples], samples, strict=False)
         if each.ops >= OPS_TO_MEASURE
     ]
     inside = [ps for ps, in_framework in cost if in_framework]
