@@ -73,7 +73,8 @@ def test_findings_show_and_their_section_is_skipped_without_any():
     assert "1 could not be checked" in page
     assert "no memory profile" in page
     assert ">Findings<" not in render_html(reports.report())
-    assert "No rule found a fault" in render_html(reports.report(findings=[reports.finding(status="passed")]))
+    passed = [reports.finding(status="passed")]
+    assert "No rule has a fix for what the verdict names" in render_html(reports.report(findings=passed))
 
 
 def test_a_run_without_steps_says_why():

@@ -11,6 +11,7 @@ from tpuprof.render.flame_svg import flame_graph
 from tpuprof.render.op_hosts import has_several_hosts, hosts_of
 from tpuprof.render.op_time import largest_first, op_ms, over
 from tpuprof.render.text import printable, printable_lines
+from tpuprof.report.labels import nothing_failed
 from tpuprof.units import format_bytes, format_ms, format_share
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def render_html(report: Report) -> str:
         bound=word_of(report.verdict.bound).title,
         facts=fact_lines(report),
         failed=content.failed_findings(report),
+        nothing_failed=nothing_failed(report),
         others=content.other_findings(report),
         parts=sorted(report.breakdown.items(), key=lambda item: -item[1].share),
         rows_shown=ROWS_SHOWN,

@@ -12,6 +12,7 @@ from tpuprof.render.facts import fact_lines
 from tpuprof.render.op_hosts import has_several_hosts, hosts_of
 from tpuprof.render.op_time import largest_first, op_ms, over
 from tpuprof.render.text import printable, printable_lines
+from tpuprof.report.labels import nothing_failed
 from tpuprof.units import format_bytes, format_ms, format_share
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def _findings(report: Report, rows: int, limit: int) -> list[str]:
     if not report.findings:
         return []
     failed = content.failed_findings(report)
-    parts = ["#### Findings" if failed else "#### Findings\n\nNo rule found a fault."]
+    parts = ["#### Findings" if failed else f"#### Findings\n\n{plain(nothing_failed(report), 8 * limit)}"]
     for finding in failed[: max(rows, 3)]:
         parts += _finding(finding, rows, limit)
     if len(failed) > max(rows, 3):

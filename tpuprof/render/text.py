@@ -15,7 +15,7 @@ from tpuprof.render.facts import fact_lines
 from tpuprof.render.op_hosts import has_several_hosts, hosts_of
 from tpuprof.render.op_time import IN_ALL, PER_STEP, annotation_ms, largest_first, op_ms, over
 from tpuprof.render.savings import saved_amount
-from tpuprof.report.labels import samples_per_second, shared_saving
+from tpuprof.report.labels import nothing_failed, samples_per_second, shared_saving
 from tpuprof.report.schema import CompileRow, Finding, Report, StepRow, TransferRow
 from tpuprof.units import counted, format_bytes, format_ms, format_share
 
@@ -145,12 +145,8 @@ def _findings(report: Report) -> list[RenderableType]:
     if len(failed) > FINDINGS_SHOWN:
         lines.append(Text(f"and {len(failed) - FINDINGS_SHOWN} more (--json has all)", style="dim"))
     if not failed:
-        passed = any(each.status == "passed" for each in report.findings)
-        lines.append(
-            Text("Nothing: no rule failed.", style="green")
-            if passed
-            else Text("Unknown: no rule could be checked.")
-        )
+        said = nothing_failed(report)
+        lines.append(Text(printable(said), style="green" if said.startswith("Nothing") else ""))
     counts = [
         f"{count} {word}"
         for word, status in _OTHER_STATUSES

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tpuprof.parts import word_of
+
 if TYPE_CHECKING:
     from tpuprof.report.schema import Report
 
+# Rules about what the verdict names whose reasons are shown where none of them failed (rules).
+RELATED_SHOWN = 3
 _PHASES = {
     "python_and_dispatch": "Python and dispatch",
     "ir_walk_and_hash": "walk over the graph and its hash",
@@ -67,3 +71,22 @@ def samples_per_second(report: Report) -> str:
 def format_rate(rate: float) -> str:
     """A rate with at least three figures, and no more where it has decimals."""
     return f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"
+
+
+def nothing_failed(report: Report) -> str:
+    """What to say where no rule failed; a cause that the verdict names is then one without a known fix.
+
+    Empty where no rule has looked.
+    """
+    if not report.findings:
+        return ""
+    if all(each.status != "passed" for each in report.findings):
+        return "Unknown: no rule could be checked."
+    word = word_of(report.verdict.bound)
+    if not word.category:
+        return "Nothing: no rule failed."
+    related = [each for each in report.findings if each.category == word.category and each.reason]
+    order = {status: row for row, status in enumerate(("unavailable", "error", "passed"))}
+    related = sorted((each for each in related if each.status in order), key=lambda each: order[each.status])
+    said = [f"{each.rule}: {each.reason}" for each in related[:RELATED_SHOWN]]
+    return ". ".join(["No rule has a fix for what the verdict names", *said]) + "."

@@ -11,7 +11,7 @@ from dash import Input, Output, State, dcc, html, no_update
 
 from tpuprof.parts import DEVICE_PARTS, PARTS
 from tpuprof.render.content import failed_findings, first_to_try, host_count
-from tpuprof.report.labels import format_rate
+from tpuprof.report.labels import format_rate, nothing_failed
 from tpuprof.units import format_bytes, format_ms, format_share
 from tpuprof_dashboard.components.findings import finding_lines
 from tpuprof_dashboard.components.layout import (
@@ -219,7 +219,7 @@ def _findings(view: View) -> Any:
         reason = "No rule has looked at this run; the verdict above stands on the breakdown alone."
         return section("What to try", empty("No findings", reason))
     if not failed:
-        return section("What to try", empty("Nothing to fix", "Every rule that applies has passed."))
+        return section("What to try", empty("Nothing to fix", nothing_failed(view.report)))
     lines = finding_lines(failed[:_SHOWN_FINDINGS], view, "first")
     more = link(f"All {len(view.report.findings)} findings", view.go("findings"))
     return section(

@@ -1,0 +1,39 @@
+"""What is said where no rule failed: a cause that the verdict names must not read as if all were well."""
+
+import pytest
+
+from tests.report import reports
+from tpuprof.report.labels import nothing_failed
+from tpuprof.report.schema import Verdict
+
+
+def found(rule, status, reason="", category="input"):
+    return reports.finding(rule=rule, status=status, reason=reason, category=category)
+
+
+@pytest.mark.parametrize(
+    ("bound", "findings", "text"),
+    [
+        ("device", [found("a", "passed")], "Nothing: no rule failed."),
+        ("unknown", [found("a", "passed")], "Nothing: no rule failed."),
+        ("input", [found("a", "unavailable", "no trace")], "Unknown: no rule could be checked."),
+        (
+            "input",
+            [
+                found("a", "passed", "all in time"),
+                found("b", "unavailable", "no trace"),
+                found("c", "passed"),
+            ],
+            "No rule has a fix for what the verdict names. b: no trace. a: all in time.",
+        ),
+        (
+            "input",
+            [found("a", "passed", "x", category="host")],
+            "No rule has a fix for what the verdict names.",
+        ),
+        ("input", [], ""),
+    ],
+)
+def test_what_is_said(bound, findings, text):
+    verdict = Verdict(bound, 0.5, "It is so.")
+    assert nothing_failed(reports.report(findings=findings, verdict=verdict)) == text
