@@ -28,6 +28,8 @@ class Counters:
 
     def __init__(self, extension: Any | None) -> None:
         self.extension = extension
+        # Set when the device runtime is up: asking for its memory would start it.
+        self.runtime_up = False
         self._tells_memory = True
 
     def compiles(self) -> int:
@@ -68,12 +70,11 @@ class Counters:
 
     def device_bytes(self) -> int | None:
         """Memory in use on this process's first device (bytes), None where the runtime does not tell."""
-        torch_xla = sys.modules.get("torch_xla")
         model = sys.modules.get("torch_xla.core.xla_model")
-        if torch_xla is None or model is None or not self._tells_memory:
+        if model is None or not (self.runtime_up and self._tells_memory):
             return None
         try:
-            found = model.get_memory_info(str(model.xla_device()))
+            found = model.get_memory_info("xla:0")
             return int(found["bytes_used"])
         except Exception:  # runtimes without the call raise what they like
             self._tells_memory = False

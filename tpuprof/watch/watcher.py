@@ -182,7 +182,7 @@ class Watcher:
 
         if not device_in_use():
             return
-        self._ready = True
+        self._ready = self.collector.counters.runtime_up = True
         self.ledger.event("runtime_ready")
         rank, processes = process_place()
         if processes > 1 or self.ledger.rank() in (None, UNKNOWN):

@@ -1,0 +1,165 @@
+"""What watching costs: CPU time and wall time per step, bare and watched, in pairs of blocks of one process.
+
+    python benchmarks/watch_overhead.py [PAIRS]
+
+Blocks alternate as bare, watched, watched, bare, so that drift cancels. CPU time is of the whole process, the watching
+thread included. Also measures bytes per step after packing, and a refresh of the live view with 1,000 hosts. Needs the
+`xla` extra.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+STEPS_PER_BLOCK = 80
+HOSTS = 1000
+
+BLOCKS = """
+import json, sys, tempfile, time
+import torch, torch_xla
+import tpuprof
+from pathlib import Path
+
+pairs, steps = int(sys.argv[1]), int(sys.argv[2])
+torch.manual_seed(0)
+device = torch_xla.device()
+model = torch.nn.Sequential(*[torch.nn.Linear(384, 384) for _ in range(12)]).to(device)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+batches = torch.randn(steps, 32, 384)
+
+def block(loader):
+    wall, cpu = time.perf_counter(), time.process_time()
+    for batch in loader:
+        optimizer.zero_grad()
+        loss = model(batch.to(device)).square().mean()
+        loss.backward()
+        optimizer.step()
+        torch_xla.sync()
+    loss.item()
+    return [(time.process_time() - cpu) / steps, (time.perf_counter() - wall) / steps]
+
+def loader():
+    return torch.utils.data.DataLoader(batches, batch_size=None)
+
+folder = tempfile.mkdtemp()
+def watched():
+    watching = tpuprof.watch(folder, capture=False)
+    try:
+        return block(loader())
+    finally:
+        watching.stop()
+
+for _ in range(3):
+    block(loader())
+result = []
+for _ in range(pairs):
+    a, b, c, d = block(loader()), watched(), watched(), block(loader())
+    result.append([[x + y for x, y in zip(a, d)], [x + y for x, y in zip(b, c)]])
+size = sum(each.stat().st_size for each in Path(folder, "ledgers").iterdir())
+print(json.dumps({"pairs": result, "ledger_bytes": size}))
+"""
+
+
+def overhead(pairs: int) -> None:
+    """Run the blocks, print medians of the paired ratios with the middle half of them."""
+    environment = {
+        **os.environ,
+        "PJRT_DEVICE": "CPU",
+        "NPROC": "1",
+        "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
+        "PYTHONPATH": str(ROOT),
+    }
+    command = [sys.executable, "-c", BLOCKS, str(pairs), str(STEPS_PER_BLOCK)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout.strip().splitlines()[-1])
+    for at, name in enumerate(("CPU time", "wall time")):
+        ratios = sorted(100 * (watched[at] / bare[at] - 1) for bare, watched in found["pairs"])
+        middle = ratios[len(ratios) // 4], ratios[(3 * len(ratios)) // 4]
+        bare = statistics.median(bare[at] for bare, _ in found["pairs"]) / 2
+        print(
+            f"{name}: {statistics.median(ratios):+.2f} % watched ({middle[0]:+.2f} to {middle[1]:+.2f} %), "
+            f"bare {bare * 1e3:.2f} ms per step, {pairs} pairs of {2 * STEPS_PER_BLOCK} steps"
+        )
+
+
+def per_step_cost() -> None:
+    """The work that a step itself does, and what the thread does per second, without any noise of training."""
+    from tests.watch.simulated import Training
+
+    with tempfile.TemporaryDirectory() as folder:
+        training = Training(Path(folder), step_seconds=0.25)
+        collector = training.collector
+        began = time.process_time()
+        for step in range(20_000):
+            collector.boundary(step, None, step * 250_000_000)
+            if step % 4 == 3:
+                collector._rows.clear()
+        boundary = (time.process_time() - began) / 20_000
+        began = time.process_time()
+        for _ in range(2000):
+            training.step()
+        flushed = (time.process_time() - began) / 2000
+        training.ledger.close("exit")
+        size = sum(each.stat().st_size for each in training.ledger.path.parent.iterdir())
+        print(
+            f"training thread: {boundary * 1e6:.1f} us per step; watching thread: {flushed * 1e6:.0f} us per flush"
+        )
+        print(f"ledger: {size / training.number:.1f} bytes per step after packing")
+
+
+def refresh() -> None:
+    """A refresh of the live view with 1,000 hosts, the first of them with 100,000 steps."""
+    from tests.watch.simulated import Training
+    from tpuprof.watch.follow import picture, read_jobs
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        training = Training(folder)
+        training.ledger.path = folder / "ledgers" / "p0"
+        for at in range(100_000):
+            training.step() if at % 50 == 0 else training.collector.boundary(at, None, at * 26 * 10**9)
+        training.collector.flush()
+        training.ledger.close("exit")
+        (folder / "status").mkdir()
+        for rank in range(HOSTS):
+            facts = {
+                "job": "month",
+                "host": f"h{rank}",
+                "rank": rank,
+                "wall_seconds": time.time(),
+                "step": 100,
+            }
+            more = {
+                "own_work_seconds": 0.2 + rank / 1e6,
+                "own_best_seconds": 0.2,
+                "median_step_seconds": 0.25,
+            }
+            (folder / "status" / f"p{rank}.json").write_text(json.dumps(facts | more))
+        read_jobs(folder)
+        times = []
+        for _ in range(5):
+            began, cpu = time.perf_counter(), time.process_time()
+            picture(read_jobs(folder))
+            times.append((time.perf_counter() - began, time.process_time() - cpu))
+        wall, cpu = (statistics.median(each) for each in zip(*times, strict=True))
+        print(f"refresh with {HOSTS} hosts: {wall:.2f} s wall, {cpu:.2f} s CPU time")
+
+
+def main() -> None:
+    """Measure and print."""
+    sys.path.insert(0, str(ROOT))
+    per_step_cost()
+    refresh()
+    overhead(int(sys.argv[1]) if len(sys.argv) > 1 else 20)
+
+
+if __name__ == "__main__":
+    main()
