@@ -15,6 +15,7 @@ from tpuprof.decode.find import find
 from tpuprof.errors import TpuprofError
 from tpuprof.model.run import build_run
 from tpuprof.report.schema import Evidence, Savings
+from tpuprof.rules import thresholds
 from tpuprof.rules.base import Price, Rule, counterfactual, failed, not_applicable, passed
 from tpuprof.rules.docstring import read_page
 from tpuprof.rules.registry import all_rules, find_rule
@@ -256,3 +257,29 @@ def test_rules_about_the_same_collective_sell_the_same_time():
         outcome_of(find_rule(name), signals).price for name in ("exposed-collectives", "async-flags-missing")
     ]
     assert prices[0].ops and share_ops(prices[0].ops, prices[1].ops)
+
+
+def ordered(tmp_path, share):
+    """Ids of the findings of a broad and a specific rule about the same reads, the specific one with such a share."""
+    run = build_run(find(taking_turns().write(tmp_path / "turns.xplane.pb")))
+    price = counterfactual(Change(unblock=True))
+    rules = [
+        made("broad", lambda _signals: failed(0.5, [Evidence("it")], price=price), broad=True),
+        made("specific", lambda _signals: failed(share, [Evidence("it")], price=price, confidence="high")),
+    ]
+    return [each.rule for each in run_rules(Signals(report_of(run), run), rules)]
+
+
+def test_a_cause_of_what_a_broad_rule_sees_comes_before_it(tmp_path):
+    assert ordered(tmp_path, 0.5 * thresholds.SPECIFIC_FROM + 0.01) == ["specific", "broad"]
+    assert ordered(tmp_path, 0.5 * thresholds.SPECIFIC_FROM - 0.01) == ["broad", "specific"]
+
+
+def test_a_high_confidence_needs_a_replay_that_fits(tmp_path):
+    run = build_run(find(taking_turns().write(tmp_path / "turns.xplane.pb")))
+    price = counterfactual(Change(unblock=True))
+    rule = made("sure", lambda _signals: failed(0.5, [Evidence("it")], price=price, confidence="high"))
+    signals = Signals(report_of(run), run)
+    assert [each.confidence for each in run_rules(signals, [rule])] == ["high"]
+    (unpriced,) = run_rules(signals, [rule], lambda: "it cannot be priced: the replay is off")
+    assert (unpriced.confidence, unpriced.savings) == ("medium", None)

@@ -12,7 +12,7 @@ from tpuprof.rules.pricing import COUNTERFACTUAL, Pricing, bounded
 from tpuprof.rules.programs import FRAMEWORKS, TORCH_XLA
 from tpuprof.rules.shared.timeline_evidence import Places
 from tpuprof.rules.shared_savings import shared_savings
-from tpuprof.rules.thresholds import BROAD_RANKS_AT, PRICED_FROM_SHARE
+from tpuprof.rules.thresholds import BROAD_RANKS_AT, PRICED_FROM_SHARE, SPECIFIC_FROM
 from tpuprof.signals import Signals, Unavailable
 from tpuprof.simulate.replay import Simulator
 from tpuprof.units import format_ms
@@ -48,7 +48,27 @@ def run_rules(
     found.sort(key=lambda pair: (_ORDER.get(pair[1].status, 2), -_rank(*pair), pair[0].id))
     prices = {rule.id: outcome.price for rule, outcome in outcomes if outcome.price is not None}
     named = with_hosts(found, [host.name for host in signals.run.hosts])
-    return _with_shared(named, prices, pricing)
+    broad = {rule.id for rule, _ in found if rule.broad}
+    return _causes_first(_with_shared(named, prices, pricing), broad)
+
+
+def _causes_first(findings: list[Finding], broad: set[str]) -> list[Finding]:
+    """The findings, a specific one before the broad one of its category that it explains a good part of."""
+    ordered: list[Finding] = []
+    for each in findings:
+        at = len(ordered)
+        if each.status == FAILED and each.rule not in broad:
+            explained = (
+                row
+                for row, other in enumerate(ordered)
+                if other.rule in broad
+                and other.category == each.category
+                and other.rule in each.shares_saving_with
+                and each.severity >= SPECIFIC_FROM * other.severity
+            )
+            at = next(explained, at)
+        ordered.insert(at, each)
+    return ordered
 
 
 def _with_shared(findings: list[Finding], prices: dict[str, Price], pricing: Pricing) -> list[Finding]:
@@ -125,6 +145,9 @@ def _finding(rule: Rule, outcome: Outcome, pricing: Pricing, places: Places, fra
     if outcome.status == FAILED:
         savings, unpriced = _priced(outcome, pricing)
         reason = reason or unpriced
+        if unpriced and outcome.price is not None and outcome.confidence == "high":
+            # Nothing confirms the time at stake: the replay that would does not fit this run.
+            outcome = replace(outcome, confidence="medium")
         if savings is not None and savings.note:
             outcome = replace(outcome, confidence="low")
         ceiling = _ceiling(outcome, pricing)

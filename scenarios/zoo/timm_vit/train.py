@@ -1,6 +1,7 @@
 import time
 
 import timm
+import timm.optim
 import torch
 import torch_xla.core.xla_model as xm
 
