@@ -147,6 +147,10 @@ class Store:
         self._first_names.setdefault(source.path, name)
         return replace(source, name=name)
 
+    def given(self) -> list[Path]:
+        """The paths that the dashboard was opened on."""
+        return list(self._given)
+
     def names(self) -> list[str]:
         """Names of the runs known: uploads, then the others, the newest first."""
         return list(self._sources)

@@ -40,6 +40,7 @@ CLAIMS = {
     "memory": "Memory",
     "scan": "No loops",
     "hosts": "One host",
+    "goodput": "No watched job",
     "compare": "Compare with",
     "rule": "All rules",
 }

@@ -3,6 +3,7 @@
 import itertools
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -78,6 +79,35 @@ def test_a_resume_from_an_older_checkpoint_wastes_steps_of_all_attempts_before(t
     attempt(tmp_path, clock, "c", 11, 70, close="exit")
     job = seconds(tmp_path)
     assert (job["kept_steps"], job["wasted_steps"]) == (70, 60)
+
+
+def unnumbered(tmp_path, *, save, restore):
+    clock = FakeClock()
+    first = attempt(tmp_path, clock, "a", 1, 50)
+    first.describe(numbered=False)
+    if save:
+        first.event("span", clock.now - 11 * SECOND, name="save", until_ns=clock.now - 10 * SECOND)
+    first.flush()
+    clock.now += 60 * SECOND
+    second = attempt(tmp_path, clock, "b", 1, 40)
+    second.describe(numbered=False)
+    if restore:
+        second.event("span", clock.now - 45 * SECOND, name="restore", until_ns=clock.now - 44 * SECOND)
+    second.close("exit")
+    return seconds(tmp_path)
+
+
+def test_without_step_numbers_the_last_checkpoint_says_what_was_done_again(tmp_path):
+    job = unnumbered(tmp_path, save=True, restore=True)
+    assert (job["kept_steps"], job["wasted_steps"], job["last_step"]) == (80, 10, None)
+    assert any("no numbers" in note for note in job["notes"])
+
+
+@pytest.mark.parametrize(("save", "restore"), [(False, False), (True, False), (False, True)])
+def test_without_numbers_or_checkpoints_it_is_unknown_and_said(tmp_path, save, restore):
+    job = unnumbered(tmp_path, save=save, restore=restore)
+    assert job["wasted_steps"] == 0
+    assert any("unknown which steps" in note for note in job["notes"])
 
 
 def test_phases_and_checkpoints_are_taken_out_of_the_steps_they_lie_in(tmp_path):

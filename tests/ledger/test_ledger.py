@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tpuprof.errors import TpuprofError
 from tpuprof.ledger import blocks, rows, writer
+from tpuprof.ledger.packing import pack_dead
 from tpuprof.ledger.reader import read_folder, read_ledger
 from tpuprof.ledger.rows import COLUMNS, LARGEST, UNKNOWN, Row, whole
 from tpuprof.ledger.writer import LedgerWriter
@@ -203,6 +204,26 @@ def test_a_clock_jump_is_noted_and_times_stay_in_order(tmp_path):
     assert np.diff(found.columns["start_ns"]).min() > 0
     assert found.wall_ns(found.last_ns) == clock.wall_ns()
     assert found.wall_ns(found.started_ns) == clock.wall_ns() - 10 * SECOND + 3600 * SECOND
+
+
+def test_what_a_killed_process_left_is_packed_and_what_lives_is_not(tmp_path):
+    clock = FakeClock()
+    dead, written = filled(tmp_path, clock, 300, name="host-1")
+    dead.event("mark")
+    dead.flush()
+    before = read_ledger(dead.path)
+    # Its process is gone: the lock with it.
+    dead.abandon()
+    living, also = filled(tmp_path, clock, 30, name="host-2")
+    assert pack_dead(tmp_path, "host", "host-3") == ["host-1"]
+    assert sorted(each.name for each in (tmp_path / "ledgers").iterdir()) == ["host-1.ledger", "host-2.tail"]
+    after = read_ledger(dead.path)
+    assert stored(dead.path) == written
+    assert (after.meta, after.events, after.last_ns) == (before.meta, before.events, before.last_ns)
+    assert (tmp_path / "ledgers" / "host-1.ledger").stat().st_size / len(written) <= 100
+    assert pack_dead(tmp_path, "host", "host-3") == []
+    living.close("exit")
+    assert stored(living.path) == also
 
 
 def test_a_forked_child_writes_nothing(tmp_path):

@@ -113,12 +113,35 @@ def test_a_sawtooth_of_memory_is_no_growth():
     assert found == []
 
 
+def test_a_jump_of_memory_is_no_growth():
+    detector = Detector()
+    found = []
+    for step in range(600):
+        jump = 2**28 if step > 300 else 0
+        found += detector.feed(Row(step, 0, 100 * MS, host_bytes=2 * 10**9 + step * 1000 + jump))
+    assert found == []
+
+
 @pytest.mark.parametrize(("seconds", "expected"), [(29, False), (31, True)])
 def test_a_hang_is_reported_once(seconds, expected):
     detector = Detector()
     quiet(detector)
     found = [detector.hang(300, seconds * 10**9 + more) for more in range(3)]
     assert [each is not None for each in found] == [expected, False, False]
+
+
+def test_a_hang_is_not_reported_as_a_slow_step_too():
+    detector = Detector()
+    quiet(detector)
+    assert detector.hang(300, 31 * 10**9) is not None
+    assert detector.feed(Row(301, 0, 40 * 10**9)) + quiet(detector, 10) == []
+
+
+def test_a_graph_cut_may_take_longer():
+    detector = Detector()
+    quiet(detector)
+    assert detector.hang(300, 119 * 10**9, in_cut=True) is None
+    assert detector.hang(300, 121 * 10**9, in_cut=True) is not None
 
 
 def test_a_hang_is_relative_to_the_steps():

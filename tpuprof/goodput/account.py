@@ -21,6 +21,8 @@ from tpuprof.goodput.vocabulary import (
     PARTS,
     PRODUCTIVE,
     RECOVERY,
+    RESTORE,
+    SAVE,
     STALL,
     STARTUP,
     WASTED,
@@ -73,12 +75,32 @@ def account(attempts: list[Attempt], *, stalls: bool = True) -> Account:
     total = Account(disruptions=max(0, len(attempts) - 1))
     for at, attempt in enumerate(attempts):
         later = attempts[at + 1 :]
-        again = [int(each.steps.number[0]) for each in later if len(each.steps.number)]
-        _attempt(total, attempt, min(again, default=None), followed=bool(later), stalls=stalls)
+        _attempt(total, attempt, _kept(total, attempt, later), followed=bool(later), stalls=stalls)
         total.notes += attempt.notes
         if later:
             _gap(total, attempt, later[0])
     return total
+
+
+def _kept(total: Account, attempt: Attempt, later: list[Attempt]) -> NDArray[np.bool_]:
+    """Which steps no later attempt did again."""
+    number = attempt.steps.number
+    again = [int(each.steps.number[0]) for each in later if len(each.steps.number)]
+    if not again or not len(number):
+        return np.ones(len(number), bool)
+    if attempt.numbered and all(each.numbered for each in later):
+        return number < min(again)
+    # Steps are only counted. What was saved last is what the next attempt can have begun from.
+    saved = [span.end_ns for span in attempt.spans if span.kind == SAVE]
+    if saved and any(span.kind == RESTORE for each in later for span in each.spans):
+        total.notes.append(
+            f"{attempt.name}: steps have no numbers; what follows the last save counts as done again"
+        )
+        return attempt.steps.end_ns <= max(saved)
+    total.notes.append(
+        f"{attempt.name}: it is unknown which steps were done again: mark them by `tpuprof.step(number)`"
+    )
+    return np.ones(len(number), bool)
 
 
 def _gap(total: Account, before: Attempt, after: Attempt) -> None:
@@ -91,13 +113,14 @@ def _gap(total: Account, before: Attempt, after: Attempt) -> None:
     total.add(RECOVERY, max(0, gap))
 
 
-def _attempt(total: Account, attempt: Attempt, redone: int | None, *, followed: bool, stalls: bool) -> None:
+def _attempt(
+    total: Account, attempt: Attempt, kept: NDArray[np.bool_], *, followed: bool, stalls: bool
+) -> None:
     steps = attempt.steps
-    kept = np.ones(len(steps.number), bool) if redone is None else steps.number < redone
     lengths = steps.end_ns - steps.start_ns
     total.kept_steps += int(kept.sum())
     total.wasted_steps += int((~kept).sum())
-    if kept.any():
+    if kept.any() and attempt.numbered:
         total.last_step = max(total.last_step or 0, int(steps.number[kept].max()))
     total.add(WASTED, int(lengths[~kept].sum()))
     _steps(total, attempt, kept, lengths, stalls=stalls)

@@ -51,7 +51,8 @@ class Attempt:
     """One process of the job, from its start to its last sign of life. `ended` is how, empty for a kill.
 
     All times are nanoseconds since the epoch, as if the wall clock had not jumped since the process started;
-    `wall_end_ns` is the end by the wall clock as it stood then.
+    `wall_end_ns` is the end by the wall clock as it stood then. `numbered` says that the program numbers its steps;
+    where steps are only counted, a number says nothing about other attempts.
     """
 
     start_ns: int
@@ -62,6 +63,7 @@ class Attempt:
     wall_end_ns: int | None = None
     name: str = ""
     notes: list[str] = field(default_factory=list)
+    numbered: bool = True
 
 
 def no_steps() -> Steps:
@@ -93,6 +95,7 @@ def attempt_of(ledger: Ledger) -> Attempt:
         ledger.wall_ns(last),
         ledger.name,
         _notes(ledger),
+        numbered=bool(ledger.meta.get("numbered", True)),
     )
 
 

@@ -57,6 +57,8 @@ class Settings:
     # No step for this many times the median (ratio), and for these seconds at least: a hang.
     hang_ratio: float = 10.0
     hang_seconds: float = 30.0
+    # In a graph cut, which may compile, so many times as long (ratio).
+    hang_in_cut: float = 4.0
     # After a report of a kind none follows for so many steps; the number doubles with each that comes soon after.
     pause: int = 200
     longest_pause: int = 50_000

@@ -64,6 +64,7 @@ class Collector:
         self._rows: list[tuple[Row, bool]] = []
         self._own = Rolling(OWN_STEPS)
         self._cut = (0, 0)
+        self._in_cut = False
         self._totals: Totals | None = None
 
     @property
@@ -121,10 +122,12 @@ class Collector:
 
     def before_cut(self) -> None:
         """A graph cut begins."""
+        self._in_cut = True
         self._cut = (self._clock.now_ns(), self.counters.compiles())
 
     def after_cut(self, *, waited: bool = False) -> None:
         """It ended; `waited` says that it was asked to wait for the device."""
+        self._in_cut = False
         began, compiles = self._cut
         now, current = self._clock.now_ns(), self._open
         made = self.counters.compiles() - compiles
@@ -181,7 +184,8 @@ class Collector:
         current = self.open_since
         if current is None:
             return []
-        hung = self.detector.hang(current[0] - 1, self._clock.now_ns() - current[1])
+        since = self._clock.now_ns() - current[1]
+        hung = self.detector.hang(current[0] - 1, since, in_cut=self._in_cut)
         return [hung] if hung is not None else []
 
     def _complete(self, rows: list[Row]) -> list[Row]:

@@ -73,7 +73,7 @@ class Detector:
         """A step ended."""
         self._seen += 1
         found: list[Anomaly | None] = []
-        self._hung = None
+        hung, self._hung = self._hung is not None, None
         if row.compiles > 0:
             found.append(self._compiled(row))
             self._quiet = 0
@@ -81,11 +81,16 @@ class Detector:
         self._quiet += 1
         self.warm = self.warm or self._quiet >= self.settings.warm_steps
         own = float(row.duration_ns - 1000 * max(row.save_us, 0))
+        # Around a save a program reads its state back: such a step says nothing about the others.
+        judged = row.save_us <= 0 and not hung
         if row.save_us > 0:
             found.append(self._saved(row))
-        if self.warm:
+        if self.warm and judged:
             found.append(self._level(row, own))
+        if self.warm:
             found.append(self._grown(row))
+        if not judged:
+            return [each for each in found if each]
         self._usual.add(own)
         for name, value in parts_of(row).items():
             self._parts[name].add(value)
@@ -217,9 +222,10 @@ class Detector:
         message = f"at step {step} this host works {ratio:.2f} times as long per step as the median host"
         return Anomaly(kinds.BEHIND, step, message, "", {"ratio": ratio})
 
-    def hang(self, step: int, since_ns: int) -> Anomaly | None:
-        """No step has ended for so long; reported once per hang."""
+    def hang(self, step: int, since_ns: int, *, in_cut: bool = False) -> Anomaly | None:
+        """No step has ended for so long; reported once per hang. A graph cut may compile, which takes longer."""
         limit = max(self.settings.hang_ratio * self.median_ns, self.settings.hang_seconds * 1e9)
+        limit *= self.settings.hang_in_cut if in_cut else 1.0
         if not self.warm or self._hung == step or since_ns < limit:
             return None
         self._hung = step

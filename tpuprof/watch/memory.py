@@ -10,6 +10,8 @@ from tpuprof.watch.anomalies import Settings
 
 # Blocks in a row that must rise (count): by chance, eight values are in order once in 40,000.
 BLOCKS = 8
+# Share of the growth that each half of the blocks must show.
+EVEN = 0.25
 COLUMNS = {"device_bytes": "device", "host_bytes": "host"}
 
 
@@ -38,7 +40,10 @@ class _Scale:
         if len(values) < BLOCKS or any(b <= a for a, b in itertools.pairwise(values)):
             return None
         grown = values[-1] - values[0]
-        return grown if grown > max(share * values[0], least) else None
+        # A leak goes on: a jump in one half, a cache that fills or our own recording, say, does not count.
+        half = values[BLOCKS // 2] - values[0]
+        even = EVEN * grown <= half <= (1 - EVEN) * grown
+        return grown if even and grown > max(share * values[0], least) else None
 
     def clear(self) -> None:
         """Begin again."""

@@ -15,6 +15,7 @@ from typing import Any
 from tpuprof.instrument import sync_guard
 from tpuprof.instrument.state import OTHER_FRAMEWORKS, STATE, import_xlac, xlac
 from tpuprof.ledger.clock import Clock, process_start_ns
+from tpuprof.ledger.packing import pack_dead
 from tpuprof.ledger.rows import UNKNOWN
 from tpuprof.ledger.writer import LedgerWriter
 from tpuprof.watch import anomalies as kinds
@@ -63,8 +64,8 @@ class Watcher:
         self.captures = ShortCaptures(options, name, self.ledger.event, clock)
         self.status = Status(Path(options.folder), name, self.ledger)
         self.anomalies: list[Anomaly] = []
-        self._quiet = False
-        self._ready = False
+        self._quiet = self._numbered = False
+        self._ready = self._packed = False
         self._halt = threading.Event()
         self._thread: threading.Thread | None = None
         self._process = os.getpid()
@@ -79,6 +80,7 @@ class Watcher:
             "started_ns": process_start_ns(clock),
             "command": list(sys.orig_argv),
             "commit": commit_of(os.getcwd()),
+            "numbered": False,
         }
 
     def start(self) -> None:
@@ -147,6 +149,7 @@ class Watcher:
     def _ended(self, number: int | None, samples: float | None) -> None:
         """A step ended, in the thread that trains."""
         now = self._clock.now_ns()
+        self._numbered = self._numbered or number is not None
         self.collector.boundary(number, samples, now, quiet=self._quiet)
         self._quiet = self.captures.boundary(number, self.collector.counters.extension)
         if self._quiet and not self.captures.active:
@@ -192,6 +195,7 @@ class Watcher:
         """What is done once per second."""
         self.use_framework()
         self.timers.install()
+        self.ledger.describe(numbered=self._numbered)
         for anomaly in self.collector.flush():
             self.anomalies.append(anomaly)
             self._act(anomaly)
@@ -200,6 +204,9 @@ class Watcher:
             self.anomalies.append(behind)
             self._act(behind)
         self.captures.look()
+        if not self._packed and self.collector.steps:
+            self._packed = True
+            pack_dead(Path(self.options.folder), self._host, self.ledger.path.name)
         for exporter in self._exporters:
             exporter.update(self.status.facts(self.collector, self.anomalies))
 

@@ -6,6 +6,7 @@ from tpuprof_dashboard.pages import (
     compare,
     compiles,
     findings,
+    goodput,
     hosts,
     memory,
     ops,
@@ -31,6 +32,7 @@ PAGES: tuple[Page, ...] = (
     memory.PAGE,
     scan.PAGE,
     hosts.PAGE,
+    goodput.PAGE,
     compare.PAGE,
     rule.PAGE,
 )
