@@ -14,6 +14,7 @@ COMPUTE = "compute"
 COLLECTIVE = "collective_exposed"
 OFFLOAD = "offload_exposed"
 HOST_IO = "infeed_outfeed"
+CALLBACK = "host_callback"
 OTHER_DEVICE = "other_device"
 TRACING = "tracing"
 COMPILE = "compile"
@@ -122,6 +123,16 @@ PARTS: tuple[Part, ...] = (
         "#56B4E9",
         "-",
         "bright_cyan",
+    ),
+    Part(
+        CALLBACK,
+        "Host callbacks",
+        "the program waits for a Python function on the host",
+        "callback",
+        _DEVICE,
+        "#882255",
+        "x",
+        "bright_red",
     ),
     Part(
         OTHER_DEVICE,
@@ -310,6 +321,13 @@ WORDS: dict[str, Word] = {
             "collective",
             COLLECTIVE,
             "device waits on communication",
+        ),
+        Word(
+            "callback",
+            "Callback-bound: the program on the device waits for {of_step} for Python functions on the host.",
+            "host",
+            CALLBACK,
+            "device waits for a Python function",
         ),
         Word(
             "dispatch",

@@ -139,6 +139,38 @@ def test_a_program_without_steps_is_recorded_by_the_clock(tmp_path):
     assert "truncated-trace" not in [each.rule for each in report.findings if each.status == "failed"]
 
 
+def test_what_is_recorded_while_the_program_makes_its_data_is_recorded_again(tmp_path):
+    body = (
+        "made = sum(index * index for _ in range(60) for index in range(1_000_000))\n"
+        "end = time.time() + 5\nwhile time.time() < end:\n    w, loss = update(w, x)\n    float(loss)\n"
+    )
+    report, done = captured(tmp_path, body)
+    assert done.stderr.count("recorded by the clock") >= 2
+    assert report.steps.method == "inferred from calls of jitted functions"
+
+
+def test_a_program_that_waits_for_python_is_callback_bound(tmp_path):
+    body = """
+import numpy as np, tpuprof
+def host(x):
+    time.sleep(0.02)
+    return np.asarray(x)
+@jax.jit
+def step(w, x):
+    w, loss = update(w, x)
+    return w, jax.pure_callback(host, jax.ShapeDtypeStruct((), jnp.float32), loss)
+for i in range(30):
+    tpuprof.step(i)
+    w, loss = step(w, x)
+    loss.block_until_ready()
+"""
+    report, _ = captured(tmp_path, body)
+    assert report.verdict.bound == "callback"
+    assert "pure_callback" in report.verdict.sentence and "train.py:15" in report.verdict.sentence
+    first = next(each for each in report.findings if each.status == "failed")
+    assert first.rule == "host-blocked" and "train.py:15" in first.title
+
+
 def test_compiles_are_counted_with_their_lines(tmp_path):
     body = (
         "import tpuprof\nfor i in range(40):\n    tpuprof.step(i)\n"

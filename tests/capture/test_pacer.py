@@ -1,7 +1,18 @@
 """Programs without steps are recorded by the clock: when that is due, and that steps take over."""
 
+import itertools
+
 from tpuprof.capture.controller import Controller, Phase, Plan
-from tpuprof.capture.pacer import MAX_RECORDINGS, PATIENCE_SECONDS, QUIET_IDLE_SECONDS, QUIET_SECONDS, Pacer
+from tpuprof.capture.pacer import (
+    LONGER_BY,
+    MAX_EMPTY,
+    MAX_RECORDINGS,
+    PATIENCE_SECONDS,
+    PAUSE_SECONDS,
+    QUIET_IDLE_SECONDS,
+    QUIET_SECONDS,
+    Pacer,
+)
 
 
 class Program:
@@ -9,6 +20,9 @@ class Program:
         self.count = 0
         self.now = 0.0
         self.busy = False
+
+    def empty(self):
+        return False
 
     def compiles(self):
         return self.count
@@ -104,6 +118,36 @@ def test_a_recording_that_gave_way_is_made_again():
     assert pacer.record(lambda seconds: None)
 
 
+def test_a_recording_without_a_step_is_made_again_after_the_next_compile():
+    program, pacer = paced()
+    program.begin = program.end = program.empty = lambda: True
+    program.count, program.now = 1, 10.0
+    pacer.due()
+    program.now += QUIET_SECONDS
+    assert pacer.due()
+    assert not pacer.record(lambda seconds: None)
+    assert not pacer.due()
+    program.count, program.now = 2, program.now + 1
+    assert not pacer.due()
+    program.now += QUIET_SECONDS
+    program.empty = lambda: False
+    assert pacer.due() and pacer.record(lambda seconds: None)
+
+
+def test_recordings_without_a_step_come_ever_later_and_end():
+    program, pacer = paced()
+    program.begin = program.end = program.empty = lambda: True
+    program.count = 1
+    pacer.due()
+    program.now, made = QUIET_SECONDS, []
+    while not made or not made[-1][1]:
+        while not pacer.due():
+            program.now += 0.5
+        made.append((program.now, pacer.record(lambda seconds: None)))
+    pauses = [after - before for (before, _), (after, _) in itertools.pairwise(made)]
+    assert pauses == [PAUSE_SECONDS * LONGER_BY**number for number in range(MAX_EMPTY - 1)]
+
+
 def test_a_recording_that_could_not_begin_is_no_recording():
     program, pacer = paced()
     program.begin = lambda: False
@@ -119,6 +163,17 @@ def test_a_recording_cut_short_counts_less_than_a_whole_one():
     for _ in range(2):
         controller.record_by_clock()
         controller.end_by_clock()
+    assert controller.kept() is recorder.started[0]
+
+
+def test_a_recording_without_a_step_counts_where_no_other_is():
+    recorder = Recorder()
+    controller = Controller(Plan(), recorder)
+    for empty in (False, True):
+        controller.record_by_clock()
+        controller.end_by_clock()
+        if empty:
+            controller.found_empty()
     assert controller.kept() is recorder.started[0]
 
 

@@ -170,3 +170,17 @@ def made(start, program=""):
 def test_the_newest_programs_are_those_that_were_compiled(programs, ran, embedded, named):
     compiles = [made(row, program) for row, program in enumerate(programs)]
     assert [each.program for each in with_newest(compiles, ran, embedded)] == named
+
+
+def test_calls_inside_one_that_the_capture_cut_off_are_no_steps(analyze):
+    trace = TraceBuilder()
+    python, run = trace.host().line("python"), trace.host().line("tf_XLAEigen/1")
+    for number in range(8):
+        python.event("PjitFunction(step)", number * 2000, 1900)
+        for call in range(6):
+            python.event("PjitFunction(tanh)", number * 2000 + 10 + call * 100, 50)
+        run.event("ThunkExecutor::Execute", number * 2000 + 1800, 50)
+    for call in range(6):
+        python.event("PjitFunction(tanh)", 16_010 + call * 100, 50)
+    report = analyze(trace)
+    assert (report.steps.count, report.steps.method) == (8, "inferred from calls of jitted functions")

@@ -9,6 +9,7 @@ from tpuprof.model.verdict import (
     COMPILES_FROM_SHARE,
     DEVICE_BOUND_FROM_SHARE,
     IDLE_BESIDE_FROM_SHARE,
+    MOSTLY_BUSY_FROM_SHARE,
     NAMED_FROM_SHARE,
     READS_IN_STEPS_SHARE,
     SLOWER_FROM,
@@ -41,13 +42,22 @@ def load(parts, *, wall=100.0, host_work=0.0, reads=0.0, waited=0.0):
         ("offload_exposed", "offload"),
         ("collective_exposed", "collective"),
         ("dispatch", "dispatch"),
+        ("host_callback", "callback"),
         ("unknown", "unknown"),
     ],
 )
 def test_each_part_has_its_word_from_the_threshold_on(part, word):
     at = NAMED_FROM_SHARE * 100
-    assert bound_of(load({part: at})).word == word
-    assert bound_of(load({part: at - 0.1})).word == "device"
+    reads = float(word == "sync")
+    assert bound_of(load({part: at}, reads=reads)).word == word
+    assert bound_of(load({part: at - 0.1}, reads=reads)).word == "device"
+
+
+def test_a_busy_device_that_is_read_now_and_then_is_not_held_up_by_reads():
+    waits = 100 * (1 - MOSTLY_BUSY_FROM_SHARE)
+    assert bound_of(load({"device_to_host_sync": waits}, reads=READS_IN_STEPS_SHARE - 0.01)).word == "device"
+    assert bound_of(load({"device_to_host_sync": waits}, reads=READS_IN_STEPS_SHARE)).word == "sync"
+    assert bound_of(load({"device_to_host_sync": waits + 1})).word == "sync"
 
 
 def test_the_largest_part_decides():

@@ -13,6 +13,7 @@ from tests.rules.given import (
     loop,
     memory,
     one_host,
+    op,
     record,
     step,
     steps,
@@ -61,6 +62,7 @@ def on_tpu(version):
     return {"is_tpu": True, "framework": "torch_xla", "info": {"versions": {"torch_xla": version}}}
 
 
+CALLBACK = op("pure_callback.1", kind="host_callback")
 GATHER = "all-gather"
 GATHER_OF_PARAMETER = transfer(GATHER, role="parameter_gather")
 OLD = info(versions={"torch_xla": "2.6.0"}, cxx11_abi=False)
@@ -77,6 +79,8 @@ CASES = {
         ("a short sleep", "passed", {"steps": steps(), "host_stacks": [asleep(100 * BELOW)]}),
         ("behind the device", "passed", {"steps": steps(), "host_stacks": [asleep(0.0, hidden=50.0)]}),
         ("not sampled", "unavailable", {"steps": steps()}),
+        ("a callback", "failed", {"steps": steps(host_callback=100 * ABOVE), "report": {"ops": [CALLBACK]}}),
+        ("a short callback", "unavailable", {"steps": steps(host_callback=100 * BELOW)}),
     ],
     "tracing-bound": [
         ("tracing or other Python", "unavailable", {**traced(BELOW), "steps": steps(tracing=5.0, host_other=20.0)}),

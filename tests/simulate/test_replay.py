@@ -84,6 +84,20 @@ def test_without_compiles_the_step_is_what_the_others_are(tmp_path):
     assert simulator.step_ms(Change(host={"compile": 0.0})) == pytest.approx(4.0, rel=0.02)
 
 
+def test_a_program_compiled_inside_the_call_that_runs_it_begins_earlier_without_the_compile(tmp_path):
+    trace = TraceBuilder()
+    python, run = trace.host().line("python"), trace.host().line("tf_XLAEigen/1")
+    for number in range(STEPS):
+        at = number * 10_000
+        python.event("train", at, 10_000, _r=1, step_num=number)
+        python.event("PjitFunction(step)", at + 100, 9700)
+        python.event("backend_compile_and_load", at + 500, 9000)
+        run.event("ThunkExecutor::Execute", at + 9600, 300)
+    simulator = simulated(trace, tmp_path)
+    assert simulator.measured_ms == pytest.approx(10, rel=0.02)
+    assert simulator.step_ms(Change(host={"compile": 0.0})) == pytest.approx(1.0, rel=0.1)
+
+
 def test_less_tracing_helps_until_the_device_is_what_takes_longest(tmp_path):
     simulator = simulated(pipelined(4000, 1000), tmp_path)
     assert simulator.step_ms(Change(host={"tracing": 0.5})) == pytest.approx(2.0, rel=0.02)

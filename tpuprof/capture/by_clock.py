@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Protocol
 
 from tpuprof.capture.controller import Controller, Phase
@@ -25,10 +26,11 @@ class Followed(Protocol):
 
 
 class ByClock:
-    """Begins and ends recordings from the pacer's thread. Nothing of it raises."""
+    """Begins and ends recordings from the pacer's thread; `newest` is the profile of the last. Nothing of it raises."""
 
-    def __init__(self, recorder: Followed) -> None:
+    def __init__(self, recorder: Followed, newest: Callable[[], Path | None]) -> None:
         self._recorder = recorder
+        self._newest = newest
 
     def compiles(self) -> int:
         """Programs compiled since the process began."""
@@ -57,3 +59,23 @@ class ByClock:
         return self._recorder.guarded(
             "ending a recording by the clock", self._recorder.controller.end_by_clock
         )
+
+    def empty(self) -> bool:
+        """Whether the recording that ended shows no step: what is recorded next counts instead."""
+        empty = not shows_steps(self._newest())
+        if empty:
+            self._recorder.controller.found_empty()
+        return empty
+
+
+def shows_steps(profile: Path | None) -> bool:
+    """Whether steps are found in a profile; True where that cannot be said."""
+    from tpuprof.model.run import read_host_run
+    from tpuprof.model.steps.table import StepSource
+
+    try:
+        if profile is None:
+            return False
+        return read_host_run("", profile).steps.source not in (StepSource.WHOLE_CAPTURE, StepSource.NONE)
+    except Exception:  # a profile that cannot be read is judged when it is analyzed
+        return True

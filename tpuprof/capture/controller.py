@@ -61,6 +61,7 @@ class Recording:
     """One recording: whether it began before training was steady, after how many steps, and the steps it holds.
 
     One `by_clock` was made because no step was seen.
+    `empty` tells that it shows no step: the program still made its data, say.
     `prefetched` tells that only batches made before were waited for to be used up.
     """
 
@@ -71,6 +72,7 @@ class Recording:
     by_clock: bool = False
     prefetched: bool = False
     seconds: float = 0.0
+    empty: bool = False
 
 
 class Recorder(Protocol):
@@ -175,6 +177,11 @@ class Controller:
         self._stop()
         return True
 
+    def found_empty(self) -> None:
+        """The recording that ended last shows no step."""
+        if self._ended:
+            self._ended[-1].empty = True
+
     def give_way(self) -> bool:
         """The program wants the profiler for itself: end the recording that runs; whether one did.
 
@@ -224,8 +231,9 @@ class Controller:
         if long or not self._ended:
             return long[-1] if long else self._before_training
         # Of recordings by the clock, one that the program's end cut short counts less than a whole one before it.
-        enough = max(each.seconds for each in self._ended) / 2
-        return next(each for each in reversed(self._ended) if each.seconds >= enough)
+        full = [each for each in self._ended if not each.empty] or self._ended
+        enough = max(each.seconds for each in full) / 2
+        return next(each for each in reversed(full) if each.seconds >= enough)
 
     def _decide(self) -> None:
         current = self._current

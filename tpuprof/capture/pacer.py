@@ -2,8 +2,9 @@
 
 JAX shows no boundary of a step from outside: steps are found afterwards by the trace's own repetition. So once
 programs were compiled and no further compile came for a while, some seconds are recorded; where compiles do not end,
-they are recorded all the same. A recording that compiled is made again when the program is quiet. A step that is marked
-meanwhile takes over.
+they are recorded all the same. A recording that compiled is made again when the program is quiet, and one that shows no
+step when something was compiled: programs make their data first, and compile the step when training begins. A step that
+is marked meanwhile takes over.
 """
 
 from __future__ import annotations
@@ -27,6 +28,10 @@ RECORD_SECONDS = 2.0
 RECORD_COMPILES_SECONDS = 8.0
 # Recordings at most (count): each costs the program a moment to write.
 MAX_RECORDINGS = 3
+# After a recording without a step, time without a compile until the next (s), and how much longer after each further
+# one (ratio): eight of them cover twenty minutes of preparation.
+PAUSE_SECONDS, LONGER_BY = 5.0, 2.0
+MAX_EMPTY = 8
 
 
 class Paced(Protocol):
@@ -47,6 +52,9 @@ class Paced(Protocol):
     def end(self) -> bool:
         """Stop recording, unless steps have taken over; whether it went on until now."""
 
+    def empty(self) -> bool:
+        """Whether the recording shows no step."""
+
 
 class Pacer:
     """A thread that waits for a warm program and has it recorded."""
@@ -57,7 +65,8 @@ class Pacer:
         clock: Callable[[], float] = time.monotonic,
         cpu: Callable[[], float] = time.process_time,
     ) -> None:
-        self.recordings = 0
+        self.recordings = self.empty = 0
+        self._pause_until: float | None = None
         self._paced = paced
         self._clock, self._cpu = clock, cpu
         self._halt = threading.Event()
@@ -79,7 +88,8 @@ class Pacer:
         if compiles != self._seen or (self._since is not None and self._paced.compiling()):
             self._seen, self._last = compiles, (now, self._cpu())
             self._since = self._since if self._since is not None else now
-        if self._since is None:
+            self._pause_until = None
+        if self._since is None or (self._pause_until is not None and now < self._pause_until):
             return False
         return self._quiet(now) or now - self._since >= PATIENCE_SECONDS * (1 + self.recordings)
 
@@ -96,8 +106,13 @@ class Pacer:
         if self._paced.compiles() != before:
             wait(RECORD_COMPILES_SECONDS - RECORD_SECONDS)
         whole = self._paced.end()
+        now = self._clock()
+        if self._paced.empty():
+            self.empty += 1
+            self._pause_until = now + PAUSE_SECONDS * LONGER_BY ** (self.empty - 1)
+            return self.empty >= MAX_EMPTY
         self.recordings += 1
-        self._since = self._clock()
+        self._since = now
         return (whole and self._paced.compiles() == before) or self.recordings >= MAX_RECORDINGS
 
     def _run(self) -> None:

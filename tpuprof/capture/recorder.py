@@ -124,7 +124,7 @@ class Recorder:
         STATE.framework.install()
         self._annotated.watch()
         if self._source.best is StepSource.FOUND:
-            self._pacer = Pacer(ByClock(self))
+            self._pacer = Pacer(ByClock(self, self._recordings.newest_profile))
             self._pacer.start()
 
     def close(self) -> None:

@@ -80,6 +80,10 @@ class Recordings:
         finally:
             self.remove_events()
 
+    def newest_profile(self) -> Path | None:
+        """What the newest left, None where there is none."""
+        return self._all[-1].profile if self._all else None
+
     def remove_events(self) -> None:
         """Put back what was wrapped."""
         jax_calls.remove()

@@ -18,6 +18,7 @@ from tpuprof.model.intervals import EMPTY, Int64, Spans, covered, intersect, mer
 from tpuprof.model.steps import Steps
 from tpuprof.parallel import in_threads
 from tpuprof.parts import (
+    CALLBACK,
     COLLECTIVE,
     COMPILE,
     COMPUTE,
@@ -83,6 +84,9 @@ def layers(device: DeviceActivity | None, host: HostActivity) -> list[tuple[str,
 def _device_layers(device: DeviceActivity) -> list[tuple[str, Spans]]:
     kinds = device.by_kind
     return [
+        # On PJRT_DEVICE=CPU a callback keeps a thread of the device's pool, and ops that wait for that thread look as
+        # if they computed. Elsewhere nothing runs beside one.
+        (CALLBACK, kinds[OpKind.HOST_CALLBACK]),
         (COMPUTE, kinds[OpKind.COMPUTE]),
         (HOST_IO, kinds[OpKind.INFEED_OUTFEED]),
         (OFFLOAD, kinds[OpKind.OFFLOAD]),

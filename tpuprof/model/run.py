@@ -347,7 +347,8 @@ def _devices(host: Host, virtual_devices: int | None) -> list[DeviceActivity]:
         return in_threads(lambda each: read_tpu(*each), planes, beside=1)
     if host.gpus:
         return read_gpus(host.gpus)  # what host threads say of ops is then the GPUs'
-    cpu = read_cpu(host.threads, virtual_devices or 1, read_hlo_metadata(host.trace).describe)
+    programs = read_hlo_metadata(host.trace)
+    cpu = read_cpu(host.threads, virtual_devices or 1, programs.describe, programs.work_of)
     return [cpu] if cpu else []
 
 

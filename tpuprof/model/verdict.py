@@ -30,6 +30,9 @@ BALANCE_FOR_SYNC = 0.8
 SLOWER_FROM = 1.25
 # Share of steps that must hold a blocking read for reads to be the run's rhythm and not an accident.
 READS_IN_STEPS_SHARE = 0.5
+# Share of device-busy time from which reads in fewer steps than that are not what holds a run up: the host runs ahead
+# and waits for all of it at once. Not fitted: above it the device's own work is more than twice what is left.
+MOSTLY_BUSY_FROM_SHARE = 0.7
 # Share of a step that compiling must take for the step to count as one that compiles: less is another thread's.
 COMPILES_FROM_SHARE = 0.01
 # Idle time beside the part a sentence speaks of, from which it says how much there is in all (share).
@@ -101,6 +104,8 @@ def bound_of(load: StepTimes) -> Bound:
         return Bound("unknown", 0.0, 0.0)
     groups = _groups(load)
     device = groups.pop("device", 0.0)
+    if _reads_now_and_then(load):
+        groups.pop("sync", None)
     word = _largest(groups, load.wall)
     ms = groups.get(word, 0.0)
     turns = _taking_turns(load)
@@ -150,6 +155,12 @@ def _largest(groups: Mapping[str, float], wall: float) -> str:
 
 def _near(ms: float, most: float, wall: float) -> bool:
     return ms >= AS_LARGE_FROM * most and ms >= NAMED_FROM_SHARE * wall
+
+
+def _reads_now_and_then(load: StepTimes) -> bool:
+    """Whether a busy device is waited for in few steps: what it idles then is no turn that host and device take."""
+    busy = load.busy >= MOSTLY_BUSY_FROM_SHARE * load.wall
+    return load.seen and busy and load.reads_share < READS_IN_STEPS_SHARE
 
 
 def _slower(load: StepTimes) -> str:

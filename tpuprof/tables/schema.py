@@ -99,7 +99,11 @@ TABLES: tuple[Table, ...] = (
             Column("line", TEXT, "`core` for ops on the core, `async` for copies and collectives beside it"),
             _PROGRAM,
             Column("op", TEXT, "the HLO op's name"),
-            Column("kind", TEXT, "compute, infeed_outfeed, offload, collective, container or async_wait"),
+            Column(
+                "kind",
+                TEXT,
+                "compute, infeed_outfeed, host_callback, offload, collective, container, async_wait",
+            ),
             Column("category", TEXT, "XLA's category, null where unknown", nullable=True),
             Column("occurrences_count", INTEGER, "executions in the capture"),
             Column("total_ps", INTEGER, "time of all executions"),

@@ -29,6 +29,7 @@ OFFLOAD_GROUP, COLLECTIVE_GROUP = "host offload", "collective"
 _KIND_GROUPS = {
     OpKind.COMPUTE: "compute",
     OpKind.INFEED_OUTFEED: "infeed_outfeed",
+    OpKind.HOST_CALLBACK: "host callback",
     OpKind.OFFLOAD: OFFLOAD_GROUP,
     OpKind.COLLECTIVE: COLLECTIVE_GROUP,
     OpKind.CONTAINER: "loop or call",

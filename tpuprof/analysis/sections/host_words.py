@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tpuprof.model.device.op_kind import OpKind
 from tpuprof.model.run import Run
 from tpuprof.model.verdict import StepTimes
 from tpuprof.parts import HOST_IO, HOST_OTHER, HOST_PREFIX, HOST_TO_DEVICE, INPUT_WAIT
@@ -23,10 +24,21 @@ def host_sentence(word: str, load: StepTimes, stacks: list[HostStackRow], run: R
         return _where(load, stacks)
     if word == "input":
         return _upload(load, stacks)
+    if word == "callback":
+        return _callback(run)
     eager = _eager(run) if word in _OF_EAGER_MODE else ""
     if word == "undecided":
         return eager or _estimate(load, run)
     return eager
+
+
+def _callback(run: Run) -> str:
+    """The op that calls Python, and its line; empty where the program states none."""
+    for device in (each for host in run.hosts for each in host.devices):
+        for row in (device.ops.kind == OpKind.HOST_CALLBACK).nonzero()[0].tolist():
+            source = device.ops.source[row]
+            return f" It is {device.ops.name[row]}" + (f" at {source}." if source else ".")
+    return ""
 
 
 def _upload(load: StepTimes, stacks: list[HostStackRow]) -> str:

@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from tpuprof.decode.columns import StatKind, Trace
 from tpuprof.decode.limited import PROGRAMS_KEPT
+from tpuprof.model.device.op_kind import CUSTOM_CALL, collective_kind
 from tpuprof.model.timeline import METADATA_PLANE
 from tpuprof.records import record
 
@@ -26,22 +27,31 @@ _WRAPPERS = re.compile(
 class HloMetadata:
     """Scope and source line by (program, op), for ops whose program states either.
 
-    A program goes by `graph(program_id)`: several graphs share a name.
+    `work` says what ops do whose name need not say it: the opcode of collectives, the target of custom calls. JAX
+    names its ops by its own primitives (`psum.3`). A program goes by `graph(program_id)`: several graphs share a name.
     """
 
     by_op: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
+    work: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def describe(self, module: str, op: str) -> tuple[str, str]:
         """(scope path, `file:line`) of an op, empty strings where unknown."""
         return self.by_op.get((module, op), ("", ""))
 
+    def work_of(self, module: str, op: str) -> str:
+        """What the op does, as a category of ops; empty where its name says it."""
+        return self.work.get((module, op), "")
+
 
 def read_hlo_metadata(trace: Trace) -> HloMetadata:
     """Read every HLO program embedded in a trace; damaged ones are skipped."""
     by_op: dict[tuple[str, str], tuple[str, str]] = {}
+    work: dict[tuple[str, str], str] = {}
     for label, data in hlo_protos(trace):
-        by_op.update(_instructions(label, data))
-    return HloMetadata(by_op)
+        places, does = _instructions(label, data)
+        by_op.update(places)
+        work.update(does)
+    return HloMetadata(by_op, work)
 
 
 def hlo_protos(trace: Trace) -> list[tuple[str, bytes]]:
@@ -74,7 +84,9 @@ def _scope_names(scope: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=PROGRAMS_KEPT)
-def _instructions(label: str, data: bytes) -> dict[tuple[str, str], tuple[str, str]]:
+def _instructions(
+    label: str, data: bytes
+) -> tuple[dict[tuple[str, str], tuple[str, str]], dict[tuple[str, str], str]]:
     from google.protobuf.message import DecodeError
 
     from tpuprof.decode import hlo_pb2
@@ -83,15 +95,20 @@ def _instructions(label: str, data: bytes) -> dict[tuple[str, str], tuple[str, s
     try:
         proto.ParseFromString(data)
     except DecodeError:
-        return {}
-    found = {}
+        return {}, {}
+    found, work = {}, {}
     for computation in proto.hlo_module.computations:
         for instruction in computation.instructions:
             meta = instruction.metadata
             if meta.op_name or meta.source_file:
                 source = f"{_text(meta.source_file)}:{meta.source_line}" if meta.source_file else ""
                 found[label, _text(instruction.name)] = (_text(meta.op_name), source)
-    return found
+            code = _text(instruction.opcode)
+            if code == CUSTOM_CALL:
+                work[label, _text(instruction.name)] = f"{code} {_text(instruction.custom_call_target)}"
+            elif collective_kind(code):
+                work[label, _text(instruction.name)] = code
+    return found, work
 
 
 def _text(value: bytes) -> str:

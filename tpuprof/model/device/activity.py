@@ -16,8 +16,15 @@ from tpuprof.model.device.op_sums import OpSums, op_sums
 from tpuprof.model.intervals import EMPTY, Int64, Spans, covered, merge, subtract, union, union_by_label
 from tpuprof.records import record
 
-# Kinds that share out a device's time, in the order of painting: while it computes, nothing else counts.
-PAINTED = (OpKind.COMPUTE, OpKind.INFEED_OUTFEED, OpKind.OFFLOAD, OpKind.COLLECTIVE)
+# Kinds that share out a device's time, in the order of painting: while it computes, nothing else counts but a
+# Python function that the program waits for.
+PAINTED = (
+    OpKind.HOST_CALLBACK,
+    OpKind.COMPUTE,
+    OpKind.INFEED_OUTFEED,
+    OpKind.OFFLOAD,
+    OpKind.COLLECTIVE,
+)
 
 
 @record(frozen=True)

@@ -25,6 +25,8 @@ TWIN_PREFIX = "end: "
 
 # (module, op) -> (scope, source), from HLO protos; empty strings where unknown.
 Describe = Callable[[str, str], tuple[str, str]]
+# (module, op) -> what the op does where its name need not say it, from the same; empty else.
+WorkOf = Callable[[str, str], str]
 
 
 # Programs of each device by which it must be behind (count): one began before the profiler, one has not ended yet, and
@@ -80,7 +82,7 @@ class _Part:
     producer: Int64
 
 
-def read_cpu(threads: list[Track], count: int, describe: Describe) -> DeviceActivity | None:
+def read_cpu(threads: list[Track], count: int, describe: Describe, work_of: WorkOf) -> DeviceActivity | None:
     """All virtual CPU devices of a process as one activity; None where no XLA program ran."""
     table: dict[tuple[str, str], int] = {}
     executing = merge(*(_named_spans(track, (EXECUTE, WAIT)) for track in threads))
@@ -89,7 +91,7 @@ def read_cpu(threads: list[Track], count: int, describe: Describe) -> DeviceActi
     if not len(executing.start) and not table:
         return None
     events = _paired(parts, twins)
-    names = _op_names(list(table), describe)
+    names = _op_names(list(table), describe, work_of)
     events = _with_self_time(events, names)
     async_ops, async_events = no_ops()
     return DeviceActivity(
@@ -161,13 +163,16 @@ def _paired(parts: list[_Part], twins: list[tuple[Int64, Int64]]) -> OpEvents:
     return OpEvents(op, start, end, end - start)
 
 
-def _op_names(keys: list[tuple[str, str]], describe: Describe) -> OpNames:
+def _op_names(keys: list[tuple[str, str]], describe: Describe, work_of: WorkOf) -> OpNames:
     described = [describe(module, op) for module, op in keys]
+    categories = [work_of(module, op) for module, op in keys]
     return OpNames(
         name=[op for _, op in keys],
         long_name=["" for _ in keys],
-        category=["" for _ in keys],
-        kind=np.array([op_kind("", op, "") for _, op in keys], np.int64),
+        category=categories,
+        kind=np.array(
+            [op_kind("", op, work) for (_, op), work in zip(keys, categories, strict=True)], np.int64
+        ),
         module=[module for module, _ in keys],
         source=[source for _, source in described],
         scope=[scope for scope, _ in described],

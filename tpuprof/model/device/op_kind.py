@@ -31,6 +31,9 @@ _NAMES_COLLECTIVE = re.compile("|".join(("collective", *COLLECTIVES)))
 _HOST_IO = ("infeed", "outfeed", "host send", "host recv", "host-send", "host-recv")
 _CONTAINERS = ("while", "call", "conditional", "async-start-call")
 _MATMULS = ("convolution", "dot")
+CUSTOM_CALL = "custom-call"
+# Targets of custom calls that run a Python function of the program: `xla_ffi_python_cpu_callback`, also partitioned.
+_PYTHON_CALLBACK = re.compile(r"python\w*callback")
 # Asynchronous work that is not a collective and not for the host: mostly prefetches between HBM and VMEM (`S(1)`).
 _ASYNC = re.compile(
     r"(?:copy|slice|dynamic-slice|dynamic-update-slice|async|call|custom-call)-(?:start|update|done)$"
@@ -48,6 +51,8 @@ class OpKind(IntEnum):
     CONTAINER = 4
     # Beginning and awaiting asynchronous work of the chip itself. The core computes nothing meanwhile.
     ASYNC_WAIT = 5
+    # The program waits for a Python function on the host: `jax.pure_callback`, `io_callback`, `jax.debug.print`.
+    HOST_CALLBACK = 6
 
 
 @lru_cache(maxsize=16_384)
@@ -89,8 +94,9 @@ def op_kind(long_name: str, short_name: str, category: str) -> OpKind:
     category = category.lower()
     if code in _CONTAINERS or category in _CONTAINERS:
         return OpKind.CONTAINER
-    if category.startswith(_HOST_IO) or code in ("infeed", "outfeed"):
-        return OpKind.INFEED_OUTFEED
+    for_host = _kind_for_host(code, category, long_name)
+    if for_host is not None:
+        return for_host
     if category.endswith("fusion") and not collective_kind(category):
         # A matmul with communication fused in is called `async-collective-fusion.N` and computes.
         return OpKind.COMPUTE
@@ -99,6 +105,14 @@ def op_kind(long_name: str, short_name: str, category: str) -> OpKind:
     if HOST_MEMORY in long_name and code.startswith(_OFFLOAD_OPCODES):
         return OpKind.OFFLOAD
     return OpKind.ASYNC_WAIT if _ASYNC.match(code) else OpKind.COMPUTE
+
+
+def _kind_for_host(code: str, category: str, long_name: str) -> OpKind | None:
+    """The kind of an op that hands something to the host or waits for it; None of others."""
+    if category.startswith(_HOST_IO) or code in ("infeed", "outfeed"):
+        return OpKind.INFEED_OUTFEED
+    calls = CUSTOM_CALL in (code, category.partition(" ")[0])
+    return OpKind.HOST_CALLBACK if calls and _PYTHON_CALLBACK.search(f"{category} {long_name}") else None
 
 
 def is_matmul(category: str, long_name: str, name: str) -> bool:

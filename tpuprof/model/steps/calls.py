@@ -18,6 +18,9 @@ REPEATED_FROM_SHARE = 0.5
 COVERS_FROM_SHARE = 0.5
 # Share of the time in all calls from which a function is one that a step is made of.
 HEAVY_FROM_SHARE = 0.1
+# Calls inside others for each call by itself, from which a function belongs to others (ratio): JAX writes each call
+# twice, the second inside the first.
+INSIDE_FROM = 2
 
 
 def call_steps(driver: Track | None, vocabulary: Vocabulary) -> Steps | None:
@@ -67,6 +70,20 @@ def _steps(found: Repetition, driver: Track, rows: Int64) -> Steps | None:
 
 def outermost_calls(driver: Track, vocabulary: Vocabulary) -> Int64:
     """Rows of calls that lie in no other call, in time order: tracing a function calls those inside it."""
-    wanted = np.isin(driver.name, vocabulary.calls.rows(driver.plane.events.names))
-    rows = driver.outermost(np.flatnonzero(wanted))
-    return rows[np.argsort(driver.start[rows], kind="stable")]
+    wanted = np.flatnonzero(np.isin(driver.name, vocabulary.calls.rows(driver.plane.events.names)))
+    rows = driver.outermost(wanted)
+    rows = rows[np.argsort(driver.start[rows], kind="stable")]
+    return rows[~_belong_to_others(driver, wanted, rows)]
+
+
+def _belong_to_others(driver: Track, calls: Int64, outermost: Int64) -> Bool:
+    """Which outermost calls are of functions that others call far more often: those around them are not in the trace,
+    because the capture ended inside them.
+    """
+    if not len(outermost):
+        return np.empty(0, np.bool_)
+    names = driver.name[outermost]
+    by_itself = np.bincount(names, minlength=int(driver.name[calls].max()) + 1)
+    inside = np.bincount(driver.name[calls], minlength=len(by_itself)) - by_itself
+    belongs: Bool = inside[names] > INSIDE_FROM * by_itself[names]
+    return belongs

@@ -33,7 +33,7 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...]) -> Outcome:
     if not chosen:
         return passed(reason=f"compiles in the captured steps have other causes ({len(compiles)})")
     least, most = _parts(signals, compiles, chosen)
-    share = signals.compile_share * most
+    share = (signals.compile_share + _tracing_share(signals)) * most
     evidence = [_evidence(row) for row in chosen[:SHOWN]]
     if len(chosen) > SHOWN:
         evidence.append(Evidence("further compiles of this kind", len(chosen) - SHOWN, "compiles"))
@@ -45,11 +45,27 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...]) -> Outcome:
         share,
         evidence,
         title=_title(signals, chosen, share, sure=least == most),
-        price=counterfactual(
-            Change(host={part.COMPILE: 1.0 - most}), Change(host={part.COMPILE: 1.0 - least})
-        ),
+        price=counterfactual(_without(signals, most), _without(signals, least)),
         confidence="low" if least != most else "high" if known else "medium",
     )
+
+
+def _traces_to_compile(signals: Signals) -> bool:
+    """Whether the framework traces a function only where it compiles it."""
+    return bool(signals.report.environment.get("framework") == "jax")
+
+
+def _tracing_share(signals: Signals) -> float:
+    """Share of the step time in which functions are traced to be compiled."""
+    if not _traces_to_compile(signals):
+        return 0.0
+    return signals.steps.mean_parts().get(part.TRACING, 0.0) / signals.step_ms
+
+
+def _without(signals: Signals, share: float) -> Change:
+    """The change that leaves out a share of compiling."""
+    gone = (part.COMPILE, part.TRACING) if _traces_to_compile(signals) else (part.COMPILE,)
+    return Change(host=dict.fromkeys(gone, 1.0 - share))
 
 
 def _title(signals: Signals, chosen: list[CompileRow], share: float, *, sure: bool) -> str:

@@ -5,6 +5,9 @@
 Steps in which the device idles while the training thread sleeps, reads or writes files, waits for a lock or for
 Python's global lock (GIL), or runs code that traces no op: logging, tokenizing, numpy, JSON.
 
+A program of JAX that calls Python itself (`jax.pure_callback`, `io_callback`, `jax.debug.print`) is shown here too:
+the device waits for that function.
+
 ## Why it costs time
 
 The thread that builds and hands over the graphs is the one that does this work. Until it comes back, the device has
@@ -27,7 +30,16 @@ Take this work out of the training thread: do it in a loader's workers or in a t
 buffer what is written. `torch.accelerator.synchronize()` in the step makes the thread wait for the device: leave it
 out.
 
+## How to fix in JAX
+
+Take this work out of the training thread: load and prepare batches in worker processes (Grain, a DataLoader), log and
+save from another thread, do it less often. Call `jax.device_put` for the next batch before you wait for this step.
+Write functions of a callback (`jax.pure_callback`, `io_callback`, `jax.debug.print`) in `jax.numpy`, or call them in
+every hundredth step only, by `jax.lax.cond`.
+
 ## Limits and false positives
+
+How much a callback costs beside the program's other ops is unknown: its price begins at nothing.
 
 The price takes the named time out of the step. Work that moves to another thread of the same process can still hold
 the GIL. A line is known where the program's source is; code of installed packages is shown by the line that calls it.
@@ -40,6 +52,8 @@ the GIL. A line is known where the program's source is; code of installed packag
 
 from __future__ import annotations
 
+from tpuprof import parts as part
+from tpuprof.model.device.op_kind import OpKind
 from tpuprof.report.host_lines import holder_of, lines_of, verb_of
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, counterfactual, failed, passed, rule
@@ -61,6 +75,9 @@ SAMPLES_FOR_HIGH = 36
 )
 def check(signals: Signals) -> Outcome:
     """Fail where the device idles for long while samples show the training thread at something else than tracing."""
+    in_callbacks = signals.steps.mean_parts().get(part.CALLBACK, 0.0)
+    if in_callbacks / signals.step_ms >= FAILS_FROM_SHARE:
+        return _callbacks(signals, in_callbacks)
     sampled = signals.sampled_host_ms
     stacks = signals.host_stacks
     total = sum(sampled.values())
@@ -88,6 +105,23 @@ def check(signals: Signals) -> Outcome:
         title=_title(largest, lines, sampled[largest]),
         price=counterfactual(Change(host={largest: left}), Change(host=dict.fromkeys(sampled, 0.0))),
         confidence="high" if samples >= SAMPLES_FOR_HIGH else "medium",
+    )
+
+
+def _callbacks(signals: Signals, ms: float) -> Outcome:
+    """The program itself calls Python: what else the device does meanwhile may take as long."""
+    rows = [row for row in signals.report.ops if row.kind == OpKind.HOST_CALLBACK.name.lower()]
+    evidence = [
+        Evidence(f"callback {row.name}", row.self_ms_per_step, "ms per step", source=row.source)
+        for row in rows[:SHOWN]
+    ]
+    place = f" at {rows[0].source}" if rows and rows[0].source else ""
+    return failed(
+        ms / signals.step_ms,
+        evidence,
+        title=f"The program calls Python on the host{place}, and waits for it up to {format_ms(ms)} per step",
+        price=counterfactual(Change(device={part.CALLBACK: 0.0}), Change()),
+        confidence="medium",
     )
 
 
