@@ -12,6 +12,7 @@ WITHIN_HBM = "%copy-done = f32[8]{0:T(8,128)S(1)} copy-done((f32[8]{0}, f32[8]{0
 SLICE_DONE = (
     "%slice-done.4 = bf16[8]{0:S(1)} async-done(((bf16[9]{0}), bf16[8]{0:S(1)}, s32[]{:S(2)}) %slice-start.4)"
 )
+PYTHON = '%c = f32[] custom-call(f32[] %p), custom_call_target="xla_ffi_partitioned_python_cpu_callback"'
 FUSED_MATMUL = "%async-collective-fusion.2 = bf16[8,8]{1,0} fusion(bf16[8,8]{1,0} %p), kind=kOutput"
 
 
@@ -38,6 +39,10 @@ FUSED_MATMUL = "%async-collective-fusion.2 = bf16[8,8]{1,0} fusion(bf16[8,8]{1,0
         ),
         ("%i = (f32[8]{0}, token[]) infeed(token[] %t)", "i", "infeed", OpKind.INFEED_OUTFEED),
         ("", "", "", OpKind.COMPUTE),
+        ("", "psum.14", "all-reduce", OpKind.COLLECTIVE),
+        ("", "pure_callback.8", "custom-call xla_ffi_python_cpu_callback", OpKind.HOST_CALLBACK),
+        (PYTHON, "custom-call.1", "custom-call", OpKind.HOST_CALLBACK),
+        ("", "topk.1", "custom-call TopK", OpKind.COMPUTE),
     ],
 )
 def test_kind(long_name, short_name, category, kind):
