@@ -206,6 +206,8 @@ RAISE = "raise RuntimeError('no such file: data.bin')"
         ),
         (["true"], ["no Python that can be hooked ran", "[capture-empty]"]),
         (["env", "-i", "/bin/true"], ["env clears the environment"]),
+        (["env", "-u", "PYTHONPATH", "/bin/true"], ["changes PYTHONPATH", "Install tpuprof by pip"]),
+        (["env", "PYTHONPATH=src", "/bin/true"], ["changes PYTHONPATH"]),
     ],
 )
 def test_what_happened_is_said(start, tmp_path, command, expected):

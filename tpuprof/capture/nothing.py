@@ -21,6 +21,9 @@ _SIGNALLED = 128
 _OTHER_USERS = frozenset({"sudo", "su", "doas", "runuser"})
 _OTHER_PLACES = frozenset({"docker", "podman", "kubectl", "ssh", "srun", "gcloud"})
 _CLEARED = re.compile(r"^(-[a-z0]*i[a-z0]*|-|--ignore-environment)$")
+# `env -u PYTHONPATH`, in one word or two, and `PYTHONPATH=src`.
+_TAKEN_OUT = re.compile(r"^(-u|--unset=)?PYTHONPATH(=.*)?$")
+_PATH_HINT = "Install tpuprof by pip where this Python looks for packages: the hook then needs no PYTHONPATH."
 _FAILED_HINT = "See its own messages above; a capture needs a program that runs."
 
 
@@ -160,6 +163,8 @@ def _never_hooked(command: list[str]) -> tuple[str, str]:
         )
     if "env" in names and any(_CLEARED.match(word) for word in command):
         return "env clears the environment that carries the hook", "Leave out its -i."
+    if any(_TAKEN_OUT.match(word) for word in command):
+        return "the command changes PYTHONPATH, which carries the hook", _PATH_HINT
     if isolating_python(command):
         return "this Python is not to look at its environment", "Leave out -I, -E or -S."
     return (

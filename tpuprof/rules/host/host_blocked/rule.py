@@ -110,7 +110,7 @@ def check(signals: Signals) -> Outcome:
 
 def _callbacks(signals: Signals, ms: float) -> Outcome:
     """The program itself calls Python: what else the device does meanwhile may take as long."""
-    rows = [row for row in signals.report.ops if row.kind == OpKind.HOST_CALLBACK.name.lower()]
+    rows = [row for row in signals.ops if row.kind == OpKind.HOST_CALLBACK.name.lower()]
     evidence = [
         Evidence(f"callback {row.name}", row.self_ms_per_step, "ms per step", source=row.source)
         for row in rows[:SHOWN]
