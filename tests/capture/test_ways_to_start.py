@@ -226,7 +226,9 @@ def test_an_older_capture_in_the_folder_is_not_taken_for_this_one(start, tmp_pat
 def test_a_program_of_another_framework_is_named(start, tmp_path):
     (tmp_path / "jax.py").write_text("")
     ended, _, _ = start(sys.executable, "-c", "import jax")
-    assert "jax was imported, but no training step was seen" in message([sys.executable], tmp_path, ended)
+    assert "jax was imported, but compiled no program and marked no step" in message(
+        [sys.executable], tmp_path, ended
+    )
 
 
 def test_processes_that_go_on_in_the_background(start, tmp_path):

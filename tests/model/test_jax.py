@@ -147,7 +147,8 @@ def test_a_compile_inside_the_call_is_worth_what_it_takes(analyze):
     assert report.verdict.bound == "compile"
     first = next(each for each in report.findings if each.status == "failed")
     assert first.rule == "recompiles-other"
-    assert first.savings.high == pytest.approx(7, rel=0.05)
+    # The compile, and the tracing that JAX does to compile.
+    assert first.savings.high == pytest.approx(8, rel=0.05)
 
 
 def made(start, program=""):
