@@ -47,6 +47,8 @@ class Code(StrEnum):
     STORAGE_THROTTLED = "storage-throttled"
     STORAGE_TRUNCATED = "storage-truncated"
     STORAGE_UNREACHABLE = "storage-unreachable"
+    # proofs
+    PROVE_FAILED = "prove-program-failed"
     # budgets
     BUDGET = "budget-invalid"
     # queries

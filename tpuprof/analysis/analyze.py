@@ -20,6 +20,7 @@ from tpuprof.analysis.sections.inconsistent import inconsistencies
 from tpuprof.analysis.sections.loops import loop_rows
 from tpuprof.analysis.sections.memory import memory_section
 from tpuprof.analysis.sections.phases import phase_rows, thread_rows
+from tpuprof.analysis.sections.proofs import with_proofs
 from tpuprof.analysis.sections.run_summary import goodput_section
 from tpuprof.analysis.sections.runtime import cache_section, fallback_rows, graph_cut_rows
 from tpuprof.analysis.sections.steadiness import steadiness_section
@@ -162,7 +163,7 @@ def report_of(run: Run, *, all_ops: bool = False) -> Report:
         throughput=throughput_section(run.hosts),
     )
     # Rules look at all ops.
-    findings = run_rules(Signals(report, run), all_rules(), simulator)
+    findings = with_proofs(run_rules(Signals(report, run), all_rules(), simulator), run.proofs)
     return replace(report, findings=findings, ops=op_rows[:listed], ops_left_out=left_out(op_rows, listed))
 
 

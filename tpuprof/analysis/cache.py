@@ -141,7 +141,8 @@ def _notes(found: Found) -> list[Path]:
     """What tpuprof itself wrote beside a capture; the report is made from that too."""
     if found.run_folder is None:
         return []
-    return sorted(path for path in (found.run_folder / "tpuprof").rglob("*") if path.is_file())
+    own = (found.run_folder / "tpuprof", found.run_folder / "prove")
+    return sorted(path for folder in own for path in folder.rglob("*") if path.is_file())
 
 
 def _add(state: hashlib.blake2b, *parts: object) -> None:

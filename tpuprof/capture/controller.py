@@ -268,6 +268,8 @@ class Controller:
         return self.seen >= steps or waited >= PATIENCE_SECONDS or self._restless >= ENDLESS_STEPS
 
     def _start(self, *, early: bool, by_clock: bool = False, prefetched: bool = False) -> None:
+        if not self.plan.steps:
+            return  # steps are timed and not recorded
         if not self._free():
             return  # the next step, or the clock, asks again
         self.phase = Phase.CAPTURING

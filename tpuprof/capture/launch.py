@@ -68,7 +68,7 @@ def run(command: list[str], orders: Orders) -> Ended:
 
 def _run(command: list[str], folder: Path) -> tuple[int, bytes]:
     try:
-        process = subprocess.Popen(with_bootstrap(command), env=_environment(folder), stderr=subprocess.PIPE)
+        process = subprocess.Popen(with_bootstrap(command), env=environment(folder), stderr=subprocess.PIPE)
     except OSError as error:
         raise TpuprofError(
             Code.USAGE,
@@ -85,7 +85,7 @@ def _run(command: list[str], folder: Path) -> tuple[int, bytes]:
     return status, b"".join(tail)
 
 
-def _environment(folder: Path) -> dict[str, str]:
+def environment(folder: Path) -> dict[str, str]:
     """Ours, with the two variables that the hook needs. The hook's folder stands first on PYTHONPATH."""
     environment = dict(os.environ)
     environment[VARIABLE] = str(folder)

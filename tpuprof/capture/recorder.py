@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -380,6 +381,8 @@ class Recorder:
 
     def _write(self) -> None:
         self._placed = True
+        if not self.controller.plan.steps:
+            run_folder.write_telemetry(self.run, f"timed-{os.getpid()}", 0, self.telemetry.records)
         if self.profile is not None:
             # Without a profile there is nothing to describe, and the folder may hold an older capture.
             name = self.name or run_folder.session_name()

@@ -17,6 +17,7 @@ from tpuprof.cli.guard import guarded
 from tpuprof.cli.history import history
 from tpuprof.cli.mcp import mcp
 from tpuprof.cli.preflight import preflight
+from tpuprof.cli.prove import prove
 from tpuprof.cli.query import query
 from tpuprof.cli.report import report
 from tpuprof.cli.rules import rules
@@ -36,6 +37,7 @@ app.command()(analyze)
 app.command()(report)
 app.command()(diff)
 app.command()(check)
+app.command()(prove)
 app.command()(capture)
 app.command()(watch)
 app.command()(goodput)

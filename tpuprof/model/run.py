@@ -43,6 +43,7 @@ from tpuprof.model.host.tracing import Tracing, split_tracing
 from tpuprof.model.intervals import Spans
 from tpuprof.model.notes import Notes, read_notes
 from tpuprof.model.preflight_notes import Variant, read_preflight
+from tpuprof.model.proof_notes import Proof, read_proofs
 from tpuprof.model.steps import Steps, find_steps, no_steps
 from tpuprof.model.steps.backlog import with_backlog
 from tpuprof.model.steps.few import few_steps, is_whole_capture
@@ -118,6 +119,8 @@ class Run:
     preflight: list[Variant] = field(default_factory=list)
     # Why a host's profile cannot be read, by host.
     unread_hosts: dict[str, str] = field(default_factory=dict)
+    # What came of fixes that were tried, where the run folder has it.
+    proofs: list[Proof] = field(default_factory=list)
 
     @property
     def predicted(self) -> bool:
@@ -143,7 +146,16 @@ def build_run(found: Found, executor: Executor | None = None, read: Callable[[Pa
         [*left_out, *found.warnings, *notes, *_noted(info), *_missing_hosts(info, hosts), *unread]
     )
     files = {host.name: found.files[host.name] for host in hosts}
-    return Run(files, hosts, info, warnings, read_notes(found.run_folder), preflight, unread_hosts)
+    return Run(
+        files,
+        hosts,
+        info,
+        warnings,
+        read_notes(found.run_folder),
+        preflight,
+        unread_hosts,
+        read_proofs(found.run_folder),
+    )
 
 
 def _read_all(

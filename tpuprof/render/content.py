@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.parts import word_of
-from tpuprof.render.savings import saved_amount
+from tpuprof.render.savings import (
+    saved_amount,
+    tried,  # noqa: F401  # for templates, which know this module alone
+)
 from tpuprof.render.text import printable
 from tpuprof.report.labels import STATUS_WORDS, samples_per_second, shared_saving
 from tpuprof.units import counted, format_bytes, format_ms, format_share

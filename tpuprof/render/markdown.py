@@ -11,6 +11,7 @@ from tpuprof.render import content
 from tpuprof.render.facts import fact_lines
 from tpuprof.render.op_hosts import has_several_hosts, hosts_of
 from tpuprof.render.op_time import largest_first, op_ms, over
+from tpuprof.render.savings import tried
 from tpuprof.render.text import printable, printable_lines
 from tpuprof.report.labels import nothing_failed
 from tpuprof.units import format_bytes, format_ms, format_share
@@ -154,6 +155,7 @@ def _finding(finding: Finding, rows: int, limit: int) -> list[str]:
         evidence.append(f"- and {len(finding.evidence) - rows} more")
     if evidence:
         parts.append("\n".join(evidence))
+    parts += [f"*Tried:* {plain(each, 600)}" for each in tried(finding)]
     if finding.fix:
         parts.append(f"*Fix:* {plain(finding.fix.text, 600)}")
         change = "\n".join(

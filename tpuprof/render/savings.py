@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tpuprof.report.schema import Savings
+from tpuprof.report.schema import Finding, Savings
 from tpuprof.units import format_ms
 
 _PER = {"step": "per step", "start": "at each start", "capture": "of the whole capture"}
@@ -17,3 +17,8 @@ def saved_amount(saved: Savings) -> str:
     if not low and high:
         return f"up to {most} {per}"
     return f"{most} {per}" if least == most else f"{least} to {most} {per}"
+
+
+def tried(finding: Finding) -> list[str]:
+    """What came of its fix, one sentence per time it was tried."""
+    return [f"{each.sentence} ({each.pairs} pairs, read from {each.read_from})" for each in finding.proofs]

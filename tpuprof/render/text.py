@@ -14,7 +14,7 @@ from tpuprof.parts import part_of
 from tpuprof.render.facts import fact_lines
 from tpuprof.render.op_hosts import has_several_hosts, hosts_of
 from tpuprof.render.op_time import IN_ALL, PER_STEP, annotation_ms, largest_first, op_ms, over
-from tpuprof.render.savings import saved_amount
+from tpuprof.render.savings import saved_amount, tried
 from tpuprof.report.labels import nothing_failed, samples_per_second, shared_saving
 from tpuprof.report.schema import CompileRow, Finding, Report, StepRow, TransferRow
 from tpuprof.units import counted, format_bytes, format_ms, format_share
@@ -135,6 +135,7 @@ def _findings(report: Report) -> list[RenderableType]:
     for number, finding in enumerate(failed[:FINDINGS_SHOWN], 1):
         lines.append(Text(f"{number}. {printable(finding.title)}", style="red"))
         lines.append(Text(f"   {_saving(finding)}  [{finding.rule}, {finding.confidence} confidence]"))
+        lines += [Text(f"   Tried: {printable(each)}") for each in tried(finding)]
         if shared_saving(finding.shares_saving_with):
             lines.append(Text(f"   {printable(shared_saving(finding.shares_saving_with))}"))
         sources = [each for each in finding.evidence if each.source]

@@ -309,6 +309,30 @@ class Fix:
 
 
 @record(frozen=True)
+class ProofRow:
+    """One fix that was tried by running the program before and after it in turn. Times in ms, None if unknown.
+
+    `outcome` is confirmed, refuted or undecided; `sentence` says why. `read_from` says what times were read from.
+    `saving_low_ms` to `saving_high_ms` is the interval of the measured saving, `pairs` how many pairs it is of.
+    `finding_after` is the rule's status in a capture after the fix, empty without one.
+    """
+
+    outcome: str
+    sentence: str
+    read_from: str
+    pairs: int
+    before_ms: float | None
+    after_ms: float | None
+    saving_ms: float | None
+    saving_low_ms: float | None
+    saving_high_ms: float | None
+    predicted_low_ms: float | None
+    predicted_high_ms: float | None
+    finding_after: str
+    made_at: str
+
+
+@record(frozen=True)
 class Finding:
     """What one rule says. `status` is failed, passed, not_applicable, unavailable or error.
 
@@ -329,6 +353,8 @@ class Finding:
     reason: str = ""
     # Rules whose savings are of the same stretches of time: fixing both saves them once.
     shares_saving_with: list[str] = field(default_factory=list)
+    # What came of its fix where that was tried, the oldest first.
+    proofs: list[ProofRow] = field(default_factory=list)
 
 
 @record(frozen=True)

@@ -1,0 +1,125 @@
+"""ABBA blocks decide: a saving is confirmed, a change of nothing never is."""
+
+import random
+
+import pytest
+
+from tpuprof.prove.experiment import ABBA, LEAST, NARROW, Outcome, Plan, experiment
+from tpuprof.prove.intervals import ERROR, interval, t_quantile
+from tpuprof.prove.proof import sentence
+from tpuprof.prove.timing import BY_CLOCK, BY_STEPS, Timed
+
+A, B = ["before"], ["after"]
+
+
+def machine(
+    before, after, *, noise=0.0, drift=0.0, seed=1, losses=(None, None), read_from=(BY_STEPS, BY_STEPS)
+):
+    """Programs that take so many ms, on a machine that gets slower by `drift` ms per run."""
+    chance, calls = random.Random(seed), []
+
+    def runner(command, _seconds):
+        calls.append(command[0])
+        which = 0 if command is A else 1
+        ms = (before, after)[which] + drift * len(calls) + chance.gauss(0, noise)
+        return Timed(ms, read_from[which], losses[which], ms / 1e3)
+
+    return runner, calls
+
+
+def tried(*times, plan=None, **more):
+    runner, calls = machine(*times, **more)
+    return experiment(A, B, runner, plan or Plan(), clock=lambda: 0.0), calls
+
+
+def test_a_saving_is_confirmed_with_its_interval():
+    found, calls = tried(100, 80, noise=1)
+    assert found.outcome is Outcome.CONFIRMED
+    assert found.saving.low < 20 < found.saving.high
+    assert found.saving.half <= NARROW * found.saving.mean
+    assert tuple(calls[2:6]) == ABBA
+    assert calls[:2] == ["before", "after"]  # discarded
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_change_of_nothing_is_never_confirmed(seed):
+    found, _ = tried(100, 100, noise=3, seed=seed)
+    assert found.outcome is not Outcome.CONFIRMED
+    assert found.reason
+
+
+def test_a_change_of_nothing_on_a_quiet_machine_is_refuted():
+    found, _ = tried(100, 100, noise=0.1)
+    assert found.outcome is Outcome.REFUTED
+
+
+def test_a_slower_program_is_refuted():
+    found, _ = tried(100, 120, noise=1)
+    assert (found.outcome, found.reason) == (Outcome.REFUTED, "it is slower")
+
+
+def test_a_steady_drift_favours_neither():
+    """Each run is 1 % slower than the one before: first-all-A-then-B would show a slowdown of 16 %."""
+    found, _ = tried(100, 100, drift=1.0)
+    assert found.outcome is not Outcome.CONFIRMED
+    assert abs(found.saving.mean) < 0.5
+
+
+@pytest.mark.parametrize(
+    ("share", "outcome"), [(LEAST * 1.5, Outcome.CONFIRMED), (LEAST * 0.5, Outcome.REFUTED)]
+)
+def test_from_which_saving_a_fix_is_one(share, outcome):
+    assert tried(100, 100 * (1 - share), noise=0.01)[0].outcome is outcome
+
+
+def test_losses_that_differ_decide_nothing():
+    found, _ = tried(100, 80, losses=(2.0, 2.5))
+    assert found.outcome is Outcome.UNDECIDED
+    assert "losses differ (2 before, 2.5 after)" in found.reason
+    assert tried(100, 80, losses=(2.0, 2.01))[0].outcome is Outcome.CONFIRMED
+    assert tried(100, 80, losses=(2.0, None))[0].outcome is Outcome.UNDECIDED
+    assert tried(100, 80, losses=(float("nan"), 2.0))[0].outcome is Outcome.UNDECIDED
+
+
+def test_times_of_two_kinds_are_not_compared():
+    found, _ = tried(100, 80, read_from=(BY_STEPS, BY_CLOCK))
+    assert found.outcome is Outcome.UNDECIDED
+    assert "cannot be compared" in found.reason
+
+
+def test_the_budget_ends_it():
+    now = [0.0]
+
+    def runner(command, _seconds):
+        now[0] += 10
+        return Timed(100 if command is A else 95, BY_STEPS, None, 10.0)
+
+    found = experiment(A, B, runner, Plan(budget_s=90), clock=lambda: now[0])
+    assert now[0] <= 90
+    assert len(found.before) == 2
+    assert found.outcome is Outcome.UNDECIDED
+    assert "budget of 90 s has ended" in found.reason
+
+
+def test_noise_is_undecided_with_its_bounds():
+    found, _ = tried(100, 97, noise=12)
+    assert found.outcome is Outcome.UNDECIDED
+    assert "so it may be none" in sentence(found, (1.0, 2.0))
+
+
+@pytest.mark.parametrize(
+    ("share", "freedom", "table"),
+    [(0.975, 1, 12.706), (0.975, 3, 3.182), (0.975, 10, 2.228), (0.995, 5, 4.032), (0.9995, 4, 8.610)],
+)
+def test_quantiles_are_those_of_the_table(share, freedom, table):
+    assert t_quantile(share, freedom) == pytest.approx(table, abs=0.001)
+
+
+def test_intervals_hold_as_often_as_they_say():
+    """Of 2,000 experiments of nothing, with one look each, the interval excludes zero in about one of a hundred."""
+    chance = random.Random(7)
+    missed = 0
+    for _ in range(2000):
+        found = interval([chance.gauss(0, 1) for _ in range(6)], looks=1)
+        missed += not found.low <= 0 <= found.high
+    assert missed / 2000 == pytest.approx(ERROR, abs=0.007)

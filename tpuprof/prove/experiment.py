@@ -1,0 +1,161 @@
+"""Runs before and after in turn and decides: confirmed, refuted, or undecided and why."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import field
+from enum import StrEnum
+
+from tpuprof.prove.intervals import Interval, interval
+from tpuprof.prove.readings import losses_agree
+from tpuprof.prove.timing import Runner, Timed
+from tpuprof.records import record
+from tpuprof.units import format_ms, format_share
+
+# A block is before, after, after, before: a machine that gets slower or faster steadily favours neither.
+ABBA = ("before", "after", "after", "before")
+# Blocks before the first look, so that an interval has some pairs (blocks of two pairs).
+FIRST_LOOK = 2
+# A saving below this share of the time before is no reason to change a program, and is called none (share).
+LEAST = 0.01
+# The interval is narrow once half of it is this share of the mean saving (ratio).
+NARROW = 0.25
+# Losses may differ by this share (ratio): reordered sums in bfloat16 differ by up to 1/256 of each step's.
+TOLERANCE = 0.01
+
+
+class Outcome(StrEnum):
+    """What came of a fix."""
+
+    CONFIRMED = "confirmed"
+    REFUTED = "refuted"
+    UNDECIDED = "undecided"
+
+
+@record(frozen=True)
+class Plan:
+    """How much is run: blocks at most, seconds at most, discarded runs of each program first; what counts as equal."""
+
+    blocks: int = 8
+    budget_s: float = 600.0
+    discarded: int = 1
+    least: float = LEAST
+    tolerance: float = TOLERANCE
+
+
+@record
+class Experiment:
+    """All runs, in order of their pairs, and what follows from them. Times in ms; the saving is before less after."""
+
+    before: list[Timed] = field(default_factory=list)
+    after: list[Timed] = field(default_factory=list)
+    saving: Interval | None = None
+    outcome: Outcome = Outcome.UNDECIDED
+    reason: str = ""
+
+    @property
+    def before_ms(self) -> float | None:
+        """Mean time before."""
+        return statistics.fmean(each.ms for each in self.before) if self.before else None
+
+    @property
+    def after_ms(self) -> float | None:
+        """Mean time after."""
+        return statistics.fmean(each.ms for each in self.after) if self.after else None
+
+    @property
+    def losses(self) -> tuple[float, float] | None:
+        """Mean last losses before and after, None where a run prints none."""
+        first, second = (
+            [each.loss for each in runs if each.loss is not None] for runs in (self.before, self.after)
+        )
+        complete = len(first) == len(self.before) and len(second) == len(self.after)
+        return (statistics.fmean(first), statistics.fmean(second)) if complete and first and second else None
+
+
+def experiment(
+    before: list[str],
+    after: list[str],
+    runner: Runner,
+    plan: Plan | None = None,
+    clock: Callable[[], float] = time.monotonic,
+    say: Callable[[str], None] = lambda _: None,
+) -> Experiment:
+    """Run both programs in ABBA blocks until the saving is known or the budget ends.
+
+    Raises `TpuprofError` (`prove-program-failed`) where a program fails.
+    """
+    plan = plan or Plan()
+    commands, ends = {"before": before, "after": after}, clock() + plan.budget_s
+    longest = 0.0
+    for number in range(plan.discarded):
+        for name, command in commands.items():
+            found = runner(command, max(ends - clock(), 1.0))
+            longest = max(longest, found.seconds)
+            say(f"warm-up {number + 1}, {name}: {format_ms(found.ms)}")
+    tried = Experiment()
+    for block in range(plan.blocks):
+        if clock() + longest * len(ABBA) > ends:
+            tried.reason = tried.reason or "the budget of time ended before the first look"
+            tried.reason += f"; the budget of {plan.budget_s:g} s has ended"
+            break
+        for name in ABBA:
+            found = runner(commands[name], max(ends - clock(), 1.0))
+            longest = max(longest, found.seconds)
+            (tried.before if name == "before" else tried.after).append(found)
+            say(f"block {block + 1}, {name}: {format_ms(found.ms)}")
+        if block + 1 >= FIRST_LOOK:
+            look(tried, plan)
+            if is_known(tried):
+                break
+    return tried
+
+
+def look(tried: Experiment, plan: Plan) -> None:
+    """Decide from the runs so far."""
+    sources = {each.read_from for each in (*tried.before, *tried.after)}
+    if len(sources) > 1:
+        _undecided(
+            tried, f"times were read from {' and from '.join(sorted(sources))}, which cannot be compared"
+        )
+        return
+    # The runs of a pair follow each other; in each block they are the first two and the last two.
+    differences = [first.ms - second.ms for first, second in zip(tried.before, tried.after, strict=True)]
+    tried.saving = interval(differences, plan.blocks - FIRST_LOOK + 1)
+    whole = tried.before_ms or 0.0
+    if tried.saving is None or whole <= 0:
+        _undecided(tried, "there are too few pairs")
+        return
+    losses = [[each.loss for each in runs if each.loss is not None] for runs in (tried.before, tried.after)]
+    if any(losses) and not all(losses):
+        _undecided(tried, "one of the programs prints a loss and the other does not")
+        return
+    if tried.losses is not None and not losses_agree(losses[0], losses[1], plan.tolerance):
+        first, second = tried.losses
+        _undecided(
+            tried, f"the losses differ ({first:.6g} before, {second:.6g} after): they do not train alike"
+        )
+        return
+    least = plan.least * whole
+    if tried.saving.low > 0 and tried.saving.mean >= least:
+        tried.outcome, tried.reason = Outcome.CONFIRMED, ""
+    elif tried.saving.high < least:
+        slower = tried.saving.high < 0
+        tried.outcome = Outcome.REFUTED
+        tried.reason = "it is slower" if slower else f"it saves less than {format_share(plan.least)}"
+    else:
+        share = [format_share(max(-1.0, bound / whole)) for bound in (tried.saving.low, tried.saving.high)]
+        _undecided(tried, f"the saving lies between {share[0]} and {share[1]}, so it may be none")
+
+
+def is_known(tried: Experiment) -> bool:
+    """Whether more runs would change nothing: the outcome is known, and of a saving the size too."""
+    if tried.saving is None or tried.outcome is Outcome.UNDECIDED:
+        return False
+    return tried.outcome is Outcome.REFUTED or tried.saving.half <= NARROW * abs(tried.saving.mean)
+
+
+def _undecided(tried: Experiment, why: str) -> None:
+    tried.outcome, tried.reason = Outcome.UNDECIDED, why

@@ -1,0 +1,105 @@
+"""A proof as it is kept with the run: what was predicted, what was measured, and what follows."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tpuprof.errors import Code, TpuprofError
+from tpuprof.model.proof_notes import FOLDER, SCHEMA
+from tpuprof.prove.experiment import Experiment, Outcome
+from tpuprof.units import format_ms
+
+_NOT_A_NAME = re.compile(r"[^a-z0-9-]+")
+
+
+def proof_of(
+    tried: Experiment, rule: str, commands: tuple[list[str], list[str]], predicted: tuple[float, float] | None,
+    *, predicted_per: str = "step", finding_after: str = "",
+) -> dict[str, Any]:  # fmt: skip
+    """The proof as JSON-ready values. `predicted` is the least and the most that the rule expects (ms).
+
+    `finding_after` is the rule's status in a capture of the program after the fix, empty without one.
+    """
+    saving = tried.saving
+    read_from = tried.before[0].read_from if tried.before else ""
+    losses = tried.losses
+    return {
+        "schema": SCHEMA,
+        "rule": rule,
+        "outcome": tried.outcome.value,
+        "sentence": sentence(tried, predicted),
+        "reason": tried.reason,
+        "read_from": read_from,
+        "pairs": len(tried.after),
+        "before_ms": tried.before_ms,
+        "after_ms": tried.after_ms,
+        "saving_ms": saving.mean if saving else None,
+        "saving_low_ms": saving.low if saving else None,
+        "saving_high_ms": saving.high if saving else None,
+        "predicted_low_ms": predicted[0] if predicted else None,
+        "predicted_high_ms": predicted[1] if predicted else None,
+        "predicted_per": predicted_per if predicted else "",
+        "losses": list(losses) if losses else None,
+        "finding_after": finding_after,
+        "before_command": commands[0],
+        "after_command": commands[1],
+        "runs_before_ms": [each.ms for each in tried.before],
+        "runs_after_ms": [each.ms for each in tried.after],
+        "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def sentence(tried: Experiment, predicted: tuple[float, float] | None) -> str:
+    """What came of it, in one sentence."""
+    word = tried.outcome.value.capitalize()
+    saving = tried.saving
+    if saving is None or tried.before_ms is None:
+        return f"{word}: {tried.reason or 'there are too few runs'}."
+    amount = (
+        f"{_signed(saving.mean)} of {format_ms(tried.before_ms)} "
+        f"(between {_signed(saving.low)} and {_signed(saving.high)})"
+    )
+    expected = _expected(predicted)
+    if tried.outcome is Outcome.CONFIRMED:
+        note = "" if tried.losses else "; losses were not compared, since none are printed"
+        return f"{word}: the fix saves {amount}{expected}{note}."
+    return f"{word}: {tried.reason}; the fix saves {amount}{expected}."
+
+
+def write_proof(run: Path, proof: dict[str, Any]) -> Path:
+    """Keep a proof with the run, under a name of its own. Raises `TpuprofError` (`output-failed`)."""
+    folder = run / FOLDER
+    name = _NOT_A_NAME.sub("-", (proof["rule"] or "fix").lower()).strip("-") or "fix"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        number = 1
+        while (folder / f"{name}-{number}.json").exists():
+            number += 1
+        path = folder / f"{name}-{number}.json"
+        path.write_text(json.dumps(proof, indent=1, allow_nan=False) + "\n", "utf-8")
+    except OSError as error:
+        raise TpuprofError(
+            Code.OUTPUT_FAILED,
+            f"{folder}: cannot be written ({error.strerror or error}).",
+            "Choose another place.",
+        ) from error
+    return path
+
+
+def _signed(ms: float) -> str:
+    return format_ms(ms) if ms >= 0 else f"−{format_ms(-ms)}"
+
+
+def _expected(predicted: tuple[float, float] | None) -> str:
+    if predicted is None:
+        return ""
+    low, high = predicted
+    return (
+        f", {format_ms(low)} to {format_ms(high)} predicted"
+        if low != high
+        else f", {format_ms(high)} predicted"
+    )

@@ -1,0 +1,66 @@
+"""What a run of a program says of itself: its step time, and its loss."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import statistics
+from pathlib import Path
+
+from tpuprof.errors import Code, TpuprofError
+
+# `loss 2.31`, `loss: 2.31`, `train_loss=2.31`, `"loss": 2.31`.
+LOSS = r"loss[\"']?\s*[:=]?\s*([-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|nan|inf))"
+# A program that times itself prints this, as JSON or plainly.
+STEP_MS = r"\bstep_ms[\"']?\s*[:=]\s*([0-9.]+(?:e[-+]?\d+)?)"
+# Steps at the beginning that are not timed: the first compiles, the second may too (steps).
+WARMUP_STEPS = 4
+# Of fewer steps than this the mean says little (steps).
+FEWEST_STEPS = 8
+_NS_PER_MS = 1e6
+
+
+def last_number(pattern: str, text: str) -> float | None:
+    """The number in the last match of a pattern's first group, None without one. Raises `TpuprofError` (`usage`)."""
+    try:
+        found = re.findall(pattern, text, re.IGNORECASE)
+    except re.error as error:
+        raise TpuprofError(
+            Code.USAGE, f"{pattern!r} is not a regular expression ({error}).", "See Python's re module."
+        ) from error
+    if not found:
+        return None
+    last = found[-1][0] if isinstance(found[-1], tuple) else found[-1]
+    try:
+        return float(last)
+    except ValueError:
+        return None
+
+
+def step_ms_of(folder: Path, warmup: int = WARMUP_STEPS) -> float | None:
+    """The mean step (ms) that the processes of a run noted, those of the warm-up left out; None of too few steps."""
+    means = []
+    for path in sorted(folder.rglob("telemetry.*.jsonl")):
+        walls = [_wall(line) for line in path.read_text("utf-8", "replace").splitlines()]
+        told = [wall for wall in walls if wall is not None][warmup:]
+        if len(told) >= FEWEST_STEPS:
+            means.append(statistics.fmean(told) / _NS_PER_MS)
+    return statistics.fmean(means) if means else None
+
+
+def losses_agree(before: list[float], after: list[float], tolerance: float) -> bool:
+    """Whether mean losses differ by no more than a share of the larger, or than the runs of one program do."""
+    if not all(map(math.isfinite, [*before, *after])):
+        return False
+    first, second = statistics.fmean(before), statistics.fmean(after)
+    spread = max((max(each) - min(each) for each in (before, after)), default=0.0)
+    return abs(first - second) <= max(tolerance * max(abs(first), abs(second)), spread)
+
+
+def _wall(line: str) -> float | None:
+    try:
+        wall = json.loads(line)["wall_ns"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return float(wall) if isinstance(wall, (int, float)) and wall > 0 else None

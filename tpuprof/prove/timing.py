@@ -1,0 +1,131 @@
+"""Runs a program once, without any recording, and reads what it took."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tpuprof.capture import marker
+from tpuprof.capture.command import with_bootstrap
+from tpuprof.capture.launch import environment
+from tpuprof.capture.orders import Orders
+from tpuprof.errors import Code, TpuprofError
+from tpuprof.prove.readings import LOSS, STEP_MS, WARMUP_STEPS, last_number, step_ms_of
+from tpuprof.records import record
+
+# What a run's time was read from, the surest first.
+BY_METRIC, BY_PROGRAM, BY_STEPS, BY_CLOCK = (
+    "the given pattern",
+    "step_ms as printed",
+    "its steps",
+    "start to end",
+)
+# Last characters of a failed program's stderr in the message (count).
+_TAIL = 300
+
+
+@record(frozen=True)
+class Timed:
+    """One run: time (ms) and what it was read from, its last loss where it prints one, and the whole time (s)."""
+
+    ms: float
+    read_from: str
+    loss: float | None
+    seconds: float
+
+
+@record(frozen=True)
+class Reading:
+    """How runs are read: patterns of the output (empty: the usual ones), steps of the warm-up, and a measure.
+
+    `measure` is step, or total for the whole time from start to end.
+    """
+
+    metric: str = ""
+    loss: str = ""
+    warmup: int = WARMUP_STEPS
+    measure: str = "step"
+
+
+Runner = Callable[[list[str], float], Timed]
+
+
+def timed(command: list[str], seconds: float, reading: Reading) -> Timed:
+    """Run a command to its end. Raises `TpuprofError` (`prove-program-failed`) where it fails or takes too long."""
+    with tempfile.TemporaryDirectory(prefix="tpuprof-prove-") as scratch:
+        folder = Path(scratch)
+        began = time.perf_counter()
+        _run(command, seconds, folder)
+        whole = time.perf_counter() - began
+        output = (folder / "stdout").read_text("utf-8", "replace")
+        ms, read_from = _time(output, folder, whole, reading)
+        return Timed(ms, read_from, last_number(reading.loss or LOSS, output), whole)
+
+
+def _time(output: str, folder: Path, whole: float, reading: Reading) -> tuple[float, str]:
+    if reading.metric:
+        found = last_number(reading.metric, output)
+        if found is None:
+            raise TpuprofError(
+                Code.PROVE_FAILED,
+                f"the output has no number that matches {reading.metric!r}.",
+                "Give a pattern whose first group is the step time in ms.",
+            )
+        return found, BY_METRIC
+    if reading.measure == "step":
+        printed = last_number(STEP_MS, output)
+        if printed is not None:
+            return printed, BY_PROGRAM
+        steps = step_ms_of(folder, reading.warmup)
+        if steps is not None:
+            return steps, BY_STEPS
+    return whole * 1e3, BY_CLOCK
+
+
+def _run(command: list[str], seconds: float, folder: Path) -> None:
+    orders_in = marker.create()
+    try:
+        Orders(str(folder), "timed", warmup=0, steps=0, patience=0, hlo_debug=False).write(orders_in)
+        with (folder / "stdout").open("wb") as out, (folder / "stderr").open("wb") as err:
+            status = _waited(command, seconds, out, err, environment(orders_in))
+    finally:
+        marker.remove(orders_in, keep=False)
+    if status:
+        words = (folder / "stderr").read_text("utf-8", "replace").strip()[-_TAIL:]
+        raise TpuprofError(
+            Code.PROVE_FAILED,
+            f"{' '.join(command)}: the program ended with status {status}: {words or 'no message'}.",
+            "Run it alone first.",
+        )
+
+
+def _waited(command: list[str], seconds: float, out: object, err: object, variables: dict[str, str]) -> int:
+    try:
+        process = subprocess.Popen(
+            with_bootstrap(command),
+            env=variables,
+            stdout=out,
+            stderr=err,
+            start_new_session=True,  # type: ignore[call-overload]
+        )
+    except OSError as error:
+        raise TpuprofError(
+            Code.USAGE, f"{command[0]}: cannot be started ({error.strerror}).", "Check the command."
+        ) from error
+    try:
+        return int(process.wait(seconds))
+    except subprocess.TimeoutExpired:
+        raise TpuprofError(
+            Code.PROVE_FAILED,
+            f"{' '.join(command)}: it ran for more than {seconds:.0f} s, and was ended.",
+            "Train for fewer steps, or give a larger --budget.",
+        ) from None
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
