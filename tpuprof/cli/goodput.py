@@ -19,8 +19,10 @@ def goodput(
     The kinds are those of ml-goodput-measurement. They sum to the wall time.
     """
     from tpuprof.goodput.jobs import as_dict, goodput_of, render
+    from tpuprof.watch.remote import job_folder
 
-    jobs = goodput_of(path)
+    with job_folder(path) as (folder, _):
+        jobs = goodput_of(folder)
     if as_json:
         import json
 

@@ -16,8 +16,10 @@ def history(
 ) -> None:
     """Show step time and goodput of a job's runs by commit, and name the first regression."""
     from tpuprof.goodput.history import as_dict, history_of, render
+    from tpuprof.watch.remote import job_folder
 
-    jobs = history_of(path)
+    with job_folder(path) as (folder, _):
+        jobs = history_of(folder)
     if as_json:
         import json
 

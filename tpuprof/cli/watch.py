@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from tpuprof.watch.options import WatchOptions
 
 
 def watch(
@@ -14,7 +17,7 @@ def watch(
         typer.Argument(help="The training command, after `--`: python train.py ARGS", show_default=False),
     ] = None,
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="Folder of the job; a restart goes on in it.")
+        Path, typer.Option("--out", "-o", help="Folder or URL of the job; a restart goes on in it.")
     ] = Path("runs/watch"),
     follow: Annotated[
         Path | None,
@@ -58,12 +61,12 @@ def watch(
     if follow is not None:
         _follow(follow, once=once)
         return
+    from tpuprof.cli.opening import is_url
     from tpuprof.watch.options import WatchOptions
 
-    _launch(
-        list(command or ()),
-        WatchOptions(
-            str(out.absolute()),
+    def launch(folder: Path, place: str) -> None:
+        options = WatchOptions(
+            str(folder.absolute()),
             job,
             capture=not no_captures,
             captures_per_hour=captures_per_hour,
@@ -72,8 +75,18 @@ def watch(
             metrics_port=metrics_port,
             metrics_host=metrics_host,
             tensorboard=tensorboard,
-        ),
-    )
+        )
+        _launch(list(command or ()), options, place)
+
+    if not is_url(out):
+        launch(out, str(out))
+        return
+    from tpuprof.storage.address import shown, url_of
+    from tpuprof.watch.remote import uploaded_to
+
+    url = str(url_of(out))
+    with uploaded_to(url) as folder:
+        launch(folder, shown(url))
 
 
 def _follow(folder: Path, *, once: bool) -> None:
@@ -82,32 +95,34 @@ def _follow(folder: Path, *, once: bool) -> None:
 
     from tpuprof.cli.terminal import console
     from tpuprof.watch.follow import REFRESH_SECONDS, picture, read_jobs
+    from tpuprof.watch.remote import job_folder
 
     screen = console()
-    if once:
-        screen.print(picture(read_jobs(folder)))
-        return
-    from rich.live import Live
+    with job_folder(folder) as (place, mirror):
+        if once:
+            screen.print(picture(read_jobs(place)))
+            return
+        from rich.live import Live
 
-    with Live(picture(read_jobs(folder)), console=screen, auto_refresh=False) as live:
-        while True:
-            time.sleep(REFRESH_SECONDS)
-            live.update(picture(read_jobs(folder)), refresh=True)
+        with Live(picture(read_jobs(place)), console=screen, auto_refresh=False) as live:
+            while True:
+                time.sleep(REFRESH_SECONDS)
+                if mirror is not None:
+                    mirror.refresh()
+                live.update(picture(read_jobs(place)), refresh=True)
 
 
-def _launch(command: list[str], options: object) -> None:
+def _launch(command: list[str], options: WatchOptions, place: str) -> None:
     from tpuprof.capture.launch import run
     from tpuprof.capture.nothing import how_it_ended
     from tpuprof.capture.orders import Orders
-    from tpuprof.watch.options import WatchOptions
     from tpuprof.watch.session import WatchSession
 
-    assert isinstance(options, WatchOptions)
     session = f"{WatchSession.__module__}:{WatchSession.__name__}"
     orders = Orders(options.folder, "", 0, 0, 1, hlo_debug=False, session=session, watch=options.to_dict())
     ended = run(command, orders)
     if ended.status:
         typer.echo(f"tpuprof: {how_it_ended(ended)}; the ledger is kept", err=True)
-    typer.echo(f"tpuprof: watched into {options.folder}; next: tpuprof goodput {options.folder}", err=True)
+    typer.echo(f"tpuprof: watched into {place}; next: tpuprof goodput {place}", err=True)
     if ended.status:
         raise typer.Exit(ended.status)

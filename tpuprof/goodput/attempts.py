@@ -134,6 +134,8 @@ def _spans(ledger: Ledger, offset: int) -> list[Span]:
 
 def _notes(ledger: Ledger) -> list[str]:
     notes = []
+    if not ledger.steps:
+        notes.append(f"{ledger.name}: no step was seen; `tpuprof.step` marks steps")
     if ledger.missing_rows:
         notes.append(f"{ledger.name}: {ledger.missing_rows} steps are missing from the ledger")
     if ledger.lost_bytes:

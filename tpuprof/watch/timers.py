@@ -20,7 +20,7 @@ INPUT, WAIT, SAVE, RESTORE = "input", "wait", "save", "restore"
 FUNCTIONS = (
     ("torch.utils.data.dataloader", "_BaseDataLoaderIter", "__next__", INPUT),
     ("torch_xla.distributed.parallel_loader", "PerDeviceLoader", "next", INPUT),
-    ("torch_xla._XLAC", "", "_xla_wait_device_ops", WAIT),
+    ("_XLAC", "", "_xla_wait_device_ops", WAIT),
     ("torch", "", "save", SAVE),
     ("torch_xla.core.xla_model", "", "save", SAVE),
     ("torch.distributed.checkpoint", "", "save", SAVE),

@@ -34,6 +34,10 @@ from tpuprof.watch.timers import Timers
 FLUSH_SECONDS = 0.8
 # How often it is looked whether the device runtime is up, before the first step (s).
 READY_SECONDS = 0.1
+# How long the end of the program waits for the watching thread (s).
+JOIN_SECONDS = 2.0
+# Failures of our own that are noted (count): each second would bring one more.
+MOST_FAILURES = 5
 # Kinds that a capture of the steps that follow can say more about.
 _RECORDED = (
     kinds.SLOW_STEP,
@@ -127,6 +131,8 @@ class Watcher:
         if self in RUNNING:
             RUNNING.remove(self)
         try:
+            if self._thread is not None and self._thread is not threading.current_thread():
+                self._thread.join(JOIN_SECONDS)
             self.captures.stop()
             self.follower.remove()
             self.timers.remove()
@@ -168,7 +174,7 @@ class Watcher:
         self.collector.span(name, began, until)
 
     def _run(self) -> None:
-        flushed = time.monotonic()
+        flushed, failures = time.monotonic(), 0
         while not self._halt.wait(FLUSH_SECONDS if self.collector.steps else READY_SECONDS):
             try:
                 self._look_for_runtime()
@@ -176,7 +182,9 @@ class Watcher:
                     flushed = time.monotonic()
                     self._tick()
             except Exception as error:
-                self.ledger.event("watch_failed", why=f"{type(error).__name__}: {error}")
+                failures += 1
+                if failures <= MOST_FAILURES:
+                    self.ledger.event("watch_failed", why=f"{type(error).__name__}: {error}")
 
     def _look_for_runtime(self) -> None:
         if self._ready:
