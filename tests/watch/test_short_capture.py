@@ -122,3 +122,18 @@ def test_the_commit_is_read_without_git(tmp_path):
     (tmp_path / "deep").mkdir()
     assert commit_of(str(tmp_path / "deep")) == "0123456789" * 4
     assert commit_of("/proc") is None
+
+
+def test_the_function_can_be_called_whatever_was_imported_before(tmp_path, monkeypatch):
+    import importlib
+
+    import tpuprof
+
+    monkeypatch.setattr(Watcher, "use_framework", lambda self: None)
+    for name in (None, "tpuprof.watch", "tpuprof.watch.session"):
+        if name:
+            monkeypatch.setattr(tpuprof, "watch", importlib.import_module("tpuprof.watch"))
+        with tpuprof.watch(tmp_path, job="any", capture=False):
+            tpuprof.step(1)
+            tpuprof.step(2)
+    assert [each.steps for each in read_folder(tmp_path)] == [1, 1, 1]
