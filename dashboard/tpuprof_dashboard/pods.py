@@ -11,11 +11,13 @@ if TYPE_CHECKING:
     from tpuprof.report.schema import Report
 
 
-def pod_report(found: Found, tell: Callable[[float, str], None]) -> Report:
-    """The Report of many hosts; `tell` gets the share that is done, and what to show."""
-    from tpuprof.pod.analyse import analyse_pod
+def as_pod(found: Found, tell: Callable[[float, str], None]) -> Report | None:
+    """The Report of a run of many hosts, None of fewer; `tell` gets the share that is done, and what to show."""
+    from tpuprof.pod.analyse import POD_FROM, analyse_pod
     from tpuprof.pod.hosts import hosts_found
 
+    if len(found.files) < POD_FROM:
+        return None
     hosts = hosts_found(found)
 
     def show(now: Progress) -> None:

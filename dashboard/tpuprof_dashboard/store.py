@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from tpuprof.errors import Code, TpuprofError
+from tpuprof_dashboard.pods import as_pod
 from tpuprof_dashboard.recent import Recent
 from tpuprof_dashboard.run_labels import run_labels
 from tpuprof_dashboard.runs import Source, signature, sources
@@ -352,13 +353,11 @@ def _report_of(found: Found, tell: Tell) -> tuple[Report, Run | None]:
     import json
 
     from tpuprof.analysis import cache
-    from tpuprof.pod.analyse import POD_FROM
     from tpuprof.report.load import report_from
 
-    if len(found.files) >= POD_FROM:
-        from tpuprof_dashboard.pods import pod_report
-
-        return pod_report(found, lambda share, what: tell(_READ * share, what)), None
+    pod = as_pod(found, lambda share, what: tell(_READ * share, what))
+    if pod is not None:
+        return pod, None
     try:
         entry = cache.key(found)
     except OSError:  # whatever cannot be read is shown by the analysis

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.pod.pods import trace
+from tests.storage.conftest import _moto, s3  # noqa: F401
 from tpuprof.analysis.analyze import analyze_run
 from tpuprof.decode.find import Found
 from tpuprof.errors import Code, TpuprofError
@@ -200,3 +201,21 @@ def test_many_hosts_are_a_pod_for_every_command(files, tmp_path):
     assert report.pod is not None
     assert report.pod.analysed == POD_FROM
     assert json.loads(open_json(tmp_path))["pod"]["groups"] == report.to_dict()["pod"]["groups"]
+
+
+def test_a_pod_in_a_bucket_is_named_by_its_urls(files, s3):  # noqa: F811
+    for path in sorted(files.iterdir()):
+        data = path.read_bytes()
+        s3(
+            f"run/plugins/profile/x/{path.name}",
+            data[: len(data) // 2] if path.name.startswith("h1") else data,
+        )
+    report = analyse_pod("s3://pods/run")
+    here = analyse_pod(files)
+    assert report.pod is not None
+    assert here.pod is not None
+    assert report.source["files"][0] == "s3://pods/run/plugins/profile/x/h0.xplane.pb"
+    assert "s3://pods/run/plugins/profile/x/h1.xplane.pb" in report.pod.failed["h1"]
+    text = to_json(report)
+    assert "/dev/shm" not in text
+    assert [row.host for row in report.pod.stragglers] == [row.host for row in here.pod.stragglers]

@@ -28,6 +28,9 @@ class Orders:
     source_lines: bool = False
     session: str = "tpuprof.capture.session:Session"
     watch: dict[str, Any] = field(default_factory=dict)
+    # Which of how many hosts this is, where several are to record the same steps.
+    member: int = 0
+    members: int = 1
 
     def write(self, folder: Path) -> None:
         """Put the orders where the hook looks for them."""

@@ -24,6 +24,7 @@ from tpuprof.capture.prefetched import Prefetched
 from tpuprof.capture.recordings import Recordings
 from tpuprof.capture.step_source import BestSource, StepSource
 from tpuprof.capture.telemetry import Telemetry
+from tpuprof.capture.together import Together
 from tpuprof.capture.writing import capture_facts, write_run
 from tpuprof.instrument import sync_guard
 from tpuprof.instrument.cut_events import CutEvents, optimizer_event
@@ -56,6 +57,7 @@ class Recorder:
         steps_from_cuts: bool,
         hlo_debug: bool = True,
         source_lines: bool = False,
+        together: Together | None = None,
         report: Callable[[str], None] | None = None,
         progress: Callable[[str, int], None] | None = None,
     ) -> None:
@@ -66,6 +68,7 @@ class Recorder:
         steady = self._ir_debug.steady_steps(plan.steady) if self._ir_debug else plan.steady
         plan = replace(plan, steady=steady, early=plan.early and backend.repeats)
         self._prefetched = Prefetched()
+        self._together = together
         self.controller = Controller(plan, self, used_up=lambda: self._prefetched.used_up, free=self._is_free)
         self.telemetry = Telemetry(extension)
         self._extension = extension
@@ -186,7 +189,9 @@ class Recorder:
             self._note_once(GAVE_WAY)
 
     def _is_free(self) -> bool:
-        """Whether the program leaves the profiler to us."""
+        """Whether the program leaves the profiler to us, and the other hosts have come to the same step."""
+        if self._together and not self._together.may_start(self.controller.seen, self._note_once):
+            return False
         if not self._backend.busy():
             return True
         if self._note_once(BUSY):

@@ -16,6 +16,7 @@ from tpuprof.capture.orders import Orders
 
 if TYPE_CHECKING:
     from tpuprof.capture.recorder import Recorder
+    from tpuprof.capture.together import Together
 
 
 class Session:
@@ -50,13 +51,14 @@ class Session:
             raise ImportError("torch_xla's extension module cannot be loaded")
         recorder = Recorder(
             Path(orders.run),
-            Plan(warmup=orders.warmup, steps=orders.steps, patience=orders.patience),
+            Plan(orders.warmup, orders.steps, patience=orders.patience, early=orders.members == 1),
             choose_backend(),
             extension,
             name=orders.name,
             steps_from_cuts=True,
             hlo_debug=orders.hlo_debug and not other,
             source_lines=orders.source_lines,
+            together=_together(orders),
             report=say,
             progress=self._came_to,
         )
@@ -149,3 +151,13 @@ def _caught_by_a_library() -> bool:
 def say(text: str) -> None:
     """One line of progress on stderr, which the parent passes on."""
     print(f"tpuprof: {text}", file=sys.stderr, flush=True)
+
+
+def _together(orders: Orders) -> Together | None:
+    """What agrees with the other hosts on a step, None where there are none."""
+    if orders.members == 1:
+        return None
+    from tpuprof.capture.together import Together
+
+    folder = Path(orders.run) / "tpuprof" / "pod" / orders.name
+    return Together(folder, orders.member, orders.members)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,6 +35,22 @@ def capture(
         str | None, typer.Option(help="Attach to running profiler servers: HOST:PORT[,HOST:PORT...]")
     ] = None,
     duration: Annotated[str, typer.Option(help="With --addr: how long to record, as 5s or 500ms.")] = "5s",
+    pod: Annotated[
+        Path | None,
+        typer.Option(
+            "--pod",
+            help="Capture on all hosts of this file (one per line) at the same step.",
+            show_default=False,
+        ),
+    ] = None,
+    ssh: Annotated[
+        str,
+        typer.Option(
+            "--ssh",
+            help="With --pod: how a host is reached; {host} and {command} are replaced.",
+            show_default="ssh {host} {command}",
+        ),
+    ] = "",
     force: Annotated[bool, typer.Option("--force", help="Replace a capture of the same name.")] = False,
     no_hlo_debug: Annotated[
         bool, typer.Option("--no-hlo-debug", help="Leave scopes and source lines out of compiled programs.")
@@ -50,6 +67,7 @@ def capture(
 
     The program runs unchanged and to its end; its exit status is passed through.
     """
+    from tpuprof.capture.pod import VARIABLE, place_of
     from tpuprof.capture.run_folder import session_name
     from tpuprof.errors import Code, TpuprofError
 
@@ -60,14 +78,34 @@ def capture(
             "Write `tpuprof capture -- python train.py`, or `tpuprof capture --addr HOST:PORT`.",
         )
     session = name or session_name()
-    with _run_folder(out, name, force) as folder:
+    if pod is not None:
+        from tpuprof.cli.capture_pod import capture_pod
+
+        amounts = {"--warmup": warmup, "--steps": steps, "--patience": patience}
+        flags = {"--no-hlo-debug": no_hlo_debug, "--source-lines": source_lines, "--force": force}
+        capture_pod(pod, ssh, out, session, amounts, flags, list(command or ()))
+        return
+    # A host of a pod finds the files of hosts that were quicker; whether the name is free was asked before.
+    with _run_folder(out, None if VARIABLE in os.environ else name, force) as folder:
         if addr:
             _attach(folder, session, addr, duration)
             return
         from tpuprof.capture.orders import Orders
+        from tpuprof.cli.opening import is_url
 
+        member, members = place_of(os.environ.pop(VARIABLE, ""))
+        if is_url(out):
+            members = 1  # hosts cannot agree over a bucket
         orders = Orders(
-            str(folder.absolute()), session, warmup, steps, patience, not no_hlo_debug, source_lines
+            str(folder.absolute()),
+            session,
+            warmup,
+            steps,
+            patience,
+            not no_hlo_debug,
+            source_lines,
+            member=member,
+            members=members,
         )
         _launch(list(command or ()), orders)
 

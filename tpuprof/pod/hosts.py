@@ -5,10 +5,12 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tpuprof.decode.find import Found, find, host_name
+from tpuprof.errors import TpuprofError
 from tpuprof.model.compile.recurrence import History
 from tpuprof.model.notes import Notes, read_notes
 from tpuprof.model.run import Run, job_facts, read_host_run, read_run_info
@@ -44,7 +46,7 @@ def hosts_of(path: str | Path) -> Hosts:
     url = url_of(path)
     if url is None:
         return hosts_found(find(Path(path)))
-    entries, base = listing(url)
+    entries, _ = listing(url)
     profiles = {host_name(Path(each.below)): each for each in entries if _is_profile(each)}
     notes = [each for each in entries if not _is_profile(each)]
     with tempfile.TemporaryDirectory(prefix="tpuprof-") as place:
@@ -53,8 +55,12 @@ def hosts_of(path: str | Path) -> Hosts:
             fetch(each, folder / each.below)
         found = Found({}, folder)
         places = {name: (each.url, shown(each.url)) for name, each in profiles.items() if each.size}
-        empty = [f"{shown(each.url)} is empty" for each in profiles.values() if not each.size]
-        return _hosts(found, places, empty or [] if base else [])
+        empty = [
+            f"{shown(each.url)} is empty, so the profile of that host is missing"
+            for each in profiles.values()
+            if not each.size
+        ]
+        return _hosts(found, places, empty)
 
 
 def hosts_found(found: Found) -> Hosts:
@@ -85,11 +91,17 @@ def summarise_host(job: Job) -> bytes:
     from tpuprof.pod.summary import summarise
 
     with _file(job.place) as path:
-        host = read_host_run(
-            job.name, path, virtual_devices(job.info), parameter_names(job.info), job.history
-        )
-        report = report_of(Run({job.name: path}, [host], job.info, [], job.notes))
-        return to_bytes(summarise(host, report, job.shown))
+        try:
+            host = read_host_run(
+                job.name, path, virtual_devices(job.info), parameter_names(job.info), job.history
+            )
+            report = report_of(Run({job.name: path}, [host], job.info, [], job.notes))
+        except TpuprofError as error:
+            # Named as the user does, not by the copy.
+            message = error.message.replace(str(path), job.shown)
+            raise TpuprofError(error.code, message, error.hint) from None
+        warnings = [text.replace(str(path), job.shown) for text in report.warnings]
+        return to_bytes(summarise(host, replace(report, warnings=warnings), job.shown))
 
 
 @contextmanager

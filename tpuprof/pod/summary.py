@@ -109,13 +109,16 @@ def summarise(host: HostRun, report: Report, path: str) -> HostSummary:
 
 
 def _program(host: HostRun) -> str:
-    """The program that most of the devices' time goes to, by the name before its fingerprint; empty without one."""
+    """The program that most of the devices' time goes to, by the name before its fingerprint; empty without one.
+
+    By its ops: PJRT_DEVICE=CPU gives executions of all programs one name.
+    """
     times: dict[str, int] = {}
     for device in host.devices:
-        modules = device.modules
-        spent = np.zeros(len(modules.names), np.int64)
-        np.add.at(spent, modules.module, modules.end - modules.start)
-        for name, each in zip(modules.names, spent.tolist(), strict=True):
+        names = device.ops.module
+        spent = np.zeros(len(names), np.int64)
+        np.add.at(spent, device.op_events.op, device.op_events.self_ps)
+        for name, each in zip(names, spent.tolist(), strict=True):
             short = name.partition("(")[0]
             times[short] = times.get(short, 0) + each
     return max(sorted(times), key=lambda name: times[name], default="")

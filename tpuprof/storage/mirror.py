@@ -70,7 +70,10 @@ def forget(path: str | os.PathLike[str]) -> None:
     """Remove the copy of a URL."""
     url = url_of(path)
     if url in _copies:
-        _remove(_copies.pop(url)[0])
+        folder = _copies.pop(url)[0]
+        for place in [each for each in _shown_for if each.startswith(str(folder))]:
+            del _shown_for[place]
+        _remove(folder)
 
 
 def listing(url: str) -> tuple[list[Entry], str]:
