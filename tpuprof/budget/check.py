@@ -30,6 +30,7 @@ FILE = "tpuprof.toml"
 ANY = "any"
 _NUMBERS = ("max", "min", "tolerance", "min_severity")
 _KEYS = {"budget": {"max", "min", "tolerance", "level"}, "findings": {"min_severity", "level"}}
+_PROFILES = Path(__file__).resolve().parent / "profiles"
 
 
 class Level(StrEnum):
@@ -77,17 +78,18 @@ class Result:
 
 
 def read_budget(path: Path) -> list[Assertion]:
-    """The assertions of a tpuprof.toml.
+    """The assertions of a tpuprof.toml, or of a profile by its name.
 
     Raises `TpuprofError`: `input-not-found`, `budget-invalid` for what it does not understand, with the place.
     """
+    path = _profile(path)
     try:
         plain = tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError as error:
         raise TpuprofError(
             Code.NOT_FOUND,
             f"{path}: no such budget.",
-            "Write one (see docs/check.md), or give its path with --budget.",
+            f"Write one (see docs/check.md), or give --budget its path or a profile: {', '.join(profiles())}.",
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise TpuprofError(Code.BUDGET, f"{path}: is not a TOML ({error}).", "Correct it.") from error
@@ -109,6 +111,18 @@ def read_budget(path: Path) -> list[Assertion]:
     if not found:
         raise _invalid(path, "it asserts nothing", "Add a line such as: recompiles = { max = 0 }.")
     return [each for each in found if each.level is not Level.OFF]
+
+
+def profiles() -> list[str]:
+    """Names of the budgets that come with tpuprof."""
+    return sorted(path.stem for path in _PROFILES.glob("*.toml"))
+
+
+def _profile(path: Path) -> Path:
+    """The path; of a name alone that no file has, the profile of that name."""
+    if path.exists() or path.suffix or path.name not in profiles() or len(path.parts) > 1:
+        return path
+    return _PROFILES / f"{path.name}.toml"
 
 
 def check(assertions: list[Assertion], report: Report, baseline: Report | None = None) -> list[Result]:

@@ -15,7 +15,9 @@ def check(
     path: Annotated[
         Path, typer.Argument(help="The run to check: a run, a saved report or a bundle.", show_default=False)
     ],
-    budget: Annotated[Path, typer.Option("--budget", "-b", help="The budget.")] = Path("tpuprof.toml"),
+    budget: Annotated[
+        Path, typer.Option("--budget", "-b", help="The budget, or a profile: smoke, pull-request, tpu.")
+    ] = Path("tpuprof.toml"),
     baseline: Annotated[
         Path | None, typer.Option("--baseline", help="The run or saved report that tolerances refer to.")
     ] = None,

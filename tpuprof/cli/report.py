@@ -26,7 +26,7 @@ def report(
         typer.Option(
             "--out",
             "-o",
-            help="File to write; its suffix says what: .html, .md, .json, or .zip for a ticket.",
+            help="File to write; its suffix says what: .html, .md, .json, .sarif (by line), or .zip for a ticket.",
         ),
     ] = None,
     no_redact: Annotated[
@@ -44,9 +44,11 @@ def report(
         raise TpuprofError(Code.OUTPUT_EXISTS, f"{out}: this file exists.", "Add --force to replace it.")
     from tpuprof.cli.opening import open_report
     from tpuprof.share.redacted_report import redactor_for
+    from tpuprof.share.save import NOT_REDACTED
 
     found = open_report(path)
-    redactor = None if no_redact else redactor_for(found)
+    plain = no_redact or (out is not None and out.suffix in NOT_REDACTED)
+    redactor = None if plain and not show_redactions else redactor_for(found)
     if out is not None:
         try:
             _write(out, found, path, redactor)
@@ -78,7 +80,9 @@ def _replaced(redactor: Redactor) -> str:
 def _check_usage(out: Path | None, no_redact: bool, show_redactions: bool) -> None:
     if out is None and not show_redactions:
         raise TpuprofError(
-            Code.USAGE, "tpuprof report: no output file is given.", "Add -o report.html (.md, .json, .zip)."
+            Code.USAGE,
+            "tpuprof report: no output file is given.",
+            "Add -o report.html (.md, .json, .sarif, .zip).",
         )
     if no_redact and show_redactions:
         raise TpuprofError(

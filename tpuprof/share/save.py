@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from tpuprof.report.schema import Report
     from tpuprof.share.redact import Redactor
 
-FORMATS = (".html", ".md", ".json", ".zip")
+FORMATS = (".html", ".md", ".json", ".zip", ".sarif")
+# Findings by line are for who has the code: lines that are replaced would lead nowhere.
+NOT_REDACTED = (".sarif",)
 
 
 def check_format(out: Path) -> None:
@@ -32,7 +34,7 @@ def save_report(out: Path, report: Report, run_folder: Path | None, redactor: Re
 
         return list(write_bundle(out, report, run_folder, redactor))
     shown = report
-    if redactor is not None:
+    if redactor is not None and out.suffix not in NOT_REDACTED:
         from tpuprof.share.redacted_report import redacted
 
         shown = redacted(report, redactor)
@@ -49,6 +51,10 @@ def _renderer(suffix: str) -> Callable[[Report], str]:
         from tpuprof.render.markdown import render_markdown
 
         return render_markdown
+    if suffix == ".sarif":
+        from tpuprof.render.sarif import render_sarif
+
+        return render_sarif
     from tpuprof.report.as_json import to_json
 
     return to_json
