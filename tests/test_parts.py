@@ -6,7 +6,11 @@ from rich.console import Console
 from tests.report import reports
 from tpuprof import parts
 from tpuprof.model.host.vocabulary import Activity
-from tpuprof.model.verdict import StepTimes, bound_of, sentence
+from tpuprof.model.step_times import StepTimes
+from tpuprof.model.verdict import (
+    bound_of,
+    sentence,
+)
 from tpuprof.render.html import render_html
 from tpuprof.render.markdown import render_markdown
 from tpuprof.render.text import render

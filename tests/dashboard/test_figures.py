@@ -53,7 +53,9 @@ def test_bars_of_a_step_sum_to_its_wall_time(samples):
         assert sum(bar.y[position] for bar in figure.data) == pytest.approx(step.wall_ms)
     assert "ms" in figure.layout.yaxis.title.text
     outlier = next(row for row, step in enumerate(report.steps.per_step) if step.index == 7)
-    assert [mark.x for mark in figure.layout.annotations] == [outlier]
+    assert [(mark.x, mark.text) for mark in figure.layout.annotations] == [(outlier, "↑ 1.01 s")]
+    # One compile does not flatten the other steps.
+    assert figure.layout.yaxis.range[1] < 50
 
 
 @pytest.mark.parametrize(("steps", "patterned"), [(120, True), (121, False)])

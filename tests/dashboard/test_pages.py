@@ -139,10 +139,28 @@ def test_the_first_screen_says_what_is_slow_and_what_to_try(tab, sample):
         failed = [each for each in report.findings if each.status == "failed"]
         assert failed
         assert tab.inner_text("#try-first").startswith("Try first: ")
+        sources = [each.source for each in failed[0].evidence if each.source]
+        assert tab.locator("#try-first-source").all_inner_texts() == [f"at {each}" for each in sources[:1]]
         # Without scrolling: what is slow, what to try, and what else was found.
         for seen in ("#verdict", "#try-first", "h2:has-text('What to try')"):
             box = tab.locator(seen).bounding_box()
             assert box["y"] + box["height"] <= 900, seen
+
+
+def test_the_first_screen_explains_the_verdict_and_says_what_to_measure(tab, address):
+    from tpuprof_dashboard.store import Store
+
+    with served(Store([SAMPLES / "device_to_host_sync"]), tab=tab) as url:
+        open_page(tab, url)
+        assert tab.inner_text("#zeros").startswith("No time goes to: Exposed collectives")
+        assert tab.get_by_text("Exposed collectives", exact=True).count() == 0
+        assert "The verdict's 46 % is what host and device lose" in tab.inner_text("#verdict-note")
+        rows = tab.locator("#plain-why tbody tr").all_inner_texts()
+        assert len(rows) == 4
+        assert "46 % of the step" in rows[-1]
+        assert "sync-bound" in rows[-1]
+        assert tab.locator("#measure-next pre").first.inner_text().startswith("tpuprof preflight /")
+        assert_accessible(tab)
 
 
 NOTE_FRAMES = """

@@ -3,19 +3,18 @@
 import pytest
 
 from tests.builders import TraceBuilder
+from tpuprof.model.compile_verdict import COMPILES_FROM_SHARE, compile_sentence
+from tpuprof.model.step_times import StepTimes
 from tpuprof.model.verdict import (
     AS_LARGE_FROM,
     BALANCE_FOR_SYNC,
-    COMPILES_FROM_SHARE,
     DEVICE_BOUND_FROM_SHARE,
     IDLE_BESIDE_FROM_SHARE,
     MOSTLY_BUSY_FROM_SHARE,
     NAMED_FROM_SHARE,
     READS_IN_STEPS_SHARE,
     SLOWER_FROM,
-    StepTimes,
     bound_of,
-    compile_sentence,
     sentence,
 )
 

@@ -22,6 +22,7 @@ from tpuprof.report.schema import (
     TransferRow,
     Verdict,
 )
+from tpuprof.report.triage import DecisionRow, NextMeasurement
 
 HOSTILE = "</pre></script><img src=x onerror=alert(1)>`|[x](http://evil.example)@octocat #1\n$x$\u202e\x00"
 
@@ -172,6 +173,22 @@ def with_findings():
     return report(
         walls=(10.0, 11.0, 440.0, 10.2, 10.4, 10.1),
         compiles=((2, 412.5),),
+        why=[
+            DecisionRow(
+                "the largest part",
+                0.3,
+                0.1,
+                "share of the step",
+                True,
+                "it is named",
+                "below 10 % (16.4 ms less)",
+            )
+        ],
+        measure_next=[
+            NextMeasurement(
+                "No memory profile.", "tpuprof capture -- python train.py", "On a TPU.", ["hbm-headroom"]
+            )
+        ],
         findings=[
             finding(),
             finding(
@@ -203,6 +220,8 @@ def hostile():
         ],
         parts={"compute": 0.6, f"user:{HOSTILE}": 0.4},
         verdict=Verdict(HOSTILE, 0.3, HOSTILE),
+        why=[DecisionRow(HOSTILE, None, None, HOSTILE, True, HOSTILE, HOSTILE)],
+        measure_next=[NextMeasurement(HOSTILE, HOSTILE, HOSTILE, [HOSTILE])],
         warnings=[HOSTILE],
         fallbacks=[FallbackRow(HOSTILE, None, HOSTILE)],
         host_reads=[HostReadRow(HOSTILE, HOSTILE, 1, 1.0)],

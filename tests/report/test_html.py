@@ -1,5 +1,7 @@
 """The html report: what it says, and that it is one harmless file, seen in a real Chromium."""
 
+import base64
+import hashlib
 from html.parser import HTMLParser
 
 import pytest
@@ -31,18 +33,46 @@ def test_golden():
     golden.same("report.html", render_html(reports.with_findings()))
 
 
-def test_every_sample_is_one_small_file_without_scripts_or_requests(samples):
+def test_every_sample_is_one_small_file_without_requests_and_with_no_script_but_its_own(samples):
     for folder in sorted(samples.glob("*/tpuprof")):
         page = render_html(analyze_run(folder.parent))
         assert len(page.encode()) < MAX_BYTES
         found = tags(page)
-        assert not [tag for tag, _ in found if tag in ("script", "link", "iframe", "img", "object", "form")]
+        assert not [tag for tag, _ in found if tag in ("link", "iframe", "img", "object", "form")]
+        assert [dict(attributes) for tag, attributes in found if tag == "script"] == [{}]
         assert not [
-            name
-            for _, attributes in found
-            for name in attributes
-            if name in ("src", "href") or name[:2] == "on"
+            name for _, attributes in found for name in attributes if name == "src" or name[:2] == "on"
         ]
+        ids = {attributes["id"] for _, attributes in found if "id" in attributes}
+        links = [attributes["href"] for _, attributes in found if "href" in attributes]
+        assert len(links) > 8
+        assert all(each[0] == "#" and each[1:] in ids for each in links)
+
+
+def test_the_policy_names_the_hashes_of_the_style_and_the_script():
+    page = render_html(reports.with_findings())
+    policy = next(
+        each["content"] for tag, each in tags(page) if each.get("http-equiv") == "Content-Security-Policy"
+    )
+    for tag in ("style", "script"):
+        text = page.partition(f"<{tag}>")[2].partition(f"</{tag}>")[0]
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{digest}';" in policy
+    assert "unsafe" not in policy
+    assert policy.startswith("default-src 'none';")
+
+
+def test_the_fix_stands_before_everything_but_the_verdict():
+    page = render_html(reports.with_findings())
+    first = page.partition('class="first"')[2]
+    for text in ("x = pad(batch, 128)", "model.py:41", "12.0 ms to 18.5 ms per step"):
+        assert text in first.partition("</section>")[0]
+    assert (
+        page.index("</h1>")
+        < page.index('class="first"')
+        < page.index('class="contents"')
+        < page.index("<svg")
+    )
 
 
 def test_a_long_run_stays_small():
@@ -142,5 +172,51 @@ def test_hostile_names_are_text(chromium, tmp_path):
     path.write_text(page_text, "utf-8")
     page = opened(chromium, path)
     assert "onerror=alert(1)" in page.inner_text("h1")
-    assert page.evaluate("document.querySelectorAll('img, script, a').length") == 0
+    assert page.evaluate("document.querySelectorAll('img, main script').length") == 0
+    assert page.evaluate("document.querySelectorAll('body > script').length") == 1
+    assert page.evaluate("[...document.links].every(each => each.getAttribute('href')[0] === '#')")
     assert page.problems == []
+
+
+def column(page, table, at):
+    return page.locator(f"{table} tbody tr:visible").evaluate_all(
+        "(rows, at) => rows.map(row => row.cells[at].innerText)", at
+    )
+
+
+def test_tables_are_sorted_and_filtered_in_the_page(chromium, samples, tmp_path):
+    path = tmp_path / "r.html"
+    path.write_text(render_html(analyze_run(samples / "decoder_loop")), "utf-8")
+    page = opened(chromium, path)
+    ops = "[aria-label^='Ops by device']"
+    before = column(page, ops, 0)
+    button = page.locator(f"{ops} th button").nth(3)
+    button.click()
+    times = [int(each) for each in column(page, ops, 3)]
+    assert times == sorted(times, reverse=True)
+    assert page.locator(f"{ops} th[aria-sort=descending]").count() == 1
+    button.click()
+    assert [int(each) for each in column(page, ops, 3)] == sorted(times)
+    button.click()
+    assert column(page, ops, 0) == before
+    # By value, not by text: "8.09 ms" is more than "900 µs".
+    page.locator("[aria-label='Parts of a step'] th button").nth(2).click()
+    shares = column(page, "[aria-label='Parts of a step']", 2)
+    assert shares[0] == max(shares, key=lambda each: float(each.strip("<% ")))
+    page.get_by_label("Filter rows: Ops by device").fill("layers.0 dot")
+    left = column(page, ops, 0)
+    assert 0 < len(left) < len(before)
+    assert f"{len(left)} of {len(before)} rows" in page.inner_text("main")
+    assert page.problems == []
+    page.close()
+
+
+def test_the_contents_lead_to_their_parts_and_nothing_needs_the_script(chromium, tmp_path):
+    path = tmp_path / "r.html"
+    path.write_text(render_html(reports.with_findings()), "utf-8")
+    page = opened(chromium, path, java_script_enabled=False)
+    page.get_by_role("navigation").get_by_role("link", name="Findings").click()
+    assert page.url.partition("#")[2].startswith("part-")
+    assert page.locator("button, input").count() == 0
+    assert page.get_by_text("Input shapes change").first.is_visible()
+    page.close()

@@ -18,6 +18,7 @@ from tpuprof.analysis.sections.host_words import host_sentence
 from tpuprof.analysis.sections.hosts import hosts_section
 from tpuprof.analysis.sections.inconsistent import inconsistencies
 from tpuprof.analysis.sections.loops import loop_rows
+from tpuprof.analysis.sections.measure_next import measure_next
 from tpuprof.analysis.sections.memory import memory_section
 from tpuprof.analysis.sections.phases import phase_rows, thread_rows
 from tpuprof.analysis.sections.proofs import with_proofs
@@ -27,9 +28,12 @@ from tpuprof.analysis.sections.steadiness import steadiness_section
 from tpuprof.analysis.sections.throughput import throughput_section
 from tpuprof.analysis.sections.tracing import input_rows, tracing_section
 from tpuprof.analysis.sections.transfers import layer_rows, transfer_rows
+from tpuprof.analysis.sections.why import decision_rows
 from tpuprof.decode.find import find_all
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.model.compile.recurrence import Returns
+from tpuprof.model.compile_verdict import compile_sentence
+from tpuprof.model.decisions import Decisions
 from tpuprof.model.device.cpu import Queue
 from tpuprof.model.device.op_kind import OpKind
 from tpuprof.model.device.op_table import (
@@ -45,6 +49,7 @@ from tpuprof.model.intervals import Int64
 from tpuprof.model.median import median, percentile_95
 from tpuprof.model.run import HostRun, Run, build_run
 from tpuprof.model.step_columns import SLOWEST, listed
+from tpuprof.model.step_times import Bound, StepTimes
 from tpuprof.model.steps.few import is_whole_capture
 from tpuprof.model.verdict import (
     A_READ,
@@ -55,10 +60,7 @@ from tpuprof.model.verdict import (
     READS_IN_STEPS_SHARE,
     STEP,
     UNSEEN,
-    Bound,
-    StepTimes,
     bound_of,
-    compile_sentence,
     sentence,
     without_part,
 )
@@ -111,7 +113,8 @@ def report_of(run: Run, *, all_ops: bool = False) -> Report:
     simulator = begin(lambda: simulator_of(run.hosts))
     ops = op_totals([(host.name, host.devices, host.steps) for host in run.hosts])
     load, hidden = mean_load(run.hosts)
-    bound = bound_of(load)
+    decisions = Decisions()
+    bound = bound_of(load, decisions)
     stacks = host_stack_rows(run.hosts)
     listed = listed_ops(ops, all_ops)
     op_rows, compute = compute_section(run.hosts, ops, listed)
@@ -161,10 +164,12 @@ def report_of(run: Run, *, all_ops: bool = False) -> Report:
         compile_history=history,
         threads=thread_rows(run.hosts),
         throughput=throughput_section(run.hosts),
+        why=decision_rows(decisions.made, load.wall),
     )
     # Rules look at all ops.
     findings = with_proofs(run_rules(Signals(report, run), all_rules(), simulator), run.proofs)
-    return replace(report, findings=findings, ops=op_rows[:listed], ops_left_out=left_out(op_rows, listed))
+    report = replace(report, findings=findings, ops=op_rows[:listed], ops_left_out=left_out(op_rows, listed))
+    return replace(report, measure_next=measure_next(report, bound, load))
 
 
 def what_if_of(path: str | os.PathLike[str], rules: Sequence[str]) -> WhatIf:

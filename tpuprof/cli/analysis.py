@@ -39,8 +39,8 @@ def _print_report(path: Path, as_json: bool, as_markdown: bool, use_cache: bool,
     print_report(report, as_json=False, as_markdown=as_markdown)
 
 
-def print_report(report: Report, *, as_json: bool, as_markdown: bool) -> None:
-    """Print a Report as text unless asked otherwise."""
+def print_report(report: Report, *, as_json: bool, as_markdown: bool, why: bool = False) -> None:
+    """Print a Report as text unless asked otherwise; of the text alone, `why` prints how the verdict was reached."""
     if as_json:
         from tpuprof.report.as_json import to_json
 
@@ -52,6 +52,12 @@ def print_report(report: Report, *, as_json: bool, as_markdown: bool) -> None:
         _write(render_markdown(report))
         return
     from tpuprof.cli.terminal import console
+
+    if why:
+        from tpuprof.render.text_triage import render_why
+
+        render_why(report, console())
+        return
     from tpuprof.render.text import render
 
     render(report, console())

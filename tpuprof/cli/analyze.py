@@ -38,6 +38,10 @@ def analyze(
             show_default=False,
         ),
     ] = "",
+    why: Annotated[
+        bool,
+        typer.Option("--why", help="Print each decision that led to the verdict, and what would change it."),
+    ] = False,
     what_if: Annotated[
         str,
         typer.Option(
@@ -46,16 +50,22 @@ def analyze(
     ] = "",
 ) -> None:
     """Say what holds a captured run back, and where each step's time went."""
-    from tpuprof.cli.analysis import print_analysis
+    from tpuprof.cli.analysis import print_analysis, print_report
 
     if what_if:
         _what_if(path, what_if, as_json=as_json)
         return
     if hosts or dask:
-        from tpuprof.cli.analysis import print_report
         from tpuprof.cli.pods import pod_report
 
-        print_report(pod_report(path, sample=hosts, dask=dask), as_json=as_json, as_markdown=as_markdown)
+        report = pod_report(path, sample=hosts, dask=dask)
+        print_report(report, as_json=as_json, as_markdown=as_markdown, why=why)
+        return
+    if why:
+        from tpuprof.cli.opening import open_report
+
+        report = open_report(path, use_cache=not no_cache, all_ops=all_ops)
+        print_report(report, as_json=as_json, as_markdown=as_markdown, why=True)
         return
     print_analysis(path, as_json=as_json, as_markdown=as_markdown, use_cache=not no_cache, all_ops=all_ops)
 

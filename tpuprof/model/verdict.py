@@ -8,13 +8,13 @@ reaches the threshold.
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping
 from dataclasses import replace
 
 from tpuprof import parts
+from tpuprof.model.decisions import MS, SHARE, STEPS, Decisions
 from tpuprof.model.device.cpu import Queue
-from tpuprof.records import record
+from tpuprof.model.step_times import Bound, StepTimes
 from tpuprof.units import format_ms, format_share
 
 # Share of a step from which a part is worth naming; below it, removing the part whole gains less than the
@@ -33,8 +33,6 @@ READS_IN_STEPS_SHARE = 0.5
 # Share of device-busy time from which reads in fewer steps than that are not what holds a run up: the host runs ahead
 # and waits for all of it at once. Not fitted: above it the device's own work is more than twice what is left.
 MOSTLY_BUSY_FROM_SHARE = 0.7
-# Share of a step that compiling must take for the step to count as one that compiles: less is another thread's.
-COMPILES_FROM_SHARE = 0.01
 # Idle time beside the part a sentence speaks of, from which it says how much there is in all (share).
 IDLE_BESIDE_FROM_SHARE = 0.05
 # Share of the largest cause from which another one is about as large: repeated captures of one program differ by a
@@ -48,6 +46,16 @@ ONE_STEP = "the one step captured"
 CAPTURE = "the whole capture, in which no step was found"
 # Words of host work that a slower device hides, unless something makes host and device take turns.
 _HIDES_BEHIND_THE_DEVICE = ("tracing", "dispatch", "undecided")
+# Words that a read which makes host and device take turns explains.
+_TURNS_EXPLAIN = ("tracing", "sync", "dispatch", "unknown", "host", "undecided")
+# What words are called inside a sentence, where that is not the word itself.
+_SPOKEN = {
+    "undecided": "tracing or other Python",
+    "unknown": "what the trace does not name",
+    "sync": "reads of values from the device",
+    "host": "other work of the host",
+    "input": "input",
+}
 # What is said where the trace has no device plane, and so shows only the host.
 UNSEEN = " The trace has no device plane, so whether the device works meanwhile is unknown."
 UNSEEN_READS = (
@@ -61,68 +69,37 @@ KEEPS_UP = "; the host keeps up"
 A_READ, A_WAIT = "a device-to-host read in the step", "a wait for the device in the step"
 
 
-@record(frozen=True)
-class StepTimes:
-    """What a verdict looks at: mean or single-step times in ms.
-
-    `host_work` is time the training thread worked rather than waited, `busy` time the device was in a
-    program; `reads_share` the share of steps that hold a blocking device-to-host read. `waited` is time the
-    training thread waited for the device in the runtime itself: for buffers, or for the program before. `seen` says
-    whether the trace shows what the device does at all. `blocked` is the time that reads block the training thread
-    (None: unknown). `behind` is
-    the device's queue of programs where it grows: how long the device idles is then unknown.
-    """
-
-    wall: float
-    parts: Mapping[str, float]
-    busy: float
-    host_work: float
-    reads_share: float
-    waited: float = 0.0
-    seen: bool = True
-    blocked: float | None = None
-    behind: Queue | None = None
-
-
-@record(frozen=True)
-class Bound:
-    """The verdict's word, the share of step time at stake, and the milliseconds per step that is.
-
-    `turns` is the idle time that the device has because the runtime makes host and device take turns (ms).
-    """
-
-    word: str
-    share: float
-    ms: float
-    name: str = ""
-    turns: float = 0.0
-
-
-def bound_of(load: StepTimes) -> Bound:
-    """Name what holds back a step (or the mean step)."""
+def bound_of(load: StepTimes, why: Decisions | None = None) -> Bound:
+    """Name what holds back a step (or the mean step); `why` gets each comparison that is made for it."""
+    why = why or Decisions()
     if load.wall <= 0:
         return Bound("unknown", 0.0, 0.0)
     groups = _groups(load)
     device = groups.pop("device", 0.0)
-    if _reads_now_and_then(load):
-        groups.pop("sync", None)
-    word = _largest(groups, load.wall)
+    if groups.get("sync") and _reads_now_and_then(load, why):
+        del groups["sync"]
+    word = _largest(groups, load, why)
     ms = groups.get(word, 0.0)
-    turns = _taking_turns(load)
-    if turns / load.wall >= NAMED_FROM_SHARE and word in (
-        "tracing",
-        "sync",
-        "dispatch",
-        "unknown",
-        "host",
-        "undecided",
+    turns = _taking_turns(load, why) if word in _TURNS_EXPLAIN else 0.0
+    if turns and why.at_least(
+        "time lost because a blocking read keeps host and device from overlapping",
+        turns / load.wall,
+        NAMED_FROM_SHARE,
+        SHARE,
+        yes="the read holds the step back: sync-bound",
+        no="the read is not what holds the step back; the largest part is looked at",
     ):
         return Bound("sync", turns / load.wall, turns)
-    if ms / load.wall < NAMED_FROM_SHARE:
-        return (
-            Bound("device", load.busy / load.wall, device) if load.seen else Bound("unknown", 1.0, load.wall)
-        )
-    slower = _slower(load) if word in _HIDES_BEHIND_THE_DEVICE else ""
+    if not why.at_least(
+        f"the largest part that is not the device's computing: {_named(word)}",
+        ms / load.wall,
+        NAMED_FROM_SHARE,
+        SHARE,
+        yes="it is large enough to name",
+        no="no single cause of idling is worth naming: the device decides",
+    ):
+        return _no_cause(load, device, why)
+    slower = _slower(load, why) if word in _HIDES_BEHIND_THE_DEVICE else ""
     if slower:
         at_stake = (load.busy / load.wall, device) if slower == "device" else (ms / load.wall, ms)
         return Bound(slower, *at_stake, turns=ms)
@@ -140,43 +117,147 @@ def _groups(load: StepTimes) -> dict[str, float]:
     return groups
 
 
-def _largest(groups: Mapping[str, float], wall: float) -> str:
+def _no_cause(load: StepTimes, device: float, why: Decisions) -> Bound:
+    """Where nothing that idles the device is worth naming: the device, if it is seen."""
+    if not load.seen:
+        return Bound("unknown", 1.0, load.wall)
+    is_device_bound(load, why)
+    return Bound("device", load.busy / load.wall, device)
+
+
+def is_device_bound(load: StepTimes, why: Decisions) -> bool:
+    """Whether the device is busy for so much of the step that nothing else is worth naming."""
+    return why.at_least(
+        "device busy",
+        load.busy / load.wall,
+        DEVICE_BOUND_FROM_SHARE,
+        SHARE,
+        yes="device-bound",
+        no="mostly device-bound: it idles, for no single cause that is worth naming",
+    )
+
+
+def _largest(groups: Mapping[str, float], load: StepTimes, why: Decisions) -> str:
     """The word with most time; of those about as large, one that names more than the host's usual work."""
-    word = max(groups, key=lambda each: groups[each], default="unknown")
-    if word not in _GENERAL:
-        return word
-    near = [
-        each
-        for each in groups
-        if each not in (*_GENERAL, "unknown") and _near(groups[each], groups[word], wall)
-    ]
-    return max(near, key=lambda each: groups[each], default=word)
+    ranked = sorted(groups, key=lambda each: -groups[each])
+    if not ranked:
+        return "unknown"
+    first, second = ranked[0], ranked[1] if len(ranked) > 1 else ""
+    special = next((each for each in ranked if each not in (*_GENERAL, "unknown")), "")
+    if (
+        first in _GENERAL
+        and special
+        and groups[special] > 0
+        and _is_as_large(groups, special, first, load, why)
+    ):
+        return special
+    if second and groups[second] > 0:
+        why.at_least(
+            f"the largest part, {_named(first)}, beside the next one, {_named(second)}",
+            groups[first] / load.wall,
+            groups[second] / load.wall,
+            SHARE,
+            yes=f"{_named(first)} is looked at",
+            no=f"{_named(second)} would be looked at",
+        )
+    return first
 
 
-def _near(ms: float, most: float, wall: float) -> bool:
-    return ms >= AS_LARGE_FROM * most and ms >= NAMED_FROM_SHARE * wall
+def _near(most: float, wall: float) -> float:
+    """From what time on (ms) a cause is about as large as the largest, and large enough to name."""
+    return max(AS_LARGE_FROM * most, NAMED_FROM_SHARE * wall)
 
 
-def _reads_now_and_then(load: StepTimes) -> bool:
+def _reads_now_and_then(load: StepTimes, why: Decisions) -> bool:
     """Whether a busy device is waited for in few steps: what it idles then is no turn that host and device take."""
-    busy = load.busy >= MOSTLY_BUSY_FROM_SHARE * load.wall
-    return load.seen and busy and load.reads_share < READS_IN_STEPS_SHARE
+    if not load.seen or not why.at_least(
+        f"device busy, beside {MOSTLY_BUSY_FROM_SHARE:g} of the step",
+        load.busy,
+        MOSTLY_BUSY_FROM_SHARE * load.wall,
+        MS,
+        yes="reads count where most steps hold one",
+        no="reads count also where few steps hold one",
+    ):
+        return False
+    return not _reads_often(load, why, "reads in few steps do not hold a busy device up: they are left out")
 
 
-def _slower(load: StepTimes) -> str:
+def _reads_often(load: StepTimes, why: Decisions, no: str) -> bool:
+    """Whether blocking reads are the run's rhythm; `no` says what follows where they are not."""
+    return why.at_least(
+        "steps that hold a blocking read of a value from the device",
+        load.reads_share,
+        READS_IN_STEPS_SHARE,
+        STEPS,
+        yes="reads are part of the run's rhythm",
+        no=no,
+    )
+
+
+def _is_as_large(
+    groups: Mapping[str, float], special: str, general: str, load: StepTimes, why: Decisions
+) -> bool:
+    """Whether a cause that names more is about as large as the host's usual work, and large enough to name."""
+    return why.at_least(
+        f"{_named(special)}, beside {AS_LARGE_FROM:g} times {_named(general)}, which names less",
+        groups[special],
+        _near(groups[general], load.wall),
+        MS,
+        yes=f"they are about as large: {_named(special)} decides, and both are named",
+        no=f"{_named(general)} is clearly larger, or the other is too small to name",
+    )
+
+
+def _named(word: str) -> str:
+    return _SPOKEN.get(word) or word.removeprefix(parts.USER_PREFIX)
+
+
+def _slower(load: StepTimes, why: Decisions) -> str:
     """`device` where the runtime's own waits let a slower device idle, `undecided` where both need about as long.
 
     Empty where the host hardly waits for the device, or is the slower of the two: it is then what holds the step back.
     """
-    if load.behind is not None:
+    if why.is_so(
+        "the device is behind the host: programs that were handed over did not begin in the capture",
+        load.behind is not None,
+        yes="whether it idles is unknown: undecided",
+        no="its idle time is what the trace shows",
+    ):
         return "undecided"
-    if (
-        not load.seen
-        or load.waited < NAMED_FROM_SHARE * load.wall
-        or load.busy * SLOWER_FROM < load.host_work
+    if not why.is_so(
+        "the trace shows what the device does",
+        load.seen,
+        yes="host and device can be compared",
+        no="the host's part is named; what the device does meanwhile is unknown",
     ):
         return ""
-    return "device" if load.busy >= SLOWER_FROM * load.host_work else "undecided"
+    host = "the host holds the step back: its part is named"
+    waits = why.at_least(
+        "the host's own waits for the device in the runtime",
+        load.waited,
+        NAMED_FROM_SHARE * load.wall,
+        MS,
+        yes="host and device take turns: the slower of the two is looked for",
+        no=host,
+    )
+    if not waits or not why.at_least(
+        f"device busy, beside the host's work over {SLOWER_FROM:g}",
+        load.busy,
+        load.host_work / SLOWER_FROM,
+        MS,
+        yes="the host is not clearly the slower of the two",
+        no=host,
+    ):
+        return ""
+    slower = why.at_least(
+        f"device busy, beside {SLOWER_FROM:g} times the host's work",
+        load.busy,
+        SLOWER_FROM * load.host_work,
+        MS,
+        yes="the device is the slower of the two: mostly device-bound",
+        no="both need about as long: undecided",
+    )
+    return "device" if slower else "undecided"
 
 
 def without_part(load: StepTimes, name: str) -> StepTimes:
@@ -216,7 +297,7 @@ def _as_large(bound: Bound, load: StepTimes) -> str:
     }
     word = max(others, key=lambda each: others[each], default="")
     stretch = parts.word_of(word).stretch if word else ""
-    if not stretch or not _near(others[word], bound.ms, load.wall):
+    if not stretch or others[word] < _near(bound.ms, load.wall):
         return ""
     return (
         f" Another cause is about as large: {stretch}, {format_share(others[word] / load.wall)} "
@@ -250,25 +331,8 @@ def _idle_in_all(bound: Bound, load: StepTimes) -> str:
     return f" In all the device idles for {format_share(idle)}."
 
 
-def compile_sentence(times: list[tuple[float, float]]) -> str:
-    """The verdict where only some steps compile; `times` is (wall, of it idle for compiles) of each step in ms.
-
-    Empty where all steps compile.
-    """
-    without = [wall for wall, compiling in times if compiling < COMPILES_FROM_SHARE * wall]
-    if not without or len(without) == len(times):
-        return ""
-    compiled = len(times) - len(without)
-    wall, lost = sum(wall for wall, _ in times), sum(compiling for _, compiling in times)
-    return (
-        f"Compile-bound: {compiled} of {len(times)} steps {'compiles' if compiled == 1 else 'compile'}, which takes "
-        f"{format_share(lost / wall)} of the captured steps' time ({format_ms(lost)} of {format_ms(wall)}); "
-        f"a step without a compile takes {format_ms(statistics.median(without))}."
-    )
-
-
 def _device_sentence(load: StepTimes, share: str, wall: str, over: str) -> str:
-    if load.busy / load.wall >= DEVICE_BOUND_FROM_SHARE:
+    if is_device_bound(load, Decisions()):
         # One step does not tell: what the host does between steps is not in it.
         keeps_up = KEEPS_UP if over == STEP else ""
         return f"Device-bound: the device is busy for {share} of {over} ({wall}){keeps_up}."
@@ -294,14 +358,23 @@ def _turns_sentence(bound: Bound, load: StepTimes, over: str) -> str:
     )
 
 
-def _taking_turns(load: StepTimes) -> float:
+def _taking_turns(load: StepTimes, why: Decisions) -> float:
     """Time per step loses because a blocking read keeps host and device from overlapping (ms).
 
     Without the read they could run side by side, and the step would take as long as the slower of the two.
     """
     if not load.seen:
         return 0.0
-    if load.reads_share < READS_IN_STEPS_SHARE or load.busy < BALANCE_FOR_SYNC * load.host_work:
+    no_turns = "reads do not make host and device take turns"
+    often = _reads_often(load, why, no_turns)
+    if not often or not why.at_least(
+        f"device busy, beside {BALANCE_FOR_SYNC:g} times the host's work",
+        load.busy,
+        BALANCE_FOR_SYNC * load.host_work,
+        MS,
+        yes="without the read the two could run side by side",
+        no=f"{no_turns}: the host alone would take about as long",
+    ):
         return 0.0
     turns = max(load.wall - max(load.busy, load.host_work), 0.0)
     # Without the read the thread goes on earlier by what the read blocks, and by no more: the rest are other waits.

@@ -11,9 +11,12 @@ import numpy as np
 
 from tpuprof.analysis.analyze import mean_load, sentence_of, step_summary
 from tpuprof.analysis.sections.hosts import hosts_section
+from tpuprof.analysis.sections.measure_next import measure_next
 from tpuprof.analysis.sections.run_summary import goodput_section
 from tpuprof.analysis.sections.steadiness import steadiness_section
+from tpuprof.analysis.sections.why import decision_rows
 from tpuprof.errors import Code, TpuprofError
+from tpuprof.model.decisions import Decisions
 from tpuprof.model.run import Run
 from tpuprof.model.steps.few import is_whole_capture
 from tpuprof.model.verdict import bound_of
@@ -62,7 +65,8 @@ def merge(summaries: Iterable[HostSummary], asked: Asked) -> Report:
     hosts = [host_run(each) for each in found]
     run = Run({each.name: Path(each.path) for each in found}, hosts, asked.info)
     load, hidden = mean_load(hosts)
-    bound = bound_of(load)
+    decisions = Decisions()
+    bound = bound_of(load, decisions)
     compiles = _compiles(digests)
     compared = find_lateness(found)
     pod = Pod(
@@ -96,8 +100,10 @@ def merge(summaries: Iterable[HostSummary], asked: Asked) -> Report:
         steadiness=replace(steadiness_section(hosts), profiler_ratio=base.steadiness.profiler_ratio),
         goodput=goodput_section(hosts, load, compiles),
         pod=pod,
+        why=decision_rows(decisions.made, load.wall),
     )
-    return replace(report, findings=merged_findings(report, run, digests, shown))
+    report = replace(report, findings=merged_findings(report, run, digests, shown))
+    return replace(report, measure_next=measure_next(report, bound, load))
 
 
 def _without_windows(found: list[HostSummary]) -> list[HostSummary]:

@@ -59,7 +59,7 @@ def step_stack(report: Report) -> str:
     bars = _bars(report)
     if not bars:
         return ""
-    top = _axis_top([bar.wall_ms for bar in bars])
+    top = axis_top([bar.wall_ms for bar in bars])
     plot_width, plot_height = WIDTH - _LEFT - _RIGHT, HEIGHT - _TOP - _BOTTOM
     slot = plot_width / len(bars)
     gap = min(3.0, slot * 0.15)
@@ -116,7 +116,7 @@ def _x_title(report: Report, bars: int) -> str:
     )
 
 
-def _axis_top(walls: Sequence[float]) -> float:
+def axis_top(walls: Sequence[float]) -> float:
     """Where the axis ends (ms): at the longest bar, or lower where that would flatten the usual ones."""
     longest, usual = max(walls), float(np.median(walls)) * AXIS_TIMES_MEDIAN
     return (usual if longest > 2 * usual > 0 else longest) or 1.0

@@ -25,12 +25,14 @@ _OTHERS = ("passed", "not_applicable", "unavailable", "error")
 @dataclass(frozen=True)
 class Advice:
     """What to try first: the fix in one sentence, what it saves (may be empty), and why it is not what the verdict
-    names, empty where it is.
+    names, empty where it is. `source` is the file and line it is about, empty where the trace does not name one.
     """
 
     text: str
     savings: str
     why: str
+    finding: Finding
+    source: str
 
 
 def headline(report: Report) -> str:
@@ -75,7 +77,8 @@ def first_to_try(report: Report) -> Advice | None:
     wanted = word_of(report.verdict.bound).category or first.category
     own = next((each for each in failed if each.category == wanted), None)
     why = "" if first.category == wanted else _why_not(first, own)
-    return Advice(fix.partition(". ")[0].removesuffix("."), saves(first), why)
+    source = next((each.source for each in first.evidence if each.source), "")
+    return Advice(fix.partition(". ")[0].removesuffix("."), saves(first), why, first, source)
 
 
 def _why_not(first: Finding, own: Finding | None) -> str:

@@ -1,7 +1,11 @@
-"""A Report as one self-contained HTML page: no script, no request, readable in light, dark and print."""
+"""A Report as one self-contained HTML page: no request, no script but its own, readable in light, dark and print."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import re
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.parts import meaning_of, word_of
@@ -11,6 +15,7 @@ from tpuprof.render.flame_svg import flame_graph
 from tpuprof.render.op_hosts import has_several_hosts, hosts_of
 from tpuprof.render.op_time import largest_first, op_ms, over
 from tpuprof.render.text import printable, printable_lines
+from tpuprof.render.triage import measurements, numbers_of, verdict_note
 from tpuprof.report.labels import nothing_failed
 from tpuprof.units import format_bytes, format_ms, format_share
 
@@ -23,8 +28,17 @@ ROWS_SHOWN = 40
 NAME_LENGTH = 400
 
 
+# Where the list of contents goes, and the headings it is made of: texts of the report are escaped, so cannot look so.
+_CONTENTS = "<!--contents-->"
+_HEADING = re.compile(r"<h2>(.*?)</h2>")
+
+
 def render_html(report: Report) -> str:
     """The page. Every text of the report is escaped by the template."""
+    return _with_contents(_page(report))
+
+
+def _page(report: Report) -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -35,6 +49,7 @@ def render_html(report: Report) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    style, script = (_asset(name) for name in ("report.css", "report.js"))
     environment.filters.update(
         ms=lambda value: "unknown" if value is None else format_ms(value),
         share=format_share,
@@ -62,9 +77,44 @@ def render_html(report: Report) -> str:
         op_ms=op_ms,
         ops_ms=sum(map(op_ms, report.ops)) or 1.0,
         ops_over=over(report),
+        first=content.first_to_try(report),
+        verdict_note=verdict_note(report),
+        measure_next=measurements(report),
+        numbers=numbers_of,
+        policy=Markup(_policy(style, script)),
+        style=Markup(style),
+        script=Markup(script),
         several_hosts=has_several_hosts(report),
         hosts_of=hosts_of,
     )
+
+
+def _asset(name: str) -> str:
+    return (files("tpuprof.render") / "templates" / name).read_text("utf-8")
+
+
+def _policy(style: str, script: str) -> str:
+    """What the page may do: apply this style and run this script, and nothing else, whatever stands in its texts."""
+    return (
+        f"default-src 'none'; style-src {_source(style)}; script-src {_source(script)}; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _source(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _with_contents(page: str) -> str:
+    """The page with a list of its headings, each a link."""
+    titles = _HEADING.findall(page)
+    links = "".join(f'<li><a href="#part-{at}">{title}</a></li>' for at, title in enumerate(titles))
+    numbers = iter(range(len(titles)))
+    page = _HEADING.sub(lambda found: f'<h2 id="part-{next(numbers)}">{found[1]}</h2>', page)
+    contents = (
+        f'<nav class="contents" aria-label="Contents"><p class="label">Contents</p><ul>{links}</ul></nav>'
+    )
+    return page.replace(_CONTENTS, contents, 1)
 
 
 def _plain(value: Any) -> str:

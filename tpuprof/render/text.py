@@ -15,6 +15,7 @@ from tpuprof.render.facts import fact_lines
 from tpuprof.render.op_hosts import has_several_hosts, hosts_of
 from tpuprof.render.op_time import IN_ALL, PER_STEP, annotation_ms, largest_first, op_ms, over
 from tpuprof.render.savings import saved_amount, tried
+from tpuprof.render.triage import verdict_note
 from tpuprof.report.labels import nothing_failed, samples_per_second, shared_saving
 from tpuprof.report.schema import CompileRow, Finding, Report, StepRow, TransferRow
 from tpuprof.units import counted, format_bytes, format_ms, format_share
@@ -85,8 +86,15 @@ def _sections(report: Report) -> list[RenderableType]:
         sections.append(_transfers("Collectives", "kind", report.collectives))
     if report.annotations:
         sections.append(_annotations(report))
+    sections += _measure_next(report)
     sections += [Text(f"! {printable(warning)}", style="yellow") for warning in report.warnings]
     return sections
+
+
+def _measure_next(report: Report) -> list[RenderableType]:
+    from tpuprof.render.text_triage import measure_next_lines
+
+    return measure_next_lines(report)
 
 
 def _facts(report: Report) -> list[RenderableType]:
@@ -180,7 +188,8 @@ def _breakdown(report: Report) -> list[RenderableType]:
         legend.add_row(
             "", "tracing_hidden", "", f"{format_ms(hidden)} per step, behind device work: costs nothing"
         )
-    return [Text("Where a step's time goes", style="bold"), bar, legend]
+    note = verdict_note(report)
+    return [Text("Where a step's time goes", style="bold"), bar, legend, *([Text(note)] if note else [])]
 
 
 def _slowest_steps(report: Report) -> RenderableType:

@@ -33,6 +33,7 @@ from tpuprof.report.sections import (
     Throughput,
     Tracing,
 )
+from tpuprof.report.triage import DecisionRow, NextMeasurement
 
 SCHEMA = f"{SCHEMA_NAME}/1"
 
@@ -459,6 +460,10 @@ class Report:
     ops_left_out: OpsLeftOut = field(default_factory=OpsLeftOut)
     throughput: Throughput = field(default_factory=Throughput)
     pod: Pod | None = None
+    # Each comparison that led to the verdict, in order.
+    why: list[DecisionRow] = field(default_factory=list)
+    # What this run cannot tell, and the command that would.
+    measure_next: list[NextMeasurement] = field(default_factory=list)
     # How often values of each kind were replaced before this report was handed on; None: nothing was replaced.
     redactions: dict[str, int] | None = None
     schema: str = SCHEMA

@@ -27,7 +27,7 @@ DEVICE_IS_BEHIND = (
     "the device runs fewer programs than the host hands over, so whether it waits for the host is unknown"
 )
 # Why a price is a wide range: two estimates of it disagree.
-_REPLAY_DISAGREES = "a replay gains little, while the time at stake is more: a second run without it decides"
+REPLAY_DISAGREES = "a replay gains little, while the time at stake is more: a second run without it decides"
 _ORDER = {FAILED: 0, ERROR: 1, UNAVAILABLE: 3}
 
 
@@ -153,7 +153,7 @@ def _finding(rule: Rule, outcome: Outcome, pricing: Pricing, places: Places, fra
         ceiling = _ceiling(outcome, pricing)
         if savings is not None and ceiling and _too_little(savings, pricing):
             savings = replace(savings, high=ceiling)
-            outcome, reason = replace(outcome, confidence="low"), _REPLAY_DISAGREES
+            outcome, reason = replace(outcome, confidence="low"), REPLAY_DISAGREES
         if savings is not None and _too_little(savings, pricing):
             gain = format_ms((savings.low + savings.high) / 2)
             outcome = Outcome(PASSED, evidence=outcome.evidence)

@@ -73,10 +73,11 @@ def _body(finding: Finding, view: View) -> Any:
         parts.append(
             dmc.Text(f"{_price(finding)} {shared_saving(finding.shares_saving_with)}", size="sm", mt="xs")
         )
-    if finding.evidence:
-        parts.append(_evidence(finding, view))
+    # What is to be done before what it rests on.
     if finding.fix:
         parts += _fix(finding, view)
+    if finding.evidence:
+        parts.append(_evidence(finding, view))
     status = STATUS_TITLES.get(finding.status, finding.status)
     parts.append(
         dmc.Text(

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import dash_mantine_components as dmc
 from dash import Input, Output, State, dcc, html, no_update
 
-from tpuprof.parts import DEVICE_PARTS, PARTS
+from tpuprof.parts import DEVICE_PARTS, PARTS, TRACING
 from tpuprof.render.content import failed_findings, first_to_try, host_count
+from tpuprof.render.triage import verdict_note
 from tpuprof.report.labels import format_rate, nothing_failed
 from tpuprof.units import format_bytes, format_ms, format_share
 from tpuprof_dashboard.components.findings import finding_lines
@@ -25,6 +26,7 @@ from tpuprof_dashboard.components.layout import (
     tile,
     tiles,
 )
+from tpuprof_dashboard.components.triage import measure_next_card, why_card
 from tpuprof_dashboard.figures.step_stack import OUTLIER_MARK, step_stack
 from tpuprof_dashboard.pages.page import OPEN, Page, View
 from tpuprof_dashboard.state import names_text, page_search, read_state
@@ -44,7 +46,16 @@ _ENVIRONMENT = "environment"
 
 
 def _render(view: View) -> list[Any]:
-    return [*_head(view), _tiles(view), _stack(view), _findings(view), _environment(view)]
+    return [
+        *_head(view),
+        _tiles(view),
+        *_notes(view),
+        _stack(view),
+        _findings(view),
+        *why_card(view.report),
+        *measure_next_card(view.report),
+        _environment(view),
+    ]
 
 
 def _head(view: View) -> list[Any]:
@@ -73,6 +84,10 @@ def _first_to_try(view: View) -> list[Any]:
     text = f"Try first: {advice.text}" + (f" ({advice.savings})" if advice.savings else "")
     where = view.go("findings", **{OPEN: names_text([first])})
     parts = [link(text, where, fw=600, id="try-first", className="tpu-wrap", display="block", mt=6)]
+    if advice.source:
+        parts.append(
+            dmc.Text(["at ", dmc.Code(advice.source)], size="sm", id="try-first-source", className="tpu-wrap")
+        )
     if advice.why:
         parts.append(dmc.Text(advice.why, size="sm", id="try-first-why", className="tpu-wrap"))
     return parts
@@ -103,8 +118,30 @@ def _tiles(view: View) -> Any:
     report = view.report
     row = [_step_time(report), *_throughput(report)]
     if report.breakdown:
-        row += [_busy(report), *(_part_tile(report, name) for name in _TILES)]
+        row += [_busy(report), *(_part_tile(report, name) for name in _TILES if name not in _zeros(report))]
     return tiles(*row, _mfu(view), _headroom(report))
+
+
+def _zeros(report: Report) -> list[str]:
+    """Parts with a tile that took no time: they are named in one line. What is unavailable keeps its tile."""
+    told = [name for name in _TILES if name in report.breakdown and not _untold(report, name)]
+    if report.tracing_hidden_ms_per_step:
+        told.remove(TRACING)
+    return [name for name in told if not report.breakdown[name].ms_per_step]
+
+
+def _untold(report: Report, name: str) -> bool:
+    """Whether a prediction cannot tell a part."""
+    return report.predicted and name not in DEVICE_PARTS
+
+
+def _notes(view: View) -> list[Any]:
+    """Tiles that were folded away, and why the verdict's share is not that of the tile with its name."""
+    zeros = [part_title(name) for name in _zeros(view.report)]
+    lines = [(f"No time goes to: {', '.join(zeros)}.", "zeros")] if zeros else []
+    note = verdict_note(view.report)
+    lines += [(note, "verdict-note")] if note else []
+    return [dmc.Text(text, size="sm", c="dimmed", id=name, className="tpu-wrap") for text, name in lines]
 
 
 def _throughput(report: Report) -> list[Any]:
@@ -169,7 +206,7 @@ def _mfu(view: View) -> Any:
 
 def _part_tile(report: Report, name: str) -> Any:
     part = report.breakdown.get(name)
-    if report.predicted and name not in DEVICE_PARTS:
+    if _untold(report, name):
         return tile(
             part_title(name), UNAVAILABLE, "a prediction has device times only", part_definition(name)
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tpuprof.model.device.op_kind import OpKind
 from tpuprof.model.run import Run
-from tpuprof.model.verdict import StepTimes
+from tpuprof.model.step_times import StepTimes
 from tpuprof.parts import HOST_IO, HOST_OTHER, HOST_PREFIX, HOST_TO_DEVICE, INPUT_WAIT
 from tpuprof.report.host_lines import holder_of, lines_of, verb_of
 from tpuprof.report.sections import HostStackRow

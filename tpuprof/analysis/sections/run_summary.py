@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tpuprof.model.run import HostRun
-from tpuprof.model.verdict import StepTimes
+from tpuprof.model.step_times import StepTimes
 from tpuprof.parts import DEVICE_PARTS
 from tpuprof.report.schema import CompileRow
 from tpuprof.report.sections import RunSummary

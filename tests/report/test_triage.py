@@ -1,0 +1,184 @@
+"""How the verdict was reached, and what to measure next: in the Report, and as all renderers show it."""
+
+import ast
+import dataclasses
+import html
+import io
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import typer
+from rich.console import Console
+from typer.testing import CliRunner
+
+from tests.builders import TraceBuilder
+from tests.report import reports
+from tpuprof.analysis.analyze import analyze_run
+from tpuprof.analysis.sections.measure_next import REMEDIES, remedy_of
+from tpuprof.analysis.sections.why import decision_rows
+from tpuprof.cli.analyze import analyze
+from tpuprof.model.decisions import MS, SHARE, Decision
+from tpuprof.render.html import render_html
+from tpuprof.render.text import render
+from tpuprof.render.triage import measurements, numbers_of, verdict_note
+from tpuprof.report.triage import NextMeasurement
+from tpuprof.rules import runner
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def reasons():
+    """The literal reasons of rules and signals, with a word for each value inside."""
+    for path in (*(ROOT / "tpuprof" / "rules").rglob("*.py"), *(ROOT / "tpuprof" / "signals").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("Unavailable", "unavailable"):
+                yield from literals(node.args[0])
+            # Inputs of signals are lacking for what their function returns.
+            if isinstance(node, ast.Return) and path.name == "inputs.py" and node.value is not None:
+                yield from (each for each in literals(node.value) if each)
+
+
+def literals(node):
+    if isinstance(node, ast.Constant):
+        yield node.value
+    elif isinstance(node, ast.JoinedStr):
+        yield "".join(each.value if isinstance(each, ast.Constant) else "3" for each in node.values)
+    elif isinstance(node, ast.BoolOp):
+        for each in node.values:
+            yield from literals(each)
+
+
+def test_every_reason_of_a_rule_or_a_signal_has_a_remedy():
+    found = set(reasons())
+    assert len(found) > 25
+    # A rule that looks at nothing is a defect of the rule.
+    found -= {"the rule looked at nothing in this run"}
+    assert [each for each in sorted(found) if remedy_of(each) is None] == []
+    for each in (runner.ONLY_TPU, runner.DEVICE_IS_BEHIND, runner.REPLAY_DISAGREES):
+        assert remedy_of(each) is not None
+
+
+def test_every_remedy_is_of_some_reason():
+    known = {
+        *reasons(),
+        runner.ONLY_TPU,
+        runner.DEVICE_IS_BEHIND,
+        runner.REPLAY_DISAGREES,
+        "hosts' clocks differ",
+    }
+    known |= {
+        "hosts have no step in common",
+        "the capture has no samples of the training thread's stack",
+        "no run folder with torch_xla's counters",
+        "the trace states no FLOPs for its ops",
+    }
+    for remedy in REMEDIES:
+        assert any(remedy_of(each) is remedy for each in known), remedy.pattern
+
+
+@pytest.mark.parametrize("sample", ["recompile_shapes", "device_to_host_sync", "predicted_decoder_scan"])
+def test_what_is_unavailable_comes_with_a_command_that_exists(samples, sample):
+    from tpuprof.cli.main import app
+
+    report = analyze_run(samples / sample)
+    unavailable = {each.rule for each in report.findings if each.status == "unavailable"}
+    assert unavailable
+    decided = {name for row in report.measure_next for name in row.decides}
+    assert unavailable <= decided
+    commands = typer.main.get_command(app).commands
+    for row in report.measure_next:
+        assert row.command, row
+        program, name, *words = shlex.split(row.command)
+        assert program == "tpuprof"
+        options = {option for each in commands[name].params for option in each.opts}
+        own = words[: words.index("--")] if "--" in words else words
+        assert {each for each in own if each.startswith("--")} <= options, row.command
+        assert "{" not in row.command
+
+
+def test_the_command_is_of_the_program_that_ran():
+    found = analyze_run(ROOT / "sample_traces" / "recompile_shapes")
+    row = next(each for each in found.measure_next if "verdict" in each.decides)
+    assert row.reason == "It is unknown whether compiles come again."
+    assert row.command.startswith("tpuprof capture --steps 50 -- python /")
+    assert "recompile_shapes.py" in row.command
+    assert found.measure_next[0] == row
+
+
+def undecided():
+    """Steps in which the host does something that nothing names."""
+    trace = TraceBuilder()
+    python = trace.host().line("python")
+    for number in range(6):
+        at = 1000 * number
+        python.event("train", at, 1000, _r=1, step_num=number)
+        python.event("StepMarker", at + 900, 50)
+        trace.tpu(0).line("XLA Modules").event("step(7)", at, 100)
+    return trace
+
+
+def test_a_verdict_that_is_open_leads_the_list(tmp_path):
+    report = analyze_run(undecided().write(tmp_path / "x.xplane.pb"))
+    assert report.verdict.bound in ("undecided", "unknown")
+    first = report.measure_next[0]
+    assert first.decides == ["verdict"]
+    assert first.command == "tpuprof capture -- python train.py"
+
+
+def test_figures_are_numbers_people_read():
+    share = Decision("q", 0.123, 0.1, SHARE, True, "a", "b")
+    time = Decision("q", 1.5, 2.0, MS, False, "a", "b")
+    asked = Decision("q", None, None, "yes or no", True, "a", "b")
+    rows = decision_rows([share, time, asked], 200.0)
+    assert [each.changes_when for each in rows] == [
+        "below 10 % (4.60 ms less): b",
+        "from 2.00 ms (500 µs more): b",
+        "if not: b",
+    ]
+    assert [numbers_of(each) for each in rows] == [
+        ("12 % of the step", "at least 10 %"),
+        ("1.50 ms", "less than 2.00 ms"),
+        ("yes", ""),
+    ]
+
+
+def test_reasons_of_one_command_stand_together():
+    rows = [
+        NextMeasurement("One.", "tpuprof capture", "It waits.", ["a", "b"]),
+        NextMeasurement("Two.", "tpuprof capture", "It waits.", ["b", "c", "d"]),
+        NextMeasurement("Three.", "", "Nothing decides it.", ["e"]),
+        NextMeasurement("Four.", "", "Nothing decides it.", ["f"]),
+    ]
+    found = measurements(dataclasses.replace(reports.report(), measure_next=rows))
+    assert [(each.command, each.reasons, each.advice) for each in found] == [
+        ("tpuprof capture", ["One.", "Two."], "It waits."),
+        ("", ["Three."], "Nothing decides it."),
+        ("", ["Four."], "Nothing decides it."),
+    ]
+    assert found[0].decides_text == "a, b, c and 1 more rule"
+
+
+def test_why_prints_the_decisions_and_the_plain_report_what_to_measure(samples):
+    app = typer.Typer()
+    app.command()(analyze)
+    result = CliRunner().invoke(app, [str(samples / "device_to_host_sync"), "--why", "--no-cache"])
+    assert result.exit_code == 0
+    assert "Sync-bound" in result.output
+    assert re.search(
+        r"keeps host and device from overlapping: 46 % of the step, at least 10 %", result.output
+    )
+    assert "What to fix" not in result.output
+    out = io.StringIO()
+    report = analyze_run(samples / "device_to_host_sync")
+    render(report, Console(file=out, width=200))
+    assert "Measure next" in out.getvalue()
+    assert "tpuprof preflight /" in out.getvalue()
+    assert verdict_note(report)[:40] in out.getvalue()
+
+
+def test_the_share_of_a_verdict_that_seems_to_contradict_a_part_is_explained(samples):
+    report = analyze_run(samples / "device_to_host_sync")
+    assert "The verdict's 46 % is what host and device lose" in html.unescape(render_html(report))
+    assert verdict_note(analyze_run(samples / "decoder_loop")) == ""

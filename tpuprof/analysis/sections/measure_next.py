@@ -1,0 +1,199 @@
+"""What this run cannot tell, and the command that would: one table from reasons to commands.
+
+Reasons are those that rules, signals and sections give where something is unavailable. A reason that no row knows is
+listed without a command.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+
+from tpuprof.chips import chip_of
+from tpuprof.model.compile.recurrence import Returns
+from tpuprof.model.step_times import Bound, StepTimes
+from tpuprof.records import record
+from tpuprof.report.schema import Finding, Report
+from tpuprof.report.triage import NextMeasurement
+from tpuprof.rules.runner import DEVICE_IS_BEHIND, REPLAY_DISAGREES
+
+# Steps that answer what too few could not (steps): twice the default, and what a rate of rare events needs.
+MORE_STEPS, MANY_STEPS = 16, 50
+_CAPTURE = "tpuprof capture -- {program}"
+_MORE = f"tpuprof capture --steps {MORE_STEPS} -- {{program}}"
+_MANY = f"tpuprof capture --steps {MANY_STEPS} -- {{program}}"
+_LINES = "tpuprof capture --source-lines -- {program}"
+_PREFLIGHT = "tpuprof preflight {script} --tpu {slice}"
+_HOSTS = "tpuprof capture -o RUN --addr HOST1:PORT,HOST2:PORT"
+_DIFF = "tpuprof diff {run} RUN_WITH_THE_FIX"
+VERDICT = "verdict"
+
+
+@record(frozen=True)
+class Remedy:
+    """What to do about a reason: `pattern` is a regular expression that is found in it."""
+
+    pattern: str
+    command: str
+    advice: str
+
+
+# The first that fits counts.
+REMEDIES: tuple[Remedy, ...] = (
+    Remedy("knows TPUs only", "", "Nothing decides this on a GPU."),
+    Remedy(
+        "no training thread with known events|host events and fewer than two steps",
+        _CAPTURE,
+        "It records the host's events.",
+    ),
+    Remedy(
+        "mark them with tpuprof.step|the trace has no steps",
+        _CAPTURE,
+        "Mark steps with `with tpuprof.step(i):` first.",
+    ),
+    Remedy("no device activity|no device ops", _CAPTURE, "Run it on the machine that holds the TPU."),
+    Remedy(
+        "samples of the training thread|neither events nor samples",
+        _CAPTURE,
+        "It samples the training thread's stack, which tells tracing from other Python.",
+    ),
+    Remedy(
+        "telemetry: the capture ended|one step tells nothing|captured steps have events",
+        _MORE,
+        "It captures more steps.",
+    ),
+    Remedy(
+        "telemetry|torch_xla's counters|not how often per step|no run.json",
+        _CAPTURE,
+        "It keeps torch_xla's counters and the run's settings beside the profile.",
+    ),
+    Remedy("run.json does not say", _CAPTURE, "This version keeps the run's settings beside the profile."),
+    Remedy(
+        "runtime's allocator|inputs a program donates|embeds no HLO program",
+        _CAPTURE,
+        "Run it on a TPU: PJRT_DEVICE=CPU does not record this.",
+    ),
+    Remedy(
+        "peak memory is not known|memory size is not known|live in host memory|no FLOPs|peak FLOP/s|bytes of ops|"
+        "copies of tensors on the host",
+        _PREFLIGHT,
+        "It compiles the program for a TPU, without one, and says what it takes there.",
+    ),
+    Remedy(
+        "HBM bandwidth|which chip|HLO line|layout with tiles|Async XLA Ops|timed inside a step|in no program",
+        _CAPTURE,
+        "Run it on a TPU, without `--no-hlo-debug`.",
+    ),
+    Remedy(re.escape(DEVICE_IS_BEHIND), _MANY, "A longer capture shows the device catch up, or fall behind."),
+    Remedy("clocks|no step in common", _HOSTS, "Capture all hosts at the same moment, into one run folder."),
+    Remedy(re.escape(REPLAY_DISAGREES), _DIFF, "Run it once more with the fix, and compare."),
+)
+
+
+def remedy_of(reason: str) -> Remedy | None:
+    """The first remedy whose pattern is in the reason, None where the table does not know it."""
+    return next((each for each in REMEDIES if re.search(each.pattern, reason)), None)
+
+
+def measure_next(report: Report, bound: Bound, load: StepTimes) -> list[NextMeasurement]:
+    """What could not be decided, what the verdict rests on first, then by how many rules it decides."""
+    values = _values(report)
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for reason, decides, remedy in (
+        *_of_the_verdict(report, bound, load),
+        *_of_figures(report),
+        *_of_findings(report),
+    ):
+        command = remedy.command.format(**values) if remedy is not None else ""
+        advice = remedy.advice if remedy is not None else ""
+        names = found.setdefault((reason, command, advice), [])
+        names += [each for each in decides if each not in names]
+    rows = [NextMeasurement(*key, names) for key, names in found.items()]
+    return sorted(rows, key=lambda row: (VERDICT not in row.decides, not row.command, -len(row.decides)))
+
+
+_Unknown = tuple[str, list[str], Remedy | None]
+
+
+def _of_the_verdict(report: Report, bound: Bound, load: StepTimes) -> Iterator[_Unknown]:
+    decides = [VERDICT]
+    if load.wall and not load.seen and report.environment.get("device_type") is None:
+        reason = "The trace has no device plane, so whether the device works while the host does is unknown."
+        yield reason, decides, remedy_of("no device activity")
+    elif bound.word == "undecided" and load.behind is not None:
+        yield _sentence(DEVICE_IS_BEHIND), decides, remedy_of(DEVICE_IS_BEHIND)
+    elif bound.word == "undecided" and bound.turns:
+        reason = (
+            "Host and device take turns and need about as long: which one holds the step back is undecided."
+        )
+        yield reason, decides, Remedy("", _MANY, "Run it on a machine that does nothing else.")
+    elif bound.word == "undecided":
+        reason = "Nothing in the trace distinguishes tracing from other Python."
+        yield reason, decides, remedy_of("neither events nor samples")
+    elif bound.word == "unknown" and not bound.name and load.seen and load.wall:
+        advice = 'Put `with tpuprof.annotate("name"):` around what the loop does between steps first.'
+        yield (
+            "The device idles while the host does something the trace does not name.",
+            decides,
+            Remedy("", _CAPTURE, advice),
+        )
+    if report.steps.confidence == "low" and report.steps.per_step:
+        advice = "Mark steps with `with tpuprof.step(i):` first."
+        yield f"Where steps begin is uncertain: {report.steps.note}.", decides, Remedy("", _CAPTURE, advice)
+    if bound.word == "compile" and report.compile_history.returns == Returns.UNKNOWN.value:
+        yield (
+            "It is unknown whether compiles come again.",
+            decides,
+            Remedy("", _MANY, "It captures more steps."),
+        )
+
+
+def _of_figures(report: Report) -> Iterator[_Unknown]:
+    compute = report.compute
+    if compute is not None and compute.mfu is None and compute.mfu_note:
+        reason = compute.mfu_note.removeprefix("unavailable: ")
+        yield _sentence(reason), ["MFU"], remedy_of(reason)
+    without = {row.program for row in report.compiles if row.program}
+    unplaced = [op for op in report.ops if op.module in without and not op.source]
+    if unplaced:
+        reason = "Ops of graphs that were compiled in captured steps have no source line."
+        yield reason, ["source lines"], Remedy("", _LINES, "It slows the tracing of those graphs.")
+
+
+def _of_findings(report: Report) -> Iterator[_Unknown]:
+    for each in report.findings:
+        if each.status == "unavailable" or _disagrees(each):
+            yield _sentence(each.reason), [each.rule], remedy_of(each.reason)
+
+
+def _disagrees(finding: Finding) -> bool:
+    return finding.status == "failed" and finding.reason == REPLAY_DISAGREES
+
+
+def _sentence(text: str) -> str:
+    """A reason as a sentence. What it advises behind a semicolon is left out: the command says it."""
+    head = re.split(r"; (?:capture|mark) |: capture more ", text.strip())[0]
+    first = head[:1] if head.startswith("run.json") else head[:1].upper()
+    return f"{first}{head[1:].rstrip('.')}."
+
+
+def _values(report: Report) -> dict[str, str]:
+    """What stands in commands: the program as it was run, and where the run is."""
+    run = report.environment.get("run")
+    argv = run.get("command_line") if isinstance(run, dict) else None
+    argv = [str(each) for each in argv] if isinstance(argv, list) and argv else ["train.py"]
+    files = report.source.get("files") or ["RUN"]
+    return {
+        "program": f"python {shlex.join(argv)}",
+        "script": shlex.quote(argv[0]),
+        "run": shlex.quote(str(files[0])),
+        "slice": _slice(report),
+    }
+
+
+def _slice(report: Report) -> str:
+    """The slice that the run is of, as preflight calls it; the smallest one where it is of no TPU."""
+    chip = chip_of(str(report.environment.get("device_type") or ""))
+    count = int(report.environment.get("device_count") or 1)
+    return f"{chip.name}-{count}" if chip is not None else "v5e-1"

@@ -1,0 +1,27 @@
+"""The verdict of a run in which only some steps compile."""
+
+from __future__ import annotations
+
+import statistics
+
+from tpuprof.units import format_ms, format_share
+
+# Share of a step that compiling must take for the step to count as one that compiles: less is another thread's.
+COMPILES_FROM_SHARE = 0.01
+
+
+def compile_sentence(times: list[tuple[float, float]]) -> str:
+    """The verdict where only some steps compile; `times` is (wall, of it idle for compiles) of each step in ms.
+
+    Empty where all steps compile.
+    """
+    without = [wall for wall, compiling in times if compiling < COMPILES_FROM_SHARE * wall]
+    if not without or len(without) == len(times):
+        return ""
+    compiled = len(times) - len(without)
+    wall, lost = sum(wall for wall, _ in times), sum(compiling for _, compiling in times)
+    return (
+        f"Compile-bound: {compiled} of {len(times)} steps {'compiles' if compiled == 1 else 'compile'}, which takes "
+        f"{format_share(lost / wall)} of the captured steps' time ({format_ms(lost)} of {format_ms(wall)}); "
+        f"a step without a compile takes {format_ms(statistics.median(without))}."
+    )

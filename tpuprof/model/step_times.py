@@ -1,0 +1,45 @@
+"""What a verdict looks at, and what it comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tpuprof.model.device.cpu import Queue
+from tpuprof.records import record
+
+
+@record(frozen=True)
+class StepTimes:
+    """What a verdict looks at: mean or single-step times in ms.
+
+    `host_work` is time the training thread worked rather than waited, `busy` time the device was in a
+    program; `reads_share` the share of steps that hold a blocking device-to-host read. `waited` is time the
+    training thread waited for the device in the runtime itself: for buffers, or for the program before. `seen` says
+    whether the trace shows what the device does at all. `blocked` is the time that reads block the training thread
+    (None: unknown). `behind` is
+    the device's queue of programs where it grows: how long the device idles is then unknown.
+    """
+
+    wall: float
+    parts: Mapping[str, float]
+    busy: float
+    host_work: float
+    reads_share: float
+    waited: float = 0.0
+    seen: bool = True
+    blocked: float | None = None
+    behind: Queue | None = None
+
+
+@record(frozen=True)
+class Bound:
+    """The verdict's word, the share of step time at stake, and the milliseconds per step that is.
+
+    `turns` is the idle time that the device has because the runtime makes host and device take turns (ms).
+    """
+
+    word: str
+    share: float
+    ms: float
+    name: str = ""
+    turns: float = 0.0

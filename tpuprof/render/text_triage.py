@@ -1,0 +1,56 @@
+"""`tpuprof analyze --why` for people at a terminal, and what to measure next."""
+
+from __future__ import annotations
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from tpuprof.render.text import printable
+from tpuprof.render.triage import measurements, numbers_of
+from tpuprof.report.schema import Report
+
+# Commands shown; the JSON has all (commands).
+COMMANDS_SHOWN = 4
+_INDENT = (0, 0, 0, 3)
+
+
+def render_why(report: Report, console: Console) -> None:
+    """Print each decision that the verdict made, and what would have changed it."""
+    console.print(Group(Text(printable(report.verdict.sentence), style="bold"), Text(), *_decisions(report)))
+
+
+def _decisions(report: Report) -> list[RenderableType]:
+    if not report.why:
+        return [Text("No decision was made: there are no steps to compare anything with.", style="dim")]
+    lines: list[RenderableType] = []
+    for number, row in enumerate(report.why, 1):
+        value, threshold = numbers_of(row)
+        answer = f"{value}, {threshold}" if threshold else value
+        lines += [
+            Text.assemble((f"{number}. ", "dim"), printable(f"{row.question}: "), (answer, "bold")),
+            Padding(Text(printable(f"so {row.follows}")), _INDENT, expand=False),
+            Padding(Text(printable(row.changes_when), style="dim"), _INDENT, expand=False),
+        ]
+    return lines
+
+
+def measure_next_lines(report: Report) -> list[RenderableType]:
+    """What this run cannot tell, by the command that decides it; nothing where all is known."""
+    found = [each for each in measurements(report) if each.command]
+    if not found:
+        return []
+    lines: list[RenderableType] = [Text("Measure next", style="bold")]
+    for each in found[:COMMANDS_SHOWN]:
+        # Copied as it is: a command that is broken over lines is not.
+        lines.append(Text(f"   {printable(each.command)}", style="cyan", no_wrap=True, overflow="ignore"))
+        lines.append(
+            Padding(Text(printable(f"decides {each.decides_text}. {each.advice}")), _INDENT, expand=False)
+        )
+        lines += [
+            Padding(Text(printable(reason), style="dim"), _INDENT, expand=False)
+            for reason in each.reasons[:2]
+        ]
+    if len(found) > COMMANDS_SHOWN:
+        lines.append(Text(f"and {len(found) - COMMANDS_SHOWN} more (--json has all)", style="dim"))
+    return [*lines, Text()]
