@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from tpuprof.parts import meaning_of
 from tpuprof.render import content
 from tpuprof.render.facts import fact_lines
-from tpuprof.render.op_hosts import has_several_hosts, hosts_of
 from tpuprof.render.op_time import largest_first, op_ms, over
 from tpuprof.render.savings import tried
 from tpuprof.render.text import printable, printable_lines
 from tpuprof.report.labels import nothing_failed
+from tpuprof.report.op_hosts import has_several_hosts, hosts_of
 from tpuprof.units import format_bytes, format_ms, format_share
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ from rich.text import Text
 
 from tpuprof.parts import part_of
 from tpuprof.render.facts import fact_lines
-from tpuprof.render.op_hosts import has_several_hosts, hosts_of
 from tpuprof.render.op_time import IN_ALL, PER_STEP, annotation_ms, largest_first, op_ms, over
 from tpuprof.render.savings import saved_amount, tried
 from tpuprof.render.triage import verdict_note
 from tpuprof.report.labels import nothing_failed, samples_per_second, shared_saving
+from tpuprof.report.op_hosts import has_several_hosts, hosts_of
 from tpuprof.report.schema import CompileRow, Finding, Report, StepRow, TransferRow
 from tpuprof.units import counted, format_bytes, format_ms, format_share
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import dash_mantine_components as dmc
 from dash import html
 
-from tpuprof.render.op_hosts import has_several_hosts, hosts_of, ms_by_host
+from tpuprof.report.op_hosts import has_several_hosts, hosts_of, ms_by_host
 from tpuprof.units import format_ms, format_share
 from tpuprof_dashboard.components.layout import chart, current, empty, facts, link, section
 from tpuprof_dashboard.components.rows import rows_of

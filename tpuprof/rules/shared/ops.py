@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tpuprof.report.op_hosts import ms_by_host
 from tpuprof.report.schema import Evidence, OpRow
 from tpuprof.units import format_share
 
@@ -17,10 +18,15 @@ def op_evidence(rows: list[OpRow]) -> list[Evidence]:
 
 
 def timed(op: OpRow, text: str) -> Evidence:
-    """An op with its time per step and device; without steps, with that of all devices over the whole capture."""
+    """An op with its time per step and device; without steps, with that of all devices over the whole capture.
+
+    It has a host where one of several alone runs it.
+    """
+    hosts = list(ms_by_host(op))
+    host = hosts[0] if len(hosts) == 1 else ""
     if op.self_ms_per_step is None:
-        return Evidence(text, op.self_ms, "ms over the capture, all devices", source=op.source)
-    return Evidence(text, op.self_ms_per_step, "ms per step and device", source=op.source)
+        return Evidence(text, op.self_ms, "ms over the capture, all devices", host, source=op.source)
+    return Evidence(text, op.self_ms_per_step, "ms per step and device", host, source=op.source)
 
 
 def _text(op: OpRow) -> str:
