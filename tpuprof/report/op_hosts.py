@@ -11,8 +11,8 @@ _OF = " of "
 
 
 def has_several_hosts(report: Report) -> bool:
-    """Whether tables of ops have a column for hosts."""
-    return int(report.environment.get("host_count") or 1) > 1
+    """Whether tables of ops have a column for hosts: not where the ops are those of one host, shown for all."""
+    return int(report.environment.get("host_count") or 1) > 1 and any(map(ms_by_host, report.ops))
 
 
 def ms_by_host(op: OpRow) -> dict[str, float]:
