@@ -22,14 +22,14 @@ class Measurement:
     """One command, and all that it decides. Without a command, `advice` says what can be done."""
 
     command: str
-    advices: list[str] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
     reasons: list[str] = field(default_factory=list)
     decides: list[str] = field(default_factory=list)
 
     @property
     def advice(self) -> str:
         """What the command does, or needs."""
-        return " ".join(self.advices)
+        return " ".join(self.said)
 
     @property
     def decides_text(self) -> str:
@@ -46,7 +46,7 @@ def measurements(report: Report) -> list[Measurement]:
         # What no command decides is not of one command either.
         each = found.setdefault(row.command or row.reason, Measurement(row.command))
         each.reasons.append(row.reason)
-        each.advices.extend([row.advice] if row.advice and row.advice not in each.advices else [])
+        each.said.extend([row.advice] if row.advice and row.advice not in each.said else [])
         each.decides.extend(name for name in row.decides if name not in each.decides)
     return list(found.values())
 
