@@ -4,8 +4,10 @@ A process of its own, because xprof brings its own copies of libraries that torc
 """
 
 import json
+import shutil
 import subprocess
 import sys
+import tempfile
 
 
 def step_times(path):
@@ -28,7 +30,9 @@ def _ask(path, what):
 def _rows(path, tool):
     from xprof.convert import raw_to_tool_data
 
-    data, _ = raw_to_tool_data.xspace_to_tool_data([path], tool, {})
+    # XProf keeps what it computes beside the profile: it gets a copy of its own.
+    with tempfile.TemporaryDirectory() as scratch:
+        data, _ = raw_to_tool_data.xspace_to_tool_data([shutil.copy(path, scratch)], tool, {})
     table = json.loads(data)
     table = table[1] if tool == "input_pipeline_analyzer" else table
     columns = [column["id"] for column in table["cols"]]
