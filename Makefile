@@ -5,6 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.tpuprof-ready
 
+.PHONY: prove questions
 .PHONY: torchtpu help setup demo test check lint format types layers tests docs samples scenarios advice zoo fuzz bench proto clean
 
 help:  ## list the targets
@@ -30,6 +31,12 @@ torchtpu: $(READY)  ## make a second environment with TorchTPU on a CPU plugin (
 		&& .venv-torchtpu/bin/python -m pip install --quiet absl-py portpicker frozendict immutabledict pyzmq protobuf; } \
 		|| { echo "the TorchTPU environment cannot be made here: its tests are skipped"; rm -rf .venv-torchtpu; }
 	$(BIN)/python -m pytest -q tests/capture/test_torch_tpu_capture.py
+
+prove: $(READY)  ## prove the fix of every scenario, and that pairs without a change are never confirmed (hours)
+	$(BIN)/python benchmarks/prove_scenarios.py
+
+questions: $(READY)  ## ask an MCP server fifty questions whose answers are known
+	$(BIN)/python -m benchmarks.questions.run
 
 demo: $(READY)  ## train a small model with a planted fault, capture it, print what is wrong
 	$(BIN)/tpuprof demo
