@@ -136,6 +136,8 @@ def test_a_program_without_steps_is_recorded_by_the_clock(tmp_path):
     report, done = captured(tmp_path, body)
     assert "by the clock" in done.stderr
     assert report.steps.count > 8
+    before = telemetry(tmp_path / "run")[0]
+    assert not before["captured"] and sum(each["seconds"] for each in before["compiles"]) > 0
     assert "truncated-trace" not in [each.rule for each in report.findings if each.status == "failed"]
 
 

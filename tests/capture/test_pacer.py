@@ -134,6 +134,19 @@ def test_a_recording_without_a_step_is_made_again_after_the_next_compile():
     assert pacer.due() and pacer.record(lambda seconds: None)
 
 
+def test_a_long_compile_is_recorded_with_pauses():
+    program, pacer = paced()
+    program.begin = program.end = program.empty = lambda: True
+    program.count, program.busy = 1, True
+    made = []
+    while program.now < PATIENCE_SECONDS + 3 * PAUSE_SECONDS:
+        if pacer.due():
+            made.append(program.now)
+            pacer.record(lambda seconds: None)
+        program.now += 0.5
+    assert made == [PATIENCE_SECONDS, PATIENCE_SECONDS + PAUSE_SECONDS]
+
+
 def test_recordings_without_a_step_come_ever_later_and_end():
     program, pacer = paced()
     program.begin = program.end = program.empty = lambda: True

@@ -74,6 +74,13 @@ class Recording:
     seconds: float = 0.0
     empty: bool = False
 
+    def announced(self, steps: int) -> str:
+        """What is said when it begins, of so many steps that it is to hold."""
+        if self.by_clock:
+            return "no step was seen so far; recording by the clock"
+        steady = "not yet steady" if self.early else "steady"
+        return f"training is {steady} after {self.after} steps; capturing {steps}"
+
 
 class Recorder(Protocol):
     """What does the recording."""

@@ -85,10 +85,11 @@ class Pacer:
     def due(self) -> bool:
         """Whether recording should begin now; called at each look."""
         now, compiles = self._clock(), self._paced.compiles()
+        if compiles != self._seen:
+            self._pause_until = None
         if compiles != self._seen or (self._since is not None and self._paced.compiling()):
             self._seen, self._last = compiles, (now, self._cpu())
             self._since = self._since if self._since is not None else now
-            self._pause_until = None
         if self._since is None or (self._pause_until is not None and now < self._pause_until):
             return False
         return self._quiet(now) or now - self._since >= PATIENCE_SECONDS * (1 + self.recordings)

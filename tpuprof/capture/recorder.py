@@ -337,11 +337,9 @@ class Recorder:
             self._ir_debug.captures(
                 source_lines=self._source_lines or (recording.early and not recording.prefetched)
             )
-        steady = "not yet steady" if recording.early else "steady"
-        training = (
-            f"training is {steady} after {recording.after} steps; capturing {self.controller.plan.steps}"
-        )
-        self._report("no step was seen so far; recording by the clock" if recording.by_clock else training)
+        self._report(recording.announced(self.controller.plan.steps))
+        if recording.by_clock:
+            self.telemetry.end_preparation(*self._began)
         self._recordings.start(recording)
 
     def stop(self, recording: Recording) -> None:

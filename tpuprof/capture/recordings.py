@@ -23,13 +23,14 @@ RECENT_STEPS = 5
 
 @dataclass
 class Recorded:
-    """What one recording left: the profile, the telemetry records it covers (from, to), and its CPU wait."""
+    """What one recording left: the profile, the telemetry records it covers (from, to), its CPU wait and compiles."""
 
     recording: Recording
     first_record: int
     last_record: int
     profile: Path | None = None
     cpu_wait: float | None = None
+    compiles: int = 0
     sampling: dict[str, Any] = field(default_factory=dict)
 
 
@@ -57,7 +58,9 @@ class Recordings:
         except BaseException:
             self.remove_events()
             raise
-        self._all.append(Recorded(recording, len(self._telemetry.records), -1))
+        recorded = Recorded(recording, len(self._telemetry.records), -1)
+        recorded.compiles = -self._telemetry.compiles_so_far()
+        self._all.append(recorded)
         self._contention.start()
         main = threading.main_thread().ident if recording.by_clock else None
         self._sampler = HostSampler(self._extension, main or threading.get_ident(), self._usual_seconds())
@@ -72,6 +75,7 @@ class Recordings:
         """End the newest."""
         recorded = self._all[-1]
         recorded.last_record = len(self._telemetry.records)
+        recorded.compiles += self._telemetry.compiles_so_far()
         if self._sampler is not None:
             recorded.sampling = self._sampler.stop()
         recorded.cpu_wait = self._contention.waited_share()
@@ -98,4 +102,7 @@ class Recordings:
                 continue
             for record in self._telemetry.records[recorded.first_record : recorded.last_record]:
                 record.captured = False
+        if self.kept is not None and self.kept.compiles:
+            # It compiles all the time: of what compiled in the recordings before, none was preparation.
+            self._telemetry.drop_preparations_but_the_first()
         return self.kept.profile if self.kept is not None else None

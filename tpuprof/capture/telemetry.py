@@ -48,6 +48,8 @@ METRICS = (
     "ReshardData",
 )
 FALLBACK_PREFIX = "aten::"
+# Number of the record of what came before a recording without steps.
+PREPARATION = -1
 
 
 @dataclass
@@ -140,6 +142,17 @@ class Telemetry:
         self._counters, self._metrics, self._compiles = counters, metrics, []
         self.records.append(record)
         return record
+
+    def end_preparation(self, start_ns: int, began_ns: int) -> None:
+        """Note what compiled before a recording by the clock, which follows no steps, since the last note."""
+        wall_ns = time.perf_counter_ns() - began_ns
+        self.end_step(PREPARATION, start_ns, wall_ns, captured=False)
+
+    def drop_preparations_but_the_first(self) -> None:
+        """Forget what was noted of the time before all recordings by the clock but the first."""
+        rows = [row for row, each in enumerate(self.records) if each.step == PREPARATION]
+        for row in reversed(rows[1:]):
+            del self.records[row]
 
     def report(self) -> str:
         """torch_xla's own metrics report of the whole process."""

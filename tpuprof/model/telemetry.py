@@ -39,6 +39,11 @@ class StepRecord:
     metrics: dict[str, int] = field(default_factory=dict)
     samples: float | None = None
 
+    @property
+    def is_step(self) -> bool:
+        """Whether it is of a step: what came before a capture that follows none has one without a number (-1)."""
+        return self.step >= 0
+
 
 def step_records(run_folder: Path | None, host: str) -> list[StepRecord]:
     """Every step the run folder has notes of, captured or not, in order.

@@ -52,11 +52,12 @@ def compile_history(hosts: list[HostRun], rows: list[CompileRow]) -> CompileHist
     host = max(hosts, key=lambda each: len(each.steps))
     once = sum(each.name == ONE_OFF_COMPILE for each in host.steps.phases)
     inside = len({row.step for row in rows if row.host == host.name and row.step is not None})
-    before = [bool(each.compiles) for each in host.records if not each.captured]
+    steps = [each for each in host.records if each.is_step]
+    before = [bool(each.compiles) for each in steps if not each.captured]
     after = host.after
     return CompileHistory(
-        steps_before=len(before) if host.records else None,
-        compiling_before=sum(before) if host.records else None,
+        steps_before=len(before) if steps else None,
+        compiling_before=sum(before) if steps else None,
         steps_in=len(host.steps) + once,
         compiling_in=inside + once,
         steps_after=after.steps if after else None,

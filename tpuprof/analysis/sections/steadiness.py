@@ -42,7 +42,7 @@ def _outliers(host: HostRun, found: list[Outlier]) -> list[OutlierRow]:
 
 def _steady_walls(telemetry: list[StepRecord]) -> tuple[list[int], list[int]]:
     """Wall times in ns of captured steps, and of steps before them that compiled nothing."""
-    steady = [each for each in telemetry if not each.compiles]
+    steady = [each for each in telemetry if each.is_step and not each.compiles]
     return (
         [each.wall_ns for each in steady if each.captured],
         [each.wall_ns for each in steady if not each.captured],

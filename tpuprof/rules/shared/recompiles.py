@@ -109,7 +109,7 @@ def after_capture(signals: Signals) -> AfterCapture | None:
 def _rates(signals: Signals) -> list[Evidence]:
     """Steps that compile, per 100 steps: before, in and after the capture, as far as each is known."""
     records = [record for host in signals.run.hosts for record in host.records]
-    before = [bool(record.compiles) for record in records if not record.captured]
+    before = [bool(record.compiles) for record in records if not record.captured and record.is_step]
     inside = len({(row.host, row.step) for row in signals.step_compiles})
     found = [("before", sum(before), len(before)), ("in", inside, len(signals.steps))]
     after = after_capture(signals)
