@@ -97,6 +97,14 @@ class Training:
         self.collector.boundary(self.number, None, self.clock.now)
         self.found += self.collector.flush()
 
+    def compare(self, ratio=1.0):
+        """What a process does every 20 s: its own work beside the median of all hosts."""
+        own, others = self.collector.own_work_ns(), self.collector.own_work_ns() * self.random.gauss(1, 0.03)
+        behind = self.collector.detector.behind(self.number, ratio * own, others)
+        if behind is not None:
+            self.collector.report(behind)
+            self.found.append(behind)
+
     def hang(self, seconds):
         """No step for so long, looked at once per minute."""
         end = self.clock.now + int(seconds * SECOND)

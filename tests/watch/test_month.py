@@ -12,7 +12,7 @@ LATE = 700
 
 
 def planted():
-    """40 anomalies, all kinds but being behind (which needs other hosts), 2,300 steps apart."""
+    """40 anomalies of all kinds, 2,300 steps apart."""
     cycle = [
         (kinds.SLOW_STEP, {"factor": 2.2}),
         (kinds.RECOMPILE, {"compile_seconds": 90.0}),
@@ -22,7 +22,7 @@ def planted():
         (kinds.HANG, {"seconds": 1800.0}),
         (kinds.SLOW_SAVE, {"save_seconds": 240.0}),
         (kinds.SHIFT, {"input": 9.0}),
-        (kinds.SLOW_STEP, {"factor": 6.0}),
+        (kinds.BEHIND, {"ratio": 1.4}),
         (kinds.RECOMPILE, {"compile_seconds": 400.0}),
     ]
     return [(3000 + 2300 * at, *cycle[at % len(cycle)]) for at in range(40)]
@@ -33,7 +33,7 @@ class Story:
 
     def __init__(self, training):
         self.training = training
-        self.level, self.leak_until, self.shift_until = 1.0, 0, 0
+        self.level, self.leak_until, self.shift_until, self.behind_until = 1.0, 0, 0, 0
 
     def begins(self, at, kind, how):
         if kind == kinds.SHIFT:
@@ -42,6 +42,8 @@ class Story:
             self.training.input_seconds = how.get("input", 0.02)
         elif kind == kinds.MEMORY_GROWTH:
             self.leak_until = at + 600
+        elif kind == kinds.BEHIND:
+            self.behind_until = at + 50
         elif kind == kinds.HANG:
             self.training.hang(how["seconds"])
         else:
@@ -49,6 +51,7 @@ class Story:
         return {}
 
     def goes_on(self, at):
+        self.training.compare(1.4 if at < self.behind_until else 1.0)
         if at == self.shift_until:
             self.level, self.training.input_seconds = 1.0, 0.02
         if at < self.leak_until:

@@ -167,9 +167,13 @@ class Collector:
             self.last_row = rows[-1]
         found += self._hang()
         for anomaly in found:
-            self.ledger.event("anomaly", None, **anomaly_facts(anomaly))
+            self.report(anomaly)
         self.ledger.flush()
         return found
+
+    def report(self, anomaly: Anomaly) -> None:
+        """Put an anomaly into the ledger."""
+        self.ledger.event("anomaly", None, **anomaly_facts(anomaly))
 
     def _sum(self, row: Row) -> None:
         waits = 1000 * (max(row.wait_us, 0) + max(row.read_us, 0))

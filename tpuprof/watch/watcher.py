@@ -209,6 +209,7 @@ class Watcher:
             self._act(anomaly)
         behind = self.status.look(self.collector, self.anomalies)
         if behind is not None:
+            self.collector.report(behind)
             self.anomalies.append(behind)
             self._act(behind)
         self.captures.look()
