@@ -33,3 +33,41 @@ def test_an_op_on_a_thread_of_autograd_ends_nothing(tmp_path):
     done = scripts.run(script)
     assert "gradient True" in done.stdout
     assert "aten::_embedding_bag" in done.stdout
+
+
+MODES = """
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
+from tpuprof.capture.fallbacks import FallbackFinder
+
+class Theirs(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+finder = FallbackFinder()
+counters = {"aten::bincount": 1}
+with Theirs():
+    finder.step_ended(counters)
+    print("beside theirs", len(_get_current_dispatch_mode_stack()))
+print("after theirs", len(_get_current_dispatch_mode_stack()))
+finder.step_ended(counters)
+print("alone", len(_get_current_dispatch_mode_stack()))
+theirs = Theirs()
+theirs.__enter__()
+finder.step_ended({})
+print("under theirs", len(_get_current_dispatch_mode_stack()))
+theirs.__exit__(None, None, None)
+finder.stop()
+print("at the end", len(_get_current_dispatch_mode_stack()))
+"""
+
+
+def test_modes_of_the_program_end_where_it_ends_them(tmp_path):
+    script = scripts.write(tmp_path / "modes.py", MODES, prelude=False)
+    assert scripts.run(script).stdout.splitlines() == [
+        "beside theirs 1",
+        "after theirs 0",
+        "alone 1",
+        "under theirs 2",
+        "at the end 0",
+    ]

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -291,3 +292,29 @@ def test_who_cuts_graphs_and_what_a_fallback_costs(tmp_path):
     assert [(row.call, row.per_step) for row in report.graph_cuts if row.call != "sync"] == [("other", 1)]
     (fallback,) = report.fallbacks
     assert 0 < fallback.ms_per_step < report.steps.median_ms
+
+
+def test_a_process_that_is_left_behind_may_go_on_writing(tmp_path):
+    """Without a reader its next line to stderr would end it (SIGPIPE)."""
+    late = tmp_path / "late.txt"
+    script = f"(sleep 8; echo late >&2; echo done > {late}) & exit 0"
+    command = [
+        sys.executable,
+        "-m",
+        "tpuprof",
+        "capture",
+        "-o",
+        str(tmp_path / "run"),
+        "--",
+        "bash",
+        "-c",
+        script,
+    ]
+    done = subprocess.run(
+        command, env=scripts.environment(), stderr=subprocess.DEVNULL, timeout=120, check=False
+    )
+    assert done.returncode == 2
+    until = time.monotonic() + 60
+    while not late.exists() and time.monotonic() < until:
+        time.sleep(0.1)
+    assert late.read_text("utf-8") == "done\n"

@@ -70,3 +70,31 @@ def test_a_cut_that_was_asked_to_wait_does_so_while_it_hands_over_too(read):
     host = read(step(wait=1))
     blocked = [each.blocked_ps for each in host.host_reads if "sync" in each.call]
     assert sum(blocked) == 9_000_000_000
+
+
+def backward(name="", **facts):
+    """A step of 100 ms; autograd's thread is at one call from 20 to 80 ms, inside `backward()`."""
+    trace = TraceBuilder()
+    python = trace.host().line("python")
+    python.event("train_step", 0, 100_000, _r=1, step_num=0)
+    python.event("tpuprof.graph_cut", 90_000, 10_000, source="/u/train.py:9")
+    python.event("StepMarker", 90_000, 10_000)
+    python.event("SyncTensorsGraph", 90_000, 10_000)
+    trace.sampled(0, 90_000, cpu=1_000, ops=20, stack=1, **{**LINE, "call": "loss.backward()"})
+    autograd = trace.host().line("pt_autograd_0")
+    if name:
+        autograd.event(name, 20_000, 60_000, **facts)
+    else:
+        autograd.event("PjRtComputationClient::TransferFromDevice", 20_000, 1_000)
+        autograd.event("PjRtComputationClient::TransferToDevice", 79_000, 1_000)
+    return trace
+
+
+def test_a_read_in_a_gradient_hook_is_a_read(read):
+    host = read(backward("tpuprof.host_read", call="item", source="/u/train.py:3"))
+    assert parts_ms(host)["device_to_host_sync"] == pytest.approx(60)
+    assert [(each.call, each.source) for each in host.host_reads] == [("item", "/u/train.py:3")]
+
+
+def test_an_op_of_the_backward_pass_that_runs_on_the_host_is_one(read):
+    assert parts_ms(read(backward()))["aten_fallback"] == pytest.approx(60)

@@ -239,3 +239,17 @@ def test_a_cause_about_as_large_is_named_too():
     )
     one = load({"tracing": 30, "aten_fallback": 20})
     assert "about as large" not in sentence(bound_of(one), one, 0.0)
+
+
+def test_of_several_callbacks_the_longest_is_named(analyze):
+    trace = TraceBuilder()
+    call = '%{0} = f32[] custom-call(f32[] %p), custom_call_target="xla_ffi_python_cpu_callback"'
+    for begin in range(0, 4000, 1000):
+        trace.host().line("python").event("train", begin, 1000, _r=1)
+        trace.tpu(0).line("XLA Modules").event("f(1)", begin, 1000)
+        ops = trace.tpu(0).line("XLA Ops")
+        ops.event(call.format("debug_callback.45"), begin, 20, display="debug_callback.45")
+        ops.event(call.format("pure_callback.20"), begin + 50, 700, display="pure_callback.20")
+    sentence = analyze(trace).verdict.sentence
+    assert sentence.startswith("Callback-bound")
+    assert "It is pure_callback.20." in sentence

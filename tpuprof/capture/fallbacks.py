@@ -32,7 +32,8 @@ class FallbackFinder:
         wanted = {
             name for name in counters if name.startswith(FALLBACK_PREFIX) and name != _VALUE_READ
         } - self.sources.keys()
-        if not wanted or self._watched >= MAX_WATCHED:
+        # A mode takes itself off by taking off the topmost. So ours must not lie on one of the program's.
+        if not wanted or self._watched >= MAX_WATCHED or self._mode is not None or _mode_stack():
             return
         self._watched += 1
         try:
@@ -43,13 +44,16 @@ class FallbackFinder:
             note_failure("looking for the lines of fallbacks", error)
 
     def stop(self) -> None:
-        """Watch no longer. A mode that the program entered since and has not left stays in its place."""
-        mode, self._mode = self._mode, None
+        """Watch no longer. Under a mode that the program entered since, ours stays, idle, until a later call."""
+        mode = self._mode
         if mode is None:
             return
         mode.wanted = set()
         stack = _mode_stack()
-        if stack and stack[-1] is mode:
+        if not any(each is mode for each in stack):
+            self._mode = None
+        elif stack[-1] is mode:
+            self._mode = None
             mode.__exit__(None, None, None)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -82,7 +83,16 @@ def _run(command: list[str], folder: Path) -> tuple[int, bytes]:
         status = process.wait()
     # A daemon the program left behind may hold its stderr open for ever.
     reader.join(timeout=5)
+    if reader.is_alive():
+        _leave_relay(process.stderr)
     return status, b"".join(tail)
+
+
+def _leave_relay(stream: IO[bytes] | None) -> None:
+    """Have a process of its own pass on what still comes: once we are gone, SIGPIPE would end whoever writes there."""
+    with contextlib.suppress(OSError):
+        # It copies its stdin to our stderr until nobody can write to the pipe any more.
+        subprocess.Popen(["cat"], stdin=stream, stdout=sys.stderr.fileno(), start_new_session=True)
 
 
 def environment(folder: Path) -> dict[str, str]:

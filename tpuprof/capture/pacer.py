@@ -14,6 +14,8 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
+from tpuprof.instrument.hidden_thread import HiddenThread
+
 # How often the pacer looks (s). It only reads a few numbers.
 LOOK_EVERY_SECONDS = 0.1
 # Time without a compile after which a program counts as warm (s): short, because a program may train for seconds only.
@@ -76,7 +78,7 @@ class Pacer:
 
     def start(self) -> None:
         """Begin to look."""
-        threading.Thread(target=self._run, name="tpuprof-pacer", daemon=True).start()
+        HiddenThread(self._run).start()
 
     def stop(self) -> None:
         """Look no more."""

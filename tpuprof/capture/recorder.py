@@ -214,11 +214,11 @@ class Recorder:
                 return False
 
     def _failed(self, what: str, error: Exception) -> None:
-        note_failure(what, error)
         try:
             self.controller.give_up()
         except Exception as another:
             note_failure("ending the recording", another)
+        note_failure(what, error)
 
     def boundary(self, number: int | None = None, source: StepSource = StepSource.LOOP) -> None:
         """One step ends and the next, `number`, begins, if none surer than `source` marks them."""

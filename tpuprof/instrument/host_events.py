@@ -148,6 +148,9 @@ def _wrap_read(name: str) -> None:
 def _holds_device_value(tensor: Any) -> bool:
     """Whether reading this tensor reads the device: fake tensors of a retracing scan say they are there, too."""
     try:
-        return on_accelerator(tensor.device.type) and not type(tensor).__module__.startswith(_FAKE_TENSORS)
+        # Else a function mode of the program's would see us ask for the device.
+        with sys.modules["torch"]._C.DisableTorchFunction():
+            device = tensor.device.type
+        return on_accelerator(device) and not type(tensor).__module__.startswith(_FAKE_TENSORS)
     except Exception:  # an odd tensor: torch says what is wrong with it
         return False

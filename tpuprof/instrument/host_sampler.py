@@ -18,6 +18,7 @@ import time
 from itertools import chain, islice, tee
 from typing import Any
 
+from tpuprof.instrument.hidden_thread import HiddenThread
 from tpuprof.instrument.stack_text import Place, describe, places_of_thread, safe
 from tpuprof.instrument.state import counter
 
@@ -74,7 +75,7 @@ class HostSampler:
         # Keeps what the keys of `_stacks` are addresses of.
         self._codes: dict[int, Any] = {}
         self._halt = threading.Lock()
-        self._thread: threading.Thread | None = None
+        self._thread: HiddenThread | None = None
         self._run_queue = _RunQueue(thread)
         self._seen = (0, 0, 0, 0, 0)
         self._others: dict[int, int] = {}
@@ -83,7 +84,7 @@ class HostSampler:
         """Begin to sample."""
         try:
             self._halt.acquire()
-            self._thread = threading.Thread(target=self._run, name="tpuprof-sampler", daemon=True)
+            self._thread = HiddenThread(self._run)
             self._thread.start()
         except Exception as error:
             self._thread = None

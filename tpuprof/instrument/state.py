@@ -7,6 +7,7 @@ note for the run folder.
 from __future__ import annotations
 
 import importlib
+import signal
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -75,11 +76,27 @@ def on_accelerator(device: str) -> bool:
 
 
 def note_failure(where: str, error: BaseException) -> None:
-    """Switch instrumentation off and remember why; training goes on."""
+    """Switch instrumentation off and remember why; training goes on.
+
+    What a signal handler of the program raised while our code ran is no failure of ours: it goes on to the program.
+    """
+    if from_signal_handler(error):
+        raise error
     STATE.armed = False
     note = f"{where} failed and instrumentation was switched off: {type(error).__name__}: {error}"
     if note not in STATE.notes:
         STATE.notes.append(note)
+
+
+def from_signal_handler(error: BaseException) -> bool:
+    """Whether a handler that the program set raised this: Python runs handlers between any two of our instructions."""
+    codes, found = set(), error.__traceback__
+    while found is not None:
+        codes.add(found.tb_frame.f_code)
+        found = found.tb_next
+    handlers = (signal.getsignal(number) for number in signal.valid_signals())
+    plain = (getattr(each, "func", each) for each in handlers)  # of a functools.partial
+    return any(getattr(getattr(each, "__func__", each), "__code__", None) in codes for each in plain)
 
 
 def counter(extension: Any, name: str) -> int:

@@ -29,8 +29,18 @@ class Replaced:
         Raises `AttributeError` or `TypeError` where there is none or it cannot be replaced.
         """
         own = vars(owner).get(name)
-        setattr(owner, name, make(getattr(owner, name)))
-        self._undo.append(lambda: setattr(owner, name, own) if own is not None else delattr(owner, name))
+        ours = make(getattr(owner, name))
+        setattr(owner, name, ours)
+
+        def undo() -> None:
+            if vars(owner).get(name) is not ours:
+                return  # the program has put one of its own in its place since
+            if own is not None:
+                setattr(owner, name, own)
+            else:
+                delattr(owner, name)
+
+        self._undo.append(undo)
 
     def at_end(self, undo: Callable[[], None]) -> None:
         """Have this called as well when all is put back. It raises nothing."""

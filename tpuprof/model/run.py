@@ -30,7 +30,7 @@ from tpuprof.model.device.program_ops import program_ops
 from tpuprof.model.device.tpu import read_tpu
 from tpuprof.model.device.unrolled import Repetition, find_repetition
 from tpuprof.model.host import vocabulary as vocabularies
-from tpuprof.model.host.activity import HostActivity, find_driver, read_host
+from tpuprof.model.host.activity import AUTOGRAD_THREAD, HostActivity, find_driver, read_host
 from tpuprof.model.host.eager_causes import with_upload_causes
 from tpuprof.model.host.eager_dispatch import EagerDispatch, eager_dispatch
 from tpuprof.model.host.eager_mode import EagerOps, eager_ops
@@ -318,7 +318,9 @@ def _analysed(
         steps=steps,
         breakdown=breakdown,
         compiles=compiles,
-        host_reads=host_reads(driver, words, steps),
+        host_reads=host_reads(
+            driver, words, steps, [each for each in host.threads if each.label.startswith(AUTOGRAD_THREAD)]
+        ),
         marks=find_marks(host, words, driver),
         warnings=limited([*trace.errors, *trace.warnings, *host.warnings, *warnings_of(threads)]),
         tracing=tracing,

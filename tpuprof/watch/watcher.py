@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tpuprof.instrument import sync_guard
+from tpuprof.instrument.hidden_thread import HiddenThread
 from tpuprof.instrument.state import OTHER_FRAMEWORKS, STATE, import_xlac, xlac
 from tpuprof.ledger.clock import Clock, process_start_ns
 from tpuprof.ledger.packing import pack_dead
@@ -71,7 +72,7 @@ class Watcher:
         self._quiet = self._numbered = False
         self._ready = self._packed = False
         self._halt = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._thread: HiddenThread | None = None
         self._process = os.getpid()
         self._exporters: list[Exporter] = []
 
@@ -94,7 +95,7 @@ class Watcher:
         self.timers.install()
         self.ledger.flush()
         self._start_exporters()
-        self._thread = threading.Thread(target=self._run, name="tpuprof-watch", daemon=True)
+        self._thread = HiddenThread(self._run)
         self._thread.start()
         RUNNING.append(self)
 
@@ -131,7 +132,7 @@ class Watcher:
         if self in RUNNING:
             RUNNING.remove(self)
         try:
-            if self._thread is not None and self._thread is not threading.current_thread():
+            if self._thread is not None and not self._thread.is_current:
                 self._thread.join(JOIN_SECONDS)
             self.captures.stop()
             self.follower.remove()

@@ -33,12 +33,17 @@ def host_sentence(word: str, load: StepTimes, stacks: list[HostStackRow], run: R
 
 
 def _callback(run: Run) -> str:
-    """The op that calls Python, and its line; empty where the program states none."""
-    for device in (each for host in run.hosts for each in host.devices):
-        for row in (device.ops.kind == OpKind.HOST_CALLBACK).nonzero()[0].tolist():
-            source = device.ops.source[row]
-            return f" It is {device.ops.name[row]}" + (f" at {source}." if source else ".")
-    return ""
+    """The op that waits longest for Python, and its line; empty where the program states none."""
+    longest, words = -1, ""
+    for host in run.hosts:
+        for device in host.devices:
+            own = device.sums(host.steps.spans).self_ps_in_steps
+            for row in (device.ops.kind == OpKind.HOST_CALLBACK).nonzero()[0].tolist():
+                if own[row] > longest:
+                    source = device.ops.source[row]
+                    longest = int(own[row])
+                    words = f" It is {device.ops.name[row]}" + (f" at {source}." if source else ".")
+    return words
 
 
 def _upload(load: StepTimes, stacks: list[HostStackRow]) -> str:

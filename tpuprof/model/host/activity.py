@@ -104,7 +104,12 @@ def read_host(host: Host, vocabulary: Vocabulary, driver: Track | None) -> HostA
         reads = merge(by_activity[Activity.DEVICE_TO_HOST_SYNC], asked)
         by_activity[Activity.DEVICE_TO_HOST_SYNC] = reads
         by_activity[Activity.DEVICE_WAIT] = merge(by_activity[Activity.DEVICE_WAIT], locked)
-        fallbacks = aten_fallbacks(driver, vocabulary, samples)
+        # The training thread waits in `backward()` while autograd's thread runs such an op.
+        in_autograd = [each for each in host.threads if each.label.startswith(AUTOGRAD_THREAD)]
+        fallbacks = merge(
+            aten_fallbacks(driver, vocabulary, samples),
+            *(aten_fallbacks(each, vocabulary, None) for each in in_autograd),
+        )
         if len(fallbacks.start):
             by_activity = {each: subtract(spans, fallbacks) for each, spans in by_activity.items()}
             by_activity[Activity.HOST_NAMED] = merge(by_activity[Activity.HOST_NAMED], fallbacks)
@@ -196,6 +201,10 @@ def _explain(
     """Give the driver's time without events to what it did; returns what samples name, by part."""
     residual = vocabulary.residual
     unknown = by_activity.pop(Activity.UNKNOWN)
+    # Gradient hooks and custom backwards read on autograd's thread, while the training thread waits.
+    reading = intersect(unknown, reads_in_autograd(host, vocabulary))
+    unknown = subtract(unknown, reading)
+    by_activity[Activity.DEVICE_TO_HOST_SYNC] = merge(by_activity[Activity.DEVICE_TO_HOST_SYNC], reading)
     loaded = intersect(unknown, loading(samples))
     by_activity[Activity.INPUT_WAIT] = merge(by_activity[Activity.INPUT_WAIT], loaded)
     building, kinds, rest = refine(samples, subtract(unknown, loaded))
@@ -241,6 +250,17 @@ def _autograd(host: Host) -> Spans:
     """When autograd's threads, whose ops are traced, left events."""
     tracks = [track for track in host.threads if track.label.startswith(AUTOGRAD_THREAD)]
     return merge(*(union(track.start, track.end) for track in tracks), EMPTY)
+
+
+def reads_in_autograd(host: Host, vocabulary: Vocabulary) -> Spans:
+    """When autograd's threads read values of the device."""
+    codes = by_plane(host.threads, lambda plane: _codes(plane, vocabulary))
+    parts = []
+    for track in host.threads:
+        if track.label.startswith(AUTOGRAD_THREAD):
+            chosen = codes[id(track.plane)][track.name] == Activity.DEVICE_TO_HOST_SYNC
+            parts.append(union(track.start[chosen], track.end[chosen]))
+    return merge(*parts, EMPTY)
 
 
 def _ops_per_ms(driver: Track) -> tuple[Int64, npt.NDArray[np.float64]]:

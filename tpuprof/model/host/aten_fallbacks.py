@@ -31,7 +31,10 @@ BETWEEN_PS = 10_000_000_000
 
 
 def aten_fallbacks(driver: Track, vocabulary: Vocabulary, samples: HostSamples | None) -> Spans:
-    """The stretches of the training thread's time in such ops; empty where the capture does not tell."""
+    """The stretches of a thread's time in such ops; empty where the capture does not tell.
+
+    `samples` are of the training thread: without them, of another one, an op ends where its result is sent.
+    """
     names = driver.plane.events.names
     if CAPTURED_BY_US not in names:
         return EMPTY
@@ -47,14 +50,15 @@ def aten_fallbacks(driver: Track, vocabulary: Vocabulary, samples: HostSamples |
         row for row, name in enumerate(names) if name.startswith(("tpuprof.", "StepMarker", "train_step"))
     ]
     stops = np.sort(np.concatenate([start, driver.start[np.isin(driver.name, edges)]]))
-    bound = _following(stops, end, end)
+    # Autograd's threads have no marks of steps: their last op ends with the upload that follows it.
+    bound = _following(stops, end, end if samples is not None else np.full_like(end, np.iinfo(np.int64).max))
     upload_row = np.searchsorted(driver.start[uploads], end, "left")
     has_upload = upload_row < len(uploads)
     upload_end = np.append(driver.end[uploads], 0)[np.minimum(upload_row, len(uploads))]
     uploaded = has_upload & (upload_end <= bound)
     until = np.where(uploaded, upload_end, bound)
     if samples is None:
-        until = np.where(uploaded, until, end)
+        until = np.where(uploaded, upload_end, end)
     else:
         until = np.array(
             [_computing_until(samples, *each) for each in zip(end.tolist(), until.tolist(), strict=True)]

@@ -7,6 +7,7 @@ source line. Other captures show only the runtime's transfers, without one.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -55,10 +56,22 @@ class HostRead:
     blocked_ps: int
 
 
-def host_reads(driver: Track | None, vocabulary: Vocabulary, steps: Steps) -> list[HostRead]:
-    """Reads of the training thread inside steps, those that block longest first."""
+def host_reads(
+    driver: Track | None, vocabulary: Vocabulary, steps: Steps, autograd: Sequence[Track] = ()
+) -> list[HostRead]:
+    """Reads of the training thread and of autograd's inside steps, those that block longest first."""
     if driver is None or not len(steps):
         return []
+    found = [*_reads_of(driver, vocabulary, steps), *_waits(driver, steps)]
+    # A transfer of autograd's thread that is no read of the program fetches the inputs of an op that runs on the CPU.
+    marked = (track for track in autograd if READ_EVENT in track.plane.events.names)
+    found += (
+        read for track in marked for read in _reads_of(track, vocabulary, steps) if read.call in READ_CALLS
+    )
+    return sorted(found, key=lambda each: -each.blocked_ps)
+
+
+def _reads_of(driver: Track, vocabulary: Vocabulary, steps: Steps) -> list[HostRead]:
     names = driver.plane.events.names
     wanted = [row for row, name in enumerate(names) if name == READ_EVENT]
     if not np.isin(driver.name, wanted).any():
@@ -76,9 +89,7 @@ def host_reads(driver: Track | None, vocabulary: Vocabulary, steps: Steps) -> li
     for row in rows.tolist():
         label = calls[row] or call_of(names[int(driver.name[row])])
         groups.setdefault((label, sources[row]), []).append(row)
-    found = [_read(driver, key, np.array(members, np.int64)) for key, members in groups.items()]
-    found += _waits(driver, steps)
-    return sorted(found, key=lambda each: -each.blocked_ps)
+    return [_read(driver, key, np.array(members, np.int64)) for key, members in groups.items()]
 
 
 def call_of(name: str) -> str:
