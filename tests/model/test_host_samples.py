@@ -4,7 +4,7 @@ import pytest
 
 from tests.builders import TraceBuilder
 from tpuprof.analysis.sections.host_stacks import host_stack_rows
-from tpuprof.model.host.samples import FRAMEWORK_WITHOUT_OPS_MS
+from tpuprof.model.host.samples import FRAMEWORK_WITHOUT_OPS_MS, OPS_TO_MEASURE
 from tpuprof.model.host.stacks import FRAMEWORK, IO, LOCK, PLAIN, SLEEP, Stack, called, family
 
 TRAIN = "train (/home/u/train.py:7)"
@@ -215,14 +215,25 @@ def test_time_between_events_of_a_profile_without_markers_is_sampled_too(analyze
     assert "sleeps at /home/u/train.py:7" in report.verdict.sentence
 
 
-@pytest.mark.parametrize(("alone", "tracing"), [(0, 40.0), (1, 5.0)])
+def at_line(number, call):
+    return {**stack(call), "source": f"/home/u/train.py:{number}"}
+
+
+@pytest.mark.parametrize(("alone", "tracing"), [(0, 40.0), (1, 10.0)])
 def test_ops_beside_other_code_take_what_ops_take(read, alone, tracing):
-    """Samples of 20 ms with 50 ops each, in one line of the user's: 0.4 ms per op, or other code between them."""
+    """Samples of 20 ms with 50 ops each, in two lines of the user's: 0.4 ms per op, or other code between them."""
     trace = step(40_000 + alone * 20_000)
     for row in range(2):
-        begin = 20_000 * row
-        trace.sampled(begin, 20_000, ops=50, stack=1 + row, **stack(f"numbers.normal({row})"))
+        trace.sampled(20_000 * row, 20_000, ops=50, stack=1 + row, **at_line(row, "numbers.normal()"))
     if alone:
-        trace.sampled(40_000, 20_000, ops=0, stack=3, **stack("numbers.normal(2)"))
-    # Of two intervals of 50 ops, 0.05 ms each is the middle of what ops take; twice that is taken at most.
-    assert parts_ms(read(trace))["tracing"] == pytest.approx(tracing * (1 + alone), rel=0.01)
+        trace.sampled(40_000, 20_000, ops=0, stack=3, **at_line(3, "numbers.normal()"))
+    # Twice the middle of what ops take, 0.05 ms, is taken at most.
+    assert parts_ms(read(trace))["tracing"] == pytest.approx(tracing, rel=0.01)
+
+
+@pytest.mark.parametrize(("ops", "part"), [(OPS_TO_MEASURE, "tracing"), (OPS_TO_MEASURE - 1, "host:python")])
+def test_a_line_of_the_users_that_calls_ops_again_and_again_traces(read, ops, part):
+    trace = step(60_000).sampled(0, 20_000, ops=0, stack=1, **at_line(3, "numbers.normal()"))
+    for row in range(2):
+        trace.sampled(20_000 + 20_000 * row, 20_000, ops=ops, stack=2, **at_line(7, "b.mul_(0.9)"))
+    assert parts_ms(read(trace))[part] >= 39.9

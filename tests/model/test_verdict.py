@@ -253,3 +253,10 @@ def test_of_several_callbacks_the_longest_is_named(analyze):
     sentence = analyze(trace).verdict.sentence
     assert sentence.startswith("Callback-bound")
     assert "It is pure_callback.20." in sentence
+
+
+def test_garbage_collections_are_no_annotation_of_the_users():
+    most = load({"user:gc": 40})
+    text = sentence(bound_of(most), most, 0.0)
+    assert text.startswith("Held back by garbage collections: the device idles for 40 % of each step")
+    assert "annotation" not in text

@@ -56,6 +56,8 @@ _SPOKEN = {
     "host": "other work of the host",
     "input": "input",
 }
+# Name of the part of Python's garbage collections, which no annotation of the user's holds.
+GARBAGE = "gc"
 # What is said where the trace has no device plane, and so shows only the host.
 UNSEEN = " The trace has no device plane, so whether the device works meanwhile is unknown."
 UNSEEN_READS = (
@@ -276,8 +278,7 @@ def sentence(bound: Bound, load: StepTimes, tracing_hidden: float, over: str = S
     if not load.seen:
         return _unseen(bound, of_step)
     if bound.name:
-        text = f"Held back by {bound.name!r}: the device idles for {of_step} while the host is in that annotation."
-        return text + _idle_in_all(bound, load)
+        return _held_back(bound, of_step) + _idle_in_all(bound, load)
     if bound.turns:
         return _turns_sentence(bound, load, over)
     if bound.word == "device":
@@ -286,6 +287,15 @@ def sentence(bound: Bound, load: StepTimes, tracing_hidden: float, over: str = S
     if bound.word == "tracing" and tracing_hidden >= NAMED_FROM_SHARE * load.wall:
         text += f" Another {format_ms(tracing_hidden)} of tracing per step is hidden behind device work."
     return text + _as_large(bound, load) + _idle_in_all(bound, load)
+
+
+def _held_back(bound: Bound, of_step: str) -> str:
+    """The sentence of a bound that has a name: an annotation of the user's, or garbage collections."""
+    if bound.name == GARBAGE:
+        return f"Held back by garbage collections: the device idles for {of_step}, on average, while Python collects."
+    return (
+        f"Held back by {bound.name!r}: the device idles for {of_step} while the host is in that annotation."
+    )
 
 
 def _as_large(bound: Bound, load: StepTimes) -> str:

@@ -48,6 +48,8 @@ BLOCKED_FROM_SHARE = 0.15
 # Framework frames without one op are tracing for so long (ms): an optimizer's or a module's own Python. Beyond it the
 # framework works on host tensors.
 FRAMEWORK_WITHOUT_OPS_MS = 25.0
+# The family of a line of the user's own that calls ops.
+OPS = "ops"
 _COLUMNS = ("stack", "gap_us", "ops", "cpu_us", "wait_us", "python_us", "holder")
 _TEXTS = ("frames", "call", "source", "user_call")
 _PS_PER_US = 1_000_000
@@ -169,7 +171,10 @@ def _settle(samples: list[_Sample]) -> None:
 
 def _pieces(samples: list[_Sample], stacks: list[Stack]) -> HostSamples:
     op_ps = _op_ps(samples)
-    silent = _silent_frameworks(samples)
+    silent, lines = _silent_frameworks(samples), _tracing_lines(samples, stacks)
+    for each in samples:
+        if each.family == PLAIN and each.stack >= 0 and stacks[each.stack].source in lines:
+            each.family = OPS
     rows: list[tuple[int, int, int, int]] = []
     held: dict[int, int] = {}
     for before, each in zip([None, *samples], samples, strict=False):
@@ -199,7 +204,8 @@ def _op_ps(samples: list[_Sample]) -> float:
             before is not None and before.family == each.family == FRAMEWORK,
         )
         for before, each in zip([None, *samples], samples, strict=False)
-        if each.ops >= OPS_TO_MEASURE
+        # Where the training thread waits, autograd's thread traces meanwhile.
+        if each.ops >= OPS_TO_MEASURE and each.blocked < BLOCKED_FROM_SHARE * each.gap
     ]
     inside = [ps for ps, in_framework in cost if in_framework]
     if len(inside) >= INTERVALS_TO_MEASURE:
@@ -210,6 +216,20 @@ def _op_ps(samples: list[_Sample]) -> float:
     other = sum(each.gap for each in samples if each.family == PLAIN and each.ops < OPS_TO_MEASURE)
     mixed = other >= OTHER_CODE_FROM_SHARE * sum(each.gap for each in samples)
     return min(quick, OP_MS_AT_MOST * PS_PER_MS) if mixed else quick
+
+
+def _tracing_lines(samples: list[_Sample], stacks: list[Stack]) -> set[str]:
+    """Lines of the user's own code that call ops: intervals that begin and end there hold many.
+
+    A call of NumPy is no such line, though an interval that ends in it may hold the ops of the lines before.
+    """
+    ops: dict[str, list[int]] = {}
+    for before, each in pairwise(samples):
+        if before.stack >= 0 and each.stack >= 0 and before.family == each.family == PLAIN:
+            source = stacks[each.stack].source
+            if source and source == stacks[before.stack].source:
+                ops.setdefault(source, []).append(each.ops)
+    return {source for source, found in ops.items() if np.median(found) >= OPS_TO_MEASURE}
 
 
 def _silent_frameworks(samples: list[_Sample]) -> set[int]:
@@ -266,6 +286,8 @@ def _ran(
     of = before if each.family in (SLEEP, LOCK, IO) else each
     framework = of.family == FRAMEWORK and not silent
     tracing = min(each.ops * op_ps, running)
+    if of.family == OPS and of.ops:
+        return [(TRACING, of.stack, running)]
     most = TRACING_BESIDE_CODE_FROM_SHARE if of.family == PLAIN else TRACING_FROM_SHARE
     if framework or tracing >= most * running:
         return [(TRACING, of.stack, running)]
