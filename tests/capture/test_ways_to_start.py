@@ -274,3 +274,10 @@ def test_names_in_notes_are_escaped(tmp_path):
 )
 def test_a_python_that_ignores_its_environment_is_recognised(command, words):
     assert isolating_python(command.split()) == words
+
+
+def test_a_recording_that_was_lost_is_not_called_too_few_steps(tmp_path):
+    lost = crumbs.Process(1, [(crumbs.IMPORTED, "torch_xla"), (crumbs.STEPS, "11"), (crumbs.CAPTURED, "8")])
+    said = message(["python"], tmp_path, launch.Ended(0, b"", processes=[lost]))
+    assert "steps were recorded, but the recording was not written to its end" in said
+    assert "training steps, and a capture begins after" not in said

@@ -84,6 +84,12 @@ def _how_far(command: list[str], orders: Orders, ended: Ended) -> tuple[Code, st
             "the program's own profiler session was open when a recording was due, and a process has one at a time",
             "Leave the program's jax.profiler.start_trace out while tpuprof captures, or end it earlier.",
         )
+    if steps and any(each.all(crumbs.CAPTURED) for each in processes):
+        return (
+            Code.CAPTURE_FAILED,
+            "steps were recorded, but the recording was not written to its end",
+            "See the program's own messages above, and capture again.",
+        )
     if steps:
         return (
             Code.CAPTURE_NEVER_STEADY,

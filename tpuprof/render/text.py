@@ -167,7 +167,8 @@ def _findings(report: Report) -> list[RenderableType]:
 def _saving(finding: Finding) -> str:
     savings = finding.savings
     if savings is None:
-        return f"No price: {printable(finding.reason)}." if finding.reason else "No price."
+        reason = finding.reason.removeprefix("it cannot be priced: ")
+        return f"No price: {printable(reason)}." if reason else "No price."
     note = f"; {savings.note}" if savings.note else ""
     return f"Fixing it saves {saved_amount(savings)} ({savings.method}{note})."
 
