@@ -4,10 +4,11 @@ import random
 
 import pytest
 
+from tpuprof.errors import Code
 from tpuprof.prove.experiment import ABBA, LEAST, NARROW, Outcome, Plan, experiment
 from tpuprof.prove.intervals import ERROR, interval, t_quantile
 from tpuprof.prove.proof import sentence
-from tpuprof.prove.timing import BY_CLOCK, BY_STEPS, Timed
+from tpuprof.prove.timing import BY_CLOCK, BY_STEPS, Timed, TooLongError
 
 A, B = ["before"], ["after"]
 
@@ -98,7 +99,24 @@ def test_the_budget_ends_it():
     assert now[0] <= 90
     assert len(found.before) == 2
     assert found.outcome is Outcome.UNDECIDED
-    assert "budget of 90 s has ended" in found.reason
+    assert "budget of 90 s ended before" in found.reason
+
+
+@pytest.mark.parametrize(("calls", "pairs"), [(0, 0), (1, 0), (4, 0), (8, 2), (11, 4)])
+def test_a_run_that_is_cut_off_decides_nothing_by_itself(calls, pairs):
+    """Complete blocks count, and the rest of the block that was cut off does not."""
+    made, chance = [], random.Random(3)
+
+    def runner(command, _seconds):
+        made.append(command)
+        if len(made) > calls:
+            raise TooLongError(Code.PROVE_FAILED, "too long")
+        return Timed((100 if command is A else 99) + chance.gauss(0, 9), BY_STEPS, None, 0.1)
+
+    found = experiment(A, B, runner, clock=lambda: 0.0)
+    assert len(found.before) == len(found.after) == pairs
+    assert found.outcome is Outcome.UNDECIDED
+    assert "budget of 600 s" in found.reason
 
 
 def test_noise_is_undecided_with_its_bounds():

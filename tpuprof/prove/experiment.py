@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from tpuprof.prove.intervals import Interval, interval
 from tpuprof.prove.readings import losses_agree
-from tpuprof.prove.timing import Runner, Timed
+from tpuprof.prove.timing import Runner, Timed, TooLongError
 from tpuprof.records import record
 from tpuprof.units import format_ms, format_share
 
@@ -88,29 +88,46 @@ def experiment(
     Raises `TpuprofError` (`prove-program-failed`) where a program fails.
     """
     plan = plan or Plan()
-    commands, ends = {"before": before, "after": after}, clock() + plan.budget_s
+    tried, ends = Experiment(), clock() + plan.budget_s
+    commands = {"before": before, "after": after}
     longest = 0.0
-    for number in range(plan.discarded):
-        for name, command in commands.items():
-            found = runner(command, max(ends - clock(), 1.0))
-            longest = max(longest, found.seconds)
-            say(f"warm-up {number + 1}, {name}: {format_ms(found.ms)}")
-    tried = Experiment()
-    for block in range(plan.blocks):
-        if clock() + longest * len(ABBA) > ends:
-            tried.reason = tried.reason or "the budget of time ended before the first look"
-            tried.reason += f"; the budget of {plan.budget_s:g} s has ended"
-            break
-        for name in ABBA:
-            found = runner(commands[name], max(ends - clock(), 1.0))
-            longest = max(longest, found.seconds)
-            (tried.before if name == "before" else tried.after).append(found)
-            say(f"block {block + 1}, {name}: {format_ms(found.ms)}")
-        if block + 1 >= FIRST_LOOK:
-            look(tried, plan)
-            if is_known(tried):
+
+    def timed(name: str, of: str) -> Timed:
+        nonlocal longest
+        found = runner(commands[name], max(ends - clock(), 1.0))
+        longest = max(longest, found.seconds)
+        say(f"{of}, {name}: {format_ms(found.ms)}")
+        return found
+
+    try:
+        for number in range(plan.discarded):
+            for name in commands:
+                timed(name, f"warm-up {number + 1}")
+        for block in range(plan.blocks):
+            if clock() + longest * len(ABBA) > ends:
+                _budget_ended(tried, plan)
                 break
+            runs = [timed(name, f"block {block + 1}") for name in ABBA]
+            tried.before += [runs[0], runs[3]]
+            tried.after += [runs[1], runs[2]]
+            if block + 1 >= FIRST_LOOK:
+                look(tried, plan)
+                if is_known(tried):
+                    break
+    except TooLongError:
+        # A block that is not complete would favour one of the programs.
+        _budget_ended(tried, plan)
     return tried
+
+
+def _budget_ended(tried: Experiment, plan: Plan) -> None:
+    """Say so where nothing else is known yet."""
+    if tried.saving is None:
+        _undecided(
+            tried, f"the budget of {plan.budget_s:g} s ended before there were {FIRST_LOOK} blocks of runs"
+        )
+    elif tried.outcome is Outcome.UNDECIDED:
+        tried.reason += f"; the budget of {plan.budget_s:g} s has ended"
 
 
 def look(tried: Experiment, plan: Plan) -> None:

@@ -29,6 +29,10 @@ BY_METRIC, BY_PROGRAM, BY_STEPS, BY_CLOCK = (
 _TAIL = 300
 
 
+class TooLongError(TpuprofError):
+    """A run was ended since it took longer than it may."""
+
+
 @record(frozen=True)
 class Timed:
     """One run: time (ms) and what it was read from, its last loss where it prints one, and the whole time (s)."""
@@ -120,7 +124,7 @@ def _waited(command: list[str], seconds: float, out: object, err: object, variab
     try:
         return int(process.wait(seconds))
     except subprocess.TimeoutExpired:
-        raise TpuprofError(
+        raise TooLongError(
             Code.PROVE_FAILED,
             f"{' '.join(command)}: it ran for more than {seconds:.0f} s, and was ended.",
             "Train for fewer steps, or give a larger --budget.",
