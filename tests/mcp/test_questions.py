@@ -1,8 +1,8 @@
 """All fifty questions, by a scripted client over stdio: exact answers, few calls, few tokens."""
 
-import asyncio
-
 import pytest
+
+from tests.mcp.loops import finished
 
 pytest.importorskip("mcp")
 pytest.importorskip("duckdb")
@@ -17,7 +17,7 @@ def test_every_answer_is_exact_and_small(samples):
     folders = [samples]
     if (SHARED_TRACES / V6E).is_dir():
         folders.append(SHARED_TRACES)
-    found = asyncio.run(asyncio.wait_for(ask(folders, questions(len(folders) > 1)), 900))
+    found = finished(lambda: ask(folders, questions(len(folders) > 1)), 900)
     assert len(found) >= 50
     assert [(each.question, each.answer, each.truth) for each in found if not each.good] == []
 

@@ -1,6 +1,5 @@
 """`tpuprof mcp` with a real client over stdio and over HTTP: ten tools, small answers, nothing outside the paths."""
 
-import asyncio
 import json
 import os
 import socket
@@ -9,6 +8,8 @@ import sys
 import time
 
 import pytest
+
+from tests.mcp.loops import finished
 
 pytest.importorskip("mcp")
 pytest.importorskip("duckdb")
@@ -54,7 +55,7 @@ def talk(paths, calls, environment=None):
                 heard.append(("!" if found.is_error else "") + text)
             return tools, heard
 
-    return asyncio.run(asyncio.wait_for(session(), 120))
+    return finished(session, 120)
 
 
 def test_a_client_over_stdio(runs, tmp_path):
@@ -129,7 +130,7 @@ def test_http_needs_its_token(runs):
             ):
                 return await client.call_tool("verdict", {})
 
-        found = asyncio.run(asyncio.wait_for(ask(), 60))
+        found = finished(ask, 60)
         assert json.loads(found.content[0].text) == {"runs": ["first", "second"]}
     finally:
         server.terminate()

@@ -42,7 +42,18 @@ def processes(found: Found) -> Iterator[Executor | None]:
         pool.submit(int).result()
         yield pool
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+        _end(pool)
+
+
+def _end(pool: ProcessPoolExecutor) -> None:
+    """Wait for the pool's end, without processes that were started while another one died.
+
+    A pool that breaks ends the processes that it knows of at that moment; it would wait for later ones for ever.
+    """
+    if pool._broken:
+        for each in list((pool._processes or {}).values()):
+            each.kill()
+    pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _is_much(found: Found) -> bool:
