@@ -142,8 +142,16 @@ def test_what_cannot_be_started_is_an_error():
         start_all(["a"], "/nowhere/ssh {host} {command}", ["true"])
 
 
-TRAIN = """
-import sys, time, torch, torch_xla
+TRAIN = '''
+import glob, os, time, torch, torch_xla
+
+def together(step):
+    """As a collective would: no process is a step ahead of the other."""
+    open(f"at.{os.getpid()}.{step}", "w").close()
+    until = time.monotonic() + 60
+    while len(glob.glob(f"at.*.{step}")) < 2 and time.monotonic() < until:
+        time.sleep(0.005)
+
 model = torch.nn.Linear(8, 8).to("xla")
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 for step in range(220):
@@ -151,8 +159,9 @@ for step in range(220):
     model(torch.ones(4, 8, device="xla")).sum().backward()
     optimizer.step()
     torch_xla.sync()
-    time.sleep(0.05)
-"""
+    together(step)
+    time.sleep(0.03)
+'''
 
 
 @pytest.mark.torch_xla
