@@ -1,10 +1,13 @@
 """JAX programs that use JAX's profiler themselves, run for real under a capture: neither is in the other's way."""
 
+import json
 import os
 import subprocess
 import sys
 
 import pytest
+
+from tpuprof.capture.recorder import GAVE_WAY
 
 pytest.importorskip("jax")
 
@@ -44,14 +47,19 @@ def profiles(folder):
     return sorted(path.relative_to(folder).parts[0] for path in folder.rglob("*.xplane.pb"))
 
 
+def warnings(run):
+    return json.loads((run / "tpuprof" / "run.json").read_text())["warnings"]
+
+
 def nothing_left(tmp_path):
     return not [path for path in (tmp_path / "tmp").iterdir() if path.name.startswith("tpuprof-")]
 
 
 # Recording begins after about a second: the program's own session comes in the midst of it.
 TRACES = """
-import threading
-while not any(each.name.startswith("tpuprof") and "pacer" not in each.name for each in threading.enumerate()):
+from jax._src.profiler import _profile_state
+end = time.time() + 120
+while _profile_state.profile_session is None and time.time() < end:
     train(0.1)
 """
 
@@ -71,6 +79,7 @@ def test_the_programs_own_trace_ends_ours_and_is_whole(begun, tmp_path, before, 
     out, err = program.communicate(timeout=300)
     assert program.returncode == 0, err
     assert "trained" in out and "Traceback" not in err
+    assert GAVE_WAY in warnings(tmp_path / "run")
     assert profiles(tmp_path) == ["run", "theirs"]
     assert nothing_left(tmp_path)
 
