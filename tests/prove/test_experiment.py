@@ -82,10 +82,34 @@ def test_losses_that_differ_decide_nothing():
     assert tried(100, 80, losses=(float("nan"), 2.0))[0].outcome is Outcome.UNDECIDED
 
 
+def test_a_loss_that_is_printed_now_and_then_decides_nothing():
+    runs = []
+
+    def runner(command, _seconds):
+        runs.append(command)
+        return Timed(100 if command is A else 80, BY_STEPS, 2.0 if len(runs) % 2 else None, 0.1)
+
+    found = experiment(A, B, runner, clock=lambda: 0.0)
+    assert found.outcome is Outcome.UNDECIDED
+    assert "some of the runs print a loss" in found.reason
+
+
 def test_times_of_two_kinds_are_not_compared():
     found, _ = tried(100, 80, read_from=(BY_STEPS, BY_CLOCK))
     assert found.outcome is Outcome.UNDECIDED
     assert "cannot be compared" in found.reason
+    assert found.saving is None
+
+
+def test_a_budget_that_ends_does_not_hide_why_it_is_undecided():
+    now = [0.0]
+
+    def runner(command, _seconds):
+        now[0] += 10
+        return Timed(100, BY_STEPS if command is A else BY_CLOCK, None, 10.0)
+
+    found = experiment(A, B, runner, Plan(budget_s=120), clock=lambda: now[0])
+    assert "cannot be compared; the budget of 120 s has ended" in found.reason
 
 
 def test_the_budget_ends_it():

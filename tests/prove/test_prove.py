@@ -1,8 +1,11 @@
 """`tpuprof prove` on programs that sleep: what they take is known."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -76,6 +79,98 @@ def test_other_losses_decide_nothing(sleeper, tmp_path):
     assert "losses differ" in json.loads(done.stdout)["sentence"]
 
 
+def test_a_loss_that_is_no_number_decides_nothing_and_is_kept_as_unknown(sleeper, tmp_path):
+    done = prove(tmp_path, sleeper(40, "nan"), sleeper(10, "1.5"))
+    assert done.returncode == 4, done.stderr
+    found = json.loads(done.stdout)
+    assert "losses differ (nan before" in found["sentence"]
+    assert found["losses"] == [None, 1.5]
+
+
+@pytest.mark.parametrize("before", [" ", "python 'a.py"])
+def test_what_is_no_command_is_refused(tmp_path, before):
+    done = prove(tmp_path, before, "python b.py")
+    assert done.returncode == 2
+    assert done.stderr.rstrip().endswith("[usage]")
+
+
+def test_a_proof_is_kept_on_this_machine(sleeper, tmp_path):
+    words = ["prove", "--before", sleeper(1), "--after", sleeper(1), "-o", "gs://bucket/run"]
+    done = subprocess.run(
+        [sys.executable, "-m", "tpuprof", *words], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert done.returncode == 2
+    assert "needs a folder on this machine" in done.stderr
+    assert not (tmp_path / "gs:").exists()
+
+
+# It starts a process of its own, notes both, and runs until it is ended.
+ENDLESS = """
+import os, subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+with open(sys.argv[1] + ".new", "w") as file:
+    file.write(f"{os.getpid()} {child.pid}")
+os.rename(sys.argv[1] + ".new", sys.argv[1])
+time.sleep(600)
+"""
+
+
+def ended(pid):
+    """Whether a process is gone, or waits for its parent to notice that it ended."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            return file.read().rpartition(")")[2].split()[0] in "ZX"
+    except OSError:
+        return True
+
+
+def waited_for(fact):
+    for _ in range(600):
+        if fact():
+            return True
+        time.sleep(0.1)
+    return False
+
+
+@pytest.mark.parametrize(
+    ("number", "more"),
+    [(signal.SIGTERM, "--no-capture"), (signal.SIGHUP, "--no-capture"), (signal.SIGINT, "--no-capture"),
+     (signal.SIGTERM, "--capture")],
+)  # fmt: skip
+def test_a_proof_that_is_ended_leaves_no_program_behind(tmp_path, number, more):
+    script, noted, scratch = tmp_path / "endless.py", tmp_path / "noted", tmp_path / "scratch"
+    script.write_text(ENDLESS)
+    scratch.mkdir()
+    command = f"{sys.executable} {script} {noted}"
+    words = ["prove", "--before", command, "--after", command, "-o", str(tmp_path / "run"), more]
+    proof = subprocess.Popen(
+        [sys.executable, "-m", "tpuprof", *words],
+        env={**os.environ, "TMPDIR": str(scratch)},
+        stderr=subprocess.DEVNULL,
+    )
+    assert waited_for(noted.exists)
+    program, child = noted.read_text().split()
+    proof.send_signal(number)
+    assert proof.wait(60) == 128 + number
+    assert waited_for(lambda: ended(program))
+    if more == "--capture":
+        # A capture passes the signal on to the program, which has to end what it started.
+        os.kill(int(child), signal.SIGKILL)
+    else:
+        assert list(scratch.iterdir()) == []
+    assert waited_for(lambda: ended(child))
+
+
+def test_each_fix_is_captured_in_a_folder_of_its_own(tmp_path):
+    from tpuprof.cli.prove import _after
+
+    run = tmp_path / "run"
+    assert _after(run) == tmp_path / "run-after"
+    (tmp_path / "run-after").mkdir()
+    assert _after(run) == tmp_path / "run-after-2"
+    assert _after(run / ".." / "run") == tmp_path / "run-after-2"
+
+
 def test_a_program_that_fails_is_named(tmp_path):
     done = prove(tmp_path, f"{sys.executable} -c 'raise SystemExit(7)'", f"{sys.executable} -c 1")
     assert done.returncode == 2
@@ -128,6 +223,18 @@ def test_steps_that_were_noted(tmp_path):
 def test_losses_within_the_runs_own_spread_agree():
     assert losses_agree([1.0, 1.2], [1.15, 1.15], 0.0)
     assert not losses_agree([1.0, 1.01], [1.2, 1.2], 0.01)
+
+
+def test_losses_that_the_fix_itself_spreads_do_not_agree():
+    assert not losses_agree([2.0, 2.0], [2.5, 4.0], 0.01)
+
+
+@pytest.mark.parametrize("printed", ["0", "1e999"])
+def test_a_time_that_no_run_can_take_is_none(printed):
+    command = [sys.executable, "-c", f"print('step_ms: {printed}')"]
+    assert timed(command, 60, Reading()).read_from == BY_CLOCK
+    with pytest.raises(TpuprofError, match="no number above zero"):
+        timed(command, 60, Reading(metric=STEP_MS))
 
 
 def test_the_proof_is_shown_beside_the_finding(samples, tmp_path):

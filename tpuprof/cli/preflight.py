@@ -92,6 +92,7 @@ def preflight(
     its step is known, and ends there; its device work does not run. Files it writes go to memory and vanish, and it
     cannot reach other machines. Where the system allows no such barrier, writes are refused.
     """
+    from tpuprof.cli.process import unwind_on_signals
     from tpuprof.preflight.compiler import CompileOptions, default_cache
     from tpuprof.preflight.given import preflight_programs
     from tpuprof.preflight.money import Work, parse_prices
@@ -102,7 +103,7 @@ def preflight(
     from tpuprof.preflight.script import ScriptRun
     from tpuprof.preflight.targets import DEFAULT_TARGETS
 
-    _end_on_sigterm()
+    unwind_on_signals()
     prices = parse_prices(price or [])
     options = CompileOptions(
         time_limit_s=time_limit, memory_limit=int(memory_limit * _GIB), workers=workers,
@@ -157,18 +158,6 @@ def _refuse_for_programs(sweep: bool, compare: bool) -> None:
             Code.USAGE, f"{'--sweep' if sweep else '--compare'} is for scripts; a program has no settings.",
             "Preflight each program by itself, then `tpuprof diff` the runs.",
         )  # fmt: skip
-
-
-def _end_on_sigterm() -> None:
-    """Let SIGTERM unwind the command, so that the script and the compilers it started end too."""
-    import signal
-    import threading
-
-    def leave(number: int, _frame: object) -> None:
-        raise SystemExit(128 + number)
-
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, leave)
 
 
 def _exit_status(outcomes: list[Outcome], swept: bool) -> int:

@@ -1,6 +1,6 @@
-"""What a command that reads a large trace asks of its own process: memory, turns of its threads, and to end at once.
+"""What a command asks of its own process: memory, turns of its threads, how it ends, and what signals do.
 
-None of it belongs into a library: it is for a process that analyses one run and ends.
+None of it belongs into a library: it is for a process that does one thing and ends.
 """
 
 from __future__ import annotations
@@ -80,6 +80,23 @@ def _ask_for_large_pages(libc: ctypes.CDLL) -> None:
     if begin < until <= begin + 2 * _IN_LARGE_PAGES:
         libc.madvise(begin, until - begin, _MADV_HUGEPAGE)
     libc.free(first)
+
+
+def unwind_on_signals() -> None:
+    """Let SIGTERM and a closed terminal unwind the command, so that it ends the processes that it started.
+
+    They have sessions of their own, which no signal to the command reaches. A signal that is ignored stays so (nohup).
+    """
+    import signal
+    import threading
+
+    def leave(number: int, _frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, leave)
 
 
 def leave_at_once() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 import sys
@@ -51,18 +52,19 @@ def prove(
     Status 0 if the saving is confirmed, 1 if it is refuted, 4 if that cannot be decided.
     """
     from tpuprof.cli.capture import parse_duration
+    from tpuprof.cli.opening import is_url
+    from tpuprof.cli.process import unwind_on_signals
     from tpuprof.prove.experiment import Plan
     from tpuprof.prove.timing import Reading
 
-    if not before or not after:
-        raise TpuprofError(
-            Code.USAGE, "prove needs two commands.", 'Write --before "python a.py" --after "python b.py".'
-        )
+    commands = _words("--before", before), _words("--after", after)
+    if is_url(out):
+        raise TpuprofError(Code.USAGE, f"{out}: prove needs a folder on this machine.", "Copy the run first.")
     if measure not in ("step", "total"):
         raise TpuprofError(Code.USAGE, f"--measure {measure}: unknown.", "Use step or total.")
-    commands = shlex.split(before), shlex.split(after)
     plan = Plan(blocks=blocks, budget_s=parse_duration(budget), tolerance=tolerance)
     reading = Reading(metric=metric, loss=loss, warmup=warmup, measure=measure)
+    unwind_on_signals()
     proof = _prove(rule or "", commands, out, plan, reading, capture=capture)
     if as_json:
         import json
@@ -83,8 +85,6 @@ def _prove(
     *,
     capture: bool,
 ) -> dict[str, Any]:
-    from functools import partial
-
     from tpuprof.prove.experiment import experiment
     from tpuprof.prove.proof import proof_of, write_proof
     from tpuprof.prove.timing import timed
@@ -98,19 +98,40 @@ def _prove(
     if finding is not None and finding.savings is not None:
         predicted, per = (finding.savings.low, finding.savings.high), finding.savings.per
     rule = rule or (finding.rule if finding else "")
-    tried = experiment(*commands, partial(_timed, timed, reading), plan, say=_say)
-    later = _finding(commands[1], out.with_name(out.name + "-after"), rule, capture=capture) if rule else None
+    tried = experiment(*commands, lambda command, seconds: timed(command, seconds, reading), plan, say=_say)
+    later = _finding(commands[1], _after(out), rule, capture=True) if rule and capture else None
     # A saving of each start, or of the whole capture, is not one of each step.
     compared = predicted if per == "step" and reading.measure == "step" and not _whole(tried) else None
     proof = proof_of(
         tried, rule, commands, compared, predicted_per=per, finding_after=later.status if later else ""
     )
-    typer.echo(f"tpuprof: kept in {write_proof(out, proof)}", err=True)
+    _say(f"kept in {write_proof(out, proof)}")
     return proof
 
 
-def _timed(timed: Any, reading: Reading, command: list[str], seconds: float) -> Any:
-    return timed(command, seconds, reading)
+def _words(option: str, text: str) -> list[str]:
+    """The words of a command given as one text. Raises `TpuprofError` (`usage`)."""
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise TpuprofError(
+            Code.USAGE, f"{option}: this is not a command ({error}).", "Check its quotes."
+        ) from error
+    if not words:
+        raise TpuprofError(
+            Code.USAGE, "prove needs two commands.", 'Write --before "python a.py" --after "python b.py".'
+        )
+    return words
+
+
+def _after(out: Path) -> Path:
+    """A new folder beside the run: what an earlier proof captured was another program, even of the same command."""
+    base = Path(os.path.abspath(out))
+    place, number = base.with_name(f"{base.name}-after"), 1
+    while place.exists():
+        number += 1
+        place = base.with_name(f"{base.name}-after-{number}")
+    return place
 
 
 def _whole(tried: Any) -> bool:
@@ -127,18 +148,30 @@ def _finding(command: list[str], run: Path, rule: str, *, capture: bool) -> Find
     if not (run / "plugins").is_dir():
         if not capture:
             return None
-        words = [sys.executable, "-m", "tpuprof", "capture", "-o", str(run), "--", *command]
-        done = subprocess.run(
-            words, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-        )
-        if done.returncode or not (run / "plugins").is_dir():
-            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-            typer.echo(f"tpuprof: not captured, so nothing is predicted: {last}", err=True)
+        status, messages = _captured(command, run)
+        if status or not (run / "plugins").is_dir():
+            last = (messages.strip().splitlines() or ["no message"])[-1]
+            _say(f"not captured, so its findings are unknown: {last}")
             return None
     report = open_report(run)
     if rule:
         return next((each for each in report.findings if each.rule == rule), None)
     return next(iter(failed_findings(report)), None)
+
+
+def _captured(command: list[str], run: Path) -> tuple[int, str]:
+    """Capture a program: the exit status of `tpuprof capture`, and its messages."""
+    words = [sys.executable, "-m", "tpuprof", "capture", "-o", str(run), "--", *command]
+    with subprocess.Popen(
+        words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, encoding="utf-8", errors="replace"
+    ) as process:
+        try:
+            messages = process.communicate()[1]
+        except BaseException:
+            # It passes the signal on to the program; killed, it would leave the program behind.
+            process.terminate()
+            raise
+    return process.returncode, messages
 
 
 def _say(text: str) -> None:

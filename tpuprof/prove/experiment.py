@@ -68,9 +68,7 @@ class Experiment:
     @property
     def losses(self) -> tuple[float, float] | None:
         """Mean last losses before and after, None where a run prints none."""
-        first, second = (
-            [each.loss for each in runs if each.loss is not None] for runs in (self.before, self.after)
-        )
+        first, second = _losses(self.before), _losses(self.after)
         complete = len(first) == len(self.before) and len(second) == len(self.after)
         return (statistics.fmean(first), statistics.fmean(second)) if complete and first and second else None
 
@@ -121,19 +119,21 @@ def experiment(
 
 
 def _budget_ended(tried: Experiment, plan: Plan) -> None:
-    """Say so where nothing else is known yet."""
-    if tried.saving is None:
-        _undecided(
-            tried, f"the budget of {plan.budget_s:g} s ended before there were {FIRST_LOOK} blocks of runs"
+    """Say so where nothing is known yet."""
+    budget = f"the budget of {plan.budget_s:g} s"
+    if tried.outcome is Outcome.UNDECIDED:
+        tried.reason = (
+            f"{tried.reason}; {budget} has ended"
+            if tried.reason
+            else f"{budget} ended before there were {FIRST_LOOK} blocks of runs"
         )
-    elif tried.outcome is Outcome.UNDECIDED:
-        tried.reason += f"; the budget of {plan.budget_s:g} s has ended"
 
 
 def look(tried: Experiment, plan: Plan) -> None:
     """Decide from the runs so far."""
     sources = {each.read_from for each in (*tried.before, *tried.after)}
     if len(sources) > 1:
+        tried.saving = None
         _undecided(
             tried, f"times were read from {' and from '.join(sorted(sources))}, which cannot be compared"
         )
@@ -145,11 +145,11 @@ def look(tried: Experiment, plan: Plan) -> None:
     if tried.saving is None or whole <= 0:
         _undecided(tried, "there are too few pairs")
         return
-    losses = [[each.loss for each in runs if each.loss is not None] for runs in (tried.before, tried.after)]
-    if any(losses) and not all(losses):
-        _undecided(tried, "one of the programs prints a loss and the other does not")
+    before, after = _losses(tried.before), _losses(tried.after)
+    if (before or after) and tried.losses is None:
+        _undecided(tried, "some of the runs print a loss and others do not")
         return
-    if tried.losses is not None and not losses_agree(losses[0], losses[1], plan.tolerance):
+    if tried.losses is not None and not losses_agree(before, after, plan.tolerance):
         first, second = tried.losses
         _undecided(
             tried, f"the losses differ ({first:.6g} before, {second:.6g} after): they do not train alike"
@@ -172,6 +172,10 @@ def is_known(tried: Experiment) -> bool:
     if tried.saving is None or tried.outcome is Outcome.UNDECIDED:
         return False
     return tried.outcome is Outcome.REFUTED or tried.saving.half <= NARROW * abs(tried.saving.mean)
+
+
+def _losses(runs: list[Timed]) -> list[float]:
+    return [each.loss for each in runs if each.loss is not None]
 
 
 def _undecided(tried: Experiment, why: str) -> None:

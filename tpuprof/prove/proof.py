@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from datetime import UTC, datetime
 from pathlib import Path
@@ -43,7 +44,8 @@ def proof_of(
         "predicted_low_ms": predicted[0] if predicted else None,
         "predicted_high_ms": predicted[1] if predicted else None,
         "predicted_per": predicted_per if predicted else "",
-        "losses": list(losses) if losses else None,
+        # JSON has no nan: the reason says where a loss is not finite.
+        "losses": [each if math.isfinite(each) else None for each in losses] if losses else None,
         "finding_after": finding_after,
         "before_command": commands[0],
         "after_command": commands[1],

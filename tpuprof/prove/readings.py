@@ -43,19 +43,21 @@ def step_ms_of(folder: Path, warmup: int = WARMUP_STEPS) -> float | None:
     means = []
     for path in sorted(folder.rglob("telemetry.*.jsonl")):
         walls = [_wall(line) for line in path.read_text("utf-8", "replace").splitlines()]
-        told = [wall for wall in walls if wall is not None][warmup:]
-        if len(told) >= FEWEST_STEPS:
-            means.append(statistics.fmean(told) / _NS_PER_MS)
+        timed = [wall for wall in walls if wall is not None][warmup:]
+        if len(timed) >= FEWEST_STEPS:
+            means.append(statistics.fmean(timed) / _NS_PER_MS)
     return statistics.fmean(means) if means else None
 
 
 def losses_agree(before: list[float], after: list[float], tolerance: float) -> bool:
-    """Whether mean losses differ by no more than a share of the larger, or than the runs of one program do."""
+    """Whether mean losses differ by no more than a share of the larger, or than the runs before the fix do.
+
+    How much the runs after it differ does not count: a fix that makes training unstable would permit itself.
+    """
     if not all(map(math.isfinite, [*before, *after])):
         return False
     first, second = statistics.fmean(before), statistics.fmean(after)
-    spread = max((max(each) - min(each) for each in (before, after)), default=0.0)
-    return abs(first - second) <= max(tolerance * max(abs(first), abs(second)), spread)
+    return abs(first - second) <= max(tolerance * max(abs(first), abs(second)), max(before) - min(before))
 
 
 def _wall(line: str) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -73,22 +74,28 @@ def timed(command: list[str], seconds: float, reading: Reading) -> Timed:
 
 def _time(output: str, folder: Path, whole: float, reading: Reading) -> tuple[float, str]:
     if reading.metric:
-        found = last_number(reading.metric, output)
+        found = _ms_in(output, reading.metric)
         if found is None:
             raise TpuprofError(
                 Code.PROVE_FAILED,
-                f"the output has no number that matches {reading.metric!r}.",
+                f"the output has no number above zero that matches {reading.metric!r}.",
                 "Give a pattern whose first group is the step time in ms.",
             )
         return found, BY_METRIC
     if reading.measure == "step":
-        printed = last_number(STEP_MS, output)
+        printed = _ms_in(output, STEP_MS)
         if printed is not None:
             return printed, BY_PROGRAM
         steps = step_ms_of(folder, reading.warmup)
         if steps is not None:
             return steps, BY_STEPS
     return whole * 1e3, BY_CLOCK
+
+
+def _ms_in(output: str, pattern: str) -> float | None:
+    """The last time that matches; None where that is no time a run can take."""
+    found = last_number(pattern, output)
+    return found if found is not None and 0 < found < math.inf else None
 
 
 def _run(command: list[str], seconds: float, folder: Path) -> None:
