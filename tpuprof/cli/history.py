@@ -1,4 +1,4 @@
-"""`tpuprof history`: the runs of a watched job one after the other, and the first that got slower."""
+"""`tpuprof history`: the runs of a watched job one after the other, and what became of fixes that were tried."""
 
 from __future__ import annotations
 
@@ -7,24 +7,45 @@ from typing import Annotated
 
 import typer
 
+from tpuprof.errors import Code, TpuprofError
+
 
 def history(
     path: Annotated[
-        Path, typer.Argument(help="The folder that `tpuprof watch` writes to.", show_default=False)
+        Path,
+        typer.Argument(
+            help="The folder that `tpuprof watch` writes to, or a folder of runs.", show_default=False
+        ),
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print the runs as JSON.")] = False,
 ) -> None:
-    """Show step time and goodput of a job's runs by commit, and name the first regression."""
-    from tpuprof.goodput.history import as_dict, history_of, render
+    """Show step time and goodput of a job's runs by commit, and name the first regression.
+
+    Lists fixes that `tpuprof prove` tried in the runs below the folder: what was predicted, and what was measured.
+    """
+    from tpuprof.goodput.history import as_dict, history_of
+    from tpuprof.prove.track_record import as_rows, tried_below
     from tpuprof.watch.remote import job_folder
 
     with job_folder(path) as (folder, _):
-        jobs = history_of(folder)
+        tried = tried_below(folder)
+        try:
+            jobs = history_of(folder)
+        except TpuprofError as error:
+            if error.code != Code.NO_LEDGER or not tried:
+                raise
+            jobs = {}
     if as_json:
         import json
 
-        typer.echo(json.dumps(as_dict(jobs), indent=1, allow_nan=False))
+        found = {**as_dict(jobs), "proofs": as_rows(tried)}
+        typer.echo(json.dumps(found, indent=1, allow_nan=False))
         return
     from tpuprof.cli.terminal import console
+    from tpuprof.goodput.history import render
+    from tpuprof.prove.track_record import render as render_tried
 
-    render(jobs, console())
+    if jobs:
+        render(jobs, console())
+    if tried:
+        render_tried(tried, console())
