@@ -8,7 +8,9 @@ import dash
 import dash_mantine_components as dmc
 from dash import ALL, MATCH, ClientsideFunction, Input, Output, State, ctx, no_update
 
+from tpuprof.compare.diff import Comparison
 from tpuprof_dashboard import shell
+from tpuprof_dashboard.components.against import BASE, base_note, changes_shown, wanted_base
 from tpuprof_dashboard.components.layout import register_charts_after_words
 from tpuprof_dashboard.components.tables import restored
 from tpuprof_dashboard.pages.page import OPEN, Page, View
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from tpuprof.report.schema import Report
 
 
+# The status of a page that is shown while its run and the base are compared.
+COMPARING = "comparing"
 # The page that Dash fills: it states its language, and that both themes exist.
 _INDEX = """<!doctype html>
 <html lang="en">
@@ -101,11 +105,12 @@ def _register_route(app: dash.Dash, store: Store) -> None:
         names = store.names()
         if not state.get("run") and names:
             # The address names the run, so that it stays whatever runs appear.
-            return (*(no_update,) * 7, search_of(state, run=names[0]))
+            other = [each for each in names if each != state.get(BASE)]
+            return (*(no_update,) * 7, search_of(state, run=(other or names)[0]))
         page = BY_KEY.get(state.get("page", ""), PAGES[0])
         theme = theme_of(state, os_dark)
         content, status, report = _content(page, state, store, theme)
-        key = [status, page.key, theme, *(state.get(each, "") for each in ("run", *page.keys))]
+        key = [status, page.key, theme, *(state.get(each, "") for each in ("run", BASE, *page.keys))]
         if key == shown:
             return (no_update,) * 8
         built = restored(content(), state) if callable(content) else content
@@ -113,7 +118,7 @@ def _register_route(app: dash.Dash, store: Store) -> None:
         return (
             built,
             shell.menu(PAGES, {**state, "page": page.key}, _counts(report)),
-            not status.startswith("loading"),
+            not status.startswith(("loading", COMPARING)),
             key,
             theme,
             theme,
@@ -145,10 +150,27 @@ def _content(page: Page, state: dict[str, str], store: Store, theme: str) -> tup
     details = store.details(name) if page.needs_details else None
     if isinstance(details, (Failure, Loading)):
         return _not_ready(name, details, store)
-    view = View(state, name, report, store, details, saved, theme)
+    base = wanted_base(state, page)
+    against = store.comparison(base, name) if base else None
+    view = View(
+        state,
+        name,
+        report,
+        store,
+        details,
+        saved,
+        theme,
+        against if isinstance(against, Comparison) else None,
+    )
     head = [] if page is PAGES[0] else shell.page_head(page, predicted=report.predicted)
     head += [shell.uploaded_note()] if store.is_upload(name) else []
-    return (lambda: [*head, *page.render(view)]), f"ready {id(report)}", report
+    head += [base_note(against, short(store.labels().get(base, base)), view)] if against is not None else []
+    status = COMPARING if isinstance(against, Loading) else "ready"
+    return (
+        lambda: [*head, *page.render(view), *changes_shown(against, page, view.template)],
+        f"{status} {id(report)} {id(view.against)}",
+        report,
+    )
 
 
 def _not_ready(name: str, what: Failure | Loading, store: Store) -> tuple[Any, str, None]:
@@ -169,28 +191,35 @@ def _counts(report: Report | None) -> dict[str, int]:
 def _register_header(app: dash.Dash) -> None:
     @app.callback(
         Output("run", "value"),
+        Output("base", "value"),
+        Output("base", "data"),
         Output("dark", "checked"),
         Input("url", "search"),
         Input("run", "data"),
         Input("os-dark", "data"),
     )
-    def follow(search: str | None, _names: Any, os_dark: bool | None) -> Any:
+    def follow(search: str | None, runs: Any, os_dark: bool | None) -> Any:
         state = read_state(search)
-        return state.get("run"), theme_of(state, os_dark) == "dark"
+        return state.get("run"), state.get(BASE), runs, theme_of(state, os_dark) == "dark"
 
     @app.callback(
         Output("url", "search", allow_duplicate=True),
         Input("run", "value"),
+        Input("base", "value"),
         Input("dark", "checked"),
         State("url", "search"),
         State("os-dark", "data"),
         prevent_initial_call=True,
     )
-    def change(name: str | None, dark: bool | None, search: str | None, os_dark: bool | None) -> Any:
+    def change(
+        name: str | None, base: str | None, dark: bool | None, search: str | None, os_dark: bool | None
+    ) -> Any:
         state = read_state(search)
         if ctx.triggered_id == "run" and name and state.get("run") and name != state["run"]:
-            kept = {key: value for key, value in state.items() if key in ("page", "theme")}
+            kept = {key: value for key, value in state.items() if key in ("page", "theme", BASE)}
             return search_of(kept, run=name)
+        if ctx.triggered_id == "base" and (base or "") != state.get(BASE, ""):
+            return search_of(state, **{BASE: base})
         if ctx.triggered_id == "dark" and bool(dark) != (theme_of(state, os_dark) == "dark"):
             wanted = "dark" if dark else "light"
             return search_of(state, theme=None if wanted == theme_of({}, os_dark) else wanted)

@@ -8,10 +8,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlencode
 
 from tpuprof.errors import Code, TpuprofError
 from tpuprof_dashboard.addresses import addresses
 from tpuprof_dashboard.app import create_app
+from tpuprof_dashboard.components.against import BASE
 from tpuprof_dashboard.security import Guard
 from tpuprof_dashboard.store import Store
 from tpuprof_dashboard.viewers import Viewers
@@ -21,13 +23,18 @@ from tpuprof_dashboard.viewers import Viewers
 SWITCH_INTERVAL = 0.001
 
 
-def serve(paths: Sequence[Path], host: str, port: int, *, open_browser: bool) -> None:
-    """Serve until interrupted. Raises `TpuprofError` (`usage`) where the address cannot be served on."""
+def serve(
+    paths: Sequence[Path], host: str, port: int, *, open_browser: bool, base: Path | None = None
+) -> None:
+    """Serve until interrupted; with `base`, every page says what changed since it.
+
+    Raises `TpuprofError` (`usage`) where the address cannot be served on.
+    """
     from werkzeug.serving import make_server
 
     sys.setswitchinterval(SWITCH_INTERVAL)
     guard = Guard.for_host(host)
-    store = Store(paths, Viewers() if guard.token is None else None)
+    store = Store([*paths, base] if base is not None else paths, Viewers() if guard.token is None else None)
     # Requests are not logged: one of them carries the token.
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     try:
@@ -39,7 +46,7 @@ def serve(paths: Sequence[Path], host: str, port: int, *, open_browser: bool) ->
             f"{host}:{port}: cannot be served on ({error}).",
             "Choose another with --host or --port.",
         ) from error
-    found = addresses(host, server.server_port, guard.token)
+    found = [_with_base(each, store, base) for each in addresses(host, server.server_port, guard.token)]
     if guard.token:
         _say(
             f"whoever has this address can read these runs and upload traces: {', '.join(map(str, paths))}. "
@@ -80,6 +87,12 @@ def _ended_by_signals() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _with_base(address: str, store: Store, base: Path | None) -> str:
+    """The address with the base run in it: the newest of a folder of runs."""
+    name = next((each for each in store.names() if base and store.path(each).is_relative_to(base)), None)
+    return address if name is None else f"{address}{'&' if '?' in address else '?'}{urlencode({BASE: name})}"
 
 
 def _say(text: str) -> None:

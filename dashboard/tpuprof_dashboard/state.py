@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 # What stays when the page changes; all else belongs to one page.
-_SHARED = ("run", "theme")
+_SHARED = ("run", "base", "theme")
 # A query longer than this is not a link of ours (characters).
 _LONGEST = 8_192
 

@@ -39,6 +39,11 @@ def test_which_arguments_are_plain(arguments, plain):
     assert to_analyze(arguments) == plain
 
 
+def test_with_a_base_run_the_command_line_is_asked(monkeypatch):
+    monkeypatch.setenv("TPUPROF_BASE", "runs/first")
+    assert to_analyze(["analyze", "HERE"]) is None
+
+
 def analyze(*arguments, cache):
     command = [sys.executable, "-m", "tpuprof", "analyze", *map(str, arguments)]
     env = {"TPUPROF_CACHE_DIR": str(cache), "PATH": ""}

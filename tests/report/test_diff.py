@@ -302,3 +302,30 @@ def text_of(comparison):
     out = io.StringIO()
     render(comparison, Console(file=out, width=100))
     return out.getvalue()
+
+
+@pytest.mark.parametrize(("given", "env"), [(True, {}), (False, {"TPUPROF_BASE": "BASE"})])
+def test_analyze_says_what_changed_since_the_base(samples, given, env):
+    import json
+
+    from tpuprof.analysis.analyze import analyze_run
+    from tpuprof.cli.main import app
+    from tpuprof.compare.diff import diff
+
+    base, run = samples / "recompile_shapes", samples / "decoder_fsdpv2"
+    more = ["--base", str(base)] if given else []
+    variables = {name: str(base) for name in env}
+    expected = diff(analyze_run(base), analyze_run(run))
+
+    def printed(*options):
+        done = CliRunner().invoke(app, ["analyze", str(run), *options, *more], env=variables)
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    text = printed("--no-cache")
+    assert "Against the base run" in text
+    assert text.index("Collective-bound") < text.index("Better by its compiles")
+    assert "### tpuprof diff: Better by its compiles" in printed("--md")
+    whole = json.loads(printed("--json"))
+    assert whole["schema"] == "tpuprof.report/1"
+    assert whole["comparison"] == json.loads(json.dumps(expected.to_dict()))

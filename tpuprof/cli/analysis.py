@@ -39,18 +39,29 @@ def _print_report(path: Path, as_json: bool, as_markdown: bool, use_cache: bool,
     print_report(report, as_json=False, as_markdown=as_markdown)
 
 
-def print_report(report: Report, *, as_json: bool, as_markdown: bool, why: bool = False) -> None:
-    """Print a Report as text unless asked otherwise; of the text alone, `why` prints how the verdict was reached."""
+def print_report(
+    report: Report, *, as_json: bool, as_markdown: bool, why: bool = False, base: Report | None = None
+) -> None:
+    """Print a Report as text unless asked otherwise; of the text alone, `why` prints how the verdict was reached.
+
+    With `base`, what changed since that run follows; in JSON it is `comparison`.
+    """
     if as_json:
         from tpuprof.report.as_json import to_json
 
-        _write(to_json(report))
+        _write(to_json(report) if base is None else _with_comparison(report, base))
         return
     if as_markdown:
         from tpuprof.render.markdown import render_markdown
 
         _write(render_markdown(report))
-        return
+    else:
+        _print_text(report, why=why)
+    if base is not None:
+        _print_changes(base, report, as_markdown=as_markdown)
+
+
+def _print_text(report: Report, *, why: bool) -> None:
     from tpuprof.cli.terminal import console
 
     if why:
@@ -61,6 +72,30 @@ def print_report(report: Report, *, as_json: bool, as_markdown: bool, why: bool 
     from tpuprof.render.text import render
 
     render(report, console())
+
+
+def _print_changes(base: Report, report: Report, *, as_markdown: bool) -> None:
+    from tpuprof.compare.diff import diff
+    from tpuprof.compare.text import render, render_markdown
+
+    found = diff(base, report)
+    if as_markdown:
+        _write("\n" + render_markdown(found))
+        return
+    from tpuprof.cli.terminal import console
+
+    console().print("\nAgainst the base run", style="bold")
+    render(found, console())
+
+
+def _with_comparison(report: Report, base: Report) -> str:
+    import json
+
+    from tpuprof.compare.diff import diff
+    from tpuprof.report.as_json import to_json
+
+    whole = {**json.loads(to_json(report)), "comparison": diff(base, report).to_dict()}
+    return json.dumps(whole, indent=1, allow_nan=False) + "\n"
 
 
 def print_programs(path: Path, *, as_json: bool) -> bool:

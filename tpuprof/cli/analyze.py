@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from tpuprof.cli.entry import BASE_VARIABLE
+
 
 def analyze(
     path: Annotated[
@@ -42,6 +44,14 @@ def analyze(
         bool,
         typer.Option("--why", help="Print each decision that led to the verdict, and what would change it."),
     ] = False,
+    base: Annotated[
+        str,
+        typer.Option(
+            help="Print what changed since this run, too: a run, a saved report or a bundle.",
+            envvar=BASE_VARIABLE,
+            show_default=False,
+        ),
+    ] = "",
     what_if: Annotated[
         str,
         typer.Option(
@@ -51,6 +61,7 @@ def analyze(
 ) -> None:
     """Say what holds a captured run back, and where each step's time went."""
     from tpuprof.cli.analysis import print_analysis, print_report
+    from tpuprof.cli.opening import open_report
 
     if what_if:
         _what_if(path, what_if, as_json=as_json)
@@ -59,15 +70,15 @@ def analyze(
         from tpuprof.cli.pods import pod_report
 
         report = pod_report(path, sample=hosts, dask=dask)
-        print_report(report, as_json=as_json, as_markdown=as_markdown, why=why)
-        return
-    if why:
-        from tpuprof.cli.opening import open_report
-
+    elif why or base:
         report = open_report(path, use_cache=not no_cache, all_ops=all_ops)
-        print_report(report, as_json=as_json, as_markdown=as_markdown, why=True)
+    else:
+        print_analysis(
+            path, as_json=as_json, as_markdown=as_markdown, use_cache=not no_cache, all_ops=all_ops
+        )
         return
-    print_analysis(path, as_json=as_json, as_markdown=as_markdown, use_cache=not no_cache, all_ops=all_ops)
+    against = open_report(Path(base), use_cache=not no_cache) if base else None
+    print_report(report, as_json=as_json, as_markdown=as_markdown, why=why, base=against)
 
 
 def _what_if(path: Path, rules: str, *, as_json: bool) -> None:

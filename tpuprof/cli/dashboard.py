@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from tpuprof.cli.entry import BASE_VARIABLE
+
 
 def dashboard(
     paths: Annotated[
@@ -19,6 +21,12 @@ def dashboard(
         str, typer.Option(help="Address to serve on. Any but a loopback one requires a token, printed once.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to serve on; 0 takes a free one.")] = 8050,
+    base: Annotated[
+        Path | None,
+        typer.Option(
+            help="Say on every page what changed since this run.", envvar=BASE_VARIABLE, show_default=False
+        ),
+    ] = None,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Open no browser.")] = False,
 ) -> None:
     """Show runs in the browser: what is slow, what to try, and the evidence; new runs of a logdir appear."""
@@ -26,7 +34,8 @@ def dashboard(
     from tpuprof.errors import Code, TpuprofError
 
     paths = [here(path) for path in paths]
-    missing = [path for path in paths if not path.exists()]
+    base = here(base) if base is not None else None
+    missing = [path for path in (*paths, base) if path is not None and not path.exists()]
     if missing:
         raise TpuprofError(Code.NOT_FOUND, f"{missing[0]}: no such file or folder.", "Check the path.")
     try:
@@ -37,4 +46,4 @@ def dashboard(
             "The dashboard is not installed.",
             'Install it with: pip install "tpuprof[dashboard]".',
         ) from error
-    serve(paths, host, port, open_browser=not no_browser)
+    serve(paths, host, port, open_browser=not no_browser, base=base)

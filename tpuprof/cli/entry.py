@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -10,6 +11,8 @@ from typing import NamedTuple
 # Options of a plain analysis; with any other, the command line itself is asked.
 _JSON, _MARKDOWN, _NO_CACHE = "--json", "--md", "--no-cache"
 _OPTIONS = frozenset({_JSON, _MARKDOWN, _NO_CACHE})
+# The run that analyses are compared with, chosen once for a shell.
+BASE_VARIABLE = "TPUPROF_BASE"
 
 
 class Plain(NamedTuple):
@@ -34,7 +37,7 @@ def main() -> None:
 
 def to_analyze(arguments: Sequence[str]) -> Plain | None:
     """What these arguments ask to analyze, None where that is not plain: the command line itself will tell."""
-    if not arguments or arguments[0] != "analyze":
+    if not arguments or arguments[0] != "analyze" or os.environ.get(BASE_VARIABLE):
         return None
     options = _OPTIONS.intersection(arguments)
     others = [each for each in arguments[1:] if each not in _OPTIONS]

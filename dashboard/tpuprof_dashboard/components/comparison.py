@@ -17,11 +17,11 @@ from tpuprof_dashboard.figures.bars import stacked_bars
 from tpuprof_dashboard.words import part_title
 
 if TYPE_CHECKING:
-    from tpuprof.compare.diff import Comparison, FindingChange, OpChange
+    from tpuprof.compare.diff import Comparison
     from tpuprof.compare.noise import Change
 
 _BASE, _CANDIDATE = ("#0072B2", ""), ("#D55E00", "/")
-_COLOURS = {
+COLOURS = {
     Outcome.WORSE: "red",
     Outcome.BETTER: "teal",
     Outcome.SAME: "gray",
@@ -46,14 +46,17 @@ def comparison_sections(found: Comparison, template: str) -> list[Any]:
     """All sections of one comparison; of runs that do not compare, only why."""
     head = dmc.Alert(
         dmc.Text(found.sentence, className="tpu-wrap"),
-        color=_COLOURS[found.outcome],
+        color=COLOURS[found.outcome],
         id="outcome",
         mt="md",
     )
     parts = [head, _fairness(found)]
     if found.outcome is Outcome.UNFAIR:
         return parts
-    return [*parts, _times(found), _parts(found, template), _findings(found.findings), _ops(found.ops)]
+    return [
+        *parts,
+        *(make(found, template) for make in (changed_times, changed_parts, changed_findings, changed_ops)),
+    ]
 
 
 def summary(rows: list[tuple[str, Comparison, str]]) -> Any:
@@ -88,7 +91,8 @@ def _fairness(found: Comparison) -> Any:
     )
 
 
-def _times(found: Comparison) -> Any:
+def changed_times(found: Comparison, _template: str) -> Any:
+    """Step times, compiles, memory and verdict of both runs."""
     rows = [
         [name, *_cells(change), _verdict(beyond_noise(change, found.threshold))]
         for name, change in (
@@ -124,7 +128,8 @@ def _times(found: Comparison) -> Any:
     )
 
 
-def _parts(found: Comparison, template: str) -> Any:
+def changed_parts(found: Comparison, template: str) -> Any:
+    """The parts of the mean step of both runs, as a chart and a table; None where neither has steps."""
     shown = [row for row in found.parts if row.change.base or row.change.candidate]
     if not shown:
         return None
@@ -159,7 +164,9 @@ def _parts(found: Comparison, template: str) -> Any:
     )
 
 
-def _findings(changes: list[FindingChange]) -> Any:
+def changed_findings(found: Comparison, _template: str) -> Any:
+    """Findings that are new, fixed or changed."""
+    changes = found.findings
     if not changes:
         return section("Findings", empty("No change", "No finding is new, fixed or changed."))
     rows = [
@@ -180,7 +187,9 @@ def _findings(changes: list[FindingChange]) -> Any:
     )
 
 
-def _ops(changes: list[OpChange]) -> Any:
+def changed_ops(found: Comparison, _template: str) -> Any:
+    """Ops whose time changed."""
+    changes = found.ops
     title = "Ops that changed"
     if not changes:
         return section(title, empty("None", "No op's time changed by as much as 1 % of the step."))

@@ -155,4 +155,5 @@ PAGE = Page(
     _render,
     keys=("with", "show"),
     register=_register,
+    compares=False,
 )

@@ -9,6 +9,7 @@ from dash import html
 
 from tpuprof.report.labels import cache_title
 from tpuprof.units import format_ms
+from tpuprof_dashboard.components.comparison import changed_times
 from tpuprof_dashboard.components.layout import code, empty, facts, link, section
 from tpuprof_dashboard.components.tables import GO, table
 from tpuprof_dashboard.pages.page import Page, View
@@ -162,4 +163,5 @@ PAGE = Page(
     _render,
     needs_details=True,
     keys=("compile",),
+    changes=(changed_times,),
 )

@@ -13,6 +13,7 @@ from tpuprof.report.schema import Finding, Report
 from tpuprof.rules.what_if import what_if
 from tpuprof.signals import Signals
 from tpuprof.units import format_ms
+from tpuprof_dashboard.components.comparison import changed_findings
 from tpuprof_dashboard.components.findings import finding_lines
 from tpuprof_dashboard.components.layout import current, empty, link, section
 from tpuprof_dashboard.components.tables import table
@@ -176,4 +177,5 @@ PAGE = Page(
     _render,
     keys=("category",),
     register=_register,
+    changes=(changed_findings,),
 )

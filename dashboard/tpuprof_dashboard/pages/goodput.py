@@ -100,4 +100,4 @@ def _job(key: str, job: JobGoodput, state: JobState | None) -> list[Any]:
     return parts
 
 
-PAGE = Page("goodput", "Goodput", "Where did all wall time of a watched job go?", _render)
+PAGE = Page("goodput", "Goodput", "Where did all wall time of a watched job go?", _render, compares=False)

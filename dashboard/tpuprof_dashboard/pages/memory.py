@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tpuprof.units import format_bytes
+from tpuprof_dashboard.components.comparison import changed_times
 from tpuprof_dashboard.components.layout import chart, empty, section, tile, tiles
 from tpuprof_dashboard.components.rows import rows_of
 from tpuprof_dashboard.components.tables import table
@@ -90,4 +91,6 @@ def _buffers(view: View) -> Any:
     )
 
 
-PAGE = Page("memory", "Memory", "What fills the device's memory at its peak.", _render)
+PAGE = Page(
+    "memory", "Memory", "What fills the device's memory at its peak.", _render, changes=(changed_times,)
+)

@@ -9,6 +9,7 @@ from dash import html
 
 from tpuprof.report.op_hosts import has_several_hosts, hosts_of, ms_by_host
 from tpuprof.units import format_ms, format_share
+from tpuprof_dashboard.components.comparison import changed_ops
 from tpuprof_dashboard.components.layout import chart, current, empty, facts, link, section
 from tpuprof_dashboard.components.rows import rows_of
 from tpuprof_dashboard.components.tables import sorted_by, table
@@ -160,4 +161,11 @@ def _lines(view: View) -> Any:
     )
 
 
-PAGE = Page("ops", "Ops", "Which ops the device spends its time on.", _render, keys=("by", "sort"))
+PAGE = Page(
+    "ops",
+    "Ops",
+    "Which ops the device spends its time on.",
+    _render,
+    keys=("by", "sort"),
+    changes=(changed_ops,),
+)

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 import dash_mantine_components as dmc
 from dash import Input, Output, State, dcc, html, no_update
 
+from tpuprof.compare.diff import signed_ms
 from tpuprof.parts import DEVICE_PARTS, PARTS, TRACING
 from tpuprof.render.content import failed_findings, first_to_try, host_count
 from tpuprof.render.triage import verdict_note
 from tpuprof.report.labels import format_rate, nothing_failed
 from tpuprof.units import format_bytes, format_ms, format_share
+from tpuprof_dashboard.components.comparison import changed_findings, changed_parts, changed_times
 from tpuprof_dashboard.components.findings import finding_lines
 from tpuprof_dashboard.components.layout import (
     chart_after_words,
@@ -116,9 +118,9 @@ def _framework(name: str) -> str:
 
 def _tiles(view: View) -> Any:
     report = view.report
-    row = [_step_time(report), *_throughput(report)]
+    row = [_step_time(view), *_throughput(report)]
     if report.breakdown:
-        row += [_busy(report), *(_part_tile(report, name) for name in _TILES if name not in _zeros(report))]
+        row += [_busy(report), *(_part_tile(view, name) for name in _TILES if name not in _zeros(report))]
     return tiles(*row, _mfu(view), _headroom(report))
 
 
@@ -128,6 +130,15 @@ def _zeros(report: Report) -> list[str]:
     if report.tracing_hidden_ms_per_step:
         told.remove(TRACING)
     return [name for name in told if not report.breakdown[name].ms_per_step]
+
+
+def _since_base(view: View, part: str = "") -> str:
+    """How a part, or the median step, differs from that of the base run; empty without one."""
+    found = view.against
+    if found is None:
+        return ""
+    change = next((row.change for row in found.parts if row.name == part), None) if part else found.median
+    return f", {signed_ms(change.delta)} against the base" if change is not None and change.delta else ""
 
 
 def _untold(report: Report, name: str) -> bool:
@@ -163,7 +174,8 @@ def _throughput(report: Report) -> list[Any]:
     ]
 
 
-def _step_time(report: Report) -> Any:
+def _step_time(view: View) -> Any:
+    report = view.report
     steps, mean = report.steps, report.goodput.mean_step_ms
     definition = (
         "Wall time of the middle step; 95 % are no longer than p95. Shares and savings are of the mean step."
@@ -173,7 +185,8 @@ def _step_time(report: Report) -> Any:
     spread = [f"p95 {format_ms(steps.p95_ms)}", f"{steps.count} steps"]
     if mean is not None:
         spread.insert(0, f"mean {format_ms(mean)}")
-    return tile("Median step", format_ms(steps.median_ms), ", ".join(spread), definition)
+    note = ", ".join(spread) + _since_base(view)
+    return tile("Median step", format_ms(steps.median_ms), note, definition)
 
 
 def _busy(report: Report) -> Any:
@@ -204,7 +217,8 @@ def _mfu(view: View) -> Any:
     )
 
 
-def _part_tile(report: Report, name: str) -> Any:
+def _part_tile(view: View, name: str) -> Any:
+    report = view.report
     part = report.breakdown.get(name)
     if _untold(report, name):
         return tile(
@@ -212,6 +226,7 @@ def _part_tile(report: Report, name: str) -> Any:
         )
     value = format_share(part.share) if part else UNAVAILABLE
     note = f"{format_ms(part.ms_per_step)} per step" if part else "no steps in the trace"
+    note += _since_base(view, name)
     if name == "tracing" and report.tracing_hidden_ms_per_step:
         note += f", {format_ms(report.tracing_hidden_ms_per_step)} more hidden"
     return tile(part_title(name), value, note, part_definition(name))
@@ -342,4 +357,11 @@ def _register_ticket(app: Dash, store: Store) -> None:
             return dcc.send_bytes(out.read_bytes(), out.name), dmc.Text(note, size="sm", c="dimmed", mt=4)
 
 
-PAGE = Page("overview", "Overview", "What holds this run back, and what to try.", _render, register=_register)
+PAGE = Page(
+    "overview",
+    "Overview",
+    "What holds this run back, and what to try.",
+    _render,
+    register=_register,
+    changes=(changed_times, changed_parts, changed_findings),
+)

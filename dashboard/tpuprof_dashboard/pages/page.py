@@ -12,6 +12,7 @@ from tpuprof_dashboard.timeline_view import around
 if TYPE_CHECKING:
     from dash import Dash
 
+    from tpuprof.compare.diff import Comparison
     from tpuprof.report.schema import Finding, Report
     from tpuprof_dashboard.store import Details, Store
 
@@ -24,7 +25,7 @@ class View:
     """One run as a page sees it: the URL's state, the run's name and Report, and the store for other runs.
 
     `details` is None on pages that do not need them. `theme` is `light` or `dark`. `saved` says that
-    the run is a saved report, without its trace.
+    the run is a saved report, without its trace. `against` is what changed since the base run, None without one.
     """
 
     state: State
@@ -34,6 +35,7 @@ class View:
     details: Details | None = None
     saved: bool = False
     theme: str = "light"
+    against: Comparison | None = None
 
     @property
     def template(self) -> str:
@@ -77,7 +79,8 @@ class Page:
     """A page: its key in the URL, its title, one line on what it answers, and how it is made.
 
     `keys` are the URL's parameters that change its layout. `register` adds its own callbacks. A page not
-    `in_menu` is reached by links.
+    `in_menu` is reached by links. With a base run chosen, a page that `compares` says what changed since it, and
+    ends with the sections that `changes` make of the comparison and the figure template.
     """
 
     key: str
@@ -88,3 +91,5 @@ class Page:
     keys: tuple[str, ...] = ()
     register: Callable[[Dash, Store], None] | None = None
     in_menu: bool = True
+    compares: bool = True
+    changes: tuple[Callable[[Comparison, str], Any], ...] = ()

@@ -53,4 +53,5 @@ PAGE = Page(
     _render,
     keys=("id",),
     in_menu=False,
+    compares=False,
 )

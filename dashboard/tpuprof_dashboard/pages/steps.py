@@ -10,6 +10,7 @@ from dash import Input, Output, State, no_update
 from tpuprof.compare.steps import compare_steps, usual_and_slowest
 from tpuprof.parts import word_of
 from tpuprof.units import format_ms
+from tpuprof_dashboard.components.comparison import changed_parts, changed_times
 from tpuprof_dashboard.components.layout import chart, empty, section
 from tpuprof_dashboard.components.rows import rows_of
 from tpuprof_dashboard.components.tables import GO, table
@@ -190,4 +191,12 @@ def _register(app: Dash, store: Store) -> None:
         return no_update if (first, second) == shown else search_of(state, a=first, b=second)
 
 
-PAGE = Page("steps", "Steps", "How steps differ, and why.", _render, keys=("a", "b"), register=_register)
+PAGE = Page(
+    "steps",
+    "Steps",
+    "How steps differ, and why.",
+    _render,
+    keys=("a", "b"),
+    register=_register,
+    changes=(changed_times, changed_parts),
+)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tpuprof.render.flame import icicle
 from tpuprof.report.labels import diagnosis_title, phase_title
 from tpuprof.units import format_ms
+from tpuprof_dashboard.components.comparison import changed_parts
 from tpuprof_dashboard.components.layout import chart, empty, section, tile, tiles
 from tpuprof_dashboard.components.rows import rows_of
 from tpuprof_dashboard.components.tables import table
@@ -156,4 +157,10 @@ def _fallbacks(view: View) -> Any:
     return section(title, table("fallbacks", rows), note=note)
 
 
-PAGE = Page("tracing", "Tracing & input", "What the host does while the device waits.", _render)
+PAGE = Page(
+    "tracing",
+    "Tracing & input",
+    "What the host does while the device waits.",
+    _render,
+    changes=(changed_parts,),
+)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.render.content import host_count
+from tpuprof_dashboard.components.comparison import changed_parts
 from tpuprof_dashboard.components.layout import chart, empty, section
 from tpuprof_dashboard.components.rows import rows_of
 from tpuprof_dashboard.components.tables import table
@@ -100,4 +101,5 @@ PAGE = Page(
     "Collectives & offload",
     "What moves between devices and hosts, and what the device waits for.",
     _render,
+    changes=(changed_parts,),
 )
