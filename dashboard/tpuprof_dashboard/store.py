@@ -15,22 +15,25 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from tpuprof.errors import Code, TpuprofError
-from tpuprof_dashboard.pods import as_pod
+from tpuprof.errors import TpuprofError
+from tpuprof_dashboard.reading import (
+    Details,
+    Tell,
+    details_of,
+    found_of,
+    read_run,
+    read_saved,
+    report_of,
+    saved_details,
+)
 from tpuprof_dashboard.recent import Recent
 from tpuprof_dashboard.run_labels import run_labels
 from tpuprof_dashboard.runs import Source, signature, sources
-from tpuprof_dashboard.security import inside
 from tpuprof_dashboard.uploads import Uploads
 
 if TYPE_CHECKING:
     from tpuprof.compare.diff import Comparison
-    from tpuprof.decode.columns import Trace
-    from tpuprof.decode.find import Found
-    from tpuprof.model.run import HostRun, Run
-    from tpuprof.model.timeline import Host
     from tpuprof.report.schema import Report
-    from tpuprof.timeline.lanes import LaneInfo
     from tpuprof_dashboard.viewers import Viewers
 
 # Reports kept (runs): a large one is some 20 MB.
@@ -42,11 +45,6 @@ MAX_DETAILS = 2
 MAX_COMPARISONS = 32
 # Loads at a time: a small run need not wait for a large one.
 _LOADERS = 2
-# Share of a load's time that goes into reading files, the rest into what is made of them: some three quarters of it
-# was measured on a trace of three million events.
-_READ = 0.75
-
-Tell = Callable[[float, str], None]
 
 
 @dataclass(frozen=True)
@@ -78,29 +76,6 @@ class _Progress:
 
     def loading(self) -> Loading:
         return Loading(self.done, self.doing, int(time.monotonic() - self.begun))
-
-
-@dataclass
-class HostDetails:
-    """One host: its lanes, `start` and `end` in ps from its origin, its lines and the analysis of them.
-
-    Of a saved report there are no lines and no analysis: its lanes are what the report itself has.
-    """
-
-    name: str
-    lanes: list[LaneInfo]
-    start: int
-    end: int
-    host: Host | None = None
-    run: HostRun | None = None
-
-
-@dataclass
-class Details:
-    """All hosts of a run, by name; `run` is None of a saved report."""
-
-    run: Run | None
-    hosts: dict[str, HostDetails]
 
 
 class Store:
@@ -219,7 +194,7 @@ class Store:
         if self.is_saved(name):
             return Failure(f"{name}: is a saved report. A ticket report is made from the run itself.")
         try:
-            write_bundle(out, report, _found(source).run_folder, redactor_for(report))
+            write_bundle(out, report, found_of(source).run_folder, redactor_for(report))
         except TpuprofError as error:
             return Failure(str(error))
         return None
@@ -293,9 +268,9 @@ class Store:
     def _load_report(self, source: Source, mark: Any, tell: Tell) -> None:
         run = None
         if self.is_saved(source.name):
-            report = _read_saved(source)
+            report = read_saved(source)
         else:
-            report, run = _report_of(_found(source), tell)
+            report, run = report_of(found_of(source), tell)
         with self._lock:
             if run is not None:
                 self._runs.put(source.name, mark, run)
@@ -305,101 +280,14 @@ class Store:
         if self.is_saved(source.name):
             with self._lock:
                 report = self._reports.get(source.name, mark)
-            details = _saved_details(report or _read_saved(source))
+            details = saved_details(report or read_saved(source))
         else:
             with self._lock:
                 run = self._runs.get(source.name, mark)
                 self._runs.values.pop(source.name, None)
-            run = run or _read(_found(source), tell)
-            tell(_READ, "laying out the timeline")
-            details = Details(run, {each.name: _host_details(run, each) for each in run.hosts})
+            details = details_of(run or read_run(found_of(source), tell), tell)
         with self._lock:
             self._details.put(source.name, mark, details)
         # Whoever asked can look already; lanes chosen later are ready by then.
         for each in (lane for host in details.hosts.values() for lane in host.lanes):
             _ = each.lane
-
-
-def _read_saved(source: Source) -> Report:
-    from tpuprof.report.load import read_report
-
-    return read_report(source.path)
-
-
-def _saved_details(report: Report) -> Details:
-    from tpuprof_dashboard.report_lanes import report_extent, report_lanes
-
-    lanes = report_lanes(report)
-    return Details(None, {name: HostDetails(name, own, *report_extent(own)) for name, own in lanes.items()})
-
-
-def _found(source: Source) -> Found:
-    """The files of a run. Raises `TpuprofError` where one leads out of what may be read."""
-    from tpuprof.decode.find import find
-
-    found = find(source.path)
-    outside = [path for path in found.files.values() if not inside(path, [source.root])]
-    if outside:
-        raise TpuprofError(
-            Code.UNREADABLE,
-            f"{outside[0]}: leads out of {source.root}, which is all this dashboard may read.",
-            "Give the path it leads to.",
-        )
-    return found
-
-
-def _report_of(found: Found, tell: Tell) -> tuple[Report, Run | None]:
-    """The Report, and what was read for it where it had not been kept from an earlier analysis."""
-    import json
-
-    from tpuprof.analysis import cache
-    from tpuprof.report.load import report_from
-
-    pod = as_pod(found, lambda share, what: tell(_READ * share, what))
-    if pod is not None:
-        return pod, None
-    try:
-        entry = cache.key(found)
-    except OSError:  # whatever cannot be read is shown by the analysis
-        entry = ""
-    kept = cache.read(entry) if entry else None
-    if kept is not None:
-        return report_from(json.loads(kept)), None
-    from tpuprof.analysis.analyze import report_of
-    from tpuprof.report.as_json import to_json
-
-    run = _read(found, tell)
-    tell(_READ, "analyzing")
-    report = report_of(run)
-    if entry:
-        cache.write(entry, to_json(report))
-    return report, run
-
-
-def _read(found: Found, tell: Tell) -> Run:
-    """Read all hosts, telling which one it is at."""
-    from tpuprof.decode.load import load
-    from tpuprof.model.run import build_run
-    from tpuprof.units import format_bytes
-
-    paths = list(found.files.values())
-
-    def read(path: Path) -> Trace:
-        at = paths.index(path)
-        tell(_READ * at / len(paths), f"host {at + 1} of {len(paths)}, {format_bytes(path.stat().st_size)}")
-        return load(path)
-
-    return build_run(found, read=read)
-
-
-def _host_details(run: Run, host_run: HostRun) -> HostDetails:
-    from tpuprof.decode.load import load
-    from tpuprof.model.timeline import build_host
-    from tpuprof.timeline.lanes import extent, lanes_of
-    from tpuprof_dashboard.timeline_view import default_lanes
-
-    host = build_host(load(run.files[host_run.name]), host_run.name)
-    lanes = lanes_of(host, host_run)
-    for each in default_lanes(lanes):
-        _ = each.lane
-    return HostDetails(host_run.name, lanes, *extent(host), host, host_run)

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
     from tpuprof.compare.diff import Comparison
     from tpuprof.report.schema import Finding, Report
-    from tpuprof_dashboard.store import Details, Store
+    from tpuprof_dashboard.reading import Details
+    from tpuprof_dashboard.store import Store
 
 # The parameter that names the rows of a page that are open.
 OPEN = "open"

@@ -14,8 +14,9 @@ from tpuprof_dashboard.components.tables import restored, table
 from tpuprof_dashboard.components.timeline_controls import MOVES, controls, elsewhere, finding_chips
 from tpuprof_dashboard.figures.timeline import timeline
 from tpuprof_dashboard.pages.page import Page, View
+from tpuprof_dashboard.reading import Details
 from tpuprof_dashboard.state import integer, read_state, search_of
-from tpuprof_dashboard.store import Details, Failure, Loading
+from tpuprof_dashboard.store import Failure, Loading
 from tpuprof_dashboard.timeline_view import (
     Drawing,
     DrawnRow,
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
     from dash import Dash
 
     from tpuprof.report.schema import Report
-    from tpuprof_dashboard.store import HostDetails, Store
+    from tpuprof_dashboard.reading import HostDetails
+    from tpuprof_dashboard.store import Store
 
 # Events of the window listed below the chart, the longest first (rows).
 _LISTED = 200
