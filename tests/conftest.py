@@ -1,5 +1,6 @@
 """Fixtures every test may use."""
 
+import importlib.util
 import os
 import shutil
 import signal
@@ -23,6 +24,12 @@ CHROMIUM_FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Tests that need torch_xla are skipped without it. It is looked for and not imported, which takes seconds."""
+    if item.get_closest_marker("torch_xla") and importlib.util.find_spec("torch_xla") is None:
+        pytest.skip("torch_xla is not installed")
 
 
 @pytest.fixture

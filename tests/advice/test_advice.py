@@ -97,6 +97,7 @@ def test_what_the_advice_names_exists(rule, advice):
 
 @pytest.mark.torch_xla
 @pytest.mark.parametrize(("rule", "advice"), FAST)
+@pytest.mark.slow("whole advice runs: before and after, captured; `make advice` runs all")
 def test_the_advice_holds_now(rule, advice):
     pytest.importorskip("torch_xla")
     advice_runner.check(rule, advice)

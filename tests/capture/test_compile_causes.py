@@ -9,7 +9,6 @@ import pytest
 from tests import scripts
 from tpuprof.analysis.analyze import analyze_run
 
-pytest.importorskip("torch_xla")
 pytestmark = pytest.mark.torch_xla
 
 SCRIPT = scripts.ROOT / "scenarios" / "compile_causes" / "train.py"
@@ -46,6 +45,7 @@ def compiles(folder, *reasons):
 
 
 @pytest.mark.parametrize("reason", TOLD)
+@pytest.mark.slow("eight real captures; three of the reasons are in one below")
 def test_each_reason_and_its_line(tmp_path, reason):
     (row,) = compiles(tmp_path, reason)
     kind, words = TOLD[reason]

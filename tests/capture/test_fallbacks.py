@@ -4,7 +4,6 @@ import pytest
 
 from tests import scripts
 
-pytest.importorskip("torch_xla")
 pytestmark = pytest.mark.torch_xla
 
 BACKWARD = """
@@ -28,6 +27,7 @@ print("gradient", embed.weight.grad.abs().sum().item() > 0)
 """
 
 
+@pytest.mark.slow("a torch_xla process of its own")
 def test_an_op_on_a_thread_of_autograd_ends_nothing(tmp_path):
     script = scripts.write(tmp_path / "train.py", BACKWARD, prelude=False)
     done = scripts.run(script)
@@ -62,6 +62,7 @@ print("at the end", len(_get_current_dispatch_mode_stack()))
 """
 
 
+@pytest.mark.slow("a torch_xla process of its own")
 def test_modes_of_the_program_end_where_it_ends_them(tmp_path):
     script = scripts.write(tmp_path / "modes.py", MODES, prelude=False)
     assert scripts.run(script).stdout.splitlines() == [

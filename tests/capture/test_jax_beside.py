@@ -11,6 +11,7 @@ from tpuprof.capture.recorder import GAVE_WAY
 
 pytest.importorskip("jax")
 
+ANOTHER = pytest.mark.slow("another real capture")
 HEAD = """
 import jax, jax.numpy as jnp, os, time
 @jax.jit
@@ -68,9 +69,10 @@ while _profile_state.profile_session is None and time.time() < end:
     ("before", "opens"),
     [
         ("", "with jax.profiler.trace('theirs'):\n    train(0.5)\n"),
-        (
+        pytest.param(
             "from jax.profiler import start_trace, stop_trace\n",
             "start_trace('theirs')\ntrain(0.5)\nstop_trace()\n",
+            marks=ANOTHER,
         ),
     ],
 )
@@ -84,6 +86,7 @@ def test_the_programs_own_trace_ends_ours_and_is_whole(begun, tmp_path, before, 
     assert nothing_left(tmp_path)
 
 
+@ANOTHER
 def test_ours_is_not_begun_inside_the_programs_own_trace(begun, tmp_path):
     body = "jax.profiler.start_trace('theirs')\ntrain(4)\njax.profiler.stop_trace()\nprint('trained')\n"
     program = begun(body)
@@ -95,6 +98,7 @@ def test_ours_is_not_begun_inside_the_programs_own_trace(begun, tmp_path):
     assert nothing_left(tmp_path)
 
 
+@ANOTHER
 def test_marked_steps_are_recorded_after_the_programs_own_trace(begun, tmp_path):
     body = """
 import tpuprof

@@ -12,6 +12,7 @@ from tpuprof.analysis.analyze import analyze_run
 
 pytest.importorskip("jax")
 
+ANOTHER = pytest.mark.slow("another real capture")
 HEAD = """
 import jax, jax.numpy as jnp, time
 @jax.jit
@@ -58,6 +59,7 @@ def test_tpuprof_step_marks_the_steps_and_a_read_has_its_line(tmp_path):
     assert read.source.endswith("train.py:11") and read.occurrences == 8
 
 
+@ANOTHER
 def test_jax_own_step_annotation_marks_the_steps(tmp_path):
     body = (
         "for i in range(40):\n    with jax.profiler.StepTraceAnnotation('train', step_num=i):\n"
@@ -67,6 +69,7 @@ def test_jax_own_step_annotation_marks_the_steps(tmp_path):
     assert (report.steps.count, report.steps.method) == (8, "step markers")
 
 
+@ANOTHER
 def test_steps_marked_in_two_ways_count_once(tmp_path):
     body = (
         "import tpuprof\nfor i in range(40):\n    with jax.profiler.StepTraceAnnotation('train', step_num=i):\n"
@@ -78,6 +81,7 @@ def test_steps_marked_in_two_ways_count_once(tmp_path):
     assert numbers == list(range(numbers[0], numbers[0] + 8))
 
 
+@ANOTHER
 def test_an_annotated_evaluation_is_no_step(tmp_path):
     body = (
         "def loop(name, i):\n    with jax.profiler.StepTraceAnnotation(name, step_num=i):\n"
@@ -89,6 +93,7 @@ def test_an_annotated_evaluation_is_no_step(tmp_path):
     assert numbers == list(range(numbers[0], numbers[0] + 8))
 
 
+@ANOTHER
 def test_a_second_profile_in_one_process_sees_its_compiles(tmp_path):
     body = (
         "import sys, tpuprof\nfor name, most in (('a', 100), ('b', 200)):\n"
@@ -106,6 +111,7 @@ def test_a_second_profile_in_one_process_sees_its_compiles(tmp_path):
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="signals are looked up in /proc")
+@ANOTHER
 def test_a_recording_by_the_clock_outlives_a_request_to_end(tmp_path):
     (tmp_path / "train.py").write_text(
         HEAD + "import os, signal\nfrom jax._src.profiler import _profile_state\nend = time.time() + 60\n"
@@ -123,6 +129,7 @@ def test_a_recording_by_the_clock_outlives_a_request_to_end(tmp_path):
     assert analyze_run(tmp_path / "run").environment["framework"] == "jax", done.stderr
 
 
+@pytest.mark.slow("imports both frameworks")
 def test_a_program_whose_compiles_were_seen_is_recorded_although_torch_xla_is_imported_later(tmp_path):
     pytest.importorskip("torch_xla")
     body = (
@@ -143,6 +150,7 @@ def test_a_program_without_steps_is_recorded_by_the_clock(tmp_path):
     assert "truncated-trace" not in [each.rule for each in report.findings if each.status == "failed"]
 
 
+@ANOTHER
 def test_what_is_recorded_while_the_program_makes_its_data_is_recorded_again(tmp_path):
     body = (
         "made = sum(index * index for _ in range(60) for index in range(1_000_000))\n"
@@ -153,6 +161,7 @@ def test_what_is_recorded_while_the_program_makes_its_data_is_recorded_again(tmp
     assert report.steps.method == "inferred from calls of jitted functions"
 
 
+@ANOTHER
 def test_a_program_that_waits_for_python_is_callback_bound(tmp_path):
     body = """
 import numpy as np, tpuprof
@@ -175,6 +184,7 @@ for i in range(30):
     assert first.rule == "host-blocked" and "train.py:15" in first.title
 
 
+@ANOTHER
 def test_compiles_are_counted_with_their_lines(tmp_path):
     body = (
         "import tpuprof\nfor i in range(40):\n    tpuprof.step(i)\n"

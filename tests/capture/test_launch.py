@@ -13,8 +13,8 @@ import pytest
 from tests import scripts
 from tpuprof.analysis.analyze import analyze_run
 
-pytest.importorskip("torch_xla")
 pytestmark = pytest.mark.torch_xla
+ANOTHER = pytest.mark.slow("another real capture")
 
 LOOP = """
 for index in range(int(sys.argv[1])):
@@ -77,6 +77,7 @@ def test_an_unchanged_script_is_captured(tmp_path):
     assert "[output-exists]" in again.stderr
 
 
+@pytest.mark.slow("a second capture of the same loop")
 def test_exit_status_and_output_pass_through(tmp_path):
     code = LOOP + "print('out'); print('err', file=sys.stderr); sys.exit(7)"
     done = launch(tmp_path, code, 14)
@@ -91,7 +92,7 @@ def test_death_by_signal_is_told_as_a_shell_does(tmp_path):
     assert done.returncode == 128 + signal.SIGKILL
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=ANOTHER)])
 @pytest.mark.usefixtures("heeding_ctrl_c")
 def test_what_was_captured_is_kept_when_told_to_stop(tmp_path, number):
     code = "index = 0\nwhile True:\n    train(); torch_xla.sync(); index += 1\n    print(index, flush=True)\n"
@@ -133,8 +134,8 @@ def test_what_was_captured_is_kept_when_told_to_stop(tmp_path, number):
     ("code", "prelude", "steps", "expected"),
     [
         ("print('no xla here')", False, 0, "[capture-empty]"),
-        ("torch_xla.sync()", True, 0, "[capture-no-steps]"),
-        (LOOP, True, 2, "[capture-never-steady]"),
+        pytest.param("torch_xla.sync()", True, 0, "[capture-no-steps]", marks=ANOTHER),
+        pytest.param(LOOP, True, 2, "[capture-never-steady]", marks=ANOTHER),
     ],
 )
 def test_nothing_captured_says_why_and_what_to_do(tmp_path, code, prelude, steps, expected):
@@ -143,6 +144,7 @@ def test_nothing_captured_says_why_and_what_to_do(tmp_path, code, prelude, steps
     assert expected in done.stderr
 
 
+@ANOTHER
 def test_a_program_that_never_gets_steady_is_captured_with_a_warning(tmp_path):
     code = "for index in range(12):\n    train(index + 1); torch_xla.sync()\n"
     done = launch(tmp_path, code, options=["--patience", "5", "--steps", "3"])
@@ -163,6 +165,7 @@ def test_a_program_that_never_gets_steady_is_captured_with_a_warning(tmp_path):
     assert all("train.py" in row.frames[0] for row in report.compiles)
 
 
+@ANOTHER
 def test_tpuprof_step_in_the_program_takes_precedence_over_graph_cuts(tmp_path):
     code = """
 for index in range(14):
@@ -189,6 +192,7 @@ def test_the_users_own_sitecustomize_still_runs(tmp_path):
     assert done.stdout.strip() == "yes"
 
 
+@ANOTHER
 def test_host_offload_on_the_cpu_device_is_explained(tmp_path):
     code = """
 from torch_xla.experimental.stablehlo_custom_call import place_to_host, place_to_device
@@ -229,6 +233,7 @@ for index in range(int(sys.argv[1])):
 """
 
 
+@pytest.mark.slow("the capture with graph cuts has a fallback too")
 def test_the_line_of_a_fallback(tmp_path):
     done = launch(tmp_path, FALLBACK, 20, options=["--steps", "4"])
     assert done.returncode == 0, done.stderr
@@ -239,6 +244,7 @@ def test_the_line_of_a_fallback(tmp_path):
     assert row.source == f"{tmp_path / 'train.py'}:{planted}"
 
 
+@pytest.mark.slow("two more real captures")
 def test_without_source_lines_captured_steps_trace_as_usual(tmp_path):
     code = LOOP.replace("train();", "train(); shown.append(torch_xla._XLAC._get_ir_debug());")
     code = "import torch_xla\nshown = []\n" + code + "print('ON', sum(shown))"
@@ -252,6 +258,7 @@ def test_without_source_lines_captured_steps_trace_as_usual(tmp_path):
     assert any("--source-lines" in note for note in analyze_run(tmp_path / "run").warnings)
 
 
+@ANOTHER
 def test_what_the_users_ir_debugging_costs_is_measured(tmp_path):
     code = "shown = []\n" + LOOP.replace(
         "train();", "train(); shown.append(torch_xla._XLAC._get_ir_debug());"
@@ -297,7 +304,8 @@ def test_who_cuts_graphs_and_what_a_fallback_costs(tmp_path):
 def test_a_process_that_is_left_behind_may_go_on_writing(tmp_path):
     """Without a reader its next line to stderr would end it (SIGPIPE)."""
     late = tmp_path / "late.txt"
-    script = f"(sleep 8; echo late >&2; echo done > {late}) & exit 0"
+    go = tmp_path / "go"
+    script = f"(while [ ! -e {go} ]; do sleep 0.1; done; echo late >&2; echo done > {late}) & exit 0"
     command = [
         sys.executable,
         "-m",
@@ -314,6 +322,7 @@ def test_a_process_that_is_left_behind_may_go_on_writing(tmp_path):
         command, env=scripts.environment(), stderr=subprocess.DEVNULL, timeout=120, check=False
     )
     assert done.returncode == 2
+    go.touch()
     until = time.monotonic() + 60
     while not late.exists() and time.monotonic() < until:
         time.sleep(0.1)

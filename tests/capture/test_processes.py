@@ -8,7 +8,6 @@ import pytest
 from tests import scripts
 from tpuprof.analysis.analyze import analyze_run
 
-pytest.importorskip("torch_xla")
 pytestmark = pytest.mark.torch_xla
 
 WORK = """

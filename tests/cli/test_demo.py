@@ -41,6 +41,7 @@ def test_without_torch_it_reads_a_sample_and_says_so(tmp_path):
     assert "Compile-bound" in done.stdout
 
 
+@pytest.mark.slow("builds and installs a wheel")
 def test_a_wheel_brings_the_sample_and_analyses_without_torch(tmp_path):
     """Build the wheel, install it alone into a new environment (its dependencies from this one), run it."""
     wheels = tmp_path / "wheels"
@@ -81,6 +82,7 @@ def test_a_wheel_brings_the_sample_and_analyses_without_torch(tmp_path):
 
 
 @pytest.mark.torch_xla
+@pytest.mark.slow("another real capture; `make demo` runs it too")
 def test_with_torch_xla_it_trains_captures_and_explains(tmp_path):
     pytest.importorskip("torch_xla")
     done = subprocess.run(

@@ -28,6 +28,10 @@ from tpuprof.analysis.analyze import analyze_run
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
 RECOMPILE = str(SAMPLES / "recompile_shapes")
 FSDP = str(SAMPLES / "decoder_fsdpv2")
+# One pass per page; the second has the same pages in other colours.
+THEMES = pytest.mark.parametrize(
+    "theme", ["light", pytest.param("dark", marks=pytest.mark.slow("a second pass over every page"))]
+)
 CLAIMS = {
     "overview": "Compile-bound",
     "findings": "to fix",
@@ -89,7 +93,7 @@ def test_every_page_has_a_claim_to_check():
     assert [page.key for page in PAGES] == list(CLAIMS)
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@THEMES
 @pytest.mark.parametrize("page", CLAIMS)
 def test_a_page_shows_its_main_claim(tab, address, page, theme):
     open_page(tab, address, f"?page={page}&run={RECOMPILE}&theme={theme}")
@@ -114,7 +118,7 @@ RICHEST = {
 }
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@THEMES
 @pytest.mark.parametrize("page", RICHEST)
 def test_a_page_with_much_to_show(tab, address, runs, page, theme):
     run, claim = RICHEST[page]
@@ -124,7 +128,21 @@ def test_a_page_with_much_to_show(tab, address, runs, page, theme):
     assert_accessible(tab)
 
 
-@pytest.mark.parametrize("sample", sorted(each.parent.name for each in SAMPLES.glob("*/EXPECTED.toml")))
+# A capture whose steps recompile, and a prediction; the rest open the same screen.
+FIRST_SCREENS = {"recompile_shapes", "predicted_decoder_offload"}
+OTHER_SCREENS = {each.parent.name for each in SAMPLES.glob("*/EXPECTED.toml")} - FIRST_SCREENS
+
+
+@pytest.mark.parametrize(
+    "sample",
+    [
+        *sorted(FIRST_SCREENS),
+        *(
+            pytest.param(each, marks=pytest.mark.slow("the same screen of another sample"))
+            for each in sorted(OTHER_SCREENS)
+        ),
+    ],
+)
 def test_the_first_screen_says_what_is_slow_and_what_to_try(tab, sample):
     from tpuprof_dashboard.store import Store
 
@@ -201,7 +219,9 @@ def test_the_first_screen_of_the_real_v6e_trace(tab, shared_traces):
         screenshot(tab, "first-v6e", whole=False)
 
 
-@pytest.mark.parametrize("run", ["empty", "hostile"])
+@pytest.mark.parametrize(
+    "run", [pytest.param("empty", marks=pytest.mark.slow("another pass over every page")), "hostile"]
+)
 def test_pages_survive_odd_runs(tab, address, runs, run):
     for page in CLAIMS:
         open_page(tab, address, f"?page={page}&run={runs[run]}")
@@ -276,6 +296,7 @@ def test_a_spreadsheet_takes_no_name_for_a_formula(tab, tmp_path):
         assert not any(name.strip().startswith(tuple("=+-@")) for name in names)
 
 
+@pytest.mark.slow("another pass over every page")
 @pytest.mark.parametrize("page", CLAIMS)
 def test_every_table_has_its_csv(tab, address, page):
     open_page(tab, address, f"?page={page}&run={FSDP}&with={RECOMPILE}")

@@ -12,7 +12,9 @@ from tpuprof.decode import chrome_trace
 from tpuprof.decode.load import load
 from tpuprof.errors import TpuprofError
 
-chrome_native = pytest.importorskip("tpuprof.decode.chrome_native", reason="the native modules are not built")
+chrome_native = pytest.importorskip(
+    "tpuprof.decode.chrome_native", reason="the native modules are not built", exc_type=ImportError
+)
 
 DEVICE = {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "/device:TPU:0"}}
 THREAD = {"ph": "M", "pid": 1, "tid": 2, "name": "thread_name", "args": {"name": "XLA Ops"}}

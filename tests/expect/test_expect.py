@@ -155,6 +155,7 @@ def test_the_programs_own_exceptions_pass_and_nothing_is_left_behind(told):
 
 
 @pytest.mark.torch_xla
+@pytest.mark.slow("a torch_xla process of its own")
 def test_the_graphs_are_the_same_with_and_without(tmp_path):
     pytest.importorskip("torch_xla")
     code = """
@@ -171,6 +172,7 @@ facts(same=plain == watched)
 
 
 @pytest.mark.torch_xla
+@pytest.mark.slow("torch.compile in a process of its own")
 def test_graphs_of_torch_compile_are_watched_and_not_touched(tmp_path):
     pytest.importorskip("torch_xla")
     code = """
@@ -192,6 +194,7 @@ facts(breaks=len(torch._dynamo.utils.counters["graph_break"]))
 
 
 @pytest.mark.torch_xla
+@pytest.mark.slow("another real capture")
 def test_a_capture_may_run_inside(tmp_path):
     pytest.importorskip("torch_xla")
     code = """

@@ -109,6 +109,7 @@ def test_events_that_python_code_makes_leave_collections_out_and_it_is_noted():
 
 @native
 @pytest.mark.torch_xla
+@pytest.mark.slow("a torch_xla process of its own")
 def test_an_interrupt_during_a_collection_is_not_lost(tmp_path):
     pytest.importorskip("torch_xla")
     script = scripts.write(tmp_path / "interrupted.py", INTERRUPTED)

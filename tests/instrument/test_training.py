@@ -5,7 +5,6 @@ import pytest
 from tests import scripts
 from tpuprof.analysis.analyze import analyze_run
 
-pytest.importorskip("torch_xla")
 pytestmark = pytest.mark.torch_xla
 
 GRAPHS = """
@@ -203,6 +202,7 @@ with tpuprof.profile(sys.argv[1], warmup=2, steps=5, name="one") as capture:
 """
 
 
+@pytest.mark.slow("another real capture")
 def test_the_way_over_the_server_of_older_torch_xla(tmp_path):
     scripts.run(scripts.write(tmp_path / "train.py", SERVER), tmp_path / "run")
     report = analyze_run(tmp_path / "run")

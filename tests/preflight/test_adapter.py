@@ -69,6 +69,7 @@ def test_a_program_is_compiled_scheduled_and_priced(python):
 
 
 @pytest.mark.parametrize("python", PYTHONS)
+@pytest.mark.slow("another real TPU compile")
 def test_what_is_too_large_is_refused_by_the_compiler_itself(python):
     graph = lowered("lowered = jax.jit(lambda x, w: x @ w).lower(shape(8, 100000), shape(100000, 100000))")
     graph.propagate, graph.parameter_names = [False, False], ["x", "embed.weight"]
@@ -80,6 +81,7 @@ def test_what_is_too_large_is_refused_by_the_compiler_itself(python):
     assert memory.buffers[0].name == "embed.weight"
 
 
+@pytest.mark.slow("two more real TPU compiles")
 def test_sharding_freedom_divides_what_no_one_sharded():
     body = """
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
@@ -99,6 +101,7 @@ lowered = jax.jit(lambda w, m: w * 2 + m, in_shardings=(rows, None)).lower(shape
 
 
 @pytest.mark.parametrize("name", ["v4-8", "v5e-4", "v5p-8", "v6e-4"])
+@pytest.mark.slow("a real TPU compile for each generation")
 def test_a_large_matmul_is_predicted_within_half_again_of_flops_over_peak(name):
     graph = lowered("lowered = jax.jit(lambda x, w: x @ w).lower(shape(8192, 8192), shape(8192, 8192))")
     graph.propagate = [False, False]

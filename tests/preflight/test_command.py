@@ -7,7 +7,6 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-pytest.importorskip("torch_xla")
 pytest.importorskip("libtpu")
 pytestmark = pytest.mark.torch_xla
 
@@ -95,6 +94,7 @@ def test_fsdp_shards_weights_and_gathers_them(tmp_path):
     assert read["steps"]["median_ms"] == pytest.approx(predicted["step_ms"], rel=1e-6)
 
 
+@pytest.mark.slow("another real trace and TPU compile")
 def test_offload_moves_the_stated_bytes_out_of_hbm(tmp_path):
     report = run([str(DECODER), "--tpu", "v5e-1", "--", "--variant", "offload", *SMALL], tmp_path)
     target = report["variants"][0]["targets"][0]
@@ -103,6 +103,7 @@ def test_offload_moves_the_stated_bytes_out_of_hbm(tmp_path):
     assert target["memory"]["kinds_bytes"]["host"] == kept
 
 
+@pytest.mark.slow("three real traces and TPU compiles")
 def test_a_sweep_finds_the_largest_that_fits(tmp_path):
     report = run([linear(tmp_path), "--tpu", "v5e-1", "--sweep", "SIZE=512,100000,256,120000"], tmp_path)
     assert report["largest_fitting"] == {"v5e-1": "SIZE=512"}
@@ -114,6 +115,7 @@ def test_a_sweep_finds_the_largest_that_fits(tmp_path):
     assert "RESOURCE_EXHAUSTED" in refused["compiler_text"]
 
 
+@pytest.mark.slow("four real traces, two TPU compiles")
 def test_two_settings_side_by_side_and_the_second_time_from_cache(tmp_path):
     arguments = [linear(tmp_path), "--tpu", "v5e-1", "--compare-env", "SIZE=512"]
     report = run(arguments, tmp_path)
@@ -126,6 +128,7 @@ def test_two_settings_side_by_side_and_the_second_time_from_cache(tmp_path):
     assert all(each["targets"][0]["cached"] for each in again["variants"])
 
 
+@pytest.mark.slow("another real trace and TPU compile")
 def test_the_traced_graph_is_kept_in_the_run_folder(tmp_path):
     report = run([linear(tmp_path), "--tpu", "v5e-1"], tmp_path)
     graphs = list((Path(report["runs"][0]) / "tpuprof" / "graphs").glob("*.hlo.pb"))

@@ -2,7 +2,6 @@
 
 import pytest
 
-pytest.importorskip("torch_xla")
 pytestmark = pytest.mark.torch_xla
 
 from tpuprof.preflight.script import ScriptRun, trace_script  # noqa: E402
@@ -33,6 +32,7 @@ for x, y in pl.MpDeviceLoader(data, device, loader_prefetch_size=8, device_prefe
 """
 
 
+@pytest.mark.slow("another real trace")
 def test_each_buffer_beside_the_step_is_counted_once_and_named(tmp_path):
     path, folder = tmp_path / "train.py", tmp_path / "trace"
     path.write_text(SCRIPT)

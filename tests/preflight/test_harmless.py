@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("torch_xla")
 pytestmark = pytest.mark.torch_xla
+ANOTHER = pytest.mark.slow("another real trace")
 
 from tpuprof.errors import TpuprofError  # noqa: E402
 from tpuprof.preflight import barrier  # noqa: E402
@@ -135,7 +135,9 @@ def run(tmp_path: Path, body: str, mode: str = "overlay"):
     return found, (trace / "script.log").read_text()
 
 
-@pytest.mark.parametrize("ending", KEPT)
+@pytest.mark.parametrize(
+    "ending", ["finally", *(pytest.param(each, marks=ANOTHER) for each in KEPT if each != "finally")]
+)
 def test_no_way_of_ending_reaches_a_checkpoint(tmp_path, ending):
     found, log = run(tmp_path, KEPT[ending])
     assert found.sequence
@@ -150,6 +152,7 @@ def test_every_way_of_writing_seems_to_work_and_changes_nothing(tmp_path):
     assert found.is_steady, log
 
 
+@ANOTHER
 def test_landlock_refuses_every_way_of_writing(tmp_path):
     # Each line for itself, since each fails.
     lines = [each for each in WRITERS.splitlines() if each and "check" not in each and "import" not in each]
@@ -179,6 +182,7 @@ def test_without_a_barrier_the_script_does_not_run(tmp_path):
     assert planted.exists()
 
 
+@ANOTHER
 def test_a_crash_after_the_first_step_reaches_no_checkpoint(tmp_path):
     planted = plant(tmp_path)
     before = state(planted)
@@ -215,6 +219,7 @@ train()
     assert log.count("refused") == 2
 
 
+@ANOTHER
 def test_the_barrier_leaves_nothing_behind(tmp_path):
     mounts = Path("/proc/self/mountinfo").read_text()
     run(tmp_path, "train()")

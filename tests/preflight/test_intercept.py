@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("torch_xla")
 pytestmark = pytest.mark.torch_xla
+ANOTHER = pytest.mark.slow("another real trace")
 
 from tpuprof.decode.hlo import HloModule  # noqa: E402
 from tpuprof.decode.hlo_proto import read_hlo_proto  # noqa: E402
@@ -61,7 +61,7 @@ def signature(module: HloModule) -> Counter[tuple[str, str]]:
     return Counter((each.opcode, str(each.shape)) for each in module.instructions())
 
 
-@pytest.mark.parametrize(("variant", "devices"), [("loop", 1), ("fsdp_scan", 4)])
+@pytest.mark.parametrize(("variant", "devices"), [("loop", 1), pytest.param("fsdp_scan", 4, marks=ANOTHER)])
 def test_the_steady_graph_is_the_one_that_really_runs(tmp_path, variant, devices):
     arguments = ["--variant", variant, *SMALL]
     (tmp_path / "trace").mkdir()
@@ -107,6 +107,7 @@ def loop(size: int, extra: str = "pass") -> str:
     return LOOP.replace("SIZE", str(size)).replace("EXTRA", extra)
 
 
+@ANOTHER
 def test_a_model_larger_than_this_machine_is_traced_without_being_made(tmp_path):
     # 100,000 squared in two bytes: 20 GB; gradient and weight in float before: twice and three times that.
     trace = trace_of(tmp_path, loop(100_000))
@@ -116,6 +117,7 @@ def test_a_model_larger_than_this_machine_is_traced_without_being_made(tmp_path)
     assert max(shape.bytes for shape in shapes) == 20_000_000_000
 
 
+@ANOTHER
 def test_reading_a_value_cuts_a_graph_as_it_does_for_real(tmp_path):
     trace = trace_of(tmp_path, loop(64, "assert loss.item() == 1.0 and bool(loss > 0)"))
     kinds = Counter(each.kind for each in trace.graphs)
@@ -124,6 +126,7 @@ def test_reading_a_value_cuts_a_graph_as_it_does_for_real(tmp_path):
     assert trace.steady.kind == "step"
 
 
+@ANOTHER
 def test_source_lines_are_the_scripts(tmp_path):
     trace = trace_of(tmp_path, loop(64))
     module = read_hlo_proto(trace.steady.proto)
@@ -131,6 +134,7 @@ def test_source_lines_are_the_scripts(tmp_path):
     assert any(line.endswith("train.py:9") for line in lines)
 
 
+@ANOTHER
 def test_a_script_that_sets_the_device_itself_is_traced_all_the_same(tmp_path):
     body = "import os\n" + loop(64)
     path = tmp_path / "train.py"
@@ -145,7 +149,7 @@ def test_a_script_that_sets_the_device_itself_is_traced_all_the_same(tmp_path):
     ("body", "code", "words"),
     [
         ("raise ValueError('no data here')", Code.PREFLIGHT_SCRIPT, "no data here"),
-        ("print('done')", Code.PREFLIGHT_NO_GRAPH, "without running anything"),
+        pytest.param("print('done')", Code.PREFLIGHT_NO_GRAPH, "without running anything", marks=ANOTHER),
     ],
 )
 def test_scripts_without_a_step_are_clear_errors(tmp_path, body, code, words):
@@ -155,6 +159,7 @@ def test_scripts_without_a_step_are_clear_errors(tmp_path, body, code, words):
     assert words in str(caught.value)
 
 
+@ANOTHER
 def test_a_script_that_compiles_anew_in_each_step(tmp_path):
     body = """
 device = torch_xla.device()
@@ -172,6 +177,7 @@ for size in range(1, 99):
     assert any("compiles again" in each for each in trace.warnings)
 
 
+@ANOTHER
 def test_a_module_of_a_package_runs_as_python_m_runs_it(tmp_path, monkeypatch):
     package = tmp_path / "project" / "training"
     package.mkdir(parents=True)
@@ -186,6 +192,7 @@ def test_a_module_of_a_package_runs_as_python_m_runs_it(tmp_path, monkeypatch):
     assert trace_script(ScriptRun("training.main", module=True), tmp_path / "trace").is_steady
 
 
+@ANOTHER
 def test_the_graph_is_the_same_from_every_working_directory(tmp_path, monkeypatch):
     path = script(tmp_path, loop(64))
     found = []
@@ -198,6 +205,7 @@ def test_the_graph_is_the_same_from_every_working_directory(tmp_path, monkeypatc
     assert len(set(found)) == 1
 
 
+@ANOTHER
 def test_without_an_update_the_largest_graph_is_shown_and_called_no_step(tmp_path):
     body = """
 device = torch_xla.device()
@@ -213,6 +221,7 @@ for size in (8, 64, 16):
 
 
 @pytest.mark.parametrize("end", ["raise RuntimeError('boom')", "os.kill(os.getpid(), 9)", "os.abort()"])
+@ANOTHER
 def test_a_script_that_dies_before_its_step_is_known_has_no_verdict(tmp_path, end):
     with pytest.raises(TpuprofError) as caught:
         trace_of(tmp_path, "import os\n" + loop(64, f"\n    if step == 1: {end}"))
@@ -248,6 +257,7 @@ for step in range(99):
 """
 
 
+@ANOTHER
 def test_the_iteration_is_chosen_by_what_graphs_update(tmp_path):
     trace = trace_of(tmp_path, MIXED)
     assert trace.is_steady
@@ -265,6 +275,7 @@ def test_the_iteration_is_chosen_by_what_graphs_update(tmp_path):
     assert beside == {3: 1, 1: 2}
 
 
+@ANOTHER
 def test_a_launched_script_is_traced_in_one_process_with_its_gradients_reduced(tmp_path):
     body = """
 import torch_xla.core.xla_model as xm

@@ -80,6 +80,7 @@ def test_the_training_step_is_taken_and_no_checkpoint_is_touched(tmp_path, monke
     assert (tmp_path / "model.ckpt").read_text() == "precious"
 
 
+@pytest.mark.slow("another real trace")
 def test_a_sharded_step_is_one_program_over_the_devices(tmp_path):
     trace = trace_of(tmp_path, devices=4)
     assert trace.steady.kind == "jit step"
@@ -87,6 +88,7 @@ def test_a_sharded_step_is_one_program_over_the_devices(tmp_path):
     assert trace.steady.devices(4) == 4
 
 
+@pytest.mark.slow("another real trace")
 def test_functions_made_one_after_another_are_different_programs(tmp_path):
     made = """
 import jax, jax.numpy as jnp
@@ -98,6 +100,7 @@ for number in range(50):
     assert len(trace_of(tmp_path, text=made).graphs) == 50
 
 
+@pytest.mark.slow("six real TPU compiles")
 def test_every_way_in_gives_the_same_memory(tmp_path):
     (tmp_path / "model.py").write_text(MODEL + EXPORT)
     (tmp_path / "files").mkdir()

@@ -2,7 +2,6 @@
 
 import pytest
 
-pytest.importorskip("torch_xla")
 pytestmark = pytest.mark.torch_xla
 
 from tests.preflight.test_intercept import trace_of  # noqa: E402
@@ -22,6 +21,7 @@ for step in range(3):
 """
 
 
+@pytest.mark.slow("another real trace")
 def test_a_kernel_is_traced_for_a_tpu_without_one(tmp_path):
     trace = trace_of(tmp_path, ATTENTION)
     module = read_hlo_proto(trace.steady.proto)
@@ -54,6 +54,7 @@ for step in range(3):
 """
 
 
+@pytest.mark.slow("another real trace")
 def test_a_while_loop_is_traced(tmp_path):
     trace = trace_of(tmp_path, LOOP)
     opcodes = [each.opcode for each in read_hlo_proto(trace.steady.proto).instructions()]

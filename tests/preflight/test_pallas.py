@@ -7,7 +7,6 @@ import sys
 
 import pytest
 
-pytest.importorskip("torch_xla")
 pytest.importorskip("libtpu")
 pytestmark = pytest.mark.torch_xla
 
@@ -57,6 +56,7 @@ def kernels(proto):
     ]
 
 
+@pytest.mark.slow("another real trace and TPU compile")
 def test_flash_attention_forward_and_backward_compiles(tmp_path):
     trace = trace_of(tmp_path, FLASH)
     assert trace.is_steady
@@ -73,6 +73,7 @@ def test_flash_attention_forward_and_backward_compiles(tmp_path):
     assert any("Mosaic version" in each for each in trace.warnings) == older
 
 
+@pytest.mark.slow("another real trace")
 def test_a_kernel_that_asks_for_the_chip_sees_the_slices(tmp_path):
     trace = trace_of(tmp_path, RAGGED, chip_kind="TPU v6 lite")
     assert trace.asked_for_chip

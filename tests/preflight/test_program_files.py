@@ -32,6 +32,8 @@ from tpuprof.preflight.targets import parse_target
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
 PROTO = programs.graph().proto
+# Without the time of day: the bytes name a test, and every worker must collect the same names.
+PACKED = gzip.compress(PROTO, mtime=0)
 OPTIMIZED = """HloModule step, is_scheduled=true, input_output_alias={ {0}: (0, {}, may-alias) }
 
 ENTRY %main (w: f32[1024,1000], x: bf16[8,1000]) -> (f32[1024,1000], f32[]) {
@@ -62,7 +64,7 @@ def program_kind(path: Path) -> str:
         ("a.mlir", b"#loc1 = loc(unknown)\nmodule @jit_step {\n  func.func public @main() {", "stablehlo"),
         ("a.txt", b"HloModule jit_step, entry_computation_layout={}", "hlo-text"),
         ("a.hlo.pb", PROTO, "hlo-proto"),
-        ("a.hlo.pb.gz", gzip.compress(PROTO), "hlo-proto"),
+        ("a.hlo.pb.gz", PACKED, "hlo-proto"),
         ("host.xplane.pb", b"", "capture"),
         ("host.xplane.pb", b"no profile", "capture"),
         ("train", b'\n\n"""A script whose first bytes could be those of a profile."""', ""),
@@ -212,14 +214,15 @@ def test_a_renamed_capture_is_a_capture_and_a_graph_is_a_program(tmp_path, packe
 @pytest.mark.parametrize(
     ("data", "code"),
     [
-        (gzip.compress(PROTO)[:-20], Code.TRUNCATED),
-        (gzip.compress(PROTO)[:10] + b"\xff" * 40, Code.TRUNCATED),
-        (gzip.compress(bytes(65 << 20)), Code.TOO_LARGE),
+        (lambda: PACKED[:-20], Code.TRUNCATED),
+        (lambda: PACKED[:10] + b"\xff" * 40, Code.TRUNCATED),
+        (lambda: gzip.compress(bytes(65 << 20)), Code.TOO_LARGE),
     ],
+    ids=["cut", "damaged", "large"],
 )
 def test_a_damaged_archive_is_a_clear_error(tmp_path, data, code):
     path = tmp_path / "step.hlo.pb.gz"
-    path.write_bytes(data)
+    path.write_bytes(data())
     with pytest.raises(TpuprofError) as caught:
         print_analysis(path, as_json=True, as_markdown=False, use_cache=False)
     assert caught.value.code is code

@@ -6,7 +6,6 @@ import sys
 
 import pytest
 
-pytest.importorskip("torch_xla")
 pytestmark = pytest.mark.torch_xla
 
 from tpuprof.preflight.script import ScriptRun, trace_script  # noqa: E402
@@ -31,6 +30,7 @@ COUNT = """
 """
 
 
+@pytest.mark.slow("torch.compile for real, and traced")
 def test_regions_are_programs_of_their_own_as_in_a_real_run(tmp_path):
     path, real = tmp_path / "train.py", tmp_path / "real.py"
     path.write_text(SCRIPT)

@@ -11,7 +11,6 @@ import pytest
 from tests import scripts
 from tpuprof.ledger.reader import read_folder
 
-pytest.importorskip("torch_xla")
 pytestmark = pytest.mark.torch_xla
 
 LOOP = """
@@ -52,6 +51,7 @@ def test_every_step_of_an_unchanged_script_is_in_the_ledger(tmp_path):
     assert verdict["first"].startswith(f"step {compiles[0]['step']} compiled 1 graph")
 
 
+@pytest.mark.slow("two more watched torch_xla programs")
 def test_a_kill_loses_at_most_a_second_and_a_restart_goes_on(tmp_path):
     began = time.time()
     process = subprocess.Popen(
