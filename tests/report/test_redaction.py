@@ -11,6 +11,7 @@ import pytest
 
 from tests.report import planted
 from tpuprof.analysis.analyze import analyze_run
+from tpuprof.share.command_line import without_secrets
 from tpuprof.share.redact import Redactor
 from tpuprof.share.redact_proto import blot, redact_hlo, redact_xspace
 
@@ -184,6 +185,21 @@ def test_what_is_not_private_stays(text):
     redactor = Redactor()
     redactor.learn(text)
     assert redactor.text(text) == text
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["train.py", "--hf-token", "correct-horse"], ["train.py", "--hf-token", "secret-1"]),
+        (["train.py", "--wandb_key=correct-horse"], ["train.py", "--wandb_key=secret-1"]),
+        (["-c", f"login('{planted.TOKEN}')"], ["-c", "login('secret-1')"]),
+        (["https://max:correct-horse@git.corp/x"], ["https://secret-1@git.corp/x"]),
+        # Paths, machines and numbers say what ran.
+        (["/home/max/train.py", "--out", "gs://bucket/x", "--max-token", "512"], None),
+    ],
+)
+def test_of_a_command_line_only_keys_are_replaced(words, expected):
+    assert without_secrets(words) == (expected or words)
 
 
 def test_a_value_learnt_in_one_place_is_replaced_everywhere():

@@ -13,6 +13,7 @@ from tpuprof.ledger.reader import read_folder
 
 pytestmark = pytest.mark.torch_xla
 
+KEY = "correct-horse-battery"
 LOOP = """
 import time
 for index in range(int(sys.argv[1])):
@@ -29,7 +30,7 @@ def command(folder, code, *args, options=()):
 
 def test_every_step_of_an_unchanged_script_is_in_the_ledger(tmp_path):
     done = subprocess.run(
-        command(tmp_path, LOOP + "print('the end'); sys.exit(3)", 60),
+        command(tmp_path, LOOP + "print('the end'); sys.exit(3)", 60, "--api-key", KEY),
         env=scripts.environment(), capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 3
@@ -49,6 +50,9 @@ def test_every_step_of_an_unchanged_script_is_in_the_ledger(tmp_path):
     (folder,) = (tmp_path / "runs" / "captures").iterdir()
     verdict = json.loads((folder / "verdict.json").read_text())
     assert verdict["first"].startswith(f"step {compiles[0]['step']} compiled 1 graph")
+    assert ledger.meta["command"][-2:] == ["--api-key", "secret-1"]
+    written = [each for each in (tmp_path / "runs").rglob("*") if each.is_file()]
+    assert [each for each in written if KEY.encode() in each.read_bytes()] == []
 
 
 @pytest.mark.slow("two more watched torch_xla programs")

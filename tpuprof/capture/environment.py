@@ -35,8 +35,9 @@ _FEATURES = {
 
 
 def describe(host: str, rank: int, processes: int) -> dict[str, Any]:
-    """The part of run.json that does not depend on the capture."""
+    """The part of run.json that does not depend on the capture. Keys in the command line are left out."""
     from tpuprof.model.run import RUN_SCHEMA
+    from tpuprof.share.command_line import without_secrets
 
     return {
         "schema": RUN_SCHEMA,
@@ -49,7 +50,7 @@ def describe(host: str, rank: int, processes: int) -> dict[str, Any]:
         "process_count": processes,
         "spmd": _spmd(),
         "cxx11_abi": _cxx11_abi(),
-        "command_line": sys.argv,
+        "command_line": without_secrets(sys.argv),
         "environment": {
             name: value for name, value in sorted(os.environ.items()) if name.startswith(_PREFIXES)
         },

@@ -62,9 +62,11 @@ class Redactor:
     """Replaces private values in texts and remembers what it replaced, by kind.
 
     `learn` first, with all there is to learn from; then `text` or `value`. Nothing is ever read from the network.
+    With `secrets_only`, paths, machines and people stay as they are.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, secrets_only: bool = False) -> None:
+        self._secrets_only = secrets_only
         self.counts: Counter[tuple[Kind, str]] = Counter()
         self._names: dict[tuple[Kind, str], str] = {}
         self._known: dict[Kind, set[str]] = {kind: set() for kind in Kind}
@@ -263,8 +265,7 @@ class Redactor:
 
     def _make_passes(self) -> list[tuple[re.Pattern[str], Replace]]:
         """Patterns in order: what may contain another kind goes first, single names go last."""
-        return [
-            (sensitive.BASE64, self._base64),
+        secrets: list[tuple[re.Pattern[str], Replace]] = [
             (token_forms.SECRET, lambda m: self._hit(Kind.SECRET, m.group())),
             (token_forms.WEB_HOOK, lambda m: self._hit(Kind.SECRET, m.group())),
             (token_forms.AZURE, lambda m: m.group(1) + self._hit(Kind.SECRET, m.group(2))),
@@ -274,6 +275,12 @@ class Redactor:
             (token_forms.RANDOM_BASE64, self._random_base64),
             (token_forms.RANDOM_WORD, self._random),
             (self._literals(Kind.SECRET), lambda m: self._hit(Kind.SECRET, m.group())),
+        ]
+        if self._secrets_only:
+            return secrets
+        return [
+            (sensitive.BASE64, self._base64),
+            *secrets,
             (sensitive.EMAIL, self._email),
             (sensitive.LOGIN, self._login),
             (sensitive.UNC_PATH, self._unc_path),
