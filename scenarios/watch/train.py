@@ -1,8 +1,8 @@
 """A small training job with planted faults, for `tpuprof watch`: it knows nothing of tpuprof.
 
-    python train.py STATE_FOLDER STEPS [LEAK_STEPS]
+    python train.py STATE_FOLDER MINUTES
 
-It saves a checkpoint every 50 steps and resumes from the newest. Faults lie at fixed steps: see `FAULTS`.
+It saves a checkpoint every 50 steps and resumes from the newest. Faults lie at fixed steps: see `plan.py`.
 """
 
 import io
@@ -18,13 +18,14 @@ os.environ.setdefault("NPROC", "1")
 
 import torch
 import torch_xla
+from plan import plan
 
-# First step of each fault.
-FAULTS = {"recompile": 175, "stall": 300, "slow storage": 450, "leak": 520, "hang": 1280}
 EVERY = 50
 HANG_SECONDS = 25.0
-STATE, STEPS = Path(sys.argv[1]), int(sys.argv[2])
-LEAK_STEPS = int(sys.argv[3]) if len(sys.argv) > 3 else 640
+# Steps that leak 1 MiB each.
+LEAK_STEPS = 640
+STATE, PLAN = Path(sys.argv[1]), plan(float(sys.argv[2]))
+FAULTS = PLAN.faults
 
 
 class Batches(torch.utils.data.IterableDataset):
@@ -75,14 +76,14 @@ if (STATE / "checkpoint.pt").exists():
     at[0] = state["step"] + 1
 resumed, leaked = at[0] > 0, []
 for batch in torch.utils.data.DataLoader(Batches(), batch_size=None):
-    step = at[0]
+    step, began = at[0], time.monotonic()
     rows = batch[:20] if step == FAULTS["recompile"] and not resumed else batch
     optimizer.zero_grad()
     loss = model(rows.to(device)).square().mean()
     loss.backward()
     optimizer.step()
     torch_xla.sync()
-    time.sleep(0.03)
+    time.sleep(max(PLAN.pause, PLAN.pace - (time.monotonic() - began)))
     if step % 10 == 0:
         loss.item()
     if FAULTS["leak"] <= step < FAULTS["leak"] + LEAK_STEPS:
@@ -91,7 +92,7 @@ for batch in torch.utils.data.DataLoader(Batches(), batch_size=None):
         wait_for_peer()
     if step % EVERY == 0:
         save(step)
-    if step >= STEPS:
+    if step >= PLAN.last:
         break
     at[0] += 1
 note("end")
