@@ -1,14 +1,19 @@
-"""Metrics as their readers see them: Prometheus' own parser, an OTLP collector of ours, TensorBoard's reader."""
+"""Metrics as their readers see them: Prometheus' own parser, OTLP collectors, TensorBoard's reader."""
 
 import json
 import re
+import socket
+import subprocess
 import threading
 import urllib.request
+from contextlib import contextmanager
+from gzip import decompress as gunzip
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
 
+from tests.watch.live import free_port, until
 from tpuprof.watch import exporters
 from tpuprof.watch.options import WatchOptions
 
@@ -74,20 +79,17 @@ def test_a_busy_port_is_reported_and_the_next_ones_are_tried(tmp_path):
     assert failures[0][0] == "prometheus"
 
 
-def test_otlp_reaches_a_collector(tmp_path, monkeypatch):
-    pytest.importorskip("opentelemetry.exporter.otlp.proto.http")
-    from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
-
+@contextmanager
+def collector():
+    """What was posted to a collector of ours (path, body), and its address."""
     bodies = []
 
     class Collector(BaseHTTPRequestHandler):
         def do_POST(self):
             data = self.rfile.read(int(self.headers["Content-Length"]))
-            if self.headers.get("Content-Encoding") == "gzip":
-                import gzip
-
-                data = gzip.decompress(data)
-            bodies.append((self.path, data))
+            bodies.append(
+                (self.path, gunzip(data) if self.headers.get("Content-Encoding") == "gzip" else data)
+            )
             self.send_response(200)
             self.end_headers()
 
@@ -96,16 +98,27 @@ def test_otlp_reaches_a_collector(tmp_path, monkeypatch):
 
     server = HTTPServer(("127.0.0.1", 0), Collector)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
-    failures = []
     try:
-        (exporter,) = started(tmp_path, failures)
-        exporter.update(FACTS)
-        exporter.stop()
+        yield bodies, f"http://127.0.0.1:{server.server_port}"
     finally:
         server.shutdown()
+        server.server_close()
+
+
+def push(tmp_path, monkeypatch, address):
+    """Push the facts once."""
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", address)
+    failures = []
+    (exporter,) = started(tmp_path, failures)
+    exporter.update(FACTS)
+    exporter.stop()
     assert failures == []
-    path, body = bodies[-1]
+
+
+def assert_has_the_facts(path, body):
+    """What a collector was sent is what is known, under the job's name."""
+    from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+
     assert path == "/v1/metrics"
     request = ExportMetricsServiceRequest.FromString(body)
     (resource,) = request.resource_metrics
@@ -116,6 +129,37 @@ def test_otlp_reaches_a_collector(tmp_path, monkeypatch):
     assert metrics["step_time"].gauge.data_points[0].as_double == 0.25
     parts = metrics["tpuprof_part_seconds"].sum.data_points
     assert {each.attributes[0].value.string_value: each.as_double for each in parts} == FACTS["seconds"]
+
+
+def test_otlp_reaches_a_collector(tmp_path, monkeypatch):
+    pytest.importorskip("opentelemetry.exporter.otlp.proto.http")
+    with collector() as (bodies, address):
+        push(tmp_path, monkeypatch, address)
+    assert_has_the_facts(*bodies[-1])
+
+
+def test_a_real_collector_takes_the_metrics_and_hands_them_on(tmp_path, monkeypatch):
+    """Rotel is a collector that PyPI has: pip install rotel."""
+    pytest.importorskip("opentelemetry.exporter.otlp.proto.http")
+    rotel = pytest.importorskip("rotel", reason="needs the collector rotel of PyPI")
+    agent = Path(rotel.__file__).parent / "rotel-agent"
+    port = free_port()
+    with collector() as (bodies, address):
+        command = [agent, "start", "--exporter", "otlp", "--otlp-exporter-protocol", "http",
+                   "--otlp-exporter-endpoint", address, "--batch-timeout", "100ms",
+                   "--otlp-http-endpoint", f"127.0.0.1:{port}",
+                   "--otlp-grpc-endpoint", f"127.0.0.1:{free_port()}"]  # fmt: skip
+        with (
+            (tmp_path / "log").open("wb") as log,
+            subprocess.Popen(command, stdout=log, stderr=log) as server,
+        ):
+            try:
+                until(lambda: not socket.socket().connect_ex(("127.0.0.1", port)))
+                push(tmp_path, monkeypatch, f"http://127.0.0.1:{port}")
+                until(lambda: bodies)
+            finally:
+                server.terminate()
+    assert_has_the_facts(*bodies[-1])
 
 
 def test_tensorboard_reads_the_scalars(tmp_path):

@@ -110,7 +110,7 @@ def _state(folder: Path, job: str, facts: list[dict[str, Any]], now: float) -> J
     newest = _newest_by_rank(facts)
     fresh = [each for each in newest if not each.get("ended")]
     owns = [own for each in fresh if (own := _number(each, "own_work_seconds"))]
-    usual = statistics.median(owns) if owns else None
+    usual = statistics.median_low(owns) if owns else None
     state = JobState(job, [_host(each, usual, now) for each in newest])
     steps = [int(step) for each in newest if (step := _number(each, "step")) is not None]
     lengths = [length for each in fresh or newest if (length := _number(each, "median_step_seconds"))]
@@ -194,16 +194,11 @@ def _job(job: JobState) -> list[Any]:
     speed = f"{job.step_seconds:.3f} s per step" if job.step_seconds else "step time unknown"
     rate = f", {job.samples_per_second:.1f} samples per second" if job.samples_per_second is not None else ""
     parts: list[Any] = [
-        Text(printable(f"Job {job.job}: step {job.step}, {speed}{rate}; {_alive(job)}"), style="bold")
+        Text(printable(f"Job {job.job}: step {job.step}, {speed}{rate}; {alive(job)}"), style="bold")
     ]
     if job.account is not None and job.account.goodput is not None:
-        largest = sorted(((job.account.kinds[kind.name], kind.title) for kind in KINDS[1:]), reverse=True)[:3]
-        lost = ", ".join(f"{title} {duration(spent)}" for spent, title in largest if spent)
-        parts.append(
-            Text(
-                f"Goodput {100 * job.account.goodput:.1f} % of {duration(job.account.wall_ns)}; lost: {lost}"
-            )
-        )
+        share = f"{100 * job.account.goodput:.1f} % of {duration(job.account.wall_ns)}"
+        parts.append(Text(f"Goodput {share}; lost: {lost_to(job.account)}"))
     slowest = job.slowest()[:MOST_HOSTS]
     if len(job.running) > 1 and slowest:
         table = Table("slowest hosts", "rank", "step", "relative", "own best", box=None, pad_edge=False)
@@ -228,7 +223,14 @@ def _silence(host: Host) -> str:
     return f"{host.name} (rank {host.rank}): no sign of life for {duration(host.silent_seconds * 1e9)}"
 
 
-def _alive(job: JobState) -> str:
+def lost_to(total: Account) -> str:
+    """The three kinds of time that took most, besides productive steps."""
+    largest = sorted(((total.kinds[kind.name], kind.title) for kind in KINDS[1:]), reverse=True)[:3]
+    return ", ".join(f"{title} {duration(spent)}" for spent, title in largest if spent) or "nothing"
+
+
+def alive(job: JobState) -> str:
+    """How many processes of a job give a sign of life, or how it ended."""
     ended = [each.ended for each in job.hosts if each.ended]
     if job.running or not ended:
         return f"{len(job.running)} of {len(job.hosts)} processes give a sign of life"

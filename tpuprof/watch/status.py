@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 import time
 from pathlib import Path
 from typing import Any
@@ -82,7 +83,8 @@ class Status:
         others = self._others()
         if len(others) < 2:
             return None
-        usual = sorted(others)[len(others) // 2]
+        # Of two hosts the quicker one is what is usual: the mean of both would hide how far the other is behind.
+        usual = statistics.median_low(others)
         return collector.detector.behind(collector.last_row.step, collector.own_work_ns(), usual)
 
     def _others(self) -> list[float]:
