@@ -189,14 +189,16 @@ class Recorder:
             self._note_once(GAVE_WAY)
 
     def _is_free(self) -> bool:
-        """Whether the program leaves the profiler to us, and the other hosts have come to the same step."""
-        if self._together and not self._together.may_start(self.controller.seen, self._note_once):
+        """Whether the program leaves the profiler to us, and training has come to the step that the hosts agreed on."""
+        if self._backend.busy():
+            if self._note_once(BUSY):
+                self._progress(crumbs.BUSY, self._steps)
             return False
-        if not self._backend.busy():
-            return True
-        if self._note_once(BUSY):
-            self._progress(crumbs.BUSY, self._steps)
-        return False
+        return self._together is None or self._together.may_start(self.controller.seen, self._tell)
+
+    def _tell(self, note: str) -> None:
+        if self._note_once(note):
+            self._report(note)
 
     def _note_once(self, note: str) -> bool:
         new = note not in self.notes
@@ -379,6 +381,8 @@ class Recorder:
         self._annotated.stop()
         if self._pacer is not None:
             self._pacer.stop()
+        if self._together is not None:
+            self._together.stop()
         if STATE.framework is not None and self._closed:
             STATE.framework.remove()
 

@@ -157,7 +157,7 @@ def _together(orders: Orders) -> Together | None:
     """What agrees with the other hosts on a step, None where there are none."""
     if orders.members == 1:
         return None
+    from tpuprof.capture.board import Board, folder_of
     from tpuprof.capture.together import Together
 
-    folder = Path(orders.run) / "tpuprof" / "pod" / orders.name
-    return Together(folder, orders.member, orders.members)
+    return Together(Board(folder_of(Path(orders.run), orders.name)), orders.member, orders.members)

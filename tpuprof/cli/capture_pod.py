@@ -21,6 +21,7 @@ def capture_pod(
 
     Each host writes into the same folder or URL. Raises `TpuprofError`.
     """
+    from tpuprof.capture.board import folder_of, forget
     from tpuprof.capture.pod import SSH, problems, read_hosts, start_all
     from tpuprof.cli.opening import is_url
     from tpuprof.storage.address import url_of
@@ -39,8 +40,12 @@ def capture_pod(
         from tpuprof.capture.run_folder import refuse_overwrite
 
         refuse_overwrite(out, session, force=flags["--force"])
+        # A capture of that name may have been broken off.
+        forget(folder_of(out, session))
     typer.echo(f"tpuprof: capturing on {len(names)} hosts", err=True)
     members = start_all(names, ssh or SSH, [*own, "--", *command])
+    if not is_url(out):
+        forget(folder_of(out, session))
     found = problems(members)
     for error in found:
         typer.echo(f"tpuprof: {error}", err=True)
