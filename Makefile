@@ -6,10 +6,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.tpuprof-ready
 
 .PHONY: prove questions
-.PHONY: torchtpu help setup demo test test-all check lint format types layers tests docs samples scenarios advice zoo fuzz bench proto clean
+.PHONY: torchtpu help setup demo test test-all check lint format types layers tests docs samples scenarios advice zoo fuzz fuzz-commands bench proto clean
 
 help:  ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
 
 setup: $(READY)  ## make the virtual environment with everything (torch and torch_xla included: about 7 GB)
 
@@ -87,6 +87,9 @@ zoo: $(READY)  ## run programs that know nothing of tpuprof: captured, unchanged
 
 fuzz: $(READY)  ## damage files in many ways: the readers and analyze must refuse or read each (SECONDS=600 for each target)
 	$(BIN)/python fuzz/mutate.py --seconds $(or $(SECONDS),600)
+
+fuzz-commands: $(READY)  ## run whole commands on damaged files and folders: documented exit statuses alone (COUNT=10000, FILES=...)
+	$(BIN)/python fuzz/commands.py --count $(or $(COUNT),10000) $(FILES)
 
 bench: $(READY)  ## measure speed and memory against other readers, and what instrumentation and capturing cost
 	$(BIN)/python -m pip install --quiet xprof-rs

@@ -10,7 +10,6 @@ process. Its input is kept beside this file as `crash-*`.
 from __future__ import annotations
 
 import argparse
-import copy
 import gzip
 import json
 import multiprocessing
@@ -22,167 +21,17 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(HERE), str(ROOT)]
+
+from changes import changed_bytes, changed_json, changed_message  # noqa: E402
 
 # Memory of the process that reads: more than this of a damaged file is a finding (bytes).
 MEMORY = 4 << 30
 # Longest that one input may take (seconds); the machine may be busy.
 LONGEST = 60.0
-# Places of one input that are changed at most.
-CHANGES = 8
-_NUMBERS = (
-    0,
-    1,
-    -1,
-    2,
-    127,
-    128,
-    255,
-    2**31 - 1,
-    -(2**31),
-    2**31,
-    2**62,
-    -(2**62),
-    2**63 - 1,
-    -(2**63),
-    10**15,
-)
-_REALS = (0.0, -0.0, 1e308, -1e308, 5e-324, float("inf"), float("-inf"), float("nan"))
-_TEXTS = (
-    "",
-    "\0",
-    "é" * 9,
-    "{",
-    "%while.1 = (",
-    "f32[",
-    "s64[99999999999]{0}",
-    "/device:TPU:0",
-    "Stream #1",
-    "_r",
-    "(1)",
-)
-_VALUES = (None, True, -1, 1.5, 1e300, 10**30, "", "x" * 300, [], {}, [[]], {"a": {}}, "Infinity", "\ud800")
-
-
-def changed_bytes(data: bytes, rng: random.Random) -> bytes:
-    """A file with some of its bytes changed, moved, lost or doubled."""
-    out = bytearray(data)
-    for _ in range(rng.randint(1, CHANGES)):
-        at = rng.randrange(len(out) + 1)
-        size = min(rng.choice((1, 2, 4, 16, 200, 5000)), len(out) - at)
-        match rng.randrange(7):
-            case 0 if at < len(out):
-                out[at] ^= 1 << rng.randrange(8)
-            case 1 if at < len(out):
-                out[at] = rng.choice((0, 1, 0x7F, 0x80, 0xFF))
-            case 2:
-                del out[at : at + size]
-            case 3:
-                out[at:at] = out[at : at + size]
-            case 4:
-                out[at:at] = rng.randbytes(min(size, 16))
-            case 5:
-                to = rng.randrange(len(out) + 1)
-                out[to : to + size] = out[at : at + size]
-            case 6 if rng.random() < 0.3:
-                del out[at:]
-            case _:
-                pass
-    return bytes(out)
-
-
-def changed_message(message: Any, rng: random.Random) -> None:
-    """Change some fields of a protobuf message, at any depth."""
-    for _ in range(rng.randint(1, CHANGES)):
-        _change_field(_any_message(message, rng), rng)
-
-
-def _any_message(message: Any, rng: random.Random) -> Any:
-    """A message somewhere below: deeper ones are likelier, since there are more of them."""
-    while True:
-        below = []
-        for field, value in message.ListFields():
-            if field.type != field.TYPE_MESSAGE:
-                continue
-            if field.message_type.GetOptions().map_entry:
-                below += [value[key] for key in value if hasattr(value[key], "ListFields")]
-            else:
-                below += list(value) if _repeated(field) else [value]
-        if not below or rng.random() < 0.15:
-            return message
-        message = rng.choice(below)
-
-
-def _change_field(message: Any, rng: random.Random) -> None:
-    fields = [field for field in message.DESCRIPTOR.fields if field.type != field.TYPE_MESSAGE]
-    groups = [field for field, _ in message.ListFields() if field.type == field.TYPE_MESSAGE]
-    if groups and (not fields or rng.random() < 0.3):
-        _change_group(message, rng.choice(groups), rng)
-        return
-    if not fields:
-        return
-    field = rng.choice(fields)
-    if rng.random() < 0.15:
-        message.ClearField(field.name)
-        return
-    try:
-        value = _value(field, rng)
-        if _repeated(field):
-            held = getattr(message, field.name)
-            if held and rng.random() < 0.7:
-                held[rng.randrange(len(held))] = value
-            else:
-                held.append(value)
-        else:
-            setattr(message, field.name, value)
-    except (ValueError, TypeError):
-        message.ClearField(field.name)
-
-
-def _change_group(message: Any, field: Any, rng: random.Random) -> None:
-    """Drop or double one of several messages, or the only one."""
-    held = getattr(message, field.name)
-    if field.message_type.GetOptions().map_entry or not _repeated(field):
-        message.ClearField(field.name)
-    elif rng.random() < 0.5:
-        del held[rng.randrange(len(held))]
-    else:
-        held.append(held[rng.randrange(len(held))])
-
-
-def _repeated(field: Any) -> bool:
-    return bool(field.is_repeated)
-
-
-def _value(field: Any, rng: random.Random) -> Any:
-    if field.cpp_type in (field.CPPTYPE_DOUBLE, field.CPPTYPE_FLOAT):
-        return rng.choice(_REALS)
-    if field.cpp_type == field.CPPTYPE_STRING:
-        text = rng.choice(_TEXTS)
-        return text.encode() if field.type == field.TYPE_BYTES else text
-    if field.cpp_type == field.CPPTYPE_BOOL:
-        return rng.random() < 0.5
-    return rng.choice(_NUMBERS)
-
-
-def changed_json(value: Any, rng: random.Random) -> Any:
-    """Change some values of a JSON document, at any depth."""
-    for _ in range(rng.randint(1, CHANGES)):
-        at = value
-        while isinstance(at, (dict, list)) and at:
-            key = rng.choice(list(at)) if isinstance(at, dict) else rng.randrange(len(at))
-            if not isinstance(at[key], (dict, list)) or not at[key] or rng.random() < 0.05:
-                if rng.random() < 0.15:
-                    del at[key]
-                else:
-                    at[key] = copy.deepcopy(rng.choice((*_VALUES, *_NUMBERS, *_TEXTS)))
-                break
-            at = at[key]
-    return value
 
 
 def xspaces() -> list[tuple[str, bytes]]:

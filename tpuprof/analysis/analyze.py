@@ -374,10 +374,10 @@ def _environment(run: Run) -> dict[str, Any]:
         "peak_hbm_bytes_per_s": devices[0].peak_hbm_bytes_per_s if devices else None,
     }
     return {
-        **stated,
         "torch_xla": None,
         "libtpu": None,
         **(run.info.get("versions") or {}),
+        **stated,
         "run": run.info or None,
     }
 

@@ -135,18 +135,24 @@ def _work(base: Report, candidate: Report) -> list[Unlike]:
     return [Unlike("work per step", f"{old / 1e9:.4g} GFLOP", f"{new / 1e9:.4g} GFLOP", Weight.CARE, detail)]
 
 
+def _words(report: Report) -> list[str]:
+    """The command line, as far as the run's notes have one."""
+    found = _run(report).get("command_line")
+    return [str(each) for each in found] if isinstance(found, list) else []
+
+
 def _scripts(base: Report, candidate: Report) -> list[Unlike]:
     """Whether both ran the same script, by its file name, with the same arguments."""
-    old, new = (_run(each).get("command_line") or [] for each in (base, candidate))
+    old, new = (_words(each) for each in (base, candidate))
     if not old and not new:
         detail = "the runs do not say which script they are of"
         return [Unlike("script", "unknown", "unknown", Weight.NOTE, detail)]
-    names = [PurePath(str(each[0])).name if each else "unknown" for each in (old, new)]
+    names = [PurePath(each[0]).name if each else "unknown" for each in (old, new)]
     if names[0] != names[1]:
         return [Unlike("script", names[0], names[1], Weight.CARE, "another program, as far as its name says")]
     if old[1:] == new[1:]:
         return []
-    texts = [shlex.join(map(str, each[1:])) or "none" for each in (old, new)]
+    texts = [shlex.join(each[1:]) or "none" for each in (old, new)]
     return [Unlike("arguments", texts[0], texts[1], Weight.NOTE, "of the script")]
 
 

@@ -67,12 +67,12 @@ def compare(base: Floats, candidate: Floats, statistic: Callable[[Floats], Float
 
 
 def two_by_two(steps: Floats) -> Floats:
-    """The mean of each step and the next: one row fewer, none of fewer than two steps.
+    """The mean of each step and the next: one row fewer. A single step has no next, and stays as it is.
 
     PyTorch/XLA's host runs a step ahead and then waits for two, so that steps are long and short by turns; the median
     of such steps is anywhere between.
     """
-    return (steps[1:] + steps[:-1]) / 2
+    return (steps[1:] + steps[:-1]) / 2 if len(steps) > 1 else steps
 
 
 def medians(samples: Floats) -> Floats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # Attempts of one rank may overlap by this, since a process's end is known to the second (ns). More is another process.
 _OVERLAP_NS = 2_000_000_000
+# Longest event (s): some thirty years.
+_LONGEST_S = 1e9
 # Spans that the ledger records, by the kind of time that they are. Others are phases that the program marked.
 SPAN_KINDS = {"save": SAVE, "restore": RESTORE}
 
@@ -121,7 +123,7 @@ def _spans(ledger: Ledger, offset: int) -> list[Span]:
     ready = [event["at_ns"] + offset for event in ledger.events if event["kind"] == "runtime_ready"]
     # Before the first step that could be seen, compiles are known by their events alone.
     ends = [
-        (event["at_ns"] + offset, event["seconds"]) for event in ledger.events if event["kind"] == "compile"
+        (event["at_ns"] + offset, _seconds(event)) for event in ledger.events if event["kind"] == "compile"
     ]
     found += [Span(STARTUP, end - int(1e9 * seconds), end) for end, seconds in ends if end <= first]
     if ready:
@@ -130,6 +132,12 @@ def _spans(ledger: Ledger, offset: int) -> list[Span]:
     else:
         found.append(Span(PREPARATION if ledger.steps else INITIALIZATION, start, first))
     return found
+
+
+def _seconds(event: dict[str, Any]) -> float:
+    """How long an event took, 0 where it does not say."""
+    value = event.get("seconds")
+    return float(value) if isinstance(value, (int, float)) and abs(value) <= _LONGEST_S else 0.0
 
 
 def _notes(ledger: Ledger) -> list[str]:
@@ -142,7 +150,7 @@ def _notes(ledger: Ledger) -> list[str]:
         notes.append(f"{ledger.name}: {ledger.lost_bytes} bytes of the ledger are damaged or were cut off")
     for event in ledger.events:
         if event["kind"] == "clock_jump":
-            notes.append(f"{ledger.name}: the wall clock jumped by {float(event.get('seconds', 0)):+.1f} s")
+            notes.append(f"{ledger.name}: the wall clock jumped by {_seconds(event):+.1f} s")
         if event["kind"] == "rows_lost":
             notes.append(
                 f"{ledger.name}: {event.get('rows')} steps could not be written ({event.get('why')})"

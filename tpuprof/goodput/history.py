@@ -118,6 +118,7 @@ def as_dict(jobs: dict[str, list[RunSummary]]) -> dict[str, Any]:
 def render(jobs: dict[str, list[RunSummary]], console: Console) -> None:
     """Print the runs of each job, and the first that got worse."""
     from rich.table import Table
+    from rich.text import Text
 
     for job, runs in jobs.items():
         console.print(printable(f"Job {job}: {len(runs)} runs"), style="bold", markup=False)
@@ -134,8 +135,8 @@ def render(jobs: dict[str, list[RunSummary]], console: Console) -> None:
         )
         for each in runs:
             table.add_row(
-                printable(each.name),
-                printable((each.commit or "unknown")[:10]),
+                Text(printable(each.name)),
+                Text(printable((each.commit or "unknown")[:10])),
                 str(each.steps),
                 f"{each.step_seconds * 1e3:.1f} ms" if each.step_seconds is not None else "too few steps",
                 duration(each.compile_seconds * 1e9),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import struct
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from tpuprof.errors import Code, TpuprofError
+from tpuprof.json_notes import parse_json, read_bytes
 from tpuprof.ledger import blocks, rows
 from tpuprof.ledger.blocks import Block, Kind
 from tpuprof.ledger.writer import FOLDER, LEDGER, TAIL
@@ -50,7 +50,7 @@ class Ledger:
     def started_ns(self) -> int:
         """When the process started, by its clock."""
         known = self.meta.get("started_ns")
-        return known if isinstance(known, int) else self._first_ns()
+        return known if _is_time(known) else self._first_ns()
 
     @property
     def last_ns(self) -> int:
@@ -79,12 +79,12 @@ def read_ledger(path: Path) -> Ledger:
     counts = {"row": 0, "event": 0}
     for suffix in (LEDGER, TAIL):
         try:
-            whole, lost = blocks.decode(Path(f"{path}{suffix}").read_bytes())
+            whole, lost = blocks.decode(read_bytes(Path(f"{path}{suffix}")))
         except FileNotFoundError:
             continue
         except OSError as error:
             raise TpuprofError(
-                Code.UNREADABLE, f"{path}{suffix}: {error.strerror}.", "Check its permissions."
+                Code.UNREADABLE, f"{path}{suffix}: {error.strerror or error}.", "Check its permissions."
             ) from error
         found.lost_bytes += lost
         for block in whole:
@@ -108,18 +108,30 @@ def _take(
                 parts.append({name: column[max(0, again) :] for name, column in columns.items()})
                 counts["row"] = first + count
         elif block.kind == Kind.EVENTS:
-            body = json.loads(block.payload)
+            body = parse_json(block.payload)
             again = max(0, counts["event"] - int(body["first"]))
-            events = [each for each in body["events"] if isinstance(each, dict) and "kind" in each]
-            found.events += [each for each in events[again:] if isinstance(each.get("at_ns"), int)]
+            found.events += [each for each in body["events"][again:] if _is_event(each)]
             counts["event"] = max(counts["event"], int(body["first"]) + len(body["events"]))
         elif block.kind == Kind.META:
-            found.meta |= json.loads(block.payload)
+            found.meta |= dict(parse_json(block.payload))
         elif block.kind == Kind.LIFE:
             wall, clock = _LIFE.unpack(block.payload)
+            if not (_is_time(wall) and _is_time(clock)):
+                raise ValueError("a clock cannot read that")
             found.life.append((wall, clock))
     except (ValueError, KeyError, TypeError, struct.error):
         found.lost_bytes += len(block.payload)
+
+
+def _is_event(each: Any) -> bool:
+    """Whether a part of a block is something that happened: of a kind, at times that clocks can read."""
+    if not isinstance(each, dict) or not isinstance(each.get("kind"), str) or not _is_time(each.get("at_ns")):
+        return False
+    return each.get("until_ns") is None or _is_time(each["until_ns"])
+
+
+def _is_time(value: Any) -> TypeGuard[int]:
+    return isinstance(value, int) and abs(value) <= rows.LARGEST
 
 
 def _joined(parts: list[dict[str, NDArray[np.int64]]]) -> dict[str, NDArray[np.int64]]:

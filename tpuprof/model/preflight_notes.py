@@ -5,10 +5,10 @@ The file is what `tpuprof preflight ... --json` prints. A predicted run tells of
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
+from tpuprof.json_notes import read_json
 from tpuprof.records import record
 
 PREFLIGHT_FILE = Path("tpuprof") / "preflight.json"
@@ -40,7 +40,7 @@ def read_preflight(run_folder: Path | None, info: dict[str, Any]) -> tuple[list[
     if path is None or not path.is_file():
         return own, []
     try:
-        told = json.loads(path.read_text("utf-8"))
+        told = read_json(path)
         if told["schema"] != SCHEMA:
             return own, [f"{path} has schema {told['schema']!r}, and this tpuprof reads {SCHEMA!r}"]
         rows = [

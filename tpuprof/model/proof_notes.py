@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import math
 from pathlib import Path
 from typing import Any
 
+from tpuprof.json_notes import read_json
 from tpuprof.records import record
 
 FOLDER = Path("prove")
@@ -49,7 +48,7 @@ def read_proofs(run_folder: Path | None) -> list[Proof]:
 
 def _read(path: Path) -> Proof | None:
     try:
-        told = json.loads(path.read_text("utf-8"))
+        told = read_json(path)
         if told["schema"] != SCHEMA:
             return None
         texts = {name: str(told[name]) for name in ("rule", "outcome", "sentence", "read_from", "made_at")}
@@ -73,4 +72,4 @@ _NUMBERS = (
 
 def _number(told: dict[str, Any], name: str) -> float | None:
     value = told.get(name)
-    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
+    return float(value) if isinstance(value, (int, float)) else None

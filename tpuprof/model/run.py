@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor
 from dataclasses import field
@@ -15,6 +14,7 @@ from tpuprof.decode.find import RUN_INFO, Found
 from tpuprof.decode.limited import limited
 from tpuprof.decode.load import load
 from tpuprof.errors import Code, TpuprofError
+from tpuprof.json_notes import read_json
 from tpuprof.model.attribution import Breakdown, attribute
 from tpuprof.model.compile.compiles import Compile, find_compiles
 from tpuprof.model.compile.hlo_metadata import hlo_protos, read_hlo_metadata
@@ -52,6 +52,7 @@ from tpuprof.model.timeline import Host, build_host
 from tpuprof.parallel import begin, in_threads
 from tpuprof.parts import HOST_OTHER
 from tpuprof.records import record
+from tpuprof.report.run_info import checked
 
 RUN_SCHEMA = "tpuprof.run/1"
 # What `read_host_run` takes, except for the reader.
@@ -220,7 +221,7 @@ def read_run_info(folder: Path | None) -> tuple[dict[str, Any], list[str]]:
     if folder is None or not (folder / RUN_INFO).exists():
         return {}, []
     try:
-        info = json.loads((folder / RUN_INFO).read_text("utf-8"))
+        info = read_json(folder / RUN_INFO)
     except (OSError, ValueError) as error:
         return {}, [f"{folder / RUN_INFO} cannot be read ({error}), so the environment is unknown"]
     if not isinstance(info, dict):
@@ -231,7 +232,10 @@ def read_run_info(folder: Path | None) -> tuple[dict[str, Any], list[str]]:
             f"{folder / RUN_INFO} has schema {schema!r}, and this tpuprof reads {RUN_SCHEMA!r}: what it says is left "
             f"out. Upgrade tpuprof. [{Code.TOO_NEW.value}]"
         ]
-    return info, []
+    known, left_out = checked(info)
+    return known, [
+        f"{folder / RUN_INFO}: {name} is not what it should be, and is left out" for name in left_out
+    ]
 
 
 def _noted(info: dict[str, Any]) -> list[str]:

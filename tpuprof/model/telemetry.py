@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
+import glob
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any
 
+from tpuprof.json_notes import parse_json, read_text
 from tpuprof.records import record
 
 FOLDER = "tpuprof"
@@ -52,8 +54,10 @@ def step_records(run_folder: Path | None, host: str) -> list[StepRecord]:
     """
     if run_folder is None:
         return []
-    paths = sorted((run_folder / FOLDER).glob(f"telemetry.{host}.*.jsonl"))
-    lines = [line for path in paths for line in path.read_text("utf-8", "replace").splitlines()]
+    lines: list[str] = []
+    for path in sorted((run_folder / FOLDER).glob(f"telemetry.{glob.escape(host)}.*.jsonl")):
+        with contextlib.suppress(OSError):
+            lines += read_text(path).splitlines()
     return [record for line in lines if (record := _record_of(line)) is not None]
 
 
@@ -83,7 +87,7 @@ def fallback_counts(records: list[StepRecord]) -> dict[str, int]:
 
 def _record_of(line: str) -> StepRecord | None:
     try:
-        row: dict[str, Any] = json.loads(line)
+        row: dict[str, Any] = parse_json(line)
         compiles = row["compiles"]
         return StepRecord(
             step=int(row["step"]),

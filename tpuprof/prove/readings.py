@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import statistics
 from pathlib import Path
 
 from tpuprof.errors import Code, TpuprofError
+from tpuprof.json_notes import parse_json, read_text
 
 # `loss 2.31`, `loss: 2.31`, `train_loss=2.31`, `"loss": 2.31`.
 LOSS = r"loss[\"']?\s*[:=]?\s*([-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|nan|inf))"
@@ -42,7 +42,7 @@ def step_ms_of(folder: Path, warmup: int = WARMUP_STEPS) -> float | None:
     """The mean step (ms) that the processes of a run noted, those of the warm-up left out; None of too few steps."""
     means = []
     for path in sorted(folder.rglob("telemetry.*.jsonl")):
-        walls = [_wall(line) for line in path.read_text("utf-8", "replace").splitlines()]
+        walls = [_wall(line) for line in read_text(path).splitlines()]
         timed = [wall for wall in walls if wall is not None][warmup:]
         if len(timed) >= FEWEST_STEPS:
             means.append(statistics.fmean(timed) / _NS_PER_MS)
@@ -62,7 +62,7 @@ def losses_agree(before: list[float], after: list[float], tolerance: float) -> b
 
 def _wall(line: str) -> float | None:
     try:
-        wall = json.loads(line)["wall_ns"]
+        wall = parse_json(line)["wall_ns"]
     except (ValueError, KeyError, TypeError):
         return None
     return float(wall) if isinstance(wall, (int, float)) and wall > 0 else None

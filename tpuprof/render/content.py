@@ -231,11 +231,25 @@ def measured_how(report: Report) -> list[tuple[str, str]]:
     return [(name, printable(value)) for name, value in facts]
 
 
+# What the words of `redactions` mean, in their order.
+LOOKED_FOR = (
+    "secrets",
+    "e-mail addresses",
+    "buckets",
+    "paths",
+    "IP addresses",
+    "hosts",
+    "projects",
+    "users",
+)
+
+
 def redaction_note(report: Report) -> str:
     """What was replaced, in one sentence."""
     if report.redactions is None:
         return "Nothing was redacted."
-    if not report.redactions:
-        return "Redacted: nothing private was found to replace."
-    kinds = ", ".join(f"{kind} {count}×" for kind, count in report.redactions.items())
-    return f"Redacted: private values were replaced by pseudonyms ({kinds})."
+    kinds = ", ".join(f"{kind} {count}×" for kind, count in report.redactions.items()) or "none of them"
+    return (
+        f"Redacted: looked for {', '.join(LOOKED_FOR[:-1])} and {LOOKED_FOR[-1]}; replaced by pseudonyms: {kinds}. "
+        "A private name without a form that gives it away stays."
+    )

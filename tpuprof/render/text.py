@@ -65,7 +65,7 @@ def _sections(report: Report) -> list[RenderableType]:
         )
     sections += [
         Text(printable(report.verdict.sentence), style="bold"),
-        Text(_headline(report), style="dim"),
+        Text(printable(_headline(report)), style="dim"),
         Text(),
     ]
     sections += _findings(report)

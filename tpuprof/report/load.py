@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import json
 import types
 import typing
 import zipfile
@@ -14,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from tpuprof.errors import Code, TpuprofError
+from tpuprof.json_notes import parse_json, read_bytes
+from tpuprof.report.run_info import checked
 from tpuprof.report.schema import SCHEMA, Report
 
 REPORT_IN_BUNDLE = "report.json"
@@ -25,7 +26,18 @@ _CHUNK = 1 << 20
 _PACKED_AS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 # What a damaged bundle raises, and one that is no bundle of ours.
 UNREADABLE_BUNDLE = (OSError, ValueError, KeyError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error)
-_AS_THEY_ARE = (Any, str, int, float, bool)
+_ENVIRONMENT: dict[str, type] = {
+    "device_type": str,
+    "device_count": int,
+    "host_count": int,
+    "framework": str,
+    "unread_hosts": dict,
+}
+# What JSON has for a plain type: a whole number may stand for a real one.
+_PLAIN: dict[Any, type | tuple[type, ...]] = {
+    **{kind: kind for kind in (str, int, bool, list, dict)},
+    float: (int, float),
+}
 
 
 def read_report(path: Path) -> Report:
@@ -34,7 +46,7 @@ def read_report(path: Path) -> Report:
     Raises `TpuprofError`: `input-not-found`, `input-corrupt` for no report, `input-schema-too-new`.
     """
     try:
-        plain = json.loads(_bytes(path))
+        plain = parse_json(_bytes(path))
     except FileNotFoundError as error:
         raise TpuprofError(Code.NOT_FOUND, f"{path}: no such file.", "Check the path.") from error
     except UNREADABLE_BUNDLE as error:
@@ -64,12 +76,33 @@ def report_from(plain: dict[str, Any]) -> Report:
     """A Report from the dictionaries of `Report.to_dict`; unknown fields (of a newer tpuprof) are left out."""
     # Of an offload copy the JSON calls the kind its direction.
     offload = [{**row, "kind": row["direction"], "direction": ""} for row in plain["offload"]]
-    return typing.cast(Report, _build(Report, {**plain, "offload": offload}))
+    known = {"source": _source(plain["source"]), "environment": _environment(plain["environment"])}
+    return typing.cast(Report, _build(Report, {**plain, **known, "offload": offload}))
+
+
+def _source(stated: dict[str, Any]) -> dict[str, Any]:
+    """The files that the report is of. Raises `TypeError` where they are no list of names and sizes."""
+    _build(list[str], stated["files"])
+    _build(list[int], stated.get("sizes", []))
+    return stated
+
+
+def _environment(stated: dict[str, Any]) -> dict[str, Any]:
+    """What the report says of the machine. Raises `TypeError` where a field of it is of another kind."""
+    for name, kind in _ENVIRONMENT.items():
+        if stated.get(name) is not None and not isinstance(stated[name], kind):
+            raise TypeError(f"environment.{name}")
+    run = stated.get("run")
+    return {
+        **dict.fromkeys(_ENVIRONMENT),
+        **stated,
+        "run": checked(run)[0] if isinstance(run, dict) else None,
+    }
 
 
 def _bytes(path: Path) -> bytes:
     if path.suffix != ".zip":
-        return path.read_bytes()
+        return read_bytes(path)
     parts, size = [], 0
     for part in parts_of_bundled_report(path):
         size += len(part)
@@ -100,17 +133,24 @@ def _field_types(kind: Any) -> dict[str, Any]:
 
 
 def _build(kind: Any, value: Any) -> Any:
-    """A value of a type from plain JSON: dataclasses, lists and dictionaries of them, optional ones."""
-    if value is None or kind in _AS_THEY_ARE:
-        return value
-    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+    """A value of a type from plain JSON: dataclasses, lists and dictionaries of them, optional ones.
+
+    Raises `TypeError` where the JSON is of another kind.
+    """
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (types.UnionType, typing.Union):
+        if value is None and type(None) in arguments:
+            return None
+        return _build(next(each for each in arguments if each is not type(None)), value)
+    is_record = isinstance(kind, type) and dataclasses.is_dataclass(kind)
+    wanted = dict if is_record else _PLAIN.get(origin or kind)
+    if wanted is not None and not isinstance(value, wanted):
+        raise TypeError(f"{type(value).__name__} instead of {getattr(kind, '__name__', kind)}")
+    if is_record:
         types_of = _field_types(kind)
         return kind(
             **{name: _build(types_of[name], each) for name, each in value.items() if name in types_of}
         )
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if origin in (types.UnionType, typing.Union):
-        return _build(next(each for each in arguments if each is not type(None)), value)
     if origin is list:
         return [_build(arguments[0], each) for each in value]
     if origin is dict:

@@ -39,7 +39,7 @@ def telling_texts(path: Path) -> list[str]:
     """Texts around the telltale signs of a profile, each once; none where the file cannot be read."""
     try:
         data = _content(path)
-    except (OSError, EOFError, zlib.error):
+    except (OSError, EOFError, OverflowError, zlib.error):
         return []
     return sorted({text for sign in _SIGNS for text in _around(data, sign)})
 

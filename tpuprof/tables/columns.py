@@ -30,7 +30,7 @@ def arrow_table(name: str, columns: Mapping[str, Any]) -> Any:
     """One Arrow table of the columns given by name; every column of the schema must be there."""
     schema = arrow_schema(BY_NAME[name])
     rows = max((len(each) for each in columns.values() if not isinstance(each, str)), default=0)
-    arrays = [_array(columns[field.name], field.type, rows) for field in schema]
+    arrays = [_whole(field, _array(columns[field.name], field.type, rows)) for field in schema]
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
@@ -83,6 +83,13 @@ def _array(values: Any, kind: Any, rows: int) -> Any:
         codes = np.fromiter((place[text] for text in values), np.int64, len(values))
         return coded(codes, [text or "" for text in texts])
     return pa.array(values, kind)
+
+
+def _whole(field: Any, values: Any) -> Any:
+    """The values; where a column has no unknown ones, an empty text of the trace is an empty text."""
+    if field.nullable or field.type != _TEXT or not values.null_count:
+        return values
+    return values.cast(pa.string()).fill_null("").dictionary_encode()
 
 
 def _clean(text: str) -> str:

@@ -41,7 +41,9 @@ _DEVICE = Column("device", TEXT, "the device's plane in the trace")
 _STEP = Column("step", INTEGER, "number of the step that it begins in, null outside steps", nullable=True)
 _START = Column("start_ps", INTEGER, "begin, from the host's `origin_ns`")
 _DURATION = Column("duration_ps", INTEGER, "wall time")
-_PROGRAM = Column("program", TEXT, "`graph(fingerprint)`")
+_PROGRAM = Column(
+    "program", TEXT, "`graph(fingerprint)`, null where the trace does not name it", nullable=True
+)
 _SOURCE = Column("source", TEXT, "`file:line`, null where unknown", nullable=True)
 _RULE = Column("rule", TEXT, "id of the rule")
 

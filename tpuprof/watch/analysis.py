@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tpuprof.json_notes import read_json
+
 VERDICT = "verdict.json"
 
 
@@ -24,7 +26,7 @@ def write_verdict(where: Path, facts: dict[str, Any]) -> None:
 def read_verdict(where: Path) -> dict[str, Any]:
     """The verdict in a capture's folder, empty where there is none."""
     try:
-        found = json.loads((where / VERDICT).read_bytes())
+        found = read_json(where / VERDICT)
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

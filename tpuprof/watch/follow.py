@@ -120,7 +120,10 @@ def _state(folder: Path, job: str, facts: list[dict[str, Any]], now: float) -> J
     state.samples_per_second = sum(rates) if rates else None
     state.account = _account(folder, facts)
     for each in newest:
-        state.anomalies += [{**anomaly, "host": each["name"]} for anomaly in each.get("last_anomalies") or ()]
+        anomalies = each.get("last_anomalies")
+        for anomaly in anomalies if isinstance(anomalies, list) else ():
+            if isinstance(anomaly, dict):
+                state.anomalies.append({**anomaly, "host": each["name"]})
     state.problems = sorted({str(each["problem"]) for each in newest if each.get("problem")})
     return state
 
@@ -159,15 +162,12 @@ def _account(folder: Path, facts: list[dict[str, Any]]) -> Account | None:
 
 
 def _with_verdicts(anomalies: list[dict[str, Any]], verdicts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    by_key = {
-        (each["anomaly"].get("kind"), each["anomaly"].get("step")): each
-        for each in verdicts
-        if isinstance(each.get("anomaly"), dict)
-    }
-    return [
-        each | {"verdict": by_key.get((each.get("kind"), each.get("step")), {}).get("capture")}
-        for each in anomalies
-    ]
+    by_key = {_key(each["anomaly"]): each for each in verdicts if isinstance(each.get("anomaly"), dict)}
+    return [each | {"verdict": by_key.get(_key(each), {}).get("capture")} for each in anomalies]
+
+
+def _key(anomaly: dict[str, Any]) -> tuple[str, str]:
+    return str(anomaly.get("kind")), str(anomaly.get("step"))
 
 
 def _number(facts: dict[str, Any], name: str) -> float | None:
@@ -204,7 +204,7 @@ def _job(job: JobState) -> list[Any]:
         table = Table("slowest hosts", "rank", "step", "relative", "own best", box=None, pad_edge=False)
         for host in slowest:
             table.add_row(
-                printable(host.name),
+                Text(printable(host.name)),
                 str(host.rank),
                 str(host.step),
                 _share(host.relative),

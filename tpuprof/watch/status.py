@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tpuprof.json_notes import read_json
 from tpuprof.ledger.rows import Row
 from tpuprof.ledger.writer import LedgerWriter
 from tpuprof.watch.anomalies import Anomaly
@@ -104,7 +105,7 @@ class Status:
 def read_status(path: Path) -> dict[str, Any]:
     """A status file, empty where it cannot be read."""
     try:
-        found = json.loads(path.read_bytes())
+        found = read_json(path)
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -101,6 +101,13 @@ def _predicted(info: dict[str, Any]) -> Memory | None:
     told = noted.get("memory") if isinstance(noted, dict) else None
     if not isinstance(told, dict) or told.get("total_bytes") is None:
         return None
+    try:
+        return _memory_of(told)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None  # another version's, or damaged
+
+
+def _memory_of(told: dict[str, Any]) -> Memory:
     return Memory(
         peak_bytes=int(told["total_bytes"]),
         capacity_bytes=int(told["capacity_bytes"]),

@@ -6,7 +6,7 @@ first short batch, the second shape of an accumulation.
 
 from __future__ import annotations
 
-import json
+import glob
 from dataclasses import field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tpuprof.json_notes import read_json
 from tpuprof.model.compile.compiles import Compile
 from tpuprof.model.steps import Steps
 from tpuprof.model.steps.phase import ONE_OFF_COMPILE, Phase
@@ -80,9 +81,9 @@ def read_after(run_folder: Path | None, host: str) -> AfterCapture | None:
     """What the run folder has of the time after the capture, None where it has nothing that can be read."""
     if run_folder is None:
         return None
-    for path in sorted((run_folder / FOLDER).glob(f"after.{host}.*.json")):
+    for path in sorted((run_folder / FOLDER).glob(f"after.{glob.escape(host)}.*.json")):
         try:
-            return _after_of(json.loads(path.read_text("utf-8")))
+            return _after_of(read_json(path))
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             continue
     return None
