@@ -38,8 +38,8 @@ sys.path[:0] = [str(HERE), str(ROOT)]
 from changes import changed_file  # noqa: E402
 
 MEMORY = 4 << 30
-# Longest that one command may take (seconds); the machine may be busy.
-LONGEST = 60
+# Processor time that one command may take, and the time until it counts as hung (seconds): the machine may be busy.
+LONGEST, HUNG = 60, 600
 # Output that is looked at (bytes).
 MOST_OUTPUT = 64 << 20
 # How often a file of a folder is lost, empty, or something else than a file (share).
@@ -298,8 +298,10 @@ def _child(words: list[str], out: Path, err: Path) -> NoReturn:
         faulthandler.enable(sys.__stderr__)
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        faulthandler.dump_traceback_later(LONGEST - 2, file=sys.__stderr__)
-        signal.alarm(LONGEST)
+        resource.setrlimit(resource.RLIMIT_CPU, (LONGEST, LONGEST + 5))
+        faulthandler.register(signal.SIGXCPU, file=sys.__stderr__, chain=True)
+        faulthandler.dump_traceback_later(HUNG - 2, file=sys.__stderr__)
+        signal.alarm(HUNG)
         sys.argv = words
         from tpuprof.cli.entry import main as command
 

@@ -21,7 +21,7 @@ LARGEST = 2**63 - 1
 def parse_json(data: str | bytes) -> Any:
     """The value of a JSON text. A number that is not finite, or has more than 64 bits, is None: it is unknown.
 
-    Raises `ValueError` where it is no JSON, or nested too deeply.
+    Raises `ValueError` where it is not JSON, or nested too deeply.
     """
     try:
         text = data if isinstance(data, str) else data.decode("utf-8")
