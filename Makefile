@@ -46,7 +46,8 @@ test: $(READY)  ## run the tests, each capability for real at least once (at mos
 
 # A machine with other work may stretch the longest of them past the 300 seconds of `make test`.
 test-all: $(READY)  ## run every test, those marked `slow` too (an hour on two cores)
-	TPUPROF_SCREENSHOTS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --durations 10 --timeout 900
+	TPUPROF_SCREENSHOTS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --durations 10 --timeout 900 \
+		--hypothesis-profile thorough
 
 check: lint types layers tests  ## what must pass before a commit lands
 

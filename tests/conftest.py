@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# No test is timed: an example may wait for an import, or for a busy machine.
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
+# No test is timed: an example may wait for an import, or for a busy machine. `make test-all` is thorough. A test that
+# needs more examples than others takes a multiple of the profile's number.
+settings.register_profile("quick", deadline=None, max_examples=25)
+settings.register_profile("thorough", deadline=None, max_examples=100)
+settings.load_profile("quick")
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED_TRACES = ROOT.parent / "shared" / "traces"

@@ -150,7 +150,10 @@ def test_host_names(name, host):
 DATA = small().to_bytes()
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=2 * settings.default.max_examples,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(
     st.lists(st.tuples(st.integers(0, len(DATA) - 1), st.integers(0, 255)), max_size=6),
     st.integers(0, len(DATA)),

@@ -85,7 +85,7 @@ def test_a_file_is_walked_without_numpy():
     assert lines
 
 
-@settings(max_examples=600, suppress_health_check=list(HealthCheck))
+@settings(max_examples=6 * settings.default.max_examples, suppress_health_check=list(HealthCheck))
 @given(message("space"))
 def test_odd_wire_format(data):
     event("read" if assert_same_reading(data, native) else "refused")
@@ -94,7 +94,7 @@ def test_odd_wire_format(data):
 BUILT = built()
 
 
-@settings(max_examples=400)
+@settings(max_examples=4 * settings.default.max_examples)
 @given(
     st.lists(st.tuples(st.integers(0, len(BUILT) - 1), st.integers(0, 255)), max_size=5),
     st.one_of(st.just(len(BUILT)), st.integers(0, len(BUILT))),

@@ -82,7 +82,9 @@ def test_the_wheel_has_no_native_reader_and_no_sources_of_it(wheel):
     assert [name for name in names if name.endswith((".so", ".pyx", ".c", ".h"))] == []
 
 
-@pytest.mark.parametrize("kind", ["wheel", "editable"])
+@pytest.mark.parametrize(
+    "kind", ["wheel", pytest.param("editable", marks=pytest.mark.slow("a second build"))]
+)
 def test_both_installs_have_the_line_that_finds_a_capture(kind, request):
     with zipfile.ZipFile(request.getfixturevalue(kind)) as archive:
         line = archive.read("tpuprof_capture.pth").decode()

@@ -66,7 +66,10 @@ def test_a_saving_is_confirmed_and_kept(sleeper, tmp_path):
     assert (kept.rule, kept.outcome) == ("device-to-host-sync", "confirmed")
 
 
-@pytest.mark.parametrize("ms", [20, 40, 60, 80, 100])
+ANOTHER = pytest.mark.slow("another whole proof")
+
+
+@pytest.mark.parametrize("ms", [20, *(pytest.param(ms, marks=ANOTHER) for ms in (40, 60, 80, 100))])
 def test_pairs_that_change_nothing_are_not_confirmed(sleeper, tmp_path, ms):
     done = prove(tmp_path, sleeper(ms), sleeper(ms))
     assert done.returncode in (1, 4), done.stdout

@@ -41,14 +41,16 @@ def _opened(data):
 
 def left_in_clear(found):
     """(kind, part, output) of every private part that an output holds, in any case of letters."""
-    return [
-        (canary.kind, part, name)
-        for name, data in found.items()
-        for canary in canaries.canaries()
-        for part in canary.private
-        if part.lower().encode() in data.lower()
-        or part.lower() in data.decode("utf-8", "replace").translate(FROM_SAFE).lower()
-    ]
+    parts = [(canary.kind, part) for canary in canaries.canaries() for part in canary.private]
+    left = []
+    for name, data in found.items():
+        lowered, text = data.lower(), data.decode("utf-8", "replace").translate(FROM_SAFE).lower()
+        left += [
+            (kind, part, name)
+            for kind, part in parts
+            if part.lower().encode() in lowered or part.lower() in text
+        ]
+    return left
 
 
 @pytest.mark.parametrize("place", canaries.PLACES)

@@ -15,7 +15,14 @@ SAMPLES = sorted(
 TOLERANCE = 0.01
 
 
-@pytest.mark.parametrize("folder", SAMPLES, ids=lambda path: path.name)
+ANOTHER = pytest.mark.slow("XProf reads another sample, in a process of its own")
+
+
+@pytest.mark.parametrize(
+    "folder",
+    [SAMPLES[0], *(pytest.param(each, marks=ANOTHER) for each in SAMPLES[1:])],
+    ids=lambda path: path.name,
+)
 def test_step_times(folder):
     pytest.importorskip("xprof")
     theirs = xprof_numbers.step_times(next(folder.rglob("*.xplane.pb")))
