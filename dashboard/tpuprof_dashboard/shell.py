@@ -72,7 +72,7 @@ def _header(labels: dict[str, str]) -> Any:
                 size="sm",
                 placeholder="compare with a base run",
                 visibleFrom="md",
-                **{"aria-label": "Base run"},
+                **{"aria-label": "Base"},
                 nothingFoundMessage="no such run",
             ),
         ],
