@@ -1,4 +1,4 @@
-"""Programs that give inputs back or not, compiled by XLA for the CPU and written as serialized HLO.
+"""Programs that give inputs back or not, and that add up gradients, compiled by XLA for the CPU and written as serialized HLO.
 
 A process of its own: JAX's threads must not be there when other tests fork.
 """
@@ -43,6 +43,52 @@ def loop(weight, batch):
     return jax.lax.fori_loop(0, 3, lambda _, held: held - 0.1 * jax.grad(loss)(held, batch), weight)
 
 
+SQUARE = jnp.ones((64, 64))
+PARTS = tuple(jnp.full((32, 64), float(number)) for number in range(5))
+
+
+def deep_loss(weights, batch):
+    for weight in weights:
+        batch = jnp.tanh(batch @ weight)
+    return jnp.square(batch).mean()
+
+
+def changed(weights, gradients):
+    return [weight - 0.1 * gradient for weight, gradient in zip(weights, gradients, strict=True)]
+
+
+def micro_batches(weights, *batches):
+    total = [jnp.zeros_like(weight) for weight in weights]
+    for batch in batches:
+        found = jax.grad(deep_loss)(weights, batch)
+        total = [held + each for held, each in zip(total, found, strict=True)]
+    return changed(weights, total)
+
+
+def recurrent(weights, *batches):
+    def over_time(weights):
+        state = batches[0]
+        for batch in batches:
+            for weight in weights:
+                state = jnp.tanh(state @ weight + batch)
+        return jnp.square(state).mean()
+
+    return changed(weights, jax.grad(over_time)(weights))
+
+
+def views(weights, *batches):
+    def apart(weights):
+        seen = []
+        for batch in batches:
+            state = batch
+            for weight in weights:
+                state = jnp.tanh(state @ weight)
+            seen.append(state)
+        return jnp.square(sum(seen)).mean()
+
+    return changed(weights, jax.grad(apart)(weights))
+
+
 # By name: the function, what it is given, and which of that is donated.
 PROGRAMS = {
     "update": (update, (WEIGHT, BATCH), ()),
@@ -55,6 +101,10 @@ PROGRAMS = {
     "write a row": (write_row, (WEIGHT, jnp.ones((1, 128))), ()),
     "loop": (loop, (WEIGHT, BATCH), ()),
     "concatenate": (lambda batch: jnp.concatenate([batch, batch]), (BATCH,), ()),
+    "one batch": (micro_batches, ([SQUARE, SQUARE], PARTS[0]), ()),
+    "micro-batches": (micro_batches, ([SQUARE, SQUARE], *PARTS), ()),
+    "recurrent": (recurrent, ([SQUARE, SQUARE], *PARTS), ()),
+    "views": (views, ([SQUARE, SQUARE], *PARTS), ()),
     "cast": (lambda weight: weight.astype(jnp.bfloat16), (WEIGHT,), ()),
 }
 

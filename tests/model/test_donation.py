@@ -1,4 +1,4 @@
-"""Which results could have had an input's memory: read from programs that XLA compiled."""
+"""Which results could have had an input's memory, and whose gradients are added up: read from programs of XLA."""
 
 import os
 import subprocess
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tpuprof.decode import hlo_pb2
+from tpuprof.model.device.accumulation import batches_in_one_program
 from tpuprof.model.device.donation import undonated
 
 PROGRAMS = Path(__file__).with_name("donation_programs.py")
@@ -50,6 +51,15 @@ def test_what_replaces_an_input(program, name, lost):
     assert undonated(program(name)) == lost
 
 
+@pytest.mark.parametrize(
+    ("name", "batches"),
+    # Time steps and views of a batch share work: their gradients are no sum over batches.
+    [("micro-batches", 5), ("one batch", 1), ("recurrent", 1), ("views", 1), ("cast", 1), ("loop", 1)],
+)
+def test_batches_whose_gradients_are_added_up(program, name, batches):
+    assert batches_in_one_program(program(name)) == batches
+
+
 def test_a_damaged_program_ends_nowhere(program):
     proto = program("update")
     for computation in proto.hlo_module.computations:
@@ -57,3 +67,5 @@ def test_a_damaged_program_ends_nowhere(program):
             each.operand_ids[:] = [each.id, 10**9]
     assert undonated(proto) == 0
     assert undonated(hlo_pb2.HloProto()) == 0
+    assert batches_in_one_program(proto) == 1
+    assert batches_in_one_program(hlo_pb2.HloProto()) == 1

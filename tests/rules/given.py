@@ -157,9 +157,9 @@ def computed(*ops, mfu=None):
     return {"is_tpu": True, "busy_share": 1.0, "ops": list(ops), "compute": compute, "hosts": []}
 
 
-def fallen(per_step, busy_share=0.5):
+def fallen(per_step, busy_share=0.5, op="aten::histc"):
     """Signals of a run in which an op falls back that often per step (None: torch_xla's text names it)."""
-    rows = [FallbackRow("aten::histc", per_step, "train.py:9")]
+    rows = [FallbackRow(op, per_step, "train.py:9")]
     return {"report": {"fallbacks": rows}, "records": [record()], "busy_share": busy_share}
 
 
@@ -211,6 +211,11 @@ def growing(series, free):
 def undonated(size, capacity=2000):
     """HBM of 1,000 bytes, of which results take so many beside inputs of the same size."""
     return replace(memory(1000, capacity), undonated_bytes=size)
+
+
+def accumulates(batches):
+    """HBM of a program that adds up the gradients of so many batches."""
+    return replace(memory(1000), micro_batches=batches)
 
 
 def asleep(exposed, hidden=0.0, part="host:sleep"):

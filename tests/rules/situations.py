@@ -1,9 +1,11 @@
 """Situations rules are put in: signals of a run in which one thing is as large or small as a test wants it."""
 
 from tests.rules.given import (
+    accumulates,
     cache,
     compiled,
     computed,
+    fallen,
     op,
     read,
     record,
@@ -145,3 +147,13 @@ def dispatched(share=0.5, **counts):
         "steps": steps(dispatch=100.0 * share),
         "eager_dispatch": EagerDispatch(**facts),
     }
+
+
+def selects(per_step, busy_share=0.5):
+    """Signals of a run that selects by a mask so often per step."""
+    return fallen(per_step, busy_share, op="aten::nonzero")
+
+
+def accumulated(batches, share=0.5, seconds=0.0, **more):
+    """Signals of a run with so many micro-batches in one program, that share of tracing, and that long a start."""
+    return {**started(seconds), **traced(share), "memory": accumulates(batches), **more}

@@ -26,6 +26,7 @@ from tests.rules.situations import (
     ABOVE,
     BELOW,
     NOTHING,
+    accumulated,
     attention,
     collectives,
     cut,
@@ -39,6 +40,7 @@ from tests.rules.situations import (
     reads,
     recompiled,
     scan,
+    selects,
     special,
     started,
     tpu,
@@ -68,6 +70,7 @@ GATHER_OF_PARAMETER = transfer(GATHER, role="parameter_gather")
 OLD = info(versions={"torch_xla": "2.6.0"}, cxx11_abi=False)
 NEW_ABI = info(versions={"torch_xla": "2.6.0"}, cxx11_abi=True)
 SLOW = thresholds.SLOW_COMPILE_FROM_SECONDS
+ACCUMULATED = thresholds.ACCUMULATED_FROM_BATCHES
 LAYERS = thresholds.UNROLLED_FROM_LAYERS
 TORCH_COMPILE = thresholds.TORCH_COMPILE_FROM_SHARE
 
@@ -170,6 +173,27 @@ CASES = {
         ("device busy", "passed", fallen(1.0, 1 - BELOW)),
         ("none", "passed", {"records": [record()], "busy_share": 0.5}),
         ("text alone", "unavailable", fallen(None)),
+        ("no telemetry", "unavailable", NOTHING),
+    ],
+    "accumulated-graph": [
+        ("tracing", "failed", accumulated(ACCUMULATED, ABOVE)),
+        ("tracing hidden", "passed", accumulated(ACCUMULATED, BELOW)),
+        ("few", "passed", accumulated(ACCUMULATED - 1)),
+        ("a slow start", "failed", accumulated(ACCUMULATED, BELOW, SLOW)),
+        ("a start", "passed", accumulated(ACCUMULATED, BELOW, SLOW - 1)),
+        ("a slow start of JAX", "failed", accumulated(ACCUMULATED, 0.5, SLOW, framework="jax")),
+        ("JAX", "passed", accumulated(ACCUMULATED, 0.5, framework="jax")),
+        ("predicted", "failed", {**accumulated(ACCUMULATED, 0.5), **foreseen(SLOW)}),
+        ("one batch", "not_applicable", accumulated(1)),
+        ("no program", "unavailable", accumulated(None)),
+        ("no memory", "unavailable", NOTHING),
+    ],
+    "boolean-mask": [
+        ("each step", "failed", selects(1.0)),
+        ("one in three", "not_applicable", selects(thresholds.FALLBACKS_FROM - 0.01)),
+        ("another op", "not_applicable", fallen(1.0)),
+        ("device busy", "passed", selects(1.0, 1 - BELOW)),
+        ("device less busy", "failed", selects(1.0, 1 - ABOVE)),
         ("no telemetry", "unavailable", NOTHING),
     ],
     "torch-compile-candidate": [

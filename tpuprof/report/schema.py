@@ -415,6 +415,8 @@ class Memory:
     over_program: list[MemoryMoment] = field(default_factory=list)
     # What results take beside inputs that they replace, whose memory they could have had; None where it is unknown.
     undonated_bytes: int | None = None
+    # Independent batches whose gradients the program adds up, 1 where it sees one; None where it is unknown.
+    micro_batches: int | None = None
     # What the runtime's allocator held, by device; empty where the trace has no events of it.
     allocator: list[AllocatorRow] = field(default_factory=list)
 

@@ -44,6 +44,9 @@ GRAPH_CUTS_FROM = 2
 # Graph cuts that compiled before training was steady, in sum (s), from which start-up is worth a finding: the time an
 # edit-and-run cycle starts to hurt. PyTorch/XLA's own metrics analysis warns of a single compile from 300 s on.
 SLOW_COMPILE_FROM_SECONDS = 20.0
+# Micro-batches in one program from which its size is worth a finding (batches). Two are usual where nothing is
+# accumulated: a discriminator sees real and made examples. Of three, a fix saves at most two thirds. A judgement.
+ACCUMULATED_FROM_BATCHES = 4
 # Steps over which start-up is spread to compare it with what every step loses (steps): a short fine-tuning run.
 STARTUP_SPREAD_OVER_STEPS = 10_000
 # torch_xla up to this version (major, minor) cannot load what its persistent cache holds on TPU: pytorch/xla issue

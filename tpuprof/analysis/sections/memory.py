@@ -79,6 +79,7 @@ def _section(run: Run) -> Memory:
         fragmented_bytes=found.holes,
         over_program=[MemoryMoment(each.order, each.op, each.bytes) for each in found.course],
         undonated_bytes=found.undonated,
+        micro_batches=found.batches,
     )
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from tpuprof.chips import chip_of
 from tpuprof.decode.hlo_shape import HBM, HOST_MEMORY
 from tpuprof.decode.limited import PROGRAMS_KEPT
+from tpuprof.model.device.accumulation import batches_in_one_program
 from tpuprof.model.device.donation import undonated
 from tpuprof.records import record
 
@@ -57,7 +58,7 @@ class DeviceMemory:
     `capacity` is what the compiler lets a program use of this chip, None where the chip is not known. `holes` is
     what of the temporaries' arena no live buffer fills at its peak: fragmentation. `course` is what is in use over the
     program, the highest moment of each of `MOMENTS` stretches of it. `undonated` is what results take beside
-    inputs that they replace, whose memory they could have had.
+    inputs that they replace, whose memory they could have had. `batches` is how many batches' gradients it adds up.
     """
 
     program: str = ""
@@ -69,6 +70,7 @@ class DeviceMemory:
     buffers: list[HeldBuffer] = field(default_factory=list)
     course: list[Moment] = field(default_factory=list)
     undonated: int | None = None
+    batches: int | None = None
 
 
 def device_memory(protos: Mapping[str, bytes], device_type: str) -> DeviceMemory:
@@ -105,7 +107,16 @@ def _program(name: str, data: bytes, capacity: int | None) -> DeviceMemory | Non
     buffers, holes = _buffers(proto)
     steady = peak - kinds.get("temporaries", 0)
     return DeviceMemory(
-        name, peak, capacity, "", kinds, holes, buffers, _course(proto, steady), undonated(proto)
+        name,
+        peak,
+        capacity,
+        "",
+        kinds,
+        holes,
+        buffers,
+        _course(proto, steady),
+        undonated(proto),
+        batches_in_one_program(proto),
     )
 
 

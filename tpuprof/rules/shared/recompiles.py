@@ -32,9 +32,9 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...]) -> Outcome:
     chosen = _chosen(compiles, kinds)
     if not chosen:
         return passed(reason=f"compiles in the captured steps have other causes ({len(compiles)})")
-    least, most = _parts(signals, compiles, chosen)
+    least, most = returning_parts(signals, compiles, chosen)
     share = (signals.compile_share + _tracing_share(signals)) * most
-    evidence = [_evidence(row) for row in chosen[:SHOWN]]
+    evidence = [compile_evidence(row) for row in chosen[:SHOWN]]
     if len(chosen) > SHOWN:
         evidence.append(Evidence("further compiles of this kind", len(chosen) - SHOWN, "compiles"))
     evidence += _rates(signals)
@@ -76,7 +76,9 @@ def _title(signals: Signals, chosen: list[CompileRow], share: float, *, sure: bo
     return text if sure else text + "; it is unknown whether compiles come again"
 
 
-def _parts(signals: Signals, compiles: list[CompileRow], chosen: list[CompileRow]) -> tuple[float, float]:
+def returning_parts(
+    signals: Signals, compiles: list[CompileRow], chosen: list[CompileRow]
+) -> tuple[float, float]:
     """Share of all compile time that the chosen compiles take at the rate at which they return: at least, at most."""
     total = sum(row.duration_ms for row in compiles)
     if not total:
@@ -173,7 +175,8 @@ def _chosen(compiles: list[CompileRow], kinds: tuple[str, ...]) -> list[CompileR
     return [row for row in compiles if (usual if row.cause.kind == "unknown" else row.cause.kind) in kinds]
 
 
-def _evidence(row: CompileRow) -> Evidence:
+def compile_evidence(row: CompileRow) -> Evidence:
+    """One compile with its cause, step and line."""
     source = f"{row.cause.source_file}:{row.cause.source_line}" if row.cause.source_file else ""
     return Evidence(
         text=f"{row.cause.kind}: {row.cause.detail}",

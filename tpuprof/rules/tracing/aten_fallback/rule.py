@@ -16,8 +16,7 @@ The ops, the lines that call them, and how often per step they fell back.
 ## How to fix
 
 Replace the op by ones that XLA lowers, or move it out of the step. `torch_xla.debug.metrics.counter_names` lists ops
-that fell back, with the prefix aten. `nonzero`, `masked_select` and a boolean mask as index (`x[mask] = v`) read a size
-back: `torch.where(mask, v, x)` or `x.masked_fill(mask, v)` keeps the shape and needs no read.
+that fell back, with the prefix aten. For `nonzero` and `masked_select` see boolean-mask.
 
 ## Limits and false positives
 

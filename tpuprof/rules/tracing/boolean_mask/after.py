@@ -1,0 +1,28 @@
+"""The same rows are replaced by torch.where, which keeps the shape."""
+
+import torch
+import torch_xla
+
+import tpuprof
+
+WIDTH, DEPTH, BATCH, STEPS = 512, 8, 448, 30
+
+torch.manual_seed(0)
+device = torch_xla.device()
+layers = torch.nn.Sequential(*[torch.nn.Linear(WIDTH, WIDTH) for _ in range(DEPTH)]).to(device)
+x = torch.randn(BATCH, WIDTH).to(device)
+total = torch.zeros((), device=device)
+
+with torch.no_grad():
+    for step in range(STEPS):
+        tpuprof.step(step)
+        noisy = layers(x)
+        # [shown]
+        small = noisy[:, 0] < 0
+        noisy = torch.where(small[:, None], 0.0, noisy)
+        # [/shown]
+        x = torch.nn.functional.layer_norm(noisy + x, (WIDTH,))
+        total += x[0].square().sum()
+        torch_xla.sync()
+
+print("result", total.item())
