@@ -175,6 +175,14 @@ CASES = {
         ("text alone", "unavailable", fallen(None)),
         ("no telemetry", "unavailable", NOTHING),
     ],
+    "f32-upcasts": [
+        ("much", "failed", special(100 * ABOVE, upcast=True, self_ms_per_step=100 * ABOVE)),
+        ("little", "passed", special(100 * BELOW, upcast=True, self_ms_per_step=100 * BELOW)),
+        ("none", "passed", special(50, upcast=False)),
+        ("no lines", "unavailable", special(50)),
+        ("not a TPU", "not_applicable", CPU),
+        ("no device", "unavailable", NOTHING),
+    ],
     "accumulated-graph": [
         ("tracing", "failed", accumulated(ACCUMULATED, ABOVE)),
         ("tracing hidden", "passed", accumulated(ACCUMULATED, BELOW)),

@@ -155,7 +155,8 @@ class OpRow:
     it. `note` says which figure is None since it breaks the chip's peaks. `limit` is the side of the roofline it is
     on (compute or memory), `roofline` the share of that roof it reaches; `padding` is padded bytes over bytes of its
     arrays, `matmul_type` the element type a matmul reads, `kernel` a custom call's name, `layout_copy` whether it
-    only moves data about on the device.
+    only moves data about on the device, `upcast` whether it writes a bfloat16 array out again as float32
+    (None where no HLO line tells).
     `self_ms_per_step` is per step and device, in steps alone: ops add up to the device's parts of the breakdown.
     """
 
@@ -184,6 +185,7 @@ class OpRow:
     hbm_bytes: int | None = None
     note: str = ""
     self_ms_per_step: float | None = None
+    upcast: bool | None = None
 
     @property
     def wasted_ms(self) -> float | None:

@@ -177,6 +177,7 @@ def _op_row(op: OpTotal, cost: OpCost, lanes: int, with_cores: bool) -> OpRow:
         matmul_type=cost.matmul_type,
         kernel=cost.kernel,
         layout_copy=cost.layout_copy,
+        upcast=cost.upcast,
         clock_ms=ps_to_ms(clock) if clock is not None else None,
         self_ms_per_step=ps_to_ms(op.step_ps) / lanes if lanes else None,
         flops_per_byte=op.flops / op.hbm_bytes if op.flops and op.hbm_bytes else None,

@@ -19,6 +19,7 @@ from tpuprof.decode.hlo_shape import parse_shape
 from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.device.op_kind import ARRAY, HOST_MEMORY, OpKind, is_matmul, opcode
 from tpuprof.model.device.op_table import OpTotal
+from tpuprof.model.device.upcast import writes_upcast
 from tpuprof.model.steps import Steps
 from tpuprof.records import record
 from tpuprof.units import format_share
@@ -52,7 +53,8 @@ class OpCost(NamedTuple):
     `bytes_per_s` is of HBM. What breaks the chip's peaks is None, for the reason in `note`. `limit` is compute or
     memory, the side of the roofline the op is on; `roofline` the share of that roof it reaches (0 to 1); `padding`
     padded bytes over bytes of its arrays; `matmul_type` the element type a matmul reads, empty for other ops;
-    `kernel` a custom call's own name; `layout_copy` whether it only moves data about.
+    `kernel` a custom call's own name; `layout_copy` whether it only moves data about; `upcast` whether it
+    writes a bfloat16 array out again as float32, None where no HLO line tells.
     """
 
     flops_per_s: float | None = None
@@ -63,6 +65,7 @@ class OpCost(NamedTuple):
     matmul_type: str = ""
     kernel: str = ""
     layout_copy: bool = False
+    upcast: bool | None = None
     note: str = ""
 
 
@@ -116,6 +119,7 @@ def op_cost(op: OpTotal, peak_flops: float | None, peak_bytes: float | None) -> 
         matmul_type=_matmul_type(op, arrays),
         kernel=_kernel(op),
         layout_copy=_is_layout_copy(op),
+        upcast=_upcast(op),
         note=roofline.note or speed.note or traffic.note,
     )
 
@@ -234,6 +238,12 @@ def _kernel(op: OpTotal) -> str:
     if target and target.group(1) != "tpu_custom_call":
         return target.group(1)
     return op.name.rstrip("0123456789").rstrip(".-") or op.name
+
+
+def _upcast(op: OpTotal) -> bool | None:
+    if " = " not in op.long_name:
+        return None
+    return op.kind == _COMPUTE and writes_upcast(op.long_name, op.name, op.category)
 
 
 def _is_layout_copy(op: OpTotal) -> bool:

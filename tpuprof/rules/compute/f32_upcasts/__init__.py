@@ -1,0 +1,1 @@
+"""The rule `f32-upcasts`."""

@@ -1,0 +1,22 @@
+"""An activation is kept in float32."""
+
+import sys
+
+import torch
+import torch_xla
+
+WIDTH, STEPS = 4096, 4
+BATCH = int(sys.argv[1]) if len(sys.argv) > 1 else 8192
+
+torch.manual_seed(0)
+device = torch_xla.device()
+hidden = torch.randn(BATCH, WIDTH).to(device, torch.bfloat16)
+torch_xla.sync()
+
+for _ in range(STEPS):
+    # [shown]
+    activation = torch.tanh(hidden.float())
+    # [/shown]
+    torch_xla.sync()
+
+print("result", activation[0].double().square().mean().item())
