@@ -23,6 +23,18 @@ def test_who_works(monkeypatch, cores, beside, alone):
     assert parallel.in_threads(work, [1, 2], beside=beside) == [(1, alone), (2, alone)]
 
 
+def test_a_program_that_ends_starts_no_thread(monkeypatch):
+    """Python refuses them once its own threads are to end; a capture is written even then."""
+
+    def refused(*_, **__):
+        raise RuntimeError("cannot schedule new futures after interpreter shutdown")
+
+    monkeypatch.setattr(parallel, "threads", lambda: 2)
+    monkeypatch.setattr("concurrent.futures.ThreadPoolExecutor.submit", refused)
+    assert parallel.in_threads(lambda number: number + 1, [1, 2]) == [2, 3]
+    assert parallel.begin(lambda: 7)() == 7
+
+
 @pytest.mark.parametrize("cores", [1, 2])
 def test_what_was_begun_gives_its_result_or_its_error(monkeypatch, cores):
     monkeypatch.setattr(parallel, "threads", lambda: cores)

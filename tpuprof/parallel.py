@@ -1,6 +1,7 @@
 """Does the same to each of many things on several cores.
 
-Threads, not processes: the work meant here is numpy's and the native reader's, which leave Python to others.
+Threads, not processes: the work meant here is numpy's and the native reader's, which leave Python to others. A program
+that ends starts no more threads: what is written then is worked out on the thread that writes it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,10 @@ def begin(work: Callable[[], _R]) -> Callable[[], _R]:
     from concurrent.futures import ThreadPoolExecutor
 
     pool = ThreadPoolExecutor(1)
-    result = pool.submit(work).result
+    try:
+        result = pool.submit(work).result
+    except RuntimeError:
+        return work
     pool.shutdown(wait=False)
     return result
 
@@ -47,4 +51,8 @@ def in_threads(work: Callable[[_T], _R], tasks: Sequence[_T], *, beside: int = 0
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(count) as pool:
-        return list(pool.map(work, tasks))
+        try:
+            results = pool.map(work, tasks)
+        except RuntimeError:
+            return [work(task) for task in tasks]
+        return list(results)

@@ -141,8 +141,21 @@ def test_a_program_whose_compiles_were_seen_is_recorded_although_torch_xla_is_im
 
 
 def test_a_program_without_steps_is_recorded_by_the_clock(tmp_path):
-    body = "end = time.time() + 5\nwhile time.time() < end:\n    w, loss = update(w, x)\n    float(loss)\n"
+    body = """
+import threading
+def train(w, x):
+    end = time.time() + 5
+    while time.time() < end:
+        w, loss = update(w, x)
+        float(loss)
+        time.sleep(0.01)
+thread = threading.Thread(target=train, args=(w, x))
+thread.start()
+thread.join()
+"""
     report, done = captured(tmp_path, body)
+    # The thread that compiled is the one to look at, and not the main one, which waits for it.
+    assert "time.sleep" in str(report.host_stacks) and "join" not in str(report.host_stacks)
     assert "by the clock" in done.stderr
     assert report.steps.count > 8
     before = telemetry(tmp_path / "run")[0]

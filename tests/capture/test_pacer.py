@@ -2,7 +2,9 @@
 
 import itertools
 
-from tpuprof.capture.controller import Controller, Phase, Plan
+import pytest
+
+from tpuprof.capture.controller import ENOUGH_BY_CLOCK_SECONDS, Controller, Phase, Plan
 from tpuprof.capture.pacer import (
     LONGER_BY,
     MAX_EMPTY,
@@ -31,10 +33,12 @@ class Program:
         return self.busy
 
 
-def paced(cpu=1.0):
-    """A program on a clock of its own, which uses that share of a CPU."""
+def paced(cpu=1.0, waits=1.0):
+    """A program on a clock of its own, which uses that share of a CPU and waits for one for that share of time."""
     program = Program()
-    return program, Pacer(program, lambda: program.now, lambda: program.now * cpu)
+    return program, Pacer(
+        program, lambda: program.now, lambda: program.now * cpu, lambda: program.now * waits
+    )
 
 
 def test_nothing_is_due_before_the_first_compile():
@@ -88,6 +92,28 @@ def test_a_busy_machine_gets_more_time():
     program.now = 2 * QUIET_SECONDS
     assert not pacer.due()
     program.now = QUIET_IDLE_SECONDS
+    assert pacer.due()
+
+
+def test_a_program_that_sleeps_is_warm_as_soon_as_one_that_works():
+    program, pacer = paced(cpu=0.1, waits=0.0)
+    program.count = 1
+    assert not pacer.due()
+    program.now = QUIET_SECONDS - 0.01
+    assert not pacer.due()
+    program.now = QUIET_SECONDS
+    assert pacer.due()
+
+
+def test_the_time_for_which_it_waits_for_a_cpu_does_not_count():
+    program, pacer = paced(cpu=0.1, waits=0.5)
+    program.count = 1
+    assert not pacer.due()
+    program.now = 0.1
+    assert not pacer.due()
+    program.now = 1.8
+    assert not pacer.due()
+    program.now = 2.0
     assert pacer.due()
 
 
@@ -169,13 +195,38 @@ def test_a_recording_that_could_not_begin_is_no_recording():
     assert (waited, pacer.recordings) == ([], 0)
 
 
-def test_a_recording_cut_short_counts_less_than_a_whole_one():
-    clock = iter([0.0, 2.0, 10.0, 10.1])
+@pytest.mark.parametrize(
+    ("seconds", "kept"), [(ENOUGH_BY_CLOCK_SECONDS - 0.1, 0), (ENOUGH_BY_CLOCK_SECONDS, 1)]
+)
+def test_a_recording_cut_short_soon_counts_less_than_a_whole_one(seconds, kept):
+    clock = iter([0.0, 8.0, 10.0, 10.0 + seconds])
+    recorder = Recorder()
+    controller = Controller(Plan(), recorder, lambda: next(clock))
+    controller.record_by_clock()
+    controller.end_by_clock()
+    controller.record_by_clock()
+    controller.finish()
+    assert controller.kept() is recorder.started[kept]
+
+
+def test_of_whole_recordings_the_newest_counts_though_it_is_shorter():
+    """Of a program that compiled meanwhile eight seconds are recorded, of the quiet one afterwards two."""
+    clock = iter([0.0, 8.0, 10.0, 12.0])
     recorder = Recorder()
     controller = Controller(Plan(), recorder, lambda: next(clock))
     for _ in range(2):
         controller.record_by_clock()
         controller.end_by_clock()
+    assert controller.kept() is recorder.started[1]
+
+
+def test_of_recordings_cut_short_the_longest_counts():
+    clock = iter([0.0, 0.5, 10.0, 10.1])
+    recorder = Recorder()
+    controller = Controller(Plan(), recorder, lambda: next(clock))
+    for _ in range(2):
+        controller.record_by_clock()
+        controller.give_way()
     assert controller.kept() is recorder.started[0]
 
 

@@ -161,6 +161,20 @@ def test_a_missing_process_is_said(tmp_path):
     assert "4 processes, and 1" in report.warnings[0]
 
 
+@pytest.mark.parametrize(
+    ("capture", "said"),
+    [
+        ({"cpu_wait_share": 0.49}, False),
+        ({"cpu_wait_share": 0.5}, True),
+        ({"cpu_wait_share": None}, False),
+        (7, False),
+    ],
+)
+def test_a_machine_with_too_few_cpus_is_said(tmp_path, capture, said):
+    report = run_folder(tmp_path, {"schema": "tpuprof.run/1", "capture": capture})
+    assert any("waited for a CPU for 50 %" in warning for warning in report.warnings) == said
+
+
 def test_the_run_in_a_few_figures(analyze):
     report = analyze(one_host(compiles=[(2100, 300, "abc123")]))
     # Of each 1 ms step the device is in a program for 0.3 ms.

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from tpuprof.errors import Code, TpuprofError
+from tpuprof.instrument.state import pass_on
 
 
 class Backend(Protocol):
@@ -76,7 +77,7 @@ class InProcess(_Alone):
     def clean_up(self) -> None:
         """Remove the scratch folders."""
         for scratch in self._scratches:
-            shutil.rmtree(scratch, ignore_errors=True)
+            remove_scratch(scratch)
 
 
 class OverServer(_Alone):
@@ -128,7 +129,7 @@ class OverServer(_Alone):
     def clean_up(self) -> None:
         """Remove the scratch folder."""
         if self._scratch is not None:
-            shutil.rmtree(self._scratch, ignore_errors=True)
+            remove_scratch(self._scratch)
 
 
 def choose_backend() -> Backend:
@@ -150,6 +151,15 @@ def choose_backend() -> Backend:
             'Install it with: pip install "tpuprof[xla]".',
         ) from error
     return InProcess() if hasattr(xp, "start_trace") else OverServer()
+
+
+def remove_scratch(folder: Path) -> None:
+    """Remove a folder of ours. What cannot be removed stays."""
+
+    def failed(_function: object, _path: str, what: tuple[object, BaseException, object]) -> None:
+        pass_on(what[1])
+
+    shutil.rmtree(folder, onerror=failed)
 
 
 def newest_profile(folder: Path | None) -> Path | None:

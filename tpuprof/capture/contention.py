@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tpuprof.instrument.state import pass_on
+
 _TASKS = Path("/proc/self/task")
 
 
@@ -27,12 +29,18 @@ class Contention:
         return waited / (ran + waited) if self._before and ran + waited > 0 else None
 
 
+def waited_seconds() -> float:
+    """How long the threads that run now have waited for a CPU since they began, added up (s); 0 where unknown."""
+    return sum(waited for _, waited in _counts().values()) / 1e9
+
+
 def _counts() -> dict[str, tuple[int, int]]:
     found = {}
     for task in _TASKS.iterdir() if _TASKS.is_dir() else ():
         try:
             fields = (task / "schedstat").read_text("ascii").split()
             found[task.name] = (int(fields[0]), int(fields[1]))
-        except (OSError, ValueError, IndexError):
+        except (OSError, ValueError, IndexError) as error:
+            pass_on(error)
             continue  # a thread that has just ended
     return found

@@ -32,6 +32,9 @@ FEWEST_STEPS = 2
 # Recordings that give way to the program's own profiler after which no other is begun (count): each costs the program
 # a moment to write.
 MAX_GIVEN_WAY = 3
+# What a recording by the clock that the program's end cut short must last to count like a whole one (s): half of what
+# is recorded of a program that does not compile. A whole one of a program that compiles is longer, and shows less.
+ENOUGH_BY_CLOCK_SECONDS = 1.0
 
 
 class Phase(Enum):
@@ -61,7 +64,7 @@ class Recording:
     """One recording: whether it began before training was steady, after how many steps, and the steps it holds.
 
     One `by_clock` was made because no step was seen.
-    `empty` tells that it shows no step: the program still made its data, say.
+    `whole` tells that it was not cut short. `empty` tells that it shows no step: the program still made its data, say.
     `prefetched` tells that only batches made before were waited for to be used up.
     """
 
@@ -72,6 +75,7 @@ class Recording:
     by_clock: bool = False
     prefetched: bool = False
     seconds: float = 0.0
+    whole: bool = False
     empty: bool = False
 
     def announced(self, steps: int) -> str:
@@ -181,6 +185,7 @@ class Controller:
         """End a recording by the clock; whether it still ran. Steps that are seen later are recorded all the same."""
         if self._current is None or not self._current.by_clock:
             return False
+        self._current.whole = True
         self._stop()
         return True
 
@@ -237,10 +242,10 @@ class Controller:
         long = [each for each in self._ended if each.steps >= min(FEWEST_STEPS, self.plan.steps)]
         if long or not self._ended:
             return long[-1] if long else self._before_training
-        # Of recordings by the clock, one that the program's end cut short counts less than a whole one before it.
+        # Of recordings by the clock, one that was cut short soon counts less than one before it.
         full = [each for each in self._ended if not each.empty] or self._ended
-        enough = max(each.seconds for each in full) / 2
-        return next(each for each in reversed(full) if each.seconds >= enough)
+        enough = [each for each in full if each.whole or each.seconds >= ENOUGH_BY_CLOCK_SECONDS]
+        return enough[-1] if enough else max(full, key=lambda each: each.seconds)
 
     def _decide(self) -> None:
         current = self._current

@@ -30,8 +30,10 @@ def leave(folder: str, key: str, value: object = "") -> None:
             os.write(handle, f"{key}\t{text}\n".encode("ascii"))
         finally:
             os.close(handle)
-    except (OSError, ValueError):
-        return
+    except (OSError, ValueError) as error:
+        from tpuprof.instrument.state import pass_on
+
+        pass_on(error)
 
 
 class Process:

@@ -8,7 +8,7 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from tpuprof.instrument.state import STATE
+from tpuprof.instrument.state import STATE, pass_on
 
 PACKAGES = ("torch", "torch_xla", "torch_tpu", "libtpu", "jax", "jaxlib", "torchax", "tpuprof")
 _PREFIXES = (
@@ -85,14 +85,16 @@ def process_place() -> tuple[int, int]:
         import torch_xla.runtime as xr
 
         return int(xr.process_index()), int(xr.process_count())
-    except Exception:  # an uninitialised runtime raises what it likes
+    except Exception as error:  # an uninitialised runtime raises what it likes
+        pass_on(error)
         return 0, 1
 
 
 def _version(package: str) -> str | None:
     try:
         return version(package)
-    except PackageNotFoundError:
+    except PackageNotFoundError as error:
+        pass_on(error)
         return None
 
 
@@ -110,7 +112,8 @@ def _device() -> dict[str, Any] | None:
             "global_count": xr.global_runtime_device_count(),
             "local_count": xr.addressable_runtime_device_count(),
         }
-    except Exception:  # see process_place
+    except Exception as error:  # see process_place
+        pass_on(error)
         return None
 
 
@@ -126,7 +129,8 @@ def _spmd() -> dict[str, Any] | None:
         mesh = sharding.get_global_mesh() if sharding is not None else None
         if mesh is not None:
             found["mesh"] = {"shape": list(mesh.mesh_shape), "axes": list(mesh.axis_names or ())}
-    except Exception:  # see process_place
+    except Exception as error:  # see process_place
+        pass_on(error)
         return None
     return found
 

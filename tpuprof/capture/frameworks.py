@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from tpuprof.capture import jax_session
-from tpuprof.capture.backend import newest_profile
+from tpuprof.capture.backend import newest_profile, remove_scratch
 from tpuprof.instrument.frameworks.torch_tpu import record_ops
 from tpuprof.instrument.state import STATE
 
@@ -48,7 +47,7 @@ class _InScratch:
     def clean_up(self) -> None:
         """Remove the scratch folders."""
         for scratch in self._scratches:
-            shutil.rmtree(scratch, ignore_errors=True)
+            remove_scratch(scratch)
 
     def _begin(self, folder: str) -> None:
         raise NotImplementedError

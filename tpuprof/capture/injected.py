@@ -44,6 +44,9 @@ def _record(folder: str, framework: str) -> None:
     try:
         module, _, name = Orders.read(folder).session.partition(":")
     except OSError as error:
+        from tpuprof.instrument.state import pass_on
+
+        pass_on(error)
         crumbs.leave(folder, crumbs.FAILED, error)
         return
     opened: Session = getattr(importlib.import_module(module), name)(folder, framework)

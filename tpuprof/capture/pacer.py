@@ -14,12 +14,14 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
+from tpuprof.capture.contention import waited_seconds
 from tpuprof.instrument.hidden_thread import HiddenThread
 
 # How often the pacer looks (s). It only reads a few numbers.
 LOOK_EVERY_SECONDS = 0.1
 # Time without a compile after which a program counts as warm (s): short, because a program may train for seconds only.
-# On a busy machine a second is little, so the process must also have used this much CPU, or have waited for longer.
+# On a busy machine a second is little. So the process must also have used this much CPU, or have had the second besides
+# what its threads waited for a CPU (one that sleeps uses none), or have waited for longer.
 QUIET_SECONDS, QUIET_CPU_SECONDS, QUIET_IDLE_SECONDS = 1.0, 0.5, 4.0
 # Time after the first compile, or after a recording that compiled, at which a program that still compiles is recorded
 # (s).
@@ -66,11 +68,14 @@ class Pacer:
         paced: Paced,
         clock: Callable[[], float] = time.monotonic,
         cpu: Callable[[], float] = time.process_time,
+        waited: Callable[[], float] = waited_seconds,
     ) -> None:
         self.recordings = self.empty = 0
         self._pause_until: float | None = None
         self._paced = paced
-        self._clock, self._cpu = clock, cpu
+        self._clock, self._cpu, self._waited = clock, cpu, waited
+        # Read when the quiet time has begun, and not while programs compile: it takes a file per thread.
+        self._waited_before: float | None = None
         self._halt = threading.Event()
         self._since: float | None = None
         self._last = (0.0, 0.0)
@@ -90,7 +95,7 @@ class Pacer:
         if compiles != self._seen:
             self._pause_until = None
         if compiles != self._seen or (self._since is not None and self._paced.compiling()):
-            self._seen, self._last = compiles, (now, self._cpu())
+            self._seen, self._last, self._waited_before = compiles, (now, self._cpu()), None
             self._since = self._since if self._since is not None else now
         if self._since is None or (self._pause_until is not None and now < self._pause_until):
             return False
@@ -98,7 +103,11 @@ class Pacer:
 
     def _quiet(self, now: float) -> bool:
         since, cpu = now - self._last[0], self._cpu() - self._last[1]
-        return since >= QUIET_IDLE_SECONDS or (since >= QUIET_SECONDS and cpu >= QUIET_CPU_SECONDS)
+        if since >= QUIET_IDLE_SECONDS or (since >= QUIET_SECONDS and cpu >= QUIET_CPU_SECONDS):
+            return True
+        if self._waited_before is None:
+            self._waited_before = self._waited()
+        return since >= QUIET_SECONDS and since - (self._waited() - self._waited_before) >= QUIET_SECONDS
 
     def record(self, wait: Callable[[float], object]) -> bool:
         """Record once; whether that shows what there is to see, so that no other recording is needed."""

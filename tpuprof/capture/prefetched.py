@@ -7,15 +7,16 @@ threads lead to, and iterators of a `DataLoader` with workers, which are noted w
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import sys
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+from tpuprof.instrument.state import pass_on
+from tpuprof.instrument.wrapped_calls import Function, Replaced
 
 # How much lower than at any of the last steps the queues must be to count as shrinking (batches): a loader that keeps
 # up is one batch behind at times.
@@ -44,30 +45,17 @@ class Prefetched:
         self._emptied = False
         self._shows_after = 0
         self._iterators: weakref.WeakSet[Any] = weakref.WeakSet()
-        self._undo: Callable[[], None] | None = None
+        self._replaced = Replaced()
 
     def install(self) -> None:
         """Note iterators with workers from now on."""
-        module = sys.modules.get(_LOADERS)
-        owner = getattr(module, _WITH_WORKERS, None)
-        if owner is None:
-            return
-        original, noted = owner.__init__, self._iterators
-
-        @functools.wraps(original)
-        def made(iterator: Any, *args: Any, **kwargs: Any) -> None:
-            original(iterator, *args, **kwargs)
-            with contextlib.suppress(Exception):  # a subclass that cannot be hashed or referred to weakly
-                noted.add(iterator)
-
-        owner.__init__ = made
-        self._undo = functools.partial(setattr, owner, "__init__", original)
+        owner = getattr(sys.modules.get(_LOADERS), _WITH_WORKERS, None)
+        if owner is not None:
+            self._replaced.replace(owner, "__init__", self._noted)
 
     def remove(self) -> None:
         """Put everything back."""
-        if self._undo is not None:
-            self._undo()
-        self._undo = None
+        self._replaced.put_back()
         self._iterators.clear()
 
     def step_ended(self) -> None:
@@ -79,6 +67,17 @@ class Prefetched:
         self._levels.append(sum(each.queued for each in waiting))
         self._emptied = self._emptied or min(each.ready for each in waiting) == 0
         self._shows_after = max(each.in_hand for each in waiting)
+
+    def _noted(self, original: Function) -> Function:
+        @functools.wraps(original)
+        def made(iterator: Any, *args: Any, **kwargs: Any) -> None:
+            original(iterator, *args, **kwargs)
+            try:
+                self._iterators.add(iterator)
+            except Exception as error:  # a subclass that cannot be hashed or referred to weakly
+                pass_on(error)
+
+        return made
 
     @property
     def used_up(self) -> bool:
@@ -102,7 +101,8 @@ def _parallel_loaders() -> list[_Waiting]:
             ready = min(len(each.queue._items) for each in queues)
             queued = ready + min(len(each.cpu_loader_queue._items) for each in queues)
             found.append(_Waiting(ready, queued, max(each.queue.max_size() for each in queues)))
-        except (AttributeError, TypeError, ValueError):
+        except (AttributeError, TypeError, ValueError) as error:
+            pass_on(error)
             continue  # another version's
     return found
 
@@ -112,6 +112,7 @@ def _of_workers(iterator: Any) -> _Waiting:
     try:
         early = sum(len(each) == 2 for each in tuple(iterator._task_info.values()))
         ready = early + iterator._data_queue.qsize()
-    except (AttributeError, NotImplementedError, OSError, TypeError):
+    except (AttributeError, NotImplementedError, OSError, TypeError) as error:
+        pass_on(error)
         return _Waiting(0, 0)
     return _Waiting(ready, ready)

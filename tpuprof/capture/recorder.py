@@ -149,8 +149,8 @@ class Recorder:
         except Exception as error:
             note_failure("writing the capture", error)
         finally:
+            self._stop_listening()
             self._backend.clean_up()
-        self._stop_listening()
         if self._after is not None:
             self._after.close()
         self._progress(crumbs.GRAPHS, self.telemetry.graphs_run_so_far())

@@ -16,6 +16,8 @@ from tpuprof.capture.telemetry import Telemetry
 from tpuprof.instrument import device_calls, host_events
 from tpuprof.instrument.frameworks import jax_calls
 from tpuprof.instrument.host_sampler import HostSampler
+from tpuprof.instrument.stack_text import places_of_thread
+from tpuprof.instrument.state import STATE
 
 # Steps before the capture whose median length sets the sampler's interval (steps).
 RECENT_STEPS = 5
@@ -62,8 +64,8 @@ class Recordings:
         recorded.compiles = -self._telemetry.compiles_so_far()
         self._all.append(recorded)
         self._contention.start()
-        main = threading.main_thread().ident if recording.by_clock else None
-        self._sampler = HostSampler(self._extension, main or threading.get_ident(), self._usual_seconds())
+        thread = _compiling_thread() if recording.by_clock else threading.get_ident()
+        self._sampler = HostSampler(self._extension, thread, self._usual_seconds())
         self._sampler.start()
 
     def _usual_seconds(self) -> float | None:
@@ -106,3 +108,11 @@ class Recordings:
             # It compiles all the time: of what compiled in the recordings before, none was preparation.
             self._telemetry.drop_preparations_but_the_first()
         return self.kept.profile if self.kept is not None else None
+
+
+def _compiling_thread() -> int:
+    """The thread that trains where no step tells: the one that compiled last if it still runs, else the main one."""
+    thread = STATE.framework.compiled_in if STATE.framework is not None else None
+    if thread is None or places_of_thread(thread) is None:
+        return threading.main_thread().ident or 0
+    return thread

@@ -11,6 +11,7 @@ from typing import Any
 
 from tpuprof.capture.telemetry import StepRecord
 from tpuprof.errors import Code, TpuprofError
+from tpuprof.instrument.state import pass_on
 
 PROFILES = Path("plugins") / "profile"
 OWN = Path("tpuprof")
@@ -52,7 +53,8 @@ def place_profile(run: Path, name: str, label: str, profile: Path) -> Path:
     try:
         # Taken at once, so that of two processes one alone gets the name.
         target.touch(exist_ok=False)
-    except FileExistsError:
+    except FileExistsError as error:
+        pass_on(error)
         # Processes that know nothing of each other, each taking itself for the only one of its host.
         target = target.with_name(f"{label}-{os.getpid()}.xplane.pb")
     shutil.move(profile, target)
@@ -89,7 +91,8 @@ def has_run_info(run: Path, name: str) -> bool:
     """Whether a process has already described the capture of that name."""
     try:
         info = json.loads((run / OWN / "run.json").read_text("utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError) as error:
+        pass_on(error)
         return False
     return isinstance(info, dict) and (info.get("capture") or {}).get("name") == name
 

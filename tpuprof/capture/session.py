@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from tpuprof.capture import crumbs, environment
 from tpuprof.capture.orders import Orders
+from tpuprof.instrument.state import STATE, import_xlac, pass_on, use_framework
 
 if TYPE_CHECKING:
     from tpuprof.capture.recorder import Recorder
@@ -33,6 +34,7 @@ class Session:
         try:
             self._recorder = self._open_recorder()
         except Exception as error:
+            pass_on(error)
             crumbs.leave(self._folder, crumbs.FAILED, f"{type(error).__name__}: {error}")
             return
         atexit.register(self._at_exit)
@@ -42,7 +44,6 @@ class Session:
         from tpuprof.capture.backend import choose_backend
         from tpuprof.capture.controller import Plan
         from tpuprof.capture.recorder import Recorder
-        from tpuprof.instrument.state import STATE, import_xlac, use_framework
 
         orders = Orders.read(self._folder)
         other = self._framework != "torch_xla"
@@ -70,8 +71,6 @@ class Session:
     def _compiled(self) -> None:
         """A program was compiled, so this process trains: it may be recorded without a step."""
         if threading.current_thread() is threading.main_thread():
-            from tpuprof.instrument.state import STATE
-
             STATE.framework.when_compiled = None
             _close_on_terminate(self._close)
 
@@ -115,6 +114,7 @@ class Session:
                 self._said = False
                 self._recorder = self._open_recorder()
         except Exception as error:
+            pass_on(error)
             crumbs.leave(self._folder, crumbs.FAILED, f"{type(error).__name__}: {error}")
 
 
@@ -143,7 +143,8 @@ def _caught_by_a_library() -> bool:
     try:
         with open("/proc/self/status", encoding="ascii", errors="replace") as file:
             caught = next(line for line in file if line.startswith("SigCgt:"))
-    except (OSError, StopIteration):
+    except (OSError, StopIteration) as error:
+        pass_on(error)
         return False
     return bool(int(caught.split()[1], 16) >> (signal.SIGTERM - 1) & 1)
 

@@ -12,7 +12,7 @@ from tpuprof.capture.controller import Controller
 from tpuprof.capture.ir_debug import IrDebug
 from tpuprof.capture.recordings import Recorded
 from tpuprof.capture.telemetry import Telemetry
-from tpuprof.instrument.state import STATE
+from tpuprof.instrument.state import STATE, pass_on
 
 
 def capture_facts(
@@ -76,6 +76,7 @@ def _keep_text(run: Path, label: str, telemetry: Telemetry, notes: list[str]) ->
             text = Path(debug).read_text("utf-8", "replace")
             run_folder.write_text(run, f"pt_xla_debug.{label}.txt", text)
     except OSError as error:
+        pass_on(error)
         notes.append(f"torch_xla's own reports could not be kept: {error}")
 
 
@@ -88,5 +89,6 @@ def _graphs(run: Path, profile: Path, telemetry: Telemetry, notes: list[str]) ->
         telemetry.name_graphs(hashes_by_step(host))
         return write_graphs(run, profile, host.compiles)
     except Exception as error:
+        pass_on(error)
         notes.append(f"the compiled graphs could not be kept: {error}")
         return {}

@@ -11,6 +11,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.compare.noise import MIN_STEPS
+from tpuprof.model import busy_machine
 from tpuprof.render.content import spmd_text
 from tpuprof.units import format_share
 
@@ -63,8 +64,7 @@ def flops_per_step(report: Report) -> float | None:
 
 def cpu_wait(report: Report) -> float:
     """Share of its time the training process waited for a CPU that others had, 0 where the capture does not say."""
-    found = (_run(report).get("capture") or {}).get("cpu_wait_share")
-    return float(found) if isinstance(found, int | float) else 0.0
+    return busy_machine.cpu_wait(_run(report)) or 0.0
 
 
 def slowed_down(*reports: Report) -> float:

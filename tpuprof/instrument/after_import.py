@@ -139,4 +139,7 @@ def _call(action: Action, name: str) -> None:
     try:
         action(name)
     except Exception as error:
+        from tpuprof.instrument.state import pass_on
+
+        pass_on(error)
         print(f"tpuprof: what was to follow the import of {name} failed: {error!r}", file=sys.stderr)

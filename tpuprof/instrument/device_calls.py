@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from tpuprof.instrument.spans import close_span
-from tpuprof.instrument.state import STATE, on_accelerator, xlac
+from tpuprof.instrument.state import STATE, on_accelerator, pass_on, xlac
 from tpuprof.instrument.wrapped_calls import (
     READ_EVENT,
     UPLOAD_EVENT,
@@ -46,6 +46,7 @@ def install() -> list[str]:
             if hasattr(owner, name):
                 _replaced.replace(owner, name, partial(with_event, READ_EVENT, call))
     except (AttributeError, TypeError) as error:
+        pass_on(error)
         notes.append(f"copies to the device are missing from the timeline: {error}")
     return notes
 
@@ -80,7 +81,8 @@ def _copy_event(tensor: Any, name: str, args: tuple[Any, ...], kwargs: dict[str,
         if not on_accelerator(here) and on_accelerator(target):
             return UPLOAD_EVENT
         return READ_EVENT if on_accelerator(here) and target == "cpu" else ""
-    except Exception:  # an odd tensor or argument: torch says what is wrong with it
+    except Exception as error:  # an odd tensor or argument: torch says what is wrong with it
+        pass_on(error)
         return ""
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tpuprof.instrument.spans import close_span, open_span
-from tpuprof.instrument.state import STATE, on_accelerator, xlac
+from tpuprof.instrument.state import STATE, on_accelerator, pass_on, xlac
 from tpuprof.instrument.wrapped_calls import READ_EVENT, Function, Replaced, call_span
 
 _gc_events: Any
@@ -76,6 +76,7 @@ def _try(notes: list[str], wrap: Callable[[], None]) -> None:
     try:
         wrap()
     except (AttributeError, TypeError) as error:
+        pass_on(error)
         notes.append(f"a host event is missing from the timeline: {error}")
 
 
@@ -152,5 +153,6 @@ def _holds_device_value(tensor: Any) -> bool:
         with sys.modules["torch"]._C.DisableTorchFunction():
             device = tensor.device.type
         return on_accelerator(device) and not type(tensor).__module__.startswith(_FAKE_TENSORS)
-    except Exception:  # an odd tensor: torch says what is wrong with it
+    except Exception as error:  # an odd tensor: torch says what is wrong with it
+        pass_on(error)
         return False

@@ -20,7 +20,7 @@ from typing import Any
 
 from tpuprof.instrument.hidden_thread import HiddenThread
 from tpuprof.instrument.stack_text import Place, describe, places_of_thread, safe
-from tpuprof.instrument.state import counter
+from tpuprof.instrument.state import counter, pass_on
 
 SAMPLE_EVENT = "tpuprof.sample"
 # Tells the words of a stack of another thread, which held Python's lock.
@@ -88,6 +88,7 @@ class HostSampler:
             self._thread.start()
         except Exception as error:
             self._thread = None
+            pass_on(error)
             self.error = f"{type(error).__name__}: {error}"
 
     def stop(self) -> dict[str, Any]:
@@ -219,8 +220,9 @@ class _RunQueue:
         try:
             self._read = ctypes.PyDLL(None).pread
             self._file = os.open(f"/proc/self/task/{native}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
-        except (OSError, AttributeError):
+        except (OSError, AttributeError) as error:
             self._file = -1
+            pass_on(error)
 
     def waited_ns(self) -> int:
         """Time waited since the thread began (ns)."""

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.instrument.spans import Span, close_span, open_span
-from tpuprof.instrument.state import STATE, note_failure
+from tpuprof.instrument.state import STATE, note_failure, pass_on
 
 if TYPE_CHECKING:
     from torch import nn
@@ -163,5 +163,6 @@ def _close_when_backward_ends() -> None:
 
     try:
         Variable._execution_engine.queue_callback(lambda: _close_backward(None))
-    except RuntimeError:  # not inside a backward pass: a hook called by hand
+    except RuntimeError as error:  # not inside a backward pass: a hook called by hand
+        pass_on(error)
         _close_backward(None)

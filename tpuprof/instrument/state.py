@@ -10,6 +10,7 @@ import importlib
 import signal
 import sys
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 
@@ -53,7 +54,8 @@ def import_xlac() -> Any | None:
         return STATE.framework
     try:
         importlib.import_module("torch_xla")
-    except Exception:  # a broken installation raises more than ImportError
+    except Exception as error:  # a broken installation raises more than ImportError
+        pass_on(error)
         return None
     return xlac()
 
@@ -76,27 +78,47 @@ def on_accelerator(device: str) -> bool:
 
 
 def note_failure(where: str, error: BaseException) -> None:
-    """Switch instrumentation off and remember why; training goes on.
-
-    What a signal handler of the program raised while our code ran is no failure of ours: it goes on to the program.
-    """
-    if from_signal_handler(error):
-        raise error
+    """Switch instrumentation off and remember why; training goes on."""
+    pass_on(error)
     STATE.armed = False
     note = f"{where} failed and instrumentation was switched off: {type(error).__name__}: {error}"
     if note not in STATE.notes:
         STATE.notes.append(note)
 
 
+def pass_on(error: BaseException) -> None:
+    """Raise an error again that a signal handler of the program raised while our code ran: it is the program's.
+
+    Whatever catches errors in code that runs in the program's main thread calls this or `note_failure` first.
+    """
+    if from_signal_handler(error):
+        raise error
+
+
 def from_signal_handler(error: BaseException) -> bool:
     """Whether a handler that the program set raised this: Python runs handlers between any two of our instructions."""
-    codes, found = set(), error.__traceback__
+    frames, found = [], error.__traceback__
     while found is not None:
-        codes.add(found.tb_frame.f_code)
+        frames.append(found.tb_frame)
         found = found.tb_next
+    codes = {frame.f_code for frame in frames}
     handlers = (signal.getsignal(number) for number in signal.valid_signals())
-    plain = (getattr(each, "func", each) for each in handlers)  # of a functools.partial
-    return any(getattr(getattr(each, "__func__", each), "__code__", None) in codes for each in plain)
+    return any(_code(each) in codes for each in handlers) or any(map(_has_interrupted, frames, frames[1:]))
+
+
+def _code(handler: Any) -> Any:
+    """The code of a function, a method, a functools.partial or an object with `__call__`, None where it has none."""
+    plain = getattr(handler, "func", handler)
+    plain = getattr(plain, "__func__", plain)
+    return getattr(plain, "__code__", None) or getattr(type(plain).__call__, "__code__", None)
+
+
+def _has_interrupted(below: FrameType, frame: FrameType) -> bool:
+    """Whether a frame got the one below it as an argument, as handlers do; one may have replaced itself since."""
+    values = frame.f_locals.values()
+    return any(
+        each is below or (type(each) is tuple and any(part is below for part in each)) for each in values
+    )
 
 
 def counter(extension: Any, name: str) -> int:

@@ -16,6 +16,7 @@ from tpuprof.decode.load import load
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.json_notes import read_json
 from tpuprof.model.attribution import Breakdown, attribute
+from tpuprof.model.busy_machine import busy_machine
 from tpuprof.model.compile.compiles import Compile, find_compiles
 from tpuprof.model.compile.hlo_metadata import hlo_protos, read_hlo_metadata
 from tpuprof.model.compile.recurrence import AfterCapture, History, numbers_of, read_after, without_one_off
@@ -144,7 +145,15 @@ def build_run(found: Found, executor: Executor | None = None, read: Callable[[Pa
     preflight, unread = read_preflight(found.run_folder, info)
     left_out = [f"{name}: this host is left out. {why}" for name, why in unread_hosts.items()]
     warnings = limited(
-        [*left_out, *found.warnings, *notes, *_noted(info), *_missing_hosts(info, hosts), *unread]
+        [
+            *left_out,
+            *found.warnings,
+            *notes,
+            *_noted(info),
+            *busy_machine(info),
+            *_missing_hosts(info, hosts),
+            *unread,
+        ]
     )
     files = {host.name: found.files[host.name] for host in hosts}
     return Run(

@@ -41,6 +41,8 @@ class Framework:
         self._compiled = 0
         # Called after a compile, in the thread that compiled, where the framework tells of one.
         self.when_compiled: Callable[[], None] | None = None
+        # The thread that compiled last (its `get_ident`), where the framework tells: what it compiles it runs.
+        self.compiled_in: int | None = None
 
     def initialized(self) -> bool:
         """Whether this process has a runtime. The question starts none."""

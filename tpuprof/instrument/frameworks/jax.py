@@ -104,6 +104,7 @@ class Jax(Framework):
             return
         self._lowered = 0
         self._count += 1
+        self.compiled_in = threading.get_ident()
         with self._lock:
             self._found.append((1, float(seconds), user_frames()))
         if self.when_compiled is not None:

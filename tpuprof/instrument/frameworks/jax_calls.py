@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from functools import partial
 
+from tpuprof.instrument.state import pass_on
 from tpuprof.instrument.wrapped_calls import READ_EVENT, UPLOAD_EVENT, Replaced, with_event
 
 _READS = ("__float__", "__int__", "__bool__", "__index__", "__array__", "__format__", "item", "tolist")
@@ -28,6 +29,7 @@ def install() -> list[str]:
         try:
             _replaced.replace(owner, name, partial(with_event, event, name))
         except (AttributeError, TypeError) as error:
+            pass_on(error)
             notes.append(f"a read is missing from the timeline: {error}")
     return notes
 
