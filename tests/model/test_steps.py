@@ -208,6 +208,61 @@ def test_an_evaluation_is_no_part_of_a_step(analyze):
         assert sum(row.breakdown_ms.values()) == pytest.approx(row.wall_ms)
 
 
+def evaluated_by_reads(graph="E", *, grad=0, last="T"):
+    """Four steps, three reads that each run a graph, and four more steps; the reads lie in the fifth step."""
+    trace = TraceBuilder()
+    python, modules = trace.host().line("python"), trace.tpu(0).line("XLA Modules")
+
+    def ran(name, at):
+        python.event("RunPostOrder", at, 10)
+        python.event("ScheduleSyncTensorsGraph", at + 20, 10)
+        modules.event(f"{name}(1)", at + 50, 300)
+
+    def step(end, name="T"):
+        python.event("tpuprof.optimizer_step", end - 400, 0, optimizer=0, tpuprof="optimizer_step")
+        python.event("StepMarker", end - 200, 200)
+        python.event("tpuprof.graph_cut", end - 201, 201.5, grad=1, source="train.py:9")
+        ran(name, end - 150)
+
+    def read(at, name):
+        python.event("tpuprof.host_read", at, 900, call="item", source="train.py:5", grad=grad)
+        ran(name, at + 50)
+
+    starts = [0, *[1000 * at for at in range(1, 5)], *[7000 + 1000 * at for at in range(1, 5)]]
+    for at, start in enumerate(starts):
+        step(start + 1000 + 3000 * (at == 4), last if at == 4 else "T")
+    for number in range(3):
+        read(4000 + 1000 * number + 10, graph[number % len(graph)])
+    return trace
+
+
+def test_an_evaluation_that_only_reads_is_no_part_of_a_step(analyze):
+    report = analyze(evaluated_by_reads())
+    (phase,) = report.phases
+    assert (phase.name, phase.cuts, phase.inside) == ("evaluation", 3, False)
+    assert phase.duration_ms == pytest.approx(2.91)
+    assert "3 reads with gradients off" in phase.evidence and "train.py:5" in phase.evidence
+    assert {round(row.wall_ms, 6) for row in report.steps.per_step} == {1.0, 1.09}
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        {"grad": 1},
+        # Of an older capture, which does not say whether gradients were on.
+        {"grad": -1},
+        # Three values of one step: accuracy, loss and norm, say.
+        {"graph": "EFG"},
+        # The step then cuts another graph than usual: the reads ran a part of it.
+        {"last": "S"},
+    ],
+)
+def test_reads_that_may_be_of_the_step_stay_in_it(read, what):
+    steps = read(evaluated_by_reads(**what)).steps
+    assert steps.phases == ()
+    assert max(ms(steps.wall_ps)) == 4.0
+
+
 def test_graphs_of_no_step_between_steps_are_a_phase(read):
     """A library evaluates with gradients on at the cut: the graphs are others, and more than usual."""
     trace = graphs(TraceBuilder(), *"TTTTEEETTTTEEET", optimizer={"T": 0})

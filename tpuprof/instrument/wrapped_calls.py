@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from tpuprof.instrument.optimizer_steps import gradients_on
 from tpuprof.instrument.spans import Span, close_span, open_span
 from tpuprof.instrument.stack_frames import user_line
 from tpuprof.instrument.state import STATE, note_failure
@@ -55,7 +56,8 @@ class Replaced:
 def call_span(event: str, call: str) -> Span | None:
     """Open an event for a call that the user's line makes, None where that fails. Raises nothing."""
     try:
-        return open_span(event, event.partition(".")[2], call=call, source=user_line())
+        facts = {"grad": int(gradients_on())} if event == READ_EVENT else {}
+        return open_span(event, event.partition(".")[2], call=call, source=user_line(), **facts)
     except Exception as error:
         note_failure(f"noting {call}", error)
         return None

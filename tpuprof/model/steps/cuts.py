@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from tpuprof.model.device.activity import DeviceActivity
-from tpuprof.model.host.vocabulary import Vocabulary
+from tpuprof.model.host.vocabulary import Activity, Vocabulary
 from tpuprof.model.intervals import Int64
 from tpuprof.model.timeline import Track
 from tpuprof.records import record
 
 CUT_EVENT = "tpuprof.graph_cut"
+READ_EVENT = "tpuprof.host_read"
 GRAD_STAT = "grad"
 UNKNOWN = -1
 
@@ -20,7 +21,7 @@ class Cuts:
     """Cuts in time order, ps. `graph` is a number for the program that a cut ran, the same for the same program.
 
     `grad` is 1 where gradients were on at the cut, 0 where they were off; both are -1 where unknown. `source` is the
-    line that cut, empty where unknown.
+    line that cut, empty where unknown. `reads` are reads of values between the cuts that ran a graph too.
     """
 
     start: Int64
@@ -28,9 +29,29 @@ class Cuts:
     graph: Int64
     grad: Int64
     source: list[str]
+    reads: Cuts | None = None
 
     def __len__(self) -> int:
         return len(self.end)
+
+
+@record(frozen=True)
+class _Runs:
+    """Graphs that were handed to the runtime, in time order: from when on each could run (ps), and its program."""
+
+    start: Int64
+    graph: Int64
+
+    def last_in(self, start: Int64, end: Int64) -> Int64:
+        """The last of them in each interval, -1 where there is none."""
+        at = np.searchsorted(self.start, end, "right") - 1
+        return np.where((at >= 0) & (self.start[np.maximum(at, 0)] >= start), at, -1)
+
+    def graph_of(self, at: Int64) -> Int64:
+        """The program of each, unknown where there is none."""
+        if not len(self.graph):
+            return np.full(len(at), UNKNOWN, np.int64)
+        return np.where(at >= 0, self.graph[np.maximum(at, 0)], UNKNOWN)
 
 
 def read_cuts(driver: Track, vocabulary: Vocabulary, devices: list[DeviceActivity]) -> Cuts | None:
@@ -46,9 +67,46 @@ def read_cuts(driver: Track, vocabulary: Vocabulary, devices: list[DeviceActivit
     rows = rows[holds]
     if not len(rows):
         return None
+    runs = _runs(driver, vocabulary, work, devices)
     grad, source = _own_facts(driver, rows)
-    end = driver.end[rows]
-    return Cuts(driver.start[rows], end, _graphs(end, devices), grad, source)
+    start, end = driver.start[rows], driver.end[rows]
+    graph = runs.graph_of(runs.last_in(start, end))
+    return Cuts(start, end, graph, grad, source, _reads(driver, rows, runs))
+
+
+def _runs(driver: Track, vocabulary: Vocabulary, work: Int64, devices: list[DeviceActivity]) -> _Runs:
+    """Each hand-over, from the end of the wait for the graph before it that it holds."""
+    names = driver.plane.events.names
+    handed = np.flatnonzero(np.isin(driver.name, vocabulary.handed_over.rows(names)))
+    handed = handed if len(handed) else work
+    handed = handed[np.argsort(driver.start[handed], kind="stable")]
+    start, end = driver.start[handed], driver.end[handed]
+    waiting = [row for row, name in enumerate(names) if vocabulary.activity(name) is Activity.DEVICE_WAIT]
+    waits = np.flatnonzero(np.isin(driver.name, waiting))
+    # Of a wait that ended before the hand-over nothing is left to wait for.
+    waited = np.concatenate(([0], np.sort(driver.end[waits])))
+    start = np.maximum(start, waited[np.searchsorted(waited, end, "right") - 1])
+    return _Runs(start, _graphs(start, devices))
+
+
+def _reads(driver: Track, cuts: Int64, runs: _Runs) -> Cuts | None:
+    """Reads that ran a graph outside of the cuts; of those inside each other the outermost."""
+    names = driver.plane.events.names
+    rows = np.flatnonzero(np.isin(driver.name, [row for row, name in enumerate(names) if name == READ_EVENT]))
+    rows = rows[np.argsort(driver.start[rows], kind="stable")]
+    at = runs.last_in(driver.start[rows], driver.end[rows])
+    before = np.searchsorted(driver.start[cuts], driver.start[rows], "right") - 1
+    in_cut = (before >= 0) & (driver.end[cuts[np.maximum(before, 0)]] >= driver.end[rows])
+    kept = np.flatnonzero((at >= 0) & ~in_cut)
+    kept = kept[np.unique(at[kept], return_index=True)[1]]
+    if not len(kept):
+        return None
+    rows = rows[kept]
+    stats = driver.stats(GRAD_STAT, "source")
+    grad = driver.plane.stat_integers(stats, GRAD_STAT, len(driver), missing=UNKNOWN)[rows]
+    sources = driver.plane.stat_text(stats, "source", len(driver))
+    source = [sources[row] for row in rows.tolist()]
+    return Cuts(driver.start[rows], driver.end[rows], runs.graph_of(at[kept]), grad, source)
 
 
 def _own_facts(driver: Track, rows: Int64) -> tuple[Int64, list[str]]:
@@ -68,32 +126,32 @@ def _own_facts(driver: Track, rows: Int64) -> tuple[Int64, list[str]]:
     return np.where(inside, grads[around], UNKNOWN), [sources[row] if hit else "" for row, hit in found]
 
 
-def _graphs(end: Int64, devices: list[DeviceActivity]) -> Int64:
-    """A number for the program that each cut ran, by the device's record of what it ran.
+def _graphs(handed: Int64, devices: list[DeviceActivity]) -> Int64:
+    """A number for the program of each graph that was handed over, by the device's record of what it ran.
 
-    A TPU runs programs in the order in which they were handed over, so the i-th cut is given the i-th program: where a
-    program from before the capture shifts all, what repeats and how often stays the same. The CPU client names no
-    program on its executions, but begins each with its ops, and the next cut waits for it.
+    A TPU runs programs in the order in which they were handed over, so the i-th graph is given the i-th program: where
+    a program from before the capture shifts all, what repeats and how often stays the same. The CPU client names no
+    program on its executions, but begins each with its ops, and the next graph waits for it.
     """
     if not devices:
-        return np.full(len(end), UNKNOWN, np.int64)
+        return np.full(len(handed), UNKNOWN, np.int64)
     device = devices[0]
     if device.type == "CPU":
-        return _by_first_op(end, device)
+        return _by_first_op(handed, device)
     order = np.argsort(device.modules.start, kind="stable")
     program = device.modules.module[order]
-    if len(program) < len(end):
-        return np.full(len(end), UNKNOWN, np.int64)
-    # Programs that reads and others ran beside the cuts look like those of cuts: then nothing is known.
-    return program[: len(end)] if len(program) <= len(end) + 1 else np.full(len(end), UNKNOWN, np.int64)
+    # Programs that others ran beside these look like theirs: then nothing is known.
+    if not len(handed) <= len(program) <= len(handed) + 1:
+        return np.full(len(handed), UNKNOWN, np.int64)
+    return program[: len(handed)]
 
 
-def _by_first_op(end: Int64, device: DeviceActivity) -> Int64:
+def _by_first_op(handed: Int64, device: DeviceActivity) -> Int64:
     events = device.op_events
     if not len(events.start):
-        return np.full(len(end), UNKNOWN, np.int64)
+        return np.full(len(handed), UNKNOWN, np.int64)
     order = np.argsort(events.start, kind="stable")
-    at = np.searchsorted(events.start[order], end)
+    at = np.searchsorted(events.start[order], handed)
     modules = {name: row for row, name in enumerate(dict.fromkeys(device.ops.module))}
     number = np.array([modules[name] for name in device.ops.module], np.int64)
     known = at < len(order)

@@ -13,13 +13,19 @@ from tpuprof.units import counted
 
 # Share of steps that may begin with such a stretch: what nearly every step does is part of the step.
 PART_OF_STEP_FROM_SHARE = 0.9
+# Times that reads must run one graph to be an evaluation (count): one that has a single batch is not recognised.
+MIN_BATCHES = 2
+
+# Name of a phase, its end (ps), number of cuts or reads, and the evidence.
+_Found = tuple[str, int, int, str]
 
 
 def leading_phases(cuts: Cuts, start: Int64, end: Int64, number: Int64) -> list[Phase]:
     """Phases at the beginning of steps, which last from each `start` to `end`.
 
     A step ends with the cut that runs its update. What is cut before that, with gradients off or as graphs that
-    other steps do not run, comes between two steps.
+    other steps do not run, comes between two steps. So do reads with gradients off that run one graph again and again,
+    where the step then cuts the same graphs as others: had they run a part of the step, it would cut a smaller one.
     """
     of_step = np.searchsorted(start, cuts.end, "left") - 1
     # A cut at a step's very end is the one that ends it; one at its start ended the step before.
@@ -30,32 +36,50 @@ def leading_phases(cuts: Cuts, start: Int64, end: Int64, number: Int64) -> list[
     found = []
     for row, group in enumerate(groups):
         phase = _leading(cuts, group[:-1], len(group) - usual, common)
+        if phase is None and len(group) and common.issuperset(cuts.graph[group].tolist()):
+            phase = _reading(cuts.reads, int(start[row]), int(cuts.start[group[0]]))
         if phase is not None:
-            name, count, evidence = phase
-            last = int(cuts.end[group[count - 1]])
+            name, last, count, evidence = phase
             found.append(Phase(name, int(start[row]), last, count, evidence, int(number[row])))
     return found if len(found) < PART_OF_STEP_FROM_SHARE * len(start) else []
 
 
 def _common_graphs(cuts: Cuts, groups: list[Int64]) -> set[int]:
     """Graphs that at least half of the steps run."""
-    counts = Counter(graph for group in groups for graph in set(cuts.graph[group].tolist()))
+    counts = Counter(graph for group in groups for graph in {*cuts.graph[group].tolist()} - {UNKNOWN})
     return {graph for graph, count in counts.items() if count >= len(groups) / 2}
 
 
-def _leading(cuts: Cuts, group: Int64, extra: int, common: set[int]) -> tuple[str, int, str] | None:
-    """Name, number of cuts and evidence of the phase that a step's cuts begin with."""
+def _leading(cuts: Cuts, group: Int64, extra: int, common: set[int]) -> _Found | None:
+    """The phase that a step's cuts begin with."""
     off = _leads(cuts.grad[group] == 0)
     if off:
-        return EVALUATION, off, _evidence(off, "with gradients off", cuts.source[int(group[0])])
-    strange = np.array(
-        [graph not in common and graph != UNKNOWN for graph in cuts.graph[group].tolist()], np.bool_
-    )
+        evidence = _evidence(off, "with gradients off", cuts.source[int(group[0])])
+        return EVALUATION, int(cuts.end[group[off - 1]]), off, evidence
+    strange = np.array([graph not in {*common, UNKNOWN} for graph in cuts.graph[group].tolist()], np.bool_)
     count = min(_leads(strange), extra)
     if count <= 0 or not common:
         return None
     text = _evidence(count, "of graphs that training steps do not run", cuts.source[int(group[0])])
-    return OTHER_GRAPHS, count, text
+    return OTHER_GRAPHS, int(cuts.end[group[count - 1]]), count, text
+
+
+def _reading(reads: Cuts | None, begin: int, until: int) -> _Found | None:
+    """The reads with gradients off that a stretch begins with, if they are an evaluation.
+
+    One that runs a graph once may read what training computed.
+    """
+    if reads is None:
+        return None
+    rows = np.arange(*np.searchsorted(reads.start, [begin, until]))
+    count = _leads(reads.grad[rows] == 0)
+    rows = rows[:count]
+    again = Counter(graph for graph in reads.graph[rows].tolist() if graph != UNKNOWN)
+    if not again or max(again.values()) < MIN_BATCHES:
+        return None
+    text = f"{counted(count, 'read')} with gradients off, which ran the same graph again and again"
+    source = reads.source[int(rows[0])]
+    return EVALUATION, int(reads.end[rows[-1]]), count, text + (f", first at {source}" if source else "")
 
 
 def _evidence(count: int, what: str, source: str) -> str:
