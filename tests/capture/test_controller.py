@@ -40,6 +40,21 @@ class Tape:
         return self
 
 
+def test_a_recording_that_shows_nothing_does_not_count():
+    tape = Tape(warmup=2, steps=3, steady=2)
+
+    def stop(recording):
+        recording.empty = recording.steps == 0
+
+    tape.stop = stop
+    assert tape.steps(1, 0, 0).end().kept is None
+
+
+def test_a_part_of_a_step_counts_where_nothing_else_does():
+    tape = Tape(warmup=2, steps=3, steady=2).steps(1, 0, 0).end()
+    assert tape.kept is not None and tape.kept.steps == 0
+
+
 def test_steady_training_is_captured_for_the_steps_asked():
     tape = Tape(warmup=2, steps=3, steady=2).steps(1, 0, 0)
     assert tape.events == ["start"]

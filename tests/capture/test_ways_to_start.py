@@ -280,4 +280,10 @@ def test_a_recording_that_was_lost_is_not_called_too_few_steps(tmp_path):
     lost = crumbs.Process(1, [(crumbs.IMPORTED, "torch_xla"), (crumbs.STEPS, "11"), (crumbs.CAPTURED, "8")])
     said = message(["python"], tmp_path, launch.Ended(0, b"", processes=[lost]))
     assert "steps were recorded, but the recording was not written to its end" in said
-    assert "training steps, and a capture begins after" not in said
+    assert "the program ended after" not in said
+
+
+def test_a_recording_that_came_to_no_step_is_too_few_steps(tmp_path):
+    few = crumbs.Process(1, [(crumbs.IMPORTED, "torch_xla"), (crumbs.STEPS, "3")])
+    said = message(["python"], tmp_path, launch.Ended(0, b"", processes=[few]))
+    assert "ended after 3 training steps, and a capture needs one more after it has begun" in said

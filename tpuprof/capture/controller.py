@@ -85,6 +85,12 @@ class Recording:
         steady = "not yet steady" if self.early else "steady"
         return f"training is {steady} after {self.after} steps; capturing {steps}"
 
+    def ended(self) -> str:
+        """What is said when it has ended."""
+        if self.empty:
+            return "the recording ended before a step did"
+        return "recorded by the clock" if self.by_clock else f"captured {self.steps} steps"
+
 
 class Recorder(Protocol):
     """What does the recording."""
@@ -238,12 +244,16 @@ class Controller:
         self._recorder.done(self.kept())
 
     def kept(self) -> Recording | None:
-        """Of the recordings that ended, the one that counts: the newest, unless it is too short and an older is not."""
-        long = [each for each in self._ended if each.steps >= min(FEWEST_STEPS, self.plan.steps)]
-        if long or not self._ended:
+        """Of the recordings that ended, the one that counts: the newest, unless it is too short and an older is not.
+
+        One by the clock counts although no step is seen in it, any other only with a step or a part of one.
+        """
+        ended = [each for each in self._ended if each.by_clock or not each.empty]
+        long = [each for each in ended if each.steps >= min(FEWEST_STEPS, self.plan.steps)]
+        if long or not ended:
             return long[-1] if long else self._before_training
         # Of recordings by the clock, one that was cut short soon counts less than one before it.
-        full = [each for each in self._ended if not each.empty] or self._ended
+        full = [each for each in ended if not each.empty] or ended
         enough = [each for each in full if each.whole or each.seconds >= ENOUGH_BY_CLOCK_SECONDS]
         return enough[-1] if enough else max(full, key=lambda each: each.seconds)
 

@@ -93,8 +93,8 @@ def _how_far(command: list[str], orders: Orders, ended: Ended) -> tuple[Code, st
     if steps:
         return (
             Code.CAPTURE_NEVER_STEADY,
-            f"the program ended after {steps} training step{'s' if steps > 1 else ''}, and a capture begins after "
-            f"{orders.warmup} or more",
+            f"the program ended after {steps} training step{'s' if steps > 1 else ''}, and a capture needs one more "
+            f"after it has begun, which is after {orders.warmup} or more",
             "Train for more steps, or wait for fewer with --warmup 0.",
         )
     return _no_steps(processes)

@@ -351,8 +351,9 @@ class Recorder:
         finally:
             if self._ir_debug:
                 self._ir_debug.waits()
-        self._report("recorded by the clock" if recording.by_clock else f"captured {recording.steps} steps")
-        self._progress(crumbs.CAPTURED, recording.steps)
+        self._report(recording.ended())
+        if not recording.empty:
+            self._progress(crumbs.CAPTURED, recording.steps)
 
     def done(self, kept: Recording | None) -> None:
         """Disarm and write the run folder; called by the controller."""

@@ -25,7 +25,9 @@ RECENT_STEPS = 5
 
 @dataclass
 class Recorded:
-    """What one recording left: the profile, the telemetry records it covers (from, to), its CPU wait and compiles."""
+    """What one recording left: the profile, the telemetry records it covers (from, to), its CPU wait, its compiles
+    and the graphs that ran (those of torch_xla, from the caches or not).
+    """
 
     recording: Recording
     first_record: int
@@ -33,6 +35,7 @@ class Recorded:
     profile: Path | None = None
     cpu_wait: float | None = None
     compiles: int = 0
+    graphs: int = 0
     sampling: dict[str, Any] = field(default_factory=dict)
 
 
@@ -62,6 +65,7 @@ class Recordings:
             raise
         recorded = Recorded(recording, len(self._telemetry.records), -1)
         recorded.compiles = -self._telemetry.compiles_so_far()
+        recorded.graphs = -self._telemetry.graphs_run_so_far()
         self._all.append(recorded)
         self._contention.start()
         thread = _compiling_thread() if recording.by_clock else threading.get_ident()
@@ -78,6 +82,10 @@ class Recordings:
         recorded = self._all[-1]
         recorded.last_record = len(self._telemetry.records)
         recorded.compiles += self._telemetry.compiles_so_far()
+        recorded.graphs += self._telemetry.graphs_run_so_far()
+        # Without a step it may hold a part of one. Other frameworks do not count what they run.
+        made = recorded.recording
+        made.empty = not (made.by_clock or made.steps or recorded.graphs or STATE.framework is not None)
         if self._sampler is not None:
             recorded.sampling = self._sampler.stop()
         recorded.cpu_wait = self._contention.waited_share()
