@@ -1,5 +1,6 @@
 """Stacks as text: lines, expressions, and what of them is the user's."""
 
+import dis
 import functools
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +27,38 @@ def test_a_stack_names_the_call_and_the_users_line():
         words["frames"].split(";")[-1]
         == f"test_a_stack_names_the_call_and_the_users_line ({__file__}:{line})"
     )
+
+
+def begun(function):
+    """The place of a function that was called and has done nothing yet."""
+    return next(
+        (function.__code__, each.offset) for each in dis.get_instructions(function) if each.opname == "RESUME"
+    )
+
+
+def test_a_function_that_has_not_begun_is_a_call_of_its_caller():
+    """A sampler gets Python's lock there, after whatever took long before the call."""
+
+    def slow():
+        return None
+
+    (places, line) = seen()
+    assert describe([begun(slow), *places]) == describe(places)
+    assert describe(places)["source"] == f"{__file__}:{line}"
+    assert describe([begun(slow)])["source"].startswith(__file__)
+
+
+def test_a_generator_that_goes_on_stays():
+    def numbers():
+        yield 1
+        yield 2
+
+    (again,) = [
+        (numbers.__code__, each.offset)
+        for each in dis.get_instructions(numbers)
+        if each.opname == "RESUME" and each.arg
+    ][:1]
+    assert describe([again, *seen()[0]])["frames"].split(";")[-1].startswith("numbers ")
 
 
 def test_an_expression_over_several_lines_is_one_line():

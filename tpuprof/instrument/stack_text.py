@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from dis import opmap
 from itertools import accumulate, chain, islice, repeat, takewhile
 from operator import attrgetter, itemgetter, truth
 from types import CodeType, FrameType
@@ -26,6 +27,8 @@ _PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # A text in an expression may be private, a key or a name; what is called tells enough without it.
 _TEXT_LITERAL = re.compile(r"(\"\"\"|'''|\"|')(?:\\.|(?!\1).)+(?:\1|$)")
+# The instruction that a function begins with, and goes on with after it yielded (then its argument is not 0).
+_RESUME = bytes([opmap["RESUME"]])
 _PLACE = attrgetter("f_code", "f_lasti")
 
 Place = tuple[CodeType, int]
@@ -68,6 +71,7 @@ def describe(places: list[Place]) -> dict[str, str]:
     `frames` has `function (file:line)`, outermost first, separated by `;`; `call` is what the innermost frame
     evaluates, `source` and `user_call` are line and expression of the innermost frame of the user's own code.
     """
+    places = _that_have_begun(places)
     frames = [f"{code.co_name} ({code.co_filename}:{_line(code, at)})" for code, at in reversed(places)]
     users = [place for place in places if is_users(place[0].co_filename)]
     own = users[0] if users else None
@@ -77,6 +81,19 @@ def describe(places: list[Place]) -> dict[str, str]:
         "source": f"{own[0].co_filename}:{_line(*own)}" if own else "",
         "user_call": expression(*own) if own else "",
     }
+
+
+def _that_have_begun(places: list[Place]) -> list[Place]:
+    """A stack without a function at its first instruction.
+
+    Python lets go of its lock there: a sample that waited for it has seen what the caller did before the call.
+    """
+    if len(places) < 2:
+        return places
+    code, at = places[0]
+    instruction = code.co_code[at : at + 2] if at >= 0 else b""
+    begins = instruction[:1] == _RESUME and not instruction[1] & 3
+    return places[1:] if begins else places
 
 
 def is_users(path: str) -> bool:
