@@ -23,6 +23,14 @@ def test_who_works(monkeypatch, cores, beside, alone):
     assert parallel.in_threads(work, [1, 2], beside=beside) == [(1, alone), (2, alone)]
 
 
+def test_a_thread_may_do_all_itself():
+    own = threading.get_ident()
+    with parallel.on_this_thread():
+        assert parallel.in_threads(lambda _: threading.get_ident(), [1, 2, 3]) == [own] * 3
+        assert parallel.begin(threading.get_ident)() == own
+        assert parallel.threads() == 1
+
+
 def test_a_program_that_ends_starts_no_thread(monkeypatch):
     """Python refuses them once its own threads are to end; a capture is written even then."""
 

@@ -6,20 +6,36 @@ that ends starts no more threads: what is written then is worked out on the thre
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 # More threads than this wait for memory, not for a core.
 MAX_THREADS = 8
+_here = threading.local()
 
 
 def threads() -> int:
     """How many threads are worth having here."""
+    if getattr(_here, "alone", False):
+        return 1
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(cores, MAX_THREADS)
+
+
+@contextlib.contextmanager
+def on_this_thread() -> Iterator[None]:
+    """Inside, this thread does all the work itself: in a program that trains, cores and threads are the program's."""
+    before = getattr(_here, "alone", False)
+    _here.alone = True
+    try:
+        yield
+    finally:
+        _here.alone = before
 
 
 def begin(work: Callable[[], _R]) -> Callable[[], _R]:

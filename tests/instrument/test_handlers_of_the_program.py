@@ -101,7 +101,6 @@ ELSEWHERE = {
     "capture/oom.py": "the command",
     "capture/remote.py": "the command",
     "capture/validate.py": "the command",
-    "instrument/hidden_thread.py": "the thread itself",
     "instrument/host_sampler.py:_run": "the sampler's thread",
     "instrument/source_lines.py": "the sampler's thread",
     "instrument/stack_text.py": "the sampler's thread",

@@ -2,7 +2,7 @@
 
 import threading
 
-from tpuprof.instrument.hidden_thread import HiddenThread
+from tpuprof.instrument.hidden_thread import HiddenThread, leave_list
 
 
 def test_the_program_does_not_see_it():
@@ -27,6 +27,29 @@ def test_the_program_does_not_see_it():
     thread.join(10)
     assert threading.enumerate() == before
     assert traced == []
+
+
+def test_a_stand_in_leaves_the_list_before_the_thread_waits():
+    waits, end = threading.Event(), threading.Event()
+
+    def work():
+        threading.current_thread()
+        leave_list()
+        waits.set()
+        end.wait()
+
+    before = threading.enumerate()
+    thread = HiddenThread(work)
+    thread.start()
+    waits.wait()
+    assert threading.enumerate() == before
+    end.set()
+    thread.join(10)
+
+
+def test_a_thread_of_the_program_stays_on_the_list():
+    leave_list()
+    assert threading.current_thread() in threading.enumerate()
 
 
 def test_it_knows_itself():

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from tpuprof.capture.controller import Controller, Phase
 from tpuprof.instrument.state import STATE
+from tpuprof.parallel import on_this_thread
 
 
 class Followed(Protocol):
@@ -76,6 +77,8 @@ def shows_steps(profile: Path | None) -> bool:
     try:
         if profile is None:
             return False
-        return read_host_run("", profile).steps.source not in (StepSource.WHOLE_CAPTURE, StepSource.NONE)
+        with on_this_thread():
+            source = read_host_run("", profile).steps.source
+        return source not in (StepSource.WHOLE_CAPTURE, StepSource.NONE)
     except Exception:  # a profile that cannot be read is judged when it is analyzed
         return True

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from tpuprof.capture.contention import waited_seconds
-from tpuprof.instrument.hidden_thread import HiddenThread
+from tpuprof.instrument.hidden_thread import HiddenThread, leave_list
 
 # How often the pacer looks (s). It only reads a few numbers.
 LOOK_EVERY_SECONDS = 0.1
@@ -128,8 +128,12 @@ class Pacer:
         return (whole and self._paced.compiles() == before) or self.recordings >= MAX_RECORDINGS
 
     def _run(self) -> None:
-        while not self._halt.wait(LOOK_EVERY_SECONDS):
+        while not self._wait(LOOK_EVERY_SECONDS):
             if self._paced.marked():
                 return
-            if self.due() and self.record(self._halt.wait):
+            if self.due() and self.record(self._wait):
                 return
+
+    def _wait(self, seconds: float) -> bool:
+        leave_list()
+        return self._halt.wait(seconds)

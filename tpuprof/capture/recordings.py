@@ -120,7 +120,7 @@ class Recordings:
 
 def _compiling_thread() -> int:
     """The thread that trains where no step tells: the one that compiled last if it still runs, else the main one."""
-    thread = STATE.framework.compiled_in if STATE.framework is not None else None
+    thread: int | None = STATE.framework.compiled_in if STATE.framework is not None else None
     if thread is None or places_of_thread(thread) is None:
         return threading.main_thread().ident or 0
     return thread

@@ -7,7 +7,6 @@ of ours among them would keep it waiting. A tracer set by `threading.settrace` d
 from __future__ import annotations
 
 import _thread
-import contextlib
 import threading
 from collections.abc import Callable
 
@@ -44,7 +43,15 @@ class HiddenThread:
         try:
             self._target()
         finally:
-            # A library that asked for the current thread has put a stand-in for this one on Python's list.
-            with contextlib.suppress(AttributeError):
-                threading._active.pop(threading.get_ident(), None)  # type: ignore[attr-defined]
+            leave_list()
             self._running.release()
+
+
+def leave_list() -> None:
+    """Take the stand-in for this hidden thread off Python's list; called before it waits, and at its end.
+
+    A library that asks for the current thread, as logging does, puts it there. It cannot even be joined.
+    """
+    listed = getattr(threading, "_active", {})
+    if isinstance(listed.get(threading.get_ident()), threading._DummyThread):
+        del listed[threading.get_ident()]

@@ -56,7 +56,7 @@ class Replaced:
 def call_span(event: str, call: str) -> Span | None:
     """Open an event for a call that the user's line makes, None where that fails. Raises nothing."""
     try:
-        facts = {"grad": int(gradients_on())} if event == READ_EVENT else {}
+        facts: dict[str, Any] = {"grad": int(gradients_on())} if event == READ_EVENT else {}
         return open_span(event, event.partition(".")[2], call=call, source=user_line(), **facts)
     except Exception as error:
         note_failure(f"noting {call}", error)
