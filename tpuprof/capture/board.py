@@ -12,6 +12,7 @@ import uuid
 from pathlib import Path
 
 from tpuprof.capture.run_folder import OWN
+from tpuprof.instrument.state import pass_on
 
 # What names of messages begin with; nothing else in the folder is ours.
 READY, STEP, ANSWER, DECISION, SCRATCH = "ready", "step", "answer", "decision", "scratch"
@@ -41,14 +42,17 @@ class Board:
         scratch.write_text(text, "utf-8")
         try:
             os.link(scratch, place)
-        except FileExistsError:
-            pass
-        except OSError:
+        except FileExistsError as error:
+            pass_on(error)
+        except OSError as error:
+            pass_on(error)
             # A file system without hard links: the file itself is taken at once, and written then.
-            with contextlib.suppress(FileExistsError):
+            try:
                 descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
                 with os.fdopen(descriptor, "w", encoding="utf-8") as file:
                     file.write(text)
+            except FileExistsError as another:
+                pass_on(another)
         finally:
             scratch.unlink(missing_ok=True)
         return self.read(name)

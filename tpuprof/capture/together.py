@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 from tpuprof.capture.board import ANSWER, DECISION, READY, STEP, Board
 from tpuprof.instrument.hidden_thread import HiddenThread
+from tpuprof.instrument.state import pass_on
 
 # How often the board is looked at (s): a shared file system answers in milliseconds.
 LOOK_EVERY_SECONDS = 0.2
@@ -161,6 +162,7 @@ class Together:
             try:
                 self._look(self._clock())
             except (OSError, ValueError, KeyError, TypeError) as error:
+                pass_on(error)
                 self._begin_alone(f"{NO_AGREEMENT} ({error})")
 
     def _begin_alone(self, note: str) -> None:
