@@ -48,6 +48,9 @@ class SimCounters:
     def last_graph_ops(self):
         return None
 
+    def graph_sizes(self):
+        return None
+
     def device_bytes(self):
         return self.memory
 

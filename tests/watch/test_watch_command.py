@@ -45,6 +45,8 @@ def test_every_step_of_an_unchanged_script_is_in_the_ledger(tmp_path):
     compiles = [each for each in ledger.events if each["kind"] == "compile" and each["step"] >= 20]
     assert len(compiles) == 1
     assert any("train.py" in frame for frame in compiles[0]["frames"])
+    # Every step ran a graph of as many ops, the one with another batch too.
+    assert set(ledger.columns["graph_ops"][20:]) == {compiles[0]["ops"]}
     anomalies = [each for each in ledger.events if each["kind"] == "anomaly"]
     assert [each["what"] for each in anomalies][:1] == ["recompile"]
     (folder,) = (tmp_path / "runs" / "captures").iterdir()

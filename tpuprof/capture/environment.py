@@ -44,7 +44,7 @@ def describe(host: str, rank: int, processes: int) -> dict[str, Any]:
         "versions": {name: _version(name) for name in PACKAGES},
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "device": _device(),
+        "device": devices(),
         "host": host,
         "rank": rank,
         "process_count": processes,
@@ -98,7 +98,8 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _device() -> dict[str, Any] | None:
+def devices() -> dict[str, Any] | None:
+    """Type and number of the devices in use, None without any. Starts no runtime."""
     if not device_in_use():
         return None
     try:

@@ -57,6 +57,7 @@ class Row(NamedTuple):
     host_bytes: int = UNKNOWN
     cpu_us: int = UNKNOWN
     samples_milli: int = UNKNOWN
+    graph_ops: int = UNKNOWN
 
 
 COLUMNS = Row._fields

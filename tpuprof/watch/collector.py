@@ -16,6 +16,7 @@ from tpuprof.ledger.writer import LedgerWriter
 from tpuprof.watch.anomalies import Anomaly, Settings
 from tpuprof.watch.counters import Counters, Totals
 from tpuprof.watch.detector import Detector
+from tpuprof.watch.graph_sizes import GraphSizes
 from tpuprof.watch.rolling import Rolling
 from tpuprof.watch.timers import INPUT, RESTORE, SAVE, WAIT
 
@@ -66,6 +67,7 @@ class Collector:
         self._cut = (0, 0)
         self._in_cut = False
         self._totals: Totals | None = None
+        self._sizes = GraphSizes()
 
     @property
     def open_since(self) -> tuple[int, int] | None:
@@ -206,9 +208,13 @@ class Collector:
         reads = _spread(_difference(before, self._totals, "read_ns"), left)
         fallbacks = self._totals.fallbacks - (before.fallbacks if before else 0)
         hits = self._totals.cache_hits - (before.cache_hits if before else 0)
+        offset = self._clock.wall_ns() - self._clock.now_ns()
+        sizes = self._sizes.of_steps(rows, self.counters.graph_sizes(), offset)
         done = [
-            row._replace(device_bytes=device, host_bytes=host, tracing_us=trace, read_us=max(read, 0))
-            for row, trace, read in zip(rows, tracing, reads, strict=True)
+            row._replace(
+                device_bytes=device, host_bytes=host, tracing_us=trace, read_us=max(read, 0), graph_ops=ops
+            )
+            for row, trace, read, ops in zip(rows, tracing, reads, sizes, strict=True)
         ]
         done[-1] = done[-1]._replace(fallbacks=fallbacks, cache_hits=hits)
         return done

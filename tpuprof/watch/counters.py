@@ -9,6 +9,7 @@ from typing import Any
 
 from tpuprof.capture.telemetry import FALLBACK_PREFIX
 from tpuprof.instrument.state import counter
+from tpuprof.watch.tpu_metrics import TpuMetrics
 
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
@@ -30,6 +31,7 @@ class Counters:
         self.extension = extension
         # Set when the device runtime is up: asking for its memory would start it.
         self.runtime_up = False
+        self.chips = TpuMetrics()
         self._tells_memory = True
 
     def compiles(self) -> int:
@@ -61,8 +63,12 @@ class Counters:
 
     def last_graph_ops(self) -> int | None:
         """Size of the graph that was collected last (ops), where torch_xla counts it."""
-        data = self.extension._xla_metric_data("TensorsGraphSize") if self.extension is not None else None
+        data = self.graph_sizes()
         return int(data[2][-1][1]) if data and len(data) > 2 and data[2] else None
+
+    def graph_sizes(self) -> Any:
+        """Torch_xla's metric of the graphs it collected: count, sum, newest samples. None where nothing counts them."""
+        return self.extension._xla_metric_data("TensorsGraphSize") if self.extension is not None else None
 
     def _metric(self, name: str) -> float | None:
         data = self.extension._xla_metric_data(name) if self.extension is not None else None
@@ -72,13 +78,13 @@ class Counters:
         """Memory in use on this process's first device (bytes), None where the runtime does not tell."""
         model = sys.modules.get("torch_xla.core.xla_model")
         if model is None or not (self.runtime_up and self._tells_memory):
-            return None
+            return self.chips.bytes_in_use
         try:
             found = model.get_memory_info("xla:0")
             return int(found["bytes_used"])
         except Exception:  # runtimes without the call raise what they like
             self._tells_memory = False
-            return None
+            return self.chips.bytes_in_use
 
     def host_bytes(self) -> int | None:
         """Memory of this process (bytes)."""

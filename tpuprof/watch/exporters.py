@@ -1,7 +1,7 @@
 """Hands what is known of a process to Prometheus, to an OTLP collector and to TensorBoard, where these are asked for.
 
-Names are those of Google's SDK where the meaning is the same (`step_time`), else they begin with `tpuprof_`. What is
-unknown is left out: no metric stands at 0 for want of a measurement.
+Names are those of Google's SDK where the meaning is the same (`step_time`, `tpu_duty_cycle`), else they begin with
+`tpuprof_`. What is unknown is left out: no metric stands at 0 for want of a measurement.
 """
 
 from __future__ import annotations
@@ -49,6 +49,15 @@ METRICS = (
     ),
     Metric("tpuprof_host_memory_bytes", "gauge", "By", "Memory of this process", "host_bytes"),
     Metric("tpuprof_device_memory_bytes", "gauge", "By", "Memory in use on the first device", "device_bytes"),
+    Metric("tpu_duty_cycle", "gauge", "%", "Time in which the chips were busy (%)", "tpu_duty_cycle"),
+    Metric(
+        "tpu_tensorcore_utilization",
+        "gauge",
+        "%",
+        "Use of the tensor cores (%)",
+        "tpu_tensorcore_utilization",
+    ),
+    Metric("hbm_utilization", "gauge", "%", "Memory of the chips in use (%)", "hbm_utilization"),
 )
 # A counter by part, from the status's `seconds`.
 PART_SECONDS = Metric("tpuprof_part_seconds", "counter", "s", "Time in steps by part (s)", "seconds")

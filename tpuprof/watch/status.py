@@ -22,6 +22,7 @@ WRITE_SECONDS, COMPARE_SECONDS = 4.0, 20.0
 MOST_COMPARED = 64
 # A status is of a living process if it is no older than this (s).
 FRESH_SECONDS = 30.0
+_NO_MFU = "the FLOPs of a step are known from a capture only: see `tpuprof analyze` on one"
 
 
 class Status:
@@ -53,6 +54,8 @@ class Status:
             "host_bytes": _known(row, "host_bytes"),
             "device_bytes": _known(row, "device_bytes"),
             "samples_per_second": _samples_per_second(row),
+            **collector.counters.chips.values,
+            "unavailable": {"mfu": _NO_MFU, **collector.counters.chips.unavailable},
             "anomalies": len(anomalies),
             "last_anomalies": [each.to_dict() for each in anomalies[-5:]],
             "problem": self._ledger.problem,

@@ -199,12 +199,13 @@ class Watcher:
     def _look_for_runtime(self) -> None:
         if self._ready:
             return
-        from tpuprof.capture.environment import device_in_use, process_place
+        from tpuprof.capture.environment import device_in_use, devices, process_place
 
         if not device_in_use():
             return
         self._ready = self.collector.counters.runtime_up = True
         self.ledger.event("runtime_ready")
+        self.collector.counters.chips.begin((devices() or {}).get("type"))
         rank, processes = process_place()
         if processes > 1 or self.ledger.rank() in (None, UNKNOWN):
             self.ledger.describe(rank=rank, processes=processes)
@@ -214,6 +215,7 @@ class Watcher:
         self.use_framework()
         self.timers.install()
         self.ledger.describe(numbered=self._numbered)
+        self.collector.counters.chips.look()
         for anomaly in self.collector.flush():
             self.anomalies.append(anomaly)
             self._act(anomaly)
