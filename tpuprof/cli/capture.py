@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tpuprof.cli.program import Command, either
+
 if TYPE_CHECKING:
     from tpuprof.capture.orders import Orders
     from tpuprof.errors import TpuprofError
 
 
 def capture(
-    command: Annotated[
-        list[str] | None,
-        typer.Argument(help="The training command, after `--`: python train.py ARGS", show_default=False),
-    ] = None,
+    command: Command = None,
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Run folder to capture into; also a URL (gs://, s3://).")
     ] = Path("runs/capture"),
@@ -69,14 +68,9 @@ def capture(
     """
     from tpuprof.capture.pod import VARIABLE, place_of
     from tpuprof.capture.run_folder import session_name
-    from tpuprof.errors import Code, TpuprofError
 
-    if bool(command) == bool(addr):
-        raise TpuprofError(
-            Code.USAGE,
-            "capture needs either a command or --addr.",
-            "Write `tpuprof capture -- python train.py`, or `tpuprof capture --addr HOST:PORT`.",
-        )
+    example = "`tpuprof capture -- python train.py`, or `tpuprof capture --addr HOST:PORT`"
+    either("capture", command, "--addr", addr, example)
     session = name or session_name()
     if pod is not None:
         from tpuprof.cli.capture_pod import capture_pod

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from tpuprof.cli.program import Command, either
 
 if TYPE_CHECKING:
     from tpuprof.watch.options import WatchOptions
 
 
 def watch(
-    command: Annotated[
-        list[str] | None,
-        typer.Argument(help="The training command, after `--`: python train.py ARGS", show_default=False),
-    ] = None,
+    command: Command = None,
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Folder or URL of the job; a restart goes on in it.")
     ] = Path("runs/watch"),
@@ -50,21 +51,14 @@ def watch(
 
     The program runs unchanged; its exit status is passed through. See `tpuprof goodput` and `tpuprof history`.
     """
-    from tpuprof.errors import Code, TpuprofError
-
-    if bool(command) == bool(follow):
-        raise TpuprofError(
-            Code.USAGE,
-            "watch needs either a command or --follow.",
-            "Write `tpuprof watch -o RUNS -- python train.py`, or `tpuprof watch --follow RUNS`.",
-        )
+    example = "`tpuprof watch -o RUNS -- python train.py`, or `tpuprof watch --follow RUNS`"
+    either("watch", command, "--follow", follow, example)
     if follow is not None:
         _follow(follow, once=once)
         return
-    from tpuprof.cli.opening import is_url
     from tpuprof.watch.options import WatchOptions
 
-    def launch(folder: Path, place: str) -> None:
+    with _job_folder(out) as (folder, place):
         options = WatchOptions(
             str(folder.absolute()),
             job,
@@ -78,15 +72,21 @@ def watch(
         )
         _launch(list(command or ()), options, place)
 
+
+@contextmanager
+def _job_folder(out: Path) -> Iterator[tuple[Path, str]]:
+    """The folder to write to, and its name for people; for a URL one on this machine, which is copied there."""
+    from tpuprof.cli.opening import is_url
+
     if not is_url(out):
-        launch(out, str(out))
+        yield out, str(out)
         return
     from tpuprof.storage.address import shown, url_of
     from tpuprof.watch.remote import uploaded_to
 
     url = str(url_of(out))
     with uploaded_to(url) as folder:
-        launch(folder, shown(url))
+        yield folder, shown(url)
 
 
 def _follow(folder: Path, *, once: bool) -> None:
