@@ -45,7 +45,7 @@ test: $(READY)  ## run the tests, each capability for real at least once (at mos
 	$(BIN)/python -m pytest -n 2 --dist loadfile --durations 10 -m "not slow"
 
 # A machine with other work may stretch the longest of them past the 300 seconds of `make test`.
-test-all: $(READY)  ## run every test, those marked `slow` too (an hour on two cores)
+test-all: $(READY)  ## run every test, those marked `slow` too (about 45 minutes on two cores)
 	TPUPROF_SCREENSHOTS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --durations 10 --timeout 900 \
 		--hypothesis-profile thorough
 

@@ -1,5 +1,6 @@
 """Fixtures every test may use."""
 
+import gc
 import importlib.util
 import os
 import shutil
@@ -26,6 +27,19 @@ CHROMIUM_FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Every test that `make test` leaves out says why."""
+    silent = [each.nodeid for each in items for mark in each.iter_markers("slow") if not mark.args]
+    if silent:
+        raise pytest.UsageError(f'say why: pytest.mark.slow("..."): {silent}')
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays to the end: no garbage collection has to walk it again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

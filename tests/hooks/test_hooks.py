@@ -4,8 +4,6 @@ import pytest
 
 from tpuprof.instrument.state import STATE
 
-torch = pytest.importorskip("torch")
-
 
 @pytest.fixture
 def marked():
@@ -16,20 +14,20 @@ def marked():
     STATE.listeners.remove(listener)
 
 
-def data(count=24):
+def data(torch, count=24):
     torch.manual_seed(0)
     return torch.utils.data.TensorDataset(torch.randn(count, 8), torch.randint(0, 2, (count,)))
 
 
 def test_accelerate_marks_each_update(marked):
-    accelerate = pytest.importorskip("accelerate")
+    accelerate, torch = pytest.importorskip("accelerate"), pytest.importorskip("torch")
     from tpuprof.hooks.accelerate import mark_steps
 
     accelerator = mark_steps(mark_steps(accelerate.Accelerator(gradient_accumulation_steps=2, cpu=True)))
     model = torch.nn.Linear(8, 2)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     model, optimizer, loader = accelerator.prepare(
-        model, optimizer, torch.utils.data.DataLoader(data(), batch_size=4)
+        model, optimizer, torch.utils.data.DataLoader(data(torch), batch_size=4)
     )
     for x, y in loader:
         with accelerator.accumulate(model):

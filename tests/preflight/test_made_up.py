@@ -2,21 +2,22 @@
 
 import pytest
 
-torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch_xla
 
-from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
-from tpuprof.preflight.made_up import note, stand_in  # noqa: E402
-
-
-class Noting(TorchDispatchMode):
+def noting():
     """Runs operators as they are and notes stand-ins, as preflight's own mode does for the device's tensors."""
+    from torch.utils._python_dispatch import TorchDispatchMode
 
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        result = func(*args, **(kwargs or {}))
-        note(func, args, result)
-        return result
+    from tpuprof.preflight.made_up import note
+
+    class Noting(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            result = func(*args, **(kwargs or {}))
+            note(func, args, result)
+            return result
+
+    return Noting()
 
 
 CHECKS = [
@@ -47,9 +48,13 @@ CHECKS = [
 
 @pytest.mark.parametrize(("code", "expected"), CHECKS)
 def test_usual_checks_pass(code, expected):
+    import torch
+
+    from tpuprof.preflight.made_up import stand_in
+
     # The values themselves are as bad as can be: only the stand-ins are asked.
     x = torch.full((4,), float("nan"))
-    with Noting():
+    with noting():
         x = x * 2
         value = stand_in(eval(code, {"torch": torch, "x": x}))
     assert value == expected
