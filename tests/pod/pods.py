@@ -3,9 +3,11 @@
 import numpy as np
 
 from tests.builders import TraceBuilder
+from tpuprof.analysis.sections.compute import HostDevices
 from tpuprof.model.barriers import NO_BARRIERS, Barriers
 from tpuprof.model.device.cpu import Queue
 from tpuprof.model.steps import Steps, StepSource
+from tpuprof.pod.ops import columns_of
 from tpuprof.pod.summary import COLUMNS, DeviceFacts, HostSummary
 
 REDUCE = "%all-reduce.1 = f32[8]{0} all-reduce(f32[8]{0} %g), replica_groups={}"
@@ -78,6 +80,10 @@ def summary(name, spent, work, *, chips=1, chip=None, first=0, program="step"):
         queue=Queue(),
         barriers=barriers,
         barriers_seen=len(barriers),
+        ops=columns_of([]),
+        work=HostDevices("TPU v5e", chips, steps, int(wall.sum()) * chips, 0, None, None, None, None, None),
+        memory_peak=None,
+        spans={"collectives": None, "offload": None},
         report=b"",
     )
 

@@ -25,7 +25,10 @@ from tpuprof.report.load import report_from
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
 # Sections that are of all hosts. The others are those of the host that is shown.
-OF_ALL = ("steps", "breakdown", "hosts", "goodput", "tracing_hidden_ms_per_step")
+OF_ALL = (
+    "steps", "breakdown", "hosts", "goodput", "tracing_hidden_ms_per_step", "ops_left_out", "op_groups", "sources",
+    "compute", "collectives", "offload", "collective_layers", "memory", "host_reads",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +59,13 @@ def test_the_merged_report_is_that_of_all_files_in_one_process(files, packed):
     whole, parts = analyze_run(files).to_dict(), merged(packed, list(packed)).to_dict()
     for name in OF_ALL:
         assert parts[name] == whole[name], name
+    for here, there in zip(parts["ops"], whole["ops"], strict=True):
+        # A row for each device of a thousand hosts is too much: a pod says how many hosts run an op.
+        own = {"cores": [], "hosts": here["hosts"], "host_names": here["host_names"]}
+        assert here == {**there, **own}
+        devices = {core["device"].partition(" of ")[2] for core in there["cores"]}
+        assert here["hosts"] == len(devices)
+        assert here["host_names"] == sorted(devices)[:2]
     assert parts["verdict"]["bound"] == whole["verdict"]["bound"]
     assert parts["verdict"]["share"] == whole["verdict"]["share"]
     assert parts["compiles"] == whole["compiles"]

@@ -12,7 +12,13 @@ import numpy as np
 
 from tpuprof import parts as part
 from tpuprof.analysis.sections.compiles import compile_history, compile_rows
-from tpuprof.analysis.sections.compute import compute_section, left_out, listed_ops, op_group_rows
+from tpuprof.analysis.sections.compute import (
+    compute_section,
+    host_devices,
+    left_out,
+    listed_ops,
+    op_group_rows,
+)
 from tpuprof.analysis.sections.host_stacks import host_stack_rows
 from tpuprof.analysis.sections.host_words import host_sentence
 from tpuprof.analysis.sections.hosts import hosts_section
@@ -117,7 +123,7 @@ def report_of(run: Run, *, all_ops: bool = False) -> Report:
     bound = bound_of(load, decisions)
     stacks = host_stack_rows(run.hosts)
     listed = listed_ops(ops, all_ops)
-    op_rows, compute = compute_section(run.hosts, ops, listed)
+    op_rows, compute = compute_section([host_devices(host) for host in run.hosts], ops, listed)
     breakdown = {name: Part(ms, ms / load.wall) for name, ms in load.parts.items()} if load.wall else {}
     compiles = [row for host in run.hosts for row in compile_rows(host, run.notes)]
     history = compile_history(run.hosts, compiles)
@@ -139,7 +145,7 @@ def report_of(run: Run, *, all_ops: bool = False) -> Report:
         tracing_hidden_ms_per_step=hidden if load.wall else None,
         compiles=compiles,
         ops=op_rows,
-        host_reads=_host_read_rows(run.hosts),
+        host_reads=host_read_rows(run.hosts),
         collectives=collectives,
         offload=offload,
         annotations=_annotation_rows(run.hosts, ops),
@@ -226,7 +232,7 @@ def sentence_of(run: Run, bound: Any, load: StepTimes, hidden: float, stacks: li
     if bound.word == "sync":
         # A read that happens once, at the end say, waits longest and is not what every step does.
         often = READS_IN_STEPS_SHARE * sum(len(host.steps) for host in run.hosts)
-        read = next((each for each in _host_read_rows(run.hosts) if each.occurrences >= often), None)
+        read = next((each for each in host_read_rows(run.hosts) if each.occurrences >= often), None)
         if read and read.call in WAITS_ALONE:
             text = text.replace(A_READ, A_WAIT)
         text += f" It is {read.call} at {read.source}." if read and read.source else ""
@@ -325,7 +331,8 @@ def _step_rows(host: HostRun, chosen: Int64) -> list[StepRow]:
     return rows
 
 
-def _host_read_rows(hosts: list[HostRun]) -> list[HostReadRow]:
+def host_read_rows(hosts: list[HostRun]) -> list[HostReadRow]:
+    """Reads in steps of all hosts by call and source line, what blocked longest first."""
     totals: dict[tuple[str, str], tuple[int, int]] = {}
     steps = sum(len(host.steps) for host in hosts)
     for each in (read for host in hosts for read in host.host_reads):

@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor
 from typing import TYPE_CHECKING
 
 from tpuprof import parallel
@@ -31,29 +31,38 @@ def processes(found: Found) -> Iterator[Executor | None]:
     if count < 2 or not _is_much(found):
         yield None
         return
-    # What is imported here is there in a process that is forked; one that has threads must not be forked.
+    # What is imported here is there in a process that is forked.
     import tpuprof.model.run  # noqa: F401
 
-    forks = sys.platform == "linux" and threading.active_count() == 1
-    context = multiprocessing.get_context("fork" if forks else "spawn")
-    pool = ProcessPoolExecutor(count, mp_context=context, initializer=alone)
-    try:
+    with pool_of(count) as pool:
         # They start now, before a thread of this process does.
         pool.submit(int).result()
         yield pool
+
+
+@contextlib.contextmanager
+def pool_of(count: int) -> Iterator[ProcessPoolExecutor]:
+    """So many processes, which have ended when the body has. They are forked where this process has no threads."""
+    forks = sys.platform == "linux" and threading.active_count() == 1
+    context = multiprocessing.get_context("fork" if forks else "spawn")
+    others = set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(count, mp_context=context, initializer=alone)
+    try:
+        yield pool
     finally:
-        _end(pool)
+        if _is_broken(pool):
+            # It ended the processes that it knew of when one died, and would wait for any that began later for ever.
+            for each in set(multiprocessing.active_children()) - others:
+                each.kill()
+        pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _end(pool: ProcessPoolExecutor) -> None:
-    """Wait for the pool's end, without processes that were started while another one died.
-
-    A pool that breaks ends the processes that it knows of at that moment; it would wait for later ones for ever.
-    """
-    if pool._broken:
-        for each in list((pool._processes or {}).values()):
-            each.kill()
-    pool.shutdown(wait=True, cancel_futures=True)
+def _is_broken(pool: ProcessPoolExecutor) -> bool:
+    try:
+        pool.submit(int)
+    except BrokenExecutor:
+        return True
+    return False
 
 
 def _is_much(found: Found) -> bool:

@@ -8,7 +8,7 @@ from tpuprof.pod.summary import HostSummary
 from tpuprof.records import record
 from tpuprof.report.load import report_from
 from tpuprof.report.schema import CompileRow, Finding
-from tpuprof.report.sections import ChipWaitRow
+from tpuprof.report.sections import AllocatorRow, ChipWaitRow
 
 FAILED = "failed"
 
@@ -24,13 +24,14 @@ class Digest:
     compiles: list[CompileRow]
     warnings: list[str]
     chip_waits: list[ChipWaitRow]
+    allocator: list[AllocatorRow]
 
 
 def digest_of(summary: HostSummary) -> Digest:
     """Read one host's own report."""
     plain: dict[str, Any] = summary.own_report()
     # Long tables are not made into rows only to be dropped.
-    report = report_from({**plain, "ops": [], "op_groups": [], "host_stacks": [], "annotations": []})
+    report = report_from({**plain, "collectives": [], "offload": [], "host_stacks": [], "annotations": []})
     return Digest(
         summary.name,
         report.verdict.bound,
@@ -39,4 +40,5 @@ def digest_of(summary: HostSummary) -> Digest:
         report.compiles,
         report.warnings,
         report.hosts.chip_waits,
+        report.memory.allocator,
     )

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
-import sys
-import threading
 import uuid
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from typing import Any
 
 from tpuprof import parallel
-from tpuprof.analysis.processes import alone
+from tpuprof.analysis.processes import pool_of
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.pod.hosts import Job, summarise_host
 from tpuprof.records import record
@@ -61,10 +58,12 @@ def _defect(error: BaseException) -> str:
 
 
 def _in_processes(jobs: list[Job], count: int, work: _Work) -> Iterator[Done]:
+    import tpuprof.analysis.analyze  # noqa: F401  # a process that is forked has what is imported here
+
     tries: dict[str, int] = {}
     left = list(reversed(jobs))
     while left:
-        with _pool(count) as pool:
+        with pool_of(count) as pool:
             running: dict[Future[Done], Job] = {}
             try:
                 while left or running:
@@ -96,19 +95,6 @@ def _died() -> str:
             "Read this host alone on a machine with more memory.",
         )
     )
-
-
-@contextlib.contextmanager
-def _pool(count: int) -> Iterator[ProcessPoolExecutor]:
-    import tpuprof.analysis.analyze  # noqa: F401  # a process that is forked has what is imported here
-
-    forks = sys.platform == "linux" and threading.active_count() == 1
-    context = multiprocessing.get_context("fork" if forks else "spawn")
-    pool = ProcessPoolExecutor(count, mp_context=context, initializer=alone)
-    try:
-        yield pool
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _on_dask(jobs: list[Job], address: str, work: _Work) -> Iterator[Done]:

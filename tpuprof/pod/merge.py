@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tpuprof.analysis.analyze import mean_load, sentence_of, step_summary
+from tpuprof.analysis.analyze import host_read_rows, mean_load, sentence_of, step_summary
 from tpuprof.analysis.sections.hosts import hosts_section
 from tpuprof.analysis.sections.measure_next import measure_next
 from tpuprof.analysis.sections.run_summary import goodput_section
@@ -27,6 +27,7 @@ from tpuprof.pod.heat_map import heat_map, skew_ms
 from tpuprof.pod.lateness import Late, find_lateness
 from tpuprof.pod.reduced import host_run
 from tpuprof.pod.summary import HostSummary
+from tpuprof.pod.work import merged_work
 from tpuprof.records import record
 from tpuprof.report.load import report_from
 from tpuprof.report.pod import Pod, StragglerRow
@@ -83,6 +84,7 @@ def merge(summaries: Iterable[HostSummary], asked: Asked) -> Report:
         heat_map=heat_map(compared),
         notes=_notes(found),
     )
+    work = merged_work(found, [each.allocator for each in digests])
     section = hosts_section(hosts, [each.barriers for each in found])
     report = replace(
         base,
@@ -95,6 +97,8 @@ def merge(summaries: Iterable[HostSummary], asked: Asked) -> Report:
         breakdown={name: Part(ms, ms / load.wall) for name, ms in load.parts.items()} if load.wall else {},
         tracing_hidden_ms_per_step=hidden if load.wall else None,
         compiles=compiles,
+        **work,
+        host_reads=host_read_rows(hosts),
         warnings=_warnings(digests, asked),
         hosts=replace(section, chip_waits=[row for each in digests for row in each.chip_waits]),
         steadiness=replace(steadiness_section(hosts), profiler_ratio=base.steadiness.profiler_ratio),

@@ -10,14 +10,16 @@ from typing import Any
 import numpy as np
 import orjson
 
+from tpuprof.analysis.sections.compute import HostDevices
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.model.barriers import Barriers
 from tpuprof.model.device.cpu import Queue
 from tpuprof.model.host.reads import HostRead
 from tpuprof.model.intervals import Int64
-from tpuprof.pod.summary import COLUMNS, DeviceFacts, HostSummary, steps_from
+from tpuprof.pod.ops import SUMS, OpColumns, same
+from tpuprof.pod.summary import COLUMNS, TRANSFERS, DeviceFacts, HostSummary, steps_from
 
-SCHEMA = "tpuprof.host/1"
+SCHEMA = "tpuprof.host/2"
 SUFFIX = ".tpuprof-host"
 # Larger is no summary (bytes): one of a 2-GB profile takes less than a megabyte.
 MAX_BYTES = 64 << 20
@@ -35,6 +37,7 @@ def to_bytes(summary: HostSummary) -> bytes:
         **{f"part.{name}": column for name, column in summary.parts.items()},
         **{f"column.{name}": column for name, column in summary.columns.items()},
         **{f"barrier.{name}": getattr(summary.barriers, name) for name in _BARRIERS},
+        **{f"op.{name}": column for name, column in summary.ops.sums.items()},
     }
     header = {
         "schema": SCHEMA,
@@ -54,6 +57,9 @@ def to_bytes(summary: HostSummary) -> bytes:
         "queue": asdict(summary.queue),
         "collectives": list(summary.barriers.names),
         "barriers_seen": summary.barriers_seen,
+        "work": asdict(summary.work),
+        "memory_peak": summary.memory_peak,
+        "spans": summary.spans,
     }
     arrays: dict[str, Any] = {name: _packed(name, column) for name, column in columns.items()}
     out = io.BytesIO()
@@ -61,6 +67,7 @@ def to_bytes(summary: HostSummary) -> bytes:
         out,
         header=np.frombuffer(orjson.dumps(header), np.uint8),
         report=np.frombuffer(summary.report, np.uint8),
+        ops=np.frombuffer(summary.ops.facts, np.uint8),
         **arrays,
     )
     return out.getvalue()
@@ -74,21 +81,21 @@ def from_bytes(data: bytes) -> HostSummary:
         with np.load(io.BytesIO(data), allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         header = orjson.loads(arrays.pop("header").tobytes())
-        report = arrays.pop("report").tobytes()
+        report, ops = arrays.pop("report").tobytes(), arrays.pop("ops").tobytes()
         if header["schema"] != SCHEMA:
             raise TpuprofError(
                 Code.TOO_NEW,
                 f"a summary has schema {str(header['schema'])[:40]!r}, and this tpuprof reads {SCHEMA!r}.",
                 "Upgrade tpuprof.",
             )
-        return _summary(header, report, {name: _unpacked(name, each) for name, each in arrays.items()})
+        return _summary(header, report, ops, {name: _unpacked(name, each) for name, each in arrays.items()})
     except (ValueError, KeyError, TypeError, OSError, zipfile.BadZipFile, EOFError) as error:
         raise TpuprofError(
             Code.CORRUPT, f"a host's summary cannot be read ({error}).", "Summarise the host again."
         ) from error
 
 
-def _summary(header: dict[str, Any], report: bytes, columns: dict[str, Int64]) -> HostSummary:
+def _summary(header: dict[str, Any], report: bytes, ops: bytes, columns: dict[str, Int64]) -> HostSummary:
     return HostSummary(
         name=str(header["name"]),
         path=str(header["path"]),
@@ -106,6 +113,10 @@ def _summary(header: dict[str, Any], report: bytes, columns: dict[str, Int64]) -
             tuple(map(str, header["collectives"])), *(columns[f"barrier.{name}"] for name in _BARRIERS)
         ),
         barriers_seen=int(header["barriers_seen"]),
+        ops=OpColumns(same(ops), {name: columns[f"op.{name}"] for name in SUMS}),
+        work=HostDevices(**header["work"]),
+        memory_peak=header["memory_peak"],
+        spans={name: header["spans"][name] for name in TRANSFERS},
         report=report,
     )
 

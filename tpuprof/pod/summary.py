@@ -13,17 +13,21 @@ from typing import Any
 import numpy as np
 import orjson
 
+from tpuprof.analysis.sections.compute import HostDevices, host_devices
+from tpuprof.analysis.sections.transfers import spans_known
 from tpuprof.model.barriers import NO_BARRIERS, Barriers, find_barriers
 from tpuprof.model.device.cpu import Queue
+from tpuprof.model.device.op_kind import OpKind
+from tpuprof.model.device.op_table import op_totals
 from tpuprof.model.host.reads import HostRead
 from tpuprof.model.intervals import Int64
 from tpuprof.model.run import HostRun
 from tpuprof.model.steps import Steps, StepSource
+from tpuprof.pod.ops import OpColumns, columns_of
 from tpuprof.records import record
 from tpuprof.report.schema import Report
 
 # Rows of the host's own report that a summary keeps (rows): those with most time stand first.
-OPS_KEPT = 150
 ROWS_KEPT = 60
 # Collectives that a summary keeps (rows); of more, the same ones on every host that runs the program.
 BARRIERS_KEPT = 6_000
@@ -46,7 +50,9 @@ class HostSummary:
     """One host. `parts` and the other columns have a row per step; times in ps. `report` is packed JSON.
 
     `program` is the program that took most of the devices' time, without its fingerprint. `barriers_seen` counts the
-    collectives before some were left out.
+    collectives before some were left out. `work` is what its devices did, `memory_peak` the HBM (bytes) of its largest
+    program, None where it is unknown. `spans` has by kind of transfer how many of them the host tells most of, None
+    where it has none.
     """
 
     name: str
@@ -63,6 +69,10 @@ class HostSummary:
     queue: Queue
     barriers: Barriers
     barriers_seen: int
+    ops: OpColumns
+    work: HostDevices
+    memory_peak: int | None
+    spans: dict[str, int | None]
     report: bytes
 
     def own_report(self) -> dict[str, Any]:
@@ -72,6 +82,8 @@ class HostSummary:
         return found
 
 
+# Tables of transfers in the report.
+TRANSFERS = {"collectives": OpKind.COLLECTIVE, "offload": OpKind.OFFLOAD}
 # Columns of the breakdown, beside its parts.
 COLUMNS = ("tracing_hidden", "busy", "host_work", "host_reads", "waited")
 
@@ -104,6 +116,10 @@ def summarise(host: HostRun, report: Report, path: str) -> HostSummary:
         queue=host.queue,
         barriers=_thinned(barriers),
         barriers_seen=len(barriers),
+        ops=columns_of(op_totals([(host.name, host.devices, host.steps)])),
+        work=host_devices(host),
+        memory_peak=host.memory.peak,
+        spans={name: spans_known(host, kind) for name, kind in TRANSFERS.items()},
         report=zlib.compress(orjson.dumps(_cut(report)), 6),
     )
 
@@ -140,17 +156,20 @@ def _thinned(found: Barriers) -> Barriers:
 
 
 def _cut(report: Report) -> dict[str, Any]:
-    """The report without what the columns have, and with the first rows of long tables."""
+    """The report without what the columns have, and with the first rows of long tables.
+
+    Transfers stay whole: only when all hosts are there is it known whose are shown.
+    """
     cut = replace(
         report,
         steps=replace(report.steps, per_step=[], slowest=[]),
-        ops=[replace(row, cores=[]) for row in report.ops[:OPS_KEPT]],
-        sources=report.sources[:ROWS_KEPT],
+        ops=[],
+        sources=[],
+        op_groups=[],
+        host_reads=[],
+        collective_layers=[],
         host_stacks=report.host_stacks[:ROWS_KEPT],
         annotations=report.annotations[:ROWS_KEPT],
-        op_groups=report.op_groups[:ROWS_KEPT],
-        collectives=report.collectives[:ROWS_KEPT],
-        offload=report.offload[:ROWS_KEPT],
         environment={**report.environment, "run": None},
     )
     found = orjson.loads(_json(cut))

@@ -29,7 +29,7 @@ def pod_lines(pod: Pod | None) -> list[str]:
             f"{counted(len(pod.not_compared), 'host')} not compared, because of other steps: "
             f"{_names(pod.not_compared)}"
         )
-    lines.append(f"tables of ops, memory and tracing below are those of {pod.shown}")
+    lines.append(f"tables of ops below are of all hosts, those of tracing, input and stacks of {pod.shown}")
     return [*lines, *pod.notes, *([pod.sampled] if pod.sampled else [])]
 
 

@@ -12,7 +12,8 @@ _OF = " of "
 
 def has_several_hosts(report: Report) -> bool:
     """Whether tables of ops have a column for hosts: not where the ops are those of one host, shown for all."""
-    return int(report.environment.get("host_count") or 1) > 1 and any(map(ms_by_host, report.ops))
+    many = int(report.environment.get("host_count") or 1) > 1
+    return many and any(op.hosts is not None or ms_by_host(op) for op in report.ops)
 
 
 def ms_by_host(op: OpRow) -> dict[str, float]:
@@ -27,10 +28,11 @@ def ms_by_host(op: OpRow) -> dict[str, float]:
 
 def hosts_of(op: OpRow, report: Report) -> str:
     """`all`, the names of one or two hosts, or how many of them; empty where the report does not say."""
-    found = ms_by_host(op)
+    names = op.host_names or sorted(ms_by_host(op))
+    found = len(names) if op.hosts is None else op.hosts
     count = int(report.environment.get("host_count") or 1)
     if not found:
         return ""
-    if len(found) >= count:
+    if found >= count:
         return "all"
-    return ", ".join(sorted(found)) if len(found) <= _NAMED else f"{len(found)} of {count}"
+    return ", ".join(names) if found <= _NAMED else f"{found} of {count}"

@@ -158,6 +158,8 @@ class OpRow:
     only moves data about on the device, `upcast` whether it writes a bfloat16 array out again as float32
     (None where no HLO line tells).
     `self_ms_per_step` is per step and device, in steps alone: ops add up to the device's parts of the breakdown.
+    Of a pod, `hosts` is how many hosts run it, and `host_names` the first of them; None and empty in other reports,
+    where `cores` has all devices.
     """
 
     name: str
@@ -186,6 +188,8 @@ class OpRow:
     note: str = ""
     self_ms_per_step: float | None = None
     upcast: bool | None = None
+    hosts: int | None = None
+    host_names: list[str] = field(default_factory=list)
 
     @property
     def wasted_ms(self) -> float | None:
@@ -202,7 +206,7 @@ class TransferRow:
     Of its time in flight, the device computed for `hidden_ms_per_step`, waited for this transfer alone for
     `exposed_ms_per_step` and for other transfers for `waiting_ms_per_step`; else it idled. Of collectives, `role` tells
     a parameter's gather from a gradient's scatter or reduction, `direction` is forward or backward. `ahead_ms` is how
-    long before its wait a copy was begun.
+    long before its wait a copy was begun. Of several hosts, `host` is the one whose device that is.
     """
 
     name: str
@@ -223,6 +227,7 @@ class TransferRow:
     ahead_ms: float | None = None
     waiting_ms_per_step: float | None = None
     note: str = ""
+    host: str = ""
 
 
 @record(frozen=True)
@@ -421,6 +426,8 @@ class Memory:
     micro_batches: int | None = None
     # What the runtime's allocator held, by device; empty where the trace has no events of it.
     allocator: list[AllocatorRow] = field(default_factory=list)
+    # Of several hosts, the one whose program it is.
+    host: str = ""
 
 
 @record(frozen=True)

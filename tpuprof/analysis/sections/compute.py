@@ -14,6 +14,7 @@ from tpuprof.model.device.op_kind import OpKind
 from tpuprof.model.device.op_table import OpTotal, scope_label
 from tpuprof.model.intervals import covered, intersect
 from tpuprof.model.run import HostRun
+from tpuprof.records import record
 from tpuprof.report.schema import CoreRow, OpRow
 from tpuprof.report.sections import CategoryRow, Compute, OpGroupRow, OpsLeftOut
 from tpuprof.units import format_ms, ps_to_ms
@@ -38,25 +39,68 @@ def left_out(rows: list[OpRow], listed: int) -> OpsLeftOut:
     return OpsLeftOut(len(rest), sum(row.self_ms for row in rest), per_step(rest))
 
 
+@record(frozen=True)
+class HostDevices:
+    """What the compute section needs of one host's devices; sums over devices, times in ps.
+
+    `sparse_ps` is SparseCore work in steps, `sparse_hidden_ps` what of it is beside the TensorCore's computing; None
+    where no device states any. `running_ps` is how long programs ran, None where a TPU does not say.
+    """
+
+    type: str
+    count: int
+    steps: int
+    wall_ps: int
+    flops: int
+    peak_flops_per_s: float | None
+    peak_hbm_bytes_per_s: float | None
+    sparse_ps: int | None
+    sparse_hidden_ps: int | None
+    running_ps: int | None
+
+    @property
+    def lanes(self) -> int:
+        """Steps of all devices; those of a host without one count once."""
+        return self.steps * max(self.count, 1)
+
+
+def host_devices(host: HostRun) -> HostDevices:
+    """The devices of one host in steps."""
+    first = host.devices[0] if host.devices else None
+    return HostDevices(
+        type=first.type if first else "",
+        count=len(host.devices),
+        steps=len(host.steps),
+        wall_ps=int(host.steps.wall_ps.sum()) * len(host.devices),
+        flops=sum(flops_in_steps(device, host.steps) for device in host.devices),
+        peak_flops_per_s=first.peak_flops_per_s if first else None,
+        peak_hbm_bytes_per_s=first.peak_hbm_bytes_per_s if first else None,
+        sparse_ps=_sparse_ps(host, beside_compute=False),
+        sparse_hidden_ps=_sparse_ps(host, beside_compute=True),
+        running_ps=_running_ps(host.devices),
+    )
+
+
 def compute_section(
-    hosts: list[HostRun], ops: list[OpTotal], listed: int
+    hosts: list[HostDevices], ops: list[OpTotal], listed: int
 ) -> tuple[list[OpRow], Compute | None]:
     """Rows of all ops, and what they add up to; no section without devices and steps.
 
     Only the first ops, those that are listed, say what they are by device.
     """
-    devices = [device for host in hosts for device in host.devices]
-    peak_flops, peak_bytes = _peaks(devices)
+    with_devices = [host for host in hosts if host.count]
+    peak_flops, peak_bytes = _peaks(with_devices)
     costs = {row: op_cost(op, peak_flops, peak_bytes) for row, op in enumerate(ops)}
-    lanes = sum(len(host.steps) * max(len(host.devices), 1) for host in hosts)
-    running = _running_ms(devices)
+    lanes = sum(host.lanes for host in hosts)
+    running = (
+        ps_to_ms(total) if (total := _sum([host.running_ps for host in with_devices])) is not None else None
+    )
     rows = [_within(_op_row(op, costs[row], lanes, row < listed), running) for row, op in enumerate(ops)]
-    if not devices or not lanes:
+    if not with_devices or not lanes:
         return rows, None
-    flops = sum(flops_in_steps(device, host.steps) for host in hosts for device in host.devices)
-    wall = sum(int(host.steps.wall_ps.sum()) * len(host.devices) for host in hosts)
-    found = summarise(ops, costs, flops, peak_flops, wall)
-    total = sum(ps for _, ps in found.by_category)
+    flops = sum(host.flops for host in hosts)
+    found = summarise(ops, costs, flops, peak_flops, sum(host.wall_ps for host in hosts))
+    total_ps = sum(ps for _, ps in found.by_category)
     return rows, Compute(
         mfu=found.mfu,
         mfu_note=found.mfu_note,
@@ -67,30 +111,40 @@ def compute_section(
         float32_matmul_ms_per_step=ps_to_ms(found.float32_matmul_ps) / lanes,
         layout_copy_ms_per_step=ps_to_ms(found.layout_copy_ps) / lanes,
         padded_ms_per_step=ps_to_ms(found.padded_ps) / lanes,
-        categories=_categories(found.by_category, lanes, total),
-        sparse_core_ms_per_step=_sparse_ms(hosts, lanes, beside_compute=False),
-        sparse_core_hidden_ms_per_step=_sparse_ms(hosts, lanes, beside_compute=True),
-        kernels=_categories(sorted(found.kernels.items(), key=lambda each: -each[1]), lanes, total),
+        categories=_categories(found.by_category, lanes, total_ps),
+        sparse_core_ms_per_step=_sparse_ms([host.sparse_ps for host in hosts], lanes),
+        sparse_core_hidden_ms_per_step=_sparse_ms([host.sparse_hidden_ps for host in hosts], lanes),
+        kernels=_categories(sorted(found.kernels.items(), key=lambda each: -each[1]), lanes, total_ps),
     )
 
 
-def _sparse_ms(hosts: list[HostRun], lanes: int, *, beside_compute: bool) -> float | None:
-    """SparseCore work in steps, per step and device (ms), all of it or what is beside the TensorCore's computing."""
+def _sum(values: list[int | None]) -> int | None:
+    """The sum, None where there is none or one is unknown."""
+    known = [each for each in values if each is not None]
+    return sum(known) if known and len(known) == len(values) else None
+
+
+def _sparse_ms(values: list[int | None], lanes: int) -> float | None:
+    known = [each for each in values if each is not None]
+    return ps_to_ms(sum(known)) / lanes if known else None
+
+
+def _sparse_ps(host: HostRun, *, beside_compute: bool) -> int | None:
+    """SparseCore work in steps, all of it or what is beside the TensorCore's computing."""
     total, known = 0, False
-    for host in hosts:
-        for device in host.devices:
-            spans = device.sparse_busy
-            if spans is not None:
-                known = True
-                chosen = intersect(spans, device.by_kind[OpKind.COMPUTE]) if beside_compute else spans
-                total += int(covered(chosen, host.steps.start, host.steps.end).sum())
-    return ps_to_ms(total) / lanes if known else None
+    for device in host.devices:
+        spans = device.sparse_busy
+        if spans is not None:
+            known = True
+            chosen = intersect(spans, device.by_kind[OpKind.COMPUTE]) if beside_compute else spans
+            total += int(covered(chosen, host.steps.start, host.steps.end).sum())
+    return total if known else None
 
 
-def _running_ms(devices: list[DeviceActivity]) -> float | None:
-    """How long programs ran on TPUs, summed over devices (ms); None where a device does not say."""
+def _running_ps(devices: list[DeviceActivity]) -> int | None:
+    """How long programs ran on TPUs, summed over devices; None where a device does not say."""
     known = bool(devices) and all(each.type != "CPU" and len(each.modules.start) for each in devices)
-    return ps_to_ms(sum(each.executing.total for each in devices)) if known else None
+    return int(sum(each.executing.total for each in devices)) if known else None
 
 
 def _within(row: OpRow, running_ms: float | None) -> OpRow:
@@ -106,7 +160,7 @@ def _within(row: OpRow, running_ms: float | None) -> OpRow:
     return replace(row, note=found.note) if found.note else row
 
 
-def _peaks(devices: list[DeviceActivity]) -> tuple[float | None, float | None]:
+def _peaks(devices: list[HostDevices]) -> tuple[float | None, float | None]:
     """Peak FLOP/s and HBM bytes/s of one device: as its plane states them, else those of its generation."""
     if not devices:
         return None, None
@@ -156,7 +210,6 @@ def _categories(sums: list[tuple[str, float]], lanes: int, total: float) -> list
 
 
 def _op_row(op: OpTotal, cost: OpCost, lanes: int, with_cores: bool) -> OpRow:
-    clock = op.cores.clock_ps() if op.cores else None
     return OpRow(
         name=op.name,
         category=op.category,
@@ -178,7 +231,7 @@ def _op_row(op: OpTotal, cost: OpCost, lanes: int, with_cores: bool) -> OpRow:
         kernel=cost.kernel,
         layout_copy=cost.layout_copy,
         upcast=cost.upcast,
-        clock_ms=ps_to_ms(clock) if clock is not None else None,
+        clock_ms=ps_to_ms(op.clock_ps) if op.clock_ps is not None else None,
         self_ms_per_step=ps_to_ms(op.step_ps) / lanes if lanes else None,
         flops_per_byte=op.flops / op.hbm_bytes if op.flops and op.hbm_bytes else None,
         hbm_bytes=op.hbm_bytes if op.bytes else None,

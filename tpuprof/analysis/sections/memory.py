@@ -64,7 +64,8 @@ def _section(run: Run) -> Memory:
         told = _told(run)
         if told is not None:
             return told
-    found = max((host.memory for host in run.hosts), key=lambda each: each.peak or 0)
+    host = max(run.hosts, key=lambda each: each.memory.peak or 0)
+    found = host.memory
     return Memory(
         peak_bytes=found.peak,
         capacity_bytes=found.capacity,
@@ -80,6 +81,7 @@ def _section(run: Run) -> Memory:
         over_program=[MemoryMoment(each.order, each.op, each.bytes) for each in found.course],
         undonated_bytes=found.undonated,
         micro_batches=found.batches,
+        host=host.name if len(run.hosts) > 1 and found.peak is not None else "",
     )
 
 

@@ -21,6 +21,25 @@ def transfer_rows(hosts: list[HostRun], kind: OpKind) -> list[TransferRow]:
 
     Devices of one program do the same.
     """
+    best = _best(hosts, kind)
+    if best is None:
+        return []
+    _, host, transfers = best
+    limit = _link_limit(host, kind)
+    step_ms = ps_to_ms(int(host.steps.wall_ps.sum())) / len(host.steps)
+    rows = [_transfer_row(each, len(host.steps), host.collective_roles) for each in transfers.rows()]
+    name = host.name if len(hosts) > 1 else ""
+    return [replace(_within_bounds(row, limit, step_ms), host=name) for row in rows]
+
+
+def spans_known(host: HostRun, kind: OpKind) -> int | None:
+    """Of how many transfers the host's best device has their own spans, None where it has no transfers in steps."""
+    best = _best([host], kind)
+    return best[0] if best is not None else None
+
+
+def _best(hosts: list[HostRun], kind: OpKind) -> tuple[int, HostRun, Transfers] | None:
+    """The device that has most spans of such transfers, with how many, and its host."""
     best: tuple[int, HostRun, Transfers] | None = None
     for host in hosts:
         for device in host.devices:
@@ -30,13 +49,7 @@ def transfer_rows(hosts: list[HostRun], kind: OpKind) -> list[TransferRow]:
             told = found.with_spans
             if len(found) and (best is None or told > best[0]):
                 best = (told, host, found)
-    if best is None:
-        return []
-    _, host, transfers = best
-    limit = _link_limit(host, kind)
-    step_ms = ps_to_ms(int(host.steps.wall_ps.sum())) / len(host.steps)
-    rows = [_transfer_row(each, len(host.steps), host.collective_roles) for each in transfers.rows()]
-    return [_within_bounds(row, limit, step_ms) for row in rows]
+    return best
 
 
 def _link_limit(host: HostRun, kind: OpKind) -> float | None:

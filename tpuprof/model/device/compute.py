@@ -9,17 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import field
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from tpuprof.bounds import CLOCK_SLACK, Checked, checked
-from tpuprof.decode.hlo_shape import parse_shape
 from tpuprof.model.device.activity import DeviceActivity
-from tpuprof.model.device.op_kind import ARRAY, HOST_MEMORY, OpKind, is_matmul, opcode
+from tpuprof.model.device.op_facts import FLOATS
+from tpuprof.model.device.op_kind import OpKind
 from tpuprof.model.device.op_table import OpTotal
-from tpuprof.model.device.upcast import writes_upcast
 from tpuprof.model.steps import Steps
 from tpuprof.records import record
 from tpuprof.units import format_share
@@ -29,22 +27,9 @@ from tpuprof.units import format_share
 PADDED_FROM = 1.25
 # Kernels named in the note on MFU (names).
 KERNELS_NAMED = 3
-_LAYOUT_CATEGORIES = ("copy", "data formatting", "transpose", "reshape")
-_LAYOUT_OPCODES = ("copy", "transpose")
-_TARGET = re.compile(r'custom_call_target="([^"]+)"')
-_FLOATS = ("f32", "f64")
 # Looked up once: Python 3.11 looks for members of an enumeration in a slow way, and here it is done for each op.
 _COMPUTE, _CONTAINER = OpKind.COMPUTE, OpKind.CONTAINER
 _ASYNC = re.compile(r"-(start|done)(?=\.|$)")
-
-
-class _Array(NamedTuple):
-    """An array of an HLO line. `padded` is its bytes as laid out, 0 below two dimensions or without tiles."""
-
-    element_type: str
-    rank: int
-    bytes: int
-    padded: int
 
 
 class OpCost(NamedTuple):
@@ -109,17 +94,17 @@ def op_cost(op: OpTotal, peak_flops: float | None, peak_bytes: float | None) -> 
     traffic = _rate(
         moved, seconds, half, peak_bytes, "its HBM traffic per second", "the chip's HBM bandwidth"
     )
-    arrays = [_array(text) for text in ARRAY.findall(op.long_name)]
+    facts = op.facts
     return OpCost(
         flops_per_s=speed.value,
         bytes_per_s=traffic.value,
         limit=limit if roofline.value is not None else "",
         roofline=roofline.value,
-        padding=_padding(arrays),
-        matmul_type=_matmul_type(op, arrays),
-        kernel=_kernel(op),
-        layout_copy=_is_layout_copy(op),
-        upcast=_upcast(op),
+        padding=facts.padded / facts.values if facts.padded else None,
+        matmul_type=facts.matmul_type,
+        kernel=facts.kernel,
+        layout_copy=facts.layout_copy,
+        upcast=facts.upcast,
         note=roofline.note or speed.note or traffic.note,
     )
 
@@ -135,8 +120,7 @@ def summarise(
     kernels: dict[str, float] = {}
     for row, op in enumerate(ops):
         if op.kind != _CONTAINER:
-            label = op.category or opcode(op.long_name, op.name)
-            categories[label] = categories.get(label, 0.0) + op.step_ps
+            categories[op.facts.label] = categories.get(op.facts.label, 0.0) + op.step_ps
         if costs[row].kernel:
             kernels[costs[row].kernel] = kernels.get(costs[row].kernel, 0.0) + op.step_ps
     mfu, note = _mfu(flops, peak_flops, wall_ps, kernels_without_flops(ops, costs))
@@ -146,8 +130,8 @@ def summarise(
         mfu_note=note,
         flops=flops,
         by_category=sorted(categories.items(), key=lambda each: -each[1]),
-        float32_matmul_ps=sum(ops[row].step_ps for row in rows if costs[row].matmul_type in _FLOATS),
-        matmul_ps=sum(op.step_ps for op in ops if is_matmul(op.category, op.long_name, op.name)),
+        float32_matmul_ps=sum(ops[row].step_ps for row in rows if costs[row].matmul_type in FLOATS),
+        matmul_ps=sum(op.step_ps for op in ops if op.facts.matmul),
         layout_copy_ps=sum(ops[row].step_ps for row in rows if costs[row].layout_copy),
         padded_ps=sum(ops[row].step_ps for row in rows if (costs[row].padding or 0.0) >= PADDED_FROM),
         kernels=kernels,
@@ -201,56 +185,3 @@ def _roofline(
 
 def _of_roof(value: float) -> str:
     return f"{format_share(value)} of its roofline"
-
-
-@lru_cache(maxsize=65_536)
-def _array(text: str) -> _Array:
-    shape = parse_shape(text)
-    rank, size = len(shape.dimensions), shape.bytes
-    padded = shape.padded_bytes if shape.tiles and rank >= 2 and size else 0
-    return _Array(shape.element_type, rank, size, padded)
-
-
-def _padding(arrays: list[_Array]) -> float | None:
-    """Padded bytes over bytes of arrays of at least two dimensions with tiled layouts; None where there are none."""
-    padded = sum(each.padded for each in arrays)
-    return padded / sum(each.bytes for each in arrays if each.padded) if padded else None
-
-
-def _matmul_type(op: OpTotal, arrays: list[_Array]) -> str:
-    """Element type the matmul of an op reads: that of its two largest float operands, wider one first."""
-    if not is_matmul(op.category, op.long_name, op.name):
-        return ""
-    head, _, rest = op.long_name.partition(opcode(op.long_name, op.name) + "(")
-    results = len(ARRAY.findall(head)) if rest else 0
-    operands = [each for each in arrays[results:] if each.element_type.startswith(("f", "bf"))]
-    largest = sorted((each for each in operands if each.rank >= 2), key=lambda each: -each.bytes)[:2]
-    # A mixed pair is multiplied in the narrower type: the wider one is converted on its way in.
-    types = sorted({each.element_type for each in largest}, key=lambda name: name in _FLOATS)
-    return types[0] if types else ""
-
-
-def _kernel(op: OpTotal) -> str:
-    """A custom call's own name: a Pallas kernel's op carries the kernel's name, other targets their own."""
-    if opcode(op.long_name, op.name) != "custom-call" and op.category != "custom-call":
-        return ""
-    target = _TARGET.search(op.long_name)
-    if target and target.group(1) != "tpu_custom_call":
-        return target.group(1)
-    return op.name.rstrip("0123456789").rstrip(".-") or op.name
-
-
-def _upcast(op: OpTotal) -> bool | None:
-    if " = " not in op.long_name:
-        return None
-    return op.kind == _COMPUTE and writes_upcast(op.long_name, op.name, op.category)
-
-
-def _is_layout_copy(op: OpTotal) -> bool:
-    """Whether an op moves data about on the device without computing: copies to other memories are not meant."""
-    if op.kind != _COMPUTE or HOST_MEMORY in op.long_name:
-        return False
-    code = opcode(op.long_name, op.name)
-    if code.startswith("copy-"):
-        return False
-    return code in _LAYOUT_OPCODES or op.category.lower() in _LAYOUT_CATEGORIES

@@ -9,6 +9,7 @@ import numpy as np
 
 from tpuprof.model.compile.hlo_metadata import scope_names
 from tpuprof.model.device.activity import DeviceActivity, OpNames
+from tpuprof.model.device.op_facts import OpFacts, op_facts
 from tpuprof.model.device.op_kind import OpKind
 from tpuprof.model.device.op_sums import OpSums
 from tpuprof.model.host.activity import Annotations
@@ -34,11 +35,12 @@ class CoreTotal(NamedTuple):
 class OpTotal:
     """One op of one program over all its executions on all devices; times in ps.
 
-    `step_ps` is its part of the devices' own time in steps, so that ops add up to the parts of the breakdown.
+    `step_ps` is its part of the devices' own time in steps, so that ops add up to the parts of the breakdown; whole
+    picoseconds of each device, so that sums do not depend on the order of devices. `clock_ps` is time by the devices'
+    own clocks, None where one of them states none.
     """
 
     name: str
-    long_name: str
     category: str
     kind: OpKind
     module: str
@@ -46,11 +48,13 @@ class OpTotal:
     scope: str
     flops: int
     bytes: int
+    facts: OpFacts
     hbm_bytes: int = 0
     occurrences: int = 0
     total_ps: int = 0
     self_ps: int = 0
-    step_ps: float = 0.0
+    step_ps: int = 0
+    clock_ps: int | None = None
     cores: CoresOf | None = field(default=None, repr=False, compare=False)
 
 
@@ -83,18 +87,25 @@ def op_totals(hosts: list[tuple[str, list[DeviceActivity], Steps]]) -> list[OpTo
     ]
     sums = in_threads(lambda each: each[0].sums(each[1].spans), devices)
     rows, first = _rows_of([device for device, _ in devices], [found.executions for found in sums])
-    whole, in_steps = np.zeros((3, len(first)), np.int64), np.zeros(len(first))
+    whole, in_steps = np.zeros((3, len(first)), np.int64), np.zeros(len(first), np.int64)
     for (device, steps), found, row in zip(devices, sums, rows, strict=True):
         for total, column in zip(whole, (found.executions, found.total_ps, found.self_ps), strict=True):
             np.add.at(total, row, np.where(found.executions > 0, column, 0))
-        np.add.at(in_steps, row, found.self_ps_in_steps * device.wall_factor(steps.spans)[device.ops.kind])
+        own = np.rint(found.self_ps_in_steps * device.wall_factor(steps.spans)[device.ops.kind])
+        np.add.at(in_steps, row, own.astype(np.int64))
     cores = _cores(names, devices, sums, rows, len(first))
     columns = *(column.tolist() for column in whole), in_steps.tolist()
     totals = [
         _op_total(device.ops, at, sums_of, CoresOf(cores, row))
         for row, ((device, at), *sums_of) in enumerate(zip(first, *columns, strict=True))
     ]
-    return sorted(totals, key=lambda op: (-op.self_ps, op.name))
+    order = by_self_time([(op.self_ps, op.name, op.module) for op in totals])
+    return [totals[row] for row in order]
+
+
+def by_self_time(ops: list[tuple[int, str, str]]) -> list[int]:
+    """The order in which ops are listed: by self time, the most first, then by name and program."""
+    return sorted(range(len(ops)), key=lambda row: (-ops[row][0], *ops[row][1:]))
 
 
 def _rows_of(
@@ -191,21 +202,23 @@ def _cores(
 def _op_total(ops: OpNames, at: int, sums: list[Any], cores: CoresOf) -> OpTotal:
     size = int(ops.bytes[at])
     count, total_ps, self_ps, step_ps = sums
+    kind = OpKind(int(ops.kind[at]))
     return OpTotal(
         name=ops.name[at],
-        long_name=ops.long_name[at],
         category=ops.category[at],
-        kind=OpKind(int(ops.kind[at])),
+        kind=kind,
         module=ops.module[at],
         source=ops.source[at],
         scope=ops.scope[at],
         flops=int(ops.flops[at]),
         bytes=size,
+        facts=op_facts(ops.name[at], ops.long_name[at], ops.category[at], kind),
         hbm_bytes=int(ops.hbm_bytes[at]) if len(ops.hbm_bytes) else size,
         occurrences=count,
         total_ps=total_ps,
         self_ps=self_ps,
         step_ps=step_ps,
+        clock_ps=cores.clock_ps(),
         cores=cores,
     )
 

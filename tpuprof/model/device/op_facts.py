@@ -1,0 +1,109 @@
+"""What an op's HLO line says of its efficiency, without its times: padding, a matmul's type, a kernel's name."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from tpuprof.decode.hlo_shape import parse_shape
+from tpuprof.model.device.op_kind import ARRAY, HOST_MEMORY, OpKind, is_matmul, opcode
+from tpuprof.model.device.upcast import writes_upcast
+
+FLOATS = ("f32", "f64")
+_LAYOUT_CATEGORIES = ("copy", "data formatting", "transpose", "reshape")
+_LAYOUT_OPCODES = ("copy", "transpose")
+_TARGET = re.compile(r'custom_call_target="([^"]+)"')
+# Looked up once: Python 3.11 looks for members of an enumeration in a slow way, and here it is done for each op.
+_COMPUTE = OpKind.COMPUTE
+
+
+class OpFacts(NamedTuple):
+    """One op. `label` is its category, else its opcode.
+
+    `padded` is the bytes of its arrays of at least two dimensions as they are laid out in tiles, `values` the bytes
+    of their values; both are 0 where it has none. `matmul_type` is the element type a matmul reads, `kernel` a
+    custom call's own name; both are empty for other ops. `layout_copy` is whether it only moves data about, `upcast`
+    whether it writes a bfloat16 array out again as float32, None where no HLO line tells.
+    """
+
+    label: str
+    matmul: bool
+    matmul_type: str
+    kernel: str
+    layout_copy: bool
+    padded: int
+    values: int
+    upcast: bool | None
+
+
+class _Array(NamedTuple):
+    """An array of an HLO line. `padded` is its bytes as laid out, 0 below two dimensions or without tiles."""
+
+    element_type: str
+    rank: int
+    bytes: int
+    padded: int
+
+
+def op_facts(name: str, long_name: str, category: str, kind: OpKind) -> OpFacts:
+    """What the line of one op says; a line that holds other ops, a loop, says nothing of its own efficiency."""
+    label, matmul = category or opcode(long_name, name), is_matmul(category, long_name, name)
+    if kind == OpKind.CONTAINER:
+        return OpFacts(label, matmul, "", "", False, 0, 0, None)
+    arrays = [_array(text) for text in ARRAY.findall(long_name)]
+    return OpFacts(
+        label=label,
+        matmul=matmul,
+        matmul_type=_matmul_type(name, long_name, arrays) if matmul else "",
+        kernel=_kernel(name, long_name, category),
+        layout_copy=_is_layout_copy(name, long_name, category, kind),
+        padded=sum(each.padded for each in arrays),
+        values=sum(each.bytes for each in arrays if each.padded),
+        upcast=_upcast(name, long_name, category, kind),
+    )
+
+
+@lru_cache(maxsize=65_536)
+def _array(text: str) -> _Array:
+    shape = parse_shape(text)
+    rank, size = len(shape.dimensions), shape.bytes
+    padded = shape.padded_bytes if shape.tiles and rank >= 2 and size else 0
+    return _Array(shape.element_type, rank, size, padded)
+
+
+def _matmul_type(name: str, long_name: str, arrays: list[_Array]) -> str:
+    """Element type that a matmul reads: that of its two largest float operands, wider one first."""
+    head, _, rest = long_name.partition(opcode(long_name, name) + "(")
+    results = len(ARRAY.findall(head)) if rest else 0
+    operands = [each for each in arrays[results:] if each.element_type.startswith(("f", "bf"))]
+    largest = sorted((each for each in operands if each.rank >= 2), key=lambda each: -each.bytes)[:2]
+    # A mixed pair is multiplied in the narrower type: the wider one is converted on its way in.
+    types = sorted({each.element_type for each in largest}, key=lambda each: each in FLOATS)
+    return types[0] if types else ""
+
+
+def _kernel(name: str, long_name: str, category: str) -> str:
+    """A custom call's own name: a Pallas kernel's op carries the kernel's name, other targets their own."""
+    if opcode(long_name, name) != "custom-call" and category != "custom-call":
+        return ""
+    target = _TARGET.search(long_name)
+    if target and target.group(1) != "tpu_custom_call":
+        return target.group(1)
+    return name.rstrip("0123456789").rstrip(".-") or name
+
+
+def _upcast(name: str, long_name: str, category: str, kind: OpKind) -> bool | None:
+    if " = " not in long_name:
+        return None
+    return kind == _COMPUTE and writes_upcast(long_name, name, category)
+
+
+def _is_layout_copy(name: str, long_name: str, category: str, kind: OpKind) -> bool:
+    """Whether an op moves data about on the device without computing: copies to other memories are not meant."""
+    if kind != _COMPUTE or HOST_MEMORY in long_name:
+        return False
+    code = opcode(long_name, name)
+    if code.startswith("copy-"):
+        return False
+    return code in _LAYOUT_OPCODES or category.lower() in _LAYOUT_CATEGORIES
