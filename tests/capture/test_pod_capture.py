@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from tpuprof.capture.board import Board, folder_of, forget
 from tpuprof.capture.pod import place_of, problems, read_hosts, start_all
 from tpuprof.capture.together import AHEAD_SECONDS, NO_STEPS, PATIENCE_SECONDS, TRIES, Together
+from tpuprof.cli.capture_pod import hosts_of
 from tpuprof.cli.main import app
 from tpuprof.errors import Code, TpuprofError
 
@@ -307,6 +308,68 @@ def test_a_host_that_does_not_answer_is_named_and_left(tmp_path):
 def test_what_cannot_be_started_is_an_error():
     with pytest.raises(TpuprofError, match="--ssh"):
         start_all(["a"], "/nowhere/ssh {host} {command}", ["true"])
+
+
+GCLOUD = """#!/bin/sh
+echo "$@" >> "$GCLOUD_SAID"
+[ "$4" = describe ] && [ "$5" = small ] && echo '{"networkEndpoints": [{"ipAddress": "10.0.0.1"}, {"ipAddress": "10.0.0.2"}]}' && exit
+[ "$4" = describe ] && echo "ERROR: (gcloud) NOT_FOUND: no such TPU" >&2 && exit 1
+for word; do case "$word" in --command=*) exec sh -c "${word#--command=}";; esac; done
+"""
+
+
+@pytest.fixture
+def gcloud(tmp_path, monkeypatch):
+    """A program in place of gcloud that knows one TPU of two workers; the file with what it was asked."""
+    place = tmp_path / "bin" / "gcloud"
+    place.parent.mkdir()
+    place.write_text(GCLOUD, "utf-8")
+    place.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{place.parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("GCLOUD_SAID", str(tmp_path / "said"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "said"
+
+
+def test_a_tpu_vm_is_captured_on_all_its_workers(gcloud, capfd):
+    names, ssh, label = hosts_of(None, "small", "us-central2-b", "")
+    command = [
+        sys.executable,
+        "-c",
+        "import os, sys; print(os.environ['TPUPROF_POD'], sys.argv[1])",
+        "two words",
+    ]
+    members = start_all(names, ssh, command, label=label)
+    assert [(member.name, member.status, member.last) for member in members] == [
+        ("small worker 0", 0, "0/2 two words"),
+        ("small worker 1", 0, "1/2 two words"),
+    ]
+    asked = gcloud.read_text("utf-8").splitlines()
+    assert asked[0] == "compute tpus tpu-vm describe small --zone=us-central2-b --format=json"
+    assert any("ssh small --zone=us-central2-b --quiet --worker=1 --command=" in each for each in asked)
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        (["--tpu-name", "none"], Code.CAPTURE_CONNECT, "no such TPU"),
+        (["--tpu-name", "--worker=all"], Code.USAGE, "is no name"),
+        (["--tpu-name", "small", "--zone", "a b"], Code.USAGE, "is no name"),
+        (["--zone", "us-central2-b"], Code.USAGE, "two ways"),
+        (["--tpu-name", "small", "--ssh", "ssh"], Code.USAGE, "two ways"),
+    ],
+)
+def test_what_is_no_tpu_vm(gcloud, options, code, said):
+    given = dict(zip(options[::2], options[1::2], strict=True))
+    with pytest.raises(TpuprofError, match=said) as caught:
+        hosts_of(None, given.get("--tpu-name", ""), given.get("--zone", ""), given.get("--ssh", ""))
+    assert caught.value.code is code
+
+
+def test_without_gcloud(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(TpuprofError, match="gcloud cannot be started"):
+        hosts_of(None, "small", "", "")
 
 
 TRAIN = '''

@@ -57,18 +57,20 @@ def place_of(environment: str) -> tuple[int, int]:
     return 0, 1
 
 
-def start_all(hosts: list[str], ssh: str, command: list[str], grace: float = GRACE_SECONDS) -> list[Member]:
+def start_all(
+    hosts: list[str], ssh: str, command: list[str], grace: float = GRACE_SECONDS, label: str = ""
+) -> list[Member]:
     """Run a command on every host in the folder we are in, and wait for all; their lines go to stderr.
 
-    A host that does not end within `grace` seconds after the first that ended well is given up. Raises `TpuprofError`
-    (`usage`).
+    `label` stands before each host's name in what is shown. A host that does not end within `grace` seconds after the
+    first that ended well is given up. Raises `TpuprofError` (`usage`).
     """
     template = shlex.split(ssh)
     if not any("{command}" in word for word in template):
         template += ["{command}"] if any("{host}" in word for word in template) else ["{host}", "{command}"]
-    members = [Member(host) for host in hosts]
-    for row, member in enumerate(members):
-        member.process = _start(template, member.name, f"{row}/{len(hosts)}", command)
+    members = [Member(label + host) for host in hosts]
+    for row, (member, host) in enumerate(zip(members, hosts, strict=True)):
+        member.process = _start(template, host, f"{row}/{len(hosts)}", command)
     readers = [
         threading.Thread(target=_show, args=(member, len(hosts) > 1), daemon=True) for member in members
     ]

@@ -50,6 +50,17 @@ def capture(
             show_default="ssh {host} {command}",
         ),
     ] = "",
+    tpu_name: Annotated[
+        str,
+        typer.Option(
+            "--tpu-name",
+            help="Capture on all workers of this TPU VM at the same step, by gcloud.",
+            show_default=False,
+        ),
+    ] = "",
+    zone: Annotated[
+        str, typer.Option("--zone", help="With --tpu-name: its zone.", show_default="gcloud's own")
+    ] = "",
     force: Annotated[bool, typer.Option("--force", help="Replace a capture of the same name.")] = False,
     no_hlo_debug: Annotated[
         bool, typer.Option("--no-hlo-debug", help="Leave scopes and source lines out of compiled programs.")
@@ -72,12 +83,12 @@ def capture(
     example = "`tpuprof capture -- python train.py`, or `tpuprof capture --addr HOST:PORT`"
     either("capture", command, "--addr", addr, example)
     session = name or session_name()
-    if pod is not None:
-        from tpuprof.cli.capture_pod import capture_pod
+    if pod is not None or tpu_name or zone:
+        from tpuprof.cli.capture_pod import capture_pod, hosts_of
 
         amounts = {"--warmup": warmup, "--steps": steps, "--patience": patience}
         flags = {"--no-hlo-debug": no_hlo_debug, "--source-lines": source_lines, "--force": force}
-        capture_pod(pod, ssh, out, session, amounts, flags, list(command or ()))
+        capture_pod(hosts_of(pod, tpu_name, zone, ssh), out, session, amounts, flags, list(command or ()))
         return
     # A host of a pod finds the files of hosts that were quicker; whether the name is free was asked before.
     with _run_folder(out, None if VARIABLE in os.environ else name, force) as folder:

@@ -8,9 +8,28 @@ from pathlib import Path
 import typer
 
 
+def hosts_of(pod: Path | None, tpu_name: str, zone: str, ssh: str) -> tuple[list[str], str, str]:
+    """The hosts of a list or of a TPU VM, how each is reached, and what stands before their names.
+
+    Raises `TpuprofError`.
+    """
+    from tpuprof.capture.pod import SSH, read_hosts
+    from tpuprof.capture.tpu_vm import reach, workers
+    from tpuprof.errors import Code, TpuprofError
+
+    if pod is not None and not tpu_name and not zone:
+        return read_hosts(pod), ssh or SSH, ""
+    if pod is not None or not tpu_name or ssh:
+        raise TpuprofError(
+            Code.USAGE,
+            "--pod with --ssh, and --tpu-name with --zone, are two ways to name the hosts.",
+            "Give one of the two.",
+        )
+    return workers(tpu_name, zone), reach(tpu_name, zone), f"{tpu_name} worker "
+
+
 def capture_pod(
-    hosts: Path,
-    ssh: str,
+    hosts: tuple[list[str], str, str],
     out: Path,
     session: str,
     amounts: dict[str, int],
@@ -19,14 +38,14 @@ def capture_pod(
 ) -> None:
     """Start `tpuprof capture` on every host; status 2 where one did not capture, and it is named.
 
-    Each host writes into the same folder or URL. Raises `TpuprofError`.
+    `hosts` is what `hosts_of` found. Each host writes into the same folder or URL. Raises `TpuprofError`.
     """
     from tpuprof.capture.board import folder_of, forget
-    from tpuprof.capture.pod import SSH, problems, read_hosts, start_all
+    from tpuprof.capture.pod import problems, start_all
     from tpuprof.cli.opening import is_url
     from tpuprof.storage.address import url_of
 
-    names = read_hosts(hosts)
+    names, ssh, label = hosts
     place = (url_of(out) or "") if is_url(out) else str(out.absolute())
     wanted = [each for name, number in amounts.items() for each in (name, str(number))]
     wanted += [name for name, on in flags.items() if on and name != "--force"]
@@ -43,7 +62,7 @@ def capture_pod(
         # A capture of that name may have been broken off.
         forget(folder_of(out, session))
     typer.echo(f"tpuprof: capturing on {len(names)} hosts", err=True)
-    members = start_all(names, ssh or SSH, [*own, "--", *command])
+    members = start_all(names, ssh, [*own, "--", *command], label=label)
     if not is_url(out):
         forget(folder_of(out, session))
     found = problems(members)
