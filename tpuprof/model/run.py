@@ -31,7 +31,7 @@ from tpuprof.model.device.program_ops import program_ops
 from tpuprof.model.device.tpu import read_tpu
 from tpuprof.model.device.unrolled import Repetition, find_repetition
 from tpuprof.model.host import vocabulary as vocabularies
-from tpuprof.model.host.activity import AUTOGRAD_THREAD, HostActivity, find_driver, read_host
+from tpuprof.model.host.activity import HostActivity, autograd_threads, find_driver, read_host
 from tpuprof.model.host.eager_causes import with_upload_causes
 from tpuprof.model.host.eager_dispatch import EagerDispatch, eager_dispatch
 from tpuprof.model.host.eager_mode import EagerOps, eager_ops
@@ -331,9 +331,7 @@ def _analysed(
         steps=steps,
         breakdown=breakdown,
         compiles=compiles,
-        host_reads=host_reads(
-            driver, words, steps, [each for each in host.threads if each.label.startswith(AUTOGRAD_THREAD)]
-        ),
+        host_reads=host_reads(driver, words, steps, autograd_threads(host)),
         marks=find_marks(host, words, driver),
         warnings=limited([*trace.errors, *trace.warnings, *host.warnings, *warnings_of(threads)]),
         tracing=tracing,

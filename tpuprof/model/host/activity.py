@@ -92,41 +92,40 @@ def read_host(host: Host, vocabulary: Vocabulary, driver: Track | None) -> HostA
     user: dict[str, Spans] = {}
     named: dict[str, Spans] = {}
     samples = read_samples(host) if driver is not None else None
+    autograd = autograd_threads(host)
+    codes = by_plane(host.threads, lambda plane: _codes(plane, vocabulary))
     if driver is not None:
         by_activity, user = _classify(driver, vocabulary)
         if vocabulary.eager or vocabulary.residual == Activity.HOST_OTHER:
             # Between its events the thread runs Python, too: only captures by tpuprof have an event around a step.
             outside = _outside_events(driver)
             by_activity[Activity.UNKNOWN] = merge(by_activity[Activity.UNKNOWN], outside)
-        named = _explain(by_activity, host, driver, samples, vocabulary)
+        read_there = _on_threads(autograd, codes, Activity.DEVICE_TO_HOST_SYNC)
+        named = _explain(by_activity, driver, samples, vocabulary, autograd, read_there)
         asked, locked = waits_by_reason(driver)
         by_activity[Activity.TRACING] = subtract(by_activity[Activity.TRACING], merge(asked, locked))
         reads = merge(by_activity[Activity.DEVICE_TO_HOST_SYNC], asked)
         by_activity[Activity.DEVICE_TO_HOST_SYNC] = reads
         by_activity[Activity.DEVICE_WAIT] = merge(by_activity[Activity.DEVICE_WAIT], locked)
         # The training thread waits in `backward()` while autograd's thread runs such an op.
-        in_autograd = [each for each in host.threads if each.label.startswith(AUTOGRAD_THREAD)]
         fallbacks = merge(
             aten_fallbacks(driver, vocabulary, samples),
-            *(aten_fallbacks(each, vocabulary, None) for each in in_autograd),
+            *(aten_fallbacks(each, vocabulary, None) for each in autograd),
         )
         if len(fallbacks.start):
             by_activity = {each: subtract(spans, fallbacks) for each, spans in by_activity.items()}
             by_activity[Activity.HOST_NAMED] = merge(by_activity[Activity.HOST_NAMED], fallbacks)
             named = {name: subtract(spans, fallbacks) for name, spans in named.items()}
             named[ATEN_FALLBACK] = fallbacks
-    threads = [driver] if driver is not None else []
-    threads += [track for track in host.threads if track.label.startswith(AUTOGRAD_THREAD)]
-    codes = by_plane(host.threads, lambda plane: _codes(plane, vocabulary))
     return HostActivity(
         framework=vocabulary.framework,
         residual=vocabulary.residual,
         driver=driver.label if driver is not None else None,
         by_activity=by_activity,
         user=user,
-        compiling=_any_thread(host, codes, Activity.COMPILE),
-        dispatching=_any_thread(host, codes, Activity.DISPATCH),
-        annotations=_annotations(threads),
+        compiling=_on_threads(host.threads, codes, Activity.COMPILE),
+        dispatching=_on_threads(host.threads, codes, Activity.DISPATCH),
+        annotations=_annotations([driver, *autograd] if driver is not None else autograd),
         named=named,
         samples=samples,
     )
@@ -149,6 +148,11 @@ def find_driver(host: Host, vocabulary: Vocabulary) -> Track | None:
         named = [track for track in host.threads if track.label.startswith(_MAIN_THREAD_PREFIXES)]
         best = max(named, key=len, default=None)
     return best
+
+
+def autograd_threads(host: Host) -> list[Track]:
+    """The threads on which PyTorch runs backward passes."""
+    return [track for track in host.threads if track.label.startswith(AUTOGRAD_THREAD)]
 
 
 def _most_ops(host: Host, vocabulary: Vocabulary) -> Track | None:
@@ -193,22 +197,23 @@ def _classify(driver: Track, vocabulary: Vocabulary) -> tuple[dict[Activity, Spa
 
 def _explain(
     by_activity: dict[Activity, Spans],
-    host: Host,
     driver: Track,
     samples: HostSamples | None,
     vocabulary: Vocabulary,
+    autograd: list[Track],
+    read_there: Spans,
 ) -> dict[str, Spans]:
     """Give the driver's time without events to what it did; returns what samples name, by part."""
     residual = vocabulary.residual
     unknown = by_activity.pop(Activity.UNKNOWN)
     # Gradient hooks and custom backwards read on autograd's thread, while the training thread waits.
-    reading = intersect(unknown, reads_in_autograd(host, vocabulary))
+    reading = intersect(unknown, read_there)
     unknown = subtract(unknown, reading)
     by_activity[Activity.DEVICE_TO_HOST_SYNC] = merge(by_activity[Activity.DEVICE_TO_HOST_SYNC], reading)
     loaded = intersect(unknown, loading(samples))
     by_activity[Activity.INPUT_WAIT] = merge(by_activity[Activity.INPUT_WAIT], loaded)
     building, kinds, rest = refine(samples, subtract(unknown, loaded))
-    shown = [_counted_tracing(driver), _autograd(host)] if residual == Activity.HOST_OTHER else []
+    shown = [_counted_tracing(driver), _in_events(autograd)] if residual == Activity.HOST_OTHER else []
     for each in [*shown, _short(rest)] if vocabulary.eager else shown:
         building, rest = merge(building, intersect(rest, each)), subtract(rest, each)
     by_activity[vocabulary.building] = merge(by_activity[vocabulary.building], building)
@@ -246,21 +251,9 @@ def _counted_tracing(driver: Track) -> Spans:
     return union(driver.start[chosen], driver.end[chosen])
 
 
-def _autograd(host: Host) -> Spans:
+def _in_events(autograd: list[Track]) -> Spans:
     """When autograd's threads, whose ops are traced, left events."""
-    tracks = [track for track in host.threads if track.label.startswith(AUTOGRAD_THREAD)]
-    return merge(*(union(track.start, track.end) for track in tracks), EMPTY)
-
-
-def reads_in_autograd(host: Host, vocabulary: Vocabulary) -> Spans:
-    """When autograd's threads read values of the device."""
-    codes = by_plane(host.threads, lambda plane: _codes(plane, vocabulary))
-    parts = []
-    for track in host.threads:
-        if track.label.startswith(AUTOGRAD_THREAD):
-            chosen = codes[id(track.plane)][track.name] == Activity.DEVICE_TO_HOST_SYNC
-            parts.append(union(track.start[chosen], track.end[chosen]))
-    return merge(*parts, EMPTY)
+    return merge(*(union(track.start, track.end) for track in autograd), EMPTY)
 
 
 def _ops_per_ms(driver: Track) -> tuple[Int64, npt.NDArray[np.float64]]:
@@ -305,10 +298,11 @@ def _user_spans(
     return spans
 
 
-def _any_thread(host: Host, codes: dict[int, Int64], activity: Activity) -> Spans:
+def _on_threads(threads: list[Track], codes: dict[int, Int64], activity: Activity) -> Spans:
+    """When an event of that activity was open on any of the threads."""
     wanted = {plane: of_names == activity for plane, of_names in codes.items()}
     parts = []
-    for track in host.threads:
+    for track in threads:
         if wanted[id(track.plane)].any():
             chosen = np.flatnonzero(wanted[id(track.plane)][track.name])
             parts.append(union(track.start[chosen], track.end[chosen]))

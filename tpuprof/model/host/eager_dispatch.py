@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpuprof.model.host.activity import AUTOGRAD_THREAD
+from tpuprof.model.host.activity import autograd_threads
 from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.model.intervals import Int64, Spans, contains, covered, union
 from tpuprof.model.steps import Steps
@@ -72,7 +72,7 @@ def eager_dispatch(
     if vocabulary.calls.prefixes:
         called = int(steps.hold(driver.start[outermost_calls(driver, vocabulary)]).sum()) / count
         return EagerDispatch(called, called)
-    backward = [track for track in host.threads if track.label.startswith(AUTOGRAD_THREAD)]
+    backward = autograd_threads(host)
     ops = {id(track): _ops(track, vocabulary) for track in (driver, *backward)}
     calls = _marked(driver, vocabulary, OPTIMIZER_MARK)
     rows = ops[id(driver)]

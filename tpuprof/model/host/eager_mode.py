@@ -11,7 +11,7 @@ import statistics
 
 import numpy as np
 
-from tpuprof.model.host.activity import AUTOGRAD_THREAD
+from tpuprof.model.host.activity import autograd_threads
 from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.model.steps import Steps
 from tpuprof.model.telemetry import StepRecord
@@ -55,7 +55,7 @@ def _handed_over(host: Host, driver: Track | None, vocabulary: Vocabulary, steps
     """Programs that the training thread and autograd's threads handed over in a step; 0 where the latter did not."""
     if driver is None or not len(steps):
         return 0.0
-    backward = [track for track in host.threads if track.label.startswith(AUTOGRAD_THREAD)]
+    backward = autograd_threads(host)
     behind = sum(_count(track, vocabulary, steps) for track in backward) / len(steps)
     return behind + _count(driver, vocabulary, steps) / len(steps) if behind >= FROM_AUTOGRAD else 0.0
 

@@ -7,7 +7,7 @@ from dataclasses import field
 import numpy as np
 
 from tpuprof.model.device.activity import DeviceActivity
-from tpuprof.model.host.activity import AUTOGRAD_THREAD, HostActivity
+from tpuprof.model.host.activity import HostActivity, autograd_threads
 from tpuprof.model.host.vocabulary import Activity, NameSet, Vocabulary
 from tpuprof.model.intervals import EMPTY, Int64, Spans, covered, intersect, merge, subtract, union
 from tpuprof.model.steps import Steps
@@ -65,7 +65,7 @@ def split_tracing(
     inside = union(steps.start, steps.end)
     tracing = subtract(intersect(activity.spans(Activity.TRACING), inside), activity.compiling)
     exposed = subtract(tracing, busy)
-    autograd = [track for track in host.threads if track.label.startswith(AUTOGRAD_THREAD)]
+    autograd = autograd_threads(host)
     return Tracing(
         phases=_phases([driver, *autograd], autograd, vocabulary, tracing, exposed),
         annotations=_by_annotation(activity, tracing, exposed),
