@@ -15,15 +15,17 @@ from typer.testing import CliRunner
 from tests.builders import TraceBuilder
 from tests.report import reports
 from tpuprof.analysis.analyze import analyze_run
-from tpuprof.analysis.sections.measure_next import REMEDIES, remedy_of
+from tpuprof.analysis.sections.measure_next import REMEDIES, measure_next, remedy_of
 from tpuprof.analysis.sections.why import decision_rows
 from tpuprof.cli.analyze import analyze
 from tpuprof.model.decisions import MS, SHARE, Decision
+from tpuprof.model.step_times import Bound, StepTimes
 from tpuprof.render.html import render_html
 from tpuprof.render.text import render
 from tpuprof.render.triage import measurements, numbers_of, verdict_note
 from tpuprof.report.triage import NextMeasurement
 from tpuprof.rules import runner
+from tpuprof.rules.runner import REPLAY_DISAGREES
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -104,6 +106,26 @@ def test_the_command_is_of_the_program_that_ran():
     assert row.command.startswith("tpuprof capture --steps 50 -- python /")
     assert "recompile_shapes.py" in row.command
     assert found.measure_next[0] == row
+
+
+def test_a_price_that_is_in_doubt_is_proved_by_two_runs():
+    report = reports.report()
+    doubtful = reports.finding("tracing-bound", reason=REPLAY_DISAGREES)
+    report = dataclasses.replace(
+        report,
+        source={"files": ["runs/my first/plugins/profile/2026/host.xplane.pb"]},
+        findings=[doubtful],
+    )
+    row = next(
+        each
+        for each in measure_next(report, Bound("device", 1.0, 1.0), StepTimes(1.0, {}, 1.0, 0.0, 0.0))
+        if "prove" in each.command
+    )
+    words = shlex.split(row.command)
+    assert words[:3] == ["tpuprof", "prove", doubtful.rule]
+    assert words[words.index("--before") + 1].startswith("python ")
+    assert words[words.index("-o") + 1] == "runs/my first"
+    assert row.decides == [doubtful.rule]
 
 
 def undecided():

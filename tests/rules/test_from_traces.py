@@ -172,6 +172,28 @@ def test_input_that_is_hardly_waited_for(finding):
     assert finding("input-starved", waiting(wait=90)).status == "passed"
 
 
+@pytest.mark.parametrize(
+    ("rule", "idle"), [("tracing-bound", None), ("input-starved", "tpuprof.dataloader.next")]
+)
+def test_a_title_states_the_share_of_all_steps_that_the_verdict_states(tmp_path, rule, idle):
+    """Ten steps lose 200 of 1,000 us, two lose 3,200 of 4,000: 47 % of all of it, and 20 % of a typical one."""
+    trace, begin = TraceBuilder(), 0
+    for number in range(12):
+        wall, lost = (4000, 3200) if number in (4, 8) else (1000, 200)
+        python = trace.host().line("python").event("train", begin, wall, _r=1)
+        python.event("SyncTensorsGraph", begin + (lost if idle else 0), wall - (lost if idle else 0))
+        if idle:
+            python.event(idle, begin, lost)
+        trace.tpu(0).line("XLA Modules").event("f(1)", begin + lost, wall - lost)
+        begin += wall
+    report = analyze_run(trace.write(tmp_path / "host.xplane.pb"))
+    found = next(each for each in report.findings if each.rule == rule)
+    assert found.status == "failed"
+    assert "47 % of each step" in report.verdict.sentence
+    assert "47 % of each step" in found.title
+    assert found.confidence != "low" and "inconsistent" not in found.reason
+
+
 def test_a_slow_loader_counts_though_most_steps_do_not_wait(finding):
     """A queue that is refilled with several batches at once: every fourth step waits for all of them."""
     trace = TraceBuilder()

@@ -12,6 +12,7 @@ from tpuprof.render.facts import fact_lines
 from tpuprof.render.op_time import largest_first, op_ms, over
 from tpuprof.render.savings import tried
 from tpuprof.render.text import printable, printable_lines
+from tpuprof.render.triage import measurements
 from tpuprof.report.labels import nothing_failed
 from tpuprof.report.op_hosts import has_several_hosts, hosts_of
 from tpuprof.units import format_bytes, format_ms, format_share
@@ -89,6 +90,7 @@ def _render(report: Report, rows: int) -> str:
     parts += _breakdown(report, limit)
     parts += _why(report, limit)
     parts += _findings(report, rows, limit)
+    parts += _measure_next(report, rows, limit)
     parts += _compiles(report, rows, limit)
     parts += _ops(report, rows, limit)
     parts += _reads(report, rows, limit)
@@ -165,6 +167,17 @@ def _finding(finding: Finding, rows: int, limit: int) -> list[str]:
         if change:
             parts.append(fenced(printable_lines(change[:2000]), "diff"))
     return parts
+
+
+def _measure_next(report: Report, rows: int, limit: int) -> list[str]:
+    found = [each for each in measurements(report) if each.command]
+    if not found:
+        return []
+    lines = [
+        f"- {code(each.command, 4 * limit)} decides {plain(f'{each.decides_text}. {each.advice}', 4 * limit)}"
+        for each in found[:rows]
+    ]
+    return ["#### Measure next", "\n".join(lines), *_more(len(found), rows)]
 
 
 def _compiles(report: Report, rows: int, limit: int) -> list[str]:

@@ -41,8 +41,7 @@ STABLE = "stable"
 class Price:
     """Two replays that bound what a fix saves: what it gains at least, and at most.
 
-    Where no replay can tell, `savings` (ms per step) holds what was measured or bounds it, with its method. `cause` is
-    the share of step time that the cause takes, where that is not the outcome's share: nothing saves more. `ops` is the
+    Where no replay can tell, `savings` (ms per step) is what was measured or bounds it, with its method. `ops` is the
     time (ms, over the capture) that a fix takes of each op, by program and name, where it is about certain ops.
     `ceiling` is a bound of the saving by other evidence (share of step time): where a replay gains little and the bound
     is worth naming, the two disagree, and the price is the range between them.
@@ -51,7 +50,6 @@ class Price:
     least: Change | None = None
     most: Change | None = None
     savings: Savings | None = None
-    cause: float | None = None
     ops: dict[tuple[str, str], float] = field(default_factory=dict)
     ceiling: float | None = None
 
@@ -178,9 +176,8 @@ def counterfactual(
     most: Change,
     least: Change | None = None,
     *,
-    cause: float | None = None,
     ops: dict[tuple[str, str], float] | None = None,
     ceiling: float | None = None,
 ) -> Price:
     """A price by replay: with the cause gone (`most`), and with as little gained as may be (`least`)."""
-    return Price(least or most, most, cause=cause, ops=ops or {}, ceiling=ceiling)
+    return Price(least or most, most, ops=ops or {}, ceiling=ceiling)

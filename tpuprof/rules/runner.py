@@ -221,8 +221,7 @@ def _priced(outcome: Outcome, pricing: Pricing) -> tuple[Savings | None, str]:
         savings, unpriced = pricing.savings(price)
         if savings is None:
             return None, unpriced
-        cause = outcome.share if price.cause is None else price.cause
-        return bounded(savings, pricing.step_ms, cause if savings.per == "step" else None), ""
+        return bounded(savings, pricing.step_ms, outcome.share if savings.per == "step" else None), ""
     except Exception as error:  # a replay that breaks must not take the finding with it
         return None, f"it could not be priced: the replay met {type(error).__name__}: {error}"
 

@@ -141,7 +141,7 @@ def _failed(failed: list[Any], view: View, wanted: str | None) -> Any:
         return finding_lines(failed, view, "failed")
     place = f" in {wanted}" if wanted else ""
     return empty(
-        f"Nothing to fix{place}",
+        f"No finding failed{place}",
         "Every rule that applies here has passed, or could not be checked: see below.",
     )
 

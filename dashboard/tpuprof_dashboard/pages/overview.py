@@ -271,7 +271,7 @@ def _findings(view: View) -> Any:
         reason = "No rule has looked at this run; the verdict above stands on the breakdown alone."
         return section("What to try", empty("No findings", reason))
     if not failed:
-        return section("What to try", empty("Nothing to fix", nothing_failed(view.report)))
+        return section("What to try", empty("No finding failed", nothing_failed(view.report)))
     lines = finding_lines(failed[:_SHOWN_FINDINGS], view, "first")
     more = link(f"All {len(view.report.findings)} findings", view.go("findings"))
     return section(

@@ -26,7 +26,7 @@ _MANY = f"tpuprof capture --steps {MANY_STEPS} -- {{program}}"
 _LINES = "tpuprof capture --source-lines -- {program}"
 _PREFLIGHT = "tpuprof preflight {script} --tpu {slice}"
 _HOSTS = "tpuprof capture -o RUN --addr HOST1:PORT,HOST2:PORT"
-_DIFF = "tpuprof diff {run} RUN_WITH_THE_FIX"
+_PROVE = "tpuprof prove {rule} --before {before} --after COMMAND_WITH_THE_FIX{out}"
 VERDICT = "verdict"
 
 
@@ -87,7 +87,11 @@ REMEDIES: tuple[Remedy, ...] = (
     ),
     Remedy(re.escape(DEVICE_IS_BEHIND), _MANY, "A longer capture shows the device catch up, or fall behind."),
     Remedy("clocks|no step in common", _HOSTS, "Capture all hosts at the same moment, into one run folder."),
-    Remedy(re.escape(REPLAY_DISAGREES), _DIFF, "Run it once more with the fix, and compare."),
+    Remedy(
+        re.escape(REPLAY_DISAGREES),
+        _PROVE,
+        "It runs the program before and after the fix in turn and compares the times.",
+    ),
 )
 
 
@@ -105,7 +109,7 @@ def measure_next(report: Report, bound: Bound, load: StepTimes) -> list[NextMeas
         *_of_figures(report),
         *_of_findings(report),
     ):
-        command = remedy.command.format(**values) if remedy is not None else ""
+        command = remedy.command.format(**values, rule=decides[0]) if remedy is not None else ""
         advice = remedy.advice if remedy is not None else ""
         names = found.setdefault((reason, command, advice), [])
         names += [each for each in decides if each not in names]
@@ -183,13 +187,21 @@ def _values(report: Report) -> dict[str, str]:
     run = report.environment.get("run")
     argv = run.get("command_line") if isinstance(run, dict) else None
     argv = [str(each) for each in argv] if isinstance(argv, list) and argv else ["train.py"]
-    files = report.source.get("files") or ["RUN"]
+    program = f"python {shlex.join(argv)}"
     return {
-        "program": f"python {shlex.join(argv)}",
+        "program": program,
+        "before": shlex.quote(program),
         "script": shlex.quote(argv[0]),
-        "run": shlex.quote(str(files[0])),
+        "out": _out(report),
         "slice": _slice(report),
     }
+
+
+def _out(report: Report) -> str:
+    """The option that keeps an answer with the run; empty where the profile lies in no run folder."""
+    files = report.source.get("files") or [""]
+    folder, plugins, _ = str(files[0]).partition("/plugins/profile/")
+    return f" -o {shlex.quote(folder)}" if plugins else ""
 
 
 def _slice(report: Report) -> str:
