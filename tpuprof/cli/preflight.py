@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from tpuprof.preflight.compiler import CompileOptions
     from tpuprof.preflight.money import Work
     from tpuprof.preflight.run import Outcome, Variant
+    from tpuprof.preflight.targets import Target
 
 _GIB = 1 << 30
 
@@ -51,6 +53,16 @@ def preflight(
     sweep: Annotated[
         str | None, typer.Option(help="NAME=VALUE,VALUE...: find the largest value that fits.")
     ] = None,
+    search: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="NAME=VALUE,VALUE... of the script, with compiler flags; or auto for flags alone: find the fastest.",
+            show_default=False,
+        ),
+    ] = None,
+    search_compiles: Annotated[
+        int, typer.Option(min=2, help="Compiles that a search may take for each slice; cached ones are free.")
+    ] = 24,
     price: Annotated[
         list[str] | None,
         typer.Option(
@@ -118,11 +130,18 @@ def preflight(
         ),
     )  # fmt: skip
     programs = find_programs(Path(given[0])) if not module else None
+    if search:
+        _check_search(
+            bool(tpu), programs is not None or bool(sweep), bool(compare or compare_args or compare_env)
+        )
     compared = bool(compare or compare_args is not None or compare_env)
     if programs is not None:
         _refuse_for_programs(sweep is not None, compared)
         options.environment = _pairs(env)
     targets = parse_targets(list(tpu or DEFAULT_TARGETS), options)
+    if search:
+        _search(base, search, targets, options, search_compiles, samples, out, as_json)
+        return
     if programs is not None:
         outcomes = [preflight_programs(programs, targets, options, all_graphs, _say)]
     elif sweep:
@@ -158,6 +177,57 @@ def _refuse_for_programs(sweep: bool, compare: bool) -> None:
             Code.USAGE, f"{'--sweep' if sweep else '--compare'} is for scripts; a program has no settings.",
             "Preflight each program by itself, then `tpuprof diff` the runs.",
         )  # fmt: skip
+
+
+def _check_search(sliced: bool, other: bool, compare: bool) -> None:
+    from tpuprof.errors import Code, TpuprofError
+
+    if other or compare:
+        raise TpuprofError(
+            Code.USAGE,
+            "--search is for one script, without --sweep and --compare.",
+            "Run them one after the other.",
+        )
+    if not sliced:
+        raise TpuprofError(Code.USAGE, "--search needs a slice.", "For example --tpu v5e-4.")
+
+
+def _search(
+    base: Variant,
+    items: list[str],
+    targets: list[Target],
+    options: CompileOptions,
+    budget: int,
+    samples: float | None,
+    out: Path,
+    as_json: bool,
+) -> None:
+    """Search, print the answer, and exit: 1 where nothing fits a slice, 130 after Ctrl-C."""
+    import json
+
+    from tpuprof.cli.terminal import console
+    from tpuprof.model.preflight_notes import SCHEMA
+    from tpuprof.preflight.run import outcome_dict
+    from tpuprof.preflight.search.command import outcomes_of, search_slices
+    from tpuprof.preflight.search.render import render_search, search_dict
+
+    found = search_slices(base, items, targets, options, budget, samples, out, _say)
+    outcomes = outcomes_of(found)
+    folders = _write_runs(outcomes, out)
+    if as_json:
+        searches = [search_dict(each, base.run) for each in found]
+        variants = [outcome_dict(each) for each in outcomes]
+        report = {"schema": SCHEMA, "searches": searches, "variants": variants, "runs": folders}
+        typer.echo(json.dumps(report, indent=1, allow_nan=False))
+    else:
+        for each in found:
+            render_search(each, base.run, console())
+        for folder in folders:
+            _say(f"predicted run written to {folder}")
+    if any(each.interrupted for each in found):
+        raise typer.Exit(130)
+    if any(not each.front for each in found):
+        raise typer.Exit(1)
 
 
 def _exit_status(outcomes: list[Outcome], swept: bool) -> int:

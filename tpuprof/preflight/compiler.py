@@ -128,8 +128,7 @@ def compile_all(
 
 def known_targets(targets: list[Target], options: CompileOptions) -> list[bool]:
     """Which of these slices the installed libtpu describes."""
-    names = json.dumps([(each.topology, each.options) for each in targets])
-    command = [options.python, "-m", "tpuprof.preflight.worker", "--probe", names]
+    command = probe_command(targets, options)
     done = subprocess.run(
         command, env=options.variables(), capture_output=True, text=True, timeout=300, check=False
     )
@@ -140,6 +139,12 @@ def known_targets(targets: list[Target], options: CompileOptions) -> list[bool]:
             Code.PREFLIGHT_COMPILE, f"libtpu's compiler does not start: {done.stderr.strip()[-300:]}",
             "Check `tpuprof doctor`.",
         ) from error  # fmt: skip
+
+
+def probe_command(targets: list[Target], options: CompileOptions) -> list[str]:
+    """The command that starts libtpu and asks it for these slices."""
+    names = json.dumps([(each.topology, each.options) for each in targets])
+    return [options.python, "-m", "tpuprof.preflight.worker", "--probe", names]
 
 
 def worker_versions(options: CompileOptions) -> dict[str, str]:

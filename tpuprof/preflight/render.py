@@ -117,25 +117,25 @@ def _memory(found: Prediction, console: Console) -> None:
          each.shape.split("{")[0]]
         for each in memory.buffers[:ROWS]
     ]  # fmt: skip
-    _table(console, columns, rows)
+    table(console, columns, rows)
 
 
-def _table(console: Console, columns: list[str], rows: list[list[str]], narrow: int = -1) -> None:
+def table(console: Console, columns: list[str], rows: list[list[str]], narrow: int = -1) -> None:
     """A table whose text columns share the space that its figures leave; `narrow` of them on a narrow terminal."""
     if console.width < WIDE:
         columns, rows = columns[:narrow], [row[:narrow] for row in rows]
-    table = Table(box=None, padding=(0, 1), pad_edge=False)
+    made = Table(box=None, padding=(0, 1), pad_edge=False)
     for column in columns:
         figures = column in _FIGURES or "/" in column
-        table.add_column(
+        made.add_column(
             column,
             justify="right" if figures else "left",
             overflow="fold",
             no_wrap=figures or column == "kind",
         )
     for row in rows:
-        table.add_row(*(escape(cell) for cell in row))
-    console.print(Padding(table, (0, 0, 0, 2)))
+        made.add_row(*(escape(cell) for cell in row))
+    console.print(Padding(made, (0, 0, 0, 2)))
 
 
 def short_source(source: str) -> str:
@@ -175,7 +175,7 @@ def _collectives(found: Prediction, console: Console) -> None:
          row.weight or row.op, short_source(row.source)]
         for row in found.collectives[:ROWS]
     ]  # fmt: skip
-    _table(console, columns, rows)
+    table(console, columns, rows)
 
 
 def render_comparison(outcomes: list[Outcome], console: Console) -> None:
@@ -191,7 +191,7 @@ def render_comparison(outcomes: list[Outcome], console: Console) -> None:
             if each.target == name
         ]
         console.print(f"[bold]{escape(name)}[/]")
-        _table(console, columns, rows)
+        table(console, columns, rows)
 
 
 def render_costs(rows: list[Cost], notes: list[str], console: Console) -> None:
@@ -220,7 +220,7 @@ def render_costs(rows: list[Cost], notes: list[str], console: Console) -> None:
     if len({row.variant for row in rows}) == 1:
         columns, cells = columns[:-1], [row[:-1] for row in cells]
     console.print("\n[bold]By money[/]")
-    _table(console, columns, cells, narrow=len(columns))
+    table(console, columns, cells, narrow=len(columns))
     for note in notes:
         console.print(f"  {escape(note)}", soft_wrap=True)
     console.print(NOTE)

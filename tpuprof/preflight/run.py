@@ -19,6 +19,8 @@ from tpuprof.preflight.targets import Target, known_names, parse_target
 
 _SWEEP = re.compile(r"^([A-Za-z_][\w-]*)=(.+)$")
 Progress = Callable[[str], None]
+# By number of devices, and by the kind of chip where a kernel asked for it.
+Traces = dict[tuple[int, str], Trace]
 
 
 @dataclass
@@ -37,7 +39,7 @@ class Outcome:
     """
 
     variant: Variant
-    traces: dict[tuple[int, str], Trace] = field(default_factory=dict)
+    traces: Traces = field(default_factory=dict)
     predictions: list[Prediction] = field(default_factory=list)
 
     def trace_of(self, found: Prediction) -> Trace:
@@ -81,22 +83,30 @@ def parse_targets(names: list[str], options: CompileOptions) -> list[Target]:
 
 
 def preflight(
-    variant: Variant, targets: list[Target], options: CompileOptions, all_graphs: bool, progress: Progress
+    variant: Variant,
+    targets: list[Target],
+    options: CompileOptions,
+    all_graphs: bool,
+    progress: Progress,
+    traces: Traces | None = None,
 ) -> Outcome:
-    """Trace a variant once for each number of devices and compile its steady step (or every graph)."""
-    outcome = Outcome(variant)
+    """Trace a variant once for each number of devices and compile its steady step (or every graph).
+
+    `traces` are those that are known already.
+    """
+    outcome = Outcome(variant, dict(traces or {}))
     jobs: list[tuple[Graph, Target]] = []
     options = replace(options, environment={**options.environment, **variant.run.environment})
     for target in targets:
-        trace = _trace_for(outcome, target, progress)
-        graphs = trace.graphs if all_graphs else _to_compile(trace)
+        trace = trace_for(variant, outcome.traces, target, progress)
+        graphs = trace.graphs if all_graphs else to_compile(trace)
         jobs += [(graph, target) for graph in graphs]
     progress(f"{variant.label}: compiling {len(jobs)} program(s)")
     outcome.predictions = [predict(each) for each in compile_all(jobs, options, progress)]
     return outcome
 
 
-def _to_compile(trace: Trace) -> list[Graph]:
+def to_compile(trace: Trace) -> list[Graph]:
     """The graphs of one iteration, without those that hold scalars only (a check of the loss, say)."""
     return [each for each, _ in trace.iteration if each is trace.steady or not each.small]
 
@@ -170,13 +180,16 @@ def outcome_dict(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _trace_for(outcome: Outcome, target: Target, progress: Progress) -> Trace:
-    """The variant's trace for a slice: one for each number of devices, and for each chip where kernels ask for it."""
+def trace_for(variant: Variant, traces: Traces, target: Target, progress: Progress) -> Trace:
+    """The variant's trace for a slice: one for each number of devices, and for each chip where kernels ask for it.
+
+    A new one is put into `traces`.
+    """
     for key in ((target.devices, ""), (target.devices, target.device_kind)):
-        if key in outcome.traces:
-            return outcome.traces[key]
-    trace = _trace(outcome.variant, target, progress)
-    outcome.traces[target.devices, target.device_kind if trace.asked_for_chip else ""] = trace
+        if key in traces:
+            return traces[key]
+    trace = _trace(variant, target, progress)
+    traces[target.devices, target.device_kind if trace.asked_for_chip else ""] = trace
     return trace
 
 

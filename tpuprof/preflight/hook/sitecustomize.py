@@ -30,8 +30,9 @@ def _before(_: str) -> None:
 
 def _after(_: str) -> None:
     try:
-        from tpuprof.preflight import intercept
+        from tpuprof.preflight import intercept, precision
 
+        precision.pin()
         intercept.install(os.environ["TPUPROF_PREFLIGHT"])
     except Exception:
         # Without the interception the script would really train.
