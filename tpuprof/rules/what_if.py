@@ -42,7 +42,7 @@ def what_if(signals: Signals, rule_ids: Sequence[str]) -> WhatIf:
             skipped.append(f"{rule_id}: {reason}")
             continue
         used.append(rule_id)
-        cause += outcome.share if price.cause is None else price.cause
+        cause += outcome.share
         if price.savings is not None:
             flat_low, flat_high = flat_low + price.savings.low, flat_high + price.savings.high
         if price.most is not None:

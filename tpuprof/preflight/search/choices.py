@@ -55,7 +55,7 @@ class Axis:
 
 def parse_search(items: list[str]) -> list[Axis]:
     """`batch=8,16` and `remat=none,full` as axes; `auto` adds none. Raises `TpuprofError` (USAGE)."""
-    axes = []
+    axes: list[Axis] = []
     for item in items:
         if item == AUTO:
             continue
