@@ -1,8 +1,11 @@
 """Iterations of `while` loops, and layers repeated without one."""
 
+import json
+
 import pytest
 
 from tests.builders import TraceBuilder
+from tpuprof.analysis.analyze import analyze_run
 from tpuprof.model.device.loops import OUTLIER_FACTOR
 from tpuprof.model.device.unrolled import MIN_LAYERS, MIN_UNNAMED_LAYERS, SAME_FLOPS_WITHIN
 
@@ -112,6 +115,26 @@ def test_layers_without_names(analyze, count):
         assert "3 matrix multiplications each" in found[0].detail
 
 
+@pytest.mark.parametrize(("named", "expected"), [(0, 8), (4, 4), (MIN_LAYERS - 1, 8), (7, None)])
+def test_names_of_inputs_say_how_many_layers_there_are(tmp_path, named, expected):
+    """Four layers that use each line twice look like eight; a preflight notes what the inputs are called."""
+    trace, begins = program()
+    layers(trace, begins, 8)
+    profile = tmp_path / "plugins" / "profile" / "2026"
+    profile.mkdir(parents=True)
+    trace.write(profile / "host.xplane.pb")
+    names = [f"{of}layers.{n}.up.weight" for n in range(named) for of in ("", "exp_avg of ")]
+    (tmp_path / "tpuprof").mkdir()
+    info = {
+        "schema": "tpuprof.run/1",
+        "predicted": True,
+        "preflight": {"parameter_names": ["", "head.weight", *names]},
+    }
+    (tmp_path / "tpuprof" / "run.json").write_text(json.dumps(info))
+    found = [row.trip_count for row in analyze_run(tmp_path).scan if row.kind == "unrolled"]
+    assert found == ([expected] if expected else [])
+
+
 @pytest.mark.parametrize("more", [SAME_FLOPS_WITHIN * 0.9, SAME_FLOPS_WITHIN * 1.2])
 def test_what_is_fused_into_a_matmul_makes_it_no_other_one(analyze, more):
     trace, begins = program()
@@ -153,8 +176,6 @@ def test_without_flops_and_names_nothing_is_claimed(analyze):
 
 @pytest.mark.shared_traces
 def test_a_real_model_of_64_layers(shared_traces):
-    from tpuprof.analysis.analyze import analyze_run
-
     rows = analyze_run(shared_traces / "tpu_vllm_qwen3").scan
     assert [(row.kind, row.trip_count) for row in rows] == [("unrolled", 64)]
     # Fused query, key and value; the attention's output; gate and up; down.
@@ -163,8 +184,6 @@ def test_a_real_model_of_64_layers(shared_traces):
 
 def test_samples_with_and_without_scan():
     from pathlib import Path
-
-    from tpuprof.analysis.analyze import analyze_run
 
     samples = Path(__file__).parents[2] / "sample_traces"
     scan = analyze_run(samples / "decoder_scan").scan

@@ -313,7 +313,7 @@ def _analysed(
     if words.eager and not protos:
         compiles = with_upload_causes(compiles, host, steps)
     loops = find_loops(devices[0], steps) if devices else []
-    repetition = find_repetition(devices[0], steps) if devices else None
+    repetition = find_repetition(devices[0], steps, parameter_names) if devices else None
     memory = device_memory(protos, devices[0].type if devices else "")
     roles = collective_roles(devices, protos, parameter_names)
     tracing = split_tracing(host, driver, words, activity, steps, devices)

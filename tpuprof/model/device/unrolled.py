@@ -3,13 +3,15 @@
 A Python loop over N equal layers leaves the same matrix multiplications N times in the program. Where annotations
 name the layers (`layers.0`, `layers.1`, ...) those tell them apart. Else matmuls are compared by what they do (the
 framework's op name, source line, FLOPs): N is the largest count such that nearly all of them occur a multiple of
-N times. Other ops are no guide: the compiler fuses and copies differently from layer to layer.
+N times. Where the program's inputs have names (a preflight knows them), N is a number of layers that these state.
+Other ops are no guide: the compiler fuses and copies differently from layer to layer.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import field, replace
 from itertools import pairwise
 
@@ -67,13 +69,18 @@ class _Matmul:
     flops: int
 
 
-def find_repetition(device: DeviceActivity, steps: Steps) -> Repetition | None:
-    """The repeated block of the program that takes most of a device's time; None where it repeats none."""
+def find_repetition(
+    device: DeviceActivity, steps: Steps, parameter_names: Sequence[str] = ()
+) -> Repetition | None:
+    """The repeated block of the program that takes most of a device's time; None where it repeats none.
+
+    `parameter_names` are those of the program's inputs, empty where unknown.
+    """
     module, matmuls = _main_program(device, device.sums(steps.spans))
     if any(each.layer for each in matmuls):
         return _by_layer_names(device, module, matmuls)
     # Without FLOPs (PJRT_DEVICE=CPU) matmuls of one line cannot be distinguished.
-    return _by_signature(module, [each for each in matmuls if each.flops])
+    return _by_signature(module, [each for each in matmuls if each.flops], _stated_layers(parameter_names))
 
 
 def _main_program(device: DeviceActivity, sums: OpSums) -> tuple[str, list[_Matmul]]:
@@ -142,18 +149,32 @@ def _ops_share(device: DeviceActivity, module: str, path: str) -> tuple[float, f
     return of_layers / len(scopes), (of_layers + unnamed) / len(scopes)
 
 
-def _by_signature(module: str, matmuls: list[_Matmul]) -> Repetition | None:
+def _stated_layers(parameter_names: Sequence[str]) -> set[int]:
+    """How many layers the inputs' names number (`layers.0.weight`, `layers.1.weight`, ...), of each stack."""
+    stacks: dict[str, set[str]] = {}
+    for name in parameter_names:
+        path, _, index = layer_of(name).rpartition(".")
+        if path:
+            stacks.setdefault(path, set()).add(index)
+    return {len(indices) for indices in stacks.values() if len(indices) >= MIN_LAYERS}
+
+
+def _by_signature(module: str, matmuls: list[_Matmul], stated: set[int]) -> Repetition | None:
     counts = Counter(each.signature for each in matmuls)
 
     def fits(each: _Matmul, layers: int) -> bool:
         left = counts[each.signature] % layers
         return left == 0 or (left == layers - 1 and layers >= ONE_MAY_DIFFER)
 
-    share = {
-        layers: _share([each for each in matmuls if fits(each, layers)], matmuls)
+    # A layer that uses one line twice, or computes it again in the backward, looks like two layers.
+    candidates = stated or {
+        layers
         for count in set(counts.values())
         for layers in range(MIN_UNNAMED_LAYERS, count + 1)
         if count % layers == 0
+    }
+    share = {
+        layers: _share([each for each in matmuls if fits(each, layers)], matmuls) for layers in candidates
     }
     best = max(share.values(), default=0.0)
     if best < MIN_SHARE:
