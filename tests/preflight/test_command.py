@@ -13,6 +13,7 @@ pytestmark = pytest.mark.torch_xla
 from tpuprof.analysis.analyze import analyze_run  # noqa: E402
 from tpuprof.cli.preflight import preflight  # noqa: E402
 from tpuprof.decode.hlo_proto import read_hlo_proto  # noqa: E402
+from tpuprof.errors import TpuprofError  # noqa: E402
 
 DECODER = Path(__file__).resolve().parents[2] / "scenarios" / "preflight" / "decoder.py"
 DIM, LAYERS, VOCAB, BATCH, LENGTH = 256, 2, 1024, 8, 512
@@ -116,6 +117,42 @@ def test_a_sweep_finds_the_largest_that_fits(tmp_path):
 
 
 @pytest.mark.slow("four real traces, two TPU compiles")
+def test_a_search_keeps_to_its_budget_and_compiles_the_winner_again(tmp_path):
+    arguments = [
+        "--tpu",
+        "v5e-1",
+        "--env",
+        "SIZE=1024",
+        "--search",
+        "SIZE=1024,256",
+        "--search-compiles",
+        "3",
+    ]
+    report = run([linear(tmp_path), *arguments], tmp_path)
+    found = report["searches"][0]
+    assert [(each["label"], each["status"]) for each in found["tried"]] == [
+        ("the script as it is", "compiled"),
+        ("SIZE=1024", "same-program"),
+        ("SIZE=256", "compiled"),
+    ]
+    # Flags that libtpu knows were found, and there was no compile left for them.
+    assert (found["compiles"], found["points_not_reached"] > 0) == (3, True)
+    assert (found["winner"], found["winner_agrees"]) == ("SIZE=256", True)
+    again = found["winner_again"]
+    assert again["changes"] == ["environment variable SIZE=256"]
+    assert 0 < again["step_ms"] < found["tried"][0]["step_ms"]
+    assert [Path(each).parent.name for each in report["runs"]] == ["the_script_as_it_is", "SIZE=256"]
+    assert json.loads((tmp_path / "runs" / "search.json").read_text())["searches"] == report["searches"]
+
+
+@pytest.mark.parametrize(
+    "more", [["--search", "SIZE=1,2"], ["--search", "auto", "--tpu", "v5e-1", "--sweep", "SIZE=1"]]
+)
+def test_a_search_needs_a_slice_and_no_sweep(tmp_path, more):
+    with pytest.raises(TpuprofError, match="usage"):
+        run([linear(tmp_path), "--search", "auto", *more], tmp_path)
+
+
 def test_two_settings_side_by_side_and_the_second_time_from_cache(tmp_path):
     arguments = [linear(tmp_path), "--tpu", "v5e-1", "--compare-env", "SIZE=512"]
     report = run(arguments, tmp_path)

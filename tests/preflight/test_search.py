@@ -119,6 +119,13 @@ def test_helpful_flags_are_combined_and_those_of_one_group_are_not():
     assert not any({VMEM, OTHER_VMEM} <= set(each.point) for each in found.tried)
 
 
+def test_what_gains_nothing_is_no_winner():
+    # A program of its own, and just as fast.
+    found = search(Compiler({VMEM.name: 0.0}), flags=FLAGS[:1])
+    assert labels(found, COMPILED) == ["", VMEM.label]
+    assert found.winner is None
+
+
 def test_a_flag_that_changes_nothing_is_the_same_program():
     found = search(Compiler(), flags=FLAGS[:1])
     assert labels(found, SAME) == [VMEM.label]

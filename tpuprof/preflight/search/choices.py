@@ -104,9 +104,10 @@ def changes_to_make(run: ScriptRun, point: Point) -> list[str]:
     found = []
     for each in point:
         if each.kind == PRECISION:
+            call = f'import torch_xla.backends; torch_xla.backends.set_mat_mul_precision("{each.value}")'
             found.append(
-                f'torch_xla.backends.set_mat_mul_precision("{each.value}") in place of the script\'s own precision; '
-                f"with JAX the environment variable {PRECISION_VARIABLES[1]}={each.value}"
+                f"{call} in place of the script's own; with JAX the environment variable "
+                f"{PRECISION_VARIABLES[1]}={each.value}"
             )
         elif each.kind == SETTING and "{" + each.name + "}" not in " ".join(run.arguments):
             if each.name.isupper():

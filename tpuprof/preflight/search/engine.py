@@ -116,7 +116,10 @@ class Search:
     def _confirm(self) -> None:
         """Compile the fastest point again, from the changed script and without the cache."""
         base, best = self.found.base, self._best()
-        if base is None or best is None or best is base or (gain_of(best, base) or 1.0) < GAIN_FROM:
+        if base is None or best is None or best is base:
+            return
+        gain = gain_of(best, base)
+        if gain is not None and gain < GAIN_FROM:
             return
         self.found.winner = best
         self.progress(f"compiling the fastest again from the changed script: {label_of(best.point)}")
