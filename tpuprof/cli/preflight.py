@@ -130,11 +130,8 @@ def preflight(
         ),
     )  # fmt: skip
     programs = find_programs(Path(given[0])) if not module else None
-    if search:
-        _check_search(
-            bool(tpu), programs is not None or bool(sweep), bool(compare or compare_args or compare_env)
-        )
     compared = bool(compare or compare_args is not None or compare_env)
+    _check_search(search, tpu, programs is not None or bool(sweep) or compared)
     if programs is not None:
         _refuse_for_programs(sweep is not None, compared)
         options.environment = _pairs(env)
@@ -179,16 +176,16 @@ def _refuse_for_programs(sweep: bool, compare: bool) -> None:
         )  # fmt: skip
 
 
-def _check_search(sliced: bool, other: bool, compare: bool) -> None:
+def _check_search(search: list[str] | None, tpu: list[str] | None, other: bool) -> None:
     from tpuprof.errors import Code, TpuprofError
 
-    if other or compare:
+    if search and other:
         raise TpuprofError(
             Code.USAGE,
             "--search is for one script, without --sweep and --compare.",
             "Run them one after the other.",
         )
-    if not sliced:
+    if search and not tpu:
         raise TpuprofError(Code.USAGE, "--search needs a slice.", "For example --tpu v5e-4.")
 
 
