@@ -38,7 +38,7 @@ class Evaluator:
     _traces: dict[str, Traces] = field(default_factory=dict)
 
     def __call__(self, point: Point, again: bool = False) -> Result:
-        """A point's result; with `again` the script is traced anew and the cache is not used."""
+        """A point's result; with `again` the script is traced again and the cache is not used."""
         run = changed(self.run, point)
         variant = Variant(label_of(point), run)
         traces = {} if again else self._traces.setdefault(_traced_by(run), {})

@@ -57,7 +57,7 @@ class Result:
 
     @property
     def grained(self) -> tuple[int, int, int]:
-        """Step time, memory and compile time in steps of what can be told apart."""
+        """Step time, memory and compile time in steps of what counts as different."""
         return (
             _grains(self.cost_ms, STEP_GRAIN),
             round((self.hbm or 0) / (MEMORY_GRAIN * (self.capacity or 1))),

@@ -8,7 +8,7 @@ from tpuprof.preflight.search.flags import flag_of
 from tpuprof.preflight.search.front import Result
 from tpuprof.units import format_share
 
-# Gains below this are not told from no gain: one order of instructions against another (share of the step).
+# Gains below this are not distinguished from no gain: one order of instructions against another (share of the step).
 CLEAR_FROM = 0.03
 # Share of a step without an estimate of the compiler from which its time is not to be trusted.
 GUESSED_FROM = 0.1
@@ -63,7 +63,7 @@ def how_sure(result: Result, base: Result | None) -> str:
         if each.step_ms and each.guessed_ms >= GUESSED_FROM * each.step_ms:
             return f"low: {format_share(each.guessed_ms / each.step_ms)} of {name} has no estimate of the compiler"
     if abs(gain) < CLEAR_FROM:
-        return f"low: a difference below {format_share(CLEAR_FROM)} is not told from none"
+        return f"low: a difference below {format_share(CLEAR_FROM)} is too small to rely on"
     links = base.exposed_ms / (base.samples or 1) - result.exposed_ms / (result.samples or 1)
     if gain > 0 and links >= LINKS_FROM * (base.cost_ms - result.cost_ms):
         return "low: most of the gain is transfers, which are priced by stated link speeds"
