@@ -55,7 +55,7 @@ class Found:
 
 @dataclass
 class Search:
-    """One slice's search. `evaluate` traces and compiles a point, without the cache where its second argument says so."""
+    """One slice's search. `evaluate` traces and compiles a point; its second argument leaves the cache out."""
 
     found: Found
     axes: list[Axis]
