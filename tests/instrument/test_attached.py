@@ -79,3 +79,34 @@ def test_a_capture_of_this_process_adds_them_itself(cut, monkeypatch):
 def test_a_torch_xla_that_does_not_tell_is_left_alone():
     extension = SimpleNamespace(profiler=SimpleNamespace(TraceMe=object))
     assert not Attached(extension).install()
+
+
+def test_a_guard_that_the_program_has_wrapped_still_cuts(monkeypatch):
+    """Another profiler stands around the graph cut as well: it stays there, and every cut runs once."""
+    ran, seen = [], []
+    extension = SimpleNamespace(_xla_step_marker=lambda *_, **__: ran.append("cut") or "result")
+    monkeypatch.setitem(sys.modules, "torch_xla", SimpleNamespace(_XLAC=extension))
+
+    def before():
+        seen.append("before")
+
+    assert sync_guard.install()
+    sync_guard.observe(before)
+    ours = extension._xla_step_marker
+
+    def theirs(*args, **kwargs):
+        return ours(*args, **kwargs)
+
+    extension._xla_step_marker = theirs
+    assert extension._xla_step_marker() == "result"
+    assert (ran, seen) == (["cut"], ["before"])
+    sync_guard.stop_observing(before)
+    assert extension._xla_step_marker is theirs
+    assert extension._xla_step_marker() == "result"
+    assert (ran, seen) == (["cut"] * 2, ["before"])
+    assert sync_guard.install()
+    sync_guard.observe(before)
+    assert extension._xla_step_marker() == "result"
+    sync_guard.stop_observing(before)
+    assert (ran, seen) == (["cut"] * 3, ["before"] * 2)
+    assert extension._xla_step_marker is theirs

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from tpuprof.instrument import sync_guard
 from tpuprof.instrument.stack_frames import user_line
 from tpuprof.instrument.state import STATE, counter
+from tpuprof.instrument.wrapped_calls import Function, Replaced
 
 _FALLBACKS = "aten::"
 # `.item()` and `bool()`: counted as a fallback by torch_xla, and a read of a device value to everyone else.
@@ -80,7 +82,7 @@ class CallWatch:
         self._marked = False
         self._seen = self._counts()
         self._mode: Any = None
-        self._originals: dict[str, Callable[..., Any]] = {}
+        self._replaced = Replaced()
 
     def start(self) -> None:
         """Begin to watch."""
@@ -89,7 +91,7 @@ class CallWatch:
         STATE.listeners.append(self._step_marked)
         for name in _EXTENSION_CALLS:
             if hasattr(self._extension, name):
-                self._wrap(name)
+                self._replaced.replace(self._extension, name, partial(self._wrapped, name))
         self._mode = _function_mode(self)
         self._mode.__enter__()
         self._seen = self._counts()
@@ -97,8 +99,7 @@ class CallWatch:
     def stop(self) -> None:
         """Stop watching and put everything back."""
         self._mode.__exit__(None, None, None)
-        for name, original in self._originals.items():
-            setattr(self._extension, name, original)
+        self._replaced.put_back()
         STATE.listeners.remove(self._step_marked)
         sync_guard.stop_observing(self._before_cut, self._after_cut)
         self._note(UNKNOWN_LINE, "after the last call")
@@ -115,9 +116,7 @@ class CallWatch:
         self._note(line, name)
         return result
 
-    def _wrap(self, name: str) -> None:
-        original = self._originals[name] = getattr(self._extension, name)
-
+    def _wrapped(self, name: str, original: Function) -> Function:
         def watched(*args: Any, **kwargs: Any) -> Any:
             self._note(UNKNOWN_LINE, "between calls")
             try:
@@ -128,7 +127,7 @@ class CallWatch:
                     self._log.cuts.append((user_line(), "a graph of torch.compile"))
                 self._note(user_line(), name)
 
-        setattr(self._extension, name, watched)
+        return watched
 
     def _before_cut(self) -> None:
         self._note(UNKNOWN_LINE, "between calls")

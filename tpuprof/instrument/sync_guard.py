@@ -12,6 +12,7 @@ from typing import Any
 
 from tpuprof.instrument.spans import resume_scopes, suspend_scopes
 from tpuprof.instrument.state import note_failure, xlac
+from tpuprof.instrument.wrapped_calls import Function, Replaced
 
 _CUT = "_xla_step_marker"
 
@@ -19,28 +20,22 @@ Observer = Callable[[], None]
 _before: list[Observer] = []
 _after: list[Observer] = []
 _threads = threading.local()
-_original: Callable[..., Any] | None = None
+_replaced = Replaced()
 
 
 def install() -> bool:
     """Put the guard in place; False where torch_xla is not loaded. Doing it twice is harmless."""
-    global _original  # noqa: PLW0603  # one extension module, one guard
     extension = xlac()
     if extension is None:
         return False
-    if _original is None:
-        _original = getattr(extension, _CUT)
-        setattr(extension, _CUT, _guarded)
+    if not _replaced:
+        _replaced.replace(extension, _CUT, _guard)
     return True
 
 
 def remove() -> None:
-    """Put torch_xla's own function back."""
-    global _original  # noqa: PLW0603
-    extension = xlac()
-    if extension is not None and _original is not None:
-        setattr(extension, _CUT, _original)
-    _original = None
+    """Put torch_xla's own function back. Where the program has wrapped the guard since, it stays, and does nothing."""
+    _replaced.put_back()
 
 
 def observe(before: Observer | None = None, after: Observer | None = None) -> None:
@@ -65,13 +60,27 @@ def waits() -> bool:
     return bool(getattr(_threads, "waits", False))
 
 
-def _guarded(*args: Any, **kwargs: Any) -> Any:
+def _guard(original: Function) -> Function:
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        # A guard that the program has wrapped may lie inside a new one.
+        if not _replaced or getattr(_threads, "cuts", False):
+            return original(*args, **kwargs)
+        _threads.cuts = True
+        try:
+            return _observed(original, args, kwargs)
+        finally:
+            _threads.cuts = False
+
+    return guarded
+
+
+def _observed(original: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     _threads.waits = bool(kwargs.get("wait", args[2] if len(args) > 2 else False))
     _quietly(suspend_scopes)
     for observer in tuple(_before):
         _quietly(observer)
     try:
-        return _original(*args, **kwargs) if _original else None
+        return original(*args, **kwargs)
     finally:
         _quietly(resume_scopes)
         for observer in tuple(_after):
