@@ -72,6 +72,7 @@ def launch(folder, code, **env):
     return analyze_run(folder / "run"), done.stderr
 
 
+@pytest.mark.slow("another real capture; spawned processes are captured below")
 def test_torch_xla_launch(tmp_path):
     report, stderr = launch(tmp_path, LAUNCH, CPU_NUM_DEVICES="2")
     assert report.environment["host_count"] == 1

@@ -91,6 +91,7 @@ def test_two_processes_into_one_run(tmp_path):
     assert {row.name for row in report.annotations} >= {"forward", "backward"}
 
 
+@pytest.mark.slow("attaches to another real program")
 def test_a_jax_program_answers_too(tmp_path):
     pytest.importorskip("jax")
     script = scripts.write(tmp_path / "serve.py", JAX, prelude=False)

@@ -263,6 +263,7 @@ def pytest_run(folder, code, *arguments, prelude=True):
 
 
 @pytest.mark.torch_xla
+@pytest.mark.slow("another torch_xla process; the plugin itself runs below")
 def test_the_marker_does_the_same_for_a_test(tmp_path):
     pytest.importorskip("torch_xla")
     done = pytest_run(tmp_path, PLUGIN)

@@ -178,6 +178,7 @@ def styles(tmp_path_factory):
 
 
 @pytest.mark.parametrize("style", ["accumulate", "step", "mark_step", "compile", "loader"])
+@pytest.mark.slow("five more real captures")
 def test_every_way_to_write_a_step_is_one_step(styles, style):
     report = analyze_run(styles / style)
     assert report.steps.count == 3

@@ -55,6 +55,7 @@ def compile_for(name: str, graph: Graph, python: str = sys.executable):
 
 
 @pytest.mark.parametrize("python", PYTHONS)
+@pytest.mark.slow("`tpuprof preflight` compiles through the same module")
 def test_a_program_is_compiled_scheduled_and_priced(python):
     graph = lowered("lowered = jax.jit(lambda x, w: (x @ w, x + 1)).lower(shape(512, 512), shape(512, 512))")
     graph.donors, graph.propagate = [0], [False, False]

@@ -149,9 +149,10 @@ def test_a_script_that_sets_the_device_itself_is_traced_all_the_same(tmp_path):
     ("body", "code", "words"),
     [
         ("raise ValueError('no data here')", Code.PREFLIGHT_SCRIPT, "no data here"),
-        pytest.param("print('done')", Code.PREFLIGHT_NO_GRAPH, "without running anything", marks=ANOTHER),
+        ("print('done')", Code.PREFLIGHT_NO_GRAPH, "without running anything"),
     ],
 )
+@ANOTHER
 def test_scripts_without_a_step_are_clear_errors(tmp_path, body, code, words):
     with pytest.raises(TpuprofError) as caught:
         trace_of(tmp_path, body)
