@@ -250,3 +250,17 @@ def test_a_folder_without_a_ledger_is_an_error(tmp_path):
         read_folder(tmp_path)
     with pytest.raises(TpuprofError, match="input-not-found"):
         read_folder(tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    ("wall", "believed"), [(1_760_000_000 * SECOND, True), (2**62, True), (2**62 + 1, False)]
+)
+def test_a_wall_clock_is_believed_until_the_year_2116(tmp_path, wall, believed):
+    clock = FakeClock()
+    clock.offset = wall - clock.now
+    ledger = LedgerWriter(tmp_path, "a", {}, clock)
+    ledger.add(Row(1, clock.now, SECOND))
+    ledger.flush()
+    found = read_ledger(tmp_path / "ledgers" / "a")
+    assert found.life == ([(wall, clock.now)] if believed else [])
+    assert found.steps == 1

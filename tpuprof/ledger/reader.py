@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _LIFE = struct.Struct("<qq")
+# The latest wall clock that is believed (ns since 1970): the year 2116. Sums with times of rows stay within 64 bits.
+LATEST_WALL_NS = 2**62
 
 
 @dataclass
@@ -116,7 +118,7 @@ def _take(
             found.meta |= dict(parse_json(block.payload))
         elif block.kind == Kind.LIFE:
             wall, clock = _LIFE.unpack(block.payload)
-            if not (_is_time(wall) and _is_time(clock)):
+            if abs(wall) > LATEST_WALL_NS or not _is_time(clock):
                 raise ValueError("a clock cannot read that")
             found.life.append((wall, clock))
     except (ValueError, KeyError, TypeError, struct.error):
