@@ -4,7 +4,8 @@ python benchmarks/pod.py --hosts 1024 --place s3        # a bucket of moto, on t
 python benchmarks/pod.py --hosts 64 --place folder --whole
 
 Hosts are made from two sample captures. Some are slowed by a known share, some are captured later (other steps), and
-one file is damaged. `--whole` compares the report with that of the same hosts read one after another in one process.
+one file is damaged. `--whole` compares the report with that of the same hosts read one after another in one process,
+`--unsharded` the sections that are of all hosts with those of `analyze_run`, which knows no summaries.
 Prints one JSON object per size.
 """
 
@@ -26,7 +27,9 @@ from typing import Any
 
 import numpy as np
 
+from tpuprof.analysis.analyze import analyze_run
 from tpuprof.decode import xplane_pb2
+from tpuprof.decode.find import host_name
 from tpuprof.errors import TpuprofError
 from tpuprof.pod import analyse
 from tpuprof.pod.analyse import analyse_pod
@@ -41,6 +44,11 @@ SECOND, SLOW, LATE = 0.25, 0.01, 0.005
 # How much slower a slow host is (ratio), from and to.
 SLOWER = (0.10, 0.60)
 LATER_BY = 100_000  # steps
+# Sections of the report that are of all hosts.
+OF_ALL_HOSTS = (
+    "steps", "breakdown", "hosts", "goodput", "tracing_hidden_ms_per_step", "ops", "ops_left_out", "op_groups",
+    "sources", "compute", "collectives", "offload", "collective_layers", "memory", "host_reads", "compiles",
+)  # fmt: skip
 PORT = 5999
 
 
@@ -210,13 +218,27 @@ def _whole(place: str) -> Report:
     return analyse_pod(place)
 
 
-def _one(place: str, hosts: int, planted: dict[str, Any], whole: bool) -> None:
+def _differing(folder: str, report: Report) -> list[str]:
+    """Sections that the report of all files in one process, without summaries, has otherwise."""
+    damaged = set(report.pod.failed) if report.pod else set()
+    files = [path for path in sorted(Path(folder).rglob("*.xplane.pb")) if host_name(path) not in damaged]
+    unsharded, merged = analyze_run(files).to_dict(), report.to_dict()
+    # A pod has no row for each device, but the number of hosts that run an op.
+    merged["ops"] = [{**row, "hosts": None, "host_names": [], "cores": []} for row in merged["ops"]]
+    unsharded["ops"] = [{**row, "cores": []} for row in unsharded["ops"]]
+    return [name for name in OF_ALL_HOSTS if merged[name] != unsharded[name]]
+
+
+def _one(place: str, folder: str, hosts: int, planted: dict[str, Any], asked: argparse.Namespace) -> None:
     report, spent, sizes = _measured(place)
     found = {"hosts": hosts, "place": "s3" if "://" in place else "folder", **spent}
     found |= _judged(report, planted)
     found["summary_bytes_most"] = max(sizes)
-    if whole:
+    if asked.whole:
         found["same_as_one_after_another"] = _whole(place).to_dict() == report.to_dict()
+    if asked.unsharded:
+        found["sections_compared"] = len(OF_ALL_HOSTS)
+        found["sections_that_differ"] = _differing(folder, report)
     print(json.dumps(found), flush=True)
 
 
@@ -225,6 +247,7 @@ def main() -> None:
     parser.add_argument("--hosts", type=int, nargs="+", default=[1024])
     parser.add_argument("--place", choices=["folder", "s3"], default="folder")
     parser.add_argument("--whole", action="store_true")
+    parser.add_argument("--unsharded", action="store_true")
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
     for hosts in asked.hosts:
@@ -233,9 +256,9 @@ def main() -> None:
             planted = _build(folder, hosts, np.random.default_rng(asked.seed))
             if asked.place == "s3":
                 with _bucket(folder) as url:
-                    _one(url, hosts, planted, asked.whole)
+                    _one(url, str(folder), hosts, planted, asked)
             else:
-                _one(str(folder), hosts, planted, asked.whole)
+                _one(str(folder), str(folder), hosts, planted, asked)
 
 
 if __name__ == "__main__":

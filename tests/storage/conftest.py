@@ -1,5 +1,6 @@
 """Stores on this machine: moto for s3://, gcp-storage-emulator for gs://, and web servers that misbehave as asked."""
 
+import http.client
 import http.server
 import os
 import socket
@@ -7,6 +8,7 @@ import threading
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -118,3 +120,60 @@ def web(tmp_path):
     server.shutdown()
     server.server_close()
     thread.join()
+
+
+class Busy(http.server.BaseHTTPRequestHandler):
+    """Stands before a store; answers with the statuses in `trouble` first to whoever reads `key`, then passes on."""
+
+    protocol_version = "HTTP/1.1"
+    store: ClassVar[str] = ""
+    key: ClassVar[str] = ".xplane.pb"
+    trouble: ClassVar[list[int]] = []
+    refused: ClassVar[int] = 0
+
+    def _pass_on(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if self.trouble and self.command == "GET" and self.key in self.path:
+            type(self).refused += 1
+            self._answer(self.trouble.pop(0), {}, b"")
+            return
+        connection = http.client.HTTPConnection(urlsplit(self.store).netloc)
+        connection.request(self.command, self.path, body, dict(self.headers))
+        answer = connection.getresponse()
+        self._answer(answer.status, dict(answer.getheaders()), answer.read())
+        connection.close()
+
+    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _pass_on  # noqa: N815
+
+    def _answer(self, status, headers, body):
+        self.send_response(status)
+        for name, value in headers.items():
+            if name.lower() not in ("transfer-encoding", "connection", "date", "server", "content-length"):
+                self.send_header(name, value)
+        length = headers.get("Content-Length") or headers.get("content-length")
+        self.send_header("Content-Length", length if self.command == "HEAD" and length else str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def log_message(self, *_arguments):
+        pass
+
+
+@pytest.fixture
+def busy():
+    """A function that puts a server before a store: (address, class whose `trouble` may be set)."""
+    servers = []
+
+    def before(store):
+        kind = type("BusyStore", (Busy,), {"store": store, "trouble": [], "refused": 0})
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), kind)
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        servers.append(server)
+        return f"http://127.0.0.1:{server.server_port}", kind
+
+    yield before
+    for server in servers:
+        server.shutdown()
+        server.server_close()

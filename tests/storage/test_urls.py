@@ -1,10 +1,13 @@
 """A run at a URL gives the report of the same run here; what a store refuses is one clear error."""
 
+import asyncio
 import json
 import os
 import shutil
+import types
 from pathlib import Path
 
+import fsspec
 import pytest
 from typer.testing import CliRunner
 
@@ -124,6 +127,48 @@ def test_a_busy_server_is_asked_again(web, trouble):
     shutil.copy(SAMPLE / KEY, folder / "vm.xplane.pb")
     kind.trouble["/vm.xplane.pb"] = list(trouble)
     assert open_report(Path(f"{address}/vm.xplane.pb")).verdict.bound == "input"
+
+
+@pytest.fixture(params=["s3", "gs"])
+def busy_bucket(request, busy, monkeypatch, tmp_path):
+    """(URL of the sample in an emulated bucket, class of the server before it)."""
+    scheme = request.param
+    put = request.getfixturevalue("s3" if scheme == "s3" else "gcs")
+    for key, data in sample_files().items():
+        put(f"{tmp_path.name}/{key}", data)
+    if scheme == "gs":
+        import gcsfs.retry
+
+        # It pauses for half a minute in all.
+        short = {**vars(asyncio), "sleep": lambda _: asyncio.sleep(0.01)}
+        monkeypatch.setattr(gcsfs.retry, "asyncio", types.SimpleNamespace(**short))
+    variable = "AWS_ENDPOINT_URL" if scheme == "s3" else "STORAGE_EMULATOR_HOST"
+    address, kind = busy(os.environ[variable])
+    monkeypatch.setenv(variable, address)
+    # A client that was made before goes to the store itself.
+    client = fsspec.get_filesystem_class(scheme)
+    client.clear_instance_cache()
+    yield f"{scheme}://{BUCKET}/{tmp_path.name}/{SAMPLE.name}", kind
+    client.clear_instance_cache()
+
+
+@pytest.mark.parametrize("trouble", [[429], [503, 503]])
+def test_a_busy_bucket_is_asked_again(busy_bucket, trouble):
+    url, kind = busy_bucket
+    kind.trouble[:] = trouble
+    assert open_report(Path(url)).verdict.bound == "input"
+    assert kind.refused == len(trouble)
+
+
+def test_a_bucket_that_stays_busy_is_named(busy_bucket):
+    url, kind = busy_bucket
+    kind.trouble[:] = [503] * 1000
+    with pytest.raises(TpuprofError) as caught:
+        open_report(Path(url))
+    assert caught.value.code is Code.STORAGE_THROTTLED
+    assert url in str(caught.value)
+    # A store that asks for fewer requests is not asked without end.
+    assert 2 <= kind.refused <= 40
 
 
 def test_a_denied_bucket_is_said_without_the_clients_words(s3, monkeypatch):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from tpuprof.errors import Code, TpuprofError
-from tpuprof.storage.address import shown
+from tpuprof.storage.address import scheme_of, shown
 
 _T = TypeVar("_T")
 # Pauses before each further try (s). A bucket that throttles asks for exponential pauses; three of them are the first
@@ -24,6 +24,9 @@ _NO_ANSWER = (
     "ServerTimeoutError",
     "ServerDisconnectedError",
 )
+# Clients that try again themselves, with longer and longer pauses: gcsfs six times, for half a minute. Our tries on top
+# would keep a user waiting for minutes. They do not see that an object was cut off.
+_TRIES_ITSELF = ("gs", "gcs")
 _AGAIN = frozenset({Code.STORAGE_THROTTLED, Code.STORAGE_TRUNCATED, Code.STORAGE_UNREACHABLE})
 
 
@@ -44,7 +47,8 @@ def tried(url: str, work: Callable[[], _T]) -> _T:
             raise
         except Exception as error:
             found = failure(url, error)
-            if found.code not in _AGAIN or pause is None:
+            tried_before = scheme_of(url) in _TRIES_ITSELF and found.code is not Code.STORAGE_TRUNCATED
+            if found.code not in _AGAIN or tried_before or pause is None:
                 raise found from None  # the client's own text may hold a signed URL
             time.sleep(pause)
     raise AssertionError("unreachable")
@@ -66,7 +70,7 @@ def failure(url: str, error: BaseException) -> TpuprofError:
     if status in _THROTTLED:
         return TpuprofError(
             Code.STORAGE_THROTTLED,
-            f"{place}: the store asks for fewer requests{_said(status)}, also after {len(PAUSES_S)} pauses.",
+            f"{place}: the store asks for fewer requests{_said(status)}, also after several pauses.",
             "Try again later, or with fewer workers.",
         )
     if isinstance(error, TruncatedError) or names & set(_CUT_OFF):

@@ -115,9 +115,14 @@ def _copied(url: str) -> tuple[Path, Path]:
     # The longest first: a run folder of the same name may lie inside another's.
     _shown_for[str(root)] = shown(base).rstrip("/")
     with ThreadPoolExecutor(REQUESTS) as pool:
-        errors = [each for each in pool.map(lambda each: _fetched(each, root), entries) if each is not None]
-    if errors and len(errors) == len(entries):
-        raise errors[0]
+        found = list(pool.map(lambda each: _fetched(each, root), entries))
+    errors = [each for each in found if each is not None]
+    # Notes alone are no run: where no profile could be read, the reason is the answer.
+    profiles = [
+        error for each, error in zip(entries, found, strict=True) if not each.below.startswith(_NOTES)
+    ]
+    if errors and all(profiles):
+        raise next((each for each in profiles if each is not None), errors[0])
     _failures[url] = [f"this file is left out. {each}" for each in errors]
     inside = _inside(url, base)
     return folder, root / inside if inside else root
