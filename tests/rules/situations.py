@@ -1,7 +1,10 @@
 """Situations rules are put in: signals of a run in which one thing is as large or small as a test wants it."""
 
+from dataclasses import replace
+
 from tests.rules.given import (
     accumulates,
+    asleep,
     cache,
     compiled,
     computed,
@@ -17,6 +20,7 @@ from tpuprof.model.host.eager_mode import EagerOps
 from tpuprof.model.preflight_notes import Variant
 from tpuprof.report.sections import Tracing
 from tpuprof.rules import thresholds
+from tpuprof.rules.tracing.optimizer_loop.rule import KNOWN_FROM_SAMPLES
 
 TENTH = thresholds.FAILS_FROM_SHARE
 BELOW, ABOVE = TENTH - 0.01, TENTH + 0.01
@@ -157,3 +161,13 @@ def selects(per_step, busy_share=0.5):
 def accumulated(batches, share=0.5, seconds=0.0, **more):
     """Signals of a run with so many micro-batches in one program, that share of tracing, and that long a start."""
     return {**started(seconds), **traced(share), "memory": accumulates(batches), **more}
+
+
+def updates(exposed, samples=KNOWN_FROM_SAMPLES, call="step", file="/lib/torch/optim/adamw.py", tracing=0.0):
+    """Signals of torch_xla steps of 100 ms that trace an optimizer for so long (ms) while the device idles."""
+    stack = asleep(exposed, hidden=1.0, part="tracing")
+    stack = replace(stack, frames=["<module> (train.py:9)", f"{call} ({file}:33)"], samples=samples)
+    return {
+        "framework": "torch_xla", "eager_dispatch": None, "host_stacks": [stack],
+        "steps": steps(tracing=tracing or exposed),
+    }  # fmt: skip

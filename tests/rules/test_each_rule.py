@@ -45,6 +45,7 @@ from tests.rules.situations import (
     started,
     tpu,
     traced,
+    updates,
 )
 from tpuprof.model.device.compute import PADDED_FROM
 from tpuprof.model.host.eager_mode import EagerOps
@@ -53,7 +54,7 @@ from tpuprof.rules import thresholds
 from tpuprof.rules.registry import all_rules, find_rule
 from tpuprof.rules.runner import outcome_of
 from tpuprof.rules.tracing.eager_dispatch.rule import EAGER_FROM_PROGRAMS
-from tpuprof.rules.tracing.optimizer_loop.rule import LOOP_FROM_OPS
+from tpuprof.rules.tracing.optimizer_loop.rule import KNOWN_FROM_SAMPLES, LOOP_FROM_OPS
 from tpuprof.units import PS_PER_MS
 
 CPU = {"is_tpu": False}
@@ -156,7 +157,15 @@ CASES = {
         ("short", "passed", dispatched(optimizer_ps=100 * PS_PER_MS * BELOW, optimizer_ops=60.0)),
         ("few ops", "passed", dispatched(optimizer_ps=50.0 * PS_PER_MS, optimizer_ops=LOOP_FROM_OPS - 1.0)),
         ("foreach", "passed", dispatched(optimizer_ps=50.0 * PS_PER_MS, optimizer_ops=60.0, optimizer_many=12.0)),
-        ("lazy tensors", "not_applicable", {"steps": steps(), "eager_dispatch": None}),
+        ("JAX", "not_applicable", {"steps": steps(), "eager_dispatch": None, "framework": "jax"}),
+        ("traced", "failed", updates(100 * ABOVE)),
+        ("traced, short", "passed", updates(100 * BELOW)),
+        ("three tenths of tracing", "failed", updates(18.1, tracing=60.0)),
+        ("less of tracing", "passed", updates(17.9, tracing=60.0)),
+        ("traced, of few samples", "unavailable", updates(50.0, samples=KNOWN_FROM_SAMPLES - 1)),
+        ("gradients put to zero", "passed", updates(50.0, call="zero_grad")),
+        ("a step of the user's", "passed", updates(50.0, file="train.py")),
+        ("traced, not sampled", "unavailable", {"framework": "torch_xla", "steps": steps(), "eager_dispatch": None}),
         ("no steps", "unavailable", {"framework": "torch_tpu"}),
     ],
     "graph-breaks": [

@@ -5,7 +5,7 @@ import torch_xla
 
 import tpuprof
 
-WIDTH, DEPTH, BATCH, PARTS, STEPS = 128, 4, 32, 16, 40
+WIDTH, DEPTH, BATCH, PARTS, STEPS = 128, 2, 32, 8, 24
 
 torch.manual_seed(0)
 device = torch_xla.device()
