@@ -70,7 +70,7 @@ REMEDIES: tuple[Remedy, ...] = (
     ),
     Remedy("run.json does not say", _CAPTURE, "This version keeps the run's settings beside the profile."),
     Remedy(
-        "runtime's allocator|inputs a program donates|embeds no HLO program",
+        "runtime's allocator|inputs a program donates|batches a program computes|embeds no HLO program",
         _CAPTURE,
         "Run it on a TPU: PJRT_DEVICE=CPU does not record this.",
     ),
