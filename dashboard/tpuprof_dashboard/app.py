@@ -20,6 +20,7 @@ from tpuprof_dashboard.run_callbacks import register_runs
 from tpuprof_dashboard.security import Guard, install
 from tpuprof_dashboard.state import names_in, names_text, read_state, search_of, theme_of
 from tpuprof_dashboard.store import Failure, Loading, Store
+from tpuprof_dashboard.watched import watched_folders
 from tpuprof_dashboard.words import short
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def _register_route(app: dash.Dash, store: Store) -> None:
             # The address names the run, so that it stays whatever runs appear.
             other = [each for each in names if each != state.get(BASE)]
             return (*(no_update,) * 7, search_of(state, run=(other or names)[0]))
-        page = BY_KEY.get(state.get("page", ""), PAGES[0])
+        page = BY_KEY.get(state.get("page", ""), _first_page(store))
         theme = theme_of(state, os_dark)
         content, status, report = _content(page, state, store, theme)
         key = [status, page.key, theme, *(state.get(each, "") for each in ("run", BASE, *page.keys))]
@@ -138,9 +139,20 @@ def _register_route(app: dash.Dash, store: Store) -> None:
     )
 
 
+def _first_page(store: Store) -> Page:
+    """Where an address without a page leads: to the watched job where there is nothing else."""
+    alone = not store.names() and watched_folders(store.given())
+    return BY_KEY["job"] if alone else PAGES[0]
+
+
 def _content(page: Page, state: dict[str, str], store: Store, theme: str) -> tuple[Any, str, Report | None]:
     """What a page shows (or how to make it), its status, and the run's Report where there is one."""
     name = state.get("run", "")
+    of_store = page.of_store
+    if of_store is not None:
+        known = store.report(name) if name else None
+        counted = None if isinstance(known, (Failure, Loading)) else known
+        return (lambda: [*shell.page_head(page, predicted=False), *of_store(store)]), "ready", counted
     if not name:
         return shell.nothing_yet(), "waiting", None
     report = store.report(name)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tpuprof_dashboard.security import inside
+from tpuprof_dashboard.watched import is_watched
 
 # Names under which profilers write; anything else is found when it is the only thing in a folder.
 _SUFFIXES = (".xplane.pb", ".xplane.pb.gz", ".trace.json.gz", ".trace.json")
@@ -40,7 +41,7 @@ def sources(given: list[Path]) -> list[Source]:
         kept = [each for each in captures if inside(each, [root])]
         if len(kept) > 1:
             found += [Source(str(each), each, root, _changed(each)) for each in kept]
-        elif not path.is_dir() or kept or not _is_empty(path):
+        elif not path.is_dir() or kept or not (_is_empty(path) or is_watched(path)):
             read = kept[0] if kept else path
             found.append(Source(str(path), read, root, _changed(read)))
     found.sort(key=lambda each: (-each.changed, each.name))

@@ -1,5 +1,6 @@
-"""The page of watched jobs, as components; test_pages.py opens it in a browser."""
+"""The page of watched jobs, as components; test_watched_job.py opens it in a browser."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -18,11 +19,6 @@ class Store:
         return self._paths
 
 
-class View:
-    def __init__(self, *paths):
-        self.store = Store(*paths)
-
-
 def text_of(parts):
     return str([part.to_plotly_json() if hasattr(part, "to_plotly_json") else part for part in parts])
 
@@ -30,7 +26,7 @@ def text_of(parts):
 def rendered(*paths):
     from tpuprof_dashboard.pages.goodput import PAGE
 
-    return text_of(PAGE.render(View(*paths)))
+    return text_of(PAGE.of_store(Store(*paths)))
 
 
 def test_a_watched_job_is_shown_with_its_attempts(tmp_path):
@@ -46,6 +42,27 @@ def test_a_watched_job_is_shown_with_its_attempts(tmp_path):
         assert "idle between attempts" in text
         assert "2 min 0 s" in text
         assert "was killed, or runs" in text
+
+
+def test_a_folder_with_ledgers_alone_opens_on_the_live_job(tmp_path):
+    from tpuprof_dashboard.app import _content, _first_page
+    from tpuprof_dashboard.pages.registry import BY_KEY
+    from tpuprof_dashboard.store import Store as RealStore
+
+    attempt(tmp_path, FakeClock(), "a", 1, 50, close="exit")
+    (tmp_path / "status").mkdir()
+    facts = {"job": "job", "rank": 0, "host": "a", "step": 50, "ended": "exit", "wall_seconds": 1.0}
+    (tmp_path / "status" / "a.json").write_text(json.dumps(facts))
+    store = RealStore([tmp_path])
+    try:
+        assert store.names() == []
+        assert _first_page(store) is BY_KEY["job"]
+        for page, expected in (("job", "ended (exit)"), ("goodput", "productive steps")):
+            content, status, _ = _content(BY_KEY[page], {}, store, "light")
+            assert status == "ready"
+            assert expected in text_of(content())
+    finally:
+        store.close()
 
 
 def test_without_a_watched_job_the_page_says_how_to_watch_one(tmp_path):

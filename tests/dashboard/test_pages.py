@@ -44,6 +44,7 @@ CLAIMS = {
     "memory": "Memory",
     "scan": "No loops",
     "hosts": "One host",
+    "job": "No watched job",
     "goodput": "No watched job",
     "compare": "Compare with",
     "rule": "All rules",

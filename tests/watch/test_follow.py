@@ -50,6 +50,8 @@ def test_a_silent_host_is_named_and_an_ended_one_is_not(tmp_path):
     status(tmp_path, "c", rank=2, age=90.0, ended="exit")
     (job,) = read_jobs(tmp_path, NOW)
     assert [each.rank for each in job.silent] == [1]
+    # Of what a process said before it fell silent nothing counts.
+    assert job.samples_per_second == 64.0
     assert "host-1 (rank 1): no sign of life for 1 min 30 s" in text_of(render, [job])
 
 

@@ -21,6 +21,7 @@ from tpuprof.ledger.writer import FOLDER as LEDGERS
 from tpuprof.watch.analysis import read_verdict
 from tpuprof.watch.short_capture import CAPTURES
 from tpuprof.watch.status import FOLDER, FRESH_SECONDS, read_status
+from tpuprof.watch.tpu_metrics import NAMES
 
 if TYPE_CHECKING:
     from rich.console import Console, Group
@@ -49,7 +50,7 @@ class Host:
 
 @dataclass
 class JobState:
-    """One job as its processes describe it."""
+    """One job as its processes describe it. `percent` has means over processes, `unavailable` why one is not there."""
 
     job: str
     hosts: list[Host]
@@ -59,6 +60,8 @@ class JobState:
     account: Account | None = None
     anomalies: list[dict[str, Any]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    percent: dict[str, float] = field(default_factory=dict)
+    unavailable: dict[str, str] = field(default_factory=dict)
 
     @property
     def running(self) -> list[Host]:
@@ -108,7 +111,8 @@ def read_jobs(folder: Path, now: float | None = None) -> list[JobState]:
 
 def _state(folder: Path, job: str, facts: list[dict[str, Any]], now: float) -> JobState:
     newest = _newest_by_rank(facts)
-    fresh = [each for each in newest if not each.get("ended")]
+    # What a process said before it fell silent says nothing of now.
+    fresh = [each for each in newest if not each.get("ended") and _silent_seconds(each, now) < FRESH_SECONDS]
     owns = [own for each in fresh if (own := _number(each, "own_work_seconds"))]
     usual = statistics.median_low(owns) if owns else None
     state = JobState(job, [_host(each, usual, now) for each in newest])
@@ -124,6 +128,14 @@ def _state(folder: Path, job: str, facts: list[dict[str, Any]], now: float) -> J
         for anomaly in anomalies if isinstance(anomalies, list) else ():
             if isinstance(anomaly, dict):
                 state.anomalies.append({**anomaly, "host": each["name"]})
+    for each in newest:
+        why = each.get("unavailable")
+        state.unavailable |= (
+            {str(name): str(text) for name, text in why.items()} if isinstance(why, dict) else {}
+        )
+    for name in NAMES:
+        known = [value for each in fresh if (value := _number(each, name)) is not None]
+        state.percent |= {name: statistics.mean(known)} if known else {}
     state.problems = sorted({str(each["problem"]) for each in newest if each.get("problem")})
     return state
 
@@ -146,9 +158,13 @@ def _host(facts: dict[str, Any], usual: float | None, now: float) -> Host:
         _number(facts, "median_step_seconds"),
         usual / own if usual and own else None,
         best / own if best and own else None,
-        max(0.0, now - (_number(facts, "wall_seconds") or 0.0)),
+        _silent_seconds(facts, now),
         str(facts.get("ended") or ""),
     )
+
+
+def _silent_seconds(facts: dict[str, Any], now: float) -> float:
+    return max(0.0, now - (_number(facts, "wall_seconds") or 0.0))
 
 
 def _account(folder: Path, facts: list[dict[str, Any]]) -> Account | None:

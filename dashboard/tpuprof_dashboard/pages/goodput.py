@@ -2,39 +2,26 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.errors import TpuprofError
 from tpuprof.goodput.jobs import JobGoodput, duration, goodput_of, printable
 from tpuprof.goodput.vocabulary import KINDS
-from tpuprof.ledger.writer import FOLDER as LEDGERS
 from tpuprof.watch.follow import JobState, read_jobs
 from tpuprof_dashboard.components.layout import empty, plain_table, section, tile, tiles
-from tpuprof_dashboard.pages.page import Page, View
+from tpuprof_dashboard.pages.job import anomalies
+from tpuprof_dashboard.pages.page import Page
+from tpuprof_dashboard.watched import none_watched, watched_folders
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from pathlib import Path
 
-# Watched folders shown at most (count).
-MAX_FOLDERS = 4
-_ADVICE = "Watch a job with `tpuprof watch -o RUNS -- python train.py`, and open the dashboard on RUNS."
+    from tpuprof_dashboard.store import Store
 
 
-def _render(view: View) -> list[Any]:
-    folders = watched_folders(view.store.given())
-    if not folders:
-        return [empty("No watched job", "None of the open folders holds a ledger.", _ADVICE)]
-    return [part for folder in folders[:MAX_FOLDERS] for part in _folder(folder)]
-
-
-def watched_folders(given: Sequence[Path]) -> list[Path]:
-    """Folders with ledgers: the given ones, and those right in them."""
-    found = []
-    for path in given:
-        inside = sorted(each for each in path.iterdir() if each.is_dir()) if path.is_dir() else []
-        found += [each for each in (path, *inside) if (each / LEDGERS).is_dir()]
-    return found
+def _of_store(store: Store) -> list[Any]:
+    folders = watched_folders(store.given())
+    return [part for folder in folders for part in _folder(folder)] or [none_watched()]
 
 
 def _folder(folder: Path) -> list[Any]:
@@ -86,18 +73,14 @@ def _job(key: str, job: JobGoodput, state: JobState | None) -> list[Any]:
         )
     )
     if state is not None and state.anomalies:
-        shown = [
-            (
-                str(each.get("kind")),
-                str(each.get("step")),
-                printable(str(each.get("message"))),
-                printable(str(each.get("verdict") or "none")),
-            )
-            for each in state.anomalies
-        ]
-        names = ("anomaly", "step", "what happened", "verdict of its capture")
-        parts.append(section("Anomalies", plain_table(f"anomalies-{key}", names, shown)))
+        parts.append(anomalies(key, state))
     return parts
 
 
-PAGE = Page("goodput", "Goodput", "Where did all wall time of a watched job go?", _render, compares=False)
+PAGE = Page(
+    "goodput",
+    "Goodput",
+    "Where did all wall time of a watched job go?",
+    of_store=_of_store,
+    compares=False,
+)

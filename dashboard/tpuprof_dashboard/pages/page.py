@@ -79,15 +79,17 @@ class View:
 class Page:
     """A page: its key in the URL, its title, one line on what it answers, and how it is made.
 
-    `keys` are the URL's parameters that change its layout. `register` adds its own callbacks. A page not
-    `in_menu` is reached by links. With a base run chosen, a page that `compares` says what changed since it, and
-    ends with the sections that `changes` make of the comparison and the figure template.
+    `render` makes it of a run, `of_store` of what lies in the open folders, where no run needs to be. `keys` are the
+    URL's parameters that change its layout. `register` adds its own callbacks. A page not `in_menu` is reached by
+    links. With a base run chosen, a page that `compares` says what changed since it, and ends with the sections that
+    `changes` make of the comparison and the figure template.
     """
 
     key: str
     title: str
     question: str
-    render: Callable[[View], list[Any]]
+    render: Callable[[View], list[Any]] = lambda _view: []
+    of_store: Callable[[Store], list[Any]] | None = None
     needs_details: bool = False
     keys: tuple[str, ...] = ()
     register: Callable[[Dash, Store], None] | None = None
