@@ -27,6 +27,9 @@ HOST_OTHER = "host_other"
 UNKNOWN = "unknown"
 USER_PREFIX = "user:"
 HOST_PREFIX = "host:"
+# Python's garbage collections, and what tpuprof itself does at a step's end: annotations that it makes.
+GARBAGE = f"{USER_PREFIX}gc"
+OWN_WORK = f"{USER_PREFIX}overhead"
 
 
 class Replay(Enum):

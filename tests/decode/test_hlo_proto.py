@@ -46,6 +46,23 @@ def test_an_hloproto_around_it_reads_the_same():
     assert read_hlo_proto(wrapped).entry.root.name == "dot"
 
 
+def test_arrays_and_paddings_are_compared_by_checksums():
+    """Two arrays of constants, and two pads whose `padding_config` (field 21 of XLA's own hlo.proto) differs."""
+    proto = module()
+    entry = proto.computations[0]
+    for number, (values, padding) in enumerate(
+        [([1.0, 2.0], b"ab"), ([1.0, 3.0], b"cd"), ([1.0, 2.0], b"ab")]
+    ):
+        array = entry.instructions.add(name=b"c%d" % number, opcode=b"constant", id=10 + number)
+        array.literal.f32s.extend(values)
+        pad = entry.instructions.add(name=b"p%d" % number, opcode=b"pad", id=20 + number)
+        pad.MergeFromString(b"\xaa\x01\x02" + padding)
+    read = read_hlo_proto(proto.SerializeToString()).entry.instructions
+    for kind, name in (("c", "value"), ("p", "setting")):
+        first, other, same = (read[f"{kind}{number}"].attributes[name] for number in range(3))
+        assert first == same != other
+
+
 def test_the_schedule_orders_instructions():
     proto = module()
     proto.schedule.sequences[7].instruction_ids.extend([2, 1, 3])

@@ -74,3 +74,44 @@ def test_what_cannot_be_told_says_why():
     assert "holds no HLO" in explain("g(1)", [], {}).detail
     assert explain("g(1)", [], {"g(1)": b""}).kind == "first"
     assert "damaged" in explain("g(1)", ["g(0)"], {"g(1)": b"\xff", "g(0)": b"\xff"}).detail
+
+
+def inner(size=40, low=0, value="4", metadata='metadata={op_name="a" source_file="m.py" source_line=9}'):
+    """A program with one input, whose Python sets a size, a padding or an array inside."""
+    module = parse_hlo_text(
+        f"""HloModule step.1
+
+ENTRY %main (x: f32[8]) -> f32[8] {{
+  %x = f32[8]{{0}} parameter(0)
+  %array = f32[{value}]{{0}} constant({{...}})
+  %row = s32[{size}]{{0}} iota(), iota_dimension=0, {metadata}
+  ROOT %out = f32[8]{{0}} pad(%x, %x), padding={low}_{low}, {metadata}
+}}
+"""
+    )
+    module.entry.instructions["out"].attributes["setting"] = f"{low:08x}"
+    module.entry.instructions["array"].attributes["value"] = value
+    return module
+
+
+@pytest.mark.parametrize(
+    ("change", "detail"),
+    [
+        ({"size": 44}, "a size in the graph changed, and no input did: iota s32[40] became iota s32[44]"),
+        ({"low": 2}, "the padding or window of an op changed: pad"),
+    ],
+)
+def test_a_size_or_padding_inside_is_a_number_of_the_program(change, detail):
+    cause = compare(inner(**change), inner())
+    assert (cause.kind, cause.detail, cause.source) == ("constant", detail, "m.py:9")
+
+
+def test_an_array_of_constants_that_changed_is_not_the_same_program():
+    old, new = inner(), inner()
+    new.entry.instructions["array"].attributes["value"] = "other"
+    cause = compare(new, old)
+    assert (cause.kind, cause.detail) == (
+        "constant",
+        "an array of constants baked into the graph changed: f32[4]",
+    )
+    assert compare(inner(), inner()).kind == "again"

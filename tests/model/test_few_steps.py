@@ -4,6 +4,9 @@ import pytest
 
 from tests.builders import TraceBuilder, op
 from tpuprof.model.steps.few import MAIN_FROM_SHARE, MAIN_PROGRAM, WHOLE_CAPTURE
+from tpuprof.model.steps.table import StepSource
+from tpuprof.report.schema import Finding
+from tpuprof.rules.runner import of_the_capture
 
 
 def ran(trace, name, start, duration, what="fusion"):
@@ -73,3 +76,37 @@ def test_an_inference_run_has_one_step_and_its_collectives(shared_traces):
     found = {each.rule: each for each in report.findings}
     assert found["exposed-collectives"].status == "passed"
     assert {found[f"recompiles-{kind}"].status for kind in ("shape", "constant", "other")} == {"unavailable"}
+
+
+@pytest.mark.parametrize(("between", "method"), [(800, MAIN_PROGRAM), (20, StepSource.PROGRAMS)])
+def test_steps_inferred_from_programs_cover_most_of_the_time(analyze, between, method):
+    """Forty copies in a row, then three programs that never return, four times: with long pauses, copies are no steps."""
+    trace, at = TraceBuilder(), 0
+    for number in range(4):
+        for _ in range(40):
+            ran(trace, "copy", at, 9)
+            at += 10
+        for other in range(3):
+            ran(trace, "x" * (3 * number + other + 1), at, 10)
+            at += 11
+        at += between
+    assert analyze(trace).steps.method == method
+
+
+def test_findings_of_a_capture_without_steps_speak_of_the_capture():
+    finding = Finding(
+        "r",
+        "host",
+        "failed",
+        "The device waits 6 % of each step, 3 ms per step",
+        "",
+        0.1,
+        None,
+        "low",
+        [],
+        None,
+    )
+    assert (
+        of_the_capture(finding).title
+        == "The device waits 6 % of the whole capture, 3 ms in the whole capture"
+    )

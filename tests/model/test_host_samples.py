@@ -237,3 +237,16 @@ def test_a_line_of_the_users_that_calls_ops_again_and_again_traces(read, ops, pa
     for row in range(2):
         trace.sampled(20_000 + 20_000 * row, 20_000, ops=ops, stack=2, **at_line(7, "b.mul_(0.9)"))
     assert parts_ms(read(trace))[part] >= 39.9
+
+
+@pytest.mark.parametrize(("at", "named"), [(7, True), (8, False)])
+def test_the_line_that_traces_most_is_named(analyze, at, named):
+    """Half of the tracing is at line 7, or each quarter at a line of its own."""
+    trace = step()
+    for number in range(4):
+        line = {"source": f"/home/u/train.py:{at + number if number else 7}"} if not named else {}
+        words = {**stack("opt.step()", f"step (/home/u/train.py:{number})"), **line}
+        trace.sampled(number * 10_000, 10_000, ops=100, stack=number, **words)
+    sentence = analyze(trace).verdict.sentence
+    assert sentence.startswith("Tracing-bound")
+    assert ("Most of it is at /home/u/train.py:7 (opt.step())." in sentence) is named

@@ -6,6 +6,7 @@ from tests.builders import TraceBuilder, op
 from tpuprof.model.compile.compiles import Compile, earlier_programs
 from tpuprof.model.compile.newest import with_newest
 from tpuprof.model.host.vocabulary import NameSet
+from tpuprof.model.steps.table import WHOLE_FROM_SHARE
 
 STEP, COUNT = 1000, 6
 
@@ -185,3 +186,23 @@ def test_calls_inside_one_that_the_capture_cut_off_are_no_steps(analyze):
         python.event("PjitFunction(tanh)", 16_010 + call * 100, 50)
     report = analyze(trace)
     assert (report.steps.count, report.steps.method) == (8, "inferred from calls of jitted functions")
+
+
+def with_pauses(steps=6, last=0):
+    """A jitted step of 100 us in each millisecond: the host sleeps in between, also after the last one."""
+    trace = TraceBuilder()
+    python, run = trace.host().line("python"), trace.host().line("tf_XLAEigen/1")
+    for number in range(steps):
+        python.event("PjitFunction(step)", number * 1000, 100)
+        run.event("ThunkExecutor::Execute", number * 1000 + 50, 40)
+    if last:
+        python.event("PjitFunction(step)", steps * 1000, last)
+    return trace
+
+
+@pytest.mark.parametrize(("last", "count"), [(100, 6), (int(1000 * WHOLE_FROM_SHARE) + 10, 7)])
+def test_a_last_step_that_ends_with_its_call_is_not_whole(analyze, last, count):
+    """What the host does after the last call is not seen: counted as a step, it would hide a tenth of the sleep."""
+    report = analyze(with_pauses(last=last))
+    assert report.steps.count == count
+    assert report.steps.median_ms == pytest.approx(1)

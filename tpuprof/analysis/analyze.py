@@ -237,7 +237,7 @@ def sentence_of(run: Run, bound: Any, load: StepTimes, hidden: float, stacks: li
             text = text.replace(A_READ, A_WAIT)
         text += f" It is {read.call} at {read.source}." if read and read.source else ""
     if not bound.turns:
-        text += host_sentence(bound.word, load, stacks, run)
+        text += host_sentence(bound.word, bound.name, load, stacks, run)
     steps = max((host.steps for host in run.hosts), key=len)
     if steps.confidence == "low":
         text += f" Low confidence: {steps.note}."

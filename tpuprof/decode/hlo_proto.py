@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import struct
+from zlib import crc32
 
 from google.protobuf.message import DecodeError
+from google.protobuf.unknown_fields import UnknownFieldSet
 
 from tpuprof.decode import hlo_pb2
 from tpuprof.decode.hlo import Computation, HloModule, Instruction
@@ -15,6 +17,9 @@ from tpuprof.errors import Code, TpuprofError
 LIBRARIES = ("/site-packages/", "/dist-packages/", "/tpuprof/instrument/", "/tpuprof/capture/")
 _SHARDING_TYPES = {0: "{replicated}", 1: "{maximal}", 4: "{manual}"}
 _BODY_CONDITION = ("body", "condition")
+# Ops that have a window or a padding, and the numbers of those fields in XLA's own hlo.proto: window, padding_config.
+_WITH_SETTINGS = (b"pad", b"reduce-window", b"convolution", b"select-and-scatter")
+_SETTINGS = (15, 21)
 
 
 def read_hlo_proto(data: bytes) -> HloModule:
@@ -173,6 +178,7 @@ def _proto_attributes(proto: hlo_pb2.HloInstructionProto) -> dict[str, str]:
     if proto.slice_dimensions:
         bounds = [f"[{each.start}:{each.limit}:{each.stride}]" for each in proto.slice_dimensions]
         found["slice"] = "{" + ",".join(bounds) + "}"
+    found |= _checksums(proto)
     if proto.HasField("sharding"):
         found["sharding"] = _sharding(proto.sharding)
     groups = proto.collective_device_list.replica_groups or proto.replica_groups
@@ -184,6 +190,22 @@ def _proto_attributes(proto: hlo_pb2.HloInstructionProto) -> dict[str, str]:
     elif iota.num_replica_groups:
         found["replica_groups"] = f"[{iota.num_replica_groups},{iota.num_devices_per_group}]"
     return found
+
+
+def _checksums(proto: hlo_pb2.HloInstructionProto) -> dict[str, str]:
+    """Checksums of what is only compared: arrays of constants, and windows and paddings."""
+    if proto.opcode == b"constant" and proto.HasField("literal") and _literal(proto.literal) is None:
+        return {"value": f"{crc32(proto.literal.SerializeToString(deterministic=True)):08x}"}
+    return {"setting": _setting(proto)} if proto.opcode in _WITH_SETTINGS else {}
+
+
+def _setting(proto: hlo_pb2.HloInstructionProto) -> str:
+    """A checksum of an op's window and padding, empty where it has neither: fields that our hlo.proto leaves out."""
+    unknown = UnknownFieldSet(proto)
+    fields = (unknown[row] for row in range(len(unknown)))
+    found = [each for each in fields if each.field_number in _SETTINGS]
+    text = b";".join(sorted(each.data for each in found if isinstance(each.data, bytes)))
+    return f"{crc32(text):08x}" if text else ""
 
 
 def _sharding(proto: hlo_pb2.OpSharding) -> str:

@@ -56,8 +56,6 @@ _SPOKEN = {
     "host": "other work of the host",
     "input": "input",
 }
-# Name of the part of Python's garbage collections, which no annotation of the user's holds.
-GARBAGE = "gc"
 # What is said where the trace has no device plane, and so shows only the host.
 UNSEEN = " The trace has no device plane, so whether the device works meanwhile is unknown."
 UNSEEN_READS = (
@@ -291,7 +289,7 @@ def sentence(bound: Bound, load: StepTimes, tracing_hidden: float, over: str = S
 
 def _held_back(bound: Bound, of_step: str) -> str:
     """The sentence of a bound that has a name: an annotation of the user's, or garbage collections."""
-    if bound.name == GARBAGE:
+    if parts.USER_PREFIX + bound.name == parts.GARBAGE:
         return f"Held back by garbage collections: the device idles for {of_step}, on average, while Python collects."
     return (
         f"Held back by {bound.name!r}: the device idles for {of_step} while the host is in that annotation."

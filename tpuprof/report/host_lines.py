@@ -1,8 +1,12 @@
-"""Sampled stacks of one part of the breakdown, summed by the user's line."""
+"""Sampled stacks of one part of the breakdown, summed by the user's line, and by the function that holds most of it."""
 
 from __future__ import annotations
 
-from tpuprof.parts import HOST_PREFIX
+import re
+from collections.abc import Iterable
+
+from tpuprof.parts import COMPILE, DISPATCH, GARBAGE, HOST_PREFIX, TRACING, USER_PREFIX
+from tpuprof.records import record
 from tpuprof.report.sections import HostStackRow
 
 # What the training thread does in a part that samples name.
@@ -14,6 +18,120 @@ _VERBS = {
     "python": "runs code that traces nothing",
     "wait": "waits in a call",
 }
+# Share of a part from which one line stands for it; below it, the function that most of the part lies in is named.
+LINE_FROM_SHARE = 0.5
+# Share of a part that a function must hold to stand for it: what other functions do is then a quarter at most.
+FUNCTION_FROM_SHARE = 0.75
+# Share of tracing and handing over that a function may hold: with more, it is the training loop, which says little.
+LOOP_FROM_SHARE = 0.5
+# Lines named of a function (lines).
+LINES_SHOWN = 3
+_TRAINS = (TRACING, DISPATCH, COMPILE)
+_FRAME = re.compile(r"^(.*) \((.*):(\d+)\)$")
+_NOT_USERS = re.compile(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python3\.\d+[/\\]|^<")
+_Function = tuple[str, str]
+
+
+@record(frozen=True)
+class Where:
+    """Where a part of the step is spent: `ms` of it per step are exposed at `source` (`file:line`), in `call`.
+
+    Where no line stands for the part, `function` is the user's function that holds it, `more` its other lines, and `ms`
+    the time in all of them; `source` is then the line with most.
+    """
+
+    source: str
+    call: str
+    ms: float
+    function: str = ""
+    more: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """`train.py:7 (time.sleep(1))`, or the lines of a function: `jitter: train.py:7, 9, 12 and 2 more lines`."""
+        if not self.function:
+            return self.source + (f" ({self.call})" if self.call else "")
+        shown = [self.source, *(line.rpartition(":")[2] for line in self.more)]
+        left = len(shown) - LINES_SHOWN
+        more = f" and {left} more line{'s' if left > 1 else ''}" if left > 0 else ""
+        return f"{', '.join(shown[:LINES_SHOWN])}{more} (in {self.function})"
+
+
+def where_of(stacks: list[HostStackRow], part: str) -> Where | None:
+    """Where a part is spent: its line, or the function whose lines share it; None where no line is known."""
+    line, total = _top(stacks, part)
+    if line is None or line.ms >= LINE_FROM_SHARE * total:
+        return line
+    return _function_of(stacks, part, total) or line
+
+
+def line_of(stacks: list[HostStackRow], part: str) -> Where | None:
+    """The line that stands for a part, None where none does."""
+    line, total = _top(stacks, part)
+    return line if line is not None and line.ms >= LINE_FROM_SHARE * total else None
+
+
+def _top(stacks: list[HostStackRow], part: str) -> tuple[Where | None, float]:
+    """The line with most exposed time of a part, None where it is unknown, and the exposed time of all lines."""
+    lines = lines_of(stacks, part)
+    at: dict[str, float] = {}
+    for source, _, exposed, _ in lines:
+        at[source] = at.get(source, 0.0) + exposed
+    source = max(at, key=lambda each: at[each], default="")
+    if not source or not at[source]:
+        return None, sum(at.values())
+    call = next(each[1] for each in lines if each[0] == source)
+    return Where(source, call, at[source]), sum(at.values())
+
+
+def _function_of(stacks: list[HostStackRow], part: str, total: float) -> Where | None:
+    """The innermost function of the user's that holds enough of a part; None where only the training loop does."""
+    held: dict[_Function, dict[str, float]] = {}
+    depth: dict[_Function, int] = {}
+    for row in stacks:
+        if row.part == part and row.exposed_ms_per_step:
+            for each, (at, line) in _functions(row.frames).items():
+                lines = held.setdefault(each, {})
+                lines[line] = lines.get(line, 0.0) + row.exposed_ms_per_step
+                depth[each] = max(depth.get(each, 0), at)
+    loops = _loops(stacks)
+    found = [
+        each
+        for each, lines in held.items()
+        if depth[each] and each not in loops and sum(lines.values()) >= FUNCTION_FROM_SHARE * total
+    ]
+    if not found:
+        return None
+    best = max(found, key=lambda each: depth[each])
+    name, path = best
+    lines = held[best]
+    places = [f"{path}:{line}" for line in sorted(lines, key=lambda line: -lines[line])]
+    return Where(places[0], "", sum(lines.values()), name, tuple(places[1:]))
+
+
+def _loops(stacks: list[HostStackRow]) -> set[_Function]:
+    """The functions that most of tracing and handing over lies in: the training loop, and what it calls to train."""
+    trains: dict[_Function, float] = {}
+    total = 0.0
+    for row in stacks:
+        if row.part in _TRAINS:
+            ms = row.exposed_ms_per_step + row.hidden_ms_per_step
+            total += ms
+            for each in _functions(row.frames):
+                trains[each] = trains.get(each, 0.0) + ms
+    return {each for each, ms in trains.items() if ms > LOOP_FROM_SHARE * total}
+
+
+def _functions(frames: Iterable[str]) -> dict[_Function, tuple[int, str]]:
+    """The user's functions of a stack, each with how deep it is among them and its innermost line."""
+    found: dict[_Function, tuple[int, str]] = {}
+    depth = 0
+    for frame in frames:
+        match = _FRAME.match(frame)
+        if match and not _NOT_USERS.search(match.group(2)):
+            found[match.group(1), match.group(2)] = (depth, match.group(3))
+            depth += 1
+    return found
 
 
 def lines_of(stacks: list[HostStackRow], part: str) -> list[tuple[str, str, float, float]]:
@@ -29,7 +147,11 @@ def lines_of(stacks: list[HostStackRow], part: str) -> list[tuple[str, str, floa
 
 
 def verb_of(part: str) -> str:
-    """What the training thread does in a part `host:KIND`, as a verb."""
+    """What the training thread does in a part `host:KIND` or `user:NAME`, as a verb."""
+    if part == GARBAGE:
+        return "collects garbage"
+    if part.startswith(USER_PREFIX):
+        return f"is in the annotation {part.removeprefix(USER_PREFIX)!r}"
     kind = part.removeprefix(HOST_PREFIX)
     return _VERBS.get(kind, f"is in {kind}")
 

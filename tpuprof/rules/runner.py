@@ -28,6 +28,8 @@ DEVICE_IS_BEHIND = (
 )
 # Why a price is a wide range: two estimates of it disagree.
 REPLAY_DISAGREES = "a replay gains little, while the time at stake is more: a second run without it decides"
+# What titles say of steps, and of a capture in which there is none.
+_OF_STEPS = ((" of each step", " of the whole capture"), (" per step", " in the whole capture"))
 _ORDER = {FAILED: 0, ERROR: 1, UNAVAILABLE: 3}
 
 
@@ -44,7 +46,7 @@ def run_rules(
     outcomes = [(rule, outcome_of(rule, signals)) for rule in rules]
     found = [(rule, _finding(rule, outcome, pricing, places, framework)) for rule, outcome in outcomes]
     if signals.report.steps.whole_capture:
-        found = [(rule, _of_the_capture(each)) for rule, each in found]
+        found = [(rule, of_the_capture(each)) for rule, each in found]
     found.sort(key=lambda pair: (_ORDER.get(pair[1].status, 2), -_rank(*pair), pair[0].id))
     prices = {rule.id: outcome.price for rule, outcome in outcomes if outcome.price is not None}
     named = with_hosts(found, [host.name for host in signals.run.hosts])
@@ -85,12 +87,14 @@ def _with_shared(findings: list[Finding], prices: dict[str, Price], pricing: Pri
     return [replace(each, shares_saving_with=shared.get(each.rule, [])) for each in findings]
 
 
-def _of_the_capture(finding: Finding) -> Finding:
+def of_the_capture(finding: Finding) -> Finding:
     """A finding of a run without steps: what it saves is saved of the whole capture."""
-    savings = finding.savings
-    if savings is None or savings.per != "step":
-        return finding
-    return replace(finding, savings=replace(savings, per="capture"))
+    savings, title = finding.savings, finding.title
+    for of_steps, of_capture in _OF_STEPS:
+        title = title.replace(of_steps, of_capture)
+    if savings is not None and savings.per == "step":
+        savings = replace(savings, per="capture")
+    return replace(finding, title=title, savings=savings)
 
 
 def outcome_of(rule: Rule, signals: Signals) -> Outcome:

@@ -9,7 +9,7 @@ from tpuprof.model.host.stacks import Stack
 from tpuprof.model.host.vocabulary import Activity
 from tpuprof.model.intervals import EMPTY, Int64, Spans, contains, covered, intersect, merge, subtract, union
 from tpuprof.model.run import HostRun
-from tpuprof.parts import HOST_OTHER, HOST_PREFIX, of_activity
+from tpuprof.parts import HOST_OTHER, HOST_PREFIX, USER_PREFIX, of_activity
 from tpuprof.parts import TRACING as TRACING_PART
 from tpuprof.report.sections import HostStackRow
 from tpuprof.units import PS_PER_MS
@@ -64,6 +64,7 @@ def _add(sums: _Sums, host: HostRun, samples: HostSamples) -> None:
     total = covered(steps, start, end)
     open_total = total - covered(intersect(steps, busy), start, end)
     others = _parts_at(host, end - 1)
+    annotated = _annotated(host, steps, busy, start, end)
     for number, kind in enumerate(KINDS):
         chosen = np.flatnonzero((samples.kind == number) & (samples.stack >= 0))
         if not len(chosen):
@@ -76,7 +77,21 @@ def _add(sums: _Sums, host: HostRun, samples: HostSamples) -> None:
             stack = samples.stacks[int(samples.stack[at])]
             _count(sums, (stack, name), int(own[row]), int(open_own[row]))
             rest, open_rest = int(total[at] - own[row]), int(open_total[at] - open_own[row])
+            for annotation, (inside, open_inside) in annotated.items():
+                _count(sums, (stack, annotation), int(inside[at]), int(open_inside[at]))
+                rest, open_rest = rest - int(inside[at]), open_rest - int(open_inside[at])
             _count(sums, (stack, others[at]), rest, open_rest)
+
+
+def _annotated(
+    host: HostRun, steps: Spans, busy: Spans, start: Int64, end: Int64
+) -> dict[str, tuple[Int64, Int64]]:
+    """Of each interval, the time in annotations that trace nothing, and what of it is exposed; by part (ps)."""
+    found = {}
+    for name, spans in host.activity.user.items():
+        inside = intersect(spans, steps)
+        found[USER_PREFIX + name] = (covered(inside, start, end), covered(subtract(inside, busy), start, end))
+    return found
 
 
 def _of_part(host: HostRun, name: str) -> Spans:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tpuprof.model.device.op_kind import OpKind
 from tpuprof.model.run import Run
 from tpuprof.model.step_times import StepTimes
-from tpuprof.parts import HOST_IO, HOST_OTHER, HOST_PREFIX, HOST_TO_DEVICE, INPUT_WAIT
-from tpuprof.report.host_lines import holder_of, lines_of, verb_of
+from tpuprof.parts import HOST_IO, HOST_OTHER, HOST_PREFIX, HOST_TO_DEVICE, INPUT_WAIT, TRACING, USER_PREFIX
+from tpuprof.report.host_lines import holder_of, line_of, verb_of, where_of
 from tpuprof.report.sections import HostStackRow
 from tpuprof.units import format_ms
 
@@ -18,10 +18,12 @@ _OF_EAGER_MODE = ("tracing", "dispatch", "undecided", "unknown")
 TRACE_OP_MS = (0.003, 0.09)
 
 
-def host_sentence(word: str, load: StepTimes, stacks: list[HostStackRow], run: Run) -> str:
-    """One more sentence of a verdict, empty where there is nothing to add."""
+def host_sentence(word: str, name: str, load: StepTimes, stacks: list[HostStackRow], run: Run) -> str:
+    """One more sentence of a verdict, empty where there is nothing to add; `name` is of the annotation it names."""
     if word == "host":
         return _where(load, stacks)
+    if name:
+        return _in_annotation(USER_PREFIX + name, load, stacks)
     if word == "input":
         return _upload(load, stacks)
     if word == "callback":
@@ -29,7 +31,7 @@ def host_sentence(word: str, load: StepTimes, stacks: list[HostStackRow], run: R
     eager = _eager(run) if word in _OF_EAGER_MODE else ""
     if word == "undecided":
         return eager or _estimate(load, run)
-    return eager
+    return eager or (_traced(stacks) if word == "tracing" else "")
 
 
 def _callback(run: Run) -> str:
@@ -49,14 +51,10 @@ def _callback(run: Run) -> str:
 def _upload(load: StepTimes, stacks: list[HostStackRow]) -> str:
     """The line that copies to the device, where copies are most of what the device waits for; empty else."""
     largest = max((INPUT_WAIT, HOST_TO_DEVICE, HOST_IO), key=lambda name: load.parts.get(name, 0.0))
-    lines = lines_of(stacks, HOST_TO_DEVICE)
-    if largest != HOST_TO_DEVICE or not lines or not lines[0][0]:
+    where = where_of(stacks, HOST_TO_DEVICE)
+    if largest != HOST_TO_DEVICE or where is None:
         return ""
-    source, call, exposed, _ = lines[0]
-    what = f" ({call})" if call else ""
-    return (
-        f" The host copies to the device at {source}{what}, {format_ms(exposed)} of {format_ms(load.wall)}."
-    )
+    return f" The host copies to the device at {where.text}, {format_ms(where.ms)} of {format_ms(load.wall)}."
 
 
 def _eager(run: Run) -> str:
@@ -68,16 +66,29 @@ def _eager(run: Run) -> str:
 def _where(load: StepTimes, stacks: list[HostStackRow]) -> str:
     sampled = {name: ms for name, ms in load.parts.items() if name.startswith(HOST_PREFIX)}
     part = max(sampled, key=lambda name: sampled[name])
-    lines = lines_of(stacks, part)
+    where = where_of(stacks, part)
     text = f" The host {verb_of(part)}"
-    if lines and lines[0][0]:
-        source, call, exposed, _ = lines[0]
-        what = f" ({call})" if call else ""
-        text += f" at {source}{what}, {format_ms(exposed)} of {format_ms(load.wall)}."
+    if where is not None:
+        text += f" at {where.text}, {format_ms(where.ms)} of {format_ms(load.wall)}."
     else:
         text += f", {format_ms(sampled[part])} of {format_ms(load.wall)}."
     holder = holder_of(stacks, part)
     return f"{text} That thread is at {holder}." if holder else text
+
+
+def _traced(stacks: list[HostStackRow]) -> str:
+    """The line that holds most of the tracing that the device waits for; empty where no line holds half of it."""
+    where = line_of(stacks, TRACING)
+    # Samples are too coarse for a time beside that of the events.
+    return f" Most of it is at {where.text}." if where is not None else ""
+
+
+def _in_annotation(part: str, load: StepTimes, stacks: list[HostStackRow]) -> str:
+    """The line at which the host is in an annotation, or collects garbage; empty where samples tell none."""
+    where = where_of(stacks, part)
+    if where is None:
+        return ""
+    return f" It is at {where.text}, {format_ms(where.ms)} of {format_ms(load.wall)}."
 
 
 def _estimate(load: StepTimes, run: Run) -> str:

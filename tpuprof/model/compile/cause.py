@@ -2,8 +2,8 @@
 
 Both programs are compared as the trace embeds them, after optimization: their inputs first (a batch of another
 length, another dtype, another number of inputs), then how inputs are sharded, then constants baked into the
-graph (a learning rate, a step counter), then the ops themselves. Inputs are compared as a collection, because
-their order may change with the graph.
+graph (a learning rate, a step counter), then the ops themselves, then what those were given: sizes, arrays, paddings.
+Inputs are compared as a collection, because their order may change with the graph.
 """
 
 from __future__ import annotations
@@ -34,6 +34,11 @@ _SHOWN = 3
 _INCIDENTAL = frozenset(
     {"bitcast", "copy", "parameter", "tuple", "get-tuple-element", "fusion", "transpose", "reshape"}
 )
+
+# What changed where neither inputs, single constants nor the ops did.
+_SIZE = "a size in the graph changed, and no input did"
+_ARRAY = "an array of constants baked into the graph changed"
+_SETTING = "the padding or window of an op changed"
 
 SAME_PROGRAM = (
     "the two programs have the same inputs, constants and ops: a new function object, or a cleared cache"
@@ -90,6 +95,7 @@ def compare(new: HloModule, old: HloModule) -> CompileCause:
         or _shardings(new, old)
         or _constants(new, old)
         or _ops(new, old)
+        or _sizes(new, old)
         or CompileCause("again", SAME_PROGRAM)
     )
 
@@ -193,7 +199,7 @@ def _constants(new: HloModule, old: HloModule) -> CompileCause | None:
         return None
     changes = [f"{before} became {after}" for before, after in zip(removed, added, strict=False)]
     noun = "a constant" if len(changes) == 1 else f"{len(changes)} constants"
-    place = _place_of_literal(new, added[0]) or _place_of_literal(old, removed[0])
+    place = _place_of(new, added[0], _literal) or _place_of(old, removed[0], _literal)
     return CompileCause("constant", f"{noun} baked into the graph changed: {_list(changes)}", place)
 
 
@@ -209,6 +215,54 @@ def _ops(new: HloModule, old: HloModule) -> CompileCause | None:
     grew = sum(added.values()) >= sum(removed.values())
     first, second = (new, old) if grew else (old, new)
     return CompileCause("graph", detail, _odd_place(first, second) or _odd_place(second, first))
+
+
+def _sizes(new: HloModule, old: HloModule) -> CompileCause | None:
+    """Ops that are the same but for a size, an array of constants or a padding: numbers of the program's Python."""
+    for told, key in ((_SIZE, _size), (_ARRAY, _array), (_SETTING, _setting)):
+        added, removed = _difference(_counted(new, key), _counted(old, key))
+        if not added or not removed:
+            continue
+        if key is _size:
+            text = _list([f"{was} became {now}" for was, now in zip(removed, added, strict=False)])
+        else:
+            text = ", ".join(dict.fromkeys(each.partition(" ")[0] for each in added))
+        place = _place_of(new, added[0], key) or _place_of(old, removed[0], key)
+        return CompileCause("constant", f"{told}: {text}", place)
+    return None
+
+
+def _counted(module: HloModule, key: Callable[[Instruction], str]) -> Counter[str]:
+    return Counter(value for each in module.instructions() if (value := key(each)))
+
+
+def _size(each: Instruction) -> str:
+    """An op with the sizes of its result, empty where layouts and fusion decide them."""
+    if each.opcode in _INCIDENTAL or not each.shape.dimensions:
+        return ""
+    return f"{each.opcode} {_typed((each.shape.element_type, tuple(each.shape.dimensions)))}"
+
+
+def _array(each: Instruction) -> str:
+    value = each.attributes.get("value")
+    shape = _typed((each.shape.element_type, tuple(each.shape.dimensions)))
+    return f"{shape} {value}" if value else ""
+
+
+def _setting(each: Instruction) -> str:
+    value = each.attributes.get("setting")
+    return f"{each.opcode} {value}" if value else ""
+
+
+def _place_of(module: HloModule, wanted: str, key: Callable[[Instruction], str]) -> str:
+    """A source line of an op of that key, else of an op that uses it."""
+    for computation in module.computations.values():
+        for each in computation:
+            if key(each) == wanted:
+                found = _place(each) or _first_place(module, computation, each)
+                if found:
+                    return found
+    return ""
 
 
 def _has_backward(module: HloModule) -> bool:
@@ -244,17 +298,6 @@ def _use_of(module: HloModule, wanted: _Type) -> str:
             found = _first_place(module, module.entry, parameter)
             if found:
                 return found
-    return ""
-
-
-def _place_of_literal(module: HloModule, wanted: str) -> str:
-    """A source line of a constant, or slice, of that value, else of an op that uses it."""
-    for computation in module.computations.values():
-        for each in computation:
-            if _literal(each) == wanted:
-                found = _place(each) or _first_place(module, computation, each)
-                if found:
-                    return found
     return ""
 
 
@@ -299,7 +342,7 @@ def _opcodes(module: HloModule) -> Counter[str]:
 
 
 def _literals(module: HloModule) -> Counter[str]:
-    return Counter(value for each in module.instructions() if (value := _literal(each)))
+    return _counted(module, _literal)
 
 
 def _literal(each: Instruction) -> str:

@@ -7,15 +7,12 @@ import numpy as np
 from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.model.intervals import Bool, Int64
 from tpuprof.model.steps.repetition import EXPLAINS_FROM_SHARE, MIN_REPEATS, Repetition, find_repetition
-from tpuprof.model.steps.table import LOW, MEDIUM, Steps, StepSource
+from tpuprof.model.steps.table import COVERS_FROM_SHARE, LOW, MEDIUM, Steps, StepSource, whole_steps
 from tpuprof.model.timeline import Track
 from tpuprof.units import counted, format_share
 
 # Share of calls that repetitions must hold to say anything of the run.
 REPEATED_FROM_SHARE = 0.5
-# Share of the capture's time that steps must cover: calls repeat in the first moments of a program too, when it makes
-# its parameters.
-COVERS_FROM_SHARE = 0.5
 # Share of the time in all calls from which a function is one that a step is made of.
 HEAVY_FROM_SHARE = 0.1
 # Calls inside others for each call by itself, from which a function belongs to others (ratio): JAX writes each call
@@ -56,6 +53,9 @@ def _steps(found: Repetition, driver: Track, rows: Int64) -> Steps | None:
     follows = np.append(found.until[:-1] == found.first[1:], np.False_)
     ends = np.where(follows, np.append(begins[1:], 0), driver.end[rows[found.until - 1]])
     ends = np.maximum(ends, begins)
+    whole = whole_steps(begins, ends, follows)
+    begins, ends = begins[whole], ends[whole]
+    # Calls repeat in the first moments of a program too, when it makes its parameters.
     extent = int(driver.end.max() - driver.start.min())
     if int((ends - begins).sum()) < COVERS_FROM_SHARE * extent:
         return None

@@ -12,7 +12,7 @@ from tpuprof.model.steps.repetition import (
     Repetition,
     find_repetition,
 )
-from tpuprof.model.steps.table import LOW, MEDIUM, Steps, StepSource
+from tpuprof.model.steps.table import COVERS_FROM_SHARE, LOW, MEDIUM, Steps, StepSource, whole_steps
 from tpuprof.units import format_share
 
 # Share of device time below which a program is left out when the full sequence does not repeat: small eager ops come
@@ -73,10 +73,16 @@ def _time_share(found: Repetition, rows: Int64, duration: Int64) -> float:
     return float(duration[rows[found.first[0] : found.until[-1]][inside]].sum()) / total if total else 0.0
 
 
-def _repeated(found: Repetition, rows: Int64, start: Int64, end: Int64, explained: float) -> Steps:
+def _repeated(found: Repetition, rows: Int64, start: Int64, end: Int64, explained: float) -> Steps | None:
+    """The repetitions as steps; None where most of the time lies between them: then they are parts of one."""
     begins = start[rows[found.first]]
     follows = np.append(found.until[:-1] == found.first[1:], np.False_)
     ends = np.where(follows, np.append(begins[1:], 0), end[rows[found.until - 1]])
+    ends = np.maximum(ends, begins)
+    whole = whole_steps(begins, ends, follows)
+    begins, ends = begins[whole], ends[whole]
+    if int((ends - begins).sum()) < COVERS_FROM_SHARE * int(ends[-1] - begins[0]):
+        return None
     programs = "program" if found.width == 1 else "programs"
     note = (
         f"no step marker in the trace: a step is one repetition of {found.width:,} {programs} on the device"
@@ -86,4 +92,4 @@ def _repeated(found: Repetition, rows: Int64, start: Int64, end: Int64, explaine
         confidence = LOW
         note += f", and repetitions hold only {format_share(explained)} of the device's programs"
     steps = np.arange(len(begins))
-    return Steps(StepSource.PROGRAMS, confidence, steps, begins, np.maximum(ends, begins), note)
+    return Steps(StepSource.PROGRAMS, confidence, steps, begins, ends, note)

@@ -84,6 +84,24 @@ class Steps:
         return Spans(self.start, self.end)
 
 
+# Share of a usual step's length below which a step that nothing follows is not whole: it ends with its last program or
+# call, and what the host does until the next one is missing. Steps that differ by less are kept.
+WHOLE_FROM_SHARE = 0.75
+# Steps that are followed from which they show what is usual (steps).
+FOLLOWED_FROM = 2
+# Share of the time from the first repetition to the last that steps must cover: of less, training is elsewhere.
+COVERS_FROM_SHARE = 0.5
+
+
+def whole_steps(start: Int64, end: Int64, followed: Bool) -> Bool:
+    """Which repetitions are whole steps: those that another follows, and others where they are about as long."""
+    if followed.sum() < FOLLOWED_FROM:
+        return np.ones(len(start), np.bool_)
+    usual = float(np.median((end - start)[followed]))
+    whole: Bool = followed | (end - start >= WHOLE_FROM_SHARE * usual)
+    return whole
+
+
 def no_steps(note: str = "no step marker, graph cut or repeating program was found") -> Steps:
     """The result where nothing separates one step from the next."""
     none = np.empty(0, np.int64)

@@ -1,0 +1,74 @@
+"""What stands for a part of the step: its line, or the function whose lines share it."""
+
+import pytest
+
+from tpuprof.report.host_lines import FUNCTION_FROM_SHARE, LINE_FROM_SHARE, where_of
+from tpuprof.report.sections import HostStackRow
+
+FILE = "/home/u/train.py"
+MAIN = f"<module> ({FILE}:90)"
+LOOP = f"fit ({FILE}:80)"
+
+
+def row(line, ms, function="jitter", part="host:python", call="np.clip(a)", below=()):
+    frames = [MAIN, LOOP, f"{function} ({FILE}:{line})", *below]
+    return HostStackRow(part, frames, call, f"{FILE}:{line}", call, ms, 0.0)
+
+
+def traced(ms=10.0):
+    return HostStackRow("tracing", [MAIN, LOOP], "net(x)", f"{FILE}:80", "net(x)", ms, 0.0)
+
+
+def test_a_line_with_half_of_the_part_stands_for_it():
+    where = where_of([row(20, 10 * LINE_FROM_SHARE), row(21, 3.0), row(22, 2.0), traced()], "host:python")
+    assert where.text == f"{FILE}:20 (np.clip(a))"
+    assert where.ms == pytest.approx(5.0)
+
+
+def test_calls_of_one_line_count_together():
+    where = where_of(
+        [row(20, 3.0, call="a.cpu()"), row(20, 3.0, call="a.cpu().double()"), row(22, 4.0)], "host:python"
+    )
+    assert (where.text, where.ms) == (f"{FILE}:20 (a.cpu())", pytest.approx(6.0))
+
+
+def test_lines_that_share_a_part_are_named_with_their_function():
+    """Four lines of one function: none has half of it. Time in what it calls counts for the line that calls."""
+    inner = row(24, 2.0, below=("mean (/venv/lib/python3.11/site-packages/numpy/core/_methods.py:5)",))
+    where = where_of([row(21, 3.0), row(22, 2.5), row(23, 2.5), inner, traced()], "host:python")
+    assert where.text == f"{FILE}:21, 22, 23 and 1 more line (in jitter)"
+    assert where.ms == pytest.approx(10.0)
+
+
+def test_the_innermost_function_that_holds_enough_is_named():
+    helper = [f"grid ({FILE}:5)"]
+    rows = [row(21, 3.0, below=helper), row(22, 3.0, below=[f"grid ({FILE}:6)"]), row(23, 4.0)]
+    assert where_of(rows, "host:python").function == "jitter"
+    rows = [
+        HostStackRow(each.part, [*each.frames, f"grid ({FILE}:{at})"], "f()", f"{FILE}:{at}", "f()", 3.0, 0.0)
+        for at, each in enumerate(rows)
+    ]
+    assert where_of(rows, "host:python").function == "grid"
+
+
+@pytest.mark.parametrize(
+    ("share", "named"), [(FUNCTION_FROM_SHARE, "jitter"), (FUNCTION_FROM_SHARE - 0.02, "")]
+)
+def test_a_function_that_holds_too_little_of_the_part_is_not_named(share, named):
+    most, rest = 10 * share / 2, 10 * (1 - share)
+    rows = [row(21, most), row(22, most), row(60, rest / 2, "log"), row(70, rest / 2, "save"), traced()]
+    assert where_of(rows, "host:python").function == named
+
+
+def test_the_training_loop_is_not_named():
+    """The step function traces, too: that the time is in it says nothing."""
+    rows = [row(81, 2.0, "step"), row(82, 2.0, "step"), row(83, 2.0, "step")]
+    graph = HostStackRow(
+        "tracing", [MAIN, LOOP, f"step ({FILE}:84)"], "net(x)", f"{FILE}:84", "net(x)", 9.0, 0.0
+    )
+    assert where_of([*rows, graph], "host:python").text == f"{FILE}:81 (np.clip(a))"
+
+
+def test_a_part_without_samples_or_source_has_no_place():
+    assert where_of([], "host:python") is None
+    assert where_of([HostStackRow("host:io", [], "f.write(a)", "", "", 3.0, 0.0)], "host:io") is None
