@@ -17,6 +17,9 @@ from tpuprof.rules.registry import all_rules, find_rule
 from tpuprof.signals import Signals, signal_units
 
 CATALOGUE = [
+    "accumulated-graph",
+    "boolean-mask",
+    "f32-upcasts",
     "tracing-bound",
     "scan-cache-off",
     "unrolled-layers",
