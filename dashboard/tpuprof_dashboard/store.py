@@ -29,6 +29,7 @@ from tpuprof_dashboard.reading import (
 from tpuprof_dashboard.recent import Recent
 from tpuprof_dashboard.run_labels import run_labels
 from tpuprof_dashboard.runs import Source, signature, sources
+from tpuprof_dashboard.trial import refuse_greedy
 from tpuprof_dashboard.uploads import Uploads
 
 if TYPE_CHECKING:
@@ -267,6 +268,7 @@ class Store:
 
     def _load_report(self, source: Source, mark: Any, tell: Tell) -> None:
         run = None
+        self._try_upload(source, mark)
         if self.is_saved(source.name):
             report = read_saved(source)
         else:
@@ -276,7 +278,25 @@ class Store:
                 self._runs.put(source.name, mark, run)
             self._reports.put(source.name, mark, report)
 
+    def _try_upload(self, source: Source, mark: Any) -> None:
+        """Refuse an upload that takes too much memory, and let go of the events of others: they do not add up.
+
+        Raises `TpuprofError`.
+        """
+        if not source.uploaded:
+            return
+        with self._lock:
+            for cache in (self._details, self._runs):
+                for each in [
+                    other for other in cache.values if other != source.name and self.is_upload(other)
+                ]:
+                    del cache.values[each]
+            was_read = self._reports.get(source.name, mark) is not None
+        if not was_read:
+            refuse_greedy(source.name, source.path)
+
     def _load_details(self, source: Source, mark: Any, tell: Tell) -> None:
+        self._try_upload(source, mark)
         if self.is_saved(source.name):
             with self._lock:
                 report = self._reports.get(source.name, mark)

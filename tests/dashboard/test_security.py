@@ -15,11 +15,12 @@ from tests.dashboard.conftest import training_trace
 from tests.dashboard.test_viewers import answers
 
 pytest.importorskip("dash")
-from tpuprof_dashboard import routes, uploads
+from tpuprof_dashboard import routes, trial, uploads
+from tpuprof_dashboard import store as store_module
 from tpuprof_dashboard.addresses import addresses
 from tpuprof_dashboard.app import create_app
 from tpuprof_dashboard.security import Guard, inside
-from tpuprof_dashboard.store import Failure, Store
+from tpuprof_dashboard.store import Failure, Loading, Store
 from tpuprof_dashboard.uploads import Uploads
 
 from tpuprof.errors import Code, TpuprofError
@@ -272,6 +273,46 @@ def test_json_uploads_are_limited_in_values(monkeypatch):
         with pytest.raises(TpuprofError, match="larger than an upload may be"):
             kept.add("x", BytesIO(data))
     kept.close()
+
+
+def test_an_upload_that_takes_more_memory_than_its_size_says(tmp_path):
+    """Five million empty lines of a plane."""
+    path = tmp_path / "x"
+    lines = b"\x12\x09/host:CPU" + b"\x1a\x00" * 5_000_000
+    path.write_bytes(
+        b"\x0a"
+        + bytes(
+            [
+                len(lines) & 127 | 128,
+                len(lines) >> 7 & 127 | 128,
+                len(lines) >> 14 & 127 | 128,
+                len(lines) >> 21,
+            ]
+        )
+        + lines
+    )
+    with pytest.raises(TpuprofError, match=r"cannot be read within 400 MiB .* \[input-too-large\]"):
+        trial.refuse_greedy("x", path, 400 * 2**20)
+    trial.refuse_greedy("usual", training_trace().write(tmp_path / "y.xplane.pb"))
+    # What is wrong with a file is said by whoever reads it next.
+    (tmp_path / "z").write_bytes(b"no trace")
+    trial.refuse_greedy("z", tmp_path / "z")
+
+
+def test_of_uploads_one_alone_keeps_its_events(monkeypatch, tmp_path):
+    tried = []
+    monkeypatch.setattr(store_module, "refuse_greedy", lambda name, path: tried.append(name))
+    store = Store([])
+    data = training_trace().to_bytes()
+    names = [store.upload(name, BytesIO(data)) for name in ("a", "b")]
+    for name in names:
+        for ask in (store.report, store.details):
+            while isinstance(found := ask(name), Loading):
+                pass
+            assert not isinstance(found, Failure)
+    assert tried == names
+    assert list(store._details.values) == names[1:]
+    store.close()
 
 
 @pytest.mark.parametrize("ignored", [False, True], ids=["in a terminal", "under nohup"])
