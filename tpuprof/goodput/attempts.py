@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tpuprof.goodput.vocabulary import INITIALIZATION, PREPARATION, RESTORE, SAVE, STARTUP
-from tpuprof.ledger.rows import UNKNOWN
+from tpuprof.ledger.rows import LARGEST, UNKNOWN
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -84,9 +84,9 @@ def attempt_of(ledger: Ledger) -> Attempt:
         columns["step"],
         start,
         end,
-        columns["compile_us"] * 1000,
-        columns["input_us"] * 1000,
-        {name: column * 1000 for name, column in columns.items() if name.endswith("_us")},
+        _ns(columns["compile_us"]),
+        _ns(columns["input_us"]),
+        {name: _ns(column) for name, column in columns.items() if name.endswith("_us")},
     )
     return Attempt(
         begin,
@@ -99,6 +99,12 @@ def attempt_of(ledger: Ledger) -> Attempt:
         _notes(ledger),
         numbered=bool(ledger.meta.get("numbered", True)),
     )
+
+
+def _ns(microseconds: Numbers) -> Numbers:
+    """Nanoseconds; what would not fit is the most that does."""
+    most = LARGEST // 1000
+    return np.clip(microseconds, -most, most) * 1000
 
 
 def _in_order(start: Numbers, length: Numbers, begin: int, until: int) -> tuple[Numbers, Numbers]:

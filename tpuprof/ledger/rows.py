@@ -108,10 +108,8 @@ def decode(payload: bytes) -> tuple[int, dict[str, NDArray[np.int64]]]:
     found = {name: table[at] for at, name in enumerate(COLUMNS[:columns])}
     if count and columns > _DURATION:
         found["start_ns"][1:] += np.cumsum(found["duration_ns"])[:-1]
-    for name, column in found.items():
-        # What no writer writes would not fit once it is converted to nanoseconds or added up.
-        most = LARGEST // 1000 if name.endswith("_us") else LARGEST
-        np.clip(column, -most, most, out=column)
+    for column in found.values():
+        np.clip(column, -LARGEST, LARGEST, out=column)  # what no writer writes
     absent = np.full(count, UNKNOWN, np.int64)
     return first, found | dict.fromkeys(COLUMNS[columns:], absent)
 

@@ -33,6 +33,7 @@ _ENVIRONMENT: dict[str, type] = {
     "framework": str,
     "unread_hosts": dict,
 }
+_ALWAYS = ("device_type", "device_count", "host_count", "framework")
 # What JSON has for a plain type: a whole number may stand for a real one.
 _PLAIN: dict[Any, type | tuple[type, ...]] = {
     **{kind: kind for kind in (str, int, bool, list, dict)},
@@ -92,12 +93,11 @@ def _environment(stated: dict[str, Any]) -> dict[str, Any]:
     for name, kind in _ENVIRONMENT.items():
         if stated.get(name) is not None and not isinstance(stated[name], kind):
             raise TypeError(f"environment.{name}")
-    run = stated.get("run")
-    return {
-        **dict.fromkeys(_ENVIRONMENT),
-        **stated,
-        "run": checked(run)[0] if isinstance(run, dict) else None,
-    }
+    if isinstance(stated.get("run"), dict):
+        stated = {**stated, "run": checked(stated["run"])[0]}
+    elif stated.get("run") is not None:
+        raise TypeError("environment.run")
+    return {**dict.fromkeys(_ALWAYS), **stated}
 
 
 def _bytes(path: Path) -> bytes:
