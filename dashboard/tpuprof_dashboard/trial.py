@@ -56,11 +56,11 @@ def main(path: Path, memory: int) -> int:
     source = Source(path.name, path, path, uploaded=True)
     try:
         if is_saved_report(path):
-            details = saved_details(read_saved(source))
+            found = [saved_details(read_saved(source))]
         else:
             _, run = report_of(found_of(source), _say_nothing)
-            details = details_of(run, _say_nothing) if run is not None else None
-        for lane in (lane for host in details.hosts.values() for lane in host.lanes) if details else ():
+            found = [details_of(run, _say_nothing)] if run is not None else []
+        for lane in (lane for details in found for host in details.hosts.values() for lane in host.lanes):
             _ = lane.lane
     except MemoryError:
         return _GREEDY
