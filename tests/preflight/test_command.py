@@ -116,7 +116,7 @@ def test_a_sweep_finds_the_largest_that_fits(tmp_path):
     assert "RESOURCE_EXHAUSTED" in refused["compiler_text"]
 
 
-@pytest.mark.slow("four real traces, two TPU compiles")
+@pytest.mark.slow("a whole search: several real traces and TPU compiles")
 def test_a_search_keeps_to_its_budget_and_compiles_the_winner_again(tmp_path):
     arguments = [
         "--tpu",
@@ -153,6 +153,7 @@ def test_a_search_needs_a_slice_and_no_sweep(tmp_path, more):
         run([linear(tmp_path), "--search", "auto", *more], tmp_path)
 
 
+@pytest.mark.slow("four real traces, two TPU compiles")
 def test_two_settings_side_by_side_and_the_second_time_from_cache(tmp_path):
     arguments = [linear(tmp_path), "--tpu", "v5e-1", "--compare-env", "SIZE=512"]
     report = run(arguments, tmp_path)
