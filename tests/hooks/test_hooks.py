@@ -8,7 +8,10 @@ from tpuprof.instrument.state import STATE
 @pytest.fixture
 def marked():
     numbers = []
-    listener = numbers.append
+
+    def listener(number, _samples):
+        numbers.append(number)
+
     STATE.listeners.append(listener)
     yield numbers
     STATE.listeners.remove(listener)
