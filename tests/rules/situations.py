@@ -163,11 +163,13 @@ def accumulated(batches, share=0.5, seconds=0.0, **more):
     return {**started(seconds), **traced(share), "memory": accumulates(batches), **more}
 
 
-def updates(exposed, samples=KNOWN_FROM_SAMPLES, call="step", file="/lib/torch/optim/adamw.py", tracing=0.0):
+def updates(
+    exposed, samples=KNOWN_FROM_SAMPLES, call="step", file="/lib/torch/optim/adamw.py", tracing=0.0, inside=()
+):
     """Signals of torch_xla steps of 100 ms that trace an optimizer for so long (ms) while the device idles."""
     stack = asleep(exposed, hidden=1.0, part="tracing")
-    stack = replace(stack, frames=["<module> (train.py:9)", f"{call} ({file}:33)"], samples=samples)
+    stack = replace(stack, frames=["<module> (train.py:9)", f"{call} ({file}:33)", *inside], samples=samples)
     return {
-        "framework": "torch_xla", "eager_dispatch": None, "host_stacks": [stack],
+        "framework": "torch_xla", "bound": "tracing", "eager_dispatch": None, "host_stacks": [stack],
         "steps": steps(tracing=tracing or exposed),
     }  # fmt: skip

@@ -41,6 +41,7 @@ from tpuprof import parts as part
 from tpuprof.report.labels import phase_title
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, not_applicable, passed, rule
+from tpuprof.rules.shared.turns import takes_turns
 from tpuprof.rules.thresholds import TRACING_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
@@ -75,17 +76,13 @@ def check(signals: Signals) -> Outcome:
     ]
     if in_typical < TRACING_FROM_SHARE:
         return passed(evidence)
-    if signals.bound == "sync":
+    turns = takes_turns(signals)
+    if turns is not None:
+        maker, why = turns
         return passed(
             evidence,
-            title="Tracing costs time only because a read makes host and device take turns",
-            reason="a device-to-host read makes host and device take turns: without it, tracing hides",
-        )
-    if signals.bound == "device":
-        return passed(
-            evidence,
-            title="Tracing costs time only because the runtime makes host and device take turns",
-            reason="the device needs longer than the host: without the runtime's waits, tracing hides behind it",
+            title=f"Tracing costs time only because {maker} makes host and device take turns",
+            reason=why,
         )
     # Like the verdict's share, and the replay's, this is of all steps: slow ones trace as well.
     share = signals.steps.mean_parts().get(part.TRACING, 0.0) / signals.step_ms
