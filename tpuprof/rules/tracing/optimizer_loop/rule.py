@@ -33,9 +33,9 @@ these was tried.
 ## Limits and false positives
 
 A flat parameter has one learning rate and one weight decay, and cannot be sharded by layer. An optimizer that is
-written by hand, with a loop over parameters and without `torch.optim`, leaves no event and is
-not seen. LBFGS works on one flat gradient
-already, so it is left out. Samples are right to about a sixth; a graph cut inside the call (`xm.optimizer_step`) counts as the cut.
+written by hand, with a loop over parameters and without `torch.optim`, leaves no event and is not seen. LBFGS works on
+one flat gradient already, so it is left out. Samples are right to about a sixth; a graph cut inside the call
+(`xm.optimizer_step`) counts as the cut.
 
 ## References
 
