@@ -34,6 +34,11 @@ class HostSignals(StepSignals):
         """Device-to-host reads by the user's own Python (`.item()`, `print`, ...), with their lines."""
         return [row for row in self.host_reads if row.call in READ_CALLS | WAIT_CALLS]
 
+    @signal("reads", needs=(STEPS,))
+    def python_reads_if_seen(self) -> list[HostReadRow]:
+        """The same, empty where the trace has no host events: for rules that only add to what they know."""
+        return [row for row in self.report.host_reads if row.call in READ_CALLS | WAIT_CALLS]
+
     @signal("share", needs=(STEPS, HOST_EVENTS))
     def reads_in_steps_share(self) -> float:
         """Share of steps that hold a blocking device-to-host read."""

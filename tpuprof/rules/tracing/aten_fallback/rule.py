@@ -21,7 +21,9 @@ that fell back, with the prefix aten. For `nonzero` and `masked_select` see bool
 ## Limits and false positives
 
 The price leaves out the waits, transfers and cuts of the step; what the op's replacement costs on the device is not in
-it. `aten::_local_scalar_dense` is a read of a value and counted by device-to-host-sync.
+it. Where the program also reads values in each step, host and device go on taking turns at those reads without the
+op: the price begins at the op's own time, and is of medium confidence. `aten::_local_scalar_dense` is a read of a
+value and counted by device-to-host-sync.
 
 ## References
 
@@ -35,7 +37,7 @@ from tpuprof import parts as part
 from tpuprof.report.schema import Evidence
 from tpuprof.report.sections import FallbackRow
 from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, passed, rule
-from tpuprof.rules.thresholds import FAILS_FROM_SHARE, FALLBACKS_FROM
+from tpuprof.rules.thresholds import FAILS_FROM_SHARE, FALLBACKS_FROM, READS_IN_STEPS_SHARE
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
 from tpuprof.units import times
@@ -60,13 +62,30 @@ def check(signals: Signals) -> Outcome:
     if share < FAILS_FROM_SHARE:
         return passed(evidence, reason="ops fall back, but the device hardly idles")
     gone = dict.fromkeys(_SIDE, 0.0)
+    most = Change(host=gone, unblock=True)
+    reads = _reads_that_stay(signals)
+    if reads:
+        # Host and device go on taking turns at the read: no more than the op's own time may be gained.
+        alone = Change(host=dict.fromkeys((part.ATEN_FALLBACK, part.HOST_TO_DEVICE), 0.0))
+        return failed(share, [*evidence, *reads], title=_title(found), price=counterfactual(most, alone))
     return failed(
         share,
         evidence,
         title=_title(found),
-        price=counterfactual(Change(host=gone, unblock=True, join_cuts=0.0), Change(host=gone, unblock=True)),
+        price=counterfactual(Change(host=gone, unblock=True, join_cuts=0.0), most),
         confidence="high",
     )
+
+
+def _reads_that_stay(signals: Signals) -> list[Evidence]:
+    """Values that the program itself reads in the usual step: without the op, too, host and device take turns there."""
+    rows = signals.python_reads_if_seen
+    if not rows or sum(row.occurrences for row in rows) < READS_IN_STEPS_SHARE * len(signals.steps):
+        return []
+    return [
+        Evidence(f"a read that stays: {row.call}", row.occurrences, "times in all", source=row.source)
+        for row in rows
+    ]
 
 
 def _title(rows: list[FallbackRow]) -> str:

@@ -1,0 +1,34 @@
+"""What removing an op that falls back is said to save, with and without reads of the program's own."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.rules.given import fallen, given, read, steps
+from tpuprof import parts as part
+from tpuprof.rules.registry import find_rule
+from tpuprof.rules.runner import outcome_of
+
+
+def outcome_with(reads):
+    facts = fallen(1.0)
+    rows = [replace(read(), occurrences=reads)] if reads else []
+    facts["report"] = {**facts["report"], "host_reads": rows}
+    return outcome_of(find_rule("aten-fallback"), given(**facts, steps=steps(count=10)))
+
+
+@pytest.mark.parametrize("reads", [0, 4])
+def test_alone_it_is_sold_with_the_turns_that_it_forces(reads):
+    found = outcome_with(reads)
+    assert (found.price.least.unblock, found.price.most.unblock) == (True, True)
+    assert found.confidence == "high"
+
+
+def test_a_read_in_half_of_the_steps_leaves_the_turns():
+    found = outcome_with(5)
+    assert found.price.least.host == {part.ATEN_FALLBACK: 0.0, part.HOST_TO_DEVICE: 0.0}
+    assert (found.price.least.unblock, found.price.most.unblock) == (False, True)
+    assert found.confidence == "medium"
+    assert any(
+        "a read that stays: item" in each.text and each.source == "train.py:9" for each in found.evidence
+    )
