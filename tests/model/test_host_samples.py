@@ -250,3 +250,42 @@ def test_the_line_that_traces_most_is_named(analyze, at, named):
     sentence = analyze(trace).verdict.sentence
     assert sentence.startswith("Tracing-bound")
     assert ("Most of it is at /home/u/train.py:7 (opt.step())." in sentence) is named
+
+
+@pytest.mark.parametrize(
+    ("event", "facts", "call", "said"),
+    [
+        (
+            "tpuprof.gc",
+            {"tpuprof": "gc"},
+            "gc.collect()",
+            "The host collects garbage at /home/u/train.py:7 (gc.collect())",
+        ),
+        (
+            "load batch",
+            {"tpuprof": "annotation", "traced_ops": 0},
+            "time.sleep(0.03)",
+            "The host is in the annotation 'load batch' at /home/u/train.py:7 (time.sleep(0.03))",
+        ),
+    ],
+)
+def test_collections_and_annotations_in_every_step_are_a_finding_with_their_line(
+    analyze, event, facts, call, said
+):
+    trace = TraceBuilder()
+    python = trace.host().line("python")
+    for number in range(4):
+        at = number * 40_000
+        python.event("train_step", at, 40_000, _r=1, step_num=number)
+        python.event(event, at + 5_000, 30_000, **facts)
+        python.event("StepMarker", at + 39_990, 10)
+        words = stack(call) if not number else {}
+        trace.sampled(at, 5_000, ops=50, stack=1, **(stack("y * 2") if not number else {}))
+        trace.sampled(at + 5_000, 30_000, stack=2, cpu=0 if "sleep" in call else None, **words)
+        trace.sampled(at + 35_000, 5_000, ops=50, stack=1)
+    report = analyze(trace)
+    assert report.verdict.sentence.startswith("Held back by ")
+    assert f"It is at /home/u/train.py:7 ({call}), 30.0 ms of 40.0 ms." in report.verdict.sentence
+    first = report.findings[0]
+    assert (first.rule, first.status) == ("host-blocked", "failed")
+    assert first.title.startswith(said)

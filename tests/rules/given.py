@@ -54,7 +54,7 @@ class GivenSignals(Signals):
 _DERIVED = {
     "typical_steps", "typical_parts", "typical_ms", "typical_device_idle_ms", "step_ms", "step_compiles",
     "captured_records", "counters", "all_counters", "startup_compile_seconds", "startup_compiles", "fallbacks",
-    "graphs_per_step", "falls_back", "python_reads", "variables", "features", "spmd", "torch_xla_version",
+    "graphs_per_step", "falls_back", "python_reads", "python_reads_if_seen", "variables", "features", "spmd", "torch_xla_version",
     "hbm_share", "op_ms", "slowest_host_steps", "even_rows", "idle_by_step", "parameter_gathers", "compute_ms",
     "matmuls", "host_reads", "step_source", "host_pace", "typical_tracing_ms", "sampled_host_ms", "stacks_if_sampled", "eager_ops", "scan_retraces", "preflight", "unrolled", "step_count",
 }  # fmt: skip
@@ -160,7 +160,7 @@ def computed(*ops, mfu=None):
 def fallen(per_step, busy_share=0.5, op="aten::histc"):
     """Signals of a run in which an op falls back that often per step (None: torch_xla's text names it)."""
     rows = [FallbackRow(op, per_step, "train.py:9")]
-    return {"report": {"fallbacks": rows}, "records": [record()], "busy_share": busy_share}
+    return {"report": {"fallbacks": rows, "host_reads": []}, "records": [record()], "busy_share": busy_share}
 
 
 def cache(status, hits=0, misses=0):

@@ -65,8 +65,15 @@ class HostSignals(StepSignals):
 
     @signal("ms by part", needs=(STEPS, HOST_EVENTS))
     def sampled_host_ms(self) -> dict[str, float]:
-        """Time per step in which the device idles and samples show the host at something else than tracing, by part."""
-        sums: dict[str, float] = {}
+        """Time per step in which the device idles and samples show the host at something else than tracing, by part.
+
+        Annotations that trace nothing and garbage collections count too, as far as typical steps hold them.
+        """
+        sums = {
+            name: min(ms, self.steps.mean_parts().get(name, 0.0))
+            for name, ms in self.typical_parts.items()
+            if name.startswith(part.USER_PREFIX) and name != part.OWN_WORK and ms
+        }
         for row in self.host_stacks:
             if row.part.startswith(part.HOST_PREFIX):
                 sums[row.part] = sums.get(row.part, 0.0) + row.exposed_ms_per_step
