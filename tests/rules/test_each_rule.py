@@ -165,7 +165,7 @@ CASES = {
         ("a read makes turns", "passed", {**updates(50.0), "bound": "sync"}),
         ("the device takes longer", "passed", {**updates(50.0), "bound": "device"}),
         ("a scheduler of rates", "passed", updates(50.0, file="/lib/torch/optim/lr_scheduler.py")),
-        ("one flat gradient already", "passed", updates(50.0, file="/lib/torch/optim/lbfgs.py")),
+        ("one flat gradient already", "passed", updates(50.0, call="wrapper", inside=["step (/lib/torch/optim/lbfgs.py:401)"])),
         ("a closure", "passed", updates(50.0, inside=["closure (train.py:12)", "linear (/lib/torch/nn/functional.py:9)"])),
         ("ops of the update", "failed", updates(50.0, inside=["_fn (/lib/torch/_meta_registrations.py:7)"])),
         ("an optimizer of one's own", "failed", updates(50.0, call="wrapper", inside=["step (mine.py:3)"])),

@@ -74,9 +74,11 @@ OF_TRACING_FROM = 0.5
 # over 16 parameters, torch_xla 2.9: 2.7 and 9.5 of 36.3 ms.
 LEFT_AT_LEAST, LEFT_AT_MOST = 0.1, 0.3
 # Calls of `step` in the files of torch's optimizers, or in what wraps the step of every optimizer: not `zero_grad`.
-_STEP = re.compile(r"(?:step|wrapper|_use_grad) \(\S*\btorch/optim/(?!lr_scheduler|lbfgs)")
+_STEP = re.compile(r"(?:step|wrapper|_use_grad) \(\S*\btorch/optim/(?!lr_scheduler)")
 # An optimizer of the program's own, below the wrapper that torch puts around its `step`.
 _OWN_STEP = re.compile(r"step \(")
+# It works on one flat gradient already.
+_FLAT = re.compile(r"\(\S*\btorch/optim/lbfgs")
 _LIBRARY = re.compile(r"\(\S*\b(?:torch|torch_xla)/")
 
 
@@ -153,7 +155,7 @@ def _traced(signals: Signals) -> Outcome:
 def in_update(frames: Sequence[str]) -> bool:
     """Whether a stack, outermost frame first, is in an optimizer's update, and not in a closure that `step` calls."""
     begun = next((at for at, frame in enumerate(frames) if _STEP.match(frame)), None)
-    if begun is None:
+    if begun is None or any(map(_FLAT.search, frames)):
         return False
     return all(
         _LIBRARY.search(frame) or (_OWN_STEP.match(frame) and _STEP.match(above))
