@@ -118,6 +118,7 @@ def run(folder: Path, paths: list[Path], count: int, seed: int, only: str = "") 
     """Try so many inputs; status 1 where anything was found."""
     rng = random.Random(seed)
     seeds = [each for each in seeds_in(folder / "seeds", paths) if chosen(each, only)]
+    warm_up(folder / "seeds")
     print(f"seed {seed}: {len(seeds)} files and folders", flush=True)
     tally: Counter[tuple[str, str, int]] = Counter()
     kinds: set[str] = set()
@@ -149,6 +150,28 @@ def run(folder: Path, paths: list[Path], count: int, seed: int, only: str = "") 
         print(f"{name:44} {command_name:8} status {status}: {times}")
     print(f"{count} mutations of {len(seeds)} seeds: {len(kinds)} found; slowest {slowest:.1f} s")
     return 1 if kinds else 0
+
+
+def warm_up(folder: Path) -> None:
+    """Have what commands make once per process made before they are forked: templates, tables of terminals."""
+    from rich.console import Console
+
+    from tpuprof.goodput import history, jobs
+    from tpuprof.render.html import render_html
+    from tpuprof.render.markdown import render_markdown
+    from tpuprof.render.text import render
+    from tpuprof.report.load import read_report
+    from tpuprof.share.redacted_report import redactor_for
+    from tpuprof.watch.follow import picture, read_jobs
+
+    report = read_report(folder / "saved.json")
+    console = Console(file=io.StringIO(), width=200)
+    render(report, console)
+    render_html(redactor_for(report).value(report))
+    render_markdown(report)
+    jobs.render(jobs.goodput_of(folder / "job"), console)
+    history.render(history.history_of(folder / "job"), console)
+    console.print(picture(read_jobs(folder / "job")))
 
 
 def chosen(seed: Seed, only: str) -> list[Command]:
@@ -219,7 +242,9 @@ def write_status(folder: Path, training: Any) -> None:
     """What a watched process writes beside its ledger: its state, and the verdict of a capture."""
     from tpuprof.watch.analysis import write_verdict
     from tpuprof.watch.status import Status
+    from tpuprof.watch.tpu_metrics import TpuMetrics
 
+    training.counters.chips = TpuMetrics()
     status = Status(folder, training.ledger.path.name, training.ledger)
     status.write(training.collector, training.found)
     capture = folder / "captures" / "one"
