@@ -36,7 +36,9 @@ def test_pages(tab, address, page):
             assert_accessible(tab)
 
 
-@pytest.mark.parametrize("sample", sorted(each.name for each in SAMPLES.iterdir() if (each / "tpuprof").is_dir()))
+@pytest.mark.parametrize(
+    "sample", sorted(each.name for each in SAMPLES.iterdir() if (each / "tpuprof").is_dir())
+)
 def test_reports(tab, tmp_path, sample):
     path = tmp_path / "report.html"
     path.write_text(render_html(analyze_run(SAMPLES / sample)), "utf-8")

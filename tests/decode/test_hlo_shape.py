@@ -27,6 +27,27 @@ def test_bytes(text, size, padded):
     assert (shape.bytes, shape.padded_bytes) == (size, padded)
 
 
+@pytest.mark.parametrize(
+    "layout",
+    [
+        "1,9:T(8,128)",
+        "0:T(8,128)",
+        "1,1:T(8,128)",
+        "1,0:T(0,128)",
+        "1,\u00b2:T(8,128)",
+        f"1,{'9' * 5000}:T(8)",
+    ],
+)
+def test_a_layout_that_orders_nothing_pads_nothing(layout):
+    """Found by the fuzzer."""
+    shape = parse_shape(f"f32[5,100]{{{layout}}}")
+    assert shape.padded_bytes == shape.bytes == 2000
+
+
+def test_sizes_that_are_no_numbers_are_left_out():
+    assert parse_shape(f"f32[<=5,\u00b2,{'9' * 5000}]").dimensions == (5,)
+
+
 def test_memory_spaces_are_told_apart():
     shape = parse_shape("(f32[256]{0:T(256)S(5)}, f32[256]{0:T(256)S(1)}, f32[256]{0:T(256)}, u32[]{:S(2)})")
     assert [leaf.memory_space for leaf in shape.leaves()] == [5, 1, 0, 2]

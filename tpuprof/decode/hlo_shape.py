@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 from tpuprof.records import record
@@ -30,6 +31,8 @@ ELEMENT_TYPES = {
 _ARRAY = re.compile(r"(?P<type>[a-z][a-z0-9]*)\[(?P<dims>[^\]]*)\](?:\{(?P<layout>[^}]*)\})?")
 _TILE = re.compile(r"\(([0-9,*]*)\)")
 _MEMORY_SPACE = re.compile(r"S\((\d+)\)")
+# Longest size or index that is one (digits): a number of 64 bits.
+_DIGITS = 19
 _COMMENT = re.compile(r"/\*.*?\*/")
 
 
@@ -70,7 +73,7 @@ class Shape:
         """Bytes as laid out on the device: dimensions rounded up to the outermost tile, in layout order."""
         if self.is_tuple:
             return sum(each.padded_bytes for each in self.elements)
-        if not self.tiles:
+        if not self.tiles or not self._is_laid_out:
             return self.bytes
         tile = self.tiles[0]
         physical = [self.dimensions[index] for index in reversed(self.minor_to_major)]
@@ -82,6 +85,14 @@ class Shape:
             for index, size in enumerate(physical)
         ]
         return (math.prod(padded) * _BITS.get(self.element_type, 0) + 7) // 8
+
+    @property
+    def _is_laid_out(self) -> bool:
+        """Whether the layout orders these dimensions, in tiles that have a size; a damaged file's may not."""
+        return (
+            sorted(self.minor_to_major) == list(range(len(self.dimensions)))
+            and min(self.tiles[0], default=1) > 0
+        )
 
     def leaves(self) -> list[Shape]:
         """The arrays of a nested tuple, flattened; an array is its own only leaf."""
@@ -109,7 +120,7 @@ def parse_shape(text: str) -> Shape:
     found = _ARRAY.match(text)
     if found is None:
         return Shape(text or "opaque")
-    dims = tuple(int(part.lstrip("<=")) for part in found["dims"].split(",") if part.strip("<=? ").isdigit())
+    dims = _numbers(part.strip("<=? ") for part in found["dims"].split(","))
     minor, tiles, space = _parse_layout(found["layout"] or "")
     return Shape(found["type"], dims, minor, tiles, space)
 
@@ -137,16 +148,25 @@ def split_parts(text: str) -> list[str]:
 _SPECIAL = re.compile(r'\\.|["()\[\]{},]')
 
 
+def _numbers(parts: Iterable[str]) -> tuple[int, ...]:
+    """Those parts that are numbers."""
+    return tuple(int(part) for part in parts if _is_number(part.strip()))
+
+
+def _is_number(part: str) -> bool:
+    return part.isascii() and part.isdigit() and len(part) <= _DIGITS
+
+
 # Programs have few layouts, and many shapes.
 @lru_cache(maxsize=4096)
 def _parse_layout(text: str) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...], int]:
     order, _, rest = text.partition(":")
-    minor = tuple(int(part) for part in order.split(",") if part.strip().isdigit())
+    minor = _numbers(order.split(","))
     space = _MEMORY_SPACE.search(rest)
     start = rest.find("T(")
     tiles: list[tuple[int, ...]] = []
     position = start + 1
     while start >= 0 and (found := _TILE.match(rest, position)):
-        tiles.append(tuple(int(part) if part.isdigit() else 1 for part in found.group(1).split(",")))
+        tiles.append(tuple(int(part) if _is_number(part) else 1 for part in found.group(1).split(",")))
         position = found.end()
     return minor, tuple(tiles), int(space.group(1)) if space else HBM
