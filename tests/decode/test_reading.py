@@ -96,7 +96,8 @@ def chrome(path):
 
 def test_chrome_export(tmp_path):
     report = analyze_run(chrome(tmp_path / "h.trace.json.gz"))
-    assert report.steps.count == 3
+    # The third ends with its program: what the host does until the next one is missing.
+    assert report.steps.count == 2
     row = report.ops[0]
     assert (row.name, row.kind, row.bytes, row.occurrences) == ("all-gather.1", "collective", 64, 3)
     assert row.total_ms == pytest.approx(3 * 0.70025)
