@@ -101,6 +101,7 @@ ELSEWHERE = {
     "capture/nothing.py": "the command",
     "capture/oom.py": "the command",
     "capture/remote.py": "the command",
+    "capture/tpu_vm.py": "the command",
     "capture/validate.py": "the command",
     "instrument/host_sampler.py:_run": "the sampler's thread",
     "instrument/source_lines.py": "the sampler's thread",

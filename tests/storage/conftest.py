@@ -55,6 +55,8 @@ def s3(_moto, monkeypatch):
         "AWS_DEFAULT_REGION": "us-east-1",
     }.items():
         monkeypatch.setenv(name, value)
+    # A client that another test made may have another address, or no credentials.
+    s3fs.S3FileSystem.clear_instance_cache()
     store = s3fs.S3FileSystem(use_listings_cache=False, skip_instance_cache=True)
     if not store.exists(BUCKET):
         store.mkdir(BUCKET)
