@@ -49,9 +49,12 @@ def test_every_step_of_an_unchanged_script_is_in_the_ledger(tmp_path):
     assert set(ledger.columns["graph_ops"][20:]) == {compiles[0]["ops"]}
     anomalies = [each for each in ledger.events if each["kind"] == "anomaly"]
     assert [each["what"] for each in anomalies][:1] == ["recompile"]
-    (folder,) = (tmp_path / "runs" / "captures").iterdir()
-    verdict = json.loads((folder / "verdict.json").read_text())
-    assert verdict["first"].startswith(f"step {compiles[0]['step']} compiled 1 graph")
+    # On a busy machine a slow step may be captured, too.
+    verdicts = [
+        json.loads(each.read_text()) for each in (tmp_path / "runs" / "captures").glob("*/verdict.json")
+    ]
+    compiled = f"step {compiles[0]['step']} compiled 1 graph"
+    assert sum(each["first"].startswith(compiled) for each in verdicts) == 1
     assert ledger.meta["command"][-2:] == ["--api-key", "secret-1"]
     written = [each for each in (tmp_path / "runs").rglob("*") if each.is_file()]
     assert [each for each in written if KEY.encode() in each.read_bytes()] == []
