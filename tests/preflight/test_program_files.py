@@ -233,6 +233,20 @@ def test_a_damaged_archive_is_a_clear_error(tmp_path, data, code):
     assert (done.returncode, f"[{code}]" in done.stderr, "Traceback" in done.stderr) == (2, True, False)
 
 
+@pytest.mark.parametrize("more", [["--why"], ["--base", "there-is-none"]])
+def test_what_is_asked_of_runs_does_not_matter_to_a_program(tmp_path, more):
+    (tmp_path / "step.txt").write_text(OPTIMIZED)
+    found = [
+        subprocess.run(
+            [sys.executable, "-m", "tpuprof", "analyze", str(tmp_path / "step.txt"), *options],
+            capture_output=True, text=True, check=False,
+        )
+        for options in ([], more)
+    ]  # fmt: skip
+    assert found[0].returncode == found[1].returncode == 0, found[1].stderr
+    assert found[0].stdout == found[1].stdout != ""
+
+
 def test_a_program_that_takes_too_long_to_read_is_a_clear_error(tmp_path, monkeypatch):
     monkeypatch.setattr(program_files, "_CONVERT_LIMIT_S", 0.001)
     (tmp_path / "step.txt").write_text(OPTIMIZED)

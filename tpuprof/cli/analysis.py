@@ -15,28 +15,33 @@ if TYPE_CHECKING:
 
 
 def print_analysis(
-    path: Path, *, as_json: bool, as_markdown: bool, use_cache: bool, all_ops: bool = False
+    path: Path,
+    *,
+    as_json: bool,
+    as_markdown: bool,
+    use_cache: bool,
+    all_ops: bool = False,
+    why: bool = False,
+    base: str = "",
 ) -> None:
-    """Print the Report of a run, as text unless asked otherwise, and let the process end at once.
+    """Print the Report of a run as `print_report` does, and let the process end at once; `base` is a path, or empty.
 
     Of a compiler's dump or a program's file it prints what that says. Raises `TpuprofError`.
     """
     leave_at_once()
     try:
-        _print_report(path, as_json, as_markdown, use_cache, all_ops)
+        if as_json and not base:
+            _write(open_json(path, use_cache=use_cache, all_ops=all_ops))
+            return
+        report = open_report(path, use_cache=use_cache, all_ops=all_ops)
     except TpuprofError as error:
         if error.code not in (Code.NO_TRACE, Code.UNKNOWN_FORMAT) or not print_programs(
             here(path), as_json=as_json
         ):
             raise
-
-
-def _print_report(path: Path, as_json: bool, as_markdown: bool, use_cache: bool, all_ops: bool) -> None:
-    if as_json:
-        _write(open_json(path, use_cache=use_cache, all_ops=all_ops))
         return
-    report = open_report(path, use_cache=use_cache, all_ops=all_ops)
-    print_report(report, as_json=False, as_markdown=as_markdown)
+    against = open_report(Path(base), use_cache=use_cache) if base else None
+    print_report(report, as_json=as_json, as_markdown=as_markdown, why=why, base=against)
 
 
 def print_report(

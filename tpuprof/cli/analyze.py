@@ -70,15 +70,18 @@ def analyze(
         from tpuprof.cli.pods import pod_report
 
         report = pod_report(path, sample=hosts, dask=dask)
-    elif why or base:
-        report = open_report(path, use_cache=not no_cache, all_ops=all_ops)
-    else:
-        print_analysis(
-            path, as_json=as_json, as_markdown=as_markdown, use_cache=not no_cache, all_ops=all_ops
-        )
+        against = open_report(Path(base), use_cache=not no_cache) if base else None
+        print_report(report, as_json=as_json, as_markdown=as_markdown, why=why, base=against)
         return
-    against = open_report(Path(base), use_cache=not no_cache) if base else None
-    print_report(report, as_json=as_json, as_markdown=as_markdown, why=why, base=against)
+    print_analysis(
+        path,
+        as_json=as_json,
+        as_markdown=as_markdown,
+        use_cache=not no_cache,
+        all_ops=all_ops,
+        why=why,
+        base=base,
+    )
 
 
 def _what_if(path: Path, rules: str, *, as_json: bool) -> None:
