@@ -49,6 +49,7 @@ from tests.rules.situations import (
 )
 from tpuprof.model.device.compute import PADDED_FROM
 from tpuprof.model.host.eager_mode import EagerOps
+from tpuprof.model.verdict import READS_IN_STEPS_SHARE
 from tpuprof.report.sections import Hosts
 from tpuprof.rules import thresholds
 from tpuprof.rules.registry import all_rules, find_rule
@@ -292,8 +293,8 @@ CASES = {
         ("no device plane, short", "passed", {**reads(1.0, 1.0, 100 * BELOW), "sees_device": False}),
         ("the runtime waited first", "failed", reads(1.0, 0.5, 1.0, bound="sync", runtime=100 * ABOVE)),
         ("the runtime waits, and no verdict", "passed", reads(1.0, 0.5, 1.0, runtime=100 * ABOVE)),
-        ("half of the steps", "failed", reads(thresholds.READS_IN_STEPS_SHARE, 0.5, 50.0)),
-        ("fewer", "passed", reads(thresholds.READS_IN_STEPS_SHARE - 0.01, 0.5, 50.0)),
+        ("half of the steps", "failed", reads(READS_IN_STEPS_SHARE, 0.5, 50.0)),
+        ("fewer", "passed", reads(READS_IN_STEPS_SHARE - 0.01, 0.5, 50.0)),
         ("fallback", "passed", {**reads(1.0, 0.5, 50.0, "TransferFromDevice"), "falls_back": True}),
         ("no steps", "unavailable", NOTHING),
     ],

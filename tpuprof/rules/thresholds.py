@@ -58,9 +58,6 @@ CACHE_HITS_FROM_SHARE = 0.5
 # Times an op falls back to the host in a step from which it counts (calls per step): below it, it is not in every step.
 FALLBACKS_FROM = 0.5
 
-# Share of steps that hold a blocking read for reads to be the run's rhythm; the verdict uses the same.
-READS_IN_STEPS_SHARE = 0.5
-
 # Share of a copy's own time that is exposed from which offloading does not overlap. Half hidden is what a schedule
 # with one layer's compute to hide behind reaches at worst.
 OFFLOAD_EXPOSED_SHARE = 0.5

@@ -32,12 +32,12 @@ class HostSignals(StepSignals):
     @signal("reads", needs=(STEPS, HOST_EVENTS))
     def python_reads(self) -> list[HostReadRow]:
         """Device-to-host reads by the user's own Python (`.item()`, `print`, ...), with their lines."""
-        return [row for row in self.host_reads if row.call in READ_CALLS | WAIT_CALLS]
+        return _by_python(self.host_reads)
 
     @signal("reads", needs=(STEPS,))
     def python_reads_if_seen(self) -> list[HostReadRow]:
         """The same, empty where the trace has no host events: for rules that only add to what they know."""
-        return [row for row in self.report.host_reads if row.call in READ_CALLS | WAIT_CALLS]
+        return _by_python(self.report.host_reads)
 
     @signal("share", needs=(STEPS, HOST_EVENTS))
     def reads_in_steps_share(self) -> float:
@@ -120,3 +120,7 @@ class HostSignals(StepSignals):
         """What a step dispatches on an eager framework, of the host that dispatches most; None on others."""
         found = [host.eager for host in self.run.hosts if host.eager is not None]
         return max(found, key=lambda each: each.ops, default=None)
+
+
+def _by_python(rows: list[HostReadRow]) -> list[HostReadRow]:
+    return [row for row in rows if row.call in READ_CALLS | WAIT_CALLS]

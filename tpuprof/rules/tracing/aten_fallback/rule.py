@@ -34,15 +34,15 @@ value and counted by device-to-host-sync.
 from __future__ import annotations
 
 from tpuprof import parts as part
+from tpuprof.model.verdict import READS_IN_STEPS_SHARE
 from tpuprof.report.schema import Evidence
 from tpuprof.report.sections import FallbackRow
 from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, passed, rule
-from tpuprof.rules.thresholds import FAILS_FROM_SHARE, FALLBACKS_FROM, READS_IN_STEPS_SHARE
+from tpuprof.rules.shared.fallbacks import HOST_SIDE, usual_fallbacks
+from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
 from tpuprof.units import times
-
-_SIDE = (part.ATEN_FALLBACK, part.HOST_SYNC, part.HOST_TO_DEVICE)
 
 
 @rule(
@@ -54,14 +54,14 @@ _SIDE = (part.ATEN_FALLBACK, part.HOST_SYNC, part.HOST_TO_DEVICE)
 )
 def check(signals: Signals) -> Outcome:
     """Fail where ops fall back in the usual step and the replay without them is worth naming."""
-    found = [row for row in signals.fallbacks if (row.per_step or 0.0) >= FALLBACKS_FROM]
+    found = usual_fallbacks(signals)
     evidence = [Evidence(row.op, row.per_step, "calls per step", source=row.source) for row in found]
     if not found:
         return passed()
     share = 1 - signals.busy_share
     if share < FAILS_FROM_SHARE:
         return passed(evidence, reason="ops fall back, but the device hardly idles")
-    gone = dict.fromkeys(_SIDE, 0.0)
+    gone = dict.fromkeys(HOST_SIDE, 0.0)
     most = Change(host=gone, unblock=True)
     reads = _reads_that_stay(signals)
     if reads:
