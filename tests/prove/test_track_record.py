@@ -50,6 +50,16 @@ def test_the_summary_counts_outcomes_and_distances(tmp_path):
     assert "outside it by 12 % in the median, 25 % at most" in said
 
 
+def test_without_a_confirmed_fix_nothing_is_said_of_predictions(tmp_path):
+    keep(tmp_path, outcome="undecided", saving_ms=None)
+    assert summary(tried_below(tmp_path)) == "1 fix was tried: 1 undecided."
+
+
+def test_a_saving_next_to_nothing_has_no_distance(tmp_path):
+    keep(tmp_path, saving_ms=1e-300, predicted_low_ms=1e300, predicted_high_ms=1e300)
+    assert tried_below(tmp_path)[0].off is None
+
+
 def test_history_lists_proofs_of_runs_that_were_never_watched(tmp_path):
     keep(tmp_path / "run", rule="x\x1b[31m")
     done = tpuprof("history", str(tmp_path))

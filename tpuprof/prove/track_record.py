@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import statistics
 from pathlib import Path
@@ -16,7 +17,7 @@ from tpuprof.units import format_ms
 if TYPE_CHECKING:
     from rich.console import Console
 
-# Folders that are looked into (folders): a path such as `/` ends soon, and says that it was not read whole.
+# Folders that are looked into (folders): a path such as `/` ends soon.
 MOST_FOLDERS = 20_000
 
 
@@ -37,7 +38,8 @@ class Tried:
         low, high, measured = proof.predicted_low_ms, proof.predicted_high_ms, proof.saving_ms
         if low is None or high is None or measured is None or measured <= 0:
             return None
-        return max(low - measured, measured - high, 0.0) / measured
+        off = max(low - measured, measured - high, 0.0) / measured
+        return off if math.isfinite(off) else None
 
 
 def tried_below(folder: Path) -> list[Tried]:
@@ -64,9 +66,10 @@ def summary(tried: list[Tried]) -> str:
     counts = {each: sum(one.proof.outcome == each.value for one in tried) for each in Outcome}
     said = ", ".join(f"{count} {each.value}" for each, count in counts.items() if count)
     text = f"{len(tried)} {'fix was' if len(tried) == 1 else 'fixes were'} tried: {said}."
-    off = [
-        each.off for each in tried if each.proof.outcome == Outcome.CONFIRMED.value and each.off is not None
-    ]
+    if not counts[Outcome.CONFIRMED]:
+        return text
+    confirmed = (each.off for each in tried if each.proof.outcome == Outcome.CONFIRMED.value)
+    off = [each for each in confirmed if each is not None]
     if not off:
         return f"{text} None of the confirmed ones had a predicted saving per step."
     inside = sum(each == 0 for each in off)
