@@ -17,6 +17,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "dashboard"), str(ROOT)]
+from tests.report.planted import field, varint  # noqa: E402
+
 MB = 10**6
 # What the most memory must stay below (bytes).
 LIMIT = 3.6e9
@@ -119,21 +121,6 @@ def kinds(size: int) -> Iterator[tuple[str, Callable[[], bytes]]]:
         "values.zip",
         lambda: zipped(b'{"schema":"tpuprof.report/1","x":[' + b"[]," * (11_000_000 // 2) + b"1]}"),
     )
-
-
-def varint(value: int) -> bytes:
-    """A protobuf integer."""
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def field(number: int, payload: bytes) -> bytes:
-    """A protobuf field of bytes."""
-    return varint(number << 3 | 2) + varint(len(payload)) + payload
 
 
 def line(events: bytes) -> bytes:

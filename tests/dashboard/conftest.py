@@ -135,6 +135,16 @@ def assert_accessible(tab):
     assert [f"{each['id']}: {node['html'][:300]}" for each in found for node in each["nodes"]] == []
 
 
+def assert_report_is_readable(tab, path, theme, size):
+    """Fail where an HTML report, with all of it unfolded, is wider than the screen or axe-core finds something."""
+    tab.set_viewport_size(size)
+    tab.emulate_media(color_scheme=theme)
+    tab.goto(path.as_uri())
+    tab.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+    assert tab.evaluate("document.documentElement.scrollWidth") <= size["width"]
+    assert_accessible(tab)
+
+
 def screenshot(tab, name, *, whole=True):
     """Keep a screenshot of the page, or of what the window shows, in artifacts/dashboard (`make test-all` does)."""
     if not os.environ.get("TPUPROF_SCREENSHOTS"):

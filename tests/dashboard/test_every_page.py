@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.dashboard.conftest import assert_accessible, open_page, served
+from tests.dashboard.conftest import assert_accessible, assert_report_is_readable, open_page, served
 from tests.dashboard.test_trust import PHONE, SAMPLES
 from tests.watch.simulated import Training
 from tpuprof.analysis.analyze import analyze_run
@@ -11,6 +11,8 @@ from tpuprof.render.html import render_html
 pytest.importorskip("dash")
 from tpuprof_dashboard.pages.registry import PAGES
 from tpuprof_dashboard.store import Store
+
+pytestmark = pytest.mark.slow("four passes over every page and report; make test has one")
 
 DESK = {"width": 1280, "height": 1000}
 
@@ -43,11 +45,6 @@ def test_reports(tab, tmp_path, sample):
     path = tmp_path / "report.html"
     path.write_text(render_html(analyze_run(SAMPLES / sample)), "utf-8")
     for size in (DESK, PHONE):
-        tab.set_viewport_size(size)
         for theme in ("light", "dark"):
-            tab.emulate_media(color_scheme=theme)
-            tab.goto(path.as_uri())
-            tab.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
-            assert tab.evaluate("document.documentElement.scrollWidth") <= size["width"]
-            assert_accessible(tab)
+            assert_report_is_readable(tab, path, theme, size)
     tab.emulate_media(color_scheme="no-preference")

@@ -4,7 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.dashboard.conftest import assert_accessible, open_page, screenshot, served
+from tests.dashboard.conftest import (
+    assert_report_is_readable,
+    open_page,
+    screenshot,
+    served,
+)
 
 pytest.importorskip("dash")
 from tpuprof_dashboard.components.layout import CHART_CONFIG
@@ -129,13 +134,8 @@ def test_where_the_keyboard_is_can_be_seen(tab, address):
 def test_the_html_report_is_accessible_and_readable_on_a_phone(tab, tmp_path, sample):
     path = tmp_path / "report.html"
     path.write_text(render_html(analyze_run(SAMPLES / sample)), "utf-8")
-    tab.set_viewport_size(PHONE)
     for theme in ("light", "dark"):
-        tab.emulate_media(color_scheme=theme)
-        tab.goto(path.as_uri())
-        tab.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
-        assert tab.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
-        assert_accessible(tab)
+        assert_report_is_readable(tab, path, theme, PHONE)
         screenshot(tab, f"report-{sample}-{theme}-phone", whole=False)
     tab.emulate_media(color_scheme="no-preference")
 
