@@ -55,6 +55,9 @@ def search_slices(
         evaluator = Evaluator(base.run, target, options, noted, samples, batches[0] if batches else "")
         progress(f"{target.name}: asking libtpu which of {len(FLAGS)} sets of flags it knows")
         flags = known_flags(FLAGS, target, options)
+        progress(
+            f"{target.name}: libtpu knows {len(flags)}" if flags else f"{target.name}: no flags are tried"
+        )
         Search(each, axes, flags, PRECISIONS, evaluator, budget, noted).run()
         _note(out, found, base.run)
         if each.interrupted:

@@ -91,14 +91,17 @@ def flag_of(choice: Choice) -> Flag | None:
 
 
 def known_flags(flags: tuple[Flag, ...], target: Target, options: CompileOptions) -> tuple[Flag, ...]:
-    """Those of which the installed libtpu knows every part; libtpu itself is asked, once."""
+    """Those of which the installed libtpu knows every part, none where it does not answer. It is asked once."""
     given = options.variables().get(FLAG_VARIABLE, "")
     text = " ".join([given, *(each.text for each in flags)])
     asked = replace(options, environment={**options.environment, FLAG_VARIABLE: text})
-    done = subprocess.run(
-        probe_command([target], options), env=asked.variables(), capture_output=True, text=True, timeout=_PROBE_LIMIT_S,
-        check=False,
-    )  # fmt: skip
+    try:
+        done = subprocess.run(
+            probe_command([target], options), env=asked.variables(), capture_output=True, text=True,
+            timeout=_PROBE_LIMIT_S, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return ()
     unknown = set(_UNKNOWN.findall(done.stdout + done.stderr))
     if done.returncode and not unknown:
         return ()
