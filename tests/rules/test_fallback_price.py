@@ -10,11 +10,11 @@ from tpuprof.rules.registry import find_rule
 from tpuprof.rules.runner import outcome_of
 
 
-def outcome_with(reads):
-    facts = fallen(1.0)
+def outcome_with(reads, rule="aten-fallback", op="aten::histc"):
+    facts = fallen(1.0, op=op)
     rows = [replace(read(), occurrences=reads)] if reads else []
     facts["report"] = {**facts["report"], "host_reads": rows}
-    return outcome_of(find_rule("aten-fallback"), given(**facts, steps=steps(count=10)))
+    return outcome_of(find_rule(rule), given(**facts, steps=steps(count=10)))
 
 
 @pytest.mark.parametrize("reads", [0, 4])
@@ -24,9 +24,13 @@ def test_alone_it_is_sold_with_the_turns_that_it_forces(reads):
     assert found.confidence == "high"
 
 
-def test_a_read_in_half_of_the_steps_leaves_the_turns():
-    found = outcome_with(5)
-    assert found.price.least.host == {part.ATEN_FALLBACK: 0.0, part.HOST_TO_DEVICE: 0.0}
+@pytest.mark.parametrize(
+    ("rule", "op", "more"),
+    [("aten-fallback", "aten::histc", {}), ("boolean-mask", "aten::nonzero", {part.COMPILE: 1.0})],
+)
+def test_a_read_in_half_of_the_steps_leaves_the_turns(rule, op, more):
+    found = outcome_with(5, rule, op)
+    assert found.price.least.host == {part.ATEN_FALLBACK: 0.0, part.HOST_TO_DEVICE: 0.0, **more}
     assert (found.price.least.unblock, found.price.most.unblock) == (False, True)
     assert found.confidence == "medium"
     assert any(

@@ -1,18 +1,52 @@
-"""What the rules on ops that fall back to the host share: which do in the usual step, and which select by data."""
+"""What the rules on ops that fall back to the host share: which do in the usual step, and what their price is."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tpuprof import parts as part
+from tpuprof.model.verdict import READS_IN_STEPS_SHARE
+from tpuprof.report.schema import Evidence
 from tpuprof.report.sections import FallbackRow
+from tpuprof.rules.base import Price, counterfactual
 from tpuprof.rules.thresholds import FALLBACKS_FROM
 from tpuprof.signals import Signals
+from tpuprof.simulate.change import Change
 
 # Ops whose result is as long as data decides: a boolean mask as index calls `nonzero`.
 SELECTING = frozenset({"aten::nonzero", "aten::masked_select"})
-# Parts of the host's time that go with an op that runs there.
-HOST_SIDE = (part.ATEN_FALLBACK, part.HOST_SYNC, part.HOST_TO_DEVICE)
+# Parts of the host's time that are the op's own, and all that go with an op that runs there.
+_OWN = (part.ATEN_FALLBACK, part.HOST_TO_DEVICE)
+_HOST_SIDE = (*_OWN, part.HOST_SYNC)
 
 
 def usual_fallbacks(signals: Signals) -> list[FallbackRow]:
     """Ops that fall back in the usual step. Raises `Unavailable`."""
     return [row for row in signals.fallbacks if (row.per_step or 0.0) >= FALLBACKS_FROM]
+
+
+def reads_that_stay(signals: Signals) -> list[Evidence]:
+    """Values that the program itself reads in the usual step: without the op, too, host and device take turns there."""
+    rows = signals.python_reads_if_seen
+    if not rows or sum(row.occurrences for row in rows) < READS_IN_STEPS_SHARE * len(signals.steps):
+        return []
+    return [
+        Evidence(f"a read that stays: {row.call}", row.occurrences, "times in all", source=row.source)
+        for row in rows
+    ]
+
+
+def price_without(
+    reads: list[Evidence], most: Mapping[str, float] | None = None, least: Mapping[str, float] | None = None
+) -> Price:
+    """What a step saves without its fallbacks; `most` and `least` say how much is left of other times of the host.
+
+    Where reads stay, host and device go on taking turns at them: no more than the op's own time may be gained.
+    """
+    gone = Change(host={**dict.fromkeys(_HOST_SIDE, 0.0), **(most or {})}, unblock=True)
+    if reads:
+        return counterfactual(gone, Change(host={**dict.fromkeys(_OWN, 0.0), **(least or {})}))
+    joined = Change(host=gone.host, unblock=True, join_cuts=0.0)
+    return counterfactual(
+        joined, Change(host={**dict.fromkeys(_HOST_SIDE, 0.0), **(least or {})}, unblock=True)
+    )

@@ -33,15 +33,12 @@ value and counted by device-to-host-sync.
 
 from __future__ import annotations
 
-from tpuprof import parts as part
-from tpuprof.model.verdict import READS_IN_STEPS_SHARE
 from tpuprof.report.schema import Evidence
 from tpuprof.report.sections import FallbackRow
-from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, passed, rule
-from tpuprof.rules.shared.fallbacks import HOST_SIDE, usual_fallbacks
+from tpuprof.rules.base import STABLE, Outcome, failed, passed, rule
+from tpuprof.rules.shared.fallbacks import price_without, reads_that_stay, usual_fallbacks
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals
-from tpuprof.simulate.change import Change
 from tpuprof.units import times
 
 
@@ -61,31 +58,14 @@ def check(signals: Signals) -> Outcome:
     share = 1 - signals.busy_share
     if share < FAILS_FROM_SHARE:
         return passed(evidence, reason="ops fall back, but the device hardly idles")
-    gone = dict.fromkeys(HOST_SIDE, 0.0)
-    most = Change(host=gone, unblock=True)
-    reads = _reads_that_stay(signals)
-    if reads:
-        # Host and device go on taking turns at the read: no more than the op's own time may be gained.
-        alone = Change(host=dict.fromkeys((part.ATEN_FALLBACK, part.HOST_TO_DEVICE), 0.0))
-        return failed(share, [*evidence, *reads], title=_title(found), price=counterfactual(most, alone))
+    reads = reads_that_stay(signals)
     return failed(
         share,
-        evidence,
+        [*evidence, *reads],
         title=_title(found),
-        price=counterfactual(Change(host=gone, unblock=True, join_cuts=0.0), most),
-        confidence="high",
+        price=price_without(reads),
+        confidence="medium" if reads else "high",
     )
-
-
-def _reads_that_stay(signals: Signals) -> list[Evidence]:
-    """Values that the program itself reads in the usual step: without the op, too, host and device take turns there."""
-    rows = signals.python_reads_if_seen
-    if not rows or sum(row.occurrences for row in rows) < READS_IN_STEPS_SHARE * len(signals.steps):
-        return []
-    return [
-        Evidence(f"a read that stays: {row.call}", row.occurrences, "times in all", source=row.source)
-        for row in rows
-    ]
 
 
 def _title(rows: list[FallbackRow]) -> str:

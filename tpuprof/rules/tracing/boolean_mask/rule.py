@@ -24,8 +24,9 @@ a fixed length, for example by `torch.topk`.
 ## Limits and false positives
 
 `torch.where` computes both cases for all elements. Where few of many rows are selected for much work, a list of fixed
-length is better. A list of indices that comes from the input pipeline and changes its length looks the same as one that
-the step makes, if the step also selects by a mask.
+length is better. Where the program also reads values in each step, host and device go on taking turns at those reads:
+the price begins at the op's own time. A list of indices that comes from the input pipeline and changes its length looks
+the same as one that the step makes, if the step also selects by a mask.
 
 ## References
 
@@ -40,12 +41,11 @@ import re
 from tpuprof import parts as part
 from tpuprof.report.schema import CompileRow, Evidence
 from tpuprof.report.sections import FallbackRow
-from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
-from tpuprof.rules.shared.fallbacks import HOST_SIDE, SELECTING, usual_fallbacks
+from tpuprof.rules.base import Outcome, failed, not_applicable, passed, rule
+from tpuprof.rules.shared.fallbacks import SELECTING, price_without, reads_that_stay, usual_fallbacks
 from tpuprof.rules.shared.recompiles import SHOWN, compile_evidence, returning_parts
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals, Unavailable
-from tpuprof.simulate.change import Change
 from tpuprof.units import times
 
 # Dimensions of a tensor that is indexed (dimensions). A list of indices is `s64[count,dimensions]`; a batch of tokens,
@@ -72,16 +72,13 @@ def check(signals: Signals) -> Outcome:
     if share < FAILS_FROM_SHARE:
         return passed(evidence, reason="masks select, but the device hardly idles")
     least, most = returning_parts(signals, signals.step_compiles, compiles) if compiles else (0.0, 0.0)
-    gone = dict.fromkeys(HOST_SIDE, 0.0)
+    reads = reads_that_stay(signals)
     return failed(
         share,
-        evidence,
+        [*evidence, *reads],
         title=_title(found, compiles),
-        price=counterfactual(
-            Change(host={**gone, part.COMPILE: 1 - most}, unblock=True, join_cuts=0.0),
-            Change(host={**gone, part.COMPILE: 1 - least}, unblock=True),
-        ),
-        confidence="high" if least == most else "medium",
+        price=price_without(reads, {part.COMPILE: 1 - most}, {part.COMPILE: 1 - least}),
+        confidence="high" if least == most and not reads else "medium",
     )
 
 
