@@ -52,7 +52,8 @@ class GivenSignals(Signals):
 
 # Signals that are computed from others, and so need not be given; all others raise.
 _DERIVED = {
-    "typical_steps", "typical_parts", "typical_ms", "typical_device_idle_ms", "step_ms", "step_compiles",
+    "typical_steps", "typical_parts", "hosts", "device_type", "framework", "predicted", "command_if_noted", "after_capture",
+    "records_if_noted", "loops_if_seen", "memory_if_known", "tracing", "input_pipelines", "steadiness", "phases", "typical_ms", "typical_device_idle_ms", "step_ms", "step_compiles",
     "captured_records", "counters", "all_counters", "startup_compile_seconds", "startup_compiles", "fallbacks",
     "graphs_per_step", "falls_back", "python_reads", "python_reads_if_seen", "variables", "features", "spmd", "torch_xla_version",
     "hbm_share", "op_ms", "slowest_host_steps", "even_rows", "idle_by_step", "parameter_gathers", "compute_ms",
@@ -80,13 +81,13 @@ def given(**values):
     if info is not None:
         values["info"] = info
     variants, predicted = values.pop("variants", []), values.pop("predicted", False)
-    values["run"] = SimpleNamespace(info=info or {}, hosts=[], preflight=variants, predicted=predicted)
+    values["_run"] = SimpleNamespace(info=info or {}, hosts=[], preflight=variants, predicted=predicted)
     fields = {
         "environment": {}, "steps": SimpleNamespace(whole_capture=False), "memory": Memory(None, None, "", "not known"),
         "host_reads": [], "compiles": [], "fallbacks": [], "input": [], "host_stacks": [], "scan": [], "tracing": Tracing(),
         "tracing_hidden_ms_per_step": None, "steadiness": Steadiness(), "phases": [], **values.pop("report", {}),
     }  # fmt: skip
-    values["report"] = SimpleNamespace(**fields)
+    values["_report"] = SimpleNamespace(**fields)
     if "steps" in values:
         values["steps"] = in_columns(values["steps"])
     values.setdefault("sees_device", True)

@@ -41,15 +41,15 @@ def run_rules(
     An exception in a rule makes its finding an error and touches no other. `simulator` gives what prices are computed
     with, where it was begun before.
     """
-    pricing, places = Pricing(signals, simulator), Places(signals.run.hosts)
+    pricing, places = Pricing(signals, simulator), Places(signals.hosts)
     framework = _framework(signals)
     outcomes = [(rule, outcome_of(rule, signals)) for rule in rules]
     found = [(rule, _finding(rule, outcome, pricing, places, framework)) for rule, outcome in outcomes]
-    if signals.report.steps.whole_capture:
+    if signals.step_source.whole_capture:
         found = [(rule, of_the_capture(each)) for rule, each in found]
     found.sort(key=lambda pair: (_ORDER.get(pair[1].status, 2), -_rank(*pair), pair[0].id))
     prices = {rule.id: outcome.price for rule, outcome in outcomes if outcome.price is not None}
-    named = with_hosts(found, [host.name for host in signals.run.hosts])
+    named = with_hosts(found, [host.name for host in signals.hosts])
     broad = {rule.id for rule, _ in found if rule.broad}
     return _causes_first(_with_shared(named, prices, pricing), broad)
 
@@ -119,7 +119,7 @@ def outcome_of(rule: Rule, signals: Signals) -> Outcome:
 def _not_asked(rule: Rule, signals: Signals) -> Outcome | None:
     """The outcome of a rule that is about another device or framework; None where the rule is to be asked."""
     if rule.category in TPU_CATEGORIES and any(
-        each.is_gpu for host in signals.run.hosts for each in host.devices
+        each.is_gpu for host in signals.hosts for each in host.devices
     ):
         return Outcome(UNAVAILABLE, reason=ONLY_TPU)
     framework = _framework(signals)
@@ -130,7 +130,7 @@ def _not_asked(rule: Rule, signals: Signals) -> Outcome | None:
 
 
 def _device_is_behind(signals: Signals) -> bool:
-    return any(host.queue.grows for host in signals.run.hosts)
+    return any(host.queue.grows for host in signals.hosts)
 
 
 def _rank(rule: Rule, finding: Finding) -> float:

@@ -67,15 +67,18 @@ def signal_units() -> Mapping[str, str]:
 
 
 class SignalsBase:
-    """What every subject's signals are computed from: the Report (without findings) and the run's tables."""
+    """What every subject's signals are computed from: the Report (without findings) and the run's tables.
+
+    Both are private: rules read signals alone.
+    """
 
     def __init__(self, report: Report, run: Run) -> None:
-        self.report = report
-        self.run = run
+        self._report = report
+        self._run = run
 
     def lacking(self, name: str) -> str:
         """Why an input is not there, empty where it is."""
-        return INPUTS[name](self.report, self.run)
+        return INPUTS[name](self._report, self._run)
 
     def note_read(self, name: str) -> None:
         """Note that a signal was read."""

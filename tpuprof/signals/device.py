@@ -18,7 +18,7 @@ class DeviceSignals(StepSignals, TelemetrySignals):
     @signal("ops", needs=(DEVICE_OPS,))
     def ops(self) -> list[OpRow]:
         """Ops by device self time."""
-        return self.report.ops
+        return self._report.ops
 
     @signal("ms")
     def op_ms(self) -> float:
@@ -28,7 +28,12 @@ class DeviceSignals(StepSignals, TelemetrySignals):
     @signal("loops", needs=(DEVICE_OPS,))
     def loops(self) -> list[LoopRow]:
         """While loops of the programs, and repeated blocks without one."""
-        return self.report.scan
+        return self.loops_if_seen
+
+    @signal("loops")
+    def loops_if_seen(self) -> list[LoopRow]:
+        """The same, empty where the trace has no device ops: for rules that only add to what they know."""
+        return self._report.scan
 
     @signal("loop")
     def unrolled(self) -> LoopRow | None:
@@ -39,9 +44,14 @@ class DeviceSignals(StepSignals, TelemetrySignals):
     @signal("bytes")
     def memory(self) -> Memory:
         """Peak HBM of one device and its largest buffers."""
-        if self.report.memory.peak_bytes is None:
-            raise Unavailable(f"peak memory is not known: {self.report.memory.unavailable}")
-        return self.report.memory
+        if self.memory_if_known.peak_bytes is None:
+            raise Unavailable(f"peak memory is not known: {self.memory_if_known.unavailable}")
+        return self.memory_if_known
+
+    @signal("bytes")
+    def memory_if_known(self) -> Memory:
+        """The same, without a peak where the trace has none: for rules that only add to what they know."""
+        return self._report.memory
 
     @signal("share")
     def hbm_share(self) -> float:
@@ -62,7 +72,7 @@ class DeviceSignals(StepSignals, TelemetrySignals):
     @signal("ms", needs=(STEPS, DEVICE_OPS))
     def compute(self) -> Compute:
         """What the device's time goes to, per step and device; unavailable where no op was timed."""
-        found = self.report.compute
+        found = self._report.compute
         if found is None or not sum(row.self_ms_per_step for row in found.categories):
             raise Unavailable("no device op was timed inside a step")
         return found

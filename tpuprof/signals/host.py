@@ -9,7 +9,7 @@ from tpuprof.model.host.reads import READ_CALLS, WAIT_CALLS
 from tpuprof.model.host.vocabulary import Activity
 from tpuprof.model.intervals import covered, subtract
 from tpuprof.report.schema import HostReadRow
-from tpuprof.report.sections import HostStackRow
+from tpuprof.report.sections import HostStackRow, InputRow, Tracing
 from tpuprof.signals.base import Unavailable, signal
 from tpuprof.signals.inputs import HOST_EVENTS, STEPS
 from tpuprof.signals.steps import StepSignals
@@ -27,7 +27,7 @@ class HostSignals(StepSignals):
     @signal("reads", needs=(STEPS, HOST_EVENTS))
     def host_reads(self) -> list[HostReadRow]:
         """Device-to-host reads in steps, the runtime's transfers where the program's own reads are unknown."""
-        return self.report.host_reads
+        return self._report.host_reads
 
     @signal("reads", needs=(STEPS, HOST_EVENTS))
     def python_reads(self) -> list[HostReadRow]:
@@ -37,31 +37,31 @@ class HostSignals(StepSignals):
     @signal("reads", needs=(STEPS,))
     def python_reads_if_seen(self) -> list[HostReadRow]:
         """The same, empty where the trace has no host events: for rules that only add to what they know."""
-        return _by_python(self.report.host_reads)
+        return _by_python(self._report.host_reads)
 
     @signal("share", needs=(STEPS, HOST_EVENTS))
     def reads_in_steps_share(self) -> float:
         """Share of steps that hold a blocking device-to-host read."""
-        count = sum(len(host.steps) for host in self.run.hosts)
-        return sum(int((host.breakdown.host_reads > 0).sum()) for host in self.run.hosts) / count
+        count = sum(len(host.steps) for host in self._run.hosts)
+        return sum(int((host.breakdown.host_reads > 0).sum()) for host in self._run.hosts) / count
 
     @signal("ms", needs=(STEPS, HOST_EVENTS))
     def runtime_wait_ms(self) -> float:
         """Time per step that training threads wait for the device inside the runtime: for buffers, or for a program."""
-        waited = sum(int(host.breakdown.waited.sum()) for host in self.run.hosts)
+        waited = sum(int(host.breakdown.waited.sum()) for host in self._run.hosts)
         return waited / PS_PER_MS / len(self.steps)
 
     @signal("stacks", needs=(STEPS, HOST_EVENTS))
     def host_stacks(self) -> list[HostStackRow]:
         """Sampled Python stacks of training threads, by the part of the breakdown they went to."""
-        if not any(host.activity.samples is not None for host in self.run.hosts):
+        if not any(host.activity.samples is not None for host in self._run.hosts):
             raise Unavailable(NO_SAMPLES)
-        return self.report.host_stacks
+        return self._report.host_stacks
 
     @signal("stacks", needs=(STEPS, HOST_EVENTS))
     def stacks_if_sampled(self) -> list[HostStackRow]:
         """The same, empty where the capture has no samples: for rules that only add a line to what they know."""
-        return self.report.host_stacks
+        return self._report.host_stacks
 
     @signal("ms by part", needs=(STEPS, HOST_EVENTS))
     def sampled_host_ms(self) -> dict[str, float]:
@@ -82,7 +82,17 @@ class HostSignals(StepSignals):
     @signal("per step", needs=(STEPS, HOST_EVENTS))
     def scan_retraces(self) -> float:
         """How often per step the body of a scan is traced again: 0 with its cache on, and where there is no scan."""
-        return self.report.tracing.scan_retraces_per_step or 0.0
+        return self.tracing.scan_retraces_per_step or 0.0
+
+    @signal("ms per step", needs=(STEPS, HOST_EVENTS))
+    def tracing(self) -> Tracing:
+        """What tracing is made of, by phase and by annotation."""
+        return self._report.tracing
+
+    @signal("pipelines", needs=(STEPS, HOST_EVENTS))
+    def input_pipelines(self) -> list[InputRow]:
+        """How each host's input pipeline keeps up with its steps."""
+        return self._report.input
 
     @signal("ms by mark", needs=(STEPS, HOST_EVENTS))
     def mark_ms(self) -> dict[str, float]:
@@ -91,7 +101,7 @@ class HostSignals(StepSignals):
         Waits for the device inside them are left out.
         """
         totals: dict[str, float] = {}
-        for host in self.run.hosts:
+        for host in self._run.hosts:
             for mark, spans in host.marks.items():
                 working = subtract(spans, host.activity.spans(Activity.DEVICE_WAIT))
                 inside = int(covered(working, host.steps.start, host.steps.end).sum())
@@ -102,7 +112,7 @@ class HostSignals(StepSignals):
     def mark_count(self) -> dict[str, float]:
         """How often per step training threads enter events of each mark."""
         totals: dict[str, int] = {}
-        for host in self.run.hosts:
+        for host in self._run.hosts:
             for mark, spans in host.marks.items():
                 if len(host.steps):
                     inside = (spans.start >= host.steps.start[0]) & (spans.start < host.steps.end[-1])
@@ -112,13 +122,13 @@ class HostSignals(StepSignals):
     @signal("ops", needs=(STEPS, HOST_EVENTS))
     def eager_ops(self) -> EagerOps | None:
         """Ops of a step that eager mode ran one by one, of the host that has most; None outside eager mode."""
-        found = [host.eager_ops for host in self.run.hosts if host.eager_ops is not None]
+        found = [host.eager_ops for host in self._run.hosts if host.eager_ops is not None]
         return max(found, key=lambda each: each.per_step, default=None)
 
     @signal("per step", needs=(STEPS, HOST_EVENTS))
     def eager_dispatch(self) -> EagerDispatch | None:
         """What a step dispatches on an eager framework, of the host that dispatches most; None on others."""
-        found = [host.eager for host in self.run.hosts if host.eager is not None]
+        found = [host.eager for host in self._run.hosts if host.eager is not None]
         return max(found, key=lambda each: each.ops, default=None)
 
 

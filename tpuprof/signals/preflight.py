@@ -12,4 +12,4 @@ class PreflightSignals(SignalsBase):
     @signal("variants")
     def preflight(self) -> list[Variant]:
         """What preflight compiled, one entry a variant and slice, the script as it is first; empty where none."""
-        return self.run.preflight
+        return self._run.preflight

@@ -10,6 +10,7 @@ from tpuprof.model.median import median
 from tpuprof.model.step_columns import Float64, StepColumns, step_columns
 from tpuprof.model.verdict import NAMED_FROM_SHARE
 from tpuprof.report.schema import CompileRow, StepSummary
+from tpuprof.report.sections import PhaseRow, Steadiness
 from tpuprof.signals.base import SignalsBase, Unavailable, signal
 from tpuprof.signals.inputs import COMPILES, DEVICES, HOST_EVENTS, STEPS
 
@@ -29,12 +30,12 @@ class StepSignals(SignalsBase):
     @signal("source")
     def step_source(self) -> StepSummary:
         """Where the steps come from, and how sure that is; the trace may have none."""
-        return self.report.steps
+        return self._report.steps
 
     @signal("steps", needs=(STEPS,))
     def steps(self) -> StepColumns:
         """Every captured step of every host."""
-        return step_columns(self.run.hosts)
+        return step_columns(self._run.hosts)
 
     @signal("steps")
     def step_count(self) -> int:
@@ -79,29 +80,39 @@ class StepSignals(SignalsBase):
     @signal("share", needs=(STEPS, DEVICES))
     def busy_share(self) -> float:
         """Share of all step time in which the device is in a program."""
-        return sum(each.share for name, each in self.report.breakdown.items() if name in part.DEVICE_PARTS)
+        return sum(each.share for name, each in self._report.breakdown.items() if name in part.DEVICE_PARTS)
 
     @signal("yes or no", needs=(STEPS,))
     def sees_device(self) -> bool:
         """Whether the trace shows what a device does."""
-        return any(host.devices for host in self.run.hosts)
+        return any(host.devices for host in self._run.hosts)
 
     @signal("ms", needs=(STEPS, HOST_EVENTS))
     def tracing_hidden_ms(self) -> float:
         """Tracing a step behind device work, which costs nothing."""
-        if self.report.tracing_hidden_ms_per_step is None:
+        if self._report.tracing_hidden_ms_per_step is None:
             raise Unavailable("the trace has no steps")
-        return self.report.tracing_hidden_ms_per_step
+        return self._report.tracing_hidden_ms_per_step
+
+    @signal("steps", needs=(STEPS,))
+    def steadiness(self) -> Steadiness:
+        """How even the steps are, and which stand out."""
+        return self._report.steadiness
+
+    @signal("phases")
+    def phases(self) -> list[PhaseRow]:
+        """What the run did beside its steps: start-up, evaluation, checkpoints."""
+        return self._report.phases
 
     @signal("text")
     def bound(self) -> str:
         """What the verdict says holds the run back."""
-        return self.report.verdict.bound
+        return self._report.verdict.bound
 
     @signal("compiles", needs=(STEPS, COMPILES))
     def step_compiles(self) -> list[CompileRow]:
         """Compiles inside captured steps."""
-        return [row for row in self.report.compiles if row.step is not None]
+        return [row for row in self._report.compiles if row.step is not None]
 
     @signal("share", needs=(STEPS, COMPILES))
     def compile_share(self) -> float:
@@ -141,6 +152,6 @@ class StepSignals(SignalsBase):
         return np.flatnonzero(idle <= limit), np.flatnonzero(idle > limit)
 
     def _share(self, name: str) -> float:
-        if not self.report.breakdown:
+        if not self._report.breakdown:
             raise Unavailable("the trace has no steps; mark them with tpuprof.step and capture again")
-        return self.report.breakdown[name].share if name in self.report.breakdown else 0.0
+        return self._report.breakdown[name].share if name in self._report.breakdown else 0.0

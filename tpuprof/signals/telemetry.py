@@ -6,6 +6,7 @@ import statistics
 from typing import Any
 
 from tpuprof.chips import chip_of
+from tpuprof.model.compile.recurrence import AfterCapture
 from tpuprof.model.run import HostRun
 from tpuprof.model.telemetry import StepRecord
 from tpuprof.report.sections import CompilationCache, FallbackRow, Hosts
@@ -19,12 +20,17 @@ class TelemetrySignals(SignalsBase):
     @signal("steps")
     def records(self) -> list[StepRecord]:
         """What the training process noted of each step, the ones before the capture included."""
-        found = [record for host in self.run.hosts for record in host.records]
+        found = self.records_if_noted
         if not found:
             raise Unavailable(
                 "the run folder has no telemetry; capture with `tpuprof capture` or tpuprof.profile"
             )
         return found
+
+    @signal("steps")
+    def records_if_noted(self) -> list[StepRecord]:
+        """The same, empty where the run folder has none: for rules that only add to what they know."""
+        return [record for host in self._run.hosts for record in host.records]
 
     @signal("steps")
     def captured_records(self) -> list[StepRecord]:
@@ -56,8 +62,8 @@ class TelemetrySignals(SignalsBase):
 
         Of a predicted run, what the TPU compiler took for the step on the machine that predicted it.
         """
-        told = [each.compile_seconds for each in self.run.preflight[:1] if each.compile_seconds is not None]
-        if self.run.predicted and told:
+        told = [each.compile_seconds for each in self._run.preflight[:1] if each.compile_seconds is not None]
+        if self._run.predicted and told:
             return told[0]
         return sum(record.compile_seconds for record in self.records if not record.captured)
 
@@ -69,7 +75,7 @@ class TelemetrySignals(SignalsBase):
     @signal("ops")
     def fallbacks(self) -> list[FallbackRow]:
         """Ops that ran on the host in captured steps because XLA has no lowering for them, with their lines."""
-        rows = self.report.fallbacks
+        rows = self._report.fallbacks
         if any(row.per_step is None for row in rows):
             names = ", ".join(row.op for row in rows)
             raise Unavailable(
@@ -83,7 +89,7 @@ class TelemetrySignals(SignalsBase):
     @signal("status")
     def compilation_cache(self) -> CompilationCache:
         """The persistent compilation cache: off, ok, cold, never_loads, or unknown where nothing was looked up."""
-        found = self.report.compilation_cache
+        found = self._report.compilation_cache
         if found.hits is None:
             raise Unavailable(
                 found.detail.removeprefix("unavailable: ")
@@ -111,11 +117,28 @@ class TelemetrySignals(SignalsBase):
     @signal("run.json")
     def info(self) -> dict[str, Any]:
         """Tpuprof's own notes on the run: versions, flags, features, how it was captured."""
-        if not self.run.info:
+        if not self._run.info:
             raise Unavailable(
                 "the run folder has no run.json; capture with `tpuprof capture` or tpuprof.profile"
             )
-        return self.run.info
+        return self._run.info
+
+    @signal("yes or no")
+    def predicted(self) -> bool:
+        """Whether the run was predicted by a preflight: no program trained."""
+        return self._run.predicted
+
+    @signal("words")
+    def command_if_noted(self) -> list[str]:
+        """The command line of the program, empty where run.json does not say it."""
+        said = self._run.info.get("command_line") or self._run.info.get("command") or []
+        words = said.split() if isinstance(said, str) else said
+        return [str(each) for each in words]
+
+    @signal("steps")
+    def after_capture(self) -> AfterCapture | None:
+        """What the process counted after the captured steps; None where the run folder has nothing of it."""
+        return next((host.after for host in self._run.hosts if host.after is not None), None)
 
     @signal("variables")
     def variables(self) -> dict[str, str]:
@@ -153,27 +176,27 @@ class TelemetrySignals(SignalsBase):
     @signal("hosts")
     def hosts(self) -> list[HostRun]:
         """Each host's own run."""
-        return self.run.hosts
+        return self._run.hosts
 
     @signal("chips", needs=(DEVICES,))
     def chips_per_host(self) -> int:
         """Devices in the trace of the host that has most."""
-        return max(len(host.devices) for host in self.run.hosts)
+        return max(len(host.devices) for host in self._run.hosts)
 
     @signal("host rows")
     def host_pace(self) -> Hosts:
         """How evenly the hosts go, and which comes last."""
-        return self.report.hosts
+        return self._report.hosts
 
     @signal("notes")
     def missing(self) -> list[str]:
         """What is known to be missing from the capture."""
-        capture = self.run.info.get("capture") or {}
+        capture = self._run.info.get("capture") or {}
         wanted, done = capture.get("steps_wanted"), capture.get("steps_captured")
         notes = []
         if isinstance(wanted, int) and isinstance(done, int) and done < wanted:
             notes.append(f"{done} of {wanted} steps were captured before training ended")
-        expected = self.run.info.get("process_count")
+        expected = self._run.info.get("process_count")
         if isinstance(expected, int) and len(self.hosts) < expected:
             notes.append(f"{len(self.hosts)} of {expected} processes left a profile")
         for host in self.hosts:
@@ -186,12 +209,17 @@ class TelemetrySignals(SignalsBase):
     @signal("text")
     def framework(self) -> str:
         """The framework whose host events the trace holds: torch_xla, torch_tpu, jax, pytorch (a GPU) or unknown."""
-        return str(self.report.environment.get("framework") or "unknown")
+        return str(self._report.environment.get("framework") or "unknown")
+
+    @signal("text")
+    def device_type(self) -> str:
+        """What the devices call themselves, CPU for the host's own; empty where the trace shows no device."""
+        return str(self._report.environment.get("device_type") or "")
 
     @signal("chip")
     def chip(self) -> str:
         """The generation of the devices: v5e, v6e."""
-        found = chip_of(str(self.report.environment.get("device_type") or ""))
+        found = chip_of(self.device_type)
         if found is None:
             raise Unavailable("the trace does not say which chip this is")
         return found.name
@@ -199,7 +227,6 @@ class TelemetrySignals(SignalsBase):
     @signal("yes or no")
     def is_tpu(self) -> bool:
         """Whether the devices are TPUs."""
-        kind = self.report.environment.get("device_type")
-        if not kind:
+        if not self.device_type:
             raise Unavailable("the trace has no device activity; capture on the machine that holds the TPU")
-        return "TPU" in str(kind).upper()
+        return "TPU" in self.device_type.upper()

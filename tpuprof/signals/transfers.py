@@ -17,12 +17,12 @@ class TransferSignals(StepSignals, TelemetrySignals):
     @signal("transfers", needs=(STEPS, DEVICE_OPS))
     def offload(self) -> list[TransferRow]:
         """Copies to and from host memory, most exposed first."""
-        return self.report.offload
+        return self._report.offload
 
     @signal("transfers", needs=(STEPS, DEVICE_OPS))
     def collectives(self) -> list[TransferRow]:
         """Communication between chips, most exposed first."""
-        return self.report.collectives
+        return self._report.collectives
 
     @signal("share", needs=(STEPS, DEVICE_OPS))
     def offload_share(self) -> float:
@@ -45,5 +45,5 @@ class TransferSignals(StepSignals, TelemetrySignals):
 
     @property
     def _fsdp(self) -> bool:
-        loaded = self.run.info.get("features_loaded")
+        loaded = self._run.info.get("features_loaded")
         return isinstance(loaded, list) and "fsdpv2" in loaded and self.spmd

@@ -95,7 +95,7 @@ def _way(direction: str, rows: list[TransferRow], steps: int, signals: Signals) 
     alone = max((row.gb_per_s_alone for row in rows if row.gb_per_s_alone is not None), default=None)
     if alone is not None:
         return Way(direction, size, alone, _ALONE)
-    chip = chip_of(str(signals.report.environment.get("device_type") or ""))
+    chip = chip_of(signals.device_type)
     stated = chip.host_bytes_per_s / 1e9 if chip and chip.host_bytes_per_s else 0.0
     seen = max((row.gb_per_s for row in rows if row.gb_per_s is not None), default=0.0)
     if seen >= stated > 0.0 or (seen and not stated):

@@ -32,9 +32,7 @@ def compile_seconds_evidence(signals: Signals) -> list[Evidence]:
 
 
 def _script(signals: Signals) -> str:
-    told = signals.run.info.get("command_line") or signals.run.info.get("command") or []
-    words = told.split() if isinstance(told, str) else told
-    return next((str(each) for each in words if str(each).endswith(".py")), "train.py")
+    return next((each for each in signals.command_if_noted if each.endswith(".py")), "train.py")
 
 
 def _text(each: Variant) -> str:

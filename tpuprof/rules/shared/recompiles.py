@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tpuprof import parts as part
-from tpuprof.model.compile.recurrence import AfterCapture, CompilingLine, Returns, rate, returns
+from tpuprof.model.compile.recurrence import CompilingLine, Returns, rate, returns
 from tpuprof.model.steps.phase import ONE_OFF_COMPILE
 from tpuprof.report.schema import CompileRow, Evidence
 from tpuprof.rules.base import Outcome, counterfactual, failed, passed
@@ -52,7 +52,7 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...]) -> Outcome:
 
 def _traces_to_compile(signals: Signals) -> bool:
     """Whether the framework traces a function only where it compiles it."""
-    return bool(signals.report.environment.get("framework") == "jax")
+    return signals.framework == "jax"
 
 
 def _tracing_share(signals: Signals) -> float:
@@ -83,7 +83,7 @@ def returning_parts(
     total = sum(row.duration_ms for row in compiles)
     if not total:
         return 0.0, 0.0
-    after, captured = after_capture(signals), len(signals.steps)
+    after, captured = signals.after_capture, len(signals.steps)
     least = most = 0.0
     for line, rows in _by_line(chosen).items():
         took = sum(row.duration_ms for row in rows)
@@ -103,18 +103,14 @@ def _by_line(rows: list[CompileRow]) -> dict[str, list[CompileRow]]:
     return found
 
 
-def after_capture(signals: Signals) -> AfterCapture | None:
-    """What the process counted after the captured steps, None where the run folder has nothing of it."""
-    return next((host.after for host in signals.run.hosts if host.after is not None), None)
-
-
 def _rates(signals: Signals) -> list[Evidence]:
     """Steps that compile, per 100 steps: before, in and after the capture, as far as each is known."""
-    records = [record for host in signals.run.hosts for record in host.records]
-    before = [bool(record.compiles) for record in records if not record.captured and record.is_step]
+    before = [
+        bool(record.compiles) for record in signals.records_if_noted if not record.captured and record.is_step
+    ]
     inside = len({(row.host, row.step) for row in signals.step_compiles})
     found = [("before", sum(before), len(before)), ("in", inside, len(signals.steps))]
-    after = after_capture(signals)
+    after = signals.after_capture
     if after is not None:
         found.append(("after", after.compiling_steps, after.steps))
     return [
@@ -130,7 +126,7 @@ def _rates(signals: Signals) -> list[Evidence]:
 
 def _start_up(signals: Signals) -> str:
     """What to say of compiles that never came again, empty where there were none."""
-    once = [row for row in signals.report.phases if row.name == ONE_OFF_COMPILE]
+    once = [row for row in signals.phases if row.name == ONE_OFF_COMPILE]
     if not once:
         return ""
     took = format_ms(sum(row.duration_ms for row in once))
@@ -142,7 +138,7 @@ def _start_up(signals: Signals) -> str:
 
 def check_afterwards(signals: Signals) -> Outcome | None:
     """Fail where compiles outside the captured steps take enough of the run's time; None where none do."""
-    after = after_capture(signals)
+    after = signals.after_capture
     if after is None or not after.compiling_steps or not after.wall_seconds:
         return None
     share = min(after.seconds / after.wall_seconds, 1.0)

@@ -16,7 +16,7 @@ from tpuprof.signals import Signals, Unavailable
 def compile_evidence(signals: Signals) -> list[Evidence]:
     """How many graphs were compiled before the capture, and how long those cuts took; what a preflight says of it."""
     predicted = compile_seconds_evidence(signals)
-    if signals.run.predicted:
+    if signals.predicted:
         return predicted
     return [
         Evidence("graphs compiled before the captured steps", signals.startup_compiles, "graphs"),

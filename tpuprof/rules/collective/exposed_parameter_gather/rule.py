@@ -97,9 +97,9 @@ def check(signals: Signals) -> Outcome:
 
 def _whole_parameters_fit(signals: Signals, rows: list[TransferRow]) -> bool:
     """Whether parameters need no sharding: the device uses the host's memory, or its own has room for all of them."""
-    if signals.report.environment.get("device_type") == "CPU":
+    if signals.device_type == "CPU":
         return True
-    memory = signals.report.memory
+    memory = signals.memory_if_known
     if memory.peak_bytes is None or not memory.capacity_bytes:
         return False
     # Each parameter is gathered forward and backward.

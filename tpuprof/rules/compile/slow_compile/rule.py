@@ -61,7 +61,7 @@ def check(signals: Signals) -> Outcome:
     if not slow_start(signals):
         return passed(evidence)
     seconds = signals.startup_compile_seconds
-    if signals.run.predicted:
+    if signals.predicted:
         return failed(
             0.0,
             evidence,

@@ -83,7 +83,7 @@ def check(signals: Signals) -> Outcome:
     waits, share, fails = _waits(signals)
     evidence = [Evidence(f"{name} per step", ms, "ms") for name, ms in waits.items() if ms]
     lines = lines_of(signals.stacks_if_sampled, max(waits, key=lambda name: waits[name]))
-    evidence += [_pipeline(row, _in_workers(signals)) for row in signals.report.input]
+    evidence += [_pipeline(row, _in_workers(signals)) for row in signals.input_pipelines]
     evidence += [
         Evidence(f"waited at: {call or 'source unknown'}", exposed, "ms per step", source=source)
         for source, call, exposed, _ in lines[:SHOWN]
@@ -112,7 +112,7 @@ def _waits(signals: Signals) -> tuple[dict[str, float], float, bool]:
     typical, mean = signals.typical_parts, signals.steps.mean_parts()
     waits = {name: mean.get(name, 0.0) for name in PARTS}
     share = sum(waits.values()) / signals.step_ms
-    if any(row.diagnosis in _LASTING for row in signals.report.input):
+    if any(row.diagnosis in _LASTING for row in signals.input_pipelines):
         return waits, share, share >= FAILS_FROM_SHARE
     usual = {name: typical.get(name, 0.0) for name in PARTS}
     in_usual = sum(usual.values()) * len(signals.typical_steps) / len(signals.steps) / signals.step_ms

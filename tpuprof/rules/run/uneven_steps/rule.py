@@ -137,7 +137,7 @@ def _evidence(signals: Signals, step: Step) -> Evidence:
     outlier = next(
         (
             row
-            for row in signals.report.steadiness.outliers
+            for row in signals.steadiness.outliers
             if (row.step, row.host) == (step.index, step.host) and row.reasons
         ),
         None,

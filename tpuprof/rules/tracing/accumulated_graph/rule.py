@@ -89,18 +89,18 @@ def check(signals: Signals) -> Outcome:
             evidence, reason="tracing them is hidden, or takes little, and compiling them did not take long"
         )
     return failed(
-        0.0 if signals.run.predicted else at_stake(signals),
+        0.0 if signals.predicted else at_stake(signals),
         [*evidence, *compile_evidence(signals)],
         title=f"{title}; compiling them took {signals.startup_compile_seconds:.0f} s",
-        price=None if signals.run.predicted else saved_at_start(signals, 0.0, folded),
-        reason="it cannot be priced: the compiler ran on another machine" if signals.run.predicted else "",
+        price=None if signals.predicted else saved_at_start(signals, 0.0, folded),
+        reason="it cannot be priced: the compiler ran on another machine" if signals.predicted else "",
         confidence="low",
     )
 
 
 def _tracing_share(signals: Signals) -> float | None:
     """Exposed tracing as a share of all steps' time; None where a step is not traced, or nothing tells."""
-    if signals.framework == "jax" or signals.run.predicted:
+    if signals.framework == "jax" or signals.predicted:
         return None
     try:
         typical = signals.typical_tracing_ms

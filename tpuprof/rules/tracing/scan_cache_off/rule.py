@@ -67,7 +67,7 @@ def check(signals: Signals) -> Outcome:
             "ms per step",
             source=row.source,
         )
-        for row in signals.report.scan
+        for row in signals.loops_if_seen
         if row.kind == "while" and row.trip_count
     ]
     if traced < SCAN_RETRACES_FROM:

@@ -99,7 +99,7 @@ def check(signals: Signals) -> Outcome:
 
 def _made_of(signals: Signals) -> list[Evidence]:
     """The phases and annotations with most exposed tracing, and the mean step if tracing cost nothing."""
-    tracing = signals.report.tracing
+    tracing = signals.tracing
     rows = [(phase_title(row.name), row) for row in tracing.phases[:SHOWN]]
     rows += [(row.name, row) for row in tracing.annotations[:SHOWN]]
     facts = [

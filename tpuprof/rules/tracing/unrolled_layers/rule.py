@@ -83,7 +83,7 @@ def check(signals: Signals) -> Outcome:
     count = row.trip_count or 0
     copies = Evidence(f"{row.detail} in {row.module or 'a program'}", count, "copies", source=row.source)
     variants = variant_evidence(signals, "folding the layers", "folded.py")
-    if signals.run.predicted:
+    if signals.predicted:
         reason = "a predicted run has no tracing: capture a real one"
         return not_checked(reason, [copies, *variants])
     share = signals.typical_tracing_ms / signals.typical_ms
@@ -91,7 +91,7 @@ def check(signals: Signals) -> Outcome:
     evidence = [copies, exposed, *variants]
     if count < UNROLLED_FROM_LAYERS or share < TRACING_FROM_SHARE:
         return passed(evidence)
-    tracing_ms = share * signals.typical_ms + (signals.report.tracing_hidden_ms_per_step or 0.0)
+    tracing_ms = share * signals.typical_ms + signals.tracing_hidden_ms
     least, most = _left(count, tracing_ms, 0.0), _left(count, tracing_ms, OUTSIDE_LAYERS)
     if least >= 1:
         return passed(evidence, reason="scan itself would take the host as long as tracing these layers does")
