@@ -44,7 +44,9 @@ def main() -> int:
         results.append(result)
     if not options.no_page:
         page.write()
-    return 0 if acceptable(results) else 1
+    cost, sentence = page.outside_steps(results)
+    print(sentence, flush=True)
+    return 0 if acceptable(results) and not (cost and cost.word == "slow") else 1
 
 
 def acceptable(results: list[Result]) -> bool:
@@ -59,7 +61,7 @@ def _result(truth: Truth, options: argparse.Namespace) -> Result:
     if result is not None and options.judge and not result.skipped:
         judge_again(truth, result)
     if result is None or (result.skipped and not truth.missing):
-        result = examine(truth, options.pairs)
+        result = examine(truth, options.pairs, options.again)
     return result
 
 

@@ -85,6 +85,26 @@ def test_overhead_is_judged_only_where_runs_agree(zoo):
     wild = [([0.010] * 40, [0.010 * factor] * 40) for factor in (0.9, 1.0, 1.1)]
     assert overhead(wild).word == "unclear"
     assert overhead([([0.01] * 9, [0.01] * 9)]) is None
+    one = [([0.010] * 40, [0.0103] * 40)]
+    assert (overhead(one).half, overhead(one).word) == (None, "unclear")
+    assert overhead(one, 0.001).word == "slow"
+    assert overhead(one, 0.02).word == "unclear"
+
+
+def test_the_cost_of_all_programs_is_known_better_than_that_of_one(zoo):
+    over_all, between = zoo("overhead").over_all, zoo("overhead").between_runs
+    noise = [0.02 * (at % 11 - 5) / 5 for at in range(66)]
+    assert over_all(noise).word == "fine"
+    assert over_all([each + 0.02 for each in noise]).word == "slow"
+    assert over_all([5 * each for each in noise]).word == "unclear"
+    assert over_all(noise[:11]) is None and between(noise[:11]) is None
+    assert between(noise) == pytest.approx(0.0178, abs=0.001)
+    # Three programs that are really slowed do not make the others' noise look larger.
+    assert between([*noise[:63], 0.5, 0.5, 0.5]) == pytest.approx(between(noise), abs=0.002)
+
+
+def test_captured_steps_and_their_neighbours_are_not_outside(zoo):
+    assert zoo("overhead").outside(list(range(20)), 3, 8) == [0, 1, *range(12, 20)]
 
 
 def test_what_a_program_prints_about_time_is_not_compared(zoo):

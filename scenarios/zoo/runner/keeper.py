@@ -14,7 +14,7 @@ from pathlib import Path
 from runner.execute import ROOT, Outcome, bare, bare_kept, captured, fingerprint, profiled
 from runner.judge import RIGHT, UNDECIDED, WRONG, Answer, answer_of, judge, step_fault
 from runner.machine import machine, revision, versions
-from runner.overhead import overhead
+from runner.overhead import enough, outside
 from runner.result import RESULTS, Result
 from runner.truth import Truth
 
@@ -22,8 +22,11 @@ from runner.truth import Truth
 NOTHING_CAPTURED = 2
 
 
-def examine(truth: Truth, pairs: int = 1) -> Result:
-    """Run the program bare and captured, `pairs` times each, and compare the first capture with the truth."""
+def examine(truth: Truth, pairs: int = 1, again: bool = False) -> Result:
+    """Run the program bare and captured, `pairs` times each, and compare the first capture with the truth.
+
+    A single bare run may be a kept one, whose steps are compared with none; with `again` it is not.
+    """
     result = Result(truth.name, fingerprint(truth), revision=revision(), machine=machine())
     result.versions = versions(truth.needs)
     if truth.missing:
@@ -37,22 +40,31 @@ def examine(truth: Truth, pairs: int = 1) -> Result:
                 _keep(truth, outcome, outcome)
                 _compare(truth, result, outcome, outcome, run)
                 break
-            plain = (
-                bare_kept(truth, Path(scratch), RESULTS / truth.name / "bare.json")
-                if pairs == 1
-                else bare(truth, Path(scratch))
-            )
+            plain, of_now = _bare(truth, Path(scratch), again, pairs)
             watched = captured(truth, Path(scratch), run)
-            if pairs > 1:  # a bare run that was kept is of another time, perhaps of a machine with other load
-                result.pairs.append((plain.seconds, watched.seconds))
+            if of_now:
+                result.pairs.append(_outside(run, plain, watched))
             if number == 0:
                 _keep(truth, plain, watched)
                 _compare(truth, result, plain, watched, run)
     result.load = os.getloadavg()[0]
-    cost = overhead(result.pairs)
-    if cost and cost.word == "slow" and pairs > 1:
+    cost = result.overhead
+    if cost and cost.word == "slow":
         result.faults.append(f"steps outside the capture are slower: {cost}")
     return result
+
+
+def _bare(truth: Truth, scratch: Path, again: bool, pairs: int) -> tuple[Outcome, bool]:
+    """A bare run, and whether its steps may be compared with those of the captured run that follows.
+
+    A kept run is of another time, perhaps of a machine with other load, and one that another process has forked is
+    another kind of process. A program whose steps are too few, or not printed, need not run again.
+    """
+    if pairs == 1:
+        plain = bare_kept(truth, scratch, RESULTS / truth.name / "bare.json")
+        if not again or not enough(plain.seconds[len(plain.seconds) // 2 :]):
+            return plain, False
+    return bare(truth, scratch), True
 
 
 def analyze(run: Path) -> Answer | None:
@@ -108,12 +120,28 @@ def _step_faults(truth: Truth, result: Result) -> list[str]:
 
 
 def _captured_ms(run: Path, seconds: list[float]) -> float | None:
-    """The mean of the captured steps by the program's own clock (ms), whose first figure is of its second step."""
-    place = run / "tpuprof" / "run.json"
-    capture = json.loads(place.read_text("utf-8")).get("capture", {}) if place.is_file() else {}
-    first, count = capture.get("steps_before", 0) - 1, capture.get("steps_captured", 0)
+    """The mean of the captured steps by the program's own clock (ms)."""
+    first, count = _captured_steps(run)
     inside = seconds[first : first + count] if first >= 0 else []
     return statistics.fmean(inside) * 1e3 if inside else None
+
+
+def _outside(run: Path, plain: Outcome, watched: Outcome) -> tuple[list[float], list[float]]:
+    """Lengths of the steps that were not captured, of both runs, the same steps of each; empty if that is unknown."""
+    first, count = _captured_steps(run)
+    if first < 0 or len(plain.seconds) != len(watched.seconds):
+        return [], []
+    return outside(plain.seconds, first, count), outside(watched.seconds, first, count)
+
+
+def _captured_steps(run: Path) -> tuple[int, int]:
+    """Index of the first captured step among the program's own figures, and their number; (-1, 0) if unknown.
+
+    The program's first figure is of its second step.
+    """
+    place = run / "tpuprof" / "run.json"
+    capture = json.loads(place.read_text("utf-8")).get("capture", {}) if place.is_file() else {}
+    return capture.get("steps_before", 0) - 1, capture.get("steps_captured") or 0
 
 
 def _settle(result: Result) -> None:

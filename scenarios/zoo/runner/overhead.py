@@ -14,45 +14,93 @@ KNOWN_WITHIN = 0.01
 _T = {1: 12.71, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
 # Steps needed behind the capture for their median to mean something.
 _FEWEST = 8
+# Programs needed to know how two runs of one program differ: below, the spread itself is too uncertain.
+_FEWEST_PROGRAMS = 12
+# A normal distribution's standard deviation over its median absolute deviation, and its 97.5 % quantile.
+_SIGMA_PER_MAD = 1.4826
+_Z = 1.96
 
 
 @dataclass(frozen=True)
 class Overhead:
-    """How much slower steps behind the capture are than in bare runs: a share, and half of its 95 % interval."""
+    """How much slower steps outside the capture are than in bare runs: a share, and half of its 95 % interval.
+
+    `half` is None where it is unknown: one pair of runs alone does not say how two runs differ.
+    """
 
     share: float
-    half: float
+    half: float | None
     pairs: int
 
     @property
     def word(self) -> str:
         """`fine`, `slow`, or `unclear` where the measurement cannot tell."""
+        if self.half is None:
+            return "unclear"
         if self.share - self.half > AT_MOST:
             return "slow"
         return "fine" if self.half <= KNOWN_WITHIN and self.share <= AT_MOST else "unclear"
 
     def __str__(self) -> str:
-        return f"{self.share:+.1%} ± {self.half:.1%} ({self.word})"
+        within = f" ± {self.half:.1%}" if self.half is not None else ""
+        return f"{self.share:+.1%}{within} ({self.word})"
 
 
-def overhead(pairs: list[tuple[list[float], list[float]]]) -> Overhead | None:
+def overhead(pairs: list[tuple[list[float], list[float]]], between: float | None = None) -> Overhead | None:
     """From bare and captured step lengths, one pair a pair of runs; None if no pair has steps enough.
 
     Only the last half of the steps is compared: the capture is before them. With several pairs the interval is
-    Student's over the pairs, with one it is that of the two medians, which does not know how runs differ.
+    Student's over the pairs. With one it takes `between`, the standard deviation of such a share over programs.
     """
-    halves = [(_last_half(bare), _last_half(captured)) for bare, captured in pairs]
-    usable = [(a, b) for a, b in halves if min(len(a), len(b)) >= _FEWEST]
+    usable = [(a, b) for a, b in ((_last_half(bare), _last_half(captured)) for bare, captured in pairs)
+              if enough(a, b)]  # fmt: skip
     if not usable:
         return None
     shares = [statistics.median(b) / statistics.median(a) - 1 for a, b in usable]
-    if len(shares) == 1:
-        bare, captured = usable[0]
-        half = 1.96 * math.hypot(_error(bare), _error(captured))
-    else:
-        spread = statistics.stdev(shares) / math.sqrt(len(shares))
-        half = _T.get(len(shares) - 1, 1.96) * spread
-    return Overhead(statistics.fmean(shares), half, len(shares))
+    if len(shares) > 1:
+        half = _T.get(len(shares) - 1, _Z) * statistics.stdev(shares) / math.sqrt(len(shares))
+        return Overhead(statistics.fmean(shares), half, len(shares))
+    errors = [_error(each) for each in usable[0]]
+    return Overhead(shares[0], None if between is None else _Z * math.hypot(*errors, between), 1)
+
+
+def between_runs(shares: list[float]) -> float | None:
+    """How far two runs of one program differ (standard deviation, a share), from one pair of each of many programs.
+
+    The median absolute deviation: a few programs that tpuprof really slows do not widen it. None for too few programs.
+    """
+    if len(shares) < _FEWEST_PROGRAMS:
+        return None
+    middle = statistics.median(shares)
+    return _SIGMA_PER_MAD * statistics.median(abs(each - middle) for each in shares)
+
+
+def over_all(shares: list[float]) -> Overhead | None:
+    """The median program's cost, with the order statistics' 95 % interval; None for too few programs."""
+    if len(shares) < _FEWEST_PROGRAMS:
+        return None
+    ordered, rank = sorted(shares), _rank(len(shares))
+    middle = statistics.median(ordered)
+    return Overhead(middle, max(middle - ordered[rank], ordered[-1 - rank] - middle), len(shares))
+
+
+def enough(*runs: list[float]) -> bool:
+    """Whether each of these runs has steps enough to compare."""
+    return min(map(len, runs)) >= _FEWEST
+
+
+def outside(seconds: list[float], first: int, count: int) -> list[float]:
+    """Step lengths without the captured ones, nor the step on either side, in which a capture begins and ends."""
+    return seconds[: max(first - 1, 0)] + seconds[first + count + 1 :]
+
+
+def _rank(count: int) -> int:
+    """The index of the ordered value that lies below the median with 97.5 % probability."""
+    below, rank = 0.5**count, 0
+    while below + math.comb(count, rank + 1) * 0.5**count <= 0.025:
+        rank += 1
+        below += math.comb(count, rank) * 0.5**count
+    return rank
 
 
 def _last_half(seconds: list[float]) -> list[float]:
@@ -62,5 +110,5 @@ def _last_half(seconds: list[float]) -> list[float]:
 def _error(seconds: list[float]) -> float:
     """Standard error of the median, as a share of it."""
     middle = statistics.median(seconds)
-    deviation = 1.4826 * statistics.median(abs(each - middle) for each in seconds)
+    deviation = _SIGMA_PER_MAD * statistics.median(abs(each - middle) for each in seconds)
     return 1.2533 * deviation / math.sqrt(len(seconds)) / middle

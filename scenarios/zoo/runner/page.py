@@ -7,6 +7,7 @@ from collections import Counter
 
 from runner import cures
 from runner.execute import ROOT
+from runner.overhead import Overhead, between_runs, over_all, overhead
 from runner.result import Result, kept
 from runner.truth import HOME, Truth, load, names
 
@@ -36,9 +37,33 @@ def write() -> None:
     total = ", ".join(f"{number} {word}" for word, number in count.most_common())
     table = ["| program | true | said | result | own step, reported step | steps outside the capture | cures |",
              "|---|---|---|---|---|---|---|"]  # fmt: skip
-    table += [_row(truth, result) for truth, result in rows]
+    between = between_runs(shares([result for _truth, result in rows]))
+    table += [_row(truth, result, between) for truth, result in rows]
     summary = [f"{len(rows)} of {len(names())} programs were run: {total}.", *_missing(rows)]
+    summary += [outside_steps([result for _truth, result in rows])[1]]
     PAGE.write_text("\n".join([head, "", *summary, "", *table, "", *_made(rows)]), "utf-8")
+
+
+def shares(results: list[Result]) -> list[float]:
+    """What tpuprof costs the steps outside the capture (a share of the step), of each program that was measured."""
+    return [result.overhead.share for result in results if result.overhead is not None]
+
+
+def outside_steps(results: list[Result]) -> tuple[Overhead | None, str]:
+    """What tpuprof costs the steps outside the capture over all programs, and a sentence that says so."""
+    of_each = shares(results)
+    over, between = over_all(of_each), between_runs(of_each)
+    if over is None or between is None:
+        return None, f"Steps outside the capture: measured of {len(of_each)} programs, too few to judge 1 %."
+    answer = {
+        "fine": "no slower than 1 %",
+        "slow": "slower by more than 1 %",
+        "unclear": "undecided, because runs differ too much to judge 1 %",
+    }[over.word]
+    return over, (
+        f"Steps outside the capture, median of {over.pairs} programs: {over.share:+.1%} ± {over.half:.1%}, {answer}. "
+        f"Two runs of one program differ by {between:.1%} (standard deviation)."
+    )
 
 
 def _missing(rows: list[tuple[Truth, Result]]) -> list[str]:
@@ -47,7 +72,7 @@ def _missing(rows: list[tuple[Truth, Result]]) -> list[str]:
     return [f"No result yet: {', '.join(left)}."] if left else []
 
 
-def _row(truth: Truth, result: Result) -> str:
+def _row(truth: Truth, result: Result, between: float | None) -> str:
     if result.skipped:
         return f"| {truth.name} | {_cell(truth.what)} | | skipped: {result.skipped} | | | |"
     answer = result.answer
@@ -55,7 +80,7 @@ def _row(truth: Truth, result: Result) -> str:
     said += f" ({answer.confidence})." if answer and answer.first else "."
     times = f"{_ms(result.own_ms)}, {_ms(answer.median_ms if answer else None)}"
     word = "; ".join([result.word, *map(_cell, result.faults)])
-    cost = result.overhead
+    cost = overhead(result.pairs, between)
     cells = [truth.name, _cell(truth.what), said, word, times, str(cost or ""), _cell(cures.text(truth))]
     return f"| {' | '.join(cells)} |"
 

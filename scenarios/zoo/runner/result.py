@@ -16,7 +16,10 @@ RESULTS = ROOT / "artifacts" / "zoo"
 
 @dataclass
 class Result:
-    """All that was measured of one program; `pairs` are step lengths of bare and captured runs, in seconds."""
+    """All that was measured of one program.
+
+    `pairs` are lengths of the steps outside the capture, in seconds: of a bare run, and of a captured run after it.
+    """
 
     name: str
     # Hash of the program that was run: a result of another version of it is not kept.
@@ -37,8 +40,8 @@ class Result:
 
     @property
     def overhead(self) -> Overhead | None:
-        """The cost of steps outside the capture; None before two pairs of runs in turn."""
-        return overhead(self.pairs) if len(self.pairs) > 1 else None
+        """The cost of steps outside the capture; None where it was not measured."""
+        return overhead(self.pairs)
 
     def save(self) -> None:
         """Write it to its file."""
