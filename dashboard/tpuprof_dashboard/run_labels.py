@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tpuprof.decode.find import host_name
+from tpuprof.run_folder import PLUGINS
 
 if TYPE_CHECKING:
     from tpuprof_dashboard.runs import Source
@@ -51,7 +52,7 @@ def _parts(path: Path) -> list[str]:
         [*path.parts[1:-1], host_name(path)] if path.is_absolute() else [*path.parts[:-1], host_name(path)]
     )
     for at in range(len(parts) - 1, 0, -1):
-        if parts[at] == "plugins":
+        if parts[at] == PLUGINS:
             return [*parts[at:], *parts[:at]]
     return parts or [str(path)]
 

@@ -6,11 +6,12 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from tpuprof.run_folder import EXPORT_SUFFIXES, GRAPHS, PROFILE_SUFFIXES
 from tpuprof_dashboard.security import inside
 from tpuprof_dashboard.watched import is_watched
 
 # Names under which profilers write; anything else is found when it is the only thing in a folder.
-_SUFFIXES = (".xplane.pb", ".xplane.pb.gz", ".trace.json.gz", ".trace.json")
+_SUFFIXES = PROFILE_SUFFIXES + EXPORT_SUFFIXES
 # Folders looked at below a watched one: a scan runs every few seconds.
 MAX_FOLDERS = 5_000
 
@@ -70,7 +71,7 @@ def _captures(folder: Path) -> list[Path]:
     """Folders below that hold profiles. Symbolic links to folders are not followed."""
     found = []
     for count, (root, folders, names) in enumerate(os.walk(folder)):
-        folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "graphs")
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name != GRAPHS.name)
         if any(name.endswith(_SUFFIXES) for name in names):
             found.append(Path(root))
         if count > MAX_FOLDERS:

@@ -13,6 +13,8 @@ import threading
 import time
 from pathlib import Path
 
+from tpuprof.run_folder import PLUGINS
+
 # How long TensorBoard may take until it answers (seconds); it imports for some ten on a slow machine.
 START_WITHIN = 60.0
 _LOOK_EVERY = 0.2
@@ -30,7 +32,7 @@ def missing_viewer() -> str:
 
 def logdir_of(path: Path) -> Path | None:
     """The folder that TensorBoard reads a capture from: the one above `plugins`; None where there is none."""
-    return next((each.parent for each in (path, *path.parents) if each.name == "plugins"), None)
+    return next((each.parent for each in (path, *path.parents) if each.name == PLUGINS), None)
 
 
 class Viewers:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tpuprof.ledger.writer import FOLDER as LEDGERS
+from tpuprof.run_folder import LEDGERS
 from tpuprof_dashboard.components.layout import empty
 
 if TYPE_CHECKING:

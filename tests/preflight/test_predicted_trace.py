@@ -13,7 +13,7 @@ from tpuprof.preflight.compiler import Compiled
 from tpuprof.preflight.iteration import Search
 from tpuprof.preflight.predicted_trace import STEPS, predicted_xspace
 from tpuprof.preflight.prediction import Prediction, split_ms
-from tpuprof.preflight.run_folder import write_run
+from tpuprof.preflight.run_writer import write_run
 from tpuprof.preflight.schedule import play
 from tpuprof.preflight.script import Trace
 from tpuprof.preflight.targets import parse_target

@@ -6,7 +6,8 @@ import pytest
 
 from tests.model.test_loops import layers
 from tests.rules.test_from_traces import BEGINS, busy, finding, idle, noted  # noqa: F401  # a fixture
-from tpuprof.model.preflight_notes import SCHEMA, read_preflight
+from tpuprof.model.preflight_notes import read_preflight
+from tpuprof.run_folder import PREFLIGHT_SCHEMA
 
 GIB = 1 << 30
 
@@ -21,7 +22,7 @@ def target(seconds, gib, step, fits=True):
 def comparison():
     return json.dumps(
         {
-            "schema": SCHEMA,
+            "schema": PREFLIGHT_SCHEMA,
             "variants": [
                 {"label": "train.py", "targets": [target(113.0, 6.3, 102.3)]},
                 {"label": "folded.py", "targets": [target(62.0, 18.5, 208.1, fits=False)]},
@@ -86,7 +87,12 @@ def test_a_predicted_run_that_compiles_slowly(finding, seconds, status):  # noqa
 
 @pytest.mark.parametrize(
     "text",
-    ["{", "[]", json.dumps({"schema": SCHEMA, "variants": 1}), json.dumps({"schema": "tpuprof.preflight/9"})],
+    [
+        "{",
+        "[]",
+        json.dumps({"schema": PREFLIGHT_SCHEMA, "variants": 1}),
+        json.dumps({"schema": "tpuprof.preflight/9"}),
+    ],
 )
 def test_a_file_that_is_none_of_ours_is_said_and_left_out(tmp_path, text):
     (tmp_path / "tpuprof").mkdir()

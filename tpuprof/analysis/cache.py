@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tpuprof.records import record
+from tpuprof.run_folder import NOTES, PROOFS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -141,7 +142,7 @@ def _notes(found: Found) -> list[Path]:
     """What tpuprof itself wrote beside a capture; the report is made from that too."""
     if found.run_folder is None:
         return []
-    own = (found.run_folder / "tpuprof", found.run_folder / "prove")
+    own = (found.run_folder / NOTES, found.run_folder / PROOFS)
     return sorted(path for folder in own for path in folder.rglob("*") if path.is_file())
 
 

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.instrument.state import pass_on
+from tpuprof.run_folder import profile_name
 
 
 class Backend(Protocol):
@@ -164,5 +165,5 @@ def remove_scratch(folder: Path) -> None:
 
 def newest_profile(folder: Path | None) -> Path | None:
     """The newest `.xplane.pb` below a folder, None where there is none."""
-    found = sorted(folder.rglob("*.xplane.pb"), key=lambda path: path.stat().st_mtime) if folder else []
+    found = sorted(folder.rglob(profile_name("*")), key=lambda path: path.stat().st_mtime) if folder else []
     return found[-1] if found else None

@@ -11,8 +11,8 @@ import os
 import uuid
 from pathlib import Path
 
-from tpuprof.capture.run_folder import OWN
 from tpuprof.instrument.state import pass_on
+from tpuprof.run_folder import POD
 
 # What names of messages begin with; nothing else in the folder is ours.
 READY, STEP, ANSWER, DECISION, SCRATCH = "ready", "step", "answer", "decision", "scratch"
@@ -64,7 +64,7 @@ class Board:
 
 def folder_of(run: Path, name: str) -> Path:
     """Where the processes of the capture `name` agree."""
-    return run / OWN / "pod" / name
+    return run / POD / name
 
 
 def forget(folder: Path) -> None:

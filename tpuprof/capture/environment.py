@@ -36,7 +36,7 @@ _FEATURES = {
 
 def describe(host: str, rank: int, processes: int) -> dict[str, Any]:
     """The part of run.json that does not depend on the capture. Keys in the command line are left out."""
-    from tpuprof.model.run import RUN_SCHEMA
+    from tpuprof.run_folder import RUN_SCHEMA
     from tpuprof.share.command_line import without_secrets
 
     return {

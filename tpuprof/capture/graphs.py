@@ -10,13 +10,12 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tpuprof.capture.run_folder import OWN
+from tpuprof.run_folder import GRAPH_SUFFIX, GRAPHS
 
 if TYPE_CHECKING:
     from tpuprof.model.compile.compiles import Compile
     from tpuprof.model.run import HostRun
 
-GRAPHS = OWN / "graphs"
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.\-]")
 
 
@@ -34,7 +33,7 @@ def write_graphs(run: Path, profile: Path, compiles: list[Compile]) -> dict[str,
     files = {}
     for program, data in hlo_protos(load(profile)):
         folder.mkdir(parents=True, exist_ok=True)
-        file = f"{_UNSAFE.sub('_', hashes.get(program, program))}.hlo.pb"
+        file = f"{_UNSAFE.sub('_', hashes.get(program, program))}{GRAPH_SUFFIX}"
         (folder / file).write_bytes(data)
         files[program] = file
     return files

@@ -10,8 +10,8 @@ from tpuprof.capture import crumbs
 from tpuprof.capture.command import isolating_python
 from tpuprof.capture.launch import Ended
 from tpuprof.capture.orders import Orders
-from tpuprof.capture.run_folder import PROFILES
 from tpuprof.errors import Code, TpuprofError
+from tpuprof.run_folder import PROFILES
 
 _TRACEBACK = b"Traceback (most recent call last):"
 # Characters of an exception that are repeated: messages of the runtime can be pages.

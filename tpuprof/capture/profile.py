@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import ParamSpec, TypeVar
 
-from tpuprof.capture import run_folder
+from tpuprof.capture import run_writer
 from tpuprof.capture.backend import choose_backend
 from tpuprof.capture.controller import PATIENCE_STEPS, STEADY_STEPS, Plan
 from tpuprof.capture.recorder import Recorder
@@ -65,7 +65,7 @@ class profile:  # noqa: N801  # used like a function
         self._recorder: Recorder | None = None
 
     def __enter__(self) -> profile:
-        run_folder.refuse_overwrite(self._run, self._name, force=self._force)
+        run_writer.refuse_overwrite(self._run, self._name, force=self._force)
         extension = import_xlac()
         self._recorder = Recorder(
             self._run,

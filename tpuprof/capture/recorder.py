@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tpuprof.capture import crumbs, run_folder
+from tpuprof.capture import crumbs, run_writer
 from tpuprof.capture.aftermath import Aftermath
 from tpuprof.capture.backend import Backend
 from tpuprof.capture.boundaries import USER, StepBoundaries
@@ -390,10 +390,10 @@ class Recorder:
     def _write(self) -> None:
         self._placed = True
         if not self.controller.plan.steps:
-            run_folder.write_telemetry(self.run, f"timed-{os.getpid()}", 0, self.telemetry.records)
+            run_writer.write_telemetry(self.run, f"timed-{os.getpid()}", 0, self.telemetry.records)
         if self.profile is not None:
             # Without a profile there is nothing to describe, and the folder may hold an older capture.
-            name = self.name or run_folder.session_name()
+            name = self.name or run_writer.session_name()
             facts = capture_facts(
                 name,
                 self.controller,
@@ -406,5 +406,5 @@ class Recorder:
             label = write_run(self.run, name, self.profile, self.telemetry, facts, self.notes)
             if not self._closed:
                 # What the capture saw may come again or not: steps and compiles are counted until the program ends.
-                self._after = Aftermath(self._extension, partial(run_folder.write_after, self.run, label))
+                self._after = Aftermath(self._extension, partial(run_writer.write_after, self.run, label))
         self._backend.clean_up()

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tpuprof.errors import Code, TpuprofError
+from tpuprof.run_folder import profile_name
 
 _METHOD = "/tensorflow.ProfilerService/Profile"
 # Profiles pass gRPC's usual 4 MB by far; -1 lifts the limit.
@@ -37,7 +38,7 @@ class Target:
     @property
     def file(self) -> Path:
         """The file the server writes."""
-        return self.root / self.session / f"{self.host}.xplane.pb"
+        return self.root / self.session / profile_name(self.host)
 
 
 def host_of(address: str, among: list[str]) -> str:

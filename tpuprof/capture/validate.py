@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tpuprof.capture.run_folder import OWN, PROFILES
 from tpuprof.errors import Code, TpuprofError
+from tpuprof.run_folder import PROFILE_SUFFIX, PROFILES, RUN_INFO, profile_name
 
 # XSpace is a protobuf message, and protobuf writers give up at 2 GiB: what is near it lost something.
 TOO_LARGE_BYTES = 2_000_000_000
@@ -34,12 +34,12 @@ def validate(run: Path, name: str) -> list[Finding]:
 def profiles(run: Path, name: str) -> list[Path]:
     """The profiles of the capture `name`, none where nothing was captured."""
     folder = run / PROFILES / name
-    return sorted(folder.glob("*.xplane.pb")) if folder.is_dir() else []
+    return sorted(folder.glob(profile_name("*"))) if folder.is_dir() else []
 
 
 def _read_info(run: Path) -> dict[str, Any]:
     try:
-        info = json.loads((run / OWN / "run.json").read_text("utf-8"))
+        info = json.loads((run / RUN_INFO).read_text("utf-8"))
     except (OSError, ValueError):
         return {}
     return info if isinstance(info, dict) else {}
@@ -57,7 +57,7 @@ def _check_file(path: Path) -> list[Finding]:
     from tpuprof.model.run import read_host_run
 
     try:
-        host = read_host_run(path.name.removesuffix(".xplane.pb"), path)
+        host = read_host_run(path.name.removesuffix(PROFILE_SUFFIX), path)
     except TpuprofError as error:
         return [Finding(error, fatal=True)]
     findings = []

@@ -7,12 +7,13 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from tpuprof.capture import environment, run_folder
+from tpuprof.capture import environment, run_writer
 from tpuprof.capture.controller import Controller
 from tpuprof.capture.ir_debug import IrDebug
 from tpuprof.capture.recordings import Recorded
 from tpuprof.capture.telemetry import Telemetry
 from tpuprof.instrument.state import STATE, pass_on
+from tpuprof.run_folder import PROFILE_SUFFIX, debug_name, metrics_name
 
 
 def capture_facts(
@@ -52,29 +53,29 @@ def write_run(
     host = socket.gethostname() or "localhost"
     rank, processes = environment.process_place()
     info = environment.describe(host, rank, processes)
-    label = run_folder.host_label(host, rank, processes)
-    placed = run_folder.place_profile(run, name, label, profile)
+    label = run_writer.host_label(host, rank, processes)
+    placed = run_writer.place_profile(run, name, label, profile)
     info["profile"] = str(placed.relative_to(run))
     notes = list(notes)
     info["graphs"] = _graphs(run, placed, telemetry, notes)
-    label = placed.name.removesuffix(".xplane.pb")
-    run_folder.write_telemetry(run, label, rank, telemetry.records)
+    label = placed.name.removesuffix(PROFILE_SUFFIX)
+    run_writer.write_telemetry(run, label, rank, telemetry.records)
     label = f"{label}.{rank}"
     _keep_text(run, label, telemetry, notes)
     info["capture"] = capture
     info["warnings"] = [*notes, *STATE.notes]
-    run_folder.write_run_info(run, info)
+    run_writer.write_run_info(run, info)
     return label
 
 
 def _keep_text(run: Path, label: str, telemetry: Telemetry, notes: list[str]) -> None:
     """Keep torch_xla's metrics report, and what PT_XLA_DEBUG wrote to its file so far."""
     try:
-        run_folder.write_text(run, f"metrics.{label}.txt", telemetry.report())
+        run_writer.write_text(run, metrics_name(label), telemetry.report())
         debug = os.environ.get("PT_XLA_DEBUG_FILE")
         if debug and Path(debug).is_file():
             text = Path(debug).read_text("utf-8", "replace")
-            run_folder.write_text(run, f"pt_xla_debug.{label}.txt", text)
+            run_writer.write_text(run, debug_name(label), text)
     except OSError as error:
         pass_on(error)
         notes.append(f"torch_xla's own reports could not be kept: {error}")

@@ -78,7 +78,7 @@ def capture(
     The program runs unchanged and to its end; its exit status is passed through.
     """
     from tpuprof.capture.pod import VARIABLE, place_of
-    from tpuprof.capture.run_folder import session_name
+    from tpuprof.capture.run_writer import session_name
 
     example = "`tpuprof capture -- python train.py`, or `tpuprof capture --addr HOST:PORT`"
     either("capture", command, "--addr", addr, example)
@@ -121,7 +121,7 @@ def _run_folder(out: Path, name: str | None, force: bool) -> Iterator[Path]:
     from tpuprof.cli.opening import is_url
 
     if not is_url(out):
-        from tpuprof.capture.run_folder import refuse_overwrite
+        from tpuprof.capture.run_writer import refuse_overwrite
 
         refuse_overwrite(out, name, force=force)
         yield out
@@ -157,7 +157,7 @@ def _launch(command: list[str], orders: Orders) -> None:
 
 def _attach(out: Path, session: str, addr: str, duration: str) -> None:
     from tpuprof.capture.remote import profile_hosts
-    from tpuprof.capture.run_folder import PROFILES
+    from tpuprof.run_folder import PROFILES
 
     addresses = [each.strip() for each in addr.split(",") if each.strip()]
     seconds = parse_duration(duration)

@@ -56,7 +56,7 @@ def capture_pod(
 
         refuse(place, session, force=flags["--force"])
     else:
-        from tpuprof.capture.run_folder import refuse_overwrite
+        from tpuprof.capture.run_writer import refuse_overwrite
 
         refuse_overwrite(out, session, force=flags["--force"])
         # A capture of that name may have been broken off.

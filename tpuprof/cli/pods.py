@@ -20,6 +20,7 @@ _EVERY_TERMINAL_S, _EVERY_LOG_S = 0.5, 30.0
 def is_pod(path: Path) -> bool:
     """Whether a URL has so many hosts that no process should hold all of them."""
     from tpuprof.pod.analyse import POD_FROM
+    from tpuprof.run_folder import PROFILE_SUFFIXES
     from tpuprof.storage.address import url_of
     from tpuprof.storage.mirror import listing
 
@@ -27,7 +28,7 @@ def is_pod(path: Path) -> bool:
     if url is None:
         return False
     entries, _ = listing(url)
-    return sum(each.below.endswith((".xplane.pb", ".xplane.pb.gz")) for each in entries) >= POD_FROM
+    return sum(each.below.endswith(PROFILE_SUFFIXES) for each in entries) >= POD_FROM
 
 
 def pod_report(path: Path | Hosts, *, sample: int = 0, dask: str = "") -> Report:

@@ -203,10 +203,10 @@ def _search(
     import json
 
     from tpuprof.cli.terminal import console
-    from tpuprof.model.preflight_notes import SCHEMA
     from tpuprof.preflight.run import outcome_dict
     from tpuprof.preflight.search.command import outcomes_of, search_slices
     from tpuprof.preflight.search.render import render_search, search_dict
+    from tpuprof.run_folder import PREFLIGHT_SCHEMA
 
     found = search_slices(base, items, targets, options, budget, samples, out, _say)
     outcomes = outcomes_of(found)
@@ -214,7 +214,7 @@ def _search(
     if as_json:
         searches = [search_dict(each, base.run) for each in found]
         variants = [outcome_dict(each) for each in outcomes]
-        report = {"schema": SCHEMA, "searches": searches, "variants": variants, "runs": folders}
+        report = {"schema": PREFLIGHT_SCHEMA, "searches": searches, "variants": variants, "runs": folders}
         typer.echo(json.dumps(report, indent=1, allow_nan=False))
     else:
         for each in found:
@@ -282,7 +282,7 @@ def _write_runs(outcomes: list[Outcome], out: Path) -> list[str]:
     """
     import re
 
-    from tpuprof.preflight.run_folder import write_run
+    from tpuprof.preflight.run_writer import write_run
 
     written = []
     for outcome in outcomes:
@@ -303,7 +303,6 @@ def _print(
     swept: bool,
     money: tuple[dict[str, float], Work] | None,
 ) -> None:
-    from tpuprof.model.preflight_notes import SCHEMA
     from tpuprof.preflight.money import cost_dicts, cost_notes, costs
     from tpuprof.preflight.render import (
         largest_fitting,
@@ -314,6 +313,7 @@ def _print(
         sweep_notes,
     )
     from tpuprof.preflight.run import outcome_dict
+    from tpuprof.run_folder import PREFLIGHT_SCHEMA
 
     rows = costs(outcomes, *money) if money else []
     notes = cost_notes(rows, money[0]) if money else []
@@ -321,7 +321,7 @@ def _print(
         import json
 
         report: dict[str, object] = {
-            "schema": SCHEMA,
+            "schema": PREFLIGHT_SCHEMA,
             "variants": [outcome_dict(each) for each in outcomes],
             "runs": folders,
         }

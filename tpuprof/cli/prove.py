@@ -144,12 +144,13 @@ def _finding(command: list[str], run: Path, rule: str, *, capture: bool) -> Find
     """What a rule says of a run, or its first finding; the run is captured where it has no profile yet."""
     from tpuprof.cli.opening import open_report
     from tpuprof.render.content import failed_findings
+    from tpuprof.run_folder import PLUGINS
 
-    if not (run / "plugins").is_dir():
+    if not (run / PLUGINS).is_dir():
         if not capture:
             return None
         status, messages = _captured(command, run)
-        if status or not (run / "plugins").is_dir():
+        if status or not (run / PLUGINS).is_dir():
             last = (messages.strip().splitlines() or ["no message"])[-1]
             _say(f"not captured, so its findings are unknown: {last}")
             return None

@@ -18,13 +18,11 @@ from pathlib import Path
 from tpuprof.decode import sniff
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.records import record
+from tpuprof.run_folder import EXPORT_SUFFIXES, GRAPHS, PLUGINS, PROFILE_SUFFIX, PROFILE_SUFFIXES, RUN_INFO
 
 # A logdir with more files than this is searched no further, so that a home directory cannot hang a command.
 MAX_FILES_LOOKED_AT = 20_000
 _SUFFIXES = (".gz", ".json", ".trace", ".pb", ".xplane")
-# Names of profiles, and of the Chrome export of one.
-_PROFILE_NAMES = (".xplane.pb", ".xplane.pb.gz")
-_EXPORT_NAMES = (".trace.json", ".trace.json.gz")
 # What XProf, TensorBoard and JAX keep beside profiles, by the end of the name.
 _NEIGHBOUR_NAMES = """
     .hlo_proto.pb .hlo.pb .input_pipeline.pb .overview_page.pb .tensorflow_stats.pb .kernel_stats.pb .op_stats.pb
@@ -39,7 +37,6 @@ _COPY = re.compile(
     re.IGNORECASE,
 )
 _READABLE = {sniff.XPLANE: 0, sniff.XPLANE_GZ: 1, sniff.CHROME_GZ: 2, sniff.CHROME: 3}
-RUN_INFO = Path("tpuprof") / "run.json"
 
 
 @record(frozen=True)
@@ -129,7 +126,7 @@ def _sessions(folder: Path) -> tuple[dict[Path, list[tuple[int, Path]]], list[Pa
             continue
         if kind in _READABLE:
             sessions.setdefault(path.parent, []).append((_READABLE[kind], path))
-        elif kind == sniff.EMPTY and path.name.endswith((".xplane.pb", ".trace.json.gz")):
+        elif kind == sniff.EMPTY and path.name.endswith((PROFILE_SUFFIX, EXPORT_SUFFIXES[1])):
             empty.append(path)
     notes: list[tuple[Path, str]] = []
     for each, files in sessions.items():
@@ -140,9 +137,9 @@ def _sessions(folder: Path) -> tuple[dict[Path, list[tuple[int, Path]]], list[Pa
 
 def _profiles(files: list[tuple[int, Path]]) -> list[tuple[int, Path]]:
     """Those of a session's files that are named as profiles; all of them where none is."""
-    if not any(path.name.endswith(_PROFILE_NAMES) for _, path in files):
+    if not any(path.name.endswith(PROFILE_SUFFIXES) for _, path in files):
         return files
-    return [each for each in files if each[1].name.endswith(_PROFILE_NAMES + _EXPORT_NAMES)]
+    return [each for each in files if each[1].name.endswith(PROFILE_SUFFIXES + EXPORT_SUFFIXES)]
 
 
 def _without_copies(
@@ -165,7 +162,7 @@ def _without_copies(
 
 
 def _files(folder: Path) -> list[Path]:
-    return files_below(folder, not_into=("graphs",), not_named=_NEIGHBOURS)
+    return files_below(folder, not_into=(GRAPHS.name,), not_named=_NEIGHBOURS)
 
 
 def files_below(folder: Path, not_into: tuple[str, ...] = (), not_named: tuple[str, ...] = ()) -> list[Path]:
@@ -199,6 +196,6 @@ def _run_folder(folder: Path) -> Path | None:
     for each in (folder, *folder.absolute().parents):
         if (each / RUN_INFO).is_file():
             return each
-        if each.name == "plugins":
+        if each.name == PLUGINS:
             return each.parent
     return None

@@ -13,7 +13,8 @@ from tpuprof.ledger import blocks, rows
 from tpuprof.ledger.blocks import Kind
 from tpuprof.ledger.reader import Ledger, read_ledger
 from tpuprof.ledger.rows import COLUMNS, Row
-from tpuprof.ledger.writer import FOLDER, LEDGER, PACK_ROWS, TAIL
+from tpuprof.ledger.writer import LEDGER, PACK_ROWS, TAIL
+from tpuprof.run_folder import LEDGERS
 
 _LIFE = struct.Struct("<qq")
 # Clock readings that are kept although they are neither first nor last: those where the wall clock moved by this (ns).
@@ -26,7 +27,7 @@ def pack_dead(folder: Path, host: str, own: str) -> list[str]:
     A writer holds a lock on its tail while it lives. Where locks do not work, nothing is packed. Raises nothing.
     """
     packed = []
-    for tail in sorted((folder / FOLDER).glob(f"{host}-*{TAIL}")):
+    for tail in sorted((folder / LEDGERS).glob(f"{host}-*{TAIL}")):
         path = tail.with_suffix("")
         with contextlib.suppress(OSError, ImportError, TpuprofError):
             if path.name != own and _pack(path):

@@ -11,7 +11,8 @@ from tpuprof.errors import Code, TpuprofError
 from tpuprof.json_notes import parse_json, read_bytes
 from tpuprof.ledger import blocks, rows
 from tpuprof.ledger.blocks import Block, Kind
-from tpuprof.ledger.writer import FOLDER, LEDGER, TAIL
+from tpuprof.ledger.writer import LEDGER, TAIL
+from tpuprof.run_folder import LEDGERS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -146,7 +147,7 @@ def _joined(parts: list[dict[str, NDArray[np.int64]]]) -> dict[str, NDArray[np.i
 def ledger_paths(folder: Path) -> list[Path]:
     """Paths of all ledgers of a folder, without suffix. Raises `TpuprofError` where there are none."""
     names = set()
-    where = folder / FOLDER
+    where = folder / LEDGERS
     if not folder.exists():
         raise TpuprofError(Code.NOT_FOUND, f"{folder}: no such file or folder.", "Check the path.")
     if where.is_dir():

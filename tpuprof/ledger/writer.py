@@ -17,9 +17,8 @@ from tpuprof.ledger import blocks, rows
 from tpuprof.ledger.blocks import Kind
 from tpuprof.ledger.clock import Clock
 from tpuprof.ledger.rows import Row
+from tpuprof.run_folder import LEDGER_SCHEMA, LEDGERS
 
-SCHEMA = "tpuprof.ledger/1"
-FOLDER = "ledgers"
 LEDGER, TAIL = ".ledger", ".tail"
 # Rows after which the tail is packed (rows), and its size (bytes): between the two a kill leaves unpacked rows.
 PACK_ROWS = 4096
@@ -39,8 +38,8 @@ class LedgerWriter:
     def __init__(self, folder: Path, name: str, meta: dict[str, Any], clock: Clock) -> None:
         self.problem = ""
         self.lost_rows = 0
-        self.path = folder / FOLDER / name
-        self._meta = {"schema": SCHEMA} | meta
+        self.path = folder / LEDGERS / name
+        self._meta = {"schema": LEDGER_SCHEMA} | meta
         self._clock = clock
         self._process = os.getpid()
         self._lock = threading.RLock()

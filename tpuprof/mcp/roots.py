@@ -7,14 +7,15 @@ from collections import OrderedDict
 from pathlib import Path
 
 from tpuprof.errors import Code, TpuprofError
+from tpuprof.run_folder import EXPORT_SUFFIXES, PROFILE_SUFFIXES, PROFILES
 from tpuprof.tables.opened import OpenRun
 
 # Runs that are kept decoded: comparing takes two, and a capture of 100 MB takes some 500 MB decoded (runs).
 KEPT = 3
 # Runs that are listed, and folders that are looked at to find them (counts).
 MOST_RUNS, MOST_FOLDERS = 200, 5_000
-_PROFILES = "plugins/profile"
-_SUFFIXES = (".xplane.pb", ".xplane.pb.gz", ".trace.json.gz", ".trace.json", ".zip", ".json")
+_PROFILES = PROFILE_SUFFIXES + EXPORT_SUFFIXES
+_SUFFIXES = (*_PROFILES, ".zip", ".json")
 
 
 class Roots:
@@ -88,7 +89,7 @@ def _exists_outside(root: Path, name: str) -> bool:
 
 
 def _is_run(path: Path) -> bool:
-    return path.name.endswith(_SUFFIXES) if path.is_file() else (path / _PROFILES).is_dir()
+    return path.name.endswith(_SUFFIXES) if path.is_file() else (path / PROFILES).is_dir()
 
 
 def _below(root: Path) -> list[str]:
@@ -103,9 +104,7 @@ def _below(root: Path) -> list[str]:
             found.append(str(here.relative_to(root)))
             continue
         below[:] = sorted(name for name in below if not name.startswith("."))
-        found += [
-            str((here / name).relative_to(root)) for name in sorted(files) if name.endswith(_SUFFIXES[:4])
-        ]
+        found += [str((here / name).relative_to(root)) for name in sorted(files) if name.endswith(_PROFILES)]
     return found
 
 

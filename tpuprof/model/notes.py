@@ -8,8 +8,8 @@ from pathlib import Path
 from tpuprof.decode.debug_text import DebugCompile, parse_debug_text
 from tpuprof.decode.metrics_report import parse_metrics_report
 from tpuprof.records import record
+from tpuprof.run_folder import NOTES
 
-FOLDER = "tpuprof"
 # Longer text is read to this point: a log of days would cost more than it tells (bytes).
 MAX_TEXT = 64 << 20
 _DEBUG = "Compilation Analysis:"
@@ -33,7 +33,7 @@ def read_notes(run_folder: Path | None) -> Notes:
     notes = Notes()
     if run_folder is None:
         return notes
-    for folder in (run_folder, run_folder / FOLDER):
+    for folder in (run_folder, run_folder / NOTES):
         for path in sorted([*folder.glob("*.txt"), *folder.glob("*.log")]):
             if path.is_file():
                 with path.open("r", encoding="utf-8", errors="replace") as file:

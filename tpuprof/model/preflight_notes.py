@@ -10,10 +10,9 @@ from typing import Any
 
 from tpuprof.json_notes import read_json
 from tpuprof.records import record
+from tpuprof.run_folder import PREFLIGHT, PREFLIGHT_SCHEMA
 
-PREFLIGHT_FILE = Path("tpuprof") / "preflight.json"
 # What that command writes as `schema`; a later one may mean other things by the same names.
-SCHEMA = "tpuprof.preflight/1"
 
 
 @record(frozen=True)
@@ -36,13 +35,13 @@ def read_preflight(run_folder: Path | None, info: dict[str, Any]) -> tuple[list[
     """Every variant and slice, the script as it is first, and what is wrong with the file, if anything."""
     noted = info.get("preflight")
     own = [_variant("this script", noted)] if isinstance(noted, dict) else []
-    path = run_folder / PREFLIGHT_FILE if run_folder is not None else None
+    path = run_folder / PREFLIGHT if run_folder is not None else None
     if path is None or not path.is_file():
         return own, []
     try:
         told = read_json(path)
-        if told["schema"] != SCHEMA:
-            return own, [f"{path} has schema {told['schema']!r}, and this tpuprof reads {SCHEMA!r}"]
+        if told["schema"] != PREFLIGHT_SCHEMA:
+            return own, [f"{path} has schema {told['schema']!r}, and this tpuprof reads {PREFLIGHT_SCHEMA!r}"]
         rows = [
             _variant(str(variant["label"]), target)
             for variant in told["variants"]

@@ -7,9 +7,8 @@ from typing import Any
 
 from tpuprof.json_notes import read_json
 from tpuprof.records import record
+from tpuprof.run_folder import PROOF_SCHEMA, PROOFS
 
-FOLDER = Path("prove")
-SCHEMA = "tpuprof.prove/1"
 # More proofs of one run than this are not read (files): a folder of something else.
 _MOST = 200
 
@@ -40,16 +39,16 @@ class Proof:
 
 def read_proofs(run_folder: Path | None) -> list[Proof]:
     """Every proof kept with a run, the oldest first; files that are none are passed over."""
-    if run_folder is None or not (run_folder / FOLDER).is_dir():
+    if run_folder is None or not (run_folder / PROOFS).is_dir():
         return []
-    found = [_read(path) for path in sorted((run_folder / FOLDER).glob("*.json"))[:_MOST]]
+    found = [_read(path) for path in sorted((run_folder / PROOFS).glob("*.json"))[:_MOST]]
     return sorted((each for each in found if each is not None), key=lambda each: (each.made_at, each.rule))
 
 
 def _read(path: Path) -> Proof | None:
     try:
         told = read_json(path)
-        if told["schema"] != SCHEMA:
+        if told["schema"] != PROOF_SCHEMA:
             return None
         texts = {name: str(told[name]) for name in ("rule", "outcome", "sentence", "read_from", "made_at")}
         numbers = {name: _number(told, name) for name in _NUMBERS}

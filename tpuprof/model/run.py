@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tpuprof.decode.columns import Trace
-from tpuprof.decode.find import RUN_INFO, Found
+from tpuprof.decode.find import Found
 from tpuprof.decode.limited import limited
 from tpuprof.decode.load import load
 from tpuprof.errors import Code, TpuprofError
@@ -54,8 +54,8 @@ from tpuprof.parallel import begin, in_threads
 from tpuprof.parts import HOST_OTHER
 from tpuprof.records import record
 from tpuprof.report.run_info import checked
+from tpuprof.run_folder import RUN_INFO, RUN_SCHEMA
 
-RUN_SCHEMA = "tpuprof.run/1"
 # What `read_host_run` takes, except for the reader.
 _Job = tuple[str, Path, int | None, tuple[str, ...], History]
 NO_HISTORY = History()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import glob
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -13,8 +12,8 @@ from typing import Any
 
 from tpuprof.json_notes import parse_json, read_text
 from tpuprof.records import record
+from tpuprof.run_folder import telemetry_files
 
-FOLDER = "tpuprof"
 FALLBACK_PREFIX = "aten::"
 # Reading one value back is torch_xla's own way of `.item()`, and counted among its fallbacks.
 VALUE_READ = "aten::_local_scalar_dense"
@@ -55,7 +54,7 @@ def step_records(run_folder: Path | None, host: str) -> list[StepRecord]:
     if run_folder is None:
         return []
     lines: list[str] = []
-    for path in sorted((run_folder / FOLDER).glob(f"telemetry.{glob.escape(host)}.*.jsonl")):
+    for path in telemetry_files(run_folder, host):
         with contextlib.suppress(OSError):
             lines += read_text(path).splitlines()
     return [record for line in lines if (record := _record_of(line)) is not None]

@@ -15,6 +15,7 @@ from tpuprof.model.compile.recurrence import History
 from tpuprof.model.notes import Notes, read_notes
 from tpuprof.model.run import Run, job_facts, read_host_run, read_run_info
 from tpuprof.records import record
+from tpuprof.run_folder import PROFILE_SUFFIXES
 from tpuprof.storage.address import shown, url_of
 from tpuprof.storage.mirror import listing
 from tpuprof.storage.store import Entry, fetch
@@ -69,7 +70,7 @@ def hosts_found(found: Found) -> Hosts:
 
 
 def _is_profile(entry: Entry) -> bool:
-    return entry.below.endswith((".xplane.pb", ".xplane.pb.gz"))
+    return entry.below.endswith(PROFILE_SUFFIXES)
 
 
 def _hosts(found: Found, places: dict[str, tuple[str, str]], warnings: list[str]) -> Hosts:

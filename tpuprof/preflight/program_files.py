@@ -24,6 +24,7 @@ from tpuprof.decode.reading import reading
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.preflight.compiler import CompileOptions
 from tpuprof.preflight.graphs import Graph, graph_of_module, partitions_of
+from tpuprof.run_folder import PROFILE_SUFFIX, PROFILE_SUFFIXES
 
 _BYTECODE = b"ML\xefR"
 _HLO_TEXT = re.compile(rb"^HloModule\s", re.MULTILINE)
@@ -39,7 +40,6 @@ _DUMPED = re.compile(
 )
 BEFORE, AFTER = "before_optimizations", "after_optimizations"
 _SUFFIXES = (".mlir", ".stablehlo", ".bytecode", ".hlo", ".hlo.pb")
-_CAPTURES = (".xplane.pb", ".xplane.pb.gz")
 _KINDS = {"stablehlo": "StableHLO", "hlo-text": "HLO text", "hlo-proto": "HLO proto", "capture": "capture"}
 
 
@@ -104,7 +104,7 @@ def find_programs(path: Path) -> Source | None:
 
 def _find_in_folder(folder: Path) -> Source | None:
     files = files_below(folder)
-    if any(".xplane.pb" in each.name for each in files):
+    if any(PROFILE_SUFFIX in each.name for each in files):
         return None
     programs = [each for each in files if _DUMPED.match(each.name) or each.name.endswith(_SUFFIXES)]
     return Source(folder, "folder", files=sorted(programs)) if programs else None
@@ -124,7 +124,7 @@ def _find_in_file(path: Path) -> Source | None:
         except TpuprofError:
             pass
     # Empty or damaged: its reader says so.
-    return Source(path, "capture") if path.name.endswith(_CAPTURES) else None
+    return Source(path, "capture") if path.name.endswith(PROFILE_SUFFIXES) else None
 
 
 def read_programs(source: Source, options: CompileOptions, stage: str = BEFORE) -> list[Program]:

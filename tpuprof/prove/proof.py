@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from tpuprof.errors import Code, TpuprofError
-from tpuprof.model.proof_notes import FOLDER, SCHEMA
 from tpuprof.prove.experiment import Experiment, Outcome
+from tpuprof.run_folder import PROOF_SCHEMA, PROOFS
 from tpuprof.units import format_ms
 
 _NOT_A_NAME = re.compile(r"[^a-z0-9-]+")
@@ -29,7 +29,7 @@ def proof_of(
     read_from = tried.before[0].read_from if tried.before else ""
     losses = tried.losses
     return {
-        "schema": SCHEMA,
+        "schema": PROOF_SCHEMA,
         "rule": rule,
         "outcome": tried.outcome.value,
         "sentence": sentence(tried, predicted),
@@ -74,7 +74,7 @@ def sentence(tried: Experiment, predicted: tuple[float, float] | None) -> str:
 
 def write_proof(run: Path, proof: dict[str, Any]) -> Path:
     """Keep a proof with the run, under a name of its own. Raises `TpuprofError` (`output-failed`)."""
-    folder = run / FOLDER
+    folder = run / PROOFS
     name = _NOT_A_NAME.sub("-", (proof["rule"] or "fix").lower()).strip("-") or "fix"
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.json_notes import parse_json, read_text
+from tpuprof.run_folder import telemetry_name
 
 # `loss 2.31`, `loss: 2.31`, `train_loss=2.31`, `"loss": 2.31`.
 LOSS = r"loss[\"']?\s*[:=]?\s*([-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|nan|inf))"
@@ -41,7 +42,7 @@ def last_number(pattern: str, text: str) -> float | None:
 def step_ms_of(folder: Path, warmup: int = WARMUP_STEPS) -> float | None:
     """The mean step (ms) that the processes of a run noted, those of the warm-up left out; None of too few steps."""
     means = []
-    for path in sorted(folder.rglob("telemetry.*.jsonl")):
+    for path in sorted(folder.rglob(telemetry_name("*", "*"))):
         walls = [_wall(line) for line in read_text(path).splitlines()]
         timed = [wall for wall in walls if wall is not None][warmup:]
         if len(timed) >= FEWEST_STEPS:

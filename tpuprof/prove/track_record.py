@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.goodput.jobs import printable
-from tpuprof.model.proof_notes import FOLDER, Proof, read_proofs
+from tpuprof.model.proof_notes import Proof, read_proofs
 from tpuprof.prove.experiment import Outcome
 from tpuprof.records import record
+from tpuprof.run_folder import PROOFS
 from tpuprof.units import format_ms
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def tried_below(folder: Path) -> list[Tried]:
     found = []
     for looked, (place, folders, _) in enumerate(os.walk(folder)):
         folders[:] = sorted(each for each in folders if not each.startswith("."))
-        if FOLDER.name in folders:
+        if PROOFS.name in folders:
             run = os.path.relpath(place, folder)
             name = folder.resolve().name if run == "." else run
             found += [Tried(name, each) for each in read_proofs(Path(place))]

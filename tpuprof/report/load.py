@@ -16,8 +16,8 @@ from tpuprof.errors import Code, TpuprofError
 from tpuprof.json_notes import parse_json, read_bytes
 from tpuprof.report.run_info import checked
 from tpuprof.report.schema import SCHEMA, Report
+from tpuprof.run_folder import REPORT
 
-REPORT_IN_BUNDLE = "report.json"
 # A report of a long run has some tens of MB; more than this is not a report (bytes).
 MAX_REPORT_BYTES = 1 << 30
 # What is unpacked at a time (bytes).
@@ -118,7 +118,7 @@ def parts_of_bundled_report(path: Path) -> Iterator[bytes]:
     Raises what `zipfile` does: `UNREADABLE_BUNDLE` lists it.
     """
     with zipfile.ZipFile(path) as bundle:
-        info = bundle.getinfo(REPORT_IN_BUNDLE)
+        info = bundle.getinfo(REPORT)
         if info.compress_type not in _PACKED_AS:
             raise ValueError("it is packed in another way than tpuprof packs")
         with bundle.open(info) as member:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-# Stands before the version in the `schema` of every Report.
-SCHEMA_NAME = "tpuprof.report"
+from tpuprof.run_folder import REPORT_SCHEMA_NAME
+
 # The schema is a Report's first key: it stands within these first bytes.
 _HEAD_BYTES = 4096
 
@@ -21,4 +21,4 @@ def is_saved_report(path: Path) -> bool:
     if path.suffix != ".json":
         return False
     with path.open("rb") as file:
-        return SCHEMA_NAME.encode() in file.read(_HEAD_BYTES)
+        return REPORT_SCHEMA_NAME.encode() in file.read(_HEAD_BYTES)

@@ -11,7 +11,6 @@ from typing import Any
 
 from tpuprof.records import record
 from tpuprof.report.pod import Pod
-from tpuprof.report.saved import SCHEMA_NAME
 from tpuprof.report.sections import (
     AllocatorRow,
     CompilationCache,
@@ -34,8 +33,9 @@ from tpuprof.report.sections import (
     Tracing,
 )
 from tpuprof.report.triage import DecisionRow, NextMeasurement
+from tpuprof.run_folder import REPORT_SCHEMA_NAME
 
-SCHEMA = f"{SCHEMA_NAME}/1"
+SCHEMA = f"{REPORT_SCHEMA_NAME}/1"
 
 
 @record(frozen=True)

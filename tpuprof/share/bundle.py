@@ -12,13 +12,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.decode import sniff
-from tpuprof.decode.find import RUN_INFO, host_name
+from tpuprof.decode.find import host_name
 from tpuprof.decode.mapped_file import ProfileFile
 from tpuprof.render import content
 from tpuprof.render.html import render_html
 from tpuprof.render.markdown import render_markdown
 from tpuprof.report.as_json import to_json
-from tpuprof.report.load import REPORT_IN_BUNDLE
+from tpuprof.run_folder import (
+    EXPORT_SUFFIXES,
+    GRAPH_SUFFIX,
+    GRAPHS,
+    NOTES,
+    PROFILES,
+    REPORT,
+    profile_name,
+    run_infos,
+    telemetry_files,
+    texts,
+)
 from tpuprof.share import chrome_bundle
 from tpuprof.share.cut import cut
 from tpuprof.share.redact_proto import blot, redact_hlo, redact_xspace
@@ -106,7 +117,7 @@ def _hosts(report: Report) -> list[str]:
 def _telemetry(run_folder: Path | None) -> dict[str, list[Any]]:
     """Rows of each telemetry file by its name; damaged lines are left out."""
     found: dict[str, list[Any]] = {}
-    for path in sorted((run_folder / "tpuprof").glob("telemetry.*.jsonl")) if run_folder else []:
+    for path in telemetry_files(run_folder) if run_folder else []:
         rows = []
         for line in path.read_text("utf-8", "replace").splitlines():
             try:
@@ -125,7 +136,7 @@ def _add_run_notes(
         return
     value: Callable[[Any], Any] = redactor.value if redactor is not None else _same_value
     text = redactor.text if redactor is not None else _same
-    for path in sorted((run_folder / RUN_INFO.parent).glob("run*.json")):
+    for path in run_infos(run_folder):
         try:
             info = json.loads(path.read_text("utf-8", "replace"))
         except ValueError:
@@ -133,22 +144,22 @@ def _add_run_notes(
             continue
         if isinstance(info, dict):
             info.pop("graphs", None)  # those files are not in here
-        bundle.members[str(RUN / "tpuprof" / text(path.name))] = _json(value(info))
+        bundle.members[str(RUN / NOTES / text(path.name))] = _json(value(info))
     for name, rows in telemetry.items():
         lines = "".join(json.dumps(value(row)) + "\n" for row in rows)
-        bundle.members[str(RUN / "tpuprof" / text(name))] = lines.encode()
+        bundle.members[str(RUN / NOTES / text(name))] = lines.encode()
 
 
 def _add_texts(bundle: Bundle, run_folder: Path | None, redactor: Redactor | None) -> None:
     """torch_xla's metrics report and what PT_XLA_DEBUG printed, as the capture kept them."""
-    for path in sorted((run_folder / RUN_INFO.parent).glob("*.txt")) if run_folder else []:
+    for path in texts(run_folder) if run_folder else []:
         with path.open("r", encoding="utf-8", errors="replace") as file:
             text = file.read(MAX_TEXT)
         if redactor is not None:
             redactor.learn(text)
         shown = redactor.text if redactor is not None else _same
         # As a whole: a private key spans lines.
-        bundle.members[str(RUN / "tpuprof" / shown(path.name))] = shown(text).encode()
+        bundle.members[str(RUN / NOTES / shown(path.name))] = shown(text).encode()
 
 
 def _add_profile(bundle: Bundle, path: Path, host: str, report: Report, text: Text, redacting: bool) -> None:
@@ -175,13 +186,13 @@ def _add_profile(bundle: Bundle, path: Path, host: str, report: Report, text: Te
     changed = _changed_programs(report, host, set(graphs))
     trim(space, window, changed, origin_ns)
     kept = set(embedded_programs(space))
-    name = text(host_name(path)) + ".xplane.pb"
+    name = profile_name(text(host_name(path)))
     bundle.notes.append(_cut_note(name, window))
     out = space.SerializeToString()
     bundle.members[_member(path, name, text)] = redact_xspace(out, text) if redacting else out
     for program in sorted(kept) if changed else []:
         file = "".join(char if char.isalnum() or char in "._-" else "_" for char in text(program))
-        bundle.members[f"graphs/{file}.hlo.pb"] = (
+        bundle.members[f"{GRAPHS.name}/{file}{GRAPH_SUFFIX}"] = (
             redact_hlo(graphs[program], text) if redacting else graphs[program]
         )
 
@@ -214,7 +225,7 @@ def _add_chrome(bundle: Bundle, path: Path, gzipped: bool, window: Window | None
     except (OSError, EOFError, zlib.error, ValueError, RecursionError):
         bundle.notes.append(f"{text(path.name)} was left out: it is damaged")
         return
-    name = text(host_name(path)) + ".trace.json.gz"
+    name = text(host_name(path)) + EXPORT_SUFFIXES[1]
     bundle.notes.append(_cut_note(name, window))
     # No time stamp: the same run gives the same bytes.
     bundle.members[_member(path, name, text)] = gzip.compress(json.dumps(shown).encode(), mtime=0)
@@ -231,8 +242,8 @@ def _cut_note(name: str, window: Window | None) -> str:
 
 
 def _member(path: Path, name: str, text: Text) -> str:
-    session = text(path.parent.name) if path.parent.parent.name == "profile" else "capture"
-    return str(RUN / "plugins" / "profile" / session / name)
+    session = text(path.parent.name) if path.parent.parent.name == PROFILES.name else "capture"
+    return str(RUN / PROFILES / session / name)
 
 
 def _changed_programs(report: Report, host: str, embedded: set[str]) -> set[str]:
@@ -243,7 +254,7 @@ def _changed_programs(report: Report, host: str, embedded: set[str]) -> set[str]
 def _add_reports(bundle: Bundle, shown: Report) -> None:
     bundle.members["report.html"] = render_html(shown).encode()
     bundle.members["report.md"] = render_markdown(shown).encode()
-    bundle.members[REPORT_IN_BUNDLE] = to_json(shown).encode()
+    bundle.members[REPORT] = to_json(shown).encode()
     bundle.members["README.txt"] = README.encode()
 
 
@@ -302,6 +313,6 @@ def _write(path: Path, bundle: Bundle, redactor: Redactor | None) -> None:
 
 def _in_order(members: dict[str, bytes]) -> Iterator[tuple[str, bytes]]:
     """What people open first comes first."""
-    first = ("README.txt", "report.html", "report.md", REPORT_IN_BUNDLE, "environment.txt", "manifest.json")
+    first = ("README.txt", "report.html", "report.md", REPORT, "environment.txt", "manifest.json")
     yield from ((name, members[name]) for name in first)
     yield from sorted((name, data) for name, data in members.items() if name not in first)

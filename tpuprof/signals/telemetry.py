@@ -114,7 +114,7 @@ class TelemetrySignals(SignalsBase):
         ]
         return statistics.median(counts)
 
-    @signal("run.json")
+    @signal("notes")
     def info(self) -> dict[str, Any]:
         """Tpuprof's own notes on the run: versions, flags, features, how it was captured."""
         if not self._run.info:

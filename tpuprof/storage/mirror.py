@@ -14,6 +14,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tpuprof.errors import Code, TpuprofError
+from tpuprof.run_folder import EXPORT_SUFFIXES, NOTES, PROFILE_SUFFIXES, PROFILES
 from tpuprof.storage.address import joined, name_of, shown, url_of
 from tpuprof.storage.store import REQUESTS, Entry, entries_below, entry_of, fetch
 
@@ -22,12 +23,10 @@ FOLDER_VARIABLE = "TPUPROF_DOWNLOAD_DIR"
 _MEMORY = Path("/dev/shm")
 # Of the memory's free room a copy takes at most this part (ratio): the analysis needs about as much again.
 _ROOM = 0.25
-_PROFILES = "/plugins/profile"
-_NOTES = "tpuprof/"
-_PROFILE_NAMES = (".xplane.pb", ".xplane.pb.gz")
+_BEFORE_SESSIONS = f"/{PROFILES.as_posix()}"
+_NOTES = f"{NOTES}/"
 _OTHER_NAMES = (
-    ".trace.json",
-    ".trace.json.gz",
+    *EXPORT_SUFFIXES,
     ".json",
     ".json.gz",
     ".pb",
@@ -98,7 +97,7 @@ def _newest(entries: list[Entry]) -> list[Entry]:
     notes = [each for each in entries if each.below.startswith(_NOTES)]
     sessions: dict[str, list[Entry]] = {}
     for each in entries:
-        if each.below.endswith(_PROFILE_NAMES):
+        if each.below.endswith(PROFILE_SUFFIXES):
             sessions.setdefault(each.below.rpartition("/")[0], []).append(each)
     if not sessions:
         others = [each for each in entries if each.below.endswith(_OTHER_NAMES) and each not in notes]
@@ -153,7 +152,7 @@ def _inside(url: str, base: str) -> str:
 def _base(url: str) -> tuple[str, str]:
     """The run folder that a URL of a session or profile belongs to, and what of the URL is below it."""
     path = urlsplit(url).path
-    before, found, _ = path.partition(_PROFILES)
+    before, found, _ = path.partition(_BEFORE_SESSIONS)
     if not found or not before.strip("/"):
         return url.rstrip("/"), ""
     base = url.replace(path, before, 1)

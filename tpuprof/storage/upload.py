@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tpuprof.errors import Code, TpuprofError
+from tpuprof.run_folder import PROFILES
 from tpuprof.storage.address import joined, name_of, shown
 from tpuprof.storage.store import REQUESTS, entries_below, put
 
@@ -18,7 +19,7 @@ def refuse_overwrite(url: str, name: str | None, *, force: bool) -> None:
     """Raise `TpuprofError` (`output-exists`) where the store has a capture of that name, unless `force`."""
     if name is None or force:
         return
-    folder = joined(url, f"plugins/profile/{name}")
+    folder = joined(url, f"{PROFILES.as_posix()}/{name}")
     try:
         found = entries_below(folder)
     except TpuprofError as error:

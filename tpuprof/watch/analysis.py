@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tpuprof.json_notes import read_json
-
-VERDICT = "verdict.json"
+from tpuprof.run_folder import REPORT, VERDICT
 
 
 def write_verdict(where: Path, facts: dict[str, Any]) -> None:
@@ -44,7 +43,7 @@ def main(folder: str) -> None:
     except TpuprofError as error:
         write_verdict(where, {"capture": None, "why_no_capture": str(error)})
         return
-    (where / "report.json").write_text(to_json(report), "utf-8")
+    (where / REPORT).write_text(to_json(report), "utf-8")
     failed = [each for each in report.findings if each.status == "failed"]
     findings = [{"rule": each.rule, "title": each.title} for each in failed[:3]]
     write_verdict(where, {"capture": report.verdict.sentence, "findings": findings})

@@ -17,10 +17,9 @@ from tpuprof.goodput.attempts import attempt_of
 from tpuprof.goodput.jobs import duration, printable
 from tpuprof.goodput.vocabulary import KINDS
 from tpuprof.ledger.reader import read_ledger
-from tpuprof.ledger.writer import FOLDER as LEDGERS
+from tpuprof.run_folder import CAPTURES, LEDGERS, STATUS
 from tpuprof.watch.analysis import read_verdict
-from tpuprof.watch.short_capture import CAPTURES
-from tpuprof.watch.status import FOLDER, FRESH_SECONDS, read_status
+from tpuprof.watch.status import FRESH_SECONDS, read_status
 from tpuprof.watch.tpu_metrics import NAMES
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ class JobState:
 
 def read_jobs(folder: Path, now: float | None = None) -> list[JobState]:
     """The state of every job in a folder, the one with the newest sign of life first. Raises `TpuprofError`."""
-    paths = sorted((folder / FOLDER).glob("*.json")) if (folder / FOLDER).is_dir() else []
+    paths = sorted((folder / STATUS).glob("*.json")) if (folder / STATUS).is_dir() else []
     if not paths:
         code = Code.NO_LEDGER if folder.exists() else Code.NOT_FOUND
         raise TpuprofError(

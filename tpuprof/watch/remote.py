@@ -13,17 +13,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tpuprof.errors import TpuprofError
-from tpuprof.ledger.writer import FOLDER as LEDGERS
+from tpuprof.run_folder import LEDGERS, STATUS, VERDICT
 from tpuprof.storage.address import joined, url_of
 from tpuprof.storage.store import REQUESTS, Entry, entries_below, fetch, put
 from tpuprof.storage.upload import kept_at
-from tpuprof.watch.status import FOLDER as STATUS
 
 # How often changed files are copied to the store (s): what the loss of a machine costs at most, besides the copying.
 SYNC_SECONDS = 10.0
 # What readers need: ledgers, the state of each process, and verdicts of captures.
 _READ = (f"{LEDGERS}/", f"{STATUS}/")
-_VERDICT = "/verdict.json"
+_VERDICT = f"/{VERDICT}"
 
 
 @contextmanager

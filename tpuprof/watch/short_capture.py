@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tpuprof.instrument.state import note_failure
 from tpuprof.ledger.clock import Clock
+from tpuprof.run_folder import ANOMALY_SCHEMA, CAPTURES
 from tpuprof.watch.analysis import read_verdict, write_verdict
 from tpuprof.watch.anomalies import Anomaly
 from tpuprof.watch.options import WatchOptions
@@ -20,7 +21,6 @@ from tpuprof.watch.options import WatchOptions
 if TYPE_CHECKING:
     from tpuprof.capture.recorder import Recorder
 
-CAPTURES = "captures"
 # What goodput calls the time in which training waited for our own recording.
 OWN_PHASE = "tpuprof_capture"
 _HOUR = 3600.0
@@ -90,7 +90,7 @@ class ShortCaptures:
             self._note("capture_left_out", step=anomaly.step, what=anomaly.kind, why=str(error))
             return None
         self._budget.spend()
-        found = {"schema": "tpuprof.anomaly/1", "first": anomaly.message, "anomaly": anomaly.to_dict()}
+        found = {"schema": ANOMALY_SCHEMA, "first": anomaly.message, "anomaly": anomaly.to_dict()}
         write_verdict(where, found)
         if record and self._options.capture and self._recorder is None and self._wanted is None:
             self._running = (anomaly, where)

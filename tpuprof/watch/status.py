@@ -11,11 +11,10 @@ from typing import Any
 from tpuprof.json_notes import read_json
 from tpuprof.ledger.rows import Row
 from tpuprof.ledger.writer import LedgerWriter
+from tpuprof.run_folder import STATUS, STATUS_SCHEMA
 from tpuprof.watch.anomalies import Anomaly
 from tpuprof.watch.collector import Collector
 
-SCHEMA = "tpuprof.status/1"
-FOLDER = "status"
 # How often a process writes its status, and how often it compares itself with the others (s).
 WRITE_SECONDS, COMPARE_SECONDS = 4.0, 20.0
 # Processes that one compares itself with at most (count): a sample tells the median of thousands.
@@ -29,7 +28,7 @@ class Status:
     """Writes the status of this process, and reads those of others."""
 
     def __init__(self, folder: Path, name: str, ledger: LedgerWriter) -> None:
-        self._path = folder / FOLDER / f"{name}.json"
+        self._path = folder / STATUS / f"{name}.json"
         self._ledger = ledger
         self._written = self._compared = 0.0
         self._best_ns = 0.0
@@ -40,7 +39,7 @@ class Status:
         own = collector.own_work_ns()
         self._best_ns = min(self._best_ns or own, own) if own else self._best_ns
         return {
-            "schema": SCHEMA,
+            "schema": STATUS_SCHEMA,
             **self._ledger.about("job", "host", "rank", "pid", "commit"),
             "wall_seconds": time.time(),
             "step": row.step if row is not None else None,

@@ -17,6 +17,7 @@ from tpuprof.records import record
 from tpuprof.report.schema import Finding, Report
 from tpuprof.report.triage import NextMeasurement
 from tpuprof.rules.runner import DEVICE_IS_BEHIND, REPLAY_DISAGREES
+from tpuprof.run_folder import RUN_INFO
 
 # Steps that answer what too few could not (steps): twice the default, and what a rate of rare events needs.
 MORE_STEPS, MANY_STEPS = 16, 50
@@ -178,7 +179,7 @@ def _disagrees(finding: Finding) -> bool:
 def _sentence(text: str) -> str:
     """A reason as a sentence. What it advises behind a semicolon is left out: the command says it."""
     head = re.split(r"; (?:capture|mark) |: capture more ", text.strip())[0]
-    first = head[:1] if head.startswith("run.json") else head[:1].upper()
+    first = head[:1] if head.startswith(RUN_INFO.name) else head[:1].upper()
     return f"{first}{head[1:].rstrip('.')}."
 
 

@@ -6,7 +6,6 @@ first short batch, the second shape of an accumulation.
 
 from __future__ import annotations
 
-import glob
 from dataclasses import field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -18,8 +17,9 @@ from tpuprof.json_notes import read_json
 from tpuprof.model.compile.compiles import Compile
 from tpuprof.model.steps import Steps
 from tpuprof.model.steps.phase import ONE_OFF_COMPILE, Phase
-from tpuprof.model.telemetry import FOLDER, StepRecord, compile_frames
+from tpuprof.model.telemetry import StepRecord, compile_frames
 from tpuprof.records import record
+from tpuprof.run_folder import aftermath_files
 from tpuprof.units import counted
 
 # Steps after the capture without a compile from which a compile counts as one that does not come again (steps), and as
@@ -81,7 +81,7 @@ def read_after(run_folder: Path | None, host: str) -> AfterCapture | None:
     """What the run folder has of the time after the capture, None where it has nothing that can be read."""
     if run_folder is None:
         return None
-    for path in sorted((run_folder / FOLDER).glob(f"after.{glob.escape(host)}.*.json")):
+    for path in aftermath_files(run_folder, host):
         try:
             return _after_of(read_json(path))
         except (OSError, ValueError, KeyError, TypeError, AttributeError):

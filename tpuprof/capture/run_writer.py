@@ -12,9 +12,15 @@ from typing import Any
 from tpuprof.capture.telemetry import StepRecord
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.instrument.state import pass_on
-
-PROFILES = Path("plugins") / "profile"
-OWN = Path("tpuprof")
+from tpuprof.run_folder import (
+    NOTES,
+    PROFILES,
+    RUN_INFO,
+    aftermath_name,
+    profile_name,
+    run_info_name,
+    telemetry_name,
+)
 
 
 def session_name() -> str:
@@ -38,7 +44,7 @@ def refuse_overwrite(run: Path, name: str | None, *, force: bool) -> None:
     shutil.rmtree(folder)
     if has_run_info(run, name):
         # Else the new capture would take the old description for that of another of its processes.
-        (run / OWN / "run.json").unlink()
+        (run / RUN_INFO).unlink()
 
 
 def host_label(host: str, rank: int, processes: int) -> str:
@@ -48,7 +54,7 @@ def host_label(host: str, rank: int, processes: int) -> str:
 
 def place_profile(run: Path, name: str, label: str, profile: Path) -> Path:
     """Move a profile into the run folder; returns where it is now."""
-    target = run / PROFILES / name / f"{label}.xplane.pb"
+    target = run / PROFILES / name / profile_name(label)
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         # Taken at once, so that of two processes one alone gets the name.
@@ -56,14 +62,14 @@ def place_profile(run: Path, name: str, label: str, profile: Path) -> Path:
     except FileExistsError as error:
         pass_on(error)
         # Processes that know nothing of each other, each taking itself for the only one of its host.
-        target = target.with_name(f"{label}-{os.getpid()}.xplane.pb")
+        target = target.with_name(profile_name(f"{label}-{os.getpid()}"))
     shutil.move(profile, target)
     return target
 
 
 def write_telemetry(run: Path, label: str, rank: int, records: list[StepRecord]) -> Path:
     """One JSON object a step, in order. `label` is the profile's file name without suffix."""
-    path = run / OWN / f"telemetry.{label}.{rank}.jsonl"
+    path = run / NOTES / telemetry_name(label, rank)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(record.to_dict()) + "\n" for record in records), "utf-8")
     return path
@@ -71,7 +77,7 @@ def write_telemetry(run: Path, label: str, rank: int, records: list[StepRecord])
 
 def write_after(run: Path, label: str, found: dict[str, Any]) -> Path:
     """What happened after the captured steps, so far; `label` is the profile's name and the rank. Replaces the last."""
-    path = run / OWN / f"after.{label}.json"
+    path = run / NOTES / aftermath_name(label)
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = path.with_suffix(f".{os.getpid()}.tmp")
     scratch.write_text(json.dumps(found), "utf-8")
@@ -81,7 +87,7 @@ def write_after(run: Path, label: str, found: dict[str, Any]) -> Path:
 
 def write_text(run: Path, name: str, text: str) -> Path:
     """Keep text that torch_xla gave under tpuprof/."""
-    path = run / OWN / name
+    path = run / NOTES / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, "utf-8")
     return path
@@ -90,7 +96,7 @@ def write_text(run: Path, name: str, text: str) -> Path:
 def has_run_info(run: Path, name: str) -> bool:
     """Whether a process has already described the capture of that name."""
     try:
-        info = json.loads((run / OWN / "run.json").read_text("utf-8"))
+        info = json.loads((run / RUN_INFO).read_text("utf-8"))
     except (OSError, ValueError) as error:
         pass_on(error)
         return False
@@ -100,8 +106,8 @@ def has_run_info(run: Path, name: str) -> bool:
 def write_run_info(run: Path, info: dict[str, Any]) -> Path:
     """Write run.json; of several processes one does, the others write `run.<host>.<process id>.json` beside it."""
     taken = has_run_info(run, str((info.get("capture") or {}).get("name")))
-    name = f"run.{info.get('host')}.{os.getpid()}.json" if info.get("rank") or taken else "run.json"
-    path = run / OWN / name
+    name = run_info_name(info.get("host"), os.getpid()) if info.get("rank") or taken else RUN_INFO.name
+    path = run / NOTES / name
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = path.with_suffix(f".{os.getpid()}.tmp")
     scratch.write_text(json.dumps(info, indent=1, default=str), "utf-8")

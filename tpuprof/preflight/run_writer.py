@@ -12,9 +12,18 @@ from tpuprof.errors import Code, TpuprofError
 from tpuprof.preflight.predicted_trace import predicted_xspace
 from tpuprof.preflight.prediction import Prediction, prediction_dict
 from tpuprof.preflight.script import Trace
+from tpuprof.run_folder import (
+    GRAPH_SUFFIX,
+    GRAPHS,
+    NOTES,
+    PLUGINS,
+    PROFILES,
+    RUN_INFO,
+    RUN_SCHEMA,
+    profile_name,
+)
 
 HOST = "predicted"
-SCHEMA = "tpuprof.run/1"
 
 
 def write_run(folder: Path, found: Prediction, trace: Trace, command: list[str]) -> Path:
@@ -26,15 +35,14 @@ def write_run(folder: Path, found: Prediction, trace: Trace, command: list[str])
     space = predicted_xspace(found, HOST, int(now.timestamp() * 1e9))
     info = json.dumps(run_info(found, trace, command), indent=1)
     _clear(folder)
-    ours = folder / "tpuprof"
-    (ours / "graphs").mkdir(parents=True)
+    (folder / GRAPHS).mkdir(parents=True)
     # First, so that a run cut short here can be replaced by the next.
-    (ours / "run.json").write_text(info, "utf-8")
+    (folder / RUN_INFO).write_text(info, "utf-8")
     graph = found.compiled.graph
-    (ours / "graphs" / f"{graph.key}.hlo.pb").write_bytes(graph.proto)
-    session = folder / "plugins" / "profile" / now.strftime("%Y_%m_%d_%H_%M_%S")
+    (folder / GRAPHS / f"{graph.key}{GRAPH_SUFFIX}").write_bytes(graph.proto)
+    session = folder / PROFILES / now.strftime("%Y_%m_%d_%H_%M_%S")
     session.mkdir(parents=True)
-    (session / f"{HOST}.xplane.pb").write_bytes(space)
+    (session / profile_name(HOST)).write_bytes(space)
     return folder
 
 
@@ -43,7 +51,7 @@ def run_info(found: Prediction, trace: Trace, command: list[str]) -> dict[str, A
     target = found.compiled.target
     devices = found.compiled.graph.devices(target.devices)
     return {
-        "schema": SCHEMA,
+        "schema": RUN_SCHEMA,
         "predicted": True,
         "note": "Times are a prediction of tpuprof preflight from the TPU compiler's schedule, not a measurement.",
         "versions": {**trace.versions, **found.compiled.versions},
@@ -79,7 +87,7 @@ def _clear(folder: Path) -> None:
     if not any(folder.iterdir()):
         return
     try:
-        info = json.loads((folder / "tpuprof" / "run.json").read_text("utf-8"))
+        info = json.loads((folder / RUN_INFO).read_text("utf-8"))
     except (OSError, ValueError):
         info = {}
     if not (isinstance(info, dict) and info.get("predicted")):
@@ -88,5 +96,5 @@ def _clear(folder: Path) -> None:
             f"{folder} exists and holds no earlier prediction.",
             "Choose another folder with -o.",
         )
-    shutil.rmtree(folder / "plugins", ignore_errors=True)
-    shutil.rmtree(folder / "tpuprof", ignore_errors=True)
+    shutil.rmtree(folder / PLUGINS, ignore_errors=True)
+    shutil.rmtree(folder / NOTES, ignore_errors=True)
