@@ -75,10 +75,14 @@ def test_a_loop_counts_by_its_body_alone(analyze):
         ("%d = f32[8,8]{1,0} dot(f32[8,8]{1,0} %a, f32[8,8]{1,0} %b)", "f32"),
         ("%d = f32[8,8]{1,0} dot(bf16[8,8]{1,0} %a, bf16[8,8]{1,0} %b)", "bf16"),
         ("%d = f32[8,8]{1,0} dot(f32[8,8]{1,0} %a, bf16[8,8]{1,0} %b)", "bf16"),
+        ("%d = f32[8,8]{1,0} fusion(f32[8,8]{1,0} %a, f32[8,8]{1,0} %b), kind=kOutput", "f32"),
+        # It converts before it multiplies, or after: the line does not tell.
+        ("%d = bf16[8,8]{1,0} fusion(f32[8,8]{1,0} %a, f32[8,8]{1,0} %b), kind=kOutput", ""),
     ],
 )
 def test_the_type_a_matmul_reads(analyze, text, expected):
-    report = analyze(op(step(), text, 0, 100, hlo_category="dot"))
+    category = "convolution fusion" if "fusion(" in text else "dot"
+    report = analyze(op(step(), text, 0, 100, hlo_category=category))
     assert one(report, "d").matmul_type == expected
     assert report.compute.float32_matmul_ms_per_step == pytest.approx(0.1 if expected == "f32" else 0.0)
 

@@ -27,6 +27,7 @@ from tpuprof.model.device.cpu import Queue, queue_of, read_cpu
 from tpuprof.model.device.gpu import Gpus, count_gpus, read_gpus
 from tpuprof.model.device.loops import Loop, find_loops
 from tpuprof.model.device.memory import DeviceMemory, device_memory
+from tpuprof.model.device.product_types import read_product_types
 from tpuprof.model.device.program_ops import program_ops
 from tpuprof.model.device.tpu import read_tpu
 from tpuprof.model.device.unrolled import Repetition, find_repetition
@@ -316,6 +317,7 @@ def _analysed(
     repetition = find_repetition(devices[0], steps, parameter_names) if devices else None
     memory = device_memory(protos, devices[0].type if devices else "")
     roles = collective_roles(devices, protos, parameter_names)
+    read_product_types(devices, protos)
     tracing = split_tracing(host, driver, words, activity, steps, devices)
     input_found = read_input(host, driver, words, activity, steps, devices)
     # All that does not need it first: steps are attributed on another core meanwhile.

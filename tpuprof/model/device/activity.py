@@ -48,6 +48,8 @@ class OpNames:
     # Sum of the durations that the device states by its own clock (ps), -1 where it states none.
     clock_ps: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
     hbm_bytes: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
+    # Row to the element type that a fused multiplication reads, where the program says it.
+    multiplied: dict[int, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.name)

@@ -46,8 +46,11 @@ class _Array(NamedTuple):
     padded: int
 
 
-def op_facts(name: str, long_name: str, category: str, kind: OpKind) -> OpFacts:
-    """What the line of one op says; a line that holds other ops, a loop, says nothing of its own efficiency."""
+def op_facts(name: str, long_name: str, category: str, kind: OpKind, multiplied: str = "") -> OpFacts:
+    """What the line of one op says; a line that holds other ops, a loop, says nothing of its own efficiency.
+
+    `multiplied` is the element type that its matrix multiplication reads, where the program says it.
+    """
     label, matmul = category or opcode(long_name, name), is_matmul(category, long_name, name)
     if kind == OpKind.CONTAINER:
         return OpFacts(label, matmul, "", "", False, 0, 0, None)
@@ -55,7 +58,7 @@ def op_facts(name: str, long_name: str, category: str, kind: OpKind) -> OpFacts:
     return OpFacts(
         label=label,
         matmul=matmul,
-        matmul_type=_matmul_type(name, long_name, arrays) if matmul else "",
+        matmul_type=(multiplied or _matmul_type(name, long_name, arrays)) if matmul else "",
         kernel=_kernel(name, long_name, category),
         layout_copy=_is_layout_copy(name, long_name, category, kind),
         padded=sum(each.padded for each in arrays),
@@ -73,14 +76,23 @@ def _array(text: str) -> _Array:
 
 
 def _matmul_type(name: str, long_name: str, arrays: list[_Array]) -> str:
-    """Element type that a matmul reads: that of its two largest float operands, wider one first."""
+    """Element type that a matmul reads, by its two largest float operands; empty where the line does not tell."""
     head, _, rest = long_name.partition(opcode(long_name, name) + "(")
     results = len(ARRAY.findall(head)) if rest else 0
     operands = [each for each in arrays[results:] if each.element_type.startswith(("f", "bf"))]
     largest = sorted((each for each in operands if each.rank >= 2), key=lambda each: -each.bytes)[:2]
-    # A mixed pair is multiplied in the narrower type: the wider one is converted on its way in.
-    types = sorted({each.element_type for each in largest}, key=lambda each: each in FLOATS)
-    return types[0] if types else ""
+    found = narrower([each.element_type for each in largest])
+    # A fusion that reads float32 and writes bfloat16 converts: before it multiplies, or after.
+    if found in FLOATS and opcode(long_name, name) == "fusion":
+        written = [each for each in arrays[:results] if each.rank >= 2 and each.element_type == "bf16"]
+        return "" if written else found
+    return found
+
+
+def narrower(types: list[str]) -> str:
+    """What a pair of operands is multiplied in: the wider one is converted on its way in. Empty without a float."""
+    floats = {each for each in types if each.startswith(("f", "bf"))}
+    return min(floats, key=lambda each: (each in FLOATS, each), default="")
 
 
 def _kernel(name: str, long_name: str, category: str) -> str:

@@ -1,5 +1,7 @@
 """The rounds are one while loop on the device."""
 
+import sys
+
 import torch
 import torch_xla
 import torch_xla.experimental.fori_loop  # registers while_loop for XLA
@@ -7,7 +9,8 @@ from torch._higher_order_ops.while_loop import while_loop
 
 import tpuprof
 
-WIDTH, ROUNDS, STEPS = 256, 20, 30
+WIDTH = int(sys.argv[1]) if len(sys.argv) > 1 else 1024
+ROUNDS, STEPS = 20, 8
 
 torch.manual_seed(0)
 device = torch_xla.device()

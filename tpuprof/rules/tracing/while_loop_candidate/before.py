@@ -1,11 +1,14 @@
 """A Python loop over the rounds of an iterative solver: each round stands in the graph."""
 
+import sys
+
 import torch
 import torch_xla
 
 import tpuprof
 
-WIDTH, ROUNDS, STEPS = 256, 20, 30
+WIDTH = int(sys.argv[1]) if len(sys.argv) > 1 else 1024
+ROUNDS, STEPS = 20, 8
 
 torch.manual_seed(0)
 device = torch_xla.device()
