@@ -1,10 +1,16 @@
 """Captures in which nothing repeats often enough: executions of the main program, else the whole capture."""
 
+import io
+
 import pytest
+from rich.console import Console
 
 from tests.builders import TraceBuilder, op
 from tpuprof.model.steps.few import MAIN_FROM_SHARE, MAIN_PROGRAM, WHOLE_CAPTURE
 from tpuprof.model.steps.table import StepSource
+from tpuprof.render.html import render_html
+from tpuprof.render.markdown import render_markdown
+from tpuprof.render.text import render
 from tpuprof.report.schema import Finding
 from tpuprof.rules.runner import of_the_capture
 
@@ -13,6 +19,14 @@ def ran(trace, name, start, duration, what="fusion"):
     trace.tpu(0).line("XLA Modules").event(f"{name}({len(name)})", start, duration)
     trace.tpu(0).line("XLA Ops").event(start=start, duration=duration, **op(f"{name}_op", what))
     return trace
+
+
+def rendered(report, renderer):
+    if renderer == "text":
+        file = io.StringIO()
+        render(report, Console(file=file, width=200))
+        return file.getvalue()
+    return render_html(report) if renderer == "html" else render_markdown(report)
 
 
 def twice():
@@ -52,6 +66,17 @@ def test_where_no_program_stands_out_shares_are_of_the_whole_capture(analyze):
     assert report.breakdown["compute"].share == pytest.approx(1.0 / 3.25)
     assert "the whole capture, in which no step was found" in report.verdict.sentence
     assert "each step" not in report.verdict.sentence
+
+
+@pytest.mark.parametrize("renderer", ["text", "markdown", "html"])
+def test_where_no_step_was_found_nothing_is_said_to_be_per_step(analyze, renderer):
+    trace = TraceBuilder()
+    for number in range(4):
+        ran(trace, "x" * (number + 1), 1000 * number, 250)
+    said = rendered(analyze(trace), renderer)
+    assert "1.00 ms" in said
+    assert "per step" not in said
+    assert "Slowest steps" not in said
 
 
 def test_a_host_without_steps_adds_no_window_to_the_steps_of_others(analyze):

@@ -206,3 +206,41 @@ def test_a_last_step_that_ends_with_its_call_is_not_whole(analyze, last, count):
     report = analyze(with_pauses(last=last))
     assert report.steps.count == count
     assert report.steps.median_ms == pytest.approx(1)
+
+
+def after_a_slow_start(starts=10_000, stops=6_000, calls=5):
+    """A loop that nothing marks, recorded by a profiler that starts and stops for longer than the loop takes."""
+    trace = TraceBuilder()
+    python, kernels = trace.host().line("python3"), trace.plane("/device:GPU:0").line("Stream #2")
+    python.event("$profiler.py:101 start_trace", 0, starts)
+    for number in range(calls):
+        at = starts + 10 + number * 1000
+        python.event("PjitFunction(loss_fn)", at, 500)
+        python.event("PjitFunction(loss_fn)", at + 1, 498)
+        python.event("$api.py:3105 block_until_ready", at + 510, 480)
+        kernels.event("gemm_fusion_dot.kd", at + 50, 900, hlo_op="gemm_fusion_dot", hlo_module="jit_loss_fn")
+    python.event("$profiler.py:213 stop_trace", starts + 10 + calls * 1000, stops)
+    return trace
+
+
+@pytest.mark.parametrize(("starts", "stops"), [(10, 10), (10_000, 6_000)])
+def test_the_profilers_own_start_and_stop_are_no_time_of_the_program(analyze, starts, stops):
+    report = analyze(after_a_slow_start(starts, stops))
+    assert report.steps.method == "inferred from calls of jitted functions"
+    assert (report.steps.count, report.steps.median_ms) == (4, pytest.approx(1.0))
+    assert report.verdict.bound == "device"
+    assert report.goodput.device_busy_share == pytest.approx(0.9, abs=0.01)
+
+
+@pytest.mark.parametrize(("starts", "stops"), [(10, 10), (10_000, 6_000)])
+def test_the_whole_capture_is_what_the_profiler_recorded(analyze, starts, stops):
+    report = analyze(after_a_slow_start(starts, stops, calls=2))
+    assert report.steps.whole_capture
+    assert report.steps.per_step[0].wall_ms == pytest.approx(2.01)
+    assert report.verdict.bound == "device"
+
+
+def test_work_that_ends_while_the_profiler_stops_belongs_to_the_capture(analyze):
+    trace = after_a_slow_start(calls=2)
+    trace.plane("/device:GPU:0").line("Stream #2").event("gemm_fusion_dot.kd", 12_010, 500)
+    assert analyze(trace).steps.per_step[0].wall_ms == pytest.approx(2.51)

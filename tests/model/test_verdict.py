@@ -42,7 +42,6 @@ def load(parts, *, wall=100.0, host_work=0.0, reads=0.0, waited=0.0):
         ("collective_exposed", "collective"),
         ("dispatch", "dispatch"),
         ("host_callback", "callback"),
-        ("unknown", "unknown"),
     ],
 )
 def test_each_part_has_its_word_from_the_threshold_on(part, word):
@@ -57,6 +56,24 @@ def test_a_busy_device_that_is_read_now_and_then_is_not_held_up_by_reads():
     assert bound_of(load({"device_to_host_sync": waits}, reads=READS_IN_STEPS_SHARE - 0.01)).word == "device"
     assert bound_of(load({"device_to_host_sync": waits}, reads=READS_IN_STEPS_SHARE)).word == "sync"
     assert bound_of(load({"device_to_host_sync": waits + 1})).word == "sync"
+
+
+def test_idle_time_without_a_cause_is_the_verdict_only_where_the_device_idles_for_long():
+    idle = 100 * (1 - MOSTLY_BUSY_FROM_SHARE)
+    busy, idling = load({"unknown": idle}), load({"unknown": idle + 1})
+    assert bound_of(busy).word == "device"
+    text = sentence(bound_of(busy), busy, 0.0)
+    assert text == (
+        "Mostly device-bound: the device is busy for 70 % of each step (100 ms). It idles for 30 % (30.0 ms) while the "
+        "host does something the trace does not name."
+    )
+    assert bound_of(idling).word == "unknown"
+
+
+def test_a_known_cause_comes_before_idle_time_without_one_where_the_device_is_mostly_busy():
+    at = NAMED_FROM_SHARE * 100
+    assert bound_of(load({"unknown": at + 5, "tracing": at})).word == "tracing"
+    assert bound_of(load({"unknown": at + 5, "tracing": at - 1})).word == "device"
 
 
 def test_the_largest_part_decides():

@@ -55,7 +55,7 @@ from tpuprof.model.intervals import Int64
 from tpuprof.model.median import median, percentile_95
 from tpuprof.model.run import HostRun, Run, build_run
 from tpuprof.model.step_columns import SLOWEST, listed
-from tpuprof.model.step_times import Bound, StepTimes
+from tpuprof.model.step_times import Bound, StepTimes, without_part
 from tpuprof.model.steps.few import is_whole_capture
 from tpuprof.model.verdict import (
     A_READ,
@@ -68,7 +68,6 @@ from tpuprof.model.verdict import (
     UNSEEN,
     bound_of,
     sentence,
-    without_part,
 )
 from tpuprof.parallel import begin
 from tpuprof.parts import NAMES

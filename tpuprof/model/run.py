@@ -39,6 +39,7 @@ from tpuprof.model.host.eager_mode import EagerOps, eager_ops
 from tpuprof.model.host.event_times import find_marks
 from tpuprof.model.host.graph_cuts import GraphCut, graph_cuts
 from tpuprof.model.host.input_pipeline import InputPipeline, read_input
+from tpuprof.model.host.recorded import recorded_of
 from tpuprof.model.host.reads import HostRead, host_reads, unexplained_reads
 from tpuprof.model.host.threads import TrainingThread, training_threads, warnings_of
 from tpuprof.model.host.tracing import Tracing, split_tracing
@@ -301,8 +302,9 @@ def _analysed(
     activity = read_host(host, words, driver)
     devices = devices_read()
     gpus = count_gpus(host.gpus, [] if host.devices else devices)
-    steps = find_steps(driver, devices, words)
-    steps = steps if len(steps) else few_steps(driver, devices, host_alone=words.eager)
+    recorded = recorded_of(host)
+    steps = find_steps(driver, devices, words, recorded)
+    steps = steps if len(steps) else few_steps(driver, devices, recorded, host_alone=words.eager)
     steps = steps if devices else with_backlog(steps, host, driver, words)
     compiles = find_compiles(host, words, steps, devices) if history.after is not None else None
     if compiles is not None:

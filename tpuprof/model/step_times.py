@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from tpuprof.model.device.cpu import Queue
 from tpuprof.records import record
@@ -43,3 +44,10 @@ class Bound:
     ms: float
     name: str = ""
     turns: float = 0.0
+
+
+def without_part(load: StepTimes, name: str) -> StepTimes:
+    """The mean step as it would be if one part of it took no time and nothing else changed."""
+    gone = load.parts.get(name, 0.0)
+    parts = {each: ms for each, ms in load.parts.items() if each != name}
+    return replace(load, wall=load.wall - gone, parts=parts, host_work=max(load.host_work - gone, 0.0))

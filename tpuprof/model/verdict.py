@@ -9,7 +9,6 @@ reaches the threshold.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from tpuprof import parts
 from tpuprof.model.decisions import MS, SHARE, STEPS, Decisions
@@ -31,7 +30,8 @@ SLOWER_FROM = 1.25
 # Share of steps that must hold a blocking read for reads to be the run's rhythm and not an accident.
 READS_IN_STEPS_SHARE = 0.5
 # Share of device-busy time from which reads in fewer steps than that are not what holds a run up: the host runs ahead
-# and waits for all of it at once. Not fitted: above it the device's own work is more than twice what is left.
+# and waits for all of it at once. Nor does idle time without a known cause take the verdict from such a device: it names
+# nothing. Not fitted: above it the device's own work is more than twice what is left.
 MOSTLY_BUSY_FROM_SHARE = 0.7
 # Idle time beside the part a sentence speaks of, from which it says how much there is in all (share).
 IDLE_BESIDE_FROM_SHARE = 0.05
@@ -90,6 +90,9 @@ def bound_of(load: StepTimes, why: Decisions | None = None) -> Bound:
         no="the read is not what holds the step back; the largest part is looked at",
     ):
         return Bound("sync", turns / load.wall, turns)
+    if word == "unknown" and ms >= NAMED_FROM_SHARE * load.wall and _outweighs_unknown(load, why):
+        word = _largest({each: time for each, time in groups.items() if each != word}, load, why)
+        ms = groups.get(word, 0.0) if word != "unknown" else 0.0
     if not why.at_least(
         f"the largest part that is not the device's computing: {_named(word)}",
         ms / load.wall,
@@ -106,6 +109,18 @@ def bound_of(load: StepTimes, why: Decisions | None = None) -> Bound:
     if word.startswith(parts.USER_PREFIX):
         return Bound("unknown", ms / load.wall, ms, word.removeprefix(parts.USER_PREFIX))
     return Bound(word, ms / load.wall, ms)
+
+
+def _outweighs_unknown(load: StepTimes, why: Decisions) -> bool:
+    """Whether the device works for so much of the time that idle time without a known cause is not the verdict."""
+    return load.seen and why.at_least(
+        "device busy, beside idle time without a known cause",
+        load.busy / load.wall,
+        MOSTLY_BUSY_FROM_SHARE,
+        SHARE,
+        yes="the device decides, unless a known cause is worth naming; the idle time is said beside it",
+        no="the device idles too much to be what decides: no known cause",
+    )
 
 
 def _groups(load: StepTimes) -> dict[str, float]:
@@ -260,13 +275,6 @@ def _slower(load: StepTimes, why: Decisions) -> str:
     return "device" if slower else "undecided"
 
 
-def without_part(load: StepTimes, name: str) -> StepTimes:
-    """The mean step as it would be if one part of it took no time and nothing else changed."""
-    gone = load.parts.get(name, 0.0)
-    parts = {each: ms for each, ms in load.parts.items() if each != name}
-    return replace(load, wall=load.wall - gone, parts=parts, host_work=max(load.host_work - gone, 0.0))
-
-
 def sentence(bound: Bound, load: StepTimes, tracing_hidden: float, over: str = STEP) -> str:
     """The verdict for people: one sentence with its figures; `over` is what they are shares of."""
     share, time, wall = format_share(bound.share), format_ms(bound.ms), format_ms(load.wall)
@@ -283,7 +291,8 @@ def sentence(bound: Bound, load: StepTimes, tracing_hidden: float, over: str = S
         return _device_sentence(load, share, wall, over)
     text = parts.word_of(bound.word).sentence.format(of_step=of_step)
     if bound.word == "tracing" and tracing_hidden >= NAMED_FROM_SHARE * load.wall:
-        text += f" Another {format_ms(tracing_hidden)} of tracing per step is hidden behind device work."
+        per = "" if over == CAPTURE else " per step"
+        text += f" Another {format_ms(tracing_hidden)} of tracing{per} is hidden behind device work."
     return text + _as_large(bound, load) + _idle_in_all(bound, load)
 
 
@@ -344,10 +353,12 @@ def _device_sentence(load: StepTimes, share: str, wall: str, over: str) -> str:
         # One step does not tell: what the host does between steps is not in it.
         keeps_up = KEEPS_UP if over == STEP else ""
         return f"Device-bound: the device is busy for {share} of {over} ({wall}){keeps_up}."
-    return (
-        f"Mostly device-bound: the device is busy for {share} of {over} ({wall}), and no single cause of its "
-        f"idling reaches {format_share(NAMED_FROM_SHARE)}."
-    )
+    head = f"Mostly device-bound: the device is busy for {share} of {over} ({wall})"
+    unnamed = load.parts.get(parts.UNKNOWN, 0.0)
+    if unnamed >= NAMED_FROM_SHARE * load.wall:
+        idle = f"{format_share(unnamed / load.wall)} ({format_ms(unnamed)})"
+        return f"{head}. It idles for {idle} while the host does something the trace does not name."
+    return f"{head}, and no single cause of its idling reaches {format_share(NAMED_FROM_SHARE)}."
 
 
 def _turns_sentence(bound: Bound, load: StepTimes, over: str) -> str:

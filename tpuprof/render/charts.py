@@ -11,6 +11,7 @@ import numpy as np
 
 from tpuprof.parts import style_of
 from tpuprof.render.text import printable
+from tpuprof.report.labels import of_steps
 from tpuprof.units import format_ms, format_share
 
 if TYPE_CHECKING:
@@ -44,11 +45,12 @@ def breakdown_bar(report: Report) -> str:
     for name, part in _ranked(report):
         width = part.share * WIDTH
         if width >= 0.5:
-            title = f"{name}: {format_share(part.share)}, {format_ms(part.ms_per_step)} per step"
+            time = of_steps(f"{format_ms(part.ms_per_step)} per step", report)
+            title = f"{name}: {format_share(part.share)}, {time}"
             label = text(x + 6, BAR_HEIGHT / 2 + 4, format_share(part.share), "in") if width > 54 else ""
             body.append(rect(x, 0, width, BAR_HEIGHT, name, title) + label)
         x += width
-    told = "Where a step's time goes: " + ", ".join(
+    told = of_steps("Where a step's time goes: ", report) + ", ".join(
         f"{name} {format_share(part.share)}" for name, part in _ranked(report)
     )
     return svg(WIDTH, BAR_HEIGHT, told, body, _ranked_names(report))

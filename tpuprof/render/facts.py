@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from tpuprof.parts import HOST_PREFIX, title_of
 from tpuprof.render.pod_facts import pod_lines
-from tpuprof.report.labels import cache_title, diagnosis_title, phase_title
+from tpuprof.report.labels import cache_title, diagnosis_title, of_steps, phase_title
 from tpuprof.report.schema import LoopRow, Report
 from tpuprof.report.sections import ChipWaitRow, InputRow, OutlierRow
 from tpuprof.units import format_bytes, format_ms, format_share
@@ -33,7 +33,7 @@ def fact_lines(report: Report) -> list[tuple[str, str]]:
         ("Graph cuts", _graph_cuts),
         ("Compilation cache", _cache),
     ]
-    return [(subject, line) for subject, make in makers for line in make(report)]
+    return [(subject, of_steps(line, report)) for subject, make in makers for line in make(report)]
 
 
 def _tracing(report: Report) -> list[str]:

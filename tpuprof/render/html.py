@@ -15,7 +15,7 @@ from tpuprof.render.flame_svg import flame_graph
 from tpuprof.render.op_time import largest_first, op_ms, over
 from tpuprof.render.text import printable, printable_lines
 from tpuprof.render.triage import measurements, numbers_of, verdict_note
-from tpuprof.report.labels import nothing_failed
+from tpuprof.report.labels import nothing_failed, of_steps
 from tpuprof.report.op_hosts import has_several_hosts, hosts_of
 from tpuprof.units import format_bytes, format_ms, format_share
 
@@ -55,6 +55,7 @@ def _page(report: Report) -> str:
         share=format_share,
         size=lambda value: "unknown" if value is None else format_bytes(value),
         plain=_plain,
+        of_steps=lambda text: of_steps(text, report),
         lines=printable_lines,
     )
     return environment.get_template("report.html.jinja").render(
@@ -72,7 +73,7 @@ def _page(report: Report) -> str:
         stack=Markup(charts.step_stack(report)),
         swatches={name: Markup(svg) for name, svg in charts.legend(report)},
         flame=Markup(flame_graph(report)),
-        slowest=report.steps.longest(10),
+        slowest=[] if report.steps.whole_capture else report.steps.longest(10),
         ops=largest_first(report),
         op_ms=op_ms,
         ops_ms=sum(map(op_ms, report.ops)) or 1.0,

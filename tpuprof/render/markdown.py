@@ -13,7 +13,7 @@ from tpuprof.render.op_time import largest_first, op_ms, over
 from tpuprof.render.savings import tried
 from tpuprof.render.text import printable, printable_lines
 from tpuprof.render.triage import measurements
-from tpuprof.report.labels import nothing_failed
+from tpuprof.report.labels import nothing_failed, of_steps
 from tpuprof.report.op_hosts import has_several_hosts, hosts_of
 from tpuprof.units import format_bytes, format_ms, format_share
 
@@ -117,7 +117,8 @@ def _breakdown(report: Report, limit: int) -> list[str]:
     ]
     if not rows:
         return []
-    return ["#### Where a step's time goes", table(("part", "share:", "per step:", "what it is"), rows)]
+    columns = ("part", "share:", of_steps("per step:", report), "what it is")
+    return [of_steps("#### Where a step's time goes", report), table(columns, rows)]
 
 
 def _why(report: Report, limit: int) -> list[str]:
@@ -234,7 +235,7 @@ def _reads(report: Report, rows: int, limit: int) -> list[str]:
         )
         for row in report.host_reads[:rows]
     ]
-    columns = ("call", "times:", "blocked per step:", "source")
+    columns = ("call", "times:", of_steps("blocked per step:", report), "source")
     return ["#### Device-to-host reads", table(columns, cells), *_more(len(report.host_reads), rows)]
 
 
@@ -250,7 +251,8 @@ def _fallbacks(report: Report, rows: int, limit: int) -> list[str]:
         for row in report.fallbacks[:rows]
     ]
     heading = "#### Ops that fall back to the CPU"
-    return [heading, table(("op", "per step:", "source"), cells), *_more(len(report.fallbacks), rows)]
+    columns = ("op", of_steps("per step:", report), "source")
+    return [heading, table(columns, cells), *_more(len(report.fallbacks), rows)]
 
 
 def _transfers(title: str, found: list[TransferRow], rows: int, limit: int) -> list[str]:

@@ -15,7 +15,7 @@ from tpuprof.render.facts import fact_lines
 from tpuprof.render.op_time import IN_ALL, PER_STEP, annotation_ms, largest_first, op_ms, over
 from tpuprof.render.savings import saved_amount, tried
 from tpuprof.render.triage import verdict_note
-from tpuprof.report.labels import nothing_failed, samples_per_second, shared_saving
+from tpuprof.report.labels import nothing_failed, of_steps, samples_per_second, shared_saving
 from tpuprof.report.op_hosts import has_several_hosts, hosts_of
 from tpuprof.report.schema import CompileRow, Finding, Report, StepRow, TransferRow
 from tpuprof.units import counted, format_bytes, format_ms, format_share
@@ -42,7 +42,9 @@ _TIMES = (
     "exposed per step",
     "hidden per step",
 )
-_RIGHT = frozenset((*_TIMES, "blocked per step", "times", "times in all", "bytes", "GB/s"))
+_RIGHT = frozenset(
+    (*_TIMES, "blocked per step", "blocked in the whole capture", "times", "times in all", "bytes", "GB/s")
+)
 _OTHER_STATUSES = (
     ("rules passed", "passed"),
     ("not applicable", "not_applicable"),
@@ -72,7 +74,7 @@ def _sections(report: Report) -> list[RenderableType]:
     if report.breakdown:
         sections += [*_breakdown(report), Text()]
     sections += _facts(report)
-    if report.steps.per_step:
+    if report.steps.per_step and not report.steps.whole_capture:
         sections.append(_slowest_steps(report))
     if report.compiles:
         sections.append(_compiles(report))
@@ -182,15 +184,22 @@ def _breakdown(report: Report) -> list[RenderableType]:
         bar.append(glyph * round(part.share * BAR_CELLS), style=style)
         share, time = format_share(part.share), format_ms(part.ms_per_step)
         legend.add_row(
-            Text(glyph, style=style), escape(name), Text(share, justify="right"), f"{time} per step"
+            Text(glyph, style=style),
+            escape(name),
+            Text(share, justify="right"),
+            of_steps(f"{time} per step", report),
         )
     hidden = report.tracing_hidden_ms_per_step
     if hidden:
         legend.add_row(
-            "", "tracing_hidden", "", f"{format_ms(hidden)} per step, behind device work: costs nothing"
+            "",
+            "tracing_hidden",
+            "",
+            of_steps(f"{format_ms(hidden)} per step, behind device work: costs nothing", report),
         )
     note = verdict_note(report)
-    return [Text("Where a step's time goes", style="bold"), bar, legend, *([Text(note)] if note else [])]
+    title = of_steps("Where a step's time goes", report)
+    return [Text(title, style="bold"), bar, legend, *([Text(note)] if note else [])]
 
 
 def _slowest_steps(report: Report) -> RenderableType:
@@ -250,7 +259,8 @@ def _ops(report: Report) -> RenderableType:
 
 
 def _host_reads(report: Report) -> RenderableType:
-    table = _table("Device-to-host reads", "call", "times", "blocked per step", "source")
+    blocked = of_steps("blocked per step", report)
+    table = _table("Device-to-host reads", "call", "times", blocked, "source")
     for each in report.host_reads[:ROWS_SHOWN]:
         source = escape(_short(each.source, keep_end=True)) or "unknown"
         table.add_row(

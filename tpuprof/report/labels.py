@@ -31,6 +31,12 @@ _CACHE_STATES = {
     "never_loads": "on and hit, but no program was loaded from it",
     "cold": "on, and filled for the first time by this run",
 }
+# What texts say of steps, and of a capture in which there is none.
+_OF_STEPS = (
+    (" of each step", " of the whole capture"),
+    ("per step", "in the whole capture"),
+    ("a step's time", "the time"),
+)
 STATUS_WORDS = {
     "failed": "to fix",
     "passed": "passed",
@@ -38,6 +44,18 @@ STATUS_WORDS = {
     "unavailable": "could not be checked",
     "error": "the check itself failed",
 }
+
+
+def of_the_capture(text: str) -> str:
+    """A text about steps, as it reads where no step was found: `12 ms per step` is `12 ms in the whole capture`."""
+    for of_steps, of_capture in _OF_STEPS:
+        text = text.replace(of_steps, of_capture)
+    return text
+
+
+def of_steps(text: str, report: Report) -> str:
+    """A text about steps, in the words of a report that may have none."""
+    return of_the_capture(text) if report.steps.whole_capture else text
 
 
 def phase_title(phase: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from tpuprof.report.labels import of_the_capture as words_of_the_capture
 from tpuprof.report.schema import Finding, Fix, Savings
 from tpuprof.rules.base import ERROR, FAILED, NOT_APPLICABLE, PASSED, UNAVAILABLE, Outcome, Price, Rule
 from tpuprof.rules.host_names import with_hosts
@@ -28,8 +29,6 @@ DEVICE_IS_BEHIND = (
 )
 # Why a price is a wide range: two estimates of it disagree.
 REPLAY_DISAGREES = "a replay gains little, while the time at stake is more: a second run without it decides"
-# What titles say of steps, and of a capture in which there is none.
-_OF_STEPS = ((" of each step", " of the whole capture"), (" per step", " in the whole capture"))
 _ORDER = {FAILED: 0, ERROR: 1, UNAVAILABLE: 3}
 
 
@@ -89,9 +88,7 @@ def _with_shared(findings: list[Finding], prices: dict[str, Price], pricing: Pri
 
 def of_the_capture(finding: Finding) -> Finding:
     """A finding of a run without steps: what it saves is saved of the whole capture."""
-    savings, title = finding.savings, finding.title
-    for of_steps, of_capture in _OF_STEPS:
-        title = title.replace(of_steps, of_capture)
+    savings, title = finding.savings, words_of_the_capture(finding.title)
     if savings is not None and savings.per == "step":
         savings = replace(savings, per="capture")
     return replace(finding, title=title, savings=savings)

@@ -142,7 +142,7 @@ NONE = Vocabulary(
 @cache
 def vocabularies() -> tuple[Vocabulary, ...]:
     """Every vocabulary that ships with tpuprof, in the order in which a trace is tried against them."""
-    return tuple(_load((_FOLDER / f"{name}.toml").read_text("utf-8")) for name in _ORDER)
+    return tuple(_load((FOLDER / f"{name}.toml").read_text("utf-8")) for name in _ORDER)
 
 
 def detect(names: Sequence[str]) -> Vocabulary:
@@ -159,7 +159,7 @@ def detect(names: Sequence[str]) -> Vocabulary:
     return NONE
 
 
-_FOLDER = Path(__file__).resolve().parents[2] / "vocabulary"
+FOLDER = Path(__file__).resolve().parents[2] / "vocabulary"
 _ORDER = ("torch_xla", "torch_gpu", "torch_tpu", "jax")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tpuprof.model.host.recorded import ALL, Recorded
 from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.model.intervals import Bool, Int64
 from tpuprof.model.steps.repetition import EXPLAINS_FROM_SHARE, MIN_REPEATS, Repetition, find_repetition
@@ -20,7 +21,7 @@ HEAVY_FROM_SHARE = 0.1
 INSIDE_FROM = 2
 
 
-def call_steps(driver: Track | None, vocabulary: Vocabulary) -> Steps | None:
+def call_steps(driver: Track | None, vocabulary: Vocabulary, recorded: Recorded = ALL) -> Steps | None:
     """Steps from the period of calls; None where the framework names none, or they do not repeat.
 
     Where calls of all functions do not repeat, those of the functions that take most time are looked at: a step that
@@ -31,7 +32,7 @@ def call_steps(driver: Track | None, vocabulary: Vocabulary) -> Steps | None:
     rows = outermost_calls(driver, vocabulary)
     for chosen in (rows, rows[_heavy(driver, rows)]):
         found = find_repetition(driver.name[chosen]) if len(chosen) >= MIN_REPEATS else None
-        steps = _steps(found, driver, chosen) if found is not None else None
+        steps = _steps(found, driver, chosen, recorded) if found is not None else None
         if steps is not None:
             return steps
     return None
@@ -45,7 +46,7 @@ def _heavy(driver: Track, rows: Int64) -> Bool:
     return heavy
 
 
-def _steps(found: Repetition, driver: Track, rows: Int64) -> Steps | None:
+def _steps(found: Repetition, driver: Track, rows: Int64, recorded: Recorded) -> Steps | None:
     """The repetitions as steps; None where they hold too few calls, or too little of the capture."""
     if found.share < REPEATED_FROM_SHARE:
         return None
@@ -56,8 +57,8 @@ def _steps(found: Repetition, driver: Track, rows: Int64) -> Steps | None:
     whole = whole_steps(begins, ends, follows)
     begins, ends = begins[whole], ends[whole]
     # Calls repeat in the first moments of a program too, when it makes its parameters.
-    extent = int(driver.end.max() - driver.start.min())
-    if int((ends - begins).sum()) < COVERS_FROM_SHARE * extent:
+    first, last = recorded.extent(driver)
+    if int((ends - begins).sum()) < COVERS_FROM_SHARE * (last - first):
         return None
     calls = counted(found.width, "call")
     note = f"no step marker in the trace: a step is one repetition of {calls} of jitted functions"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from tpuprof.model.device.activity import DeviceActivity
+from tpuprof.model.host.recorded import ALL, Recorded
 from tpuprof.model.steps import Steps, StepSource, no_steps
 from tpuprof.model.timeline import Track
 from tpuprof.units import counted, times
@@ -19,13 +20,20 @@ WHOLE_CAPTURE = StepSource.WHOLE_CAPTURE
 MAIN_FROM_SHARE = 0.5
 
 
-def few_steps(driver: Track | None, devices: list[DeviceActivity], *, host_alone: bool = False) -> Steps:
+def few_steps(
+    driver: Track | None,
+    devices: list[DeviceActivity],
+    recorded: Recorded = ALL,
+    *,
+    host_alone: bool = False,
+) -> Steps:
     """The steps of one host where no source of `model/steps` has any; none where no device did anything.
 
     With `host_alone` the training thread's events are enough for a window over the whole capture: a TorchTPU capture
     without a device plane shows what the host does all the same.
     """
-    return _main_program(devices) or _whole_capture(driver, devices, host_alone=host_alone) or no_steps()
+    whole = _main_program(devices) or _whole_capture(driver, devices, recorded, host_alone=host_alone)
+    return whole or no_steps()
 
 
 def is_whole_capture(steps: Steps) -> bool:
@@ -56,23 +64,28 @@ def _main_program(devices: list[DeviceActivity]) -> Steps | None:
     return Steps(MAIN_PROGRAM, "low", np.arange(len(start)), start, np.maximum(until, start), note)
 
 
-def _whole_capture(driver: Track | None, devices: list[DeviceActivity], *, host_alone: bool) -> Steps | None:
-    """The time from the first to the last event of the training thread and the devices."""
+def _whole_capture(
+    driver: Track | None, devices: list[DeviceActivity], recorded: Recorded, *, host_alone: bool
+) -> Steps | None:
+    """The time from the first to the last event of the training thread and the devices, while the profiler recorded."""
     begins = [int(each.busy.start[0]) for each in devices if len(each.busy.start)]
     ends = [int(each.busy.end[-1]) for each in devices if len(each.busy.start)]
     if not begins and not host_alone:
         return None
     if driver is not None and len(driver):
-        begins.append(int(driver.start.min()))
-        ends.append(int(driver.end.max()))
+        first, last = recorded.extent(driver)
+        begins.append(first)
+        ends.append(last)
     if not begins:
         return None
     programs = sum(len(each.modules.start) for each in devices)
     ran = (
-        f"{counted(programs, 'program execution')}, none of which repeats often enough"
+        f" ({counted(programs, 'program execution')}, none of which repeats often enough)"
         if programs
-        else "no program"
+        else ", and nothing repeats that could be one"
     )
-    note = f"no step was found ({ran}): shares are of the whole capture"
-    window = np.array([min(begins)], np.int64), np.array([max(ends)], np.int64)
+    note = f"no step was found{ran}: shares are of the whole capture"
+    begin = min(begins) if recorded.begin is None else max(min(begins), recorded.begin)
+    # Work that was handed over goes on while the profiler stops.
+    window = np.array([begin], np.int64), np.array([max(*ends, begin)], np.int64)
     return Steps(WHOLE_CAPTURE, "low", np.zeros(1, np.int64), *window, note)

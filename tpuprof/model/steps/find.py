@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from tpuprof.model.device.activity import DeviceActivity
+from tpuprof.model.host.recorded import ALL, Recorded
 from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.model.intervals import Int64, ascending_distinct
 from tpuprof.model.steps.calls import call_steps
@@ -32,8 +33,10 @@ _NAMELESS = (
 )
 
 
-def find_steps(driver: Track | None, devices: list[DeviceActivity], vocabulary: Vocabulary) -> Steps:
-    """The steps of one host, by the first source that has any."""
+def find_steps(
+    driver: Track | None, devices: list[DeviceActivity], vocabulary: Vocabulary, recorded: Recorded = ALL
+) -> Steps:
+    """The steps of one host, by the first source that has any; `recorded` is when the profiler recorded it."""
     if driver is None:
         return _of_device(devices)
     markers = read_markers(driver)
@@ -43,10 +46,12 @@ def find_steps(driver: Track | None, devices: list[DeviceActivity], vocabulary: 
     if found is not None:
         return found
     cuts = read_cuts(driver, vocabulary, devices)
-    return _of_host(driver, markers, cuts, devices) or _of_calls(driver, vocabulary, devices)
+    return _of_host(driver, markers, cuts, devices) or _of_calls(driver, vocabulary, devices, recorded)
 
 
-def _of_calls(driver: Track, vocabulary: Vocabulary, devices: list[DeviceActivity]) -> Steps:
+def _of_calls(
+    driver: Track, vocabulary: Vocabulary, devices: list[DeviceActivity], recorded: Recorded
+) -> Steps:
     """Steps from calls of jitted functions, or from the device's programs where those say more.
 
     A TPU names its programs. The CPU client names none, and begins small ones on the thread that calls them.
@@ -55,7 +60,7 @@ def _of_calls(driver: Track, vocabulary: Vocabulary, devices: list[DeviceActivit
     named = bool(devices) and devices[0].type != "CPU"
     if named and len(of_device) and of_device.confidence != LOW:
         return of_device
-    calls = call_steps(driver, vocabulary)
+    calls = call_steps(driver, vocabulary, recorded)
     if calls is None or (calls.confidence == LOW and of_device.confidence != LOW and len(of_device)):
         return of_device
     return calls

@@ -1,0 +1,59 @@
+"""When the program was recorded: the profiler's own start and stop can take seconds, and are no time of the program.
+
+A tracer of Python calls sees the end of the call that started it and the begin of the one that stops it. JAX's on a GPU
+starts for ten seconds where ROCm's libraries are loaded.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+
+import numpy as np
+
+from tpuprof.model.host.vocabulary import FOLDER, NameSet
+from tpuprof.model.intervals import Int64
+from tpuprof.model.timeline import Host, Track
+from tpuprof.records import record
+
+
+@record(frozen=True)
+class Recorded:
+    """The time that a trace shows of the program (ps); None at an end where no event of the profiler bounds it."""
+
+    begin: int | None = None
+    end: int | None = None
+
+    def extent(self, driver: Track) -> tuple[int, int]:
+        """From the first to the last event of a thread, without what the profiler does (ps)."""
+        first, last = int(driver.start.min()), int(driver.end.max())
+        begin = first if self.begin is None else max(first, self.begin)
+        end = last if self.end is None else min(last, self.end)
+        return begin, max(begin, end)
+
+
+ALL = Recorded()
+
+
+def recorded_of(host: Host) -> Recorded:
+    """The time between the profiler's start and its stop, as far as the host's threads show them."""
+    starts, stops = _own_calls()
+    ends = np.concatenate([_of(track, starts)[1] for track in host.threads] or [np.empty(0, np.int64)])
+    # A second call, while the profiler runs, starts nothing.
+    begin = int(ends.min()) if len(ends) else None
+    stopped = np.concatenate([_of(track, stops)[0] for track in host.threads] or [np.empty(0, np.int64)])
+    stopped = stopped if begin is None else stopped[stopped > begin]
+    return Recorded(begin, int(stopped.min()) if len(stopped) else None)
+
+
+def _of(track: Track, names: NameSet) -> tuple[Int64, Int64]:
+    """Start and end of the events of those names."""
+    rows = names.rows(track.plane.events.names)
+    chosen = np.isin(track.name, rows)
+    return track.start[chosen], track.end[chosen]
+
+
+@cache
+def _own_calls() -> tuple[NameSet, NameSet]:
+    table = tomllib.loads((FOLDER / "profilers.toml").read_text("utf-8"))
+    return NameSet.of(table["start"]), NameSet.of(table["stop"])
