@@ -10,6 +10,7 @@ from tpuprof.decode import sniff
 from tpuprof.decode.kineto import looks_like_kineto
 from tpuprof.decode.mapped_file import ProfileFile
 from tpuprof.decode.reading import reading
+from tpuprof.decode.text_damage import was_text, was_text_error
 from tpuprof.errors import Code, TpuprofError
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ def load(path: Path) -> Trace:
             return _xplane(path, compressed=kind == sniff.XPLANE_GZ)
         if kind in (sniff.CHROME, sniff.CHROME_GZ):
             return _chrome(path, compressed=kind == sniff.CHROME_GZ)
+        if was_text(sniff.unpacked_head(path)):
+            raise was_text_error(str(path))
     raise TpuprofError(
         Code.UNKNOWN_FORMAT,
         f"{path}: neither an XPlane profile nor a profiler's Chrome-JSON export.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from tpuprof.decode.text_damage import was_text, was_text_error
 from tpuprof.errors import Code, TpuprofError
 
 if TYPE_CHECKING:
@@ -46,7 +47,12 @@ def parse(data: bytes | memoryview, source: str) -> Trace:
     Raises `TpuprofError`: `input-truncated` or `input-corrupt` for damaged bytes, `input-no-activity` for a
     well-formed space without any plane, `input-too-large` from 2 GiB on without the native reader.
     """
-    trace = _parse(data, source)
+    try:
+        trace = _parse(data, source)
+    except TpuprofError as error:
+        if error.code in (Code.CORRUPT, Code.TRUNCATED) and was_text(data):
+            raise was_text_error(source) from None
+        raise
     if not trace.planes:
         raise TpuprofError(
             Code.NO_ACTIVITY,

@@ -39,8 +39,8 @@ from tpuprof.model.host.eager_mode import EagerOps, eager_ops
 from tpuprof.model.host.event_times import find_marks
 from tpuprof.model.host.graph_cuts import GraphCut, graph_cuts
 from tpuprof.model.host.input_pipeline import InputPipeline, read_input
-from tpuprof.model.host.recorded import recorded_of
 from tpuprof.model.host.reads import HostRead, host_reads, unexplained_reads
+from tpuprof.model.host.recorded import recorded_of
 from tpuprof.model.host.threads import TrainingThread, training_threads, warnings_of
 from tpuprof.model.host.tracing import Tracing, split_tracing
 from tpuprof.model.intervals import Spans

@@ -30,8 +30,8 @@ SLOWER_FROM = 1.25
 # Share of steps that must hold a blocking read for reads to be the run's rhythm and not an accident.
 READS_IN_STEPS_SHARE = 0.5
 # Share of device-busy time from which reads in fewer steps than that are not what holds a run up: the host runs ahead
-# and waits for all of it at once. Nor does idle time without a known cause take the verdict from such a device: it names
-# nothing. Not fitted: above it the device's own work is more than twice what is left.
+# and waits for all of it at once. Nor does idle time of unknown cause take the verdict from such a device. Not fitted:
+# above it the device's own work is more than twice what is left.
 MOSTLY_BUSY_FROM_SHARE = 0.7
 # Idle time beside the part a sentence speaks of, from which it says how much there is in all (share).
 IDLE_BESIDE_FROM_SHARE = 0.05
