@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit
 
-from tpuprof.render.text import printable
+from tpuprof.shown_text import printable
 
 if TYPE_CHECKING:
     from flask import Flask

@@ -7,8 +7,11 @@ import subprocess
 import sys
 
 import pytest
+from typer.testing import CliRunner
 
 from tests.conftest import ROOT
+from tpuprof.cli.main import app
+from tpuprof.errors import Code, TpuprofError
 
 SAMPLE = str(ROOT / "sample_traces" / "recompile_shapes")
 TPUPROF = f"{sys.executable} -m tpuprof"
@@ -104,6 +107,22 @@ def test_a_defect_of_ours_is_one_line_and_status_3(tmp_path):
 def test_what_if_as_json():
     done = shell(f"tpuprof analyze {SAMPLE} --what-if recompiles-shape --json")
     assert json.loads(done.stdout)["rules"] == ["recompiles-shape"]
+
+
+@pytest.mark.parametrize(
+    "more", [["--base", str(SAMPLE)], ["--why", "--md"], ["--all-ops"], ["--hosts", "2"]]
+)
+def test_what_if_refuses_what_it_would_not_print(more):
+    done = CliRunner().invoke(app, ["analyze", str(SAMPLE), "--what-if", "recompiles-shape", *more])
+    assert isinstance(done.exception, TpuprofError)
+    assert done.exception.code is Code.USAGE
+    assert all(each in done.exception.message for each in more if each.startswith("--"))
+
+
+def test_what_if_leaves_a_base_run_of_the_environment_to_reports():
+    wanted = ["analyze", str(SAMPLE), "--what-if", "recompiles-shape"]
+    done = CliRunner().invoke(app, wanted, env={"TPUPROF_BASE": "no-such-run"})
+    assert (done.exit_code, "with recompiles-shape fixed" in done.stdout) == (0, True)
 
 
 def test_a_report_does_not_overwrite_unless_forced(tmp_path):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 from tpuprof.budget.check import Level, Result, Status
-from tpuprof.render.text import printable
+from tpuprof.shown_text import printable
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -9,8 +9,13 @@ import typer
 
 from tpuprof.cli.entry import BASE_VARIABLE
 
+# What `--what-if` does not print: options that ask for it are refused, not ignored.
+_NOT_OF_WHAT_IF = ("as_markdown", "all_ops", "hosts", "dask", "why", "base")
 
+
+# Long by its options alone.
 def analyze(
+    context: typer.Context,
     path: Annotated[
         Path,
         typer.Argument(help="A trace file, a run folder, a TensorBoard logdir, or HLO.", show_default=False),
@@ -64,6 +69,7 @@ def analyze(
     from tpuprof.cli.opening import open_report
 
     if what_if:
+        _refuse_with_what_if(context)
         _what_if(path, what_if, as_json=as_json)
         return
     if hosts or dask:
@@ -82,6 +88,26 @@ def analyze(
         why=why,
         base=base,
     )
+
+
+def _refuse_with_what_if(context: typer.Context) -> None:
+    """Raise `TpuprofError` (`usage`) where the command line asks for more than a step time."""
+    from tpuprof.errors import Code, TpuprofError
+
+    flags = {each.name: each.opts[0] for each in context.command.params}
+    given = [name for name in _NOT_OF_WHAT_IF if _on_command_line(context, name)]
+    if given:
+        raise TpuprofError(
+            Code.USAGE,
+            f"--what-if prints a step time alone, without {' and '.join(flags[name] for name in given)}.",
+            "Leave out one of them, or run the command twice.",
+        )
+
+
+def _on_command_line(context: typer.Context, name: str) -> bool:
+    """Whether an option was typed; a base run that a variable names is for reports, and refuses nothing."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def _what_if(path: Path, rules: str, *, as_json: bool) -> None:

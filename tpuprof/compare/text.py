@@ -13,7 +13,8 @@ from tpuprof.compare.noise import Change
 from tpuprof.compare.predicted import NOTE
 from tpuprof.render.markdown import code, plain
 from tpuprof.render.markdown import table as markdown_table
-from tpuprof.render.text import escape, printable
+from tpuprof.render.text import escape
+from tpuprof.shown_text import printable
 from tpuprof.units import format_bytes, format_ms, format_share
 
 if TYPE_CHECKING:

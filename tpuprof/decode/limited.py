@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tpuprof.shown_text import printable
+
 # A profiler that fails may note the same error for every event (messages; characters of each).
 MAX_MESSAGES = 20
 MAX_CHARACTERS = 300
@@ -20,5 +22,5 @@ def limited(messages: Sequence[str]) -> list[str]:
 
 
 def _readable(message: str) -> str:
-    text = "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in message)
+    text = printable(message)
     return text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]}…"

@@ -10,10 +10,11 @@ import numpy as np
 
 from tpuprof.goodput.account import account
 from tpuprof.goodput.attempts import attempt_of, series
-from tpuprof.goodput.jobs import duration, printable
+from tpuprof.goodput.jobs import duration
 from tpuprof.goodput.vocabulary import STARTUP
 from tpuprof.ledger.reader import Ledger, read_folder
 from tpuprof.records import record
+from tpuprof.shown_text import printable
 
 if TYPE_CHECKING:
     from rich.console import Console

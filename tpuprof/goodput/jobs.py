@@ -10,6 +10,7 @@ from tpuprof.goodput.attempts import attempt_of, series
 from tpuprof.goodput.vocabulary import KINDS, PRODUCTIVE
 from tpuprof.ledger.reader import read_folder
 from tpuprof.records import record
+from tpuprof.shown_text import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -123,8 +124,3 @@ def duration(nanoseconds: float) -> str:
         return f"{minutes} min {rest} s"
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
-
-
-def printable(text: str) -> str:
-    """Text from outside without characters that a terminal would act on."""
-    return "".join(char if char.isprintable() else "?" for char in text)

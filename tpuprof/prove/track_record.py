@@ -8,11 +8,11 @@ import statistics
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tpuprof.goodput.jobs import printable
 from tpuprof.model.proof_notes import Proof, read_proofs
 from tpuprof.prove.experiment import Outcome
 from tpuprof.records import record
 from tpuprof.run_folder import PROOFS
+from tpuprof.shown_text import printable
 from tpuprof.units import format_ms
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tpuprof.parts import style_of
-from tpuprof.render.text import printable
 from tpuprof.report.labels import of_steps
+from tpuprof.shown_text import printable
 from tpuprof.units import format_ms, format_share
 
 if TYPE_CHECKING:

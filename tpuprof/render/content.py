@@ -10,8 +10,8 @@ from tpuprof.render.savings import (
     saved_amount,
     tried,  # noqa: F401  # for templates, which know this module alone
 )
-from tpuprof.render.text import printable
 from tpuprof.report.labels import STATUS_WORDS, samples_per_second, shared_saving
+from tpuprof.shown_text import printable
 from tpuprof.units import counted, format_bytes, format_ms, format_share
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from tpuprof.render import charts, content
 from tpuprof.render.facts import fact_lines
 from tpuprof.render.flame_svg import flame_graph
 from tpuprof.render.op_time import largest_first, op_ms, over
-from tpuprof.render.text import printable, printable_lines
 from tpuprof.render.triage import measurements, numbers_of, verdict_note
 from tpuprof.report.labels import nothing_failed, of_steps
 from tpuprof.report.op_hosts import has_several_hosts, hosts_of
+from tpuprof.shown_text import printable, printable_lines
 from tpuprof.units import format_bytes, format_ms, format_share
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from tpuprof.render import content
 from tpuprof.render.facts import fact_lines
 from tpuprof.render.op_time import largest_first, op_ms, over
 from tpuprof.render.savings import tried
-from tpuprof.render.text import printable, printable_lines
 from tpuprof.render.triage import measurements
 from tpuprof.report.labels import nothing_failed, of_steps
 from tpuprof.report.op_hosts import has_several_hosts, hosts_of
+from tpuprof.shown_text import printable, printable_lines
 from tpuprof.units import format_bytes, format_ms, format_share
 
 if TYPE_CHECKING:

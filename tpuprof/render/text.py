@@ -18,6 +18,7 @@ from tpuprof.render.triage import verdict_note
 from tpuprof.report.labels import nothing_failed, of_steps, samples_per_second, shared_saving
 from tpuprof.report.op_hosts import has_several_hosts, hosts_of
 from tpuprof.report.schema import CompileRow, Finding, Report, StepRow, TransferRow
+from tpuprof.shown_text import printable
 from tpuprof.units import counted, format_bytes, format_ms, format_share
 
 # Rows shown of each table; the JSON has all (rows).
@@ -327,16 +328,6 @@ def _and_more(table: Table, count: int, left_out: int = 0) -> Table:
 def escape(text: str) -> str:
     """Text from a trace, made harmless: no markup, and no control character that a terminal would obey."""
     return escape_markup(printable(text))
-
-
-def printable(text: str) -> str:
-    """Text without control characters: each is shown as a replacement character."""
-    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
-
-
-def printable_lines(text: str) -> str:
-    """The same for a text of several lines, which stay apart."""
-    return "\n".join(printable(line) for line in text.split("\n"))
 
 
 def _short(text: str, *, keep_end: bool = False) -> str:

@@ -6,9 +6,9 @@ from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from tpuprof.render.text import printable
 from tpuprof.render.triage import measurements, numbers_of
 from tpuprof.report.schema import Report
+from tpuprof.shown_text import printable
 
 # Commands shown; the JSON has all (commands).
 COMMANDS_SHOWN = 4

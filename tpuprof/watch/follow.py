@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.goodput.account import Account, account
 from tpuprof.goodput.attempts import attempt_of
-from tpuprof.goodput.jobs import duration, printable
+from tpuprof.goodput.jobs import duration
 from tpuprof.goodput.vocabulary import KINDS
 from tpuprof.ledger.reader import read_ledger
 from tpuprof.run_folder import CAPTURES, LEDGERS, STATUS
+from tpuprof.shown_text import printable
 from tpuprof.watch.analysis import read_verdict
 from tpuprof.watch.status import FRESH_SECONDS, read_status
 from tpuprof.watch.tpu_metrics import NAMES

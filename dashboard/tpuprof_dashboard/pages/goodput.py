@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.errors import TpuprofError
-from tpuprof.goodput.jobs import JobGoodput, duration, goodput_of, printable
+from tpuprof.goodput.jobs import JobGoodput, duration, goodput_of
 from tpuprof.goodput.vocabulary import KINDS
+from tpuprof.shown_text import printable
 from tpuprof.watch.follow import JobState, read_jobs
 from tpuprof_dashboard.components.layout import empty, plain_table, section, tile, tiles
 from tpuprof_dashboard.pages.job import anomalies

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from dash import Input, Output, dcc, html
 
 from tpuprof.errors import TpuprofError
-from tpuprof.goodput.jobs import duration, printable
+from tpuprof.goodput.jobs import duration
+from tpuprof.shown_text import printable
 from tpuprof.watch.follow import Host, JobState, alive, lost_to, read_jobs
 from tpuprof.watch.status import WRITE_SECONDS
 from tpuprof_dashboard.components.layout import empty, plain_table, section, tile, tiles
