@@ -25,8 +25,9 @@ from tpuprof.signals import Signals, Unavailable
 from tpuprof.simulate.change import Change
 
 
-def made(name, check, *, broad=False):
-    return Rule(name, "tests", "preview", "good", "bad", broad, read_page(""), check, __name__)
+def made(name, check, *, broad=False, narrows=""):
+    page = read_page("")
+    return Rule(name, "tests", "preview", "good", "bad", broad, page, check, __name__, narrows=narrows)
 
 
 def broken(_signals):
@@ -273,6 +274,33 @@ def ordered(tmp_path, share):
 def test_a_cause_of_what_a_broad_rule_sees_comes_before_it(tmp_path):
     assert ordered(tmp_path, 0.5 * thresholds.SPECIFIC_FROM + 0.01) == ["specific", "broad"]
     assert ordered(tmp_path, 0.5 * thresholds.SPECIFIC_FROM - 0.01) == ["broad", "specific"]
+
+
+@pytest.mark.parametrize(
+    ("narrows", "share", "first"),
+    [
+        ("any-op", 0.5, "mask"),
+        ("", 0.5, "any-op"),
+        ("any-op", 0.5 * thresholds.SPECIFIC_FROM + 0.01, "mask"),
+        ("any-op", 0.5 * thresholds.SPECIFIC_FROM - 0.01, "any-op"),
+    ],
+)
+def test_a_case_of_another_rule_comes_before_it_and_both_say_that_they_share(tmp_path, narrows, share, first):
+    run = build_run(find(taking_turns().write(tmp_path / "turns.xplane.pb")))
+    price = counterfactual(Change(unblock=True))
+    rules = [
+        made("any-op", lambda _signals: failed(0.5, [Evidence("it")], price=price)),
+        made("mask", lambda _signals: failed(share, [Evidence("it")], price=price), narrows=narrows),
+    ]
+    found = run_rules(Signals(report_of(run), run), rules)
+    assert found[0].rule == first
+    assert {each.rule: each.shares_saving_with for each in found} == {"any-op": ["mask"], "mask": ["any-op"]}
+
+
+def test_a_boolean_mask_is_a_case_of_an_op_that_falls_back():
+    assert find_rule("boolean-mask").narrows == "aten-fallback"
+    ids = {rule.id for rule in all_rules()}
+    assert all(not rule.narrows or rule.narrows in ids for rule in all_rules())
 
 
 def test_a_high_confidence_needs_a_replay_that_fits(tmp_path):

@@ -80,7 +80,8 @@ class Rule:
     A rule that is `torch_only` is about PyTorch/XLA itself, and does not apply to other frameworks. The numbers of
     a rule `of_one_host` are those of one host or device, the others' are means over all hosts.
 
-    A broad rule ranks behind a specific one that explains about as much, since that says more of what to do.
+    A broad rule ranks behind a specific one that explains about as much, since that says more of what to do. So does
+    the rule that another one `narrows`, by id: the other one is about some of what it is about, and says what to do.
     """
 
     id: str
@@ -95,6 +96,7 @@ class Rule:
     about: str = ""
     torch_only: bool = False
     of_one_host: bool = False
+    narrows: str = ""
     advice: dict[str, Advice] = field(default_factory=dict)
 
     def title(self, status: str) -> str:
@@ -118,6 +120,7 @@ def rule(
     broad: bool = False,
     torch_only: bool = False,
     of_one_host: bool = False,
+    narrows: str = "",
 ) -> Callable[[Callable[[Signals], Outcome]], Rule]:
     """Make a module's `check` its rule; the id and category come from where the module is."""
 
@@ -139,6 +142,7 @@ def rule(
             about=about,
             torch_only=torch_only,
             of_one_host=of_one_host,
+            narrows=narrows,
         )
 
     return wrap

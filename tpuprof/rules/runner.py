@@ -50,11 +50,15 @@ def run_rules(
     prices = {rule.id: outcome.price for rule, outcome in outcomes if outcome.price is not None}
     named = with_hosts(found, [host.name for host in signals.hosts])
     broad = {rule.id for rule, _ in found if rule.broad}
-    return _causes_first(_with_shared(named, prices, pricing), broad)
+    narrows = {rule.id: rule.narrows for rule, _ in found}
+    return _causes_first(_with_shared(named, prices, pricing), broad, narrows)
 
 
-def _causes_first(findings: list[Finding], broad: set[str]) -> list[Finding]:
-    """The findings, a specific one before the broad one of its category that it explains a good part of."""
+def _causes_first(findings: list[Finding], broad: set[str], narrows: dict[str, str]) -> list[Finding]:
+    """The findings, a specific one before the broad one of its category that it explains a good part of.
+
+    `narrows` says of rules which other rule they are a case of, empty for none.
+    """
     ordered: list[Finding] = []
     for each in findings:
         at = len(ordered)
@@ -62,7 +66,7 @@ def _causes_first(findings: list[Finding], broad: set[str]) -> list[Finding]:
             explained = (
                 row
                 for row, other in enumerate(ordered)
-                if other.rule in broad
+                if (other.rule in broad or other.rule == narrows[each.rule])
                 and other.category == each.category
                 and other.rule in each.shares_saving_with
                 and each.severity >= SPECIFIC_FROM * other.severity

@@ -16,7 +16,8 @@ The ops, the lines that call them, and how often per step they fell back.
 ## How to fix
 
 Replace the op by ones that XLA lowers, or move it out of the step. `torch_xla.debug.metrics.counter_names` lists ops
-that fell back, with the prefix aten. For `nonzero` and `masked_select` see boolean-mask.
+that fell back, with the prefix aten. For `nonzero` and `masked_select` boolean-mask comes first: both findings say that
+they share one saving.
 
 ## Limits and false positives
 

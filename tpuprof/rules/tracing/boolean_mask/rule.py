@@ -59,6 +59,7 @@ _CHANGED = re.compile(r"s64\[(\d+),(\d+)\] became s64\[(\d+),(\d+)\]")
     good="Boolean masks in the step cost little or nothing",
     bad="A boolean mask selects elements in the middle of the step",
     torch_only=True,
+    narrows="aten-fallback",
 )
 def check(signals: Signals) -> Outcome:
     """Fail where a usual step selects by a mask and the device idles enough for it to matter."""
