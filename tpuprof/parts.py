@@ -27,6 +27,9 @@ HOST_OTHER = "host_other"
 UNKNOWN = "unknown"
 USER_PREFIX = "user:"
 HOST_PREFIX = "host:"
+# What the host does in `dispatch`, and what it does where a framework calls op by op on a GPU.
+HANDS_OVER = "hands over programs already built"
+CALLS_OPS = "calls ops and launches their kernels one by one"
 # Python's garbage collections, and what tpuprof itself does at a step's end: annotations that it makes.
 GARBAGE = f"{USER_PREFIX}gc"
 OWN_WORK = f"{USER_PREFIX}overhead"
@@ -334,7 +337,7 @@ WORDS: dict[str, Word] = {
         ),
         Word(
             "dispatch",
-            "Dispatch-bound: the device idles for {of_step} while the host hands over programs already built.",
+            f"Dispatch-bound: the device idles for {{of_step}} while the host {HANDS_OVER}.",
             "tracing",
             DISPATCH,
             "device idle while a program is handed over",

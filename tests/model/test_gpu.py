@@ -174,3 +174,97 @@ def test_a_trace_of_torch_profiler_has_its_steps_its_host_and_its_gpu(tmp_path, 
     assert parts["infeed_outfeed"] == pytest.approx(0.04)
     assert report.goodput.device_busy_share == pytest.approx(0.74)
     assert sum(parts.values()) == pytest.approx(1.0)
+
+
+class Kineto:
+    """What torch.profiler writes, event by event; times in microseconds."""
+
+    def __init__(self):
+        self.events = []
+        self.correlation = 0
+
+    def host(self, cat, name, start, length, **args):
+        span = {"ph": "X", "cat": cat, "name": name, "pid": 9, "tid": 9, "ts": start, "dur": length}
+        self.events.append({**span, "args": args})
+
+    def launch(self, call, start, kernel, length, cat="kernel", after=5):
+        """A call of the runtime, and what the GPU does for it."""
+        self.correlation += 1
+        self.host("cuda_runtime", call, start, 4, correlation=self.correlation)
+        args = {"device": 0, "stream": 7, "correlation": self.correlation}
+        span = {"ph": "X", "cat": cat, "name": kernel, "pid": 0, "tid": 7, "ts": start + after, "dur": length}
+        self.events.append({**span, "args": args})
+
+    def report(self, folder):
+        from tpuprof.analysis.analyze import analyze_run
+
+        path = folder / "worker.pt.trace.json"
+        document = {"schemaVersion": 1, "deviceProperties": [{"id": 0}], "traceEvents": self.events}
+        path.write_text(json.dumps(document), "utf-8")
+        return analyze_run(path)
+
+
+def eager(pause=20, ops=("aten::mm", "vendor::norm")):
+    """One annotation around 40 ops that launch a kernel of 10 us each, every 100 us; Python functions between them."""
+    trace = Kineto()
+    trace.host("user_annotation", "execute_context_1", 0, 4000 + pause)
+    trace.host("python_function", "model.py(12): forward", 0, 4000 + pause)
+    for number in range(40):
+        at = 100 * number + (pause if number >= 20 else 0)
+        trace.host("cpu_op", ops[number % 2], at, 80)
+        trace.launch("cudaLaunchKernel", at + 60, "gemm", 10)
+    return trace
+
+
+def test_calling_ops_while_the_gpu_idles_is_dispatch(tmp_path):
+    report = eager().report(tmp_path)
+    assert report.steps.whole_capture  # one annotation around all is no step
+    assert report.verdict.bound == "dispatch"
+    assert "calls ops and launches their kernels one by one" in report.verdict.sentence
+    parts = {name: part.ms_per_step for name, part in report.breakdown.items() if part.share}
+    assert parts == {"dispatch": pytest.approx(3.62), "compute": pytest.approx(0.4)}
+
+
+@pytest.mark.parametrize(("pause", "unknown"), [(280, 0.0), (320, 0.34)])
+def test_a_long_pause_between_ops_is_not_dispatch(tmp_path, pause, unknown):
+    parts = eager(pause).report(tmp_path).breakdown
+    found = parts["unknown"].ms_per_step if "unknown" in parts else 0.0
+    assert found == pytest.approx(unknown, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("copy", "part"),
+    [
+        ("Memcpy DtoD (Device -> Device)", "dispatch"),
+        ("Memcpy HtoD (Pageable -> Device)", "host_to_device"),
+        ("Memcpy DtoH (Device -> Pageable)", "device_to_host_sync"),
+    ],
+)
+def test_a_copy_on_the_host_counts_by_the_direction_that_the_gpu_shows(tmp_path, copy, part):
+    trace = eager()
+    trace.correlation += 1
+    trace.host("cuda_runtime", "cudaMemcpyAsync", 4030, 1000, correlation=trace.correlation)
+    args = {"device": 0, "stream": 7, "correlation": trace.correlation}
+    span = {"ph": "X", "cat": "gpu_memcpy", "name": copy, "pid": 0, "tid": 7, "ts": 5020, "dur": 20}
+    trace.events.append({**span, "args": args})
+    found = {name: part.ms_per_step for name, part in trace.report(tmp_path).breakdown.items()}
+    assert found[part] == pytest.approx(0.99 + (3.63 if part == "dispatch" else 0), abs=0.02)
+
+
+def test_an_item_that_does_not_wait_for_the_gpu_is_no_read(tmp_path):
+    trace = eager()
+    trace.host("cpu_op", "aten::item", 85, 5)
+    trace.host("cpu_op", "aten::item", 185, 8)
+    trace.host("cuda_runtime", "cudaStreamSynchronize", 186, 6)
+    (read,) = trace.report(tmp_path).host_reads
+    assert (read.call, read.occurrences) == ("cudaStreamSynchronize", 1)
+
+
+def test_a_trace_of_kernels_and_launches_alone_is_of_pytorch(tmp_path):
+    trace = Kineto()
+    for number in range(40):
+        trace.launch("hipExtModuleLaunchKernel", 100 * number, "igemm", 75)
+    report = trace.report(tmp_path)
+    assert report.environment["framework"] == "pytorch"
+    assert report.verdict.bound == "dispatch"
+    assert report.breakdown["unknown"].share < 0.001

@@ -20,7 +20,7 @@ from tpuprof.analysis.sections.compute import (
     op_group_rows,
 )
 from tpuprof.analysis.sections.host_stacks import host_stack_rows
-from tpuprof.analysis.sections.host_words import host_sentence
+from tpuprof.analysis.sections.host_words import host_sentence, in_words_of
 from tpuprof.analysis.sections.hosts import hosts_section
 from tpuprof.analysis.sections.inconsistent import inconsistencies
 from tpuprof.analysis.sections.loops import loop_rows
@@ -221,7 +221,7 @@ def sentence_of(run: Run, bound: Any, load: StepTimes, hidden: float, stacks: li
         return f"Unknown: {gpus.text}."
     if not load.wall:
         return "Unknown: the trace has no steps and no device activity, so there is nothing to explain."
-    text = sentence(bound, load, hidden, _over(run))
+    text = in_words_of(run, sentence(bound, load, hidden, _over(run)))
     if bound.word == part.COMPILE:
         rows = zip(*_compile_times(run.hosts), strict=True)
         text = compile_sentence([(float(wall), float(lost)) for wall, lost in rows]) or text

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof.decode.columns import EventNames, Line, Plane, StatKind, StatTable, Trace, empty_stats
-from tpuprof.decode.kineto import is_kineto, normalised
+from tpuprof.decode.kineto import KINETO, is_kineto, normalised
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.units import PS_PER_US
 
@@ -50,7 +50,8 @@ def parse(data: bytes | bytearray, source: str) -> Trace:
         )
     process, thread = names_of(events)
     spans = [event for event in events if _is_span(event)]
-    if is_kineto(document, events):
+    by_torch = is_kineto(document, events)
+    if by_torch:
         spans, process, streams = normalised(spans)
         thread |= streams
     grouped: dict[Any, dict[Any, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
@@ -62,7 +63,7 @@ def parse(data: bytes | bytearray, source: str) -> Trace:
         )
         for index, (pid, lines) in enumerate(grouped.items())
     ]
-    trace = Trace(source, "chrome-trace", len(data), planes)
+    trace = Trace(source, KINETO if by_torch else "chrome-trace", len(data), planes)
     trace.warnings += at_cap(len(spans), len(events))
     return trace
 

@@ -10,6 +10,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+# The format of such a trace.
+KINETO = "kineto"
 # What runs on a GPU's stream, and what of it is a copy.
 _ON_DEVICE = {"kernel": "Compute", "gpu_memcpy": "Memcpy", "gpu_memset": "Memset"}
 # Spans that overlay others, or that say only how long the profiler ran.
@@ -19,6 +21,11 @@ _MARKS = frozenset({"cpu_op", "user_annotation", "python_function", "cuda_runtim
 # Events looked at to tell a trace of Kineto (events), and bytes.
 _LOOKED_AT = 2_000
 _LOOKED_AT_BYTES = 1 << 18
+# `train.py(12): main`, and `<built-in method acquire of _thread.lock object at 0x7f...>`.
+_PYTHON = re.compile(r"(.+)\((\d+)\): (.+)$", re.DOTALL)
+_BUILT_IN = re.compile(r"<built-in (?:function|method) (\w+)")
+# `Memcpy DtoH (Device -> Pinned)`.
+_COPY = re.compile(r"Memcpy (\w+)")
 _IN_TEXT = re.compile(rb'"(?:deviceProperties|cpu_op|user_annotation|python_function|cuda_runtime)"')
 
 
@@ -43,6 +50,7 @@ def normalised(
     A GPU's streams get a process of their own each, whatever numbers the file gives them.
     """
     kept = [event for event in spans if event.get("cat") not in _LEFT_OUT]
+    directions = _directions(kept)
     first = min((event["ts"] for event in kept), default=0)
     process: dict[Any, str] = {}
     thread: dict[tuple[Any, Any], str] = {}
@@ -51,9 +59,11 @@ def normalised(
         given = event.get("args")
         args: dict[str, Any] = given if isinstance(given, dict) else {}
         kind = _ON_DEVICE.get(str(event.get("cat")))
+        name = str(event.get("name", ""))
         if kind is None:
             pid, tid = event.get("pid"), event.get("tid")
             process[pid] = _HOST
+            name = _host_name(event, name, directions.get(args.get("correlation")))
         else:
             pid = f"gpu {args.get('device', event.get('pid'))}"
             tid = f"{args.get('stream', event.get('tid'))}"
@@ -61,5 +71,28 @@ def normalised(
             thread[pid, tid] = f"Stream #{tid}({kind})"
         if "correlation" in args:
             args = {**args, "correlation_id": args["correlation"]}
-        found.append({**event, "ts": event["ts"] - first, "pid": pid, "tid": tid, "args": args})
+        times = {"ts": event["ts"] - first, "pid": pid, "tid": tid}
+        found.append({**event, **times, "name": name, "args": args})
     return found, process, thread
+
+
+def _directions(events: Sequence[dict[str, Any]]) -> dict[Any, str]:
+    """By correlation which way a copy on the GPU goes: `HtoD`, `DtoH`, `DtoD`."""
+    found = {}
+    for event in events:
+        args = event.get("args")
+        copy = _COPY.match(str(event.get("name", ""))) if event.get("cat") == "gpu_memcpy" else None
+        if copy and isinstance(args, dict) and isinstance(args.get("correlation"), int | str):
+            found[args["correlation"]] = copy.group(1)
+    return found
+
+
+def _host_name(event: dict[str, Any], name: str, direction: str | None) -> str:
+    """What an event of the host is called: Python functions as JAX's tracer calls them, copies with their direction."""
+    if event.get("cat") == "python_function":
+        function = _PYTHON.match(name)
+        if function:
+            return f"${function.group(1)}:{function.group(2)} {function.group(3)}"
+        built_in = _BUILT_IN.match(name)
+        return f"${built_in.group(1)}" if built_in else name
+    return f"{name} {direction}" if direction and "emcpy" in name else name

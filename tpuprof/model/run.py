@@ -294,7 +294,7 @@ def _analysed(
     history: History,
 ) -> HostRun:
     host = build_host(trace, name)
-    words = vocabularies.detect(_host_names(host))
+    words = vocabularies.detect(_host_names(host), trace.format)
     # Two halves side by side: what takes long over a device's events, and what is asked of the host and of programs.
     devices_read = begin(lambda: _devices(host, virtual_devices))
     driver = find_driver(host, words)

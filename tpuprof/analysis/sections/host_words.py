@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 from tpuprof.model.device.op_kind import OpKind
+from tpuprof.model.host.vocabulary import PYTORCH
 from tpuprof.model.run import Run
 from tpuprof.model.step_times import StepTimes
-from tpuprof.parts import HOST_IO, HOST_OTHER, HOST_PREFIX, HOST_TO_DEVICE, INPUT_WAIT, TRACING, USER_PREFIX
+from tpuprof.parts import (
+    CALLS_OPS,
+    HANDS_OVER,
+    HOST_IO,
+    HOST_OTHER,
+    HOST_PREFIX,
+    HOST_TO_DEVICE,
+    INPUT_WAIT,
+    TRACING,
+    USER_PREFIX,
+)
 from tpuprof.report.host_lines import holder_of, line_of, verb_of, where_of
 from tpuprof.report.sections import HostStackRow
 from tpuprof.units import format_ms
@@ -32,6 +43,12 @@ def host_sentence(word: str, name: str, load: StepTimes, stacks: list[HostStackR
     if word == "undecided":
         return eager or _estimate(load, run)
     return eager or (_traced(stacks) if word == "tracing" else "")
+
+
+def in_words_of(run: Run, text: str) -> str:
+    """A sentence in the words of the framework: PyTorch on GPUs hands no programs over, it launches kernels."""
+    by_op = all(host.framework == PYTORCH for host in run.hosts)
+    return text.replace(HANDS_OVER, CALLS_OPS) if by_op else text
 
 
 def _callback(run: Run) -> str:

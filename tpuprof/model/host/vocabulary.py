@@ -19,6 +19,8 @@ from tpuprof.records import record
 
 # The phase of tracing that is a graph cut.
 GRAPH_WALK = "ir_walk_and_hash"
+# PyTorch on GPUs, as its vocabulary and reports call it.
+PYTORCH = "pytorch"
 # Names whose meaning is remembered (names): a trace has a few thousand, one that numbers its events has millions.
 NAMES_KEPT = 100_000
 
@@ -49,15 +51,20 @@ class NameSet:
     prefixes: tuple[str, ...]
     # (prefix, suffix) of patterns with the star inside: `$array.py:* __float__`.
     around: tuple[tuple[str, str], ...] = ()
+    # Texts of patterns with a star on each side: `*::*`.
+    inside: tuple[str, ...] = ()
 
     @staticmethod
     def of(patterns: Iterable[str]) -> NameSet:
-        """Build from patterns; a `*` stands for any text, once in a pattern."""
+        """Build from patterns; a `*` stands for any text: once in a pattern, or once on each side of it."""
         patterns = list(patterns)
+        inside = [p for p in patterns if len(p) > 2 and p.startswith("*") and p.endswith("*")]
+        patterns = [p for p in patterns if p not in inside]
         return NameSet(
             frozenset(p for p in patterns if "*" not in p),
             tuple(p[:-1] for p in patterns if p.endswith("*")),
             tuple((head, tail) for head, _, tail in (p.partition("*") for p in patterns) if tail),
+            tuple(p[1:-1] for p in inside),
         )
 
     def matches(self, name: str) -> bool:
@@ -65,7 +72,9 @@ class NameSet:
         return name in self.exact or name.startswith(self.prefixes) or self._around(name)
 
     def _around(self, name: str) -> bool:
-        return any(name.startswith(head) and name.endswith(tail) for head, tail in self.around)
+        return any(name.startswith(head) and name.endswith(tail) for head, tail in self.around) or any(
+            text in name for text in self.inside
+        )
 
     def rows(self, names: Sequence[str]) -> Int64:
         """Indices of the names that match."""
@@ -102,6 +111,8 @@ class Vocabulary:
     roles: tuple[tuple[str, NameSet], ...] = ()
     # Names of which one must be there, too.
     beside: NameSet | None = None
+    # The format of traces that only this framework's profiler writes, empty where there is none.
+    profiler: str = ""
     _exact: dict[str, Activity] = field(repr=False, default_factory=dict)
     # What names were found to stand for: the threads of a host share their names, and hosts do.
     _found: dict[str, Activity] = field(repr=False, compare=False, default_factory=dict)
@@ -145,18 +156,18 @@ def vocabularies() -> tuple[Vocabulary, ...]:
     return tuple(_load((FOLDER / f"{name}.toml").read_text("utf-8")) for name in _ORDER)
 
 
-def detect(names: Sequence[str]) -> Vocabulary:
+def detect(names: Sequence[str], profiler: str = "") -> Vocabulary:
     """The vocabulary whose telltale names the host plane holds, else one that knows nothing.
 
     TorchTPU and PyTorch/XLA run on the runtime JAX uses, so JAX is tried last. PyTorch on GPUs differs from TorchTPU by
-    the launches of its kernels.
+    the launches of its kernels; a trace that has nothing else goes by the `profiler` that wrote it.
     """
     for vocabulary in vocabularies():
         if len(vocabulary.detect.rows(names)) and (
             not vocabulary.beside or len(vocabulary.beside.rows(names))
         ):
             return vocabulary
-    return NONE
+    return next((each for each in vocabularies() if profiler and each.profiler == profiler), NONE)
 
 
 FOLDER = Path(__file__).resolve().parents[2] / "vocabulary"
@@ -189,5 +200,6 @@ def _load(text: str) -> Vocabulary:
         covers=NameSet.of(table.get("covers", ())),
         roles=tuple((key, NameSet.of(names)) for key, names in table.get("roles", {}).items()),
         beside=NameSet.of(table["with"]) if "with" in table else None,
+        profiler=table.get("profiler", ""),
         _exact={name: activity for activity, names in activities for name in names.exact},
     )
