@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from tests.builders import TraceBuilder
 from tests.report import reports
 from tpuprof.analysis.analyze import analyze_run
-from tpuprof.analysis.sections.measure_next import REMEDIES, measure_next, remedy_of
+from tpuprof.analysis.sections.measure_next import NOTHING_ON_A_GPU, REMEDIES, measure_next, remedy_of
 from tpuprof.analysis.sections.why import decision_rows
 from tpuprof.cli.analyze import analyze
 from tpuprof.model.decisions import MS, SHARE, Decision
@@ -146,6 +146,39 @@ def test_a_verdict_that_is_open_leads_the_list(tmp_path):
     first = report.measure_next[0]
     assert first.decides == ["verdict"]
     assert first.command == "tpuprof capture -- python train.py"
+
+
+def gpu_run(tmp_path, **environment):
+    """A run of GPUs, of another framework where one is given."""
+    trace = TraceBuilder()
+    trace.host().line("python").event("PjitFunction(step)", 0, 10)
+    kernels = trace.plane("/device:GPU:0").line("Stream #2")
+    for number in range(4):
+        kernels.event("gemm", 1000 * number, 100 * (number + 1), hlo_op="gemm")
+    report = analyze_run(trace.write(tmp_path / "x.xplane.pb"))
+    report = dataclasses.replace(report, environment={**report.environment, **environment})
+    return report, measure_next(
+        report, Bound("unknown", 0.5, 1.0), StepTimes(2.0, {"unknown": 1.0}, 1.0, 0.0, 0.0)
+    )
+
+
+def test_what_only_a_tpu_decides_is_not_advised_for_gpus(tmp_path):
+    _, rows = gpu_run(tmp_path)
+    (flops,) = [row for row in rows if "MFU" in row.decides]
+    assert (flops.command, flops.advice) == ("", NOTHING_ON_A_GPU)
+    assert all("preflight" not in row.command and "on a TPU" not in row.advice for row in rows)
+    assert any(row.command.startswith("tpuprof capture") for row in rows)
+
+
+def test_pytorch_on_gpus_is_measured_by_its_own_profiler(tmp_path):
+    report, rows = gpu_run(tmp_path, framework="pytorch")
+    assert all(row.command == "" for row in rows)
+    assert any("prof.step()" in row.advice for row in rows if row.decides == ["verdict"])
+    out = io.StringIO()
+    render(dataclasses.replace(report, measure_next=rows), Console(file=out, width=200))
+    shown = out.getvalue().partition("Measure next")[2]
+    assert "record_function" in shown and "prof.step()" in shown
+    assert "tpuprof capture" not in shown
 
 
 def test_figures_are_numbers_people_read():

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from tpuprof.render.triage import measurements, numbers_of
 from tpuprof.report.schema import Report
+from tpuprof.report.triage import VERDICT
 from tpuprof.shown_text import printable
 
 # Commands shown; the JSON has all (commands).
@@ -37,16 +38,16 @@ def _decisions(report: Report) -> list[RenderableType]:
 
 def measure_next_lines(report: Report) -> list[RenderableType]:
     """What this run cannot tell, by the command that decides it; nothing where all is known."""
-    found = [each for each in measurements(report) if each.command]
+    found = [each for each in measurements(report) if each.command or VERDICT in each.decides]
     if not found:
         return []
     lines: list[RenderableType] = [Text("Measure next", style="bold")]
     for each in found[:COMMANDS_SHOWN]:
-        # Copied as it is: a command that is broken over lines is not.
-        lines.append(Text(f"   {printable(each.command)}", style="cyan", no_wrap=True, overflow="ignore"))
-        lines.append(
-            Padding(Text(printable(f"decides {each.decides_text}. {each.advice}")), _INDENT, expand=False)
-        )
+        if each.command:
+            # Copied as it is: a command that is broken over lines is not.
+            lines.append(Text(f"   {printable(each.command)}", style="cyan", no_wrap=True, overflow="ignore"))
+        said = f"decides {each.decides_text}. {each.advice}" if each.command else each.advice
+        lines.append(Padding(Text(printable(said)), _INDENT, expand=False))
         lines += [
             Padding(Text(printable(reason), style="dim"), _INDENT, expand=False)
             for reason in each.reasons[:2]

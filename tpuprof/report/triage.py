@@ -6,6 +6,9 @@ from dataclasses import field
 
 from tpuprof.records import record
 
+# What a measurement decides, where that is no rule.
+VERDICT = "verdict"
+
 
 @record(frozen=True)
 class DecisionRow:

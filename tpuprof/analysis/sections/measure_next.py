@@ -12,10 +12,11 @@ from collections.abc import Iterator
 
 from tpuprof.chips import chip_of
 from tpuprof.model.compile.recurrence import Returns
+from tpuprof.model.host.vocabulary import PYTORCH
 from tpuprof.model.step_times import Bound, StepTimes
 from tpuprof.records import record
 from tpuprof.report.schema import Finding, Report
-from tpuprof.report.triage import NextMeasurement
+from tpuprof.report.triage import VERDICT, NextMeasurement
 from tpuprof.rules.runner import DEVICE_IS_BEHIND, REPLAY_DISAGREES
 from tpuprof.run_folder import RUN_INFO
 
@@ -28,21 +29,35 @@ _LINES = "tpuprof capture --source-lines -- {program}"
 _PREFLIGHT = "tpuprof preflight {script} --tpu {slice}"
 _HOSTS = "tpuprof capture -o RUN --addr HOST1:PORT,HOST2:PORT"
 _PROVE = "tpuprof prove {rule} --before {before} --after COMMAND_WITH_THE_FIX{out}"
-VERDICT = "verdict"
+NOTHING_ON_A_GPU = "Nothing decides this on a GPU."
+# What is said of PyTorch on GPUs, which tpuprof reads and does not capture.
+NOT_CAPTURED = "Nothing decides this: tpuprof reads traces of PyTorch on GPUs, and does not capture them."
+_BY_TORCH_STEPS = (
+    "Give `torch.profiler.profile` a schedule, and call `prof.step()` at the end of each training step."
+)
+_BY_TORCH_MORE = f"Record more steps: `torch.profiler.schedule(wait=1, warmup=1, active={MORE_STEPS})`."
+_BY_TORCH_NAMES = (
+    'Put `with torch.profiler.record_function("name"):` around what the loop does between steps.'
+)
 
 
 @record(frozen=True)
 class Remedy:
-    """What to do about a reason: `pattern` is a regular expression that is found in it."""
+    """What to do about a reason: `pattern` is a regular expression that is found in it.
+
+    `of_tpu`: only a TPU, or its compiler, decides it. `by_torch` is what to do where PyTorch's own profiler captures.
+    """
 
     pattern: str
     command: str
     advice: str
+    of_tpu: bool = False
+    by_torch: str = NOT_CAPTURED
 
 
 # The first that fits counts.
 REMEDIES: tuple[Remedy, ...] = (
-    Remedy("knows TPUs only", "", "Nothing decides this on a GPU."),
+    Remedy("knows TPUs only", "", NOTHING_ON_A_GPU),
     Remedy(
         "no training thread with known events|host events and fewer than two steps",
         _CAPTURE,
@@ -52,6 +67,7 @@ REMEDIES: tuple[Remedy, ...] = (
         "mark them with tpuprof.step|the trace has no steps",
         _CAPTURE,
         "Mark steps with `with tpuprof.step(i):` first.",
+        by_torch=_BY_TORCH_STEPS,
     ),
     Remedy("no device activity|no device ops", _CAPTURE, "Run it on the machine that holds the TPU."),
     Remedy(
@@ -63,6 +79,7 @@ REMEDIES: tuple[Remedy, ...] = (
         "telemetry: the capture ended|one step tells nothing|captured steps have events",
         _MORE,
         "It captures more steps.",
+        by_torch=_BY_TORCH_MORE,
     ),
     Remedy(
         "telemetry|torch_xla's counters|not how often per step|no run.json",
@@ -74,17 +91,20 @@ REMEDIES: tuple[Remedy, ...] = (
         "runtime's allocator|inputs a program donates|batches a program computes|embeds no HLO program",
         _CAPTURE,
         "Run it on a TPU: PJRT_DEVICE=CPU does not record this.",
+        of_tpu=True,
     ),
     Remedy(
         "peak memory is not known|memory size is not known|live in host memory|no FLOPs|peak FLOP/s|bytes of ops|"
         "copies of tensors on the host",
         _PREFLIGHT,
         "It compiles the program for a TPU, without one, and says what it takes there.",
+        of_tpu=True,
     ),
     Remedy(
         "HBM bandwidth|which chip|HLO line|layout with tiles|Async XLA Ops|timed inside a step|in no program",
         _CAPTURE,
         "Run it on a TPU, without `--no-hlo-debug`.",
+        of_tpu=True,
     ),
     Remedy(re.escape(DEVICE_IS_BEHIND), _MANY, "A longer capture shows the device catch up, or fall behind."),
     Remedy("clocks|no step in common", _HOSTS, "Capture all hosts at the same moment, into one run folder."),
@@ -110,12 +130,22 @@ def measure_next(report: Report, bound: Bound, load: StepTimes) -> list[NextMeas
         *_of_figures(report),
         *_of_findings(report),
     ):
-        command = remedy.command.format(**values, rule=decides[0]) if remedy is not None else ""
-        advice = remedy.advice if remedy is not None else ""
+        works = _that_works(remedy, report) if remedy is not None else None
+        command = works.command.format(**values, rule=decides[0]) if works is not None else ""
+        advice = works.advice if works is not None else ""
         names = found.setdefault((reason, command, advice), [])
         names += [each for each in decides if each not in names]
     rows = [NextMeasurement(*key, names) for key, names in found.items()]
     return sorted(rows, key=lambda row: (VERDICT not in row.decides, not row.command, -len(row.decides)))
+
+
+def _that_works(remedy: Remedy, report: Report) -> Remedy:
+    """The remedy where it works for the run's framework and device, else what can be done there."""
+    if remedy.of_tpu and str(report.environment.get("device_type") or "").startswith("GPU"):
+        return Remedy(remedy.pattern, "", NOTHING_ON_A_GPU)
+    if remedy.command and report.environment.get("framework") == PYTORCH:
+        return Remedy(remedy.pattern, "", remedy.by_torch)
+    return remedy
 
 
 _Unknown = tuple[str, list[str], Remedy | None]
@@ -141,11 +171,12 @@ def _of_the_verdict(report: Report, bound: Bound, load: StepTimes) -> Iterator[_
         yield (
             "The device idles while the host does something the trace does not name.",
             decides,
-            Remedy("", _CAPTURE, advice),
+            Remedy("", _CAPTURE, advice, by_torch=_BY_TORCH_NAMES),
         )
     if report.steps.confidence == "low" and report.steps.per_step:
         advice = "Mark steps with `with tpuprof.step(i):` first."
-        yield f"Where steps begin is uncertain: {report.steps.note}.", decides, Remedy("", _CAPTURE, advice)
+        remedy = Remedy("", _CAPTURE, advice, by_torch=_BY_TORCH_STEPS)
+        yield f"Where steps begin is uncertain: {report.steps.note}.", decides, remedy
     if bound.word == "compile" and report.compile_history.returns == Returns.UNKNOWN.value:
         yield (
             "It is unknown whether compiles come again.",
