@@ -1,5 +1,6 @@
 """The sampler of the training thread leaves its variables alone."""
 
+import asyncio
 import sys
 import threading
 import time
@@ -9,6 +10,7 @@ import pytest
 
 from tpuprof.instrument import host_sampler
 from tpuprof.instrument.stack_text import places_of_thread
+from tpuprof.safe_text import FROM_SAFE
 
 # Samples to take at least, and how long to wait for them (s).
 SAMPLES, AT_MOST = 2000, 30.0
@@ -97,6 +99,50 @@ def test_the_stack_of_a_thread_and_the_cpu_time_of_all():
     assert names.index("wait") < names.index("waits")
     assert cpu[thread.ident] >= 0
     assert threading.get_ident() in cpu
+
+
+def sampled_in(coroutine):
+    """The words of all stacks that a sampler sees which begins in a running coroutine."""
+    names = []
+
+    class Noting(TraceMe):
+        def __init__(self, name):
+            names.append(name)
+
+    class Recording(Extension):
+        profiler = type("Profiler", (), {"TraceMe": Noting})
+
+    async def begins_and_runs():
+        sampler = host_sampler.HostSampler(Recording, threading.get_ident(), 0.001)
+        sampler.start()
+        until = time.monotonic() + AT_MOST
+        while not names and time.monotonic() < until:
+            await coroutine()
+        assert sampler.stop()["error"] == ""
+
+    asyncio.run(begins_and_runs())
+    return [name.translate(FROM_SAFE) for name in names]
+
+
+def test_a_coroutine_that_awaits_is_named_with_its_line_not_the_loop_s():
+    async def waits():
+        await asyncio.sleep(0.03)
+
+    line = waits.__code__.co_firstlineno + 1
+    words = sampled_in(waits)[0]
+    assert f";waits ({__file__}:{line}),call=await asyncio.sleep(0.03),source={__file__}:{line}," in words
+
+
+def test_other_work_of_the_loop_is_named_itself_while_training_awaits():
+    def is_busy(until):
+        while time.monotonic() < until:
+            sum(range(100))
+
+    async def waits():
+        asyncio.get_running_loop().call_soon(is_busy, time.monotonic() + 0.03)
+        await asyncio.sleep(0.03)
+
+    assert any(";is_busy (" in name for name in sampled_in(waits))
 
 
 def test_the_stack_of_a_thread_that_holds_the_lock_is_told_once():

@@ -55,6 +55,8 @@ def test_the_last_name_called(call, last):
     ("call", "frames", "expected"),
     [
         ("time.sleep(1)", (TRAIN,), SLEEP),
+        ("await asyncio.sleep(1)", (TRAIN,), SLEEP),
+        ("await asyncio.to_thread(load)", (TRAIN,), LOCK),
         ("self.stream.write(msg)", (TRAIN, LOGGING), IO),
         ("os.fsync(f)", (TRAIN,), IO),
         ("waiter.acquire()", (TRAIN, "wait (/usr/lib/python3.11/threading.py:320)"), LOCK),
@@ -154,6 +156,18 @@ def test_the_verdict_names_what_the_host_does_and_where(analyze):
         "The host sleeps at /home/u/train.py:7 (time.sleep(0.04)), 39.6 ms of 40.0 ms."
         in report.verdict.sentence
     )
+
+
+def test_a_finding_points_at_stretches_of_what_its_fix_removes(analyze):
+    """The step sleeps for 30 ms and reads a value for 2 ms: evidence of the sleep shows the sleep, not the read."""
+    trace = step()
+    trace.sampled(0, 30_000, cpu=400, stack=1, **stack("time.sleep(0.03)"))
+    trace.sampled(30_000, 10_000, ops=100, stack=2, **stack("y * 2"))
+    trace.host().line("python").event("TransferFromDevice", 37_000, 2_000)
+    found = next(each for each in analyze(trace).findings if each.rule == "host-blocked")
+    placed = [each for each in found.evidence if each.start_ns is not None]
+    assert [(each.start_ns, each.value) for each in placed] == [(400_000, pytest.approx(29.6))]
+    assert placed[0].text == "a long stretch: device idle while the training thread sleeps"
 
 
 def test_the_thread_that_holds_the_lock_is_named_with_its_line(analyze):
@@ -288,4 +302,5 @@ def test_collections_and_annotations_in_every_step_are_a_finding_with_their_line
     assert f"It is at /home/u/train.py:7 ({call}), 30.0 ms of 40.0 ms." in report.verdict.sentence
     first = report.findings[0]
     assert (first.rule, first.status) == ("host-blocked", "failed")
+    assert [each.step for each in first.evidence if each.start_ns is not None] == [0, 1, 2]
     assert first.title.startswith(said)

@@ -18,6 +18,7 @@ import time
 from itertools import chain, islice, tee
 from typing import Any
 
+from tpuprof.instrument.awaited import Awaited
 from tpuprof.instrument.hidden_thread import HiddenThread
 from tpuprof.instrument.stack_text import Place, describe, places_of_thread, safe
 from tpuprof.instrument.state import counter, pass_on
@@ -70,6 +71,7 @@ class HostSampler:
         self._cpu_ns = 0
         self._extension = extension
         self._target = thread
+        self._awaited = Awaited() if thread == threading.get_ident() else None
         self._stacks: dict[tuple[int, ...], int] = {}
         self._texts: dict[str, int] = {}
         # Keeps what the keys of `_stacks` are addresses of.
@@ -143,7 +145,7 @@ class HostSampler:
         self._seen = now
         others, busiest, longest = self._others_cpu()
         gap, ops, cpu, waited, process = (new - old for new, old in zip(now, before, strict=True))
-        stack, text = self._stack(places)
+        stack, text = self._stack(self._awaited.added_to(places) if self._awaited else places)
         facts = (
             f"stack={stack},gap_us={gap // _NS_PER_US},ops={ops},cpu_us={cpu // _NS_PER_US},"
             f"wait_us={waited // _NS_PER_US},python_us={others // _NS_PER_US},process_us={process // _NS_PER_US}"

@@ -35,6 +35,7 @@ _CALLS = {
         (
             *("acquire", "wait", "join", "result", "communicate", "poll", "select", "waitpid", "wait_for"),
             *("get", "put", "__enter__", "as_completed", "run_until_complete", "system", "check_call"),
+            *("gather", "to_thread", "run_in_executor"),
         ),
         LOCK,
     ),

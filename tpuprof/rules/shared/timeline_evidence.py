@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tpuprof.model.run import HostRun
-from tpuprof.parts import word_of_category
+from tpuprof.parts import meaning_of, word_of_category
 from tpuprof.report.schema import Evidence
-from tpuprof.rules.base import FAILED, Outcome
+from tpuprof.rules.base import FAILED, Outcome, Price
 from tpuprof.timeline.periods import longest
 from tpuprof.units import PS_PER_NS, ps_to_ms
 
@@ -21,7 +21,10 @@ class Places:
         self._found: dict[str, list[tuple[int, int, HostRun]]] = {}
 
     def of(self, outcome: Outcome, category: str) -> list[Evidence]:
-        """The outcome's evidence, and where it points nowhere the longest stretches of what it holds up."""
+        """The outcome's evidence, and where it points nowhere the longest stretches of what it holds up.
+
+        That is the part that its fix removes most of, else what rules of its category hold up.
+        """
         word = word_of_category(category)
         if (
             outcome.status != FAILED
@@ -29,7 +32,22 @@ class Places:
             or any(each.start_ns is not None for each in outcome.evidence)
         ):
             return outcome.evidence
-        return [*outcome.evidence, *(_evidence(word.stretch, *each) for each in self._longest(word.part))]
+        part = self._removed(outcome.price) or word.part
+        words = word.stretch if part == word.part else meaning_of(part)
+        return [*outcome.evidence, *(_evidence(words, *each) for each in self._longest(part))]
+
+    def _removed(self, price: Price | None) -> str:
+        """The part of the breakdown that a fix removes most of at best; empty where its replay removes no part."""
+        if price is None or price.most is None:
+            return ""
+        left = {**price.most.host, **price.most.device}
+        gone = {name: (1 - factor) * self._total(name) for name, factor in left.items()}
+        best = max(gone, key=lambda name: gone[name], default="")
+        return best if gone.get(best) else ""
+
+    def _total(self, name: str) -> int:
+        """Time of a part in the steps of all hosts (ps); 0 for what is no part, as waits that a replay names."""
+        return sum(int(host.breakdown.parts[name].sum()) for host in self._hosts if name in host.breakdown.parts)
 
     def _longest(self, name: str) -> list[tuple[int, int, HostRun]]:
         """(length, start, host) of the longest stretches of a part on all hosts."""
