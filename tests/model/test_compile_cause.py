@@ -115,3 +115,45 @@ def test_an_array_of_constants_that_changed_is_not_the_same_program():
         "an array of constants baked into the graph changed: f32[4]",
     )
     assert compare(inner(), inner()).kind == "again"
+
+
+def drawn(result, *, inside="f32[8]", name="draw.1"):
+    """A program that draws the same numbers, and returns them in a shape that Python asked for."""
+    return parse_hlo_text(
+        f"""HloModule {name}
+
+ENTRY %main (key: u32[2]) -> {result} {{
+  %key = u32[2]{{0}} parameter(0)
+  %numbers = {inside}{{0}} custom-call(%key), custom_call_target="rng"
+  ROOT %out = {result} reshape(%numbers), metadata={{op_name="a" source_file="m.py" source_line=4}}
+}}
+"""
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kind", "detail"),
+    [
+        ("f32[8]", "f32[2,4]", "constant", "a result changed, and no input did: f32[8] became f32[2,4]"),
+        ("f32[]", "f32[1]", "constant", "a result changed, and no input did: f32[] became f32[1]"),
+        (
+            "(f32[2], f32[4])",
+            "(f32[3], f32[5])",
+            "constant",
+            "2 results changed, and no input did: f32[2] became f32[3], f32[4] became f32[5]",
+        ),
+        ("(f32[8])", "(f32[8], f32[8])", "graph", "it returns 2 results, the graph before it 1"),
+    ],
+)
+def test_programs_that_differ_in_their_results_alone_are_two(before, after, kind, detail):
+    cause = compare(drawn(after), drawn(before))
+    assert (cause.kind, cause.detail, cause.source) == (kind, detail, "m.py:4")
+    assert compare(drawn(after), drawn(after)).kind == "again"
+
+
+def test_of_equally_near_programs_the_one_of_the_same_sizes_is_compared(monkeypatch):
+    programs = {b"4": drawn("f32[2,2]", inside="f32[4]"), b"8": drawn("f32[8]")}
+    monkeypatch.setattr("tpuprof.model.compile.cause._parse", programs.get)
+    protos = {"draw(1)": b"4", "draw(2)": b"8", "draw(3)": b"8"}
+    assert explain("draw(3)", ["draw(1)", "draw(2)"], protos).kind == "again"
+    assert explain("draw(3)", ["draw(1)"], protos).kind == "constant"

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import sys
 import weakref
-from collections.abc import Coroutine
 from itertools import dropwhile
 from operator import attrgetter
 from typing import Any
@@ -46,11 +45,16 @@ def _current_task() -> weakref.ref[Any] | None:
     try:
         task = sys.modules["asyncio"].current_task()
         return weakref.ref(task) if task is not None else None
-    except (KeyError, RuntimeError, TypeError, AttributeError):  # no loop runs here, or its tasks cannot be watched
+    except (
+        KeyError,
+        RuntimeError,
+        TypeError,
+        AttributeError,
+    ):  # no loop runs here, or its tasks cannot be watched
         return None
 
 
-def _suspended(coroutine: Coroutine[Any, Any, Any] | Any) -> list[Place]:
+def _suspended(coroutine: Any) -> list[Place]:
     """The places of a suspended coroutine and of those it awaits, innermost first, without asyncio's own."""
     places: list[Place] = []
     while coroutine is not None and len(places) < MAX_FRAMES:

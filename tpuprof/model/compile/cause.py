@@ -2,7 +2,8 @@
 
 Both programs are compared as the trace embeds them, after optimization: their inputs first (a batch of another
 length, another dtype, another number of inputs), then how inputs are sharded, then constants baked into the
-graph (a learning rate, a step counter), then the ops themselves, then what those were given: sizes, arrays, paddings.
+graph (a learning rate, a step counter), then the ops themselves, then what those were given: sizes, arrays, paddings;
+then the results.
 Inputs are compared as a collection, because their order may change with the graph.
 """
 
@@ -85,7 +86,9 @@ def with_nearest(
     ]
     if new is None or not candidates:
         return None
-    return new, min(candidates, key=lambda old: _distance(new, old))
+    distances = [_distance(new, old) for old in candidates]
+    nearest = [old for old, each in zip(candidates, distances, strict=True) if each == min(distances)]
+    return new, min(nearest, key=lambda old: _distance_in_sizes(new, old)) if len(nearest) > 1 else nearest[0]
 
 
 def compare(new: HloModule, old: HloModule) -> CompileCause:
@@ -96,6 +99,7 @@ def compare(new: HloModule, old: HloModule) -> CompileCause:
         or _constants(new, old)
         or _ops(new, old)
         or _sizes(new, old)
+        or _results(new, old)
         or CompileCause("again", SAME_PROGRAM)
     )
 
@@ -121,6 +125,13 @@ def _distance(new: HloModule, old: HloModule) -> tuple[int, bool]:
     constants = _difference(_literals(new), _literals(old))
     told = any(each.source for each in old.instructions())
     return 10 * sum(map(len, inputs)) + 2 * sum(map(len, ops)) + sum(map(len, constants)), not told
+
+
+def _distance_in_sizes(new: HloModule, old: HloModule) -> int:
+    """How much two programs with the same inputs, ops and constants differ."""
+    sizes = _difference(_counted(new, _size), _counted(old, _size))
+    results = _difference(Counter(_result_types(new)), Counter(_result_types(old)))
+    return sum(map(len, sizes)) + sum(map(len, results))
 
 
 def _inputs(new: HloModule, old: HloModule) -> CompileCause | None:
@@ -230,6 +241,33 @@ def _sizes(new: HloModule, old: HloModule) -> CompileCause | None:
         place = _place_of(new, added[0], key) or _place_of(old, removed[0], key)
         return CompileCause("constant", f"{told}: {text}", place)
     return None
+
+
+def _results(new: HloModule, old: HloModule) -> CompileCause | None:
+    """What the program returns, where inputs, ops and their sizes are the same: a shape that Python asked for."""
+    after, before = _result_types(new), _result_types(old)
+    root = new.entry.root
+    place = _place(root) if root is not None else ""
+    if len(after) != len(before):
+        return CompileCause(
+            "graph", f"it returns {len(after)} results, the graph before it {len(before)}", place
+        )
+    changes = [
+        f"{_typed(was)} became {_typed(now)}" for was, now in zip(before, after, strict=True) if was != now
+    ]
+    if not changes:
+        return None
+    noun = "a result" if len(changes) == 1 else f"{len(changes)} results"
+    return CompileCause("constant", f"{noun} changed, and no input did: {_list(changes)}", place)
+
+
+def _result_types(module: HloModule) -> list[_Type]:
+    """Element type and shape of each result, of one device."""
+    root = module.entry.root
+    if root is None:
+        return []
+    shapes = root.shape.elements if root.shape.is_tuple else (root.shape,)
+    return [(each.element_type, tuple(each.dimensions)) for each in shapes]
 
 
 def _counted(module: HloModule, key: Callable[[Instruction], str]) -> Counter[str]:

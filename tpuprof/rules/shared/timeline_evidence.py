@@ -46,8 +46,10 @@ class Places:
         return best if gone.get(best) else ""
 
     def _total(self, name: str) -> int:
-        """Time of a part in the steps of all hosts (ps); 0 for what is no part, as waits that a replay names."""
-        return sum(int(host.breakdown.parts[name].sum()) for host in self._hosts if name in host.breakdown.parts)
+        """Time of a part in the steps of all hosts (ps); 0 of what the breakdown lacks, as waits that a replay has."""
+        return sum(
+            int(host.breakdown.parts[name].sum()) for host in self._hosts if name in host.breakdown.parts
+        )
 
     def _longest(self, name: str) -> list[tuple[int, int, HostRun]]:
         """(length, start, host) of the longest stretches of a part on all hosts."""

@@ -6,7 +6,7 @@ Traces without step markers, whose steps had to be inferred and may not be the p
 
 ## Why it costs time
 
-It costs none. But every figure a step is as good as the steps are: a step cut in two halves every saving.
+It costs none. But every figure per step is as good as the steps are: a step cut in two halves every saving.
 
 ## Evidence
 
@@ -14,7 +14,7 @@ Where the steps come from, and how sure that is.
 
 ## How to fix
 
-Mark steps in the training loop with `tpuprof.step(i)`, or capture with tpuprof capture, which counts graph cuts.
+Mark steps in the training loop with `tpuprof.step(i)`: then they are the program's own.
 
 ## How to fix in TorchTPU
 
@@ -27,7 +27,8 @@ each.
 
 ## Limits and false positives
 
-With one graph per step, steps inferred from graph cuts or from the device's programs are right; they pass.
+With one graph per step, steps inferred from graph cuts or from the device's programs are right; they pass. `tpuprof
+capture` also sees the optimizer's steps, which profiles of other tools do not hold: it may find what they lack.
 
 ## References
 
