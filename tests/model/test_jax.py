@@ -5,6 +5,8 @@ import pytest
 from tests.builders import TraceBuilder, op
 from tpuprof.model.compile.compiles import Compile, earlier_programs
 from tpuprof.model.compile.newest import with_newest
+from tpuprof.model.device.gpu import RUNS_FROM_SHARE
+from tpuprof.model.host.handing_over import LARGE_FROM_SHARE
 from tpuprof.model.host.vocabulary import NameSet
 from tpuprof.model.steps.table import WHOLE_FROM_SHARE
 
@@ -244,3 +246,48 @@ def test_work_that_ends_while_the_profiler_stops_belongs_to_the_capture(analyze)
     trace = after_a_slow_start(calls=2)
     trace.plane("/device:GPU:0").line("Stream #2").event("gemm_fusion_dot.kd", 12_010, 500)
     assert analyze(trace).steps.per_step[0].wall_ms == pytest.approx(2.51)
+
+
+def handed_over(inside, waits=0, kernels=6):
+    """Six calls of 1 ms on one GPU that works for 100 us of each; a thread of the runtime is in one event `inside` us."""
+    trace = TraceBuilder()
+    python, runtime = trace.host().line("python3"), trace.host().line("py_xla_execute/1")
+    stream = trace.plane("/device:GPU:0").line("Stream #2")
+    for number in range(6):
+        at = number * 1000
+        python.event("PjitFunction(f)", at, 1000 - waits)
+        if waits:
+            python.event("block_until_ready", at + 1000 - waits, waits)
+        runtime.event("ExecuteHelper", at + 10, 700)
+        runtime.event("Build buffer allocations", at + 110, inside)
+        if number < kernels:
+            stream.event("k.kd", at, 100, hlo_op="dot.1", hlo_module="jit_f")
+    return trace
+
+
+@pytest.mark.parametrize(
+    ("share", "named"),
+    [(LARGE_FROM_SHARE + 0.01, "Build buffer allocations"), (LARGE_FROM_SHARE - 0.01, "ExecuteHelper")],
+)
+def test_the_innermost_large_event_of_dispatch_is_named(analyze, share, named):
+    report = analyze(handed_over(share * 900))
+    assert report.verdict.bound == "dispatch"
+    said = report.verdict.sentence
+    assert f"is inside {named!r} on one thread" in said
+    assert "wait" not in said
+
+
+@pytest.mark.parametrize(
+    ("share", "said"), [(LARGE_FROM_SHARE + 0.04, True), (LARGE_FROM_SHARE - 0.01, False)]
+)
+def test_a_wait_for_work_that_does_not_begin_is_named(analyze, share, said):
+    sentence = analyze(handed_over(10, waits=round(share * 900))).verdict.sentence
+    assert ("or waits for them to begin" in sentence) is said
+    assert ("is a wait for work that it handed over" in sentence) is said
+
+
+@pytest.mark.parametrize(("kernels", "lacks"), [(6, False), (5, False), (4, True)])
+def test_runs_of_ops_that_are_missing_are_said(analyze, kernels, lacks):
+    assert RUNS_FROM_SHARE == 0.75
+    warnings = analyze(handed_over(10, kernels=kernels)).warnings
+    assert any("lacks work of the GPU" in each for each in warnings) is lacks

@@ -24,7 +24,7 @@ from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.device.allocator import Allocated, allocations
 from tpuprof.model.device.collective_role import Role, collective_roles
 from tpuprof.model.device.cpu import Queue, queue_of, read_cpu
-from tpuprof.model.device.gpu import Gpus, count_gpus, read_gpus
+from tpuprof.model.device.gpu import Gpus, count_gpus, lacking_work, read_gpus
 from tpuprof.model.device.loops import Loop, find_loops
 from tpuprof.model.device.memory import DeviceMemory, device_memory
 from tpuprof.model.device.product_types import read_product_types
@@ -38,6 +38,7 @@ from tpuprof.model.host.eager_dispatch import EagerDispatch, eager_dispatch
 from tpuprof.model.host.eager_mode import EagerOps, eager_ops
 from tpuprof.model.host.event_times import find_marks
 from tpuprof.model.host.graph_cuts import GraphCut, graph_cuts
+from tpuprof.model.host.handing_over import HandingOver, handing_over
 from tpuprof.model.host.input_pipeline import InputPipeline, read_input
 from tpuprof.model.host.reads import HostRead, host_reads, unexplained_reads
 from tpuprof.model.host.recorded import recorded_of
@@ -91,6 +92,8 @@ class HostRun:
     eager_ops: EagerOps | None = None
     # What a step of an eager framework dispatches.
     eager: EagerDispatch | None = None
+    # What the time in `dispatch` is made of.
+    handing_over: HandingOver | None = None
     # Ops of the programs of a step, where the host's time has to be distinguished from tracing by their number.
     program_ops: int | None = None
     # Python frames of the compile in each step, by step number, where the run folder has them.
@@ -294,7 +297,7 @@ def _analysed(
     history: History,
 ) -> HostRun:
     host = build_host(trace, name)
-    words = vocabularies.detect(_host_names(host), trace.format)
+    words = vocabularies.detect(host.event_names, trace.format)
     # Two halves side by side: what takes long over a device's events, and what is asked of the host and of programs.
     devices_read = begin(lambda: _devices(host, virtual_devices))
     driver = find_driver(host, words)
@@ -324,6 +327,7 @@ def _analysed(
     input_found = read_input(host, driver, words, activity, steps, devices)
     # All that does not need it first: steps are attributed on another core meanwhile.
     breakdown = attributed()
+    lacking = lacking_work(steps, devices)
     undecided = int(breakdown.parts.get(HOST_OTHER, steps.wall_ps[:0]).sum())
     return HostRun(
         name=name,
@@ -337,7 +341,7 @@ def _analysed(
         compiles=compiles,
         host_reads=host_reads(driver, words, steps, autograd_threads(host)),
         marks=find_marks(host, words, driver),
-        warnings=limited([*trace.errors, *trace.warnings, *host.warnings, *warnings_of(threads)]),
+        warnings=limited([*trace.errors, *trace.warnings, *host.warnings, *warnings_of(threads), *lacking]),
         tracing=tracing,
         input=input_found,
         loops=loops,
@@ -348,6 +352,7 @@ def _analysed(
         graph_cuts=graph_cuts(driver, words, steps),
         eager_ops=None if words.eager else eager_ops(host, driver, words, steps, history.records),
         eager=eager_dispatch(host, driver, words, steps),
+        handing_over=handing_over(host, words, activity, steps, devices) if driver else None,
         unexplained_reads_ps=unexplained_reads(driver, words, steps),
         gpus=gpus,
         allocated=allocations(host, steps),
@@ -357,12 +362,6 @@ def _analysed(
         threads=threads,
         queue=_queue(host, devices, virtual_devices),
     )
-
-
-def _host_names(host: Host) -> list[str]:
-    return [
-        name for plane in {id(t.plane): t.plane for t in host.threads}.values() for name in plane.events.names
-    ]
 
 
 def _devices(host: Host, virtual_devices: int | None) -> list[DeviceActivity]:

@@ -91,6 +91,12 @@ class Host:
     sparse: dict[int, list[tuple[Plane, list[Track]]]] = field(default_factory=dict)
     gpus: list[tuple[Plane, list[Track]]] = field(default_factory=list)
 
+    @property
+    def event_names(self) -> list[str]:
+        """Names of the host's own events."""
+        planes = {id(track.plane): track.plane for track in self.threads}
+        return [name for plane in planes.values() for name in plane.events.names]
+
 
 def by_plane(tracks: Iterable[Track], work: Callable[[Plane], _T]) -> dict[int, _T]:
     """`work` of each plane the tracks lie on, done once a plane; keys are the planes' `id`."""

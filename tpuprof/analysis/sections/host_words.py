@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tpuprof.model.device.op_kind import OpKind
+from tpuprof.model.host.handing_over import HandingOver
 from tpuprof.model.host.vocabulary import PYTORCH
 from tpuprof.model.run import Run
 from tpuprof.model.step_times import StepTimes
@@ -19,10 +20,12 @@ from tpuprof.parts import (
 )
 from tpuprof.report.host_lines import holder_of, line_of, verb_of, where_of
 from tpuprof.report.sections import HostStackRow
-from tpuprof.units import format_ms
+from tpuprof.units import format_ms, format_share
 
 # Words of the verdict that eager mode explains.
 _OF_EAGER_MODE = ("tracing", "dispatch", "undecided", "unknown")
+# Characters shown of an event's name: names of C++ templates can be as long as a page (characters).
+LONGEST_NAME = 80
 # Tracing time of a step over the ops of its program (ms), least and most: the samples decoder_loop (0.0065) and
 # device_to_host_sync (0.007), and a chain of element-wise ops on a busy machine (0.06), PJRT_DEVICE=CPU, torch_xla 2.9.
 # The range allows for hosts twice as fast, and half again as slow. A scan that traces its body again takes far longer.
@@ -40,15 +43,21 @@ def host_sentence(word: str, name: str, load: StepTimes, stacks: list[HostStackR
     if word == "callback":
         return _callback(run)
     eager = _eager(run) if word in _OF_EAGER_MODE else ""
-    if word == "undecided":
-        return eager or _estimate(load, run)
-    return eager or (_traced(stacks) if word == "tracing" else "")
+    more = {
+        "undecided": lambda: _estimate(load, run),
+        "tracing": lambda: _traced(stacks),
+        "dispatch": lambda: _handing_over(run) if load.seen else "",
+    }
+    return eager or more.get(word, str)()
 
 
 def in_words_of(run: Run, text: str) -> str:
     """A sentence in the words of the framework: PyTorch on GPUs hands no programs over, it launches kernels."""
-    by_op = all(host.framework == PYTORCH for host in run.hosts)
-    return text.replace(HANDS_OVER, CALLS_OPS) if by_op else text
+    found = _most_handing_over(run)
+    what = CALLS_OPS if all(host.framework == PYTORCH for host in run.hosts) else HANDS_OVER
+    if found is not None and found.waits:
+        what += ", or waits for them to begin"
+    return text.replace(HANDS_OVER, what)
 
 
 def _callback(run: Run) -> str:
@@ -78,6 +87,28 @@ def _eager(run: Run) -> str:
     """That eager mode is on, empty where it is not."""
     ops = max((host.eager_ops.per_step for host in run.hosts if host.eager_ops is not None), default=0.0)
     return f" Eager mode is on: each op is a program of its own, {ops:,.0f} programs per step." if ops else ""
+
+
+def _handing_over(run: Run) -> str:
+    """How much of `dispatch` is a wait for work that has not begun, and the event inside that takes a good part."""
+    found = _most_handing_over(run)
+    if found is None:
+        return ""
+    said = []
+    if found.waits:
+        share = format_share(found.waiting_ps / found.total_ps)
+        said.append(
+            f"{share} is a wait for work that it handed over, while the trace shows none on the device"
+        )
+    if found.longest:
+        name = found.longest.removeprefix("$")[:LONGEST_NAME]
+        said.append(f"{format_share(found.longest_ps / found.total_ps)} is inside {name!r} on one thread")
+    return f" Of that, {', and '.join(said)}." if said else ""
+
+
+def _most_handing_over(run: Run) -> HandingOver | None:
+    found = (host.handing_over for host in run.hosts if host.handing_over is not None)
+    return max(found, key=lambda each: each.total_ps, default=None)
 
 
 def _where(load: StepTimes, stacks: list[HostStackRow]) -> str:

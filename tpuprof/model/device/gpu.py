@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tpuprof.decode.columns import Plane
 from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.device.gpu_streams import read_gpu, type_of
+from tpuprof.model.steps.table import Steps, StepSource
 from tpuprof.model.timeline import Track
 from tpuprof.parallel import in_threads
 from tpuprof.records import record
+from tpuprof.units import times
+
+# Runs of an op in each step, below which the trace lacks some (runs): the first or last may lie outside of the steps.
+RUNS_FROM_SHARE = 0.75
 
 
 @record(frozen=True)
@@ -42,6 +49,25 @@ def read_gpus(planes: list[tuple[Plane, list[Track]]]) -> list[DeviceActivity]:
     vendor = vendor_of(planes)
     found = in_threads(lambda each: read_gpu(*each, vendor), planes, beside=1)
     return [each for each in found if each is not None]
+
+
+def lacking_work(steps: Steps, devices: list[DeviceActivity]) -> list[str]:
+    """A warning where steps that call the same functions hold fewer runs of every op than there are steps."""
+    gpus = [device for device in devices if device.is_gpu and len(device.op_events.op)]
+    if steps.source is not StepSource.CALLS or not gpus:
+        return []
+    inside = [device.op_events.op[steps.hold(device.op_events.start)] for device in gpus]
+    # Ops of a program: copies and other libraries' kernels come as they like.
+    own = [
+        op[np.array([bool(each) for each in d.ops.module])[op]] for d, op in zip(gpus, inside, strict=True)
+    ]
+    most = max((int(np.bincount(op).max()) for op in own if len(op)), default=0)
+    if not most or most >= RUNS_FROM_SHARE * len(steps):
+        return []
+    return [
+        f"no op of a program ran more than {times(most)} in {len(steps)} steps that call the same functions: the trace "
+        "lacks work of the GPU, lost or not yet begun, so the GPU may idle less than is said here"
+    ]
 
 
 def count_gpus(planes: list[tuple[Plane, list[Track]]], devices: list[DeviceActivity]) -> Gpus | None:
