@@ -36,7 +36,6 @@ _COPY = re.compile(
     r"^Copy of |[ _-]?\((?:copy|\d+|\d+[a-z]{2} copy|another copy)\)|[ _-]copy(?: \d+)?(?=\.)",
     re.IGNORECASE,
 )
-_READABLE = {sniff.XPLANE: 0, sniff.XPLANE_GZ: 1, sniff.CHROME_GZ: 2, sniff.CHROME: 3}
 
 
 @record(frozen=True)
@@ -124,8 +123,9 @@ def _sessions(folder: Path) -> tuple[dict[Path, list[tuple[int, Path]]], list[Pa
             kind = sniff.sniff(path)
         except OSError:
             continue
-        if kind in _READABLE:
-            sessions.setdefault(path.parent, []).append((_READABLE[kind], path))
+        rank = sniff.rank_of(kind)
+        if rank is not None:
+            sessions.setdefault(path.parent, []).append((rank, path))
         elif kind == sniff.EMPTY and path.name.endswith((PROFILE_SUFFIX, EXPORT_SUFFIXES[1])):
             empty.append(path)
     notes: list[tuple[Path, str]] = []

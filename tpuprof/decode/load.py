@@ -31,10 +31,9 @@ def load(path: Path) -> Trace:
                 f"{path}: the file is empty, so the profiler wrote nothing (a profile over 2 GB ends this way).",
                 "Capture fewer steps.",
             )
-        if kind in (sniff.XPLANE, sniff.XPLANE_GZ):
-            return _xplane(path, compressed=kind == sniff.XPLANE_GZ)
-        if kind in (sniff.CHROME, sniff.CHROME_GZ):
-            return _chrome(path, compressed=kind == sniff.CHROME_GZ)
+        found = sniff.format_of(kind)
+        if found is not None:
+            return found.load(path, kind)
         if was_text(sniff.unpacked_head(path)):
             raise was_text_error(str(path))
     raise TpuprofError(
@@ -44,7 +43,8 @@ def load(path: Path) -> Trace:
     )
 
 
-def _xplane(path: Path, *, compressed: bool) -> Trace:
+def read_xplane(path: Path, *, compressed: bool) -> Trace:
+    """An XPlane profile. Raises `TpuprofError`."""
     from tpuprof.decode import xplane
 
     if compressed:
@@ -62,7 +62,8 @@ def _xplane(path: Path, *, compressed: bool) -> Trace:
     return trace
 
 
-def _chrome(path: Path, *, compressed: bool) -> Trace:
+def read_chrome(path: Path, *, compressed: bool) -> Trace:
+    """A profiler's Chrome JSON. Raises `TpuprofError`."""
     from tpuprof.decode import chrome_trace
 
     if compressed:

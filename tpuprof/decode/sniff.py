@@ -1,9 +1,17 @@
-"""Tells a file's format from its content, never from its name."""
+"""The formats that are read, and which of them a file has: by its content, never by its name."""
 
 from __future__ import annotations
 
+import importlib
 import zlib
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tpuprof.records import record
+
+if TYPE_CHECKING:
+    from tpuprof.decode.columns import Trace
 
 XPLANE = "xplane"
 XPLANE_GZ = "xplane-gz"
@@ -28,6 +36,27 @@ _SMALL_BYTES = 64 << 20
 _CHUNK_BYTES = 16 << 20
 
 
+@record(frozen=True)
+class Format:
+    """A format, plain and in gzip: names of both, what its first bytes look like, and what reads it.
+
+    `looks_like` takes those bytes and the file's size, None in gzip. `read` is `module:function`, which takes the path
+    and `compressed`. Of a capture's files the one that comes first by `rank` (plain, gzip) is read.
+    """
+
+    plain: str
+    gzip: str
+    looks_like: Callable[[bytes, int | None], bool]
+    read: str
+    rank: tuple[int, int]
+
+    def load(self, path: Path, kind: str) -> Trace:
+        """The trace in a file of this format. Raises what the reader does."""
+        module, _, function = self.read.partition(":")
+        trace: Trace = getattr(importlib.import_module(module), function)(path, compressed=kind == self.gzip)
+        return trace
+
+
 def sniff(path: Path) -> str:
     """One of the format names above. Raises `OSError` where the file cannot be read."""
     with path.open("rb") as file:
@@ -39,14 +68,23 @@ def sniff_head(head: bytes, size: int) -> str:
     """The format of a file of `size` bytes that begins with `head`."""
     if not size:
         return EMPTY
-    if head.startswith(_GZIP_MAGIC):
-        inner = _gunzip_head(head)
-        if _looks_like_chrome(inner):
-            return CHROME_GZ
-        return XPLANE_GZ if _looks_like_xspace(inner, None) else UNKNOWN
-    if _looks_like_chrome(head):
-        return CHROME
-    return XPLANE if _looks_like_xspace(head, size) else UNKNOWN
+    packed = head.startswith(_GZIP_MAGIC)
+    start, length = (_gunzip_head(head), None) if packed else (head, size)
+    found = next((each for each in FORMATS if each.looks_like(start, length)), None)
+    if found is None:
+        return UNKNOWN
+    return found.gzip if packed else found.plain
+
+
+def format_of(kind: str) -> Format | None:
+    """The format of that name; None where nothing reads it."""
+    return next((each for each in FORMATS if kind in (each.plain, each.gzip)), None)
+
+
+def rank_of(kind: str) -> int | None:
+    """Which file of a capture is read: the one of the lowest rank. None where nothing reads it."""
+    found = format_of(kind)
+    return None if found is None else found.rank[kind == found.gzip]
 
 
 def unpacked_head(path: Path) -> bytes:
@@ -63,7 +101,7 @@ def _gunzip_head(head: bytes) -> bytes:
         return b""
 
 
-def _looks_like_chrome(head: bytes) -> bool:
+def _looks_like_chrome(head: bytes, _size: int | None) -> bool:
     text = head.lstrip()
     return text.startswith((b"{", b"[")) and (b'"traceEvents"' in head or b'"ph"' in head)
 
@@ -80,6 +118,13 @@ def _looks_like_xspace(head: bytes, size: int | None) -> bool:
         return size is None or length[1] + length[0] <= size
     inner = _varint(head, length[1])
     return inner is not None and _PLANE_FIELDS.get(inner[0] >> 3) == inner[0] & 7
+
+
+# In the order in which a file is tried against them.
+FORMATS = (
+    Format(CHROME, CHROME_GZ, _looks_like_chrome, "tpuprof.decode.load:read_chrome", (3, 2)),
+    Format(XPLANE, XPLANE_GZ, _looks_like_xspace, "tpuprof.decode.load:read_xplane", (0, 1)),
+)
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int] | None:

@@ -11,6 +11,7 @@ from dataclasses import field
 from enum import IntEnum
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -152,8 +153,13 @@ NONE = Vocabulary(
 
 @cache
 def vocabularies() -> tuple[Vocabulary, ...]:
-    """Every vocabulary that ships with tpuprof, in the order in which a trace is tried against them."""
-    return tuple(_load((FOLDER / f"{name}.toml").read_text("utf-8")) for name in _ORDER)
+    """Every vocabulary that ships with tpuprof, in the order in which a trace is tried against them.
+
+    A file is one where it names the place in that order (`tried`).
+    """
+    tables = [tomllib.loads(path.read_text("utf-8")) for path in sorted(FOLDER.glob("*.toml"))]
+    known = sorted((each for each in tables if "tried" in each), key=lambda each: each["tried"])
+    return tuple(_load(each) for each in known)
 
 
 def detect(names: Sequence[str], profiler: str = "") -> Vocabulary:
@@ -171,11 +177,9 @@ def detect(names: Sequence[str], profiler: str = "") -> Vocabulary:
 
 
 FOLDER = Path(__file__).resolve().parents[2] / "vocabulary"
-_ORDER = ("torch_xla", "torch_gpu", "torch_tpu", "jax")
 
 
-def _load(text: str) -> Vocabulary:
-    table = tomllib.loads(text)
+def _load(table: dict[str, Any]) -> Vocabulary:
     activities = tuple((Activity[key.upper()], NameSet.of(names)) for key, names in table["activity"].items())
     return Vocabulary(
         framework=table["framework"],
