@@ -77,13 +77,25 @@ def samples() -> Path:
 
 
 @pytest.fixture(scope="session")
-def chromium():
-    """Debian's Chromium, or Chrome. There is one for all tests: Playwright does not run twice in one thread."""
+def playwright():
+    """There is one for all tests: Playwright does not run twice in one thread."""
     sync_api = pytest.importorskip("playwright.sync_api")
+    with sync_api.sync_playwright() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def chromium_options():
+    """Debian's Chromium, or Chrome, and how it is started."""
     path = shutil.which("chromium") or shutil.which("google-chrome")
     if path is None:
         pytest.skip("no Chromium on this machine (Debian: apt-get install chromium)")
-    with sync_api.sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=path, args=CHROMIUM_FLAGS)
-        yield running
-        running.close()
+    return {"executable_path": path, "args": CHROMIUM_FLAGS}
+
+
+@pytest.fixture(scope="session")
+def chromium(playwright, chromium_options):
+    """A browser that keeps nothing: each context begins empty."""
+    running = playwright.chromium.launch(**chromium_options)
+    yield running
+    running.close()

@@ -77,9 +77,13 @@ def served(store, guard=None, tab=None):
 
 
 @pytest.fixture(scope="session")
-def browser(chromium):
-    """One context for all tests: its cache spares loading the page's scripts again each time."""
-    return chromium.new_context(viewport={"width": 1280, "height": 1000})
+def browser(playwright, chromium_options, tmp_path_factory):
+    """One browser with a profile of its own for all tests: it keeps the page's scripts, compiled, from test to test."""
+    profile = tmp_path_factory.mktemp("chromium")
+    size = {"width": 1280, "height": 1000}
+    running = playwright.chromium.launch_persistent_context(profile, viewport=size, **chromium_options)
+    yield running
+    running.close()
 
 
 @pytest.fixture
@@ -105,6 +109,9 @@ def tab(browser):
     yield page
     page.close()
     assert problems == []
+
+
+PHONE = {"width": 390, "height": 844}  # what a phone shows of a page, in pixels of CSS
 
 
 # Whether nothing has come or gone in so many frames. Frames, not milliseconds: while scripts run none is drawn.
@@ -133,6 +140,16 @@ def assert_accessible(tab):
     tab.evaluate((Path(axe.__file__).parent / "axe.min.js").read_text("utf-8"))
     found = tab.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
     assert [f"{each['id']}: {node['html'][:300]}" for each in found for node in each["nodes"]] == []
+
+
+def assert_fits_a_phone(tab):
+    """Fail where anything but what scrolls by itself is wider than a phone, or a text smaller than 12 pixels."""
+    tab.set_viewport_size(PHONE)
+    tab.wait_for_function(SETTLED)
+    assert tab.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    small = tab.evaluate("""() => [...document.querySelectorAll("#page p, #page h1, #page a, #page td")]
+        .filter(each => each.innerText && parseFloat(getComputedStyle(each).fontSize) < 12).length""")
+    assert small == 0
 
 
 def assert_report_is_readable(tab, path, theme, size):

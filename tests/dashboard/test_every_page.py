@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.dashboard.conftest import assert_accessible, assert_report_is_readable, open_page, served
-from tests.dashboard.test_trust import PHONE, SAMPLES
+from tests.dashboard.conftest import PHONE, assert_accessible, assert_report_is_readable, open_page, served
+from tests.dashboard.test_trust import SAMPLES
 from tests.watch.simulated import Training
 from tpuprof.analysis.analyze import analyze_run
 from tpuprof.render.html import render_html

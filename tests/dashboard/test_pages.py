@@ -11,6 +11,7 @@ import pytest
 from tests.dashboard.conftest import (
     HOSTILE,
     assert_accessible,
+    assert_fits_a_phone,
     empty_trace,
     hostile_trace,
     open_page,
@@ -106,6 +107,8 @@ def test_a_page_shows_its_main_claim(tab, address, page, theme):
     assert tab.title().startswith(f"{title} · recompile_shapes, ")
     assert tab.locator("h1").count() == tab.locator("main").count() == 1
     assert foreign_links(tab) == set()
+    assert_fits_a_phone(tab)
+    screenshot(tab, f"phone-{page}-{theme}", whole=False)
 
 
 # The run that has most to show on a page, and what it then says.

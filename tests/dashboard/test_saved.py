@@ -10,7 +10,10 @@ pytest.importorskip("dash")
 RECOMPILE = Path(__file__).parents[2] / "sample_traces" / "recompile_shapes"
 
 
-@pytest.fixture(scope="module", params=["json", "zip"])
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param("json", marks=pytest.mark.slow("the zip holds the same report")), "zip"],
+)
 def address(tmp_path_factory, request):
     from tpuprof_dashboard.store import Store
 

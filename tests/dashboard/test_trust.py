@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.dashboard.conftest import (
+    PHONE,
     assert_report_is_readable,
     open_page,
     screenshot,
@@ -13,7 +14,6 @@ from tests.dashboard.conftest import (
 
 pytest.importorskip("dash")
 from tpuprof_dashboard.components.layout import CHART_CONFIG
-from tpuprof_dashboard.pages.registry import PAGES
 from tpuprof_dashboard.run_labels import run_labels
 from tpuprof_dashboard.runs import Source
 from tpuprof_dashboard.store import Store
@@ -22,7 +22,6 @@ from tpuprof.analysis.analyze import analyze_run
 from tpuprof.render.html import render_html
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
-PHONE = {"width": 390, "height": 844}
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +53,7 @@ def test_a_script_of_the_page_reaches_no_other_address(tab, address):
     asked, refused = [], []
     tab.on("request", lambda request: asked.append(request.url) if "cloud.example" in request.url else None)
     tab.on("requestfailed", lambda request: refused.append(request.failure))
-    tried = tab.evaluate("""async () => {
+    tab.evaluate("""async () => {
         const said = [];
         const note = event => said.push(event.effectiveDirective);
         document.addEventListener("securitypolicyviolation", note);
@@ -66,10 +65,11 @@ def test_a_script_of_the_page_reaches_no_other_address(tab, address):
         add("script", {src: "https://cloud.example/x"});
         add("iframe", {src: "https://cloud.example/x"});
         add("form", {action: "https://cloud.example/x", method: "post"}).submit();
-        await new Promise(done => setTimeout(done, 300));
-        return [...new Set(said)];
+        window.refusedDirectives = said;
     }""")
-    assert {"connect-src", "img-src", "script-src-elem", "frame-src", "form-action"} <= set(tried)
+    # The browser says so when it gets to it: the test's timeout is the limit.
+    expected = ["connect-src", "img-src", "script-src-elem", "frame-src", "form-action"]
+    tab.wait_for_function("all => all.every(each => window.refusedDirectives.includes(each))", arg=expected)
     # What the browser lists as requests it refused itself, by the policy, before anything was sent.
     assert refused == ["csp"] * len(asked)
     words = ("Content Security Policy", "violates", "cloud.example")
@@ -98,21 +98,6 @@ def test_the_address_names_the_run_and_back_leaves_the_page(tab, address):
     assert "run=" in tab.url
     tab.go_back()
     assert tab.url == "about:blank"
-
-
-def test_pages_are_readable_on_a_phone(browser, address):
-    tab = browser.new_page()
-    tab.set_default_timeout(60_000)
-    tab.set_viewport_size(PHONE)
-    for page in PAGES:
-        open_page(tab, address, f"?page={page.key}")
-        screenshot(tab, f"phone-{page.key}", whole=False)
-        # Nothing but what scrolls by itself is wider than the screen, and text is no smaller than on a desk.
-        assert tab.evaluate("document.documentElement.scrollWidth") <= PHONE["width"], page.key
-        small = tab.evaluate("""() => [...document.querySelectorAll("#page p, #page h1, #page a, #page td")]
-            .filter(each => each.innerText && parseFloat(getComputedStyle(each).fontSize) < 12).length""")
-        assert small == 0, page.key
-    tab.close()
 
 
 def test_where_the_keyboard_is_can_be_seen(tab, address):
