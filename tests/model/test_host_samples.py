@@ -4,7 +4,7 @@ import pytest
 
 from tests.builders import TraceBuilder
 from tpuprof.analysis.sections.host_stacks import host_stack_rows
-from tpuprof.model.host.samples import FRAMEWORK_WITHOUT_OPS_MS, OPS_TO_MEASURE
+from tpuprof.model.host.samples import FRAMEWORK_WITHOUT_OPS_MS, MISSED_FROM_MS, OPS_TO_MEASURE
 from tpuprof.model.host.stacks import FRAMEWORK, IO, LOCK, PLAIN, SLEEP, Stack, called, family
 
 TRAIN = "train (/home/u/train.py:7)"
@@ -116,6 +116,18 @@ def test_a_block_in_backward_while_ops_are_traced_is_tracing(read):
     engine = "_engine_run_backward (/venv/lib/python3.11/site-packages/torch/autograd/graph.py:8)"
     trace = step().sampled(0, 40_000, cpu=0, ops=300, **stack("run_backward(t)", TRAIN, engine))
     assert parts_ms(read(trace)) == {"tracing": 40.0}
+
+
+@pytest.mark.parametrize(("late", "unknown"), [(-1, 0), (1, 7)])
+def test_frames_after_missed_samples_do_not_stand_for_what_ran_before(read, late, unknown):
+    """20 intervals show that an op takes 0.1 ms; then one from another line has ops for half of its time or less."""
+    length = MISSED_FROM_MS * 1_000 + late
+    trace = step(40_000)
+    for row in range(20):
+        trace.sampled(1_000 * row, 1_000, ops=10, stack=1, **(stack("y * 2", TRAIN, ADAM) if not row else {}))
+    trace.sampled(20_000, length, ops=74, stack=2, **stack("loss.backward()", TRAIN, ADAM))
+    found = parts_ms(read(trace))
+    assert found.get("host_other", 0) == pytest.approx(40 - 0.01 - 20 - length / 1_000 + unknown, abs=0.7)
 
 
 @pytest.mark.parametrize(("length", "part"), [(0.9, "tracing"), (1.1, "host:python")])
@@ -248,8 +260,18 @@ def test_ops_beside_other_code_take_what_ops_take(read, alone, tracing):
 @pytest.mark.parametrize(("ops", "part"), [(OPS_TO_MEASURE, "tracing"), (OPS_TO_MEASURE - 1, "host:python")])
 def test_a_line_of_the_users_that_calls_ops_again_and_again_traces(read, ops, part):
     trace = step(60_000).sampled(0, 20_000, ops=0, stack=1, **at_line(3, "numbers.normal()"))
-    for row in range(2):
-        trace.sampled(20_000 + 20_000 * row, 20_000, ops=ops, stack=2, **at_line(7, "b.mul_(0.9)"))
+    for row in range(4):
+        trace.sampled(20_000 + 10_000 * row, 10_000, ops=ops, stack=2, **at_line(7, "b.mul_(0.9)"))
+    assert parts_ms(read(trace))[part] >= 39.9
+
+
+@pytest.mark.parametrize(("late", "part"), [(-1, "tracing"), (0, "host:python")])
+def test_a_line_that_was_seen_once_per_step_need_not_be_what_called_its_ops(read, late, part):
+    length = MISSED_FROM_MS * 1_000 + late
+    trace = step(60_000).sampled(0, 60_000 - 3 * length, stack=1, **at_line(3, "numbers.normal()"))
+    for row in range(3):
+        begin = 60_000 - (3 - row) * length
+        trace.sampled(begin, length, ops=OPS_TO_MEASURE, stack=2, **at_line(7, "encode(text)"))
     assert parts_ms(read(trace))[part] >= 39.9
 
 

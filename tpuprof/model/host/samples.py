@@ -48,6 +48,9 @@ BLOCKED_FROM_SHARE = 0.15
 # Framework frames without one op are tracing for so long (ms): an optimizer's or a module's own Python. Beyond it the
 # framework works on host tensors.
 FRAMEWORK_WITHOUT_OPS_MS = 25.0
+# An interval from which samples are missing (ms), at one per 10 ms: Python's lock was kept, or the machine was busy.
+# Nobody looked where the thread was in between, so frames at its end do not stand for all of it.
+MISSED_FROM_MS = 15.0
 # The family of a line of the user's own that calls ops.
 OPS = "ops"
 _COLUMNS = ("stack", "gap_us", "ops", "cpu_us", "wait_us", "python_us", "holder")
@@ -221,10 +224,13 @@ def _op_ps(samples: list[_Sample]) -> float:
 def _tracing_lines(samples: list[_Sample], stacks: list[Stack]) -> set[str]:
     """Lines of the user's own code that call ops: intervals that begin and end there hold many.
 
-    A call of NumPy is no such line, though an interval that ends in it may hold the ops of the lines before.
+    A call of NumPy is no such line, though an interval that ends in it may hold the ops of the lines before. Nor does
+    an interval with missed samples tell: the thread may have been round a whole step in it.
     """
     ops: dict[str, list[int]] = {}
     for before, each in pairwise(samples):
+        if each.gap >= MISSED_FROM_MS * PS_PER_MS:
+            continue
         if before.stack >= 0 and each.stack >= 0 and before.family == each.family == PLAIN:
             source = stacks[each.stack].source
             if source and source == stacks[before.stack].source:
@@ -289,12 +295,21 @@ def _ran(
     if of.family == OPS and of.ops:
         return [(TRACING, of.stack, running)]
     most = TRACING_BESIDE_CODE_FROM_SHARE if of.family == PLAIN else TRACING_FROM_SHARE
-    if framework or tracing >= most * running:
+    if tracing >= most * running or (framework and not _missed(before, each, tracing, running)):
         return [(TRACING, of.stack, running)]
+    if framework:
+        # The rest is unknown.
+        return [(TRACING, of.stack, round(tracing))]
     other = IO if of.family == IO else "python"
     # Where other code runs now, the ops were traced before it.
     traced = before.stack if before.family == FRAMEWORK else of.stack
     return [(TRACING, traced, round(tracing)), (other, of.stack, running - round(tracing))]
+
+
+def _missed(before: _Sample, each: _Sample, tracing: float, running: int) -> bool:
+    """Whether the thread went from one place to another for longer than its ops explain, unseen."""
+    elsewhere = before.stack != each.stack and each.gap >= MISSED_FROM_MS * PS_PER_MS
+    return elsewhere and tracing < TRACING_FROM_SHARE * running
 
 
 def refine(samples: HostSamples | None, residual: Spans) -> tuple[Spans, dict[str, Spans], Spans]:
