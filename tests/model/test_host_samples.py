@@ -4,7 +4,12 @@ import pytest
 
 from tests.builders import TraceBuilder
 from tpuprof.analysis.sections.host_stacks import host_stack_rows
-from tpuprof.model.host.samples import FRAMEWORK_WITHOUT_OPS_MS, MISSED_FROM_MS, OPS_TO_MEASURE
+from tpuprof.model.host.samples import (
+    FRAMEWORK_WITHOUT_OPS_MS,
+    MISSED_FROM_MS,
+    OPS_TO_MEASURE,
+    RAN_FROM_SHARE,
+)
 from tpuprof.model.host.stacks import FRAMEWORK, IO, LOCK, PLAIN, SLEEP, Stack, called, family
 
 TRAIN = "train (/home/u/train.py:7)"
@@ -168,6 +173,16 @@ def test_the_verdict_names_what_the_host_does_and_where(analyze):
         "The host sleeps at /home/u/train.py:7 (time.sleep(0.04)), 39.6 ms of 40.0 ms."
         in report.verdict.sentence
     )
+
+
+@pytest.mark.parametrize(("ran", "python"), [(RAN_FROM_SHARE - 0.01, 2.8), (RAN_FROM_SHARE, 20.0)])
+def test_a_sleep_that_waits_for_a_cpu_as_it_wakes_is_a_sleep(read, ran, python):
+    """On a busy machine a sleeper gets no CPU for 20 ms: no other code runs, unless its CPU time says so."""
+    trace = step().sampled(0, 20_000, cpu=0, stack=1, **stack("time.sleep(0.001)"))
+    trace.sampled(20_000, 20_000, cpu=int(20_000 * ran), ready=int(20_000 * (1 - ran)), stack=1)
+    found = parts_ms(read(trace))
+    assert found.get("host:python", 0.0) == pytest.approx(python, abs=0.02)
+    assert found["host:sleep"] == pytest.approx(40 - python, abs=0.02)
 
 
 def test_a_finding_points_at_stretches_of_what_its_fix_removes(analyze):

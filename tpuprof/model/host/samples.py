@@ -45,6 +45,9 @@ TRACING_BESIDE_CODE_FROM_SHARE = 0.8
 # Share of an interval that the thread must be blocked for the block to be a piece of its own: below it, it is the
 # sampler's own hold on Python's lock.
 BLOCKED_FROM_SHARE = 0.15
+# Share of an interval between two calls that sleep or wait that the thread must have been on a CPU for other code to
+# lie between them (share): below it, it waited for a CPU as it woke up, which takes long on a busy machine.
+RAN_FROM_SHARE = 0.15
 # Framework frames without one op are tracing for so long (ms): an optimizer's or a module's own Python. Beyond it the
 # framework works on host tensors.
 FRAMEWORK_WITHOUT_OPS_MS = 25.0
@@ -254,7 +257,8 @@ def _silent_frameworks(samples: list[_Sample]) -> set[int]:
 
 def _split(before: _Sample, each: _Sample, op_ps: float, *, silent: bool) -> list[tuple[str, int, int]]:
     """The pieces of an interval in order: kind, stack, length (ps)."""
-    blocked = each.blocked if each.blocked >= BLOCKED_FROM_SHARE * each.gap else 0
+    blocked = each.blocked + _woke_late(before, each)
+    blocked = blocked if blocked >= BLOCKED_FROM_SHARE * each.gap else 0
     running = each.gap - blocked
     ran = _ran(before, each, running, op_ps, silent=silent)
     if not blocked:
@@ -271,6 +275,12 @@ def _split(before: _Sample, each: _Sample, op_ps: float, *, silent: bool) -> lis
         # The training thread waits while autograd's thread traces.
         return [*ran, (TRACING, each.stack, blocked)]
     return [*ran, ("wait", each.stack, blocked)]
+
+
+def _woke_late(before: _Sample, each: _Sample) -> int:
+    """Of a wait for a CPU, what belongs to a call that sleeps or waits: whoever wakes up needs a CPU (ps)."""
+    in_call = each.family == before.family and each.family in (SLEEP, LOCK)
+    return each.waited if in_call and each.cpu < RAN_FROM_SHARE * each.gap else 0
 
 
 def _held_while_ready(each: _Sample) -> int:
