@@ -225,11 +225,40 @@ def test_calling_ops_while_the_gpu_idles_is_dispatch(tmp_path):
     assert parts == {"dispatch": pytest.approx(3.62), "compute": pytest.approx(0.4)}
 
 
-@pytest.mark.parametrize(("pause", "unknown"), [(280, 0.0), (320, 0.34)])
-def test_a_long_pause_between_ops_is_not_dispatch(tmp_path, pause, unknown):
-    parts = eager(pause).report(tmp_path).breakdown
-    found = parts["unknown"].ms_per_step if "unknown" in parts else 0.0
-    assert found == pytest.approx(unknown, abs=0.01)
+@pytest.mark.parametrize("traced", [True, False])
+@pytest.mark.parametrize(("pause", "rest"), [(270, 0.0), (290, 0.31)])
+def test_a_long_pause_between_ops_is_not_dispatch(tmp_path, pause, rest, traced):
+    """It is other Python where a tracer shows the functions, else unknown."""
+    trace = eager(pause)
+    trace.events = [each for each in trace.events if traced or each["cat"] != "python_function"]
+    report = trace.report(tmp_path)
+    parts = report.breakdown
+    assert any("traced 1 call of Python" in each for each in report.warnings) is traced
+    found = parts["host:python" if traced else "unknown"].ms_per_step if rest else 0.0
+    assert found == pytest.approx(rest, abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("innermost", "part", "said"),
+    [
+        ("<built-in function sleep>", "host:sleep", "The host sleeps at model.py:40 (in wait_for_more)"),
+        (
+            "<built-in method acquire of _thread.lock object at 0x7f00>",
+            "host:lock",
+            "The host waits for a lock",
+        ),
+        ("json/decoder.py(10): decode", "host:python", "at model.py:40 (in wait_for_more)"),
+        ("torch/nn/modules/module.py(5): _call", "dispatch", "calls ops"),
+    ],
+)
+def test_a_long_pause_is_named_by_the_function_that_a_tracer_shows(tmp_path, innermost, part, said):
+    trace = eager(6000)
+    trace.host("python_function", "model.py(40): wait_for_more", 2000, 5900)
+    trace.host("python_function", innermost, 2001, 5890)
+    report = trace.report(tmp_path)
+    assert report.breakdown[part].ms_per_step > 5.8
+    assert said in report.verdict.sentence
+    assert "trace" not in report.verdict.sentence.partition("Low confidence")[0]
 
 
 @pytest.mark.parametrize(

@@ -221,7 +221,7 @@ def sentence_of(run: Run, bound: Any, load: StepTimes, hidden: float, stacks: li
         return f"Unknown: {gpus.text}."
     if not load.wall:
         return "Unknown: the trace has no steps and no device activity, so there is nothing to explain."
-    text = in_words_of(run, sentence(bound, load, hidden, _over(run)))
+    text = sentence(bound, load, hidden, _over(run))
     if bound.word == part.COMPILE:
         rows = zip(*_compile_times(run.hosts), strict=True)
         text = compile_sentence([(float(wall), float(lost)) for wall, lost in rows]) or text
@@ -237,6 +237,7 @@ def sentence_of(run: Run, bound: Any, load: StepTimes, hidden: float, stacks: li
         text += f" It is {read.call} at {read.source}." if read and read.source else ""
     if not bound.turns:
         text += host_sentence(bound.word, bound.name, load, stacks, run)
+    text = in_words_of(run, text)
     steps = max((host.steps for host in run.hosts), key=len)
     if steps.confidence == "low":
         text += f" Low confidence: {steps.note}."

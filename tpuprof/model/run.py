@@ -40,6 +40,7 @@ from tpuprof.model.host.event_times import find_marks
 from tpuprof.model.host.graph_cuts import GraphCut, graph_cuts
 from tpuprof.model.host.handing_over import HandingOver, handing_over
 from tpuprof.model.host.input_pipeline import InputPipeline, read_input
+from tpuprof.model.host.python_calls import tracer_note
 from tpuprof.model.host.reads import HostRead, host_reads, unexplained_reads
 from tpuprof.model.host.recorded import recorded_of
 from tpuprof.model.host.threads import TrainingThread, training_threads, warnings_of
@@ -327,7 +328,7 @@ def _analysed(
     input_found = read_input(host, driver, words, activity, steps, devices)
     # All that does not need it first: steps are attributed on another core meanwhile.
     breakdown = attributed()
-    lacking = lacking_work(steps, devices)
+    doubts = [*lacking_work(steps, devices), *tracer_note(driver, words)]
     undecided = int(breakdown.parts.get(HOST_OTHER, steps.wall_ps[:0]).sum())
     return HostRun(
         name=name,
@@ -341,7 +342,7 @@ def _analysed(
         compiles=compiles,
         host_reads=host_reads(driver, words, steps, autograd_threads(host)),
         marks=find_marks(host, words, driver),
-        warnings=limited([*trace.errors, *trace.warnings, *host.warnings, *warnings_of(threads), *lacking]),
+        warnings=limited([*trace.errors, *trace.warnings, *host.warnings, *warnings_of(threads), *doubts]),
         tracing=tracing,
         input=input_found,
         loops=loops,

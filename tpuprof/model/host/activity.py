@@ -10,6 +10,7 @@ import numpy.typing as npt
 from tpuprof.decode.columns import NO_TEXT, Plane
 from tpuprof.model.host.aten_fallbacks import aten_fallbacks
 from tpuprof.model.host.blocking_waits import waits_by_reason
+from tpuprof.model.host.python_calls import python_calls
 from tpuprof.model.host.samples import HostSamples, loading, read_samples, refine
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
 from tpuprof.model.intervals import (
@@ -101,7 +102,7 @@ def read_host(host: Host, vocabulary: Vocabulary, driver: Track | None) -> HostA
             outside = _outside_events(driver)
             by_activity[Activity.UNKNOWN] = merge(by_activity[Activity.UNKNOWN], outside)
         read_there = _on_threads(autograd, codes, Activity.DEVICE_TO_HOST_SYNC)
-        named = _explain(by_activity, driver, samples, vocabulary, autograd, read_there)
+        named, samples = _explain(by_activity, driver, samples, vocabulary, autograd, read_there)
         asked, locked = waits_by_reason(driver)
         by_activity[Activity.TRACING] = subtract(by_activity[Activity.TRACING], merge(asked, locked))
         reads = merge(by_activity[Activity.DEVICE_TO_HOST_SYNC], asked)
@@ -202,8 +203,11 @@ def _explain(
     vocabulary: Vocabulary,
     autograd: list[Track],
     read_there: Spans,
-) -> dict[str, Spans]:
-    """Give the driver's time without events to what it did; returns what samples name, by part."""
+) -> tuple[dict[str, Spans], HostSamples | None]:
+    """Give the driver's time without events to what it did.
+
+    Returns what samples name, by part, and the samples: where there are none, a tracer's Python functions.
+    """
     residual = vocabulary.residual
     unknown = by_activity.pop(Activity.UNKNOWN)
     # Gradient hooks and custom backwards read on autograd's thread, while the training thread waits.
@@ -216,10 +220,14 @@ def _explain(
     shown = [_counted_tracing(driver), _in_events(autograd)] if residual == Activity.HOST_OTHER else []
     for each in [*shown, _short(rest)] if vocabulary.eager else shown:
         building, rest = merge(building, intersect(rest, each)), subtract(rest, each)
+    if samples is None and vocabulary.python_calls:
+        samples = python_calls(driver, rest)
+        called, kinds, rest = refine(samples, rest)
+        building = merge(building, called)
     by_activity[vocabulary.building] = merge(by_activity[vocabulary.building], building)
     by_activity[Activity.HOST_NAMED] = merge(*kinds.values())
     by_activity[residual] = merge(by_activity.get(residual, EMPTY), rest)
-    return {HOST_PREFIX + kind: spans for kind, spans in kinds.items()}
+    return {HOST_PREFIX + kind: spans for kind, spans in kinds.items()}, samples
 
 
 def _short(rest: Spans) -> Spans:

@@ -114,6 +114,8 @@ class Vocabulary:
     beside: NameSet | None = None
     # The format of traces that only this framework's profiler writes, empty where there is none.
     profiler: str = ""
+    # Whether its profiler's tracer of Python functions writes their files with folders, so that the user's are known.
+    python_calls: bool = False
     _exact: dict[str, Activity] = field(repr=False, default_factory=dict)
     # What names were found to stand for: the threads of a host share their names, and hosts do.
     _found: dict[str, Activity] = field(repr=False, compare=False, default_factory=dict)
@@ -205,5 +207,6 @@ def _load(table: dict[str, Any]) -> Vocabulary:
         roles=tuple((key, NameSet.of(names)) for key, names in table.get("roles", {}).items()),
         beside=NameSet.of(table["with"]) if "with" in table else None,
         profiler=table.get("profiler", ""),
+        python_calls=bool(table.get("python_calls", False)),
         _exact={name: activity for activity, names in activities for name in names.exact},
     )
