@@ -192,6 +192,16 @@ CASES = {
         ("text alone", "unavailable", fallen(None)),
         ("no telemetry", "unavailable", NOTHING),
     ],
+    "gather-bound": [
+        ("much", "failed", special(100 * ABOVE, looks_up=True, self_ms_per_step=100 * ABOVE)),
+        ("little", "passed", special(100 * BELOW, looks_up=True, self_ms_per_step=100 * BELOW)),
+        ("none", "passed", special(50, looks_up=False)),
+        ("little is unknown", "passed", special(100 * BELOW, self_ms_per_step=100 * BELOW)),
+        ("much is unknown", "unavailable", special(100 * ABOVE, self_ms_per_step=100 * ABOVE)),
+        ("a prediction", "unavailable", {**special(50, looks_up=True), "predicted": True}),
+        ("not a TPU", "not_applicable", CPU),
+        ("no device", "unavailable", NOTHING),
+    ],
     "f32-upcasts": [
         ("much", "failed", special(100 * ABOVE, upcast=True, self_ms_per_step=100 * ABOVE)),
         ("little", "passed", special(100 * BELOW, upcast=True, self_ms_per_step=100 * BELOW)),

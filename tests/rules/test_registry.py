@@ -20,6 +20,7 @@ CATALOGUE = [
     "accumulated-graph",
     "boolean-mask",
     "f32-upcasts",
+    "gather-bound",
     "tracing-bound",
     "scan-cache-off",
     "unrolled-layers",

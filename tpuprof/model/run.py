@@ -24,10 +24,10 @@ from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.device.allocator import Allocated, allocations
 from tpuprof.model.device.collective_role import Role, collective_roles
 from tpuprof.model.device.cpu import Queue, queue_of, read_cpu
+from tpuprof.model.device.fusions import read_fusions
 from tpuprof.model.device.gpu import Gpus, count_gpus, lacking_work, read_gpus
 from tpuprof.model.device.loops import Loop, find_loops
 from tpuprof.model.device.memory import DeviceMemory, device_memory
-from tpuprof.model.device.product_types import read_product_types
 from tpuprof.model.device.program_ops import program_ops
 from tpuprof.model.device.tpu import read_tpu
 from tpuprof.model.device.unrolled import Repetition, find_repetition
@@ -323,7 +323,7 @@ def _analysed(
     repetition = find_repetition(devices[0], steps, parameter_names) if devices else None
     memory = device_memory(protos, devices[0].type if devices else "")
     roles = collective_roles(devices, protos, parameter_names)
-    read_product_types(devices, protos)
+    read_fusions(devices, protos)
     tracing = split_tracing(host, driver, words, activity, steps, devices)
     input_found = read_input(host, driver, words, activity, steps, devices)
     # All that does not need it first: steps are attributed on another core meanwhile.

@@ -156,7 +156,8 @@ class OpRow:
     on (compute or memory), `roofline` the share of that roof it reaches; `padding` is padded bytes over bytes of its
     arrays, `matmul_type` the element type a matmul reads, `kernel` a custom call's name, `layout_copy` whether it
     only moves data about on the device, `upcast` whether it writes a bfloat16 array out again as float32
-    (None where no HLO line tells).
+    (None where no HLO line tells), `looks_up` whether it gathers or scatters rows of a table (None where neither its
+    line nor an embedded program tells).
     `self_ms_per_step` is per step and device, in steps alone: ops add up to the device's parts of the breakdown.
     Of a pod, `hosts` is how many hosts run it, and `host_names` the first of them; None and empty in other reports,
     where `cores` has all devices.
@@ -188,6 +189,7 @@ class OpRow:
     note: str = ""
     self_ms_per_step: float | None = None
     upcast: bool | None = None
+    looks_up: bool | None = None
     hosts: int | None = None
     host_names: list[str] = field(default_factory=list)
 

@@ -231,6 +231,7 @@ def _op_row(op: OpTotal, cost: OpCost, lanes: int, with_cores: bool) -> OpRow:
         kernel=cost.kernel,
         layout_copy=cost.layout_copy,
         upcast=cost.upcast,
+        looks_up=cost.looks_up,
         clock_ms=ps_to_ms(op.clock_ps) if op.clock_ps is not None else None,
         self_ms_per_step=ps_to_ms(op.step_ps) / lanes if lanes else None,
         flops_per_byte=op.flops / op.hbm_bytes if op.flops and op.hbm_bytes else None,

@@ -7,6 +7,7 @@ PJRT_DEVICE=CPU leaves on host threads.
 from __future__ import annotations
 
 from dataclasses import field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,9 @@ from tpuprof.model.device.op_kind import OpKind
 from tpuprof.model.device.op_sums import OpSums, op_sums
 from tpuprof.model.intervals import EMPTY, Int64, Spans, covered, merge, subtract, union, union_by_label
 from tpuprof.records import record
+
+if TYPE_CHECKING:
+    from tpuprof.model.device.fusions import Fused
 
 # Kinds that share out a device's time, in the order of painting: while it computes, nothing else counts but a
 # Python function that the program waits for.
@@ -48,8 +52,8 @@ class OpNames:
     # Sum of the durations that the device states by its own clock (ps), -1 where it states none.
     clock_ps: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
     hbm_bytes: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
-    # Row to the element type that a fused multiplication reads, where the program says it.
-    multiplied: dict[int, str] = field(default_factory=dict)
+    # Row to what the program says of a fusion.
+    fused: dict[int, Fused] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.name)

@@ -39,7 +39,8 @@ class OpCost(NamedTuple):
     memory, the side of the roofline the op is on; `roofline` the share of that roof it reaches (0 to 1); `padding`
     padded bytes over bytes of its arrays; `matmul_type` the element type a matmul reads, empty for other ops;
     `kernel` a custom call's own name; `layout_copy` whether it only moves data about; `upcast` whether it
-    writes a bfloat16 array out again as float32, None where no HLO line tells.
+    writes a bfloat16 array out again as float32, None where no HLO line tells; `looks_up` whether it gathers or
+    scatters rows of a table, None where that is unknown.
     """
 
     flops_per_s: float | None = None
@@ -51,6 +52,7 @@ class OpCost(NamedTuple):
     kernel: str = ""
     layout_copy: bool = False
     upcast: bool | None = None
+    looks_up: bool | None = None
     note: str = ""
 
 
@@ -105,6 +107,7 @@ def op_cost(op: OpTotal, peak_flops: float | None, peak_bytes: float | None) -> 
         kernel=facts.kernel,
         layout_copy=facts.layout_copy,
         upcast=facts.upcast,
+        looks_up=facts.looks_up,
         note=roofline.note or speed.note or traffic.note,
     )
 

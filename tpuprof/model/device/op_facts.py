@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tpuprof.decode.hlo_shape import parse_shape
 from tpuprof.model.device.op_kind import ARRAY, HOST_MEMORY, OpKind, is_matmul, opcode
 from tpuprof.model.device.upcast import writes_upcast
 
+if TYPE_CHECKING:
+    from tpuprof.model.device.fusions import Fused
+
 FLOATS = ("f32", "f64")
+# Ops that read or write rows of a table by their numbers.
+LOOKUPS = ("gather", "scatter")
 _LAYOUT_CATEGORIES = ("copy", "data formatting", "transpose", "reshape")
 _LAYOUT_OPCODES = ("copy", "transpose")
 _TARGET = re.compile(r'custom_call_target="([^"]+)"')
@@ -24,7 +29,8 @@ class OpFacts(NamedTuple):
     `padded` is the bytes of its arrays of at least two dimensions as they are laid out in tiles, `values` the bytes
     of their values; both are 0 where it has none. `matmul_type` is the element type a matmul reads, `kernel` a
     custom call's own name; both are empty for other ops. `layout_copy` is whether it only moves data about, `upcast`
-    whether it writes a bfloat16 array out again as float32, None where no HLO line tells.
+    whether it writes a bfloat16 array out again as float32, None where no HLO line tells; `looks_up` whether it gathers
+    or scatters rows of a table, None without a line and for a fusion whose program is unknown.
     """
 
     label: str
@@ -35,6 +41,7 @@ class OpFacts(NamedTuple):
     padded: int
     values: int
     upcast: bool | None
+    looks_up: bool | None
 
 
 class _Array(NamedTuple):
@@ -46,15 +53,16 @@ class _Array(NamedTuple):
     padded: int
 
 
-def op_facts(name: str, long_name: str, category: str, kind: OpKind, multiplied: str = "") -> OpFacts:
+def op_facts(name: str, long_name: str, category: str, kind: OpKind, fused: Fused | None = None) -> OpFacts:
     """What the line of one op says; a line that holds other ops, a loop, says nothing of its own efficiency.
 
-    `multiplied` is the element type that its matrix multiplication reads, where the program says it.
+    `fused` is what the program says of a fusion, None where it is unknown.
     """
     label, matmul = category or opcode(long_name, name), is_matmul(category, long_name, name)
     if kind == OpKind.CONTAINER:
-        return OpFacts(label, matmul, "", "", False, 0, 0, None)
+        return OpFacts(label, matmul, "", "", False, 0, 0, None, False)
     arrays = [_array(text) for text in ARRAY.findall(long_name)]
+    multiplied = fused.multiplied if fused is not None else ""
     return OpFacts(
         label=label,
         matmul=matmul,
@@ -64,6 +72,7 @@ def op_facts(name: str, long_name: str, category: str, kind: OpKind, multiplied:
         padded=sum(each.padded for each in arrays),
         values=sum(each.bytes for each in arrays if each.padded),
         upcast=_upcast(name, long_name, category, kind),
+        looks_up=_looks_up(name, long_name, category, kind, fused),
     )
 
 
@@ -109,6 +118,19 @@ def _upcast(name: str, long_name: str, category: str, kind: OpKind) -> bool | No
     if " = " not in long_name:
         return None
     return kind == _COMPUTE and writes_upcast(long_name, name, category)
+
+
+def _looks_up(name: str, long_name: str, category: str, kind: OpKind, fused: Fused | None) -> bool | None:
+    if kind != _COMPUTE:
+        return False
+    code = opcode(long_name, name)
+    if code in LOOKUPS or category.lower() in LOOKUPS:
+        return True
+    if " = " not in long_name:
+        return None
+    if code == "fusion" and not is_matmul(category, long_name, name):
+        return fused.looks_up if fused is not None else None
+    return False
 
 
 def _is_layout_copy(name: str, long_name: str, category: str, kind: OpKind) -> bool:

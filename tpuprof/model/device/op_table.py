@@ -212,7 +212,7 @@ def _op_total(ops: OpNames, at: int, sums: list[Any], cores: CoresOf) -> OpTotal
         scope=ops.scope[at],
         flops=int(ops.flops[at]),
         bytes=size,
-        facts=op_facts(ops.name[at], ops.long_name[at], ops.category[at], kind, ops.multiplied.get(at, "")),
+        facts=op_facts(ops.name[at], ops.long_name[at], ops.category[at], kind, ops.fused.get(at)),
         hbm_bytes=int(ops.hbm_bytes[at]) if len(ops.hbm_bytes) else size,
         occurrences=count,
         total_ps=total_ps,
