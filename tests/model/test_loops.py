@@ -179,7 +179,7 @@ def test_a_real_model_of_64_layers(shared_traces):
     rows = analyze_run(shared_traces / "tpu_vllm_qwen3").scan
     assert [(row.kind, row.trip_count) for row in rows] == [("unrolled", 64)]
     # Fused query, key and value; the attention's output; gate and up; down.
-    assert "4 matrix multiplications each, 100% of" in rows[0].detail
+    assert "4 matrix multiplications each, 100 % of" in rows[0].detail
 
 
 def test_samples_with_and_without_scan():

@@ -7,7 +7,7 @@ from tpuprof.model.device.op_table import scope_label
 from tpuprof.model.device.unrolled import Repetition
 from tpuprof.model.run import HostRun
 from tpuprof.report.schema import LoopRow
-from tpuprof.units import PS_PER_MS, ps_to_ms
+from tpuprof.units import PS_PER_MS, format_share, ps_to_ms
 
 
 def loop_rows(hosts: list[HostRun]) -> list[LoopRow]:
@@ -39,7 +39,8 @@ def _loop_row(each: Loop, steps: int) -> LoopRow:
 
 def _repetition_row(each: Repetition) -> LoopRow:
     what = f"{each.layers} equal layers" + (f" ({each.path})" if each.path else "")
-    detail = f"{what} with {each.matmuls} matrix multiplications each, {each.share:.0%} of the program's matmul work"
+    products = f"{each.matmuls} matrix multiplications each"
+    detail = f"{what} with {products}, {format_share(each.share)} of the program's matmul work"
     low, high = each.ops_share or (None, None)
     if each.differs:
         detail += f"; not in all of them: {', '.join(each.differs)}"

@@ -101,7 +101,8 @@ REMEDIES: tuple[Remedy, ...] = (
         of_tpu=True,
     ),
     Remedy(
-        "HBM bandwidth|which chip|HLO line|layout with tiles|Async XLA Ops|timed inside a step|in no program",
+        "HBM bandwidth|which chip|HLO line|layout with tiles|Async XLA Ops|timed inside a step|in no program|"
+        "time for lookups|what its fusions do",
         _CAPTURE,
         "Run it on a TPU, without `--no-hlo-debug`.",
         of_tpu=True,

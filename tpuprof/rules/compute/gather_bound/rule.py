@@ -17,9 +17,10 @@ The ops with their device time and source lines.
 
 ## How to fix
 
-Look a small table up by a matrix product of the chosen rows, one number 1 in each, and the table. It reads the table once, and its gradient is a matrix product as well. The product does as much work as the
-table has rows, so this pays for hundreds of rows (positions, types, categories), not for a vocabulary. Keep large
-tables in bfloat16, and look several features up in one joined table.
+Look a small table up by a matrix product of the chosen rows, one number 1 in each, and the table. It reads the table
+once, and its gradient is a matrix product as well. The product does as much work as the table has rows, so this pays
+for hundreds of rows (positions, types, categories), not for a vocabulary. Keep large tables in bfloat16, and look
+several features up in one joined table.
 
 ## How to fix in JAX
 
