@@ -5,7 +5,7 @@ import torch_xla
 
 import tpuprof
 
-WIDTH, DEPTH, BATCH, STEPS = 256, 3, 448, 14
+WIDTH, DEPTH, BATCH, STEPS = 512, 3, 1024, 14
 
 torch.manual_seed(0)
 device = torch_xla.device()
