@@ -11,12 +11,12 @@ generator = nn.Sequential(nn.Linear(32, 256), nn.ReLU(), nn.Linear(256, 784)).to
 critic = nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 1)).to(device)
 opt_g = torch.optim.RMSprop(generator.parameters(), lr=5e-5)
 opt_c = torch.optim.RMSprop(critic.parameters(), lr=5e-5)
-real = torch.randn(384, 784).to(device)
+real = torch.randn(1536, 784).to(device)
 marks = []
 for step in range(30):
     for _ in range(n_critic):
         opt_c.zero_grad()
-        fake = generator(torch.randn(384, 32, device=device)).detach()
+        fake = generator(torch.randn(1536, 32, device=device)).detach()
         loss_c = critic(fake).mean() - critic(real).mean()
         loss_c.backward()
         opt_c.step()
@@ -24,7 +24,7 @@ for step in range(30):
             p.data.clamp_(-0.01, 0.01)
         torch_xla.sync()
     opt_g.zero_grad()
-    loss_g = -critic(generator(torch.randn(384, 32, device=device))).mean()
+    loss_g = -critic(generator(torch.randn(1536, 32, device=device))).mean()
     loss_g.backward()
     opt_g.step()
     torch_xla.sync()
