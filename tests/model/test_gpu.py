@@ -297,3 +297,25 @@ def test_a_trace_of_kernels_and_launches_alone_is_of_pytorch(tmp_path):
     assert report.environment["framework"] == "pytorch"
     assert report.verdict.bound == "dispatch"
     assert report.breakdown["unknown"].share < 0.001
+
+
+@pytest.mark.parametrize("thread", [9, 10])
+def test_a_backward_pass_on_autograds_thread_is_dispatch_of_the_training_thread(tmp_path, thread):
+    trace = eager()
+    forward = len(trace.events)
+    for number in range(60):
+        at = 5000 + 100 * number
+        trace.host("cpu_op", "autograd::engine::evaluate_function: MmBackward0", at, 90)
+        trace.launch("cudaLaunchKernel", at + 60, "gemm", 10)
+    for each in trace.events[forward:]:
+        each["tid"] = thread if each["pid"] == 9 else each["tid"]
+    trace.host("cpu_op", "aten::add_", 11_000, 50)
+    report = trace.report(tmp_path)
+    assert report.verdict.bound == "dispatch"
+    unexplained = {
+        name: each.ms_per_step for name, each in report.breakdown.items() if each.ms_per_step > 0.9
+    }
+    # A pause of 1 ms before the backward pass, in which no thread does anything.
+    assert set(unexplained) == {"dispatch", "compute", "unknown"}
+    assert unexplained["unknown"] == pytest.approx(1.0, abs=0.1)
+    assert unexplained["dispatch"] > 8

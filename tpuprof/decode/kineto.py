@@ -10,6 +10,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+# What autograd's engine writes of each node, and how its threads are called elsewhere: Kineto numbers them.
+_BACKWARD = "autograd::engine::evaluate_function"
+AUTOGRAD_THREAD = "pt_autograd"
 # The format of such a trace.
 KINETO = "kineto"
 # What runs on a GPU's stream, and what of it is a copy.
@@ -63,6 +66,9 @@ def normalised(
         if kind is None:
             pid, tid = event.get("pid"), event.get("tid")
             process[pid] = _HOST
+            # Python's main thread has the number of its process, and runs the backward pass of CPU tensors itself.
+            if name.startswith(_BACKWARD) and pid != tid:
+                thread[pid, tid] = AUTOGRAD_THREAD
             name = _host_name(event, name, directions.get(args.get("correlation")))
         else:
             pid = f"gpu {args.get('device', event.get('pid'))}"

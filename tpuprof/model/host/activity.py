@@ -217,9 +217,14 @@ def _explain(
     loaded = intersect(unknown, loading(samples))
     by_activity[Activity.INPUT_WAIT] = merge(by_activity[Activity.INPUT_WAIT], loaded)
     building, kinds, rest = refine(samples, subtract(unknown, loaded))
-    shown = [_counted_tracing(driver), _in_events(autograd)] if residual == Activity.HOST_OTHER else []
-    for each in [*shown, _short(rest)] if vocabulary.eager else shown:
+    shown = [_counted_tracing(driver)] if residual == Activity.HOST_OTHER else []
+    # The training thread waits in `backward()`, without an event, while autograd's thread calls the ops.
+    shown += [_in_events(autograd)] if shown or vocabulary.eager else []
+    for each in shown:
         building, rest = merge(building, intersect(rest, each)), subtract(rest, each)
+    if vocabulary.eager:
+        short = _short(rest)
+        building, rest = merge(building, short), subtract(rest, short)
     if samples is None and vocabulary.python_calls:
         samples = python_calls(driver, rest)
         called, kinds, rest = refine(samples, rest)
