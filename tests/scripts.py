@@ -88,6 +88,20 @@ def run(path, *args, status=0, **env):
     return done
 
 
+def capture_command(run, *command, options=()):
+    """The command line that runs a command under `tpuprof capture`, into the folder `run`."""
+    return [sys.executable, "-m", "tpuprof", "capture", "-o", str(run), *options, "--", *map(str, command)]
+
+
+def capture(run, *command, options=(), **popen):
+    """Run a command under `tpuprof capture`; returns the completed process. `popen` goes to `subprocess.run`."""
+    return subprocess.run(
+        capture_command(run, *command, options=options),
+        **{"capture_output": True, "text": True, "timeout": 300, "env": environment(), **popen},
+        check=False,
+    )
+
+
 def facts(done):
     """What a script told with `facts(...)`."""
     import json

@@ -1,7 +1,6 @@
 """Why each recompile of a real run happened, and which line made it so: eight reasons, and three in one run."""
 
 import re
-import subprocess
 import sys
 
 import pytest
@@ -35,11 +34,8 @@ def planted_line(reason):
 
 
 def compiles(folder, *reasons):
-    done = subprocess.run(
-        [sys.executable, "-m", "tpuprof", "capture", "--source-lines", "--steps", "22", "-o", str(folder), "--",
-         sys.executable, str(SCRIPT), *reasons],
-        env=scripts.environment(), capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
+    options = ["--source-lines", "--steps", "22"]
+    done = scripts.capture(folder, sys.executable, SCRIPT, *reasons, options=options)
     assert done.returncode == 0, done.stderr
     return analyze_run(folder).compiles
 

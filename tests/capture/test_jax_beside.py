@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from tests import scripts
 from tpuprof.capture.recorder import GAVE_WAY
 
 pytest.importorskip("jax")
@@ -35,9 +36,8 @@ def begun(tmp_path):
 
     def begin(body, head=HEAD):
         (tmp_path / "train.py").write_text(head + body)
-        command = [sys.executable, "-m", "tpuprof", "capture", "-o", "run", "--", sys.executable, "train.py"]
         return subprocess.Popen(
-            command, env={**os.environ, **ENVIRONMENT, "TMPDIR": str(tmp_path / "tmp")},
+            scripts.capture_command("run", sys.executable, "train.py"), env={**os.environ, **ENVIRONMENT, "TMPDIR": str(tmp_path / "tmp")},
             cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
 

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from tests import scripts
 from tpuprof.analysis.analyze import analyze_run
 
 pytest.importorskip("jax")
@@ -26,20 +27,7 @@ ENVIRONMENT = {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--xla_cpu_multi_thread_eige
 def captured(tmp_path, body):
     script = tmp_path / "train.py"
     script.write_text(HEAD + body)
-    command = [
-        sys.executable,
-        "-m",
-        "tpuprof",
-        "capture",
-        "-o",
-        str(tmp_path / "run"),
-        "--",
-        sys.executable,
-        str(script),
-    ]
-    done = subprocess.run(
-        command, check=False, env={**os.environ, **ENVIRONMENT}, capture_output=True, text=True, timeout=300
-    )
+    done = scripts.capture(tmp_path / "run", sys.executable, script, env={**os.environ, **ENVIRONMENT})
     assert done.returncode == 0, done.stderr
     return analyze_run(tmp_path / "run"), done
 
@@ -119,11 +107,7 @@ def test_a_recording_by_the_clock_outlives_a_request_to_end(tmp_path):
         "steps = 0\nwhile time.time() < end:\n    w, loss = update(w, x)\n    float(loss)\n"
         "    steps += recorded()\n    if steps == 30:\n        os.kill(os.getpid(), signal.SIGTERM)\n"
     )
-    command = [sys.executable, "-m", "tpuprof", "capture", "-o", "run", "--", sys.executable, "train.py"]
-    done = subprocess.run(
-        command, check=False, env={**os.environ, **ENVIRONMENT}, cwd=tmp_path, capture_output=True, text=True,
-        timeout=300,
-    )  # fmt: skip
+    done = scripts.capture("run", sys.executable, "train.py", env={**os.environ, **ENVIRONMENT}, cwd=tmp_path)
     assert "Traceback" not in done.stderr
     assert done.returncode == 128 + signal.SIGTERM
     assert analyze_run(tmp_path / "run").environment["framework"] == "jax", done.stderr

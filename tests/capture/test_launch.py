@@ -24,24 +24,8 @@ for index in range(int(sys.argv[1])):
 
 def launch(folder, code, *args, options=(), prelude=True, **env):
     script = scripts.write(folder / "train.py", code, prelude=prelude)
-    command = [
-        sys.executable,
-        "-m",
-        "tpuprof",
-        "capture",
-        "-o",
-        str(folder / "run"),
-        *options,
-        "--",
-        sys.executable,
-    ]
-    return subprocess.run(
-        [*command, str(script), *map(str, args)],
-        env=scripts.environment(**env),
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
+    return scripts.capture(
+        folder / "run", sys.executable, script, *args, options=options, env=scripts.environment(**env)
     )
 
 
@@ -97,19 +81,8 @@ def test_death_by_signal_is_told_as_a_shell_does(tmp_path):
 def test_what_was_captured_is_kept_when_told_to_stop(tmp_path, number):
     code = "index = 0\nwhile True:\n    train(); torch_xla.sync(); index += 1\n    print(index, flush=True)\n"
     script = scripts.write(tmp_path / "train.py", code)
-    command = [
-        sys.executable,
-        "-m",
-        "tpuprof",
-        "capture",
-        "-o",
-        str(tmp_path / "run"),
-        "--steps",
-        "1000000",
-        "--",
-    ]
     process = subprocess.Popen(
-        [*command, sys.executable, str(script)],
+        scripts.capture_command(tmp_path / "run", sys.executable, script, options=["--steps", "1000000"]),
         env=scripts.environment(),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -210,8 +183,7 @@ for index in range(3):
 
 
 def test_a_command_that_does_not_exist(tmp_path):
-    command = [sys.executable, "-m", "tpuprof", "capture", "-o", str(tmp_path), "--", "no-such-program"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = scripts.capture(tmp_path, "no-such-program", timeout=60)
     assert done.returncode == 2
     assert "no-such-program" in done.stderr
 
@@ -307,18 +279,7 @@ def test_a_process_that_is_left_behind_may_go_on_writing(tmp_path):
     late = tmp_path / "late.txt"
     go = tmp_path / "go"
     script = f"(while [ ! -e {go} ]; do sleep 0.1; done; echo late >&2; echo done > {late}) & exit 0"
-    command = [
-        sys.executable,
-        "-m",
-        "tpuprof",
-        "capture",
-        "-o",
-        str(tmp_path / "run"),
-        "--",
-        "bash",
-        "-c",
-        script,
-    ]
+    command = scripts.capture_command(tmp_path / "run", "bash", "-c", script)
     done = subprocess.run(
         command, env=scripts.environment(), stderr=subprocess.DEVNULL, timeout=120, check=False
     )

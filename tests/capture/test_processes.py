@@ -1,6 +1,5 @@
 """Several processes or threads that train under one capture."""
 
-import subprocess
 import sys
 
 import pytest
@@ -47,25 +46,12 @@ if __name__ == "__main__":
 
 def launch(folder, code, **env):
     script = scripts.write(folder / "train.py", code, prelude=False)
-    command = [
+    done = scripts.capture(
+        folder / "run",
         sys.executable,
-        "-m",
-        "tpuprof",
-        "capture",
-        "-o",
-        str(folder / "run"),
-        "--steps",
-        "3",
-        "--name",
-        "one",
-    ]
-    done = subprocess.run(
-        [*command, "--", sys.executable, str(script)],
+        script,
+        options=["--steps", "3", "--name", "one"],
         env=scripts.environment(**env),
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("worker") == 2

@@ -4,12 +4,11 @@ TorchTPU needs another torch than torch_xla: `make torchtpu` makes a second envi
 """
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests import scripts
 from tpuprof.analysis.analyze import analyze_run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,20 +39,7 @@ def test_an_unchanged_program_is_captured_with_steps_and_the_line_of_its_read(tm
     environment = {
         **os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "TPU_LIBRARY_PATH": str(plugins[-1]), "PYTHONPATH": ""
     }  # fmt: skip
-    command = [
-        sys.executable,
-        "-m",
-        "tpuprof",
-        "capture",
-        "-o",
-        str(tmp_path / "run"),
-        "--",
-        str(python),
-        str(script),
-    ]
-    done = subprocess.run(
-        command, check=False, env=environment, capture_output=True, text=True, timeout=300, cwd=ROOT
-    )
+    done = scripts.capture(tmp_path / "run", python, script, env=environment, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     report = analyze_run(tmp_path / "run")
     assert report.environment["framework"] == "torch_tpu"
