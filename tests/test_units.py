@@ -1,5 +1,8 @@
 """Numbers as people read them."""
 
+import ast
+from pathlib import Path
+
 import pytest
 
 from tpuprof.units import counted, format_bytes, format_ms, format_share, times
@@ -43,3 +46,42 @@ def test_counted(count, text):
 @pytest.mark.parametrize(("count", "text"), [(1, "once"), (3, "3 times"), (0.5, "0.5 times")])
 def test_times(count, text):
     assert times(count) == text
+
+
+ROOT = Path(__file__).resolve().parents[1]
+# Numbers that turn one unit into another: tpuprof/units.py has a name for each.
+FACTORS = {1e3, 1e6, 1e9, 1e12}
+# Thousandths of a sample in a ledger, a weight of no unit, a number of steps, a goal of no unit, a rule whose check is kept.
+NOT_UNITS = {"tpuprof/watch/collector.py", "tpuprof/watch/status.py", "tpuprof/model/host/activity.py"}
+OF_A_KEPT_CHECK = {"tpuprof/rules/tracing/debug_flags_on/rule.py"}
+
+
+def bare_factors(source):
+    """Lines on which something is multiplied or divided by a bare power of a thousand."""
+    return [
+        node.lineno
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.BinOp)
+        and isinstance(node.op, ast.Mult | ast.Div | ast.FloorDiv)
+        and any(
+            isinstance(side, ast.Constant)
+            and not isinstance(side.value, str | bytes)
+            and side.value in FACTORS
+            for side in (node.left, node.right)
+        )
+    ]
+
+
+def test_one_module_converts_units():
+    found = {}
+    for folder in ("tpuprof", "dashboard/tpuprof_dashboard"):
+        for path in (ROOT / folder).rglob("*.py"):
+            name = str(path.relative_to(ROOT))
+            program = path.stem.startswith(("before", "after")) and "rules" in path.parts
+            if name not in NOT_UNITS | OF_A_KEPT_CHECK and not program:
+                found[name] = bare_factors(path.read_text("utf-8"))
+    assert {name: lines for name, lines in found.items() if lines} == {}
+
+
+def test_a_bare_factor_is_found():
+    assert bare_factors("a = ns / 1e6\nb = 1000 * s\nc = ns // 1_000_000_000\nd = x + 1000") == [1, 2, 3]

@@ -9,6 +9,14 @@ from __future__ import annotations
 PS_PER_NS = 1_000
 PS_PER_US = 1_000_000
 PS_PER_MS = 1_000_000_000
+PS_PER_S = 1_000_000_000_000
+NS_PER_US = 1_000
+NS_PER_MS = 1_000_000
+NS_PER_S = 1_000_000_000
+US_PER_S = 1_000_000
+MS_PER_S = 1_000
+# What GB, GFLOP and TFLOP count.
+MEGA, GIGA, TERA = 1e6, 1e9, 1e12
 
 _TIME_UNITS = ((1e3, "s", 1e-3), (1.0, "ms", 1.0), (1e-3, "µs", 1e3), (0.0, "ns", 1e6))
 _BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tpuprof.run_folder import EXPORT_SUFFIXES, GRAPHS, PROFILE_SUFFIXES
+from tpuprof.units import NS_PER_S
 from tpuprof_dashboard.security import inside
 from tpuprof_dashboard.watched import is_watched
 
@@ -64,7 +65,7 @@ def signature(path: Path) -> tuple[tuple[str, int, int], ...]:
 
 def _changed(path: Path) -> float:
     """When a capture's files were last written (seconds since 1970), 0 where that is unknown."""
-    return max((mark[2] for mark in signature(path)), default=0) / 1e9
+    return max((mark[2] for mark in signature(path)), default=0) / NS_PER_S
 
 
 def _captures(folder: Path) -> list[Path]:

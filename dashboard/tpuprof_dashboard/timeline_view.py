@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tpuprof.timeline.lanes import ANNOTATIONS, DEVICE, HOST, PERIODS, STEPS, Lane, LaneInfo
 from tpuprof.timeline.level_of_detail import Bars, windows
-from tpuprof.units import PS_PER_NS
+from tpuprof.units import NS_PER_MS, PS_PER_NS
 
 # Bars drawn at most: a browser draws and zooms some thousand rectangles smoothly.
 MAX_BARS = 4_000
@@ -71,7 +71,7 @@ def clamp(start_ns: int | None, end_ns: int | None, first: int, last: int) -> tu
 
 def around(start_ns: int, duration_ms: float) -> tuple[int, int]:
     """A window in ns that shows a span with some room on both sides."""
-    length = max(round(duration_ms * 1e6), 1)
+    length = max(round(duration_ms * NS_PER_MS), 1)
     room = max(round(length * _MARGIN), _LEAST_WINDOW_PS // PS_PER_NS)
     return start_ns - room, start_ns + length + room
 

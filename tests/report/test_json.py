@@ -1,6 +1,9 @@
 """The JSON report: its fields stay, and it is read back whole."""
 
+import dataclasses
 import json
+import os
+import typing
 
 import pytest
 
@@ -9,6 +12,7 @@ from tpuprof.analysis.analyze import analyze_run
 from tpuprof.errors import TpuprofError
 from tpuprof.report.as_json import to_json
 from tpuprof.report.load import read_report, report_from
+from tpuprof.report.schema import Report
 
 
 def within(kept, now, path="report"):
@@ -69,3 +73,37 @@ def test_what_is_no_report_is_refused_in_one_line(tmp_path, text, code):
     with pytest.raises(TpuprofError) as error:
         read_report(tmp_path / "r.json")
     assert str(error.value).endswith(f"[{code}]")
+
+
+def names_of(kind, found=None):
+    """Every field of a record and of the records in it, as `Record.field: type`."""
+    found = set() if found is None else found
+    for each in dataclasses.fields(kind):
+        type_of = typing.get_type_hints(kind)[each.name]
+        line = f"{kind.__name__}.{each.name}: {str(type_of).replace('tpuprof.report.', '')}"
+        if line not in found:
+            found.add(line)
+            for inner in records_in(type_of):
+                names_of(inner, found)
+    return found
+
+
+def records_in(type_of):
+    if dataclasses.is_dataclass(type_of):
+        return [type_of]
+    return [found for each in typing.get_args(type_of) for found in records_in(each)]
+
+
+def test_no_name_of_the_schema_is_renamed_or_removed():
+    """Names are added to the golden file by TPUPROF_REBASELINE=1, and never leave it while the schema is version 1."""
+    path = golden.FOLDER / "names.txt"
+    kept, now = set(path.read_text("utf-8").splitlines()) if path.is_file() else set(), names_of(Report)
+    if os.environ.get("TPUPROF_REBASELINE"):
+        path.write_text("".join(f"{line}\n" for line in sorted(kept | now)), "utf-8")
+    assert len(kept) > 400
+    assert kept - now == set()
+
+
+def test_a_removed_name_is_found():
+    assert "Report.scan: list[schema.LoopRow]" in names_of(Report)
+    assert not any(line.startswith("Report.loops") for line in names_of(Report))

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
+from tpuprof.units import MEGA
+
 # A capture of a few steps of a large model takes up to 2 GB, and its analysis cache some more (bytes).
 DISK_WANTED_BYTES = 5 * 2**30
 # The last release of torch_xla with builds for the pre-C++11 ABI, which trace more slowly.
@@ -140,7 +142,7 @@ def _cache() -> Check:
     from tpuprof.analysis import cache
 
     used = cache.usage()
-    found = f"{used.folder}: {used.entries} reports, {used.bytes / 1e6:.1f} MB of at most {cache.MAX_BYTES / 1e6:.0f}"
+    found = f"{used.folder}: {used.entries} reports, {used.bytes / MEGA:.1f} MB of at most {cache.MAX_BYTES / MEGA:.0f}"
     return Check("report cache", "ok", found)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tpuprof.instrument.state import pass_on
+from tpuprof.units import NS_PER_S
 
 _TASKS = Path("/proc/self/task")
 
@@ -31,7 +32,7 @@ class Contention:
 
 def waited_seconds() -> float:
     """How long the threads that run now have waited for a CPU since they began, added up (s); 0 where unknown."""
-    return sum(waited for _, waited in _counts().values()) / 1e9
+    return sum(waited for _, waited in _counts().values()) / NS_PER_S
 
 
 def _counts() -> dict[str, tuple[int, int]]:

@@ -18,6 +18,7 @@ from tpuprof.instrument.frameworks import jax_calls
 from tpuprof.instrument.host_sampler import HostSampler
 from tpuprof.instrument.stack_text import places_of_thread
 from tpuprof.instrument.state import STATE
+from tpuprof.units import NS_PER_S
 
 # Steps before the capture whose median length sets the sampler's interval (steps).
 RECENT_STEPS = 5
@@ -75,7 +76,7 @@ class Recordings:
     def _usual_seconds(self) -> float | None:
         """The median of the last steps before the recording (s), None before the first."""
         walls = [record.wall_ns for record in self._telemetry.records[-RECENT_STEPS:]]
-        return statistics.median(walls) / 1e9 if walls else None
+        return statistics.median(walls) / NS_PER_S if walls else None
 
     def stop(self) -> None:
         """End the newest."""

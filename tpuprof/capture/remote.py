@@ -15,6 +15,7 @@ from typing import Any
 
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.run_folder import profile_name
+from tpuprof.units import MS_PER_S
 
 _METHOD = "/tensorflow.ProfilerService/Profile"
 # Profiles pass gRPC's usual 4 MB by far; -1 lifts the limit.
@@ -110,7 +111,7 @@ def _connect(grpc: Any, channel: Any, address: str) -> None:
 
 def _request(messages: Any, seconds: float, target: Target) -> Any:
     # Servers differ in which of the two durations they go by.
-    duration_ms = max(round(seconds * 1000), 1)
+    duration_ms = max(round(seconds * MS_PER_S), 1)
     return messages.ProfileRequest(
         duration_ms=duration_ms,
         repository_root=str(target.root.absolute()),

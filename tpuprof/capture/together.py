@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from tpuprof.capture.board import ANSWER, DECISION, READY, STEP, Board
 from tpuprof.instrument.hidden_thread import HiddenThread
 from tpuprof.instrument.state import pass_on
+from tpuprof.units import MS_PER_S
 
 # How often the board is looked at (s): a shared file system answers in milliseconds.
 LOOK_EVERY_SECONDS = 0.2
@@ -259,7 +260,7 @@ class Together:
 
     def _post(self, kind: str) -> None:
         me = self._self()
-        self._board.post(f"{kind}.{me.who}.{me.seen}.{math.ceil(me.pace * 1000)}")
+        self._board.post(f"{kind}.{me.who}.{me.seen}.{math.ceil(me.pace * MS_PER_S)}")
 
 
 def _said(names: set[str], kind: str) -> list[_Said]:
@@ -268,7 +269,7 @@ def _said(names: set[str], kind: str) -> list[_Said]:
     for name in sorted(names):
         if name.startswith(f"{kind}."):
             member, process, seen, pace = name.split(".")[-4:]
-            found.append(_Said(f"{member}.{process}", int(seen), int(pace) / 1000))
+            found.append(_Said(f"{member}.{process}", int(seen), int(pace) / MS_PER_S))
     return found
 
 

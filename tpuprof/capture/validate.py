@@ -9,6 +9,7 @@ from typing import Any
 
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.run_folder import PROFILE_SUFFIX, PROFILES, RUN_INFO, profile_name
+from tpuprof.units import GIGA
 
 # XSpace is a protobuf message, and protobuf writers give up at 2 GiB: what is near it lost something.
 TOO_LARGE_BYTES = 2_000_000_000
@@ -48,7 +49,7 @@ def _read_info(run: Path) -> dict[str, Any]:
 def _check_file(path: Path) -> list[Finding]:
     size = path.stat().st_size
     if size >= TOO_LARGE_BYTES:
-        text = f"{path}: the profile has {size / 1e9:.1f} GB, and the profiler loses data near 2 GB."
+        text = f"{path}: the profile has {size / GIGA:.1f} GB, and the profiler loses data near 2 GB."
         return [
             Finding(
                 TpuprofError(Code.CAPTURE_TOO_LARGE, text, "Capture fewer steps with --steps."), fatal=False

@@ -14,6 +14,7 @@ from tpuprof.capture.recordings import Recorded
 from tpuprof.capture.telemetry import Telemetry
 from tpuprof.instrument.state import STATE, pass_on
 from tpuprof.run_folder import PROFILE_SUFFIX, debug_name, metrics_name
+from tpuprof.units import NS_PER_S
 
 
 def capture_facts(
@@ -42,7 +43,7 @@ def capture_facts(
         "source_lines": source_lines,
         "ir_debug_by_user": ir_debug.was_on if ir_debug else None,
         "ir_debug_off_in_steps": ir_debug.off_in if ir_debug else [],
-        "overhead_seconds": {phase: ns / 1e9 for phase, ns in overhead_ns.items()},
+        "overhead_seconds": {phase: ns / NS_PER_S for phase, ns in overhead_ns.items()},
     }
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tpuprof.compare.noise import MIN_STEPS
 from tpuprof.model import busy_machine
 from tpuprof.render.content import spmd_text
-from tpuprof.units import format_share
+from tpuprof.units import GIGA, format_share
 
 if TYPE_CHECKING:
     from tpuprof.report.schema import Report
@@ -132,7 +132,9 @@ def _work(base: Report, candidate: Report) -> list[Unlike]:
     if old is None or new is None or abs(new - old) <= SAME_WORK * old:
         return []
     detail = "another batch size, sequence length or model"
-    return [Unlike("work per step", f"{old / 1e9:.4g} GFLOP", f"{new / 1e9:.4g} GFLOP", Weight.CARE, detail)]
+    return [
+        Unlike("work per step", f"{old / GIGA:.4g} GFLOP", f"{new / GIGA:.4g} GFLOP", Weight.CARE, detail)
+    ]
 
 
 def _words(report: Report) -> list[str]:

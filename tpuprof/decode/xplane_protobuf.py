@@ -13,6 +13,7 @@ import numpy as np
 
 from tpuprof.decode.columns import EventNames, Line, Plane, StatKind, StatTable, Trace, empty_stats
 from tpuprof.errors import Code, TpuprofError
+from tpuprof.units import GIGA
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -45,7 +46,7 @@ def parse(data: bytes | memoryview, source: str) -> Trace:
     if len(data) > MAX_BYTES:
         raise TpuprofError(
             Code.TOO_LARGE,
-            f"{source}: {len(data) / 1e9:.1f} GB, and no more than 2 GB can be read here.",
+            f"{source}: {len(data) / GIGA:.1f} GB, and no more than 2 GB can be read here.",
             "Install tpuprof again where a C compiler is installed, for the native reader; or capture fewer steps.",
         )
     space = xplane_pb2.XSpace()

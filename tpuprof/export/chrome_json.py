@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tpuprof.units import PS_PER_US
+
 if TYPE_CHECKING:
     from tpuprof.model.timeline import Host, Track
 
 # Events written at most: the viewers load some hundred thousand quickly. The longest are kept.
 MAX_EVENTS = 300_000
-_PS_PER_US = 1_000_000
 _HOST_PROCESS = 1
 
 
@@ -72,8 +73,8 @@ def _events(process: int, thread: int, track: Track, rows: Any) -> list[dict[str
         }
         for name, ts, dur in zip(
             track.name[rows].tolist(),
-            (track.start[rows] / _PS_PER_US).tolist(),
-            ((track.end[rows] - track.start[rows]) / _PS_PER_US).tolist(),
+            (track.start[rows] / PS_PER_US).tolist(),
+            ((track.end[rows] - track.start[rows]) / PS_PER_US).tolist(),
             strict=True,
         )
     ]

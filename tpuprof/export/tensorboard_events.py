@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.errors import Code, TpuprofError
+from tpuprof.units import NS_PER_S
 
 if TYPE_CHECKING:
     from tpuprof.report.schema import Report
@@ -53,7 +54,7 @@ def _events(report: Report) -> list[Any]:
         summary = summary_pb2.Summary(
             value=[summary_pb2.Summary.Value(tag=tag + host, simple_value=ms) for tag, ms in values.items()]
         )
-        events.append(event_pb2.Event(summary=summary, step=step.index, wall_time=step.start_ns / 1e9))
+        events.append(event_pb2.Event(summary=summary, step=step.index, wall_time=step.start_ns / NS_PER_S))
     return events
 
 

@@ -27,6 +27,7 @@ from tpuprof.goodput.vocabulary import (
     STARTUP,
     WASTED,
 )
+from tpuprof.units import NS_PER_S
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -108,7 +109,7 @@ def _gap(total: Account, before: Attempt, after: Attempt) -> None:
     gap = after.start_ns - end
     if gap < 0:
         total.notes.append(
-            f"{after.name}: it started {-gap / 1e9:.1f} s before the last sign of life of the attempt before it"
+            f"{after.name}: it started {-gap / NS_PER_S:.1f} s before the last sign of life of the attempt before it"
         )
     total.add(RECOVERY, max(0, gap))
 

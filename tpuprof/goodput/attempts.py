@@ -10,6 +10,7 @@ import numpy as np
 
 from tpuprof.goodput.vocabulary import INITIALIZATION, PREPARATION, RESTORE, SAVE, STARTUP
 from tpuprof.ledger.rows import LARGEST, UNKNOWN
+from tpuprof.units import NS_PER_S, NS_PER_US
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -103,8 +104,8 @@ def attempt_of(ledger: Ledger) -> Attempt:
 
 def _ns(microseconds: Numbers) -> Numbers:
     """Nanoseconds; what would not fit is the most that does."""
-    most = LARGEST // 1000
-    return np.clip(microseconds, -most, most) * 1000
+    most = LARGEST // NS_PER_US
+    return np.clip(microseconds, -most, most) * NS_PER_US
 
 
 def _in_order(start: Numbers, length: Numbers, begin: int, until: int) -> tuple[Numbers, Numbers]:
@@ -131,7 +132,7 @@ def _spans(ledger: Ledger, offset: int) -> list[Span]:
     ends = [
         (event["at_ns"] + offset, _seconds(event)) for event in ledger.events if event["kind"] == "compile"
     ]
-    found += [Span(STARTUP, end - int(1e9 * seconds), end) for end, seconds in ends if end <= first]
+    found += [Span(STARTUP, end - int(NS_PER_S * seconds), end) for end, seconds in ends if end <= first]
     if ready:
         found.append(Span(INITIALIZATION, start, min(ready[0], first)))
         found.append(Span(PREPARATION, min(ready[0], first), first))

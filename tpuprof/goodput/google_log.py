@@ -14,6 +14,7 @@ import numpy as np
 
 from tpuprof.goodput.attempts import Attempt, Span, Steps, no_steps
 from tpuprof.goodput.vocabulary import DATA, INITIALIZATION, PREPARATION, RESTORE, SAVE
+from tpuprof.units import NS_PER_S
 
 _PHASES = {"tpu_init": INITIALIZATION, "training_prep": PREPARATION, "data_loading": DATA}
 # Time and length of a checkpoint's entry, by its kind.
@@ -107,4 +108,4 @@ def _checkpoints(entries: list[Entry]) -> list[Span]:
 
 
 def _ns(seconds: float) -> int:
-    return round(float(seconds) * 1e9)
+    return round(float(seconds) * NS_PER_S)

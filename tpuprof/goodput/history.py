@@ -15,6 +15,7 @@ from tpuprof.goodput.vocabulary import STARTUP
 from tpuprof.ledger.reader import Ledger, read_folder
 from tpuprof.records import record
 from tpuprof.shown_text import printable
+from tpuprof.units import MS_PER_S, NS_PER_S
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -71,10 +72,10 @@ def _summary(job: str, ledger: Ledger) -> RunSummary:
         job,
         ledger.name,
         str(commit) if commit else None,
-        ledger.wall_ns(ledger.started_ns) / 1e9,
+        ledger.wall_ns(ledger.started_ns) / NS_PER_S,
         ledger.steps,
-        float(np.sort(quiet)[len(quiet) // 2]) / 1e9 if len(quiet) >= MIN_STEPS else None,
-        total.kinds[STARTUP] / 1e9,
+        float(np.sort(quiet)[len(quiet) // 2]) / NS_PER_S if len(quiet) >= MIN_STEPS else None,
+        total.kinds[STARTUP] / NS_PER_S,
         total.goodput,
         sum(each["kind"] == "anomaly" for each in ledger.events),
         ledger.ended,
@@ -139,8 +140,10 @@ def render(jobs: dict[str, list[RunSummary]], console: Console) -> None:
                 Text(printable(each.name)),
                 Text(printable((each.commit or "unknown")[:10])),
                 str(each.steps),
-                f"{each.step_seconds * 1e3:.1f} ms" if each.step_seconds is not None else "too few steps",
-                duration(each.compile_seconds * 1e9),
+                f"{each.step_seconds * MS_PER_S:.1f} ms"
+                if each.step_seconds is not None
+                else "too few steps",
+                duration(each.compile_seconds * NS_PER_S),
                 f"{100 * each.goodput:.1f} %" if each.goodput is not None else "unknown",
                 str(each.anomalies),
             )
@@ -155,5 +158,5 @@ def _sentence(worse: Regression | None) -> str:
     sure = "" if worse.certain else " Few runs are before it: this may be noise."
     return (
         f"First regression: {at}: {worse.ratio:.2f} times the step time of the runs before it "
-        f"({worse.before_seconds * 1e3:.1f} ms).{sure}"
+        f"({worse.before_seconds * MS_PER_S:.1f} ms).{sure}"
     )

@@ -11,6 +11,7 @@ from tpuprof.goodput.vocabulary import KINDS, PRODUCTIVE
 from tpuprof.ledger.reader import read_folder
 from tpuprof.records import record
 from tpuprof.shown_text import printable
+from tpuprof.units import NS_PER_S
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -52,12 +53,12 @@ def _job(job: JobGoodput) -> dict[str, Any]:
     return {
         "job": job.job,
         "command": job.command,
-        "start_seconds": job.attempts[0].start_ns / 1e9,
-        "wall_seconds": total.wall_ns / 1e9,
+        "start_seconds": job.attempts[0].start_ns / NS_PER_S,
+        "wall_seconds": total.wall_ns / NS_PER_S,
         "goodput": total.goodput,
-        "seconds": {name: spent / 1e9 for name, spent in total.kinds.items()},
-        "custom_seconds": {name: spent / 1e9 for name, spent in total.custom.items()},
-        "productive_parts_seconds": {name: spent / 1e9 for name, spent in total.parts.items()},
+        "seconds": {name: spent / NS_PER_S for name, spent in total.kinds.items()},
+        "custom_seconds": {name: spent / NS_PER_S for name, spent in total.custom.items()},
+        "productive_parts_seconds": {name: spent / NS_PER_S for name, spent in total.parts.items()},
         "kept_steps": total.kept_steps,
         "wasted_steps": total.wasted_steps,
         "last_step": total.last_step,
@@ -66,8 +67,8 @@ def _job(job: JobGoodput) -> dict[str, Any]:
         "attempts": [
             {
                 "name": each.name,
-                "start_seconds": each.start_ns / 1e9,
-                "end_seconds": each.end_ns / 1e9,
+                "start_seconds": each.start_ns / NS_PER_S,
+                "end_seconds": each.end_ns / NS_PER_S,
                 "steps": len(each.steps.number),
                 "ended": each.ended or None,
             }
@@ -116,7 +117,7 @@ def _render(job: JobGoodput, console: Console) -> None:
 
 def duration(nanoseconds: float) -> str:
     """A length of time for people: `12.3 s`, `4 min 5 s`, `3 h 7 min`, `2 d 4 h`."""
-    seconds = nanoseconds / 1e9
+    seconds = nanoseconds / NS_PER_S
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)

@@ -22,6 +22,7 @@ from tpuprof.instrument.awaited import Awaited
 from tpuprof.instrument.hidden_thread import HiddenThread
 from tpuprof.instrument.stack_text import Place, describe, places_of_thread, safe
 from tpuprof.instrument.state import counter, pass_on
+from tpuprof.units import MS_PER_S, NS_PER_S, NS_PER_US
 
 SAMPLE_EVENT = "tpuprof.sample"
 # Tells the words of a stack of another thread, which held Python's lock.
@@ -46,7 +47,6 @@ _NEWEST = 0.25
 MAX_STACKS = 4000
 # Other threads whose CPU time is read at most (threads).
 MAX_THREADS = 32
-_NS_PER_US = 1000
 
 
 def interval_for(step_seconds: float | None) -> float:
@@ -102,9 +102,9 @@ class HostSampler:
         self._run_queue.close()
         return {
             "samples": self.samples,
-            "interval_ms": self.interval * 1e3,
+            "interval_ms": self.interval * MS_PER_S,
             "stacks": len(self._texts),
-            "cpu_seconds": self._cpu_ns / 1e9,
+            "cpu_seconds": self._cpu_ns / NS_PER_S,
             "error": self.error,
         }
 
@@ -117,7 +117,7 @@ class HostSampler:
             while not self._halt.acquire(timeout=self.interval):
                 self._sample()
                 now = time.thread_time_ns()
-                taken, before = (now - before) / 1e9, now
+                taken, before = (now - before) / NS_PER_S, now
                 cost = taken if not cost else cost + _NEWEST * (taken - cost)
                 self.interval = lengthened(shortest, cost)
             self._halt.release()
@@ -147,8 +147,8 @@ class HostSampler:
         gap, ops, cpu, waited, process = (new - old for new, old in zip(now, before, strict=True))
         stack, text = self._stack(self._awaited.added_to(places) if self._awaited else places)
         facts = (
-            f"stack={stack},gap_us={gap // _NS_PER_US},ops={ops},cpu_us={cpu // _NS_PER_US},"
-            f"wait_us={waited // _NS_PER_US},python_us={others // _NS_PER_US},process_us={process // _NS_PER_US}"
+            f"stack={stack},gap_us={gap // NS_PER_US},ops={ops},cpu_us={cpu // NS_PER_US},"
+            f"wait_us={waited // NS_PER_US},python_us={others // NS_PER_US},process_us={process // NS_PER_US}"
         )
         if longest >= HOLDS_FROM_SHARE * gap:
             facts += f",holder={self._holder(busiest)}"

@@ -6,6 +6,8 @@ import os
 import time
 from pathlib import Path
 
+from tpuprof.units import NS_PER_S
+
 # Linux's clock that also counts while the machine is suspended; elsewhere the monotonic clock has to do.
 _STEADY = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
 
@@ -31,7 +33,7 @@ def process_start_ns(clock: Clock) -> int:
     now = clock.now_ns()
     try:
         fields = Path("/proc/self/stat").read_text("ascii", "replace").rpartition(")")[2].split()
-        started = int(fields[19]) * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+        started = int(fields[19]) * NS_PER_S // os.sysconf("SC_CLK_TCK")
         age = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - started
     except (OSError, ValueError, IndexError, AttributeError):
         return now

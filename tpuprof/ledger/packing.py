@@ -15,10 +15,11 @@ from tpuprof.ledger.reader import Ledger, read_ledger
 from tpuprof.ledger.rows import COLUMNS, Row
 from tpuprof.ledger.writer import LEDGER, PACK_ROWS, TAIL
 from tpuprof.run_folder import LEDGERS
+from tpuprof.units import NS_PER_MS
 
 _LIFE = struct.Struct("<qq")
 # Clock readings that are kept although they are neither first nor last: those where the wall clock moved by this (ns).
-_MOVED_NS = 1_000_000
+_MOVED_NS = NS_PER_MS
 
 
 def pack_dead(folder: Path, host: str, own: str) -> list[str]:

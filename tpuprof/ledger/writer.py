@@ -18,6 +18,7 @@ from tpuprof.ledger.blocks import Kind
 from tpuprof.ledger.clock import Clock
 from tpuprof.ledger.rows import Row
 from tpuprof.run_folder import LEDGER_SCHEMA, LEDGERS
+from tpuprof.units import NS_PER_S
 
 LEDGER, TAIL = ".ledger", ".tail"
 # Rows after which the tail is packed (rows), and its size (bytes): between the two a kill leaves unpacked rows.
@@ -150,7 +151,7 @@ class LedgerWriter:
         offset = wall - now
         life = blocks.encode(Kind.LIFE, _LIFE.pack(wall, now))
         if self._offset is not None and abs(offset - self._offset) > JUMP_NS:
-            self.event("clock_jump", now, seconds=(offset - self._offset) / 1e9)
+            self.event("clock_jump", now, seconds=(offset - self._offset) / NS_PER_S)
             self._anchors.append(life)
         if self._offset is None:
             self._anchors.append(life)

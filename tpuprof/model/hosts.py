@@ -17,6 +17,7 @@ from tpuprof.model.barriers import NO_BARRIERS, Barriers
 from tpuprof.model.intervals import Int64
 from tpuprof.model.steps import Steps
 from tpuprof.records import record
+from tpuprof.units import PS_PER_NS
 
 BARRIER = "collectives"
 WALL = "step times"
@@ -201,6 +202,6 @@ def _clocks(met: Meeting) -> dict[str, int | None]:
     """Each host's clock against the first one's: the median difference of the moments they left one barrier."""
     if not len(met.step):
         return {host.name: None for host in met.hosts}
-    ends = met.column("end") // 1000 + np.array([[host.origin_ns] for host in met.hosts], np.int64)
+    ends = met.column("end") // PS_PER_NS + np.array([[host.origin_ns] for host in met.hosts], np.int64)
     differences = np.median(ends - ends[0], axis=1)
     return {host.name: int(each) for host, each in zip(met.hosts, differences, strict=True)}

@@ -14,7 +14,7 @@ from tpuprof.decode.columns import Line, Plane, StatSums, StatTable, Trace, sum_
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.model.intervals import Int64, inherit, nesting
 from tpuprof.records import record
-from tpuprof.units import PS_PER_NS
+from tpuprof.units import NS_PER_S, PS_PER_NS
 
 _T = TypeVar("_T")
 TPU_PLANE = re.compile(r"/device:TPU:(\d+)$")
@@ -23,7 +23,7 @@ GPU_PREFIX = "/device:GPU:"
 HOST_PLANE = "/host:CPU"
 METADATA_PLANE = "/host:metadata"
 # Ten days: past it a time is damage, not a capture, and picoseconds would no longer fit 63 bits beside it.
-MAX_CAPTURE_NS = 10 * 86_400 * 1_000_000_000
+MAX_CAPTURE_NS = 10 * 86_400 * NS_PER_S
 
 
 @record

@@ -15,7 +15,7 @@ from tpuprof.preflight.compiler import CompileOptions
 from tpuprof.preflight.flops import KERNEL, computation_flops
 from tpuprof.preflight.given import module_memory
 from tpuprof.preflight.program_files import Program, complete
-from tpuprof.units import format_bytes
+from tpuprof.units import GIGA, format_bytes
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -83,7 +83,7 @@ def render_reports(reports: list[HloReport], console: Console) -> None:
     """The programs for a terminal, the largest first."""
     for each in reports:
         console.print(f"[bold]{escape(each.name)}[/] ({escape(each.source)}), {each.state}", soft_wrap=True)
-        products = f", {each.flops / 1e9:,.3g} GFLOP in matrix products" if each.flops is not None else ""
+        products = f", {each.flops / GIGA:,.3g} GFLOP in matrix products" if each.flops is not None else ""
         console.print(f"  {each.instructions} instructions{products}")
         if each.memory_bytes is not None:
             parts = ", ".join(

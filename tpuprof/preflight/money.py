@@ -10,6 +10,7 @@ from typing import Any
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.preflight.run import Outcome
 from tpuprof.preflight.targets import Target
+from tpuprof.units import MS_PER_S
 
 _SECONDS = 3600.0
 NOTE = (
@@ -86,7 +87,7 @@ def _cost(label: str, target: Target, each: Any, prices: dict[str, float], work:
     price = price_of(target, prices)
     hourly = price * target.chips if price is not None else None
     step_ms = each.step_ms if each.fits else None
-    per_s = 1000.0 / step_ms if step_ms else None
+    per_s = MS_PER_S / step_ms if step_ms else None
     per_usd = per_s * _SECONDS / hourly if per_s is not None and hourly else None
 
     def times(rate: float | None, amount: float | None) -> float | None:

@@ -16,6 +16,7 @@ from tpuprof.preflight.flops import instruction_flops
 from tpuprof.preflight.prediction import TRUST, Prediction
 from tpuprof.preflight.schedule import Event, Schedule, Transfer, Work
 from tpuprof.preflight.targets import Target
+from tpuprof.units import GIGA, TERA
 
 # Steps written: enough to show a period (three repetitions and one more).
 STEPS = 4
@@ -23,8 +24,6 @@ PREDICTED_STAT = "tpuprof_predicted"
 NOTE_STAT = "tpuprof_note"
 # Stats the profiler writes as unsigned numbers.
 _UNSIGNED = frozenset({"program_id", "symbol_id", "run_id"})
-_TERA = 1e12
-_GIGA = 1e9
 # The device's name as its profiler writes it.
 _DEVICE_TYPES = {
     "v4": "TPU v4",
@@ -116,8 +115,8 @@ class _DevicePlane:
         plane.id, plane.name = 1, b"/device:TPU:0"
         put = self.writer.stat
         put(plane.stats, "device_type_string", _DEVICE_TYPES[chip.name])
-        put(plane.stats, "peak_teraflops_per_second", chip.peak_flops_per_s / _TERA)
-        put(plane.stats, "peak_hbm_bw_gigabytes_per_second", chip.hbm_bytes_per_s / _GIGA)
+        put(plane.stats, "peak_teraflops_per_second", chip.peak_flops_per_s / TERA)
+        put(plane.stats, "peak_hbm_bw_gigabytes_per_second", chip.hbm_bytes_per_s / GIGA)
         put(plane.stats, "has_megacore", int(chip.name in ("v4", "v5p")))
         put(plane.stats, "core_details", _core_details(self.hostname))
         put(plane.stats, PREDICTED_STAT, "1")

@@ -14,7 +14,7 @@ from tpuprof.preflight.compiler import Compiled
 from tpuprof.preflight.flops import KERNEL, computation_flops
 from tpuprof.preflight.memory import Memory, memory_dict, read_memory, read_refusal
 from tpuprof.preflight.schedule import Schedule, Work, play
-from tpuprof.units import ps_to_ms
+from tpuprof.units import PS_PER_S, ps_to_ms
 
 # Share of a step from which on it is said that the compiler did not price it; below it no verdict turns on that.
 GUESSED_SHARE = 0.1
@@ -65,7 +65,7 @@ class Prediction:
         if self.schedule is None or not self.schedule.duration or self.flops is None:
             return None
         peak = self.compiled.target.chip.peak_flops_per_s
-        return self.flops / (self.schedule.duration / 1e12) / peak
+        return self.flops / (self.schedule.duration / PS_PER_S) / peak
 
 
 def predict(compiled: Compiled) -> Prediction:

@@ -9,8 +9,8 @@ from tpuprof.decode.hlo_shape import HBM, HOST_MEMORY
 from tpuprof.preflight.collectives import Collective
 from tpuprof.preflight.flops import instruction_flops, kernel_work
 from tpuprof.preflight.targets import Target
+from tpuprof.units import PS_PER_S
 
-_PS = 1e12
 # Latency of one hop between neighbours: about a microsecond on every generation (jax-ml's scaling book).
 HOP_PS = 1_000_000
 # What takes no time of its own: it names, groups or views values.
@@ -41,14 +41,14 @@ class Prices:
         """
         cycles = instruction.estimated_cycles
         if cycles is not None:
-            return round(cycles * _PS / self.target.chip.clock_hz)
+            return round(float(cycles) * PS_PER_S / self.target.chip.clock_hz)
         if instruction.opcode in _FREE or instruction.custom_call_target in _FREE_CALLS:
             return 0
         by_bytes = self.bytes_accessed(instruction) / self.target.chip.hbm_bytes_per_s
         by_flops = instruction_flops(self.module, instruction) / self.target.chip.peak_flops_per_s
         label = instruction.custom_call_target or instruction.opcode
         self.guessed[label] = self.guessed.get(label, 0) + 1
-        price = round(max(by_bytes, by_flops) * _PS)
+        price = round(max(by_bytes, by_flops) * PS_PER_S)
         self.guessed_ps += price * self.rounds
         return price
 
@@ -81,17 +81,17 @@ class Prices:
             if collective.kind == "collective-permute"
             else sum(max(axis - 1, 0) for axis in self.target.shape)
         )
-        return round(share / speed * _PS) + hops * HOP_PS
+        return round(share / speed * PS_PER_S) + hops * HOP_PS
 
     def host_copy_ps(self, size: int) -> int:
         """Picoseconds of a copy between HBM and host memory, alone on the link."""
         rate = self.target.chip.host_bytes_per_s
         assert rate is not None, "every chip that is compiled for has one"
-        return round(size / rate * _PS)
+        return round(size / rate * PS_PER_S)
 
     def hbm_copy_ps(self, size: int) -> int:
         """Picoseconds of a copy between HBM and on-chip memory."""
-        return round(size / self.target.chip.hbm_bytes_per_s * _PS)
+        return round(size / self.target.chip.hbm_bytes_per_s * PS_PER_S)
 
 
 def host_copy_bytes(instruction: Instruction) -> tuple[int, str]:

@@ -13,7 +13,7 @@ from tpuprof.preflight.combined import Iteration
 from tpuprof.preflight.money import NOTE, Cost
 from tpuprof.preflight.prediction import TRUST, Prediction, collectives_by_kind, split_ms
 from tpuprof.preflight.run import Outcome
-from tpuprof.units import format_bytes, format_ms, format_share
+from tpuprof.units import MS_PER_S, TERA, format_bytes, format_ms, format_share
 
 ROWS = 8
 # Columns of a terminal from which tables hold all that is known (characters).
@@ -156,7 +156,7 @@ def _time(found: Prediction, console: Console) -> None:
     )
     console.print(f"  predicted step {format_ms(found.step_ms)}: {', '.join(parts)}{bound}", soft_wrap=True)
     if found.flops is not None:
-        console.print(f"  {found.flops / 1e12:.3g} TFLOP per device and step in matrix products")
+        console.print(f"  {found.flops / TERA:.3g} TFLOP per device and step in matrix products")
     for direction, size in sorted(found.schedule.offload.items()):
         console.print(f"  host offload: {format_bytes(size)} per step {direction.replace('_', ' ')}")
 
@@ -212,7 +212,7 @@ def render_costs(rows: list[Cost], notes: list[str], console: Console) -> None:
         speed = row.tokens_per_s if tokens else row.samples_per_s
         money = row.tokens_per_usd if tokens else row.samples_per_usd
         if not work:
-            speed = 1000.0 / row.step_ms if row.step_ms and row.fits else None
+            speed = MS_PER_S / row.step_ms if row.step_ms and row.fits else None
             money = row.steps_per_usd
         fits = {True: "yes", False: "no", None: "unknown"}[row.fits]
         step = format_ms(row.step_ms) if row.step_ms is not None else "-"

@@ -22,6 +22,7 @@ from tpuprof.run_folder import (
     RUN_SCHEMA,
     profile_name,
 )
+from tpuprof.units import NS_PER_S
 
 HOST = "predicted"
 
@@ -32,7 +33,7 @@ def write_run(folder: Path, found: Prediction, trace: Trace, command: list[str])
     Raises `TpuprofError` (OUTPUT_EXISTS) where the folder holds anything else.
     """
     now = datetime.now(UTC)
-    space = predicted_xspace(found, HOST, int(now.timestamp() * 1e9))
+    space = predicted_xspace(found, HOST, int(now.timestamp() * NS_PER_S))
     info = json.dumps(run_info(found, trace, command), indent=1)
     _clear(folder)
     (folder / GRAPHS).mkdir(parents=True)

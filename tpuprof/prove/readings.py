@@ -10,6 +10,7 @@ from pathlib import Path
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.json_notes import parse_json, read_text
 from tpuprof.run_folder import telemetry_name
+from tpuprof.units import NS_PER_MS
 
 # `loss 2.31`, `loss: 2.31`, `train_loss=2.31`, `"loss": 2.31`.
 LOSS = r"loss[\"']?\s*[:=]?\s*([-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|nan|inf))"
@@ -19,7 +20,6 @@ STEP_MS = r"\bstep_ms[\"']?\s*[:=]\s*([0-9.]+(?:e[-+]?\d+)?)"
 WARMUP_STEPS = 4
 # Of fewer steps than this the mean says little (steps).
 FEWEST_STEPS = 8
-_NS_PER_MS = 1e6
 
 
 def last_number(pattern: str, text: str) -> float | None:
@@ -46,7 +46,7 @@ def step_ms_of(folder: Path, warmup: int = WARMUP_STEPS) -> float | None:
         walls = [_wall(line) for line in read_text(path).splitlines()]
         timed = [wall for wall in walls if wall is not None][warmup:]
         if len(timed) >= FEWEST_STEPS:
-            means.append(statistics.fmean(timed) / _NS_PER_MS)
+            means.append(statistics.fmean(timed) / NS_PER_MS)
     return statistics.fmean(means) if means else None
 
 

@@ -18,6 +18,7 @@ from tpuprof.capture.orders import Orders
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.prove.readings import LOSS, STEP_MS, WARMUP_STEPS, last_number, step_ms_of
 from tpuprof.records import record
+from tpuprof.units import MS_PER_S
 
 # What a run's time was read from, the surest first.
 BY_METRIC, BY_PROGRAM, BY_STEPS, BY_CLOCK = (
@@ -89,7 +90,7 @@ def _time(output: str, folder: Path, whole: float, reading: Reading) -> tuple[fl
         steps = step_ms_of(folder, reading.warmup)
         if steps is not None:
             return steps, BY_STEPS
-    return whole * 1e3, BY_CLOCK
+    return whole * MS_PER_S, BY_CLOCK
 
 
 def _ms_in(output: str, pattern: str) -> float | None:

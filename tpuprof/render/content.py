@@ -12,7 +12,7 @@ from tpuprof.render.savings import (
 )
 from tpuprof.report.labels import STATUS_WORDS, samples_per_second, shared_saving
 from tpuprof.shown_text import printable
-from tpuprof.units import counted, format_bytes, format_ms, format_share
+from tpuprof.units import MS_PER_S, NS_PER_MS, counted, format_bytes, format_ms, format_share
 
 if TYPE_CHECKING:
     from tpuprof.report.schema import CompileRow, Evidence, Finding, Report
@@ -159,7 +159,7 @@ def place(evidence: Evidence) -> str:
     if evidence.host:
         parts.append(f"host {evidence.host}")
     if evidence.start_ns is not None:
-        parts.append(f"at {format_ms(evidence.start_ns / 1e6)}")
+        parts.append(f"at {format_ms(evidence.start_ns / NS_PER_MS)}")
     return ", ".join(parts)
 
 
@@ -222,7 +222,7 @@ def measured_how(report: Report) -> list[tuple[str, str]]:
         )
         spent = (capture.get("overhead_seconds") or {}).get("capturing")
         if isinstance(spent, int | float):
-            facts.append(("tpuprof's own work while capturing", format_ms(spent * 1e3)))
+            facts.append(("tpuprof's own work while capturing", format_ms(spent * MS_PER_S)))
     elif not run:
         facts.append(("capture", "not by tpuprof: environment, telemetry and Python frames are unavailable"))
     sizes = report.source.get("sizes") or []

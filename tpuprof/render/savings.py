@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tpuprof.report.schema import Finding, Savings
-from tpuprof.units import format_ms
+from tpuprof.units import MS_PER_S, format_ms
 
 _PER = {"step": "per step", "start": "at each start", "capture": "of the whole capture"}
 
@@ -12,7 +12,7 @@ def saved_amount(saved: Savings) -> str:
     """`12 ms to 18 ms per step`, or `30 s at each start`."""
     low, high = saved.low, saved.high
     if saved.start_low_s is not None and saved.start_high_s is not None:
-        low, high = saved.start_low_s * 1e3, saved.start_high_s * 1e3
+        low, high = saved.start_low_s * MS_PER_S, saved.start_high_s * MS_PER_S
     least, most, per = format_ms(low), format_ms(high), _PER.get(saved.per, f"per {saved.per}")
     if not low and high:
         return f"up to {most} {per}"

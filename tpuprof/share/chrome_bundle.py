@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from tpuprof.units import NS_PER_US
+
 if TYPE_CHECKING:
     from tpuprof.share.trim import Window
 
-_NS_PER_US = 1000.0
 # Phase of the events that name processes and threads.
 _NAMES = "M"
 
@@ -38,7 +39,7 @@ def _belongs(event: Any, window: Window) -> bool:
     length = event.get("dur")
     begin = float(event["ts"])
     end = begin + (float(length) if isinstance(length, int | float) else 0.0)
-    return begin < window.end_ns / _NS_PER_US and end > window.start_ns / _NS_PER_US
+    return begin < window.end_ns / NS_PER_US and end > window.start_ns / NS_PER_US
 
 
 def _redacted(value: Any, text: Callable[[str], str]) -> Any:

@@ -28,7 +28,7 @@ ROUNDS = 4
 # trace one program ahead of the one that runs; a trace that shows more in flight is replayed with as many.
 IN_FLIGHT = 2
 # A wait ends this long after the piece of work it waited for, at most (ps): the runtime tells the host in between.
-WAKE_PS = 1_000_000_000
+WAKE_PS = PS_PER_MS
 NOTHING = Change()
 
 

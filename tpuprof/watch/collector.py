@@ -13,6 +13,7 @@ from tpuprof.instrument.state import note_failure
 from tpuprof.ledger.clock import Clock
 from tpuprof.ledger.rows import UNKNOWN, Row, whole
 from tpuprof.ledger.writer import LedgerWriter
+from tpuprof.units import NS_PER_S, NS_PER_US
 from tpuprof.watch.anomalies import Anomaly, Settings
 from tpuprof.watch.counters import Counters, Totals
 from tpuprof.watch.detector import Detector
@@ -101,15 +102,15 @@ class Collector:
             whole(ended.number),
             ended.start_ns,
             now - ended.start_ns,
-            compile_us=ended.compile_ns // 1000,
-            input_us=spent[INPUT] // 1000,
-            wait_us=(ended.wait_ns + spent[WAIT]) // 1000,
-            save_us=spent[SAVE] // 1000,
-            restore_us=spent[RESTORE] // 1000,
-            cut_us=ended.cut_ns // 1000,
+            compile_us=ended.compile_ns // NS_PER_US,
+            input_us=spent[INPUT] // NS_PER_US,
+            wait_us=(ended.wait_ns + spent[WAIT]) // NS_PER_US,
+            save_us=spent[SAVE] // NS_PER_US,
+            restore_us=spent[RESTORE] // NS_PER_US,
+            cut_us=ended.cut_ns // NS_PER_US,
             compiles=compiles - ended.compiles,
             graphs=graphs - ended.graphs,
-            cpu_us=(cpu - ended.cpu_ns) // 1000,
+            cpu_us=(cpu - ended.cpu_ns) // NS_PER_US,
             samples_milli=whole(None if ended.samples is None else 1000 * ended.samples),
         )
         self._rows.append((row, quiet))
@@ -119,7 +120,7 @@ class Collector:
         if compiles == ended.compiles:
             return
         for graphs, seconds, frames in self.counters.drain_compiles():
-            ended.compile_ns += int(seconds * 1e9)
+            ended.compile_ns += int(seconds * NS_PER_S)
             self._compiled(ended.number, graphs, seconds, frames)
 
     def before_cut(self) -> None:
@@ -134,7 +135,7 @@ class Collector:
         now, current = self._clock.now_ns(), self._open
         made = self.counters.compiles() - compiles
         if made:
-            seconds = (now - began) / 1e9
+            seconds = (now - began) / NS_PER_S
             self._compiled(current.number if current else -1, made, seconds, user_frames())
         if current is None:
             return
@@ -178,13 +179,19 @@ class Collector:
         self.ledger.event("anomaly", None, **anomaly_facts(anomaly))
 
     def _sum(self, row: Row) -> None:
-        waits = 1000 * (max(row.wait_us, 0) + max(row.read_us, 0))
+        waits = NS_PER_US * (max(row.wait_us, 0) + max(row.read_us, 0))
         self.compiles += row.compiles
-        parts = (row.duration_ns, 1000 * row.compile_us, 1000 * row.input_us, 1000 * row.save_us, waits)
+        parts = (
+            row.duration_ns,
+            NS_PER_US * row.compile_us,
+            NS_PER_US * row.input_us,
+            NS_PER_US * row.save_us,
+            waits,
+        )
         for name, value in zip(self.sums, parts, strict=True):
             self.sums[name] += max(value, 0)
         if not row.compiles:
-            self._own.add(float(max(0, row.duration_ns - waits - 1000 * max(row.save_us, 0))))
+            self._own.add(float(max(0, row.duration_ns - waits - NS_PER_US * max(row.save_us, 0))))
 
     def _hang(self) -> list[Anomaly]:
         current = self.open_since
@@ -201,7 +208,7 @@ class Collector:
         before, self._totals = self._totals, self.counters.totals()
         device, host = whole(self.counters.device_bytes()), whole(self.counters.host_bytes())
         left = [
-            max(0, row.duration_ns // 1000 - row.compile_us - row.input_us - row.wait_us - row.save_us)
+            max(0, row.duration_ns // NS_PER_US - row.compile_us - row.input_us - row.wait_us - row.save_us)
             for row in rows
         ]
         tracing = _spread(_difference(before, self._totals, "tracing_ns"), left)
@@ -236,5 +243,5 @@ def _spread(total_ns: float | None, left: list[int]) -> list[int]:
     room = sum(left)
     if total_ns is None or room <= 0:
         return [UNKNOWN if total_ns is None else 0 for _ in left]
-    share = min(1.0, total_ns / 1000 / room)
+    share = min(1.0, total_ns / NS_PER_US / room)
     return [int(share * each) for each in left]

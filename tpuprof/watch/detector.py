@@ -6,6 +6,7 @@ from collections import deque
 from typing import Any
 
 from tpuprof.ledger.rows import Row
+from tpuprof.units import NS_PER_S, NS_PER_US, US_PER_S
 from tpuprof.watch import anomalies as kinds
 from tpuprof.watch.anomalies import Anomaly, Settings
 from tpuprof.watch.memory import MemoryGrowth
@@ -80,7 +81,7 @@ class Detector:
             return [each for each in found if each]
         self._quiet += 1
         self.warm = self.warm or self._quiet >= self.settings.warm_steps
-        own = float(row.duration_ns - 1000 * max(row.save_us, 0))
+        own = float(row.duration_ns - NS_PER_US * max(row.save_us, 0))
         # Around a save a program reads its state back: such a step says nothing about the others.
         judged = row.save_us <= 0 and not hung
         if row.save_us > 0:
@@ -105,7 +106,7 @@ class Detector:
     def _compiled(self, row: Row) -> Anomaly | None:
         if not self.warm:
             return None
-        seconds = max(row.compile_us, 0) / 1e6
+        seconds = max(row.compile_us, 0) / US_PER_S
         return self._report(
             kinds.RECOMPILE,
             row,
@@ -116,7 +117,7 @@ class Detector:
         )
 
     def _saved(self, row: Row) -> Anomaly | None:
-        seconds, usual = row.save_us / 1e6, self._saves.median()
+        seconds, usual = row.save_us / US_PER_S, self._saves.median()
         many = len(self._saves) >= 3
         self._saves.add(seconds)
         slow = seconds > self.settings.save_ratio * usual and seconds - usual > self.settings.save_seconds
@@ -177,7 +178,7 @@ class Detector:
             return None
         part = max(self._parts, key=lambda name: self._recent_growth(name, count))
         return self._shifted(
-            row, recent, base, (EXPLAIN.get(part, part), self._recent_growth(part, count) / 1e9)
+            row, recent, base, (EXPLAIN.get(part, part), self._recent_growth(part, count) / NS_PER_S)
         )
 
     def _recent_growth(self, name: str, count: int) -> float:
@@ -194,13 +195,13 @@ class Detector:
         for value in kept:
             self._usual.add(value)
         self._peaks.clear()
-        return self._report(kinds.SHIFT, row, message, part, ratio=ratio, before_seconds=base / 1e9)
+        return self._report(kinds.SHIFT, row, message, part, ratio=ratio, before_seconds=base / NS_PER_S)
 
     def _excess(self, row: Row) -> tuple[str, float]:
         """The part that grew most beyond its median, and by how much (s)."""
         grown = {name: value - self._parts[name].median() for name, value in parts_of(row).items()}
         name = max(grown, key=lambda each: grown[each])
-        return EXPLAIN.get(name, name), grown[name] / 1e9
+        return EXPLAIN.get(name, name), grown[name] / NS_PER_S
 
     def _grown(self, row: Row) -> Anomaly | None:
         grown = self._memory.feed(row)
@@ -224,20 +225,18 @@ class Detector:
 
     def hang(self, step: int, since_ns: int, *, in_cut: bool = False) -> Anomaly | None:
         """No step has ended for so long; reported once per hang. A graph cut may compile, which takes longer."""
-        limit = max(self.settings.hang_ratio * self.median_ns, self.settings.hang_seconds * 1e9)
+        limit = max(self.settings.hang_ratio * self.median_ns, self.settings.hang_seconds * NS_PER_S)
         limit *= self.settings.hang_in_cut if in_cut else 1.0
         if not self.warm or self._hung == step or since_ns < limit:
             return None
         self._hung = step
         ratio = since_ns / self.median_ns if self.median_ns else 0.0
-        message = (
-            f"no step has ended for {since_ns / 1e9:.0f} s after step {step}, {ratio:.0f} times the median"
-        )
-        return Anomaly(kinds.HANG, step, message, "", {"seconds": since_ns / 1e9, "ratio": ratio})
+        message = f"no step has ended for {since_ns / NS_PER_S:.0f} s after step {step}, {ratio:.0f} times the median"
+        return Anomaly(kinds.HANG, step, message, "", {"seconds": since_ns / NS_PER_S, "ratio": ratio})
 
 
 def parts_of(row: Row) -> dict[str, float]:
     """The parts of a step (ns) by column, with what is left as other host code."""
-    found = {name: 1000.0 * max(getattr(row, name), 0) for name in EXPLAIN}
-    rest = row.duration_ns - sum(found.values()) - 1000.0 * (max(row.save_us, 0) + max(row.compile_us, 0))
+    found = {name: NS_PER_US * max(getattr(row, name), 0) for name in EXPLAIN}
+    rest = row.duration_ns - sum(found.values()) - NS_PER_US * (max(row.save_us, 0) + max(row.compile_us, 0))
     return found | {REST: max(rest, 0.0)}

@@ -19,6 +19,7 @@ from tpuprof.goodput.vocabulary import KINDS
 from tpuprof.ledger.reader import read_ledger
 from tpuprof.run_folder import CAPTURES, LEDGERS, STATUS
 from tpuprof.shown_text import printable
+from tpuprof.units import NS_PER_S
 from tpuprof.watch.analysis import read_verdict
 from tpuprof.watch.status import FRESH_SECONDS, read_status
 from tpuprof.watch.tpu_metrics import NAMES
@@ -236,7 +237,7 @@ def _job(job: JobState) -> list[Any]:
 
 
 def _silence(host: Host) -> str:
-    return f"{host.name} (rank {host.rank}): no sign of life for {duration(host.silent_seconds * 1e9)}"
+    return f"{host.name} (rank {host.rank}): no sign of life for {duration(host.silent_seconds * NS_PER_S)}"
 
 
 def lost_to(total: Account) -> str:

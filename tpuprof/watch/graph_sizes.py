@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tpuprof.ledger.rows import UNKNOWN, Row
+from tpuprof.units import NS_PER_S
 
 
 class GraphSizes:
@@ -39,7 +40,7 @@ class GraphSizes:
     def _take(self, count: int, samples: Sequence[tuple[float, float]], offset_ns: int) -> None:
         new = max(0, count - self._seen)
         self._seen = count
-        sizes = [(int(1e9 * at) - offset_ns, int(ops)) for at, ops in samples[-new:]] if new else []
+        sizes = [(int(NS_PER_S * at) - offset_ns, int(ops)) for at, ops in samples[-new:]] if new else []
         if new > len(sizes):
             self._lost_until = sizes[0][0] if sizes else self._lost_until
         self._open += sizes

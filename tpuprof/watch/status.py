@@ -12,6 +12,7 @@ from tpuprof.json_notes import read_json
 from tpuprof.ledger.rows import Row
 from tpuprof.ledger.writer import LedgerWriter
 from tpuprof.run_folder import STATUS, STATUS_SCHEMA
+from tpuprof.units import NS_PER_S
 from tpuprof.watch.anomalies import Anomaly
 from tpuprof.watch.collector import Collector
 
@@ -44,11 +45,11 @@ class Status:
             "wall_seconds": time.time(),
             "step": row.step if row is not None else None,
             "steps": collector.steps,
-            "median_step_seconds": collector.detector.median_ns / 1e9 or None,
-            "last_step_seconds": row.duration_ns / 1e9 if row is not None else None,
-            "own_work_seconds": own / 1e9 or None,
-            "own_best_seconds": self._best_ns / 1e9 or None,
-            "seconds": {name: spent / 1e9 for name, spent in sums.items()},
+            "median_step_seconds": collector.detector.median_ns / NS_PER_S or None,
+            "last_step_seconds": row.duration_ns / NS_PER_S if row is not None else None,
+            "own_work_seconds": own / NS_PER_S or None,
+            "own_best_seconds": self._best_ns / NS_PER_S or None,
+            "seconds": {name: spent / NS_PER_S for name, spent in sums.items()},
             "compiles": collector.compiles,
             "host_bytes": _known(row, "host_bytes"),
             "device_bytes": _known(row, "device_bytes"),
@@ -100,7 +101,7 @@ class Status:
             own = facts.get("own_work_seconds")
             fresh = time.time() - float(facts.get("wall_seconds") or 0) < FRESH_SECONDS
             if facts.get("job") == job and fresh and isinstance(own, (int, float)):
-                found.append(own * 1e9)
+                found.append(own * NS_PER_S)
         return found
 
 
@@ -121,4 +122,4 @@ def _known(row: Row | None, name: str) -> int | None:
 def _samples_per_second(row: Row | None) -> float | None:
     if row is None or row.samples_milli < 0 or row.duration_ns <= 0:
         return None
-    return row.samples_milli * 1e6 / row.duration_ns
+    return row.samples_milli * (NS_PER_S / 1000) / row.duration_ns

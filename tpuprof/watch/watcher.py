@@ -19,6 +19,7 @@ from tpuprof.ledger.clock import Clock, process_start_ns
 from tpuprof.ledger.packing import pack_dead
 from tpuprof.ledger.rows import UNKNOWN
 from tpuprof.ledger.writer import LedgerWriter
+from tpuprof.units import NS_PER_MS
 from tpuprof.watch import anomalies as kinds
 from tpuprof.watch.anomalies import Anomaly, Settings
 from tpuprof.watch.collector import Collector
@@ -60,7 +61,7 @@ class Watcher:
         clock = clock or Clock()
         self._clock = clock
         self._host = socket.gethostname() or "localhost"
-        name = f"{self._host}-{clock.wall_ns() // 1_000_000}-{os.getpid()}"
+        name = f"{self._host}-{clock.wall_ns() // NS_PER_MS}-{os.getpid()}"
         self.ledger = LedgerWriter(Path(options.folder), name, self._about(clock), clock)
         settings = replace(Settings(), hang_seconds=options.hang_seconds, warm_steps=options.warm_steps)
         self.follower = StepFollower(None, self._ended, self._before_cut, self._after_cut)

@@ -9,6 +9,7 @@ from dash import Input, Output, dcc, html
 from tpuprof.errors import TpuprofError
 from tpuprof.goodput.jobs import duration
 from tpuprof.shown_text import printable
+from tpuprof.units import MS_PER_S, NS_PER_S
 from tpuprof.watch.follow import Host, JobState, alive, lost_to, read_jobs
 from tpuprof.watch.status import WRITE_SECONDS
 from tpuprof_dashboard.components.layout import empty, plain_table, section, tile, tiles
@@ -35,7 +36,7 @@ _ANOMALIES = ("anomaly", "step", "host", "what happened", "verdict of its captur
 
 
 def _of_store(store: Store) -> list[Any]:
-    look = dcc.Interval(id="job-look", interval=1000 * WRITE_SECONDS)
+    look = dcc.Interval(id="job-look", interval=MS_PER_S * WRITE_SECONDS)
     return [html.Div(_now(store), id="job-now"), look]
 
 
@@ -71,7 +72,7 @@ def _job(key: str, job: JobState) -> list[Any]:
         tile("Step", f"{job.step:,}" if job.step is not None else "unknown", "the newest of all processes"),
         tile(
             "Step time",
-            f"{1000 * (job.step_seconds or 0):.1f} ms" if known else "unknown",
+            f"{MS_PER_S * (job.step_seconds or 0):.1f} ms" if known else "unknown",
             "the median of the processes' medians",
         ),
         tile(
@@ -115,10 +116,10 @@ def _host(host: Host, *, silent: bool) -> tuple[str, ...]:
         printable(host.name),
         str(host.rank) if host.rank is not None else "unknown",
         f"{host.step:,}" if host.step is not None else "none yet",
-        f"{1000 * host.step_seconds:.1f} ms" if host.step_seconds is not None else "unknown",
+        f"{MS_PER_S * host.step_seconds:.1f} ms" if host.step_seconds is not None else "unknown",
         _share(host.relative),
         _share(host.own_best),
-        f"{duration(host.silent_seconds * 1e9)} ago",
+        f"{duration(host.silent_seconds * NS_PER_S)} ago",
         state,
     )
 

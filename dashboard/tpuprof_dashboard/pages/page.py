@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tpuprof.units import NS_PER_MS
 from tpuprof_dashboard.state import State, names_in, page_search, search_of
 from tpuprof_dashboard.timeline_view import around
 
@@ -54,7 +55,7 @@ class View:
     def timeline(self, host: str, start_ns: int, duration_ms: float, *, mark: bool = True) -> str:
         """The query of the timeline around a span, which is marked."""
         start, end = around(start_ns, duration_ms)
-        marked = f"{start_ns}-{start_ns + max(round(duration_ms * 1e6), 1)}" if mark else None
+        marked = f"{start_ns}-{start_ns + max(round(duration_ms * NS_PER_MS), 1)}" if mark else None
         return self.go("timeline", host=host, start=str(start), end=str(end), mark=marked)
 
     def opened(self, known: list[str]) -> list[str]:
@@ -70,8 +71,8 @@ class View:
         host = placed[0].host or next((row.host for row in self.report.steps.per_step), "")
         spans = [(each.start_ns or 0, each.duration_ms or 0.0) for each in placed if each.host in ("", host)]
         first = min(start for start, _ in spans)
-        last = max(start + round(ms * 1e6) for start, ms in spans)
-        start, end = around(first, (last - first) / 1e6)
+        last = max(start + round(ms * NS_PER_MS) for start, ms in spans)
+        start, end = around(first, (last - first) / NS_PER_MS)
         return self.go("timeline", host=host, start=str(start), end=str(end), finding=finding.rule)
 
 

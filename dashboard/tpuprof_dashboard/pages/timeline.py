@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import dash_mantine_components as dmc
 from dash import ClientsideFunction, Input, Output, State, ctx, dcc, html, no_update
 
-from tpuprof.units import PS_PER_MS, PS_PER_NS, format_ms, ps_to_ms
+from tpuprof.units import NS_PER_MS, PS_PER_MS, PS_PER_NS, format_ms, ps_to_ms
 from tpuprof_dashboard.components.layout import CHART_CONFIG, empty, section
 from tpuprof_dashboard.components.tables import restored, table
 from tpuprof_dashboard.components.timeline_controls import MOVES, controls, elsewhere, finding_chips
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 _LISTED = 200
 # Spans of one finding marked at most: more would shade the whole chart.
 MAX_MARKS = 60
-_NS_PER_MS = 1_000_000
 
 
 def _render(view: View) -> list[Any]:
@@ -379,7 +378,7 @@ def _zoomed(layout: dict[str, Any]) -> dict[str, str | None]:
     low, high = layout.get("xaxis.range[0]"), layout.get("xaxis.range[1]")
     if not isinstance(low, (int, float)) or not isinstance(high, (int, float)):
         return {}
-    return {"start": str(max(round(low * _NS_PER_MS), 0)), "end": str(round(high * _NS_PER_MS))}
+    return {"start": str(max(round(low * NS_PER_MS), 0)), "end": str(round(high * NS_PER_MS))}
 
 
 PAGE = Page(

@@ -9,7 +9,7 @@ from tpuprof.model.device.chip_waits import chip_waits, last_chip
 from tpuprof.model.hosts import BARRIER, HostView, LateStep, Skew, find_skew
 from tpuprof.model.run import HostRun
 from tpuprof.report.sections import ChipWaitRow, HostRow, Hosts, LateStepRow
-from tpuprof.units import PS_PER_MS, ps_to_ms
+from tpuprof.units import NS_PER_MS, PS_PER_MS, ps_to_ms
 
 _ALONE = "one host: nothing to align"
 _BY_BARRIER = (
@@ -105,5 +105,5 @@ def _host_row(host: HostRun, skew: Skew | None) -> HostRow:
         tracing_ms_per_step=int(host.breakdown.parts["tracing"].sum()) / steps / PS_PER_MS
         if steps and "tracing" in host.breakdown.parts
         else None,
-        clock_offset_ms=offset / 1e6 if offset is not None else None,
+        clock_offset_ms=offset / NS_PER_MS if offset is not None else None,
     )

@@ -7,6 +7,7 @@ from collections import Counter
 from tpuprof.model.run import HostRun
 from tpuprof.model.telemetry import StepRecord
 from tpuprof.report.sections import Throughput
+from tpuprof.units import NS_PER_S
 
 NOT_STATED = "unavailable: the program does not state its batch; `tpuprof.step(i, samples=len(batch))` does"
 PARTLY = "unavailable: not every captured step, or not every process, states its samples"
@@ -27,7 +28,7 @@ def throughput_section(hosts: list[HostRun]) -> Throughput:
     for rows in captured:
         samples, processes = sum(record.samples or 0.0 for record in rows), _processes(rows)
         per_step += samples / len(rows) * processes
-        per_second += samples / (sum(record.wall_ns for record in rows) / 1e9) * processes
+        per_second += samples / (sum(record.wall_ns for record in rows) / NS_PER_S) * processes
     return Throughput(per_step, per_second)
 
 

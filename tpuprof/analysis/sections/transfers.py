@@ -13,7 +13,7 @@ from tpuprof.model.device.transfers import Transfer, Transfers
 from tpuprof.model.run import HostRun
 from tpuprof.report.schema import TransferRow
 from tpuprof.report.sections import LayerRow
-from tpuprof.units import PS_PER_MS, format_ms, ps_to_ms
+from tpuprof.units import GIGA, PS_PER_MS, format_ms, ps_to_ms
 
 
 def transfer_rows(hosts: list[HostRun], kind: OpKind) -> list[TransferRow]:
@@ -62,9 +62,9 @@ def _link_limit(host: HostRun, kind: OpKind) -> float | None:
     if chip is None:
         return None
     if kind == OpKind.OFFLOAD:
-        return HOST_LINK_AT_MOST / 1e9
+        return HOST_LINK_AT_MOST / GIGA
     # Two devices of one chip have a link of their own between them.
-    return None if chip.devices_per_chip > 1 else 4 * chip.torus_axes * chip.ici_bytes_per_s / 1e9
+    return None if chip.devices_per_chip > 1 else 4 * chip.torus_axes * chip.ici_bytes_per_s / GIGA
 
 
 def _within_bounds(row: TransferRow, limit: float | None, step_ms: float) -> TransferRow:
@@ -98,8 +98,8 @@ def _transfer_row(each: Transfer, steps: int, roles: dict[tuple[str, str], Role]
         kind=each.kind,
         bytes=each.bytes or None,
         occurrences=each.occurrences,
-        gb_per_s=each.rate / 1e9 if each.rate is not None else None,
-        gb_per_s_alone=each.rate_alone / 1e9 if each.rate_alone is not None else None,
+        gb_per_s=each.rate / GIGA if each.rate is not None else None,
+        gb_per_s_alone=each.rate_alone / GIGA if each.rate_alone is not None else None,
         exposed_ms_per_step=ps_to_ms(each.exposed_ps) / steps,
         hidden_ms_per_step=ps_to_ms(each.hidden_ps) / steps if each.hidden_ps is not None else None,
         tensor=each.tensor,

@@ -20,7 +20,7 @@ from tpuprof.model.device.op_kind import OpKind
 from tpuprof.model.device.op_table import OpTotal
 from tpuprof.model.steps import Steps
 from tpuprof.records import record
-from tpuprof.units import format_share
+from tpuprof.units import PS_PER_S, format_share
 
 # Ops whose padded arrays take this many times their values' bytes count as padded (ratio). A fifth lost is what
 # rounding 104 rows up to 128 costs; smaller losses are common and not worth another shape.
@@ -84,7 +84,7 @@ def op_cost(op: OpTotal, peak_flops: float | None, peak_bytes: float | None) -> 
     """The efficiency of one op, given the peaks of one device per second."""
     if op.kind == _CONTAINER:
         return OpCost()
-    seconds = op.self_ps / 1e12
+    seconds = op.self_ps / PS_PER_S
     flops, moved = op.flops * op.occurrences, op.hbm_bytes * op.occurrences
     limit, roofline = "", Checked(None)
     # The halves of an asynchronous op hand a transfer over and wait for it: their bytes move in between.
@@ -166,7 +166,11 @@ def _mfu(flops: int, peak: float | None, wall_ps: int, unknown: list[str]) -> tu
     if not wall_ps:
         return None, "unavailable: the trace has no steps"
     found = checked(
-        flops / (peak * wall_ps / 1e12), "MFU", at_most=1.0, bound="what the chip can do", show=format_share
+        flops / (peak * wall_ps / PS_PER_S),
+        "MFU",
+        at_most=1.0,
+        bound="what the chip can do",
+        show=format_share,
     )
     if found.value is None:
         return None, f"{found.note}: the FLOPs or the peak that the trace states are wrong"

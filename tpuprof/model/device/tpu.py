@@ -19,6 +19,7 @@ from tpuprof.model.device.sparse_core import read_sparse, with_sparse
 from tpuprof.model.intervals import EMPTY, Int64, Spans, distinct, self_time, union
 from tpuprof.model.timeline import Track
 from tpuprof.records import record
+from tpuprof.units import GIGA, TERA
 
 MODULES_LINE = "XLA Modules"
 OPS_LINE = "XLA Ops"
@@ -31,8 +32,6 @@ BARRIER = "barrier-cores"
 HALF_WITHIN = 0.05
 # Events looked through at a time (rows).
 _ROWS_AT_ONCE = 65_536
-_GIGA = 1e9
-_TERA = 1e12
 
 
 # A stat as the profiler serialized it, None where there is none.
@@ -98,7 +97,7 @@ def read_tpu(
         barriers=_named(lines.get(TRACEME_LINE), BARRIER),
         sparse_busy=sparse_work.busy if sparse_work is not None else None,
         peak_flops_per_s=_peak_flops(plane),
-        peak_hbm_bytes_per_s=_peak(plane, "peak_hbm_bw_gigabytes_per_second", _GIGA),
+        peak_hbm_bytes_per_s=_peak(plane, "peak_hbm_bw_gigabytes_per_second", GIGA),
     )
 
 
@@ -117,7 +116,7 @@ def _megacore(plane: Plane) -> bool | None:
 
 def _peak_flops(plane: Plane) -> float | None:
     """Peak FLOP/s of the device, which with megacore is that of both TensorCores."""
-    stated = _peak(plane, "peak_teraflops_per_second", _TERA)
+    stated = _peak(plane, "peak_teraflops_per_second", TERA)
     chip = chip_of(plane.own_stat("device_type_string") or "")
     if stated is None or chip is None or not _megacore(plane):
         return stated

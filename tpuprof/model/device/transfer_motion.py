@@ -15,6 +15,7 @@ from tpuprof.model.device.op_kind import OpKind
 from tpuprof.model.intervals import EMPTY, Bool, Int64, Spans, covered, intersect, merge, subtract, union
 from tpuprof.model.median import median
 from tpuprof.model.steps import Steps
+from tpuprof.units import PS_PER_S
 
 # A transfer counts as alone on the link while others overlap at most this share of it.
 ALONE_SHARE = 0.01
@@ -93,8 +94,8 @@ def _rates(
     alone: Bool = (covered(shared, begun, end) <= ALONE_SHARE * turn) & (turn > 0)
     alone &= turn >= LEAST_TURN * (end - start)
     undisturbed = turn[alone]
-    rate_alone = size / (median(undisturbed) / 1e12) if len(undisturbed) else None
-    return size / (median(end - start) / 1e12), rate_alone
+    rate_alone = size / (median(undisturbed) / PS_PER_S) if len(undisturbed) else None
+    return size / (median(end - start) / PS_PER_S), rate_alone
 
 
 def served(

@@ -17,7 +17,7 @@ from tpuprof.model.intervals import EMPTY, Int64, Spans, intersect, merge, subtr
 from tpuprof.model.timeline import Host, Track
 from tpuprof.records import record
 from tpuprof.safe_text import FROM_SAFE
-from tpuprof.units import PS_PER_MS
+from tpuprof.units import PS_PER_MS, PS_PER_US
 
 SAMPLE_EVENT = "tpuprof.sample"
 # Words of the stack of a thread that held Python's lock, by the number that samples name as their holder.
@@ -58,9 +58,8 @@ MISSED_FROM_MS = 15.0
 OPS = "ops"
 _COLUMNS = ("stack", "gap_us", "ops", "cpu_us", "wait_us", "python_us", "holder")
 _TEXTS = ("frames", "call", "source", "user_call")
-_PS_PER_US = 1_000_000
 # A sample's event is written this long after its clocks were read, at most: intervals so near are end to end (ps).
-_JOINS_WITHIN_PS = 1_000_000_000
+_JOINS_WITHIN_PS = PS_PER_MS
 
 
 @record(frozen=True)
@@ -124,7 +123,7 @@ def _read(track: Track, rows: Int64, holders: Int64) -> tuple[list[_Sample], lis
     samples = []
     for row, at in enumerate(track.start[rows].tolist()):
         gap, cpu, waited, others = (
-            max(columns[name][row], 0) * _PS_PER_US for name in ("gap_us", "cpu_us", "wait_us", "python_us")
+            max(columns[name][row], 0) * PS_PER_US for name in ("gap_us", "cpu_us", "wait_us", "python_us")
         )
         stack = numbers.get(columns["stack"][row], -1)
         kind = families[stack] if stack >= 0 else PLAIN

@@ -13,12 +13,11 @@ from tpuprof.rules.base import Price, counterfactual
 from tpuprof.rules.thresholds import PRICED_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
-from tpuprof.units import format_ms
+from tpuprof.units import GIGA, MS_PER_S, format_ms
 
 # How much of what the link leaves to gain a schedule gains at least (share). A judgement: copies depend on what makes
 # and needs their tensors, so that not all of them can begin when the link is free.
 HIDDEN_AT_LEAST = 0.5
-_MS_PER_S = 1_000.0
 _WORDS = {TO_HOST: "to the host", TO_DEVICE: "to the device"}
 
 
@@ -34,7 +33,7 @@ class Way:
     @property
     def ms(self) -> float:
         """Time the link needs for these bytes at this rate."""
-        return self.bytes / (self.rate * 1e9) * _MS_PER_S
+        return self.bytes / (self.rate * GIGA) * MS_PER_S
 
 
 @record(frozen=True)
@@ -61,7 +60,7 @@ class Floor:
     def evidence(self) -> list[Evidence]:
         """The floor in words, one fact per assumption."""
         each = " and ".join(
-            f"{way.bytes / 1e9:.3g} GB {_WORDS[way.direction]} at {way.rate:.1f} GB/s ({way.source})"
+            f"{way.bytes / GIGA:.3g} GB {_WORDS[way.direction]} at {way.rate:.1f} GB/s ({way.source})"
             for way in self.ways
         )
         found = [Evidence(f"the link needs at least this per step: {each}", self.both_ms, "ms")]
@@ -96,7 +95,7 @@ def _way(direction: str, rows: list[TransferRow], steps: int, signals: Signals) 
     if alone is not None:
         return Way(direction, size, alone, _ALONE)
     chip = chip_of(signals.device_type)
-    stated = chip.host_bytes_per_s / 1e9 if chip and chip.host_bytes_per_s else 0.0
+    stated = chip.host_bytes_per_s / GIGA if chip and chip.host_bytes_per_s else 0.0
     seen = max((row.gb_per_s for row in rows if row.gb_per_s is not None), default=0.0)
     if seen >= stated > 0.0 or (seen and not stated):
         return Way(direction, size, seen, "the fastest copy of this run; the link may do more")

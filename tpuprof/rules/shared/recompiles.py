@@ -11,7 +11,7 @@ from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals, Unavailable
 from tpuprof.signals.inputs import COMPILES_FROM_STEPS
 from tpuprof.simulate.change import Change
-from tpuprof.units import counted, format_ms, format_share
+from tpuprof.units import MS_PER_S, counted, format_ms, format_share
 
 # Compiles listed as evidence (rows).
 SHOWN = 8
@@ -146,7 +146,7 @@ def check_afterwards(signals: Signals) -> Outcome | None:
         return None
     lines = sorted(after.lines.values(), key=lambda each: -each.seconds)
     evidence = [_line_evidence(each) for each in lines[:SHOWN]] + _rates(signals)
-    per_step = after.seconds * 1e3 / after.steps
+    per_step = after.seconds * MS_PER_S / after.steps
     return failed(
         share,
         evidence,

@@ -11,6 +11,7 @@ from tpuprof.rules.thresholds import (
     STARTUP_SPREAD_OVER_STEPS,
 )
 from tpuprof.signals import Signals, Unavailable
+from tpuprof.units import MS_PER_S
 
 
 def compile_evidence(signals: Signals) -> list[Evidence]:
@@ -32,14 +33,14 @@ def slow_start(signals: Signals) -> bool:
 
 def at_stake(signals: Signals) -> float:
     """Start-up compiles as a share of a short run's time."""
-    steps = STARTUP_SPREAD_OVER_STEPS * signals.step_ms / 1e3
+    steps = STARTUP_SPREAD_OVER_STEPS * signals.step_ms / MS_PER_S
     return signals.startup_compile_seconds / (signals.startup_compile_seconds + steps)
 
 
 def saved_at_start(signals: Signals, least: float, most: float) -> Price:
     """Those shares of the start-up compiles (s), also spread over the steps of a short run (ms per step)."""
     seconds = signals.startup_compile_seconds
-    per_step = seconds * 1e3 / STARTUP_SPREAD_OVER_STEPS
+    per_step = seconds * MS_PER_S / STARTUP_SPREAD_OVER_STEPS
     return Price(
         savings=Savings(
             least * per_step,
