@@ -19,4 +19,5 @@ for _ in range(STEPS):
     # [/shown]
     torch_xla.sync()
 
-print("result", activation[0].double().square().mean().item())
+if len(sys.argv) > 1:  # only of the small size: what a result takes is a graph of its own
+    print("result", activation[0].double().square().mean().item())
