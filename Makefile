@@ -99,6 +99,7 @@ bench: $(READY)  ## measure speed and memory against other readers, and what ins
 	$(BIN)/python benchmarks/instrumentation_overhead.py
 	$(BIN)/python benchmarks/capture_overhead.py
 	$(BIN)/python benchmarks/dashboard_responses.py
+	$(BIN)/python benchmarks/tricks.py
 
 # Generated code must load under protobuf 6.30 and later, so it is made by the compiler of that version.
 proto:  ## regenerate protobuf code from our .proto files

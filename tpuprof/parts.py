@@ -4,6 +4,8 @@ Everything that names, paints, prices or draws parts reads this table: a part th
 Two families have parts without a row of their own: `host:WHAT` (from stack samples) and `user:NAME` (annotations).
 """
 
+# Past 400 lines: it is one table.
+
 from __future__ import annotations
 
 from enum import Enum

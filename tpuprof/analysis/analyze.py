@@ -1,5 +1,7 @@
 """From a path to a Report: find the files, read every host, say what holds the run back."""
 
+# Past 400 lines by the fields of a Report; its sections are in sections/.
+
 from __future__ import annotations
 
 import os
@@ -102,6 +104,7 @@ def analyze_run(
     return report_of(build_run(find_all(paths), executor))
 
 
+# Long because it fills one record: each line makes one field from what the lines above it found.
 def report_of(run: Run, *, all_ops: bool = False) -> Report:
     """The Report of a run already read, with all ops or those that matter.
 

@@ -1,5 +1,7 @@
 """Records one process: arms the instrumentation, follows its steps, captures, writes the run folder."""
 
+# Past 400 lines: one state machine, whose fields the steps, cuts and the end of a program all change.
+
 from __future__ import annotations
 
 import os
@@ -46,6 +48,7 @@ class Recorder:
     calls and graph cuts; the first two take over as soon as the program uses them.
     """
 
+    # Long because it declares all state of a recording, with what each field is for.
     def __init__(
         self,
         run: Path,

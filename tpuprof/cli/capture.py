@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tpuprof.errors import TpuprofError
 
 
+# Long by its options, each declared here; the body is short.
 def capture(
     command: Command = None,
     out: Annotated[

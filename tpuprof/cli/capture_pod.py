@@ -28,6 +28,7 @@ def hosts_of(pod: Path | None, tpu_name: str, zone: str, ssh: str) -> tuple[list
     return workers(tpu_name, zone), reach(tpu_name, zone), f"{tpu_name} worker "
 
 
+# Long by its options, each declared here; the body is short.
 def capture_pod(
     hosts: tuple[list[str], str, str],
     out: Path,

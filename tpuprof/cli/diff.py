@@ -12,6 +12,7 @@ EXIT_UNFAIR = 2
 EXIT_UNKNOWN = 4
 
 
+# Long by its options, each declared here; the body is short.
 def diff(
     base: Annotated[
         Path,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _GIB = 1 << 30
 
 
+# Long by its options, each declared here; the body is short.
 def preflight(
     script: Annotated[
         str | None,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 EXIT_REFUTED, EXIT_UNDECIDED = 1, 4
 
 
+# Long by its options, each declared here; the body is short.
 def prove(
     rule: Annotated[
         str | None, typer.Argument(help="The finding that the fix is of: a rule's id.", show_default=False)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 SHOWN = 100
 
 
+# Long by its options, each declared here; the body is short.
 def query(
     path: Annotated[
         Path, typer.Argument(help="A trace file, a run folder, or a TensorBoard logdir.", show_default=False)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tpuprof.share.redact import Redactor
 
 
+# Long by its options, each declared here; the body is short.
 def report(
     path: Annotated[
         Path,

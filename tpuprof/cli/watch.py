@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tpuprof.watch.options import WatchOptions
 
 
+# Long by its options, each declared here; the body is short.
 def watch(
     command: Command = None,
     out: Annotated[

@@ -1,4 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
+# Past 400 lines: one walk without the GIL, whose C functions are inlined where they stand in one module.
 """Walks the text of a Chrome-JSON trace into columns, without the GIL and without an object per event.
 
 Texts that occur again are kept once: columns hold their codes. Of arguments only the place is kept, and what keys they

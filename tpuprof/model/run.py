@@ -290,6 +290,7 @@ def read_host_run(
     return found
 
 
+# Long because it fills one record: each line makes one field from what the lines above it found.
 def _analysed(
     name: str,
     trace: Trace,

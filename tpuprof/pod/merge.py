@@ -54,6 +54,7 @@ class Asked:
     sampled: str = ""
 
 
+# Long because it fills one record: each line makes one field from what the lines above it found.
 def merge(summaries: Iterable[HostSummary], asked: Asked) -> Report:
     """The Report of all hosts. Raises `TpuprofError` where no host could be read."""
     found = _without_windows(sorted(summaries, key=lambda each: each.name))

@@ -38,6 +38,7 @@ def render_html(report: Report) -> str:
     return _with_contents(_page(report))
 
 
+# Long because it hands the template everything that it shows, one name per line.
 def _page(report: Report) -> str:
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup

@@ -4,6 +4,9 @@ Times are milliseconds unless a name says otherwise; shares lie between 0 and 1.
 cannot give is None beside a warning or an `unavailable` reason, never zero.
 """
 
+# Past 400 lines: the whole schema of a report in one place, records without code; parts of it that stand alone are in
+# sections.py.
+
 from __future__ import annotations
 
 from dataclasses import field, is_dataclass

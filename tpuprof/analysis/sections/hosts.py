@@ -29,6 +29,7 @@ NAMED = 8
 WAITS_LISTED_UP_TO = 32
 
 
+# Long because it fills one record: each line makes one field from what the lines above it found.
 def hosts_section(hosts: list[HostRun], barriers: list[Barriers] | None = None) -> Hosts:
     """Each host's own values, and who was late in each step; `barriers` of each host where they are known already."""
     if barriers is None:
