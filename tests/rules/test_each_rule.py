@@ -313,6 +313,7 @@ CASES = {
         ("hardly", "passed", {"steps": steps(input_wait=100 * BELOW)}),
         ("copies", "failed", {"steps": steps(host_to_device=60.0)}),
         ("fallback", "passed", {"steps": steps(host_to_device=60.0), "falls_back": True}),
+        ("waits beside a fallback", "failed", {"steps": steps(input_wait=60.0), "falls_back": True}),
         ("no steps", "unavailable", NOTHING),
     ],
     "exposed-collectives": [

@@ -9,7 +9,7 @@ from tpuprof.model.run import build_run
 from tpuprof.simulate import clock
 from tpuprof.simulate.change import Change
 from tpuprof.simulate.replay import FIT_WITHIN, fit
-from tpuprof.simulate.timeline import read_timeline
+from tpuprof.simulate.timeline import BEGINS_WITHIN_PS, _begun_at_once, read_timeline
 
 STEPS = 6
 
@@ -171,3 +171,42 @@ def test_columns_of_unequal_length_are_refused():
         pieces[row] = pieces[row][:1]
         with pytest.raises(ValueError, match="unequal"):
             clock.play(clock.Pieces(*pieces), clock.Queue(whole, whole, real, 2), False, 1)
+
+
+def on_the_cpu_client(late_us):
+    """A device that works `late_us` behind each graph cut, which the host waits for; one of two calls is in the trace."""
+    trace = TraceBuilder()
+    python = trace.host().line("python")
+    client = trace.host().line("tf_XLAPjRtCpuClient/3")
+    wall = 10_000 + late_us + 20_000
+    for number in range(STEPS):
+        now = number * wall
+        python.event("train_step", now, wall, _r=1, step_num=number)
+        if number % 2 == 0:
+            python.event("PjRtComputationClient::ExecuteComputation", now + 10_000, 100)
+        begun = now + 10_000 + late_us
+        client.event("ThunkExecutor::Execute (wait for completion)", begun, 19_900)
+        client.event("dot.1", begun, 19_900, hlo_op="dot.1", hlo_module="step")
+        python.event("TensorCollectionBarrier", begun, 19_900)
+    return trace.sampled(0, STEPS * wall, ops=STEPS * wall)
+
+
+@pytest.mark.parametrize("late_us", [100, 1_000])
+def test_the_cpu_client_begins_what_it_is_handed_also_where_the_trace_lacks_the_call(tmp_path, late_us):
+    """Without the call, the one before it seemed to hand the work over, a step earlier."""
+    simulator = simulated(on_the_cpu_client(late_us), tmp_path)
+    assert simulator.error < 0.01
+    assert len(simulator.timeline.work) == STEPS
+
+
+@pytest.mark.parametrize(("late_ps", "launched"), [(BEGINS_WITHIN_PS, 0), (BEGINS_WITHIN_PS + 1, 1)])
+def test_work_that_begins_long_after_its_call_was_handed_over_by_another(late_ps, launched):
+    start = np.array([late_ps], np.int64)
+    found = _begun_at_once(np.zeros(1, np.int64), start, start + 5)
+    assert found.tolist() == [start[0] * launched]
+
+
+def test_work_behind_other_work_was_handed_over_before():
+    length = 10 * BEGINS_WITHIN_PS
+    launch, start = np.array([0, 1]), np.array([1, length + 2])
+    assert _begun_at_once(launch, start, start + length).tolist() == launch.tolist()

@@ -28,6 +28,7 @@ from tpuprof.model.intervals import (
 )
 from tpuprof.model.steps import Steps
 from tpuprof.records import record
+from tpuprof.units import PS_PER_MS
 
 DEVICE_WAIT = "device_wait"
 # Host time that no event explains and that is not tracing either.
@@ -38,6 +39,8 @@ WAITS = (DEVICE_WAIT, *(each.name for each in part.PARTS if each.replay is part.
 # Kinds that end with a piece of work where one ended in them: handing over a program waits while the queue is full.
 BLOCKING = (*WAITS, *(each.name for each in part.PARTS if each.replay is part.Replay.HAND_OVER))
 GRAPH_CUT = "graph_cut"
+# The CPU client begins a program this long after it was handed over, at most (ps): in samples it took 0.1 to 0.9 ms.
+BEGINS_WITHIN_PS = 5 * PS_PER_MS
 
 _KIND = {Activity[activity.upper()]: name for activity, name in part.of_activity().items()}
 _KIND[Activity.DEVICE_WAIT] = DEVICE_WAIT
@@ -222,11 +225,22 @@ def _work(device: DeviceActivity, dispatching: Spans, steps: Steps) -> Work:
         start = ascending_distinct(np.concatenate((busy.start, cuts)))
         stop = np.minimum(np.append(start[1:], np.iinfo(np.int64).max), busy.end[_rows(busy, start)])
     launch = _launches(dispatching, start)
+    if device.type == "CPU":
+        launch = _begun_at_once(launch, start, stop)
     if not steps.tile:
         training = steps.hold(launch)
         launch, start, stop = launch[training], start[training], stop[training]
     chosen, start, stop = _in_window(launch, start, stop, begin, end)
     return Work(launch[chosen], start, stop, device_parts(device, start, stop))
+
+
+def _begun_at_once(launch: Int64, start: Int64, stop: Int64) -> Int64:
+    """Launches on the CPU client, which begins a program when it is handed over and the one before has ended.
+
+    A piece that begins later than that was handed over by a call that the trace does not show: at its start, then.
+    """
+    free = np.append(np.iinfo(np.int64).min, np.maximum.accumulate(stop)[:-1]) if len(stop) else stop
+    return np.where(start - np.maximum(launch, free) > BEGINS_WITHIN_PS, start, launch)
 
 
 def _in_window(launch: Int64, start: Int64, stop: Int64, begin: int, end: int) -> tuple[Bool, Int64, Int64]:
