@@ -103,6 +103,7 @@ ELSEWHERE = {
     "capture/remote.py": "the command",
     "capture/tpu_vm.py": "the command",
     "capture/validate.py": "the command",
+    "instrument/awaited.py:_suspended": "the sampler's thread",
     "instrument/host_sampler.py:_run": "the sampler's thread",
     "instrument/source_lines.py": "the sampler's thread",
     "instrument/stack_text.py": "the sampler's thread",

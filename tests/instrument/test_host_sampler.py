@@ -5,6 +5,7 @@ import sys
 import threading
 import time
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -102,7 +103,10 @@ def test_the_stack_of_a_thread_and_the_cpu_time_of_all():
 
 
 def sampled_in(coroutine):
-    """The words of all stacks that a sampler sees which begins in a running coroutine."""
+    """The words of all stacks that a sampler sees which begins in a running coroutine.
+
+    In a thread of its own: in the tests' own thread, the loop of a browser may run.
+    """
     names = []
 
     class Noting(TraceMe):
@@ -120,7 +124,8 @@ def sampled_in(coroutine):
             await coroutine()
         assert sampler.stop()["error"] == ""
 
-    asyncio.run(begins_and_runs())
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(asyncio.run, begins_and_runs()).result()
     return [name.translate(FROM_SAFE) for name in names]
 
 

@@ -13,6 +13,7 @@ from operator import attrgetter
 from typing import Any
 
 from tpuprof.instrument.stack_text import MAX_FRAMES, Place
+from tpuprof.instrument.state import pass_on
 
 _STDLIB = os.path.dirname(os.__file__) + os.sep
 _LOOP = f"{_STDLIB}asyncio{os.sep}"
@@ -45,13 +46,9 @@ def _current_task() -> weakref.ref[Any] | None:
     try:
         task = sys.modules["asyncio"].current_task()
         return weakref.ref(task) if task is not None else None
-    except (
-        KeyError,
-        RuntimeError,
-        TypeError,
-        AttributeError,
-    ):  # no loop runs here, or its tasks cannot be watched
-        return None
+    except (KeyError, RuntimeError, TypeError, AttributeError) as error:
+        pass_on(error)
+        return None  # no loop runs here, or its tasks cannot be watched
 
 
 def _suspended(coroutine: Any) -> list[Place]:
