@@ -47,8 +47,10 @@ RUN_BY = {
     "demo": "tests/cli/test_demo.py",
 }
 # A run in a bucket, or on a machine of a pod, is not here; tests/storage and tests/pod read theirs. README's first run is of
-# a real TPU, and test_docs.py compares its block.
-ELSEWHERE = re.compile(r"runs/host_offload|gs://|s3://|/mnt/|/shared/|--hosts|--dask|--follow|--base")
+# a real TPU, and test_docs.py compares its block. test_tutorial.py captures the runs of the tutorial.
+ELSEWHERE = re.compile(
+    r"runs/host_offload|gs://|s3://|/mnt/|/shared/|--hosts|--dask|--follow|--base|\bcase\b"
+)
 
 
 def commands(text):
