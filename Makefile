@@ -41,7 +41,7 @@ questions: $(READY)  ## ask an MCP server fifty questions whose answers are know
 demo: $(READY)  ## train a small model with a planted fault, capture it, print what is wrong
 	$(BIN)/tpuprof demo
 
-test: $(READY)  ## run the tests, each capability for real at least once (at most 8 minutes on two cores)
+test: $(READY)  ## run the tests, each capability for real at least once (about 15 minutes on two cores)
 	$(BIN)/python -m pytest -n 2 --dist loadfile --durations 10 -m "not slow"
 
 # A machine with other work may stretch the longest of them past the 300 seconds of `make test`.
