@@ -39,7 +39,7 @@ WAITS = (DEVICE_WAIT, *(each.name for each in part.PARTS if each.replay is part.
 # Kinds that end with a piece of work where one ended in them: handing over a program waits while the queue is full.
 BLOCKING = (*WAITS, *(each.name for each in part.PARTS if each.replay is part.Replay.HAND_OVER))
 GRAPH_CUT = "graph_cut"
-# The CPU client begins a program this long after it was handed over, at most (ps): in samples it took 0.1 to 0.9 ms.
+# The CPU client begins a program this long after it was handed over, at most (ps): in the sample traces 0.2 ms at most.
 BEGINS_WITHIN_PS = 5 * PS_PER_MS
 
 _KIND = {Activity[activity.upper()]: name for activity, name in part.of_activity().items()}
