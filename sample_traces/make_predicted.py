@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tpuprof.preflight.compiler import CompileOptions, default_cache
 from tpuprof.preflight.run import Variant, parse_targets, preflight
-from tpuprof.preflight.run_folder import write_run
+from tpuprof.preflight.run_writer import write_run
 from tpuprof.preflight.script import ScriptRun
 
 HERE = Path(__file__).resolve().parent
