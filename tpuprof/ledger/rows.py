@@ -116,11 +116,9 @@ def decode(payload: bytes) -> tuple[int, dict[str, NDArray[np.int64]]]:
 
 def _packed(column: list[int]) -> bytes:
     """Differences, each with its lowest 64 bits: sums of differences come out right although some do not fit."""
-    before = 0
-    differences = array("Q")
-    for value in column:
-        differences.append((value - before) & _WORD)
-        before = value
+    differences = array(
+        "Q", [(value - before) & _WORD for before, value in zip([0, *column], column, strict=False)]
+    )
     if sys.byteorder == "big":
         differences.byteswap()
     raw = differences.tobytes()

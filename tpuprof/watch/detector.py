@@ -10,7 +10,7 @@ from tpuprof.units import NS_PER_S, NS_PER_US, US_PER_S
 from tpuprof.watch import anomalies as kinds
 from tpuprof.watch.anomalies import Anomaly, Settings
 from tpuprof.watch.memory import MemoryGrowth
-from tpuprof.watch.rolling import Rolling
+from tpuprof.watch.rolling import Recent, Rolling
 
 # Columns that may explain why a step took longer, with the name of the part. The rest is other host code.
 EXPLAIN = {
@@ -54,7 +54,7 @@ class Detector:
         self.settings = settings or Settings()
         size = self.settings.window
         self._usual = Rolling(size)
-        self._parts = {name: Rolling(size) for name in (*EXPLAIN, REST)}
+        self._parts = {name: Recent(size) for name in (*EXPLAIN, REST)}
         self._saves = Rolling(32)
         self._memory = MemoryGrowth(self.settings)
         self._pauses = Pauses(self.settings)

@@ -1,4 +1,4 @@
-"""Median and spread of the last values, kept sorted: each new value costs a few microseconds."""
+"""The last values: `Rolling` keeps them sorted, for what is asked at each step; `Recent` sorts when it is asked."""
 
 from __future__ import annotations
 
@@ -47,3 +47,22 @@ class Rolling:
         if count < 4:
             return 0.0
         return (self._sorted[(3 * count) // 4] - self._sorted[count // 4]) / (2 * _QUARTILE)
+
+
+class Recent:
+    """The last `size` values, for medians that only an anomaly asks for: a new value costs a tenth of a microsecond."""
+
+    def __init__(self, size: int) -> None:
+        self._order: deque[float] = deque(maxlen=size)
+
+    def add(self, value: float) -> None:
+        """Take a value in; the oldest leaves."""
+        self._order.append(value)
+
+    def last(self, count: int) -> list[float]:
+        """The newest values, oldest first."""
+        return list(self._order)[-count:]
+
+    def median(self) -> float:
+        """The middle value, 0 without any."""
+        return sorted(self._order)[len(self._order) // 2] if self._order else 0.0
