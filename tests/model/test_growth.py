@@ -122,6 +122,29 @@ def test_cost_grows_with_the_number_of_steps(make, cost, tmp_path):
     assert growth <= (LARGE / SMALL) ** MOST_EXPONENT
 
 
+def many_ops(devices, ops=400):
+    """Devices that run one program of many ops, a step each second."""
+    trace = TraceBuilder()
+    for index in range(devices):
+        device = trace.tpu(index)
+        for step in range(3):
+            device.line("XLA Modules").event("step(1)", step * 1000, 900)
+            for row in range(ops):
+                device.line("XLA Ops").event(
+                    start=step * 1000 + 2 * row,
+                    duration=2,
+                    **op(f"fusion.{row}", "fusion"),
+                )
+    return trace
+
+
+def test_what_devices_of_one_program_share_is_read_once(tmp_path):
+    one, eight = (many_ops(count).write(tmp_path / f"{count}.xplane.pb") for count in (1, 8))
+    analyze_run(one)
+    # All of it, once for each device, would be eight times as much.
+    assert lines_of(eight) <= 3 * lines_of(one)
+
+
 def test_a_long_run_has_a_short_report(tmp_path):
     count = 3 * LISTED
     trace = TraceBuilder()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from array import array
 from collections.abc import Sequence
 from typing import Any
@@ -14,6 +15,7 @@ from tpuprof.decode.columns import EventNames, Line, Plane, StatSums, StatTable,
 from tpuprof.decode.xplane_walk import (
     Data,
     Part,
+    Span,
     WalkedLine,
     WalkedPlane,
     WalkedSpace,
@@ -22,23 +24,28 @@ from tpuprof.decode.xplane_walk import (
 
 # Column of an entry that says whether it counts.
 _IS_KNOWN = 5
+# Entries put together at a time to be hashed (entries): some hundred kilobytes.
+_HASHED_AT_ONCE = 1_024
+# Tables of event metadata, by a digest of what they are made of.
+_Known = dict[bytes, EventNames]
 
 
 def trace_of(data: Data, space: WalkedSpace, source: str) -> Trace:
     """The Trace of a file. Raises `_xspace.DamagedError`."""
+    known: _Known = {}
     return Trace(
         source=source,
         format="xplane",
         size=len(data),
-        planes=[_plane(data, plane) for plane in space.planes],
+        planes=[_plane(data, plane, known) for plane in space.planes],
         hostnames=space.hostnames,
         errors=space.errors,
         warnings=space.warnings,
     )
 
 
-def _plane(data: Data, plane: WalkedPlane) -> Plane:
-    events = _event_names(data, plane)
+def _plane(data: Data, plane: WalkedPlane, known: _Known) -> Plane:
+    events = _event_names(data, plane, known)
     return Plane(
         id=plane.id,
         name=plane.name,
@@ -83,7 +90,8 @@ def _put_together(parts: list[Part], names: EventNames) -> StatSums:
     return StatSums(total, negative, sum(part.having for part in parts))
 
 
-def _event_names(data: Data, plane: WalkedPlane) -> EventNames:
+def _event_names(data: Data, plane: WalkedPlane, known: _Known) -> EventNames:
+    """The plane's table; planes that state the same, as the devices of one program do, share one."""
     table = _column(plane.entries).reshape(-1, _xspace.ENTRY_NUMBERS)
     # Of several entries under one key the last stays, as in a protobuf map.
     order = np.argsort(table[:, 0], kind="stable")
@@ -92,12 +100,32 @@ def _event_names(data: Data, plane: WalkedPlane) -> EventNames:
     order = order[np.append(keys[1:] != keys[:-1], True)] if len(keys) else order
     kept = table[order]
     spans = [plane.entry_spans[row] for row in order.tolist()]
-    return EventNames(
-        ids=np.ascontiguousarray(kept[:, 0]),
-        names=texts(data, kept[:, 1:3].tolist()),
-        display_names=texts(data, kept[:, 3:5].tolist()),
-        stats=_table(_xspace.entry_stats(data, spans), data),
-    )
+    same = _digest(data, spans, plane.stat_names)
+    if same not in known:
+        known[same] = EventNames(
+            ids=np.ascontiguousarray(kept[:, 0]),
+            names=texts(data, kept[:, 1:3].tolist()),
+            display_names=texts(data, kept[:, 3:5].tolist()),
+            stats=_table(_xspace.entry_stats(data, spans), data),
+        )
+    return known[same]
+
+
+def _digest(data: Data, spans: list[Span], stat_names: dict[int, str]) -> bytes:
+    """Equal where all entries are, and what the keys of their stats mean; maps are written in any order."""
+    meanings = list(stat_names.items())
+    if not _repeats(stat_names):
+        meanings.sort()
+    found = hashlib.blake2b(repr(meanings).encode("utf-8", "backslashreplace"), digest_size=16)
+    found.update(array("q", [end - start for start, end in spans]))
+    for first in range(0, len(spans), _HASHED_AT_ONCE):
+        found.update(b"".join([data[start:end] for start, end in spans[first : first + _HASHED_AT_ONCE]]))
+    return found.digest()
+
+
+def _repeats(stat_names: dict[int, str]) -> bool:
+    """Whether two keys have one name: the first of them counts, so that their order does."""
+    return len(set(stat_names.values())) < len(stat_names)
 
 
 def _table(

@@ -29,7 +29,7 @@ from tpuprof.model.device.gpu import Gpus, count_gpus, lacking_work, read_gpus
 from tpuprof.model.device.loops import Loop, find_loops
 from tpuprof.model.device.memory import DeviceMemory, device_memory
 from tpuprof.model.device.program_ops import program_ops
-from tpuprof.model.device.tpu import read_tpu
+from tpuprof.model.device.tpu import Known, read_tpu
 from tpuprof.model.device.unrolled import Repetition, find_repetition
 from tpuprof.model.host import vocabulary as vocabularies
 from tpuprof.model.host.activity import HostActivity, autograd_threads, find_driver, read_host
@@ -374,7 +374,8 @@ def _devices(host: Host, virtual_devices: int | None) -> list[DeviceActivity]:
     ]
     if planes:
         # Beside the thread that reads the host.
-        return in_threads(lambda each: read_tpu(*each), planes, beside=1)
+        known = Known()
+        return in_threads(lambda each: read_tpu(*each, known), planes, beside=1)
     if host.gpus:
         return read_gpus(host.gpus)  # what host threads say of ops is then the GPUs'
     programs = read_hlo_metadata(host.trace)

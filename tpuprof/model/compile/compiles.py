@@ -124,17 +124,34 @@ def function_of(program: str) -> str:
 def first_runs(devices: list[DeviceActivity]) -> dict[str, int]:
     """When each program first ran in the trace (ps), by `graph(fingerprint)`."""
     first: dict[str, int] = {}
+    rows: dict[int, tuple[list[str], Int64]] = {}
     for device in devices:
-        events = device.op_events
-        start = np.full(len(device.ops), np.iinfo(np.int64).max, np.int64)
-        np.minimum.at(start, events.op, events.start)
-        seen = [*zip(device.ops.module, start.tolist(), strict=True)]
-        modules = device.modules
-        seen += zip([modules.names[row] for row in modules.module], modules.start.tolist(), strict=True)
-        for program, when in seen:
+        modules, events = device.ops.module, device.op_events
+        # Devices of one program share the list of what their ops belong to.
+        if id(modules) not in rows:
+            rows[id(modules)] = _numbered(modules)
+        names, of_op = rows[id(modules)]
+        for program, when in (
+            *_earliest(names, of_op[events.op], events.start),
+            *_earliest(device.modules.names, device.modules.module, device.modules.start),
+        ):
             if program and (program not in first or when < first[program]):
                 first[program] = when
     return first
+
+
+def _numbered(texts: list[str]) -> tuple[list[str], Int64]:
+    """The distinct texts in the order in which they come, and the number of each."""
+    numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+    return list(numbers), np.array([numbers[text] for text in texts], np.int64)
+
+
+def _earliest(names: list[str], of_event: Int64, start: Int64) -> list[tuple[str, int]]:
+    """When each of these programs first began, those of no event left out."""
+    never = np.iinfo(np.int64).max
+    first = np.full(len(names), never, np.int64)
+    np.minimum.at(first, of_event, start)
+    return [(name, when) for name, when in zip(names, first.tolist(), strict=True) if when < never]
 
 
 def _with_programs(compiles: list[Compile], devices: list[DeviceActivity]) -> list[Compile]:

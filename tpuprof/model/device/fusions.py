@@ -43,10 +43,14 @@ class Fused(NamedTuple):
 
 def read_fusions(devices: Iterable[DeviceActivity], protos: Mapping[str, bytes]) -> None:
     """Note what the TPUs' fusions do, as far as `protos` has their programs."""
+    read: list[dict[int, Fused]] = []
     for device in devices:
         ops = device.ops
         if device.type == "CPU" or device.is_gpu:
             continue  # no rule asks it there
+        if any(ops.fused is each for each in read):
+            continue  # devices of one program share what is known of its ops
+        read.append(ops.fused)
         for row, line in enumerate(ops.long_name):
             data = protos.get(ops.module[row])
             if data is not None and opcode(line, ops.name[row]) == "fusion":

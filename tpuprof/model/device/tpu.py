@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from tpuprof.chips import chip_of
-from tpuprof.decode.columns import Plane, TextColumn
+from tpuprof.decode.columns import NO_TEXT, EventNames, Plane, TextColumn
 from tpuprof.decode.hlo_shape import HBM, parse_shape
 from tpuprof.decode.memory_access import HBM_SPACE, bytes_by_space
 from tpuprof.decode.sums import SUMMED_STAT
@@ -67,15 +69,52 @@ class _Facts:
         )
 
 
+class _Ops(NamedTuple):
+    """Ops with the FLOPs and bytes that the metadata states, and with what follows from those and from HLO lines."""
+
+    stated: OpNames
+    complete: OpNames
+
+
+class Known:
+    """What planes of one host share: devices of one program state the same of its ops, which is then read once."""
+
+    def __init__(self) -> None:
+        # By the identity of what they are of, which is kept beside: its number stays its own.
+        self._facts: dict[int, tuple[EventNames, _Facts]] = {}
+        self._ops: dict[tuple[object, ...], _Ops] = {}
+        self._lock = threading.Lock()
+
+    def facts(self, plane: Plane) -> _Facts:
+        """What the plane states of ops."""
+        with self._lock:
+            if id(plane.events) not in self._facts:
+                self._facts[id(plane.events)] = plane.events, _Facts.of(plane)
+            return self._facts[id(plane.events)][1]
+
+    def ops(self, facts: _Facts, used: Int64, programs: list[str]) -> _Ops:
+        """The ops in those rows, one program name each. Not to be written to."""
+        key = (id(facts), used.tobytes(), tuple(programs))
+        with self._lock:
+            if key not in self._ops:
+                stated = _names(facts, used, programs)
+                self._ops[key] = _Ops(stated, _completed(stated, facts, used))
+            return self._ops[key]
+
+
 def read_tpu(
-    plane: Plane, tracks: list[Track], sparse: Sequence[tuple[Plane, list[Track]]] = ()
+    plane: Plane,
+    tracks: list[Track],
+    sparse: Sequence[tuple[Plane, list[Track]]] = (),
+    known: Known | None = None,
 ) -> DeviceActivity:
     """Read the activity of one `/device:TPU:N` plane from its lines, and of its SparseCores' planes."""
+    known = known or Known()
     lines = {track.label: track for track in reversed(tracks)}
     modules = _modules(lines.get(MODULES_LINE))
-    facts = _Facts.of(plane)
-    ops, events = _ops(facts, lines.get(OPS_LINE), modules)
-    async_ops, async_events = _ops(facts, lines.get(ASYNC_LINE), modules)
+    facts = known.facts(plane)
+    ops, events = _ops(known, facts, lines.get(OPS_LINE), modules)
+    async_ops, async_events = _ops(known, facts, lines.get(ASYNC_LINE), modules)
     sparse_work = read_sparse(sparse)
     if sparse_work is not None:
         async_ops, async_events = with_sparse(async_ops, async_events, sparse_work)
@@ -133,22 +172,16 @@ def _modules(track: Track | None) -> ModuleEvents:
     return ModuleEvents(names, module, track.start, track.end)
 
 
-def _ops(facts: _Facts, track: Track | None, modules: ModuleEvents) -> tuple[OpNames, OpEvents]:
+def _ops(known: Known, facts: _Facts, track: Track | None, modules: ModuleEvents) -> tuple[OpNames, OpEvents]:
     none = np.empty(0, np.int64)
     if track is None:
-        return _names(facts, none, {}), OpEvents(none, none, none, none)
+        return _names(facts, none, []), OpEvents(none, none, none, none)
     # Names that events refer to without metadata (-1) get a nameless row rather than being lost.
     used, op = distinct(track.name)
-    program = _program_names(used, op, track, modules)
-    names = _names(facts, used, program)
-    if not names.flops.any() or not names.bytes.any():
-        names = _with_event_costs(names, track, op)
-    names = replace(
-        names,
-        clock_ps=_clock_totals(track, used),
-        flops=_with_kernels(names),
-        hbm_bytes=_hbm_bytes(names, [facts.accesses[row] if row >= 0 else None for row in used.tolist()]),
-    )
+    stated, names = known.ops(facts, used, _program_names(op, len(used), track, modules))
+    if not stated.flops.any() or not stated.bytes.any():
+        names = _completed(_with_event_costs(stated, track, op), facts, used)
+    names = replace(names, clock_ps=_clock_totals(track, used))
     events = OpEvents(op, track.start, track.end, self_time(track.start, track.end))
     return names, events
 
@@ -165,11 +198,17 @@ def _clock_totals(track: Track, used: Int64) -> Int64:
     return np.where(sums.negative, -1, sums.total)[used]
 
 
+def _completed(names: OpNames, facts: _Facts, used: Int64) -> OpNames:
+    """The ops with the FLOPs of known kernels, and with what of their bytes goes to or from HBM."""
+    accesses = [facts.accesses[row] if row >= 0 else None for row in used.tolist()]
+    return replace(names, flops=_with_kernels(names), hbm_bytes=_hbm_bytes(names, accesses))
+
+
 def _with_kernels(names: OpNames) -> Int64:
     """FLOPs by op, those of known kernels from their shapes where that is more than the plane states."""
     flops = names.flops.copy()
-    for row, (name, long_name) in enumerate(zip(names.name, names.long_name, strict=True)):
-        found = kernel_flops(name, long_name) if "custom-call(" in long_name else None
+    for row, long_name in enumerate(names.long_name):
+        found = kernel_flops(names.name[row], long_name) if "custom-call(" in long_name else None
         if found is not None:
             flops[row] = max(int(flops[row]), found)
     return flops
@@ -189,41 +228,46 @@ def _hbm_bytes(names: OpNames, accesses: list[bytes | None]) -> Int64:
     return found
 
 
-def _names(facts: _Facts, used: Int64, program: dict[int, str]) -> OpNames:
-    def pick(values: Sequence[str] | TextColumn) -> list[str]:
-        return [values[row] if row >= 0 else "" for row in used.tolist()]
+def _names(facts: _Facts, used: Int64, programs: list[str]) -> OpNames:
+    rows = used.tolist()
 
-    long_name, short_name, categories = pick(facts.long_name), pick(facts.short_name), pick(facts.category)
-    kinds = [
-        op_kind(long, short, cat) for long, short, cat in zip(long_name, short_name, categories, strict=True)
-    ]
+    def pick(values: Sequence[str]) -> list[str]:
+        return [values[row] if row >= 0 else "" for row in rows]
+
+    def texts(column: TextColumn) -> list[str]:
+        # The last place is that of rows without a text, and of events without metadata.
+        strings = [*column.strings, ""]
+        return [strings[code] for code in np.append(column.codes, NO_TEXT)[used].tolist()]
+
+    long_name, short_name, categories = pick(facts.long_name), pick(facts.short_name), texts(facts.category)
     known = used >= 0
     count = len(facts.flops)
     return OpNames(
         name=[short or long for long, short in zip(long_name, short_name, strict=True)],
         long_name=long_name,
         category=categories,
-        kind=np.array(kinds, np.int64),
-        module=[program.get(int(row), "") for row in used],
-        source=pick(facts.source),
-        scope=pick(facts.scope),
+        kind=np.array(list(map(op_kind, long_name, short_name, categories)), np.int64),
+        module=programs,
+        source=texts(facts.source),
+        scope=texts(facts.scope),
         flops=np.where(known, facts.flops[used], 0) if count else np.zeros(len(used), np.int64),
         bytes=np.where(known, facts.bytes[used], 0) if count else np.zeros(len(used), np.int64),
     )
 
 
-def _program_names(used: Int64, op: Int64, track: Track, modules: ModuleEvents) -> dict[int, str]:
-    """Name of the program each op belongs to: the module executing when the op first ran."""
+def _program_names(op: Int64, count: int, track: Track, modules: ModuleEvents) -> list[str]:
+    """Name of the program that each of `count` ops belongs to, empty where unknown.
+
+    It is the module executing when the op first ran.
+    """
     if not len(modules.start) or not len(op):
-        return {}
-    first = _first_rows(op, len(used))
+        return [""] * count
+    first = _first_rows(op, count)
     order = np.argsort(modules.start, kind="stable")
     position = np.searchsorted(modules.start[order], track.start[first], "right") - 1
-    names = {}
-    for index, at in enumerate(position):
-        if at >= 0:
-            names[int(used[index])] = modules.names[int(modules.module[order[at]])]
-    return names
+    module = np.where(position >= 0, modules.module[order[np.maximum(position, 0)]], len(modules.names))
+    names = [*modules.names, ""]
+    return [names[row] for row in module.tolist()]
 
 
 def _first_rows(op: Int64, count: int) -> Int64:
@@ -249,11 +293,16 @@ def _with_event_costs(names: OpNames, track: Track, op: Int64) -> OpNames:
     if not flops.any():
         flops = plane.stat_integers(stats, "model_flops", rows)
     size = plane.stat_integers(stats, "bytes_accessed", rows)
-    if not names.flops.any():
-        names.flops[op] = flops
-    if not names.bytes.any():
-        names.bytes[op] = size
-    return names
+    return replace(names, flops=_else(names.flops, op, flops), bytes=_else(names.bytes, op, size))
+
+
+def _else(stated: Int64, op: Int64, of_events: Int64) -> Int64:
+    """Values by op, those of events where the metadata states none."""
+    if stated.any():
+        return stated
+    found = stated.copy()
+    found[op] = of_events
+    return found
 
 
 def _peak(plane: Plane, stat: str, scale: float) -> float | None:
