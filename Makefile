@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.tpuprof-ready
 
 .PHONY: prove questions
-.PHONY: torchtpu help setup demo test test-all check lint format types layers tests docs samples scenarios advice zoo fuzz fuzz-commands bench proto clean
+.PHONY: torchtpu torchtpu-environment help setup demo test test-all check lint format types layers tests docs samples scenarios advice zoo fuzz fuzz-commands bench proto clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -24,13 +24,15 @@ $(READY): pyproject.toml setup.py
 
 # TorchTPU needs another torch than torch_xla, so it has an environment of its own. Where it cannot be made, its tests
 # are skipped and say so.
-torchtpu: $(READY)  ## make a second environment with TorchTPU on a CPU plugin (about 2 GB), and run its tests
+torchtpu: $(READY) torchtpu-environment  ## make a second environment with TorchTPU on a CPU plugin (about 2 GB), and run its tests
+	$(BIN)/python -m pytest -q tests/capture/test_torch_tpu_capture.py
+
+torchtpu-environment:
 	test -x .venv-torchtpu/bin/python || $(PYTHON) -m venv .venv-torchtpu
 	{ .venv-torchtpu/bin/python -m pip install --quiet "torch==2.13.*" "numpy>=2" \
 		&& .venv-torchtpu/bin/python -m pip install --quiet --no-deps torch_tpu==0.2.0 xla-cpu-pjrt==0.0.1 "libtpu>=0.0.50" \
 		&& .venv-torchtpu/bin/python -m pip install --quiet absl-py portpicker frozendict immutabledict pyzmq protobuf; } \
-		|| { echo "the TorchTPU environment cannot be made here: its tests are skipped"; rm -rf .venv-torchtpu; }
-	$(BIN)/python -m pytest -q tests/capture/test_torch_tpu_capture.py
+		|| { echo "the TorchTPU environment cannot be made here: its tests and scenarios are skipped"; rm -rf .venv-torchtpu; }
 
 prove: $(READY)  ## prove the fix of every scenario, and that pairs without a change are never confirmed (hours)
 	$(BIN)/python benchmarks/prove_scenarios.py
@@ -76,7 +78,7 @@ docs: $(READY)  ## regenerate the pages that are made from code
 samples: $(READY)  ## capture the sample traces again
 	$(BIN)/python sample_traces/make.py
 
-scenarios: $(READY)  ## run faulty and cured scripts: is the fault found, is its price right (ONLY=NAME for one)
+scenarios: $(READY) torchtpu-environment  ## run faulty and cured scripts: is the fault found, is its price right (ONLY=NAME for one)
 	$(BIN)/python scenarios/run.py $(ONLY)
 
 advice: $(READY)  ## run what every rule advises, before and after, and keep the record (ONLY=RULE for one)

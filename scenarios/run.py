@@ -4,11 +4,11 @@
 
 For each scenario the faulty and the cured script are captured and analyzed; then both are run in turn, `--pairs` times,
 without any capture, and the difference of their own clocks is what the cure saves. Results are kept, one file a
-scenario, so that a broken-off run goes on where it stopped; `--again` measures again. At the end docs/scenarios.md is
-written from all results there are. A prediction is compared as a share of the step: the capture and the runs without
-it are minutes apart, and steps take longer while they are captured. Exit status: 0 if all that was asked holds, 1 if
-not, also where no saving was measured well enough to judge a prediction by (`--captures-only` asks for the findings
-alone).
+scenario, so that a broken-off run goes on where it stopped; `--again` measures again. At the end a page per framework,
+docs/scenarios*.md, is written from all results there are. A prediction is compared as a share of the step: the capture
+and the runs without it are minutes apart, and steps take longer while they are captured. Scenarios of a framework that
+cannot run here are skipped, and a line says so. Exit status: 0 if all that was asked holds, 1 if not, also where no
+saving was measured well enough to judge a prediction by (`--captures-only` asks for the findings alone).
 """
 
 from __future__ import annotations
@@ -28,9 +28,13 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+import places
+
 ROOT = HERE.parent
 RESULTS = ROOT / "artifacts" / "scenarios"
-PAGE = ROOT / "docs" / "scenarios.md"
+PAGES = ROOT / "docs"
 TIMEOUT_SECONDS = 600
 # Captured steps a prediction is made from, where scenario.toml asks for no other number.
 CAPTURE_STEPS = 24
@@ -61,6 +65,9 @@ class Result:
     faulty: list[float] = field(default_factory=list)
     cured: list[float] = field(default_factory=list)
     machine: str = ""
+    # The line that the finding names, and the line it must name (`faulty.py:18`), where scenario.toml asks for one.
+    source: str = ""
+    line: str = ""
 
     @property
     def saving(self) -> tuple[float, float] | None:
@@ -98,15 +105,21 @@ class Result:
     @property
     def found(self) -> bool:
         """Whether the planted fault is first, and nothing fails in the cured run but what is known to be true of it."""
-        return self.first == self.rule and set(self.cured_failed) <= set(self.also)
+        named = not self.line or self.source.endswith(f"/{self.line}")
+        return self.first == self.rule and named and set(self.cured_failed) <= set(self.also)
 
 
 def main() -> int:
     """Run what is asked for; returns the exit status."""
     options = _options()
-    names = options.names or sorted(path.parent.name for path in HERE.glob("*/scenario.toml"))
+    names = options.names or [name for place in places.PLACES for name in place.names()]
     results = []
     for name in names:
+        try:
+            places.environment(places.place_of(name))
+        except places.AbsentError as absent:
+            print(f"{name:22} skipped: {absent}", flush=True)
+            continue
         result = _load(name) if not options.again else None
         result = result or capture(name)
         _save(result)
@@ -116,7 +129,8 @@ def main() -> int:
             _save(result)
         print(line(result), flush=True)
         results.append(result)
-    write_page()
+    for place in places.PLACES:
+        write_page(place)
     priced = [result for result in results if result.rule]
     if options.captures_only or not priced:
         return 0 if all(result.found for result in results) else 1
@@ -137,6 +151,8 @@ def capture(name: str) -> Result:
             findings, mean_ms = _findings(name, "faulty", plan, Path(scratch))
             result.captured_ms = mean_ms if result.measure == "step" else None
             result.first = findings[0]["rule"] if findings else ""
+            sources = [row["source"] for row in findings[0]["evidence"] if row["source"]] if findings else []
+            result.source = sources[0] if sources else ""
             savings = next((each["savings"] for each in findings if each["rule"] == result.rule), None)
             if savings:
                 scale = _spread() if result.measure == "start" else 1.0
@@ -161,20 +177,32 @@ def _findings(
 ) -> tuple[list[dict[str, Any]], float | None]:
     """The failed findings of a capture, in order, and the mean step they are of (ms)."""
     run = scratch / kind
-    command = [sys.executable, "-m", "tpuprof", "capture", "-o", str(run), "--warmup", "3"]
+    command = [
+        sys.executable,
+        "-m",
+        "tpuprof",
+        "capture",
+        "-o",
+        str(run),
+        "--warmup",
+        str(plan.get("warmup", 3)),
+    ]
     command += [
         "--steps",
         str(plan.get("capture_steps", CAPTURE_STEPS)),
         "--patience",
         str(plan.get("patience", 20)),
+        *plan.get("capture_options", []),
     ]
+    place = places.place_of(name)
+    environment = places.environment(place)
     subprocess.run(
-        [*command, "--", sys.executable, str(HERE / name / f"{kind}.py")],
-        check=True, timeout=TIMEOUT_SECONDS, env=_environment(), capture_output=True,
+        [*command, "--", str(place.python()), str(HERE / name / f"{kind}.py")],
+        check=True, timeout=TIMEOUT_SECONDS, env=environment, capture_output=True,
     )  # fmt: skip
     done = subprocess.run(
         [sys.executable, "-m", "tpuprof", "analyze", str(run), "--json"],
-        check=True, timeout=TIMEOUT_SECONDS, env=_environment(), capture_output=True, text=True,
+        check=True, timeout=TIMEOUT_SECONDS, env=environment, capture_output=True, text=True,
     )  # fmt: skip
     keep = os.environ.get("SCENARIO_KEEP")
     if keep:
@@ -186,19 +214,14 @@ def _findings(
 
 
 def _time(name: str, kind: str) -> dict[str, float]:
+    place = places.place_of(name)
     done = subprocess.run(
-        [sys.executable, str(HERE / name / f"{kind}.py")],
-        check=True, timeout=TIMEOUT_SECONDS, env=_environment(), capture_output=True, text=True,
+        [str(place.python()), str(HERE / name / f"{kind}.py")],
+        check=True, timeout=TIMEOUT_SECONDS, env=places.environment(place), capture_output=True, text=True,
     )  # fmt: skip
     told = [row for row in done.stdout.splitlines() if row.startswith("SCENARIO ")]
     facts: dict[str, float] = json.loads(told[-1].removeprefix("SCENARIO "))
     return facts
-
-
-def _environment() -> dict[str, str]:
-    path = os.pathsep.join([str(ROOT), str(HERE), os.environ.get("PYTHONPATH", "")])
-    drop = ("XLA_", "PT_XLA_", "PJRT_", "CPU_NUM_DEVICES")
-    return {**{k: v for k, v in os.environ.items() if not k.startswith(drop)}, "PYTHONPATH": path}
 
 
 def _spread() -> float:
@@ -213,7 +236,7 @@ def _plan(name: str) -> dict[str, Any]:
 
 
 def _load(name: str) -> Result | None:
-    path = RESULTS / f"{name}.json"
+    path = _kept(name)
     if not path.is_file():
         return None
     result = Result(**json.loads(path.read_text("utf-8")))
@@ -221,14 +244,20 @@ def _load(name: str) -> Result | None:
     return result
 
 
+def _kept(name: str) -> Path:
+    return RESULTS / f"{name}.json"
+
+
 def _take_over(result: Result, plan: dict[str, Any]) -> None:
     """What scenario.toml declares holds now, whenever the result was measured."""
     result.also, result.unmeasured = plan.get("also", {}), plan.get("unmeasured", "")
+    result.line = plan.get("line", "")
 
 
 def _save(result: Result) -> None:
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    (RESULTS / f"{result.name}.json").write_text(json.dumps(asdict(result), indent=1), "utf-8")
+    path = _kept(result.name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(asdict(result), indent=1), "utf-8")
 
 
 def machine() -> str:
@@ -257,7 +286,9 @@ def accepted(results: list[Result]) -> bool:
 def line(result: Result) -> str:
     """A scenario's result as one line."""
     verdict = (
-        "ok" if result.found else f"WRONG: first {result.first or 'nothing'}, cured {result.cured_failed}"
+        "ok"
+        if result.found
+        else f"WRONG: first {result.first or 'nothing'} at {result.source or 'no line'}, cured {result.cured_failed}"
     )
     return f"{result.name:22} {verdict:8} {_numbers(result)}"
 
@@ -281,10 +312,12 @@ def _share(bounds: tuple[float, float]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def write_page() -> None:
-    """Write docs/scenarios.md from all results there are."""
-    results = [found for path in sorted(RESULTS.glob("*.json")) if (found := _load(path.stem))]
-    head = (HERE / "page.head.md").read_text("utf-8").rstrip()
+def write_page(place: places.Place) -> None:
+    """Write a framework's page from all results there are; where there is none, the page stays as it is."""
+    results = [found for name in place.names() if (found := _load(name))]
+    if not results:
+        return
+    head = (place.path / "page.head.md").read_text("utf-8").rstrip()
     rows = ["| scenario | rule that must be first | found | step: faulty, cured (ms) | predicted of captured step (ms) "
             "| predicted saving | measured saving (95 %) | off by |", "|---|---|---|---|---|---|---|---|"]  # fmt: skip
     rows += [_row(result) for result in results]
@@ -297,24 +330,29 @@ def write_page() -> None:
     )
     machines = sorted({result.machine for result in results})
     named = ["", f"Machine: {'; '.join(machines)}."] if machines else []
-    PAGE.write_text("\n".join([head, "", *rows, "", summary, *named]) + "\n", "utf-8")
+    page = PAGES / f"scenarios{'-' + place.folder.replace('_', '-') if place.folder else ''}.md"
+    page.write_text("\n".join([head, "", *rows, "", summary, *named]) + "\n", "utf-8")
 
 
 def _row(result: Result) -> str:
-    found = (
-        "yes" if result.found else f"no: {result.first or 'nothing'}; cured: {', '.join(result.cured_failed)}"
-    )
+    wrong = f"no: {result.first or 'nothing'} at {_file(result.source) or 'no line'}"
+    found = "yes" if result.found else f"{wrong}; cured: {', '.join(result.cured_failed)}"
+    found += f", at {_file(result.source)}" if result.found and result.line else ""
     times, measured, off = "", result.unmeasured, ""
     if result.saving and not result.unmeasured:
         mean, half = result.saving
         times = f"{statistics.fmean(result.faulty):.3g}, {statistics.fmean(result.cured):.3g}"
         measured = f"{mean:.0%} ± {half:.0%}"
         off = f"{result.error:+.0%}" if result.error is not None and result.known else "not known well enough"
-    name = f"{result.name} (a start)" if result.measure == "start" else result.name
+    name = result.name.rpartition("/")[2] + (" (a start)" if result.measure == "start" else "")
     predicted = _range(result.predicted) if result.predicted else ""
     predicted += f" of {result.captured_ms:.3g}" if predicted and result.captured_ms else ""
     share = _share(result.predicted_share) if result.predicted_share else ""
     return f"| {name} | {result.rule or 'none'} | {found} | {times} | {predicted} | {share} | {measured} | {off} |"
+
+
+def _file(source: str) -> str:
+    return source.rpartition("/")[2]
 
 
 def _options() -> argparse.Namespace:

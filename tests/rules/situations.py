@@ -88,6 +88,15 @@ def cut(graphs, ms):
     }  # fmt: skip
 
 
+def host_alone(blocked, waited):
+    """Steps without a device plane: reads block that share of a step, and for `waited` of it nothing compiles."""
+    return {
+        **reads(1.0, 1.0, 100 * blocked),
+        "steps": steps(device_to_host_sync=100 * waited),
+        "sees_device": False,
+    }
+
+
 def eager(share):
     """Signals of eager mode in which the device waits that share of each step."""
     return {

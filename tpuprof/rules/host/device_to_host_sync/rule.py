@@ -46,6 +46,7 @@ decision on the device.
 
 from __future__ import annotations
 
+from tpuprof import parts as part
 from tpuprof.model.verdict import READS_IN_STEPS_SHARE
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, passed, rule
@@ -115,8 +116,12 @@ def check(signals: Signals) -> Outcome:
 
 
 def _host_alone(signals: Signals, evidence: list[Evidence]) -> Outcome:
-    """Where the trace shows no device: what the reads block bounds what they cost, and so does the host's own work."""
-    blocked = min(sum(row.blocked_ms_per_step for row in signals.host_reads) / signals.step_ms, 1.0)
+    """Where the trace shows no device: what the reads block bounds what they cost, and so does the host's own work.
+
+    A read that waits for a compile would wait without the read too: that time is the compile's.
+    """
+    waited = signals.steps.mean_parts().get(part.HOST_SYNC, 0.0)
+    blocked = min(sum(row.blocked_ms_per_step for row in signals.host_reads), waited) / signals.step_ms
     if blocked < FAILS_FROM_SHARE:
         return passed(evidence)
     rows = signals.python_reads or signals.host_reads

@@ -1,0 +1,18 @@
+"""AdamW updates all parameters in each of its ops."""
+
+import torch
+from training import batch, mlp, run
+
+model = mlp(width=64, depth=8)
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, foreach=True)
+inputs, classes = batch(32, 64)
+
+
+def step(_: int) -> None:
+    optimizer.zero_grad()
+    loss = torch.nn.functional.cross_entropy(model(inputs), classes)
+    loss.backward()
+    optimizer.step()
+
+
+run(step, steps=100)

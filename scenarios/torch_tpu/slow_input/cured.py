@@ -1,0 +1,21 @@
+"""Samples are decoded once, before training begins."""
+
+import torch
+from samples import Kept
+from torch.utils.data import DataLoader
+from training import mlp, run
+
+model = mlp(width=64, depth=4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+loader = iter(DataLoader(Kept(), batch_size=32))
+
+
+def step(_: int) -> None:
+    inputs, classes = next(loader)
+    optimizer.zero_grad()
+    loss = torch.nn.functional.cross_entropy(model(inputs.to("tpu")), classes.to("tpu"))
+    loss.backward()
+    optimizer.step()
+
+
+run(step)
