@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -82,8 +83,20 @@ def _built(plugin: Path) -> Path:
     return _BUILT
 
 
+def _python_with_jax() -> Path:
+    if find_spec("jax") is None:
+        raise AbsentError("no jax here")
+    return Path(sys.executable)
+
+
 PLACES = (
     Place("", "PyTorch/XLA", lambda: Path(sys.executable), dict),
+    Place(
+        "jax",
+        "JAX",
+        _python_with_jax,
+        lambda: {"JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3", **_ONE_THREAD},
+    ),
     Place("torch_tpu", "TorchTPU", _second_python, torch_tpu_variables),
 )
 
@@ -97,6 +110,6 @@ def place_of(name: str) -> Place:
 def environment(place: Place) -> dict[str, str]:
     """The environment of a scenario's processes; AbsentError where the framework cannot run here."""
     path = os.pathsep.join([str(ROOT), str(place.path), os.environ.get("PYTHONPATH", "")])
-    drop = ("XLA_", "PT_XLA_", "PJRT_", "CPU_NUM_DEVICES", "TPU_", "TORCH_")
+    drop = ("XLA_", "PT_XLA_", "PJRT_", "CPU_NUM_DEVICES", "TPU_", "TORCH_", "JAX_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(drop)}
     return {**kept, "PYTHONPATH": path, **place.variables()}

@@ -40,6 +40,80 @@ def test_accelerate_marks_each_update(marked):
     assert marked == [0, 1, 2]
 
 
+def test_transformers_trainer_marks_each_update(marked, tmp_path):
+    transformers, torch = pytest.importorskip("transformers"), pytest.importorskip("torch")
+    from tpuprof.hooks.transformers import StepMarks
+
+    callback = StepMarks()
+    handler = transformers.trainer_callback.CallbackHandler([callback], None, None, None, None)
+    arguments = transformers.TrainingArguments(output_dir=str(tmp_path), use_cpu=True, report_to=[])
+    state, control = transformers.TrainerState(), transformers.TrainerControl()
+    torch.manual_seed(0)
+    for update in range(3):
+        state.global_step = update
+        handler.on_step_begin(arguments, state, control)
+        for _ in range(2):  # two micro-batches of one update
+            handler.on_substep_end(arguments, state, control)
+        handler.on_step_end(arguments, state, control)
+    assert marked == [0, 1, 2]
+
+
+@pytest.mark.slow("trains with the library's own loop")
+def test_transformers_trainer_marks_each_update_of_its_own_loop(marked, tmp_path):
+    transformers, torch = pytest.importorskip("transformers"), pytest.importorskip("torch")
+    from tpuprof.hooks.transformers import StepMarks
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(8, 2)
+
+        def forward(self, x, labels):
+            logits = self.layer(x)
+            return {"loss": torch.nn.functional.cross_entropy(logits, labels), "logits": logits}
+
+    def collate(rows):
+        return {"x": torch.stack([x for x, _ in rows]), "labels": torch.stack([y for _, y in rows])}
+
+    arguments = transformers.TrainingArguments(
+        output_dir=str(tmp_path), per_device_train_batch_size=4, gradient_accumulation_steps=2, max_steps=3,
+        report_to=[], save_strategy="no", disable_tqdm=True, remove_unused_columns=False, optim="adamw_torch",
+    )  # fmt: skip
+    trainer = transformers.Trainer(
+        model=Model(),
+        args=arguments,
+        train_dataset=data(torch),
+        data_collator=collate,
+        callbacks=[StepMarks()],
+    )
+    trainer.train()
+    assert marked == [0, 1, 2]
+
+
+def test_lightning_marks_each_update(marked, tmp_path):
+    lightning, torch = pytest.importorskip("lightning.pytorch"), pytest.importorskip("torch")
+    from tpuprof.hooks.lightning import StepMarks
+
+    class Module(lightning.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(8, 2)
+
+        def training_step(self, batch, _):
+            return torch.nn.functional.cross_entropy(self.layer(batch[0]), batch[1])
+
+        def configure_optimizers(self):
+            return torch.optim.SGD(self.parameters(), lr=0.1)
+
+    trainer = lightning.Trainer(
+        max_steps=3, accumulate_grad_batches=2, accelerator="cpu", logger=False, enable_checkpointing=False,
+        enable_progress_bar=False, enable_model_summary=False, default_root_dir=str(tmp_path),
+        callbacks=[StepMarks()],
+    )  # fmt: skip
+    trainer.fit(Module(), torch.utils.data.DataLoader(data(torch), batch_size=4))
+    assert marked == [0, 1, 2]
+
+
 def test_a_backward_pass_that_fails_reaches_the_program(marked):
     from tpuprof.hooks.accelerate import mark_steps
 

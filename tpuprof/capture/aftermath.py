@@ -99,6 +99,9 @@ class Aftermath:
         """Write for the last time."""
         self._take()
         self.before_cut()
+        if self.found.steps == self._last_compiling:
+            # The step that was under way as the program ended compiled: it is one, too.
+            self.found.steps += 1
         self.found.ended = True
         self.write()
 

@@ -57,7 +57,14 @@ def describe(host: str, rank: int, processes: int) -> dict[str, Any]:
         "features_loaded": [
             name for name, modules in _FEATURES.items() if any(each in sys.modules for each in modules)
         ],
+        **_compilation_cache(),
     }
+
+
+def _compilation_cache() -> dict[str, Any]:
+    """Where a framework keeps compiled programs by a setting of its own; torch_xla's is in the environment."""
+    path = STATE.framework.cache_path() if STATE.framework is not None else ""
+    return {"compilation_cache": {"path": path}} if path else {}
 
 
 def device_in_use() -> bool:

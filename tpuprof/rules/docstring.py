@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import re
 
+from tpuprof.model.host.vocabulary import PYTORCH
 from tpuprof.records import record
 from tpuprof.rules.programs import FRAMEWORKS, JAX, TORCH_TPU, TORCH_XLA, Advice, how_checked
 
@@ -21,7 +22,12 @@ HEADINGS = (
     "References",
 )
 # The heading of each framework's advice. A rule without one has no advice for that framework.
-FIXES = {TORCH_XLA: "How to fix", TORCH_TPU: "How to fix in TorchTPU", JAX: "How to fix in JAX"}
+FIXES = {
+    TORCH_XLA: "How to fix",
+    TORCH_TPU: "How to fix in TorchTPU",
+    JAX: "How to fix in JAX",
+    PYTORCH: "How to fix in PyTorch on GPUs",
+}
 CHECKED = "How the fix was checked"
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 
@@ -72,7 +78,7 @@ class Page:
         """What to do in the framework of a run; where none is known, or two are, what to do in PyTorch/XLA."""
         known = [name for name in FRAMEWORKS if name in framework.split(", ")]
         name = known[0] if known else TORCH_XLA if framework in ("unknown", "") else framework
-        title = FRAMEWORKS[name][0] if name in FRAMEWORKS else name
+        title = FRAMEWORKS[name][0] if name in FRAMEWORKS else "PyTorch on GPUs" if name == PYTORCH else name
         return self.remedies.get(name) or Remedy(f"There is no advice for {title} yet.")
 
 

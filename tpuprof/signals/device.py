@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import statistics
+
 from tpuprof.model.device.allocator import Allocated
+from tpuprof.model.device.op_kind import OpKind
+from tpuprof.model.intervals import covered, merge, subtract
 from tpuprof.report.schema import LoopRow, Memory, OpRow
 from tpuprof.report.sections import Compute
 from tpuprof.signals.base import Unavailable, signal
 from tpuprof.signals.inputs import DEVICE_OPS, STEPS
 from tpuprof.signals.steps import StepSignals
 from tpuprof.signals.telemetry import TelemetrySignals
-from tpuprof.units import ps_to_ms
+from tpuprof.units import PS_PER_MS, ps_to_ms
+
+# What does not show that a device computes beside a callback: the callback itself, and the loop or call around it.
+NOT_BESIDE_CALLBACKS = (OpKind.HOST_CALLBACK, OpKind.CONTAINER)
 
 
 class DeviceSignals(StepSignals, TelemetrySignals):
@@ -24,6 +31,19 @@ class DeviceSignals(StepSignals, TelemetrySignals):
     def op_ms(self) -> float:
         """Self time of all ops on all devices, over the whole capture."""
         return sum(row.self_ms for row in self.ops)
+
+    @signal("ms", needs=(STEPS, DEVICE_OPS))
+    def callback_alone_ms(self) -> float:
+        """Time per step in which programs call Python on the host and no other op runs; a mean over devices."""
+        total = 0.0
+        for host in self._run.hosts:
+            alone = []
+            for device in host.devices:
+                others = [spans for kind, spans in device.by_kind.items() if kind not in NOT_BESIDE_CALLBACKS]
+                own = subtract(device.by_kind[OpKind.HOST_CALLBACK], merge(*others))
+                alone.append(int(covered(own, host.steps.start, host.steps.end).sum()))
+            total += statistics.fmean(alone) if alone else 0.0
+        return total / PS_PER_MS / len(self.steps)
 
     @signal("loops", needs=(DEVICE_OPS,))
     def loops(self) -> list[LoopRow]:

@@ -183,8 +183,12 @@ def _sorts(kind: Int64, inside: dict[str, Bool], layers: list[tuple[str, Spans]]
 
 
 def _layers(host: HostActivity) -> list[tuple[str, Spans]]:
-    """Kinds of host time, the first that covers a moment names it."""
-    layers = [(part.COMPILE, merge(host.compiling, host.spans(Activity.COMPILE)))]
+    """Kinds of host time, the first that covers a moment names it.
+
+    A program that the thread runs itself keeps it until it ends, whatever the program's callbacks do there.
+    """
+    layers = [(DEVICE_WAIT, host.running)]
+    layers += [(part.COMPILE, merge(host.compiling, host.spans(Activity.COMPILE)))]
     layers += [(part.USER_PREFIX + name, spans) for name, spans in sorted(host.user.items())]
     layers += sorted(host.named.items())
     return [

@@ -82,7 +82,7 @@ REMEDIES: tuple[Remedy, ...] = (
         by_torch=_BY_TORCH_MORE,
     ),
     Remedy(
-        "telemetry|torch_xla's counters|not how often per step|no run.json",
+        "telemetry|torch_xla's counters|no run folder by tpuprof|not how often per step|no run.json",
         _CAPTURE,
         "It keeps torch_xla's counters and the run's settings beside the profile.",
     ),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from tpuprof.model.host.vocabulary import PYTORCH
 from tpuprof.model.run import Run
 from tpuprof.model.telemetry import FALLBACK_PREFIX, VALUE_READ, StepRecord, fallback_counts
 from tpuprof.report.sections import CompilationCache, FallbackRow, GraphCutRow
 from tpuprof.units import PS_PER_MS
 
 _PATH = "XLA_PERSISTENT_CACHE_PATH"
+# Frameworks without torch_xla's counters, as their vocabularies call them.
+_NOT_TORCH_XLA = ("jax", "torch_tpu", PYTORCH)
 
 
 def fallback_rows(run: Run) -> list[FallbackRow]:
@@ -52,9 +55,7 @@ def cache_section(run: Run) -> CompilationCache:
         path = str(environment.get(_PATH) or "")
     telemetry = [each for host in run.hosts for each in host.records]
     if not telemetry:
-        return CompilationCache(
-            "unknown", path, detail="unavailable: no run folder with torch_xla's counters"
-        )
+        return CompilationCache("unknown", path, detail=f"unavailable: {_without_counters(run)}")
     hits, misses, loads, failures = (
         _total(telemetry, name)
         for name in (
@@ -69,6 +70,12 @@ def cache_section(run: Run) -> CompilationCache:
     return CompilationCache(
         _status(bool(on), hits, misses, loads, failures), path, hits, misses, loads, detail if on else ""
     )
+
+
+def _without_counters(run: Run) -> str:
+    if any(host.framework in _NOT_TORCH_XLA for host in run.hosts):
+        return "no run folder by tpuprof, which keeps what the program counted"
+    return "no run folder with torch_xla's counters"
 
 
 def _status(on: bool, hits: int, misses: int, loads: int, failures: int) -> str:

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 COMPILES, HITS = "UncachedCompile", "CachedCompile"
+CACHE_HITS, CACHE_LOADS, CACHE_MISSES = "PersistentCacheHit", "PersistentCacheLoad", "PersistentCacheMiss"
 
 
 class Profiler:
@@ -67,6 +68,10 @@ class Framework:
     def lookups(self) -> int:
         """Programs or ops asked for since the process began: grows while the host feeds the device."""
         return 0
+
+    def cache_path(self) -> str:
+        """Folder of the persistent compilation cache, empty where none is on or none is known."""
+        return ""
 
     def drain_compiles(self) -> list[tuple[int, float, list[str]]]:
         """(programs, seconds, Python frames) of compiles since the last call."""

@@ -7,7 +7,14 @@ import threading
 from collections import deque
 from typing import Any
 
-from tpuprof.instrument.frameworks.base import Framework, Profiler, loaded
+from tpuprof.instrument.frameworks.base import (
+    CACHE_HITS,
+    CACHE_LOADS,
+    CACHE_MISSES,
+    Framework,
+    Profiler,
+    loaded,
+)
 from tpuprof.instrument.stack_frames import user_frames
 from tpuprof.instrument.state import note_failure
 
@@ -15,6 +22,9 @@ _COMPILED = "/jax/core/compile/backend_compile_duration"
 # Comes right before a compile begins, which itself is heard of when it has ended.
 _LOWERED = "/jax/core/compile/jaxpr_to_mlir_module_duration"
 _BRIDGE = "jax._src.xla_bridge"
+# The persistent compilation cache: a duration where it answered, an event where it did not.
+_CACHE_HIT = "/jax/compilation_cache/cache_retrieval_time_sec"
+_CACHE_MISS = "/jax/compilation_cache/cache_misses"
 # Compiles kept for whoever asks next (compiles): between two steps there are far fewer, and a server may ask never.
 MAX_FOUND = 10_000
 
@@ -27,6 +37,8 @@ class Jax(Framework):
     def __init__(self) -> None:
         super().__init__()
         self._count = self._lowered = 0
+        # Answers of the persistent cache, by torch_xla's names for them.
+        self._cache = dict.fromkeys((CACHE_HITS, CACHE_LOADS, CACHE_MISSES), 0)
         self._found: deque[tuple[int, float, list[str]]] = deque(maxlen=MAX_FOUND)
         # Reentrant: a handler of a signal may ask while the same thread notes a compile.
         self._lock = threading.RLock()
@@ -69,6 +81,13 @@ class Jax(Framework):
         """Whether a program was lowered whose compile has not ended."""
         return self._lowered > 0
 
+    def cache_path(self) -> str:
+        """Folder of the persistent compilation cache, empty where none is on."""
+        config = getattr(loaded("jax"), "config", None)
+        if not getattr(config, "jax_enable_compilation_cache", True):
+            return ""
+        return str(getattr(config, "jax_compilation_cache_dir", None) or "")
+
     def drain_compiles(self) -> list[tuple[int, float, list[str]]]:
         """Compiles since the last call, each with its seconds and frames."""
         with self._lock:
@@ -81,15 +100,20 @@ class Jax(Framework):
         monitoring = getattr(loaded("jax"), "monitoring", None)
         if monitoring is not None and not self._listening:
             monitoring.register_event_duration_secs_listener(self._heard)
+            monitoring.register_event_listener(self._missed)
             self._listening = True
 
     def remove(self) -> None:
         """Listen no more. JAX's way to take one listener away has no public name yet."""
         module = loaded("jax._src.monitoring")
-        take = getattr(module, "_unregister_event_duration_listener_by_callback", None)
-        if take is not None and self._listening:
-            take(self._heard)
-            self._listening = False
+        if not self._listening:
+            return
+        listeners = {"event_duration": self._heard, "event": self._missed}
+        for kind, listener in listeners.items():
+            take = getattr(module, f"_unregister_{kind}_listener_by_callback", None)
+            if take is not None:
+                take(listener)
+                self._listening = False
 
     def _heard(self, event: str, seconds: float, **_facts: Any) -> None:
         try:
@@ -97,9 +121,19 @@ class Jax(Framework):
         except Exception as error:  # JAX would hand it to the program
             note_failure("listening to compiles", error)
 
+    def _missed(self, event: str, **_facts: Any) -> None:
+        if event == _CACHE_MISS:
+            self._cache[CACHE_MISSES] += 1
+
+    def _xla_counter_value(self, name: str) -> int:
+        return self._cache[name] if name in self._cache else super()._xla_counter_value(name)
+
     def _note(self, event: str, seconds: float) -> None:
         if event == _LOWERED:
             self._lowered += 1
+        if event == _CACHE_HIT:
+            self._cache[CACHE_HITS] += 1
+            self._cache[CACHE_LOADS] += 1
         if event != _COMPILED:
             return
         self._lowered = 0

@@ -26,6 +26,8 @@ _Type = tuple[str, tuple[int, ...]]
 
 _LAST_BATCH = ", as the last, shorter batch of an epoch does"
 _NO_BACKWARD = "; the backward pass is gone, as in evaluation after training"
+# An argument of a Python function, or a leaf of one: `batch`, `state.params['up'][0]`. torch_xla's names begin `xla__`.
+_ARGUMENT = re.compile(r"(?!xla_)[A-Za-z_]\w*(?:\.\w+|\[[^\]]{1,64}\])*")
 _TILES = re.compile(r"devices=\[([\d,]+)\]")
 # How far from a changed value a source line is looked for (ops).
 _HOPS = 4
@@ -145,10 +147,31 @@ def _inputs(new: HloModule, old: HloModule) -> CompileCause | None:
         return CompileCause("graph", detail, ops.source if ops else "")
     pairs = _pair(removed, added)
     kind = "dtype" if all(before[1] == after[1] for before, after in pairs) else "shape"
-    changes = [f"{_typed(before)} became {_typed(after)}" for before, after in pairs]
+    changes = [_named_change(new, old, before, after) for before, after in pairs]
     noun = "an input" if len(pairs) == 1 else f"{len(pairs)} inputs"
     detail = f"{noun} changed: {_list(changes)}" + (_LAST_BATCH if _is_shorter_batch(pairs) else "")
     return CompileCause(kind, detail, _use_of(new, pairs[0][1]) or _use_of(old, pairs[0][0]))
+
+
+def _named_change(new: HloModule, old: HloModule, before: _Type, after: _Type) -> str:
+    """A changed input, with the argument's name where the programs have it."""
+    was = {name: type_ for name, type_ in _arguments(old).items() if type_ == before}
+    name = next((name for name, type_ in _arguments(new).items() if type_ == after and name in was), "")
+    return f"{name + ' ' if name else ''}{_typed(before)} became {_typed(after)}"
+
+
+def _arguments(module: HloModule) -> dict[str, _Type]:
+    """Inputs by the names of the function's arguments (`batch`, `state['mu'][0]`), as far as each has its own.
+
+    JAX writes them; torch_xla writes one name on all inputs.
+    """
+    parameters = module.entry.parameters()
+    names = Counter(each.op_name for each in parameters)
+    return {
+        each.op_name: _type(each)
+        for each in parameters
+        if names[each.op_name] == 1 and _ARGUMENT.fullmatch(each.op_name)
+    }
 
 
 def _is_shorter_batch(pairs: list[tuple[_Type, _Type]]) -> bool:

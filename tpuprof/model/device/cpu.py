@@ -107,6 +107,20 @@ def read_cpu(threads: list[Track], count: int, describe: Describe, work_of: Work
     )
 
 
+def own_programs(track: Track) -> Spans:
+    """When a thread runs programs itself, from the first op to the last.
+
+    The CPU client runs a program in the call that hands it over, where it may.
+    """
+    hlo_op = track.plane.stat_text(track.stats("hlo_op"), "hlo_op", len(track))
+    executing = _rows_named(track, lambda name: name in (EXECUTE, WAIT))
+    rows = track.outermost(np.union1d(np.flatnonzero(hlo_op.codes != NO_TEXT), executing))
+    _, first, which = np.unique(track.parent[rows], return_index=True, return_inverse=True)
+    end = np.zeros(len(first), np.int64)
+    np.maximum.at(end, which, track.end[rows])
+    return union(track.start[rows][first], end)
+
+
 def _named_spans(track: Track, names: tuple[str, ...]) -> Spans:
     rows = _rows_named(track, lambda name: name in names)
     return union(track.start[rows], track.end[rows])

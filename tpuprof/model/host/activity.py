@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof.decode.columns import NO_TEXT, Plane
+from tpuprof.model.device.cpu import own_programs
 from tpuprof.model.host.aten_fallbacks import aten_fallbacks
 from tpuprof.model.host.blocking_waits import waits_by_reason
 from tpuprof.model.host.python_calls import python_calls
@@ -76,6 +77,8 @@ class HostActivity:
     # Host time that samples name, by part (`host:sleep`); also part of HOST_NAMED.
     named: dict[str, Spans] = field(default_factory=dict)
     samples: HostSamples | None = None
+    # Time in which the training thread itself runs the device's ops; it spends it otherwise by `by_activity`.
+    running: Spans = EMPTY
 
     def spans(self, activity: Activity) -> Spans:
         """When the training thread was at that activity."""
@@ -92,7 +95,7 @@ def read_host(host: Host, vocabulary: Vocabulary, driver: Track | None) -> HostA
     by_activity: dict[Activity, Spans] = {}
     user: dict[str, Spans] = {}
     named: dict[str, Spans] = {}
-    samples = read_samples(host) if driver is not None else None
+    samples: HostSamples | None = None
     autograd = autograd_threads(host)
     codes = by_plane(host.threads, lambda plane: _codes(plane, vocabulary))
     if driver is not None:
@@ -101,6 +104,8 @@ def read_host(host: Host, vocabulary: Vocabulary, driver: Track | None) -> HostA
             # Between its events the thread runs Python, too: only captures by tpuprof have an event around a step.
             outside = _outside_events(driver)
             by_activity[Activity.UNKNOWN] = merge(by_activity[Activity.UNKNOWN], outside)
+        calls_are_events = vocabulary.building is Activity.DISPATCH
+        samples = read_samples(host, by_activity[Activity.UNKNOWN] if calls_are_events else None)
         read_there = _on_threads(autograd, codes, Activity.DEVICE_TO_HOST_SYNC)
         named, samples = _explain(by_activity, driver, samples, vocabulary, autograd, read_there)
         asked, locked = waits_by_reason(driver)
@@ -129,6 +134,7 @@ def read_host(host: Host, vocabulary: Vocabulary, driver: Track | None) -> HostA
         annotations=_annotations([driver, *autograd] if driver is not None else autograd),
         named=named,
         samples=samples,
+        running=own_programs(driver) if driver is not None else EMPTY,
     )
 
 

@@ -7,7 +7,7 @@ most two pieces by those changes; each piece goes to the stack at its end or at 
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import field, replace
 from itertools import pairwise
 
 import numpy as np
@@ -96,10 +96,21 @@ class _Sample:
     family: str
     holder: int = -1
     blocked: int = 0
+    # In a line of the program that calls the framework, at a moment which the call's own event explains.
+    in_call: bool = False
 
 
-def read_samples(host: Host) -> HostSamples | None:
-    """The samples of a host's trace as pieces of time; None where it has none."""
+def _inside(spans: Spans, at: int) -> bool:
+    row = int(np.searchsorted(spans.start, at, "right")) - 1
+    return row >= 0 and at < int(spans.end[row])
+
+
+def read_samples(host: Host, unexplained: Spans | None = None) -> HostSamples | None:
+    """The samples of a host's trace as pieces of time; None where it has none.
+
+    Of a framework whose calls are events (JAX), `unexplained` is the thread's time outside them; its samples count no
+    ops. None of one whose samples do.
+    """
     for track in host.threads:
         names = track.plane.events.names
         rows = np.flatnonzero(
@@ -107,7 +118,11 @@ def read_samples(host: Host) -> HostSamples | None:
         )
         if len(rows):
             told = np.isin(track.name, [row for row, name in enumerate(names) if name == HOLDER_EVENT])
-            return _pieces(*_read(track, rows, np.flatnonzero(told)))
+            samples, stacks = _read(track, rows, np.flatnonzero(told))
+            if unexplained is not None:
+                for each in samples:
+                    each.in_call = each.family == PLAIN and not _inside(unexplained, each.at)
+            return _pieces(samples, stacks, counts_ops=unexplained is None)
     return None
 
 
@@ -174,9 +189,10 @@ def _settle(samples: list[_Sample]) -> None:
         each.blocked = max(each.gap - each.cpu - each.waited, 0)
 
 
-def _pieces(samples: list[_Sample], stacks: list[Stack]) -> HostSamples:
+def _pieces(samples: list[_Sample], stacks: list[Stack], *, counts_ops: bool) -> HostSamples:
     op_ps = _op_ps(samples)
-    silent, lines = _silent_frameworks(samples), _tracing_lines(samples, stacks)
+    silent = _silent_frameworks(samples) if counts_ops else set()
+    lines = _tracing_lines(samples, stacks)
     for each in samples:
         if each.family == PLAIN and each.stack >= 0 and stacks[each.stack].source in lines:
             each.family = OPS
@@ -297,8 +313,7 @@ def _ran(
     """What the thread did while it was on a CPU or ready for one."""
     if each.family == before.family == IO:
         return [(IO, each.stack, running)]
-    # A call that blocks has hardly begun: what ran before it belongs to where the thread was then.
-    of = before if each.family in (SLEEP, LOCK, IO) else each
+    of = _ran_at(before, each)
     framework = of.family == FRAMEWORK and not silent
     tracing = min(each.ops * op_ps, running)
     if of.family == OPS and of.ops:
@@ -313,6 +328,17 @@ def _ran(
     # Where other code runs now, the ops were traced before it.
     traced = before.stack if before.family == FRAMEWORK else of.stack
     return [(TRACING, traced, round(tracing)), (other, of.stack, running - round(tracing))]
+
+
+def _ran_at(before: _Sample, each: _Sample) -> _Sample:
+    """Where the thread was while it ran, outside the framework's calls."""
+    if each.family in (SLEEP, LOCK, IO):
+        # A call that blocks has hardly begun: what ran before it belongs to where the thread was then.
+        return before
+    if each.in_call and before.in_call:
+        # Between two calls it was at neither of them.
+        return replace(each, stack=-1)
+    return before if each.in_call else each
 
 
 def _missed(before: _Sample, each: _Sample, tracing: float, running: int) -> bool:

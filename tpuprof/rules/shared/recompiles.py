@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from tpuprof import parts as part
-from tpuprof.model.compile.recurrence import CompilingLine, Returns, rate, returns
+from tpuprof.model.compile.recurrence import (
+    UNKNOWN_LINE,
+    AfterCapture,
+    CompilingLine,
+    Returns,
+    rate,
+    returns,
+)
 from tpuprof.model.steps.phase import ONE_OFF_COMPILE
 from tpuprof.report.schema import CompileRow, Evidence
 from tpuprof.rules.base import Outcome, counterfactual, failed, passed
@@ -137,24 +144,35 @@ def _start_up(signals: Signals) -> str:
 
 
 def check_afterwards(signals: Signals) -> Outcome | None:
-    """Fail where compiles outside the captured steps take enough of the run's time; None where none do."""
+    """Fail where lines that compiled in no captured step take enough of the run's time afterwards; None where none do.
+
+    A line that compiled in captured steps too is a matter of the rule on its cause, which prices it.
+    """
     after = signals.after_capture
     if after is None or not after.compiling_steps or not after.wall_seconds:
         return None
-    share = min(after.seconds / after.wall_seconds, 1.0)
+    lines = sorted(_only_after(signals, after), key=lambda each: -each.seconds)
+    seconds, compiling = sum(each.seconds for each in lines), sum(each.cuts for each in lines)
+    share = min(seconds / after.wall_seconds, 1.0)
     if share < FAILS_FROM_SHARE or not after.shows(len(signals.steps)):
         return None
-    lines = sorted(after.lines.values(), key=lambda each: -each.seconds)
     evidence = [_line_evidence(each) for each in lines[:SHOWN]] + _rates(signals)
-    per_step = after.seconds * MS_PER_S / after.steps
+    per_step = seconds * MS_PER_S / after.steps
     return failed(
         share,
         evidence,
-        title=f"After the capture {after.compiling_steps} of {counted(after.steps, 'step')} compiled: "
+        title=f"After the capture {min(compiling, after.compiling_steps)} of {counted(after.steps, 'step')} compiled: "
         f"{format_share(share)} of that time",
         reason=f"it costs {format_ms(per_step)} per step on top of the captured steps, which hold none of it",
         confidence="high",
     )
+
+
+def _only_after(signals: Signals, after: AfterCapture) -> list[CompilingLine]:
+    """Lines that compiled after the captured steps and in none of them."""
+    captured = _by_line(signals.step_compiles)
+    known = {name or UNKNOWN_LINE for name in captured}
+    return [line for name, line in after.lines.items() if name not in known]
 
 
 def _line_evidence(line: CompilingLine) -> Evidence:

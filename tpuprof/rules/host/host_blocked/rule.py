@@ -39,7 +39,8 @@ every hundredth step only, by `jax.lax.cond`.
 
 ## Limits and false positives
 
-How much a callback costs beside the program's other ops is unknown: its price begins at nothing.
+How much a callback costs while other ops of the program run beside it is unknown: its price begins at the time in
+which it runs alone.
 
 The price takes the named time out of the step. Work that moves to another thread of the same process can still hold
 the GIL. A line is known where the program's source is; code of installed packages is shown by the line that calls it.
@@ -54,7 +55,7 @@ from __future__ import annotations
 
 from tpuprof import parts as part
 from tpuprof.model.device.op_kind import OpKind
-from tpuprof.report.host_lines import holder_of, lines_of, verb_of
+from tpuprof.report.host_lines import Where, holder_of, lines_of, verb_of, where_of
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, counterfactual, failed, passed, rule
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
@@ -95,14 +96,14 @@ def check(signals: Signals) -> Outcome:
     if share < FAILS_FROM_SHARE:
         return passed(evidence)
     largest = max(sampled, key=lambda each: sampled[each])
-    lines = lines_of(stacks, largest)
-    top = lines[0][2] if lines else 0.0
+    where = where_of(stacks, largest)
+    named = where.ms if where is not None else 0.0
     samples = sum(row.samples for row in stacks if row.part == largest)
-    left = 1 - min(top / sampled[largest], 1.0)
+    left = 1 - min(named / sampled[largest], 1.0)
     return failed(
         share,
         evidence,
-        title=_title(largest, lines, sampled[largest]),
+        title=_title(largest, where, sampled[largest]),
         price=counterfactual(Change(host={largest: left}), Change(host=dict.fromkeys(sampled, 0.0))),
         confidence="high" if samples >= SAMPLES_FOR_HIGH else "medium",
     )
@@ -120,16 +121,17 @@ def _callbacks(signals: Signals, ms: float) -> Outcome:
         ms / signals.step_ms,
         evidence,
         title=f"The program calls Python on the host{place}, and waits for it up to {format_ms(ms)} per step",
-        price=counterfactual(Change(device={part.CALLBACK: 0.0}), Change()),
+        price=counterfactual(
+            Change(device={part.CALLBACK: 0.0}),
+            Change(device={part.CALLBACK: 1 - min(signals.callback_alone_ms / ms, 1.0)}),
+        ),
         confidence="medium",
     )
 
 
-def _title(name: str, lines: list[tuple[str, str, float, float]], ms: float) -> str:
-    if not lines or not lines[0][0]:
+def _title(name: str, where: Where | None, ms: float) -> str:
+    if where is None or not where.source:
         return f"The host {verb_of(name)} for {format_ms(ms)} per step while the device idles"
-    source, call, exposed, _ = lines[0]
-    what = f" ({call})" if call else ""
     return (
-        f"The host {verb_of(name)} at {source}{what} for {format_ms(exposed)} per step while the device idles"
+        f"The host {verb_of(name)} at {where.text} for {format_ms(where.ms)} per step while the device idles"
     )

@@ -25,6 +25,11 @@ Mark steps in the training loop with `tpuprof.step(i)`, or with `prof.step()` of
 Mark steps in the training loop: `tpuprof.step(i)`, or `jax.profiler.StepTraceAnnotation("train", step_num=i)` around
 each.
 
+## How to fix in PyTorch on GPUs
+
+Call `prof.step()` of `torch.profiler` at the end of each iteration, with its schedule: the trace then has
+`ProfilerStep#N`. Record more than one step.
+
 ## Limits and false positives
 
 With one graph per step, steps inferred from graph cuts or from the device's programs are right; they pass. `tpuprof

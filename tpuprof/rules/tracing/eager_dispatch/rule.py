@@ -28,7 +28,8 @@ one by one. A list comprehension over parameters belongs inside, too.
 ## Limits and false positives
 
 Where the trace has no device plane, the host may run ahead of a busy device, and its dispatch then costs nothing.
-What fusion gains on the device is not known.
+What fusion gains on the device is not known. The price in JAX is of one call per step in place of all, with the
+device's work as it is. In TorchTPU there is no price: what a compiled step takes to call is not known.
 
 ## References
 
@@ -40,9 +41,11 @@ from __future__ import annotations
 
 from tpuprof import parts as part
 from tpuprof.report.schema import Evidence
-from tpuprof.rules.base import Outcome, failed, not_applicable, passed, rule
+from tpuprof.rules.base import Outcome, Price, counterfactual, failed, not_applicable, passed, rule
+from tpuprof.rules.programs import JAX
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals
+from tpuprof.simulate.change import Change
 from tpuprof.units import format_share
 
 # Programs of a step from which its ops run one by one (programs), as for torch_xla's eager mode: a fused step of the
@@ -84,6 +87,12 @@ def check(signals: Signals) -> Outcome:
         evidence,
         title=f"Ops run one by one: {found.programs:,.0f} programs for {found.ops:,.0f} ops per step, and "
         f"{format_share(share)} of the step goes to calling them",
+        price=_jitted(found.programs) if signals.framework == JAX and signals.sees_device else None,
         reason="it cannot be priced: what one program of the whole step would take is unknown",
         confidence="medium" if signals.sees_device else "low",
     )
+
+
+def _jitted(programs: float) -> Price:
+    """Of the whole step as one jitted function: one call where there were many, and the device's work as it was."""
+    return counterfactual(Change(host={part.DISPATCH: 1 / programs}))

@@ -1,0 +1,30 @@
+"""Four threads make batches ahead."""
+
+import queue
+import threading
+
+import jax
+from storage import batches
+from training import network, run, update
+
+train = jax.jit(update)
+weights = network(512, 2)
+ahead: queue.Queue = queue.Queue(maxsize=4)
+
+
+def fill() -> None:
+    for batch in batches():
+        ahead.put(batch)
+
+
+for _ in range(4):
+    threading.Thread(target=fill, daemon=True).start()
+
+
+def step(_: int) -> jax.Array:
+    global weights
+    weights, loss = train(weights, ahead.get())
+    return loss
+
+
+run(step)
