@@ -70,3 +70,13 @@ def test_it_is_a_dataclass(made):
         "row": {"name": "default", "size": 3, "note": "", "hidden": (1, 2)},
     }
     assert box().rows is not box().rows
+
+
+def test_arguments(made):
+    row, box = made
+    assert (row("a", note="n").size, row(name="a", size=2).note) == (3, "")
+    with pytest.raises(TypeError, match=r"Row.__init__\(\) missing 1 required positional argument: 'name'"):
+        row()
+    with pytest.raises(TypeError, match="unexpected keyword argument"):
+        box(lines=[])
+    assert box(rows=[2]).rows == [2]

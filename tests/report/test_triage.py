@@ -76,7 +76,7 @@ def test_every_remedy_is_of_some_reason():
         "the trace states no FLOPs for its ops",
     }
     for remedy in REMEDIES:
-        assert any(remedy_of(each) is remedy for each in known), remedy.pattern
+        assert any(remedy_of(each) is remedy for each in known), remedy.words
 
 
 @pytest.mark.parametrize("sample", ["recompile_shapes", "device_to_host_sync", "predicted_decoder_scan"])

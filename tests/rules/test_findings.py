@@ -17,7 +17,7 @@ from tpuprof.model.run import build_run
 from tpuprof.report.schema import Evidence, Savings
 from tpuprof.rules import thresholds
 from tpuprof.rules.base import Price, Rule, counterfactual, failed, not_applicable, passed
-from tpuprof.rules.docstring import read_page
+from tpuprof.rules.docstring import Page
 from tpuprof.rules.registry import all_rules, find_rule
 from tpuprof.rules.runner import outcome_of, run_rules
 from tpuprof.rules.shared_savings import share_ops
@@ -26,7 +26,7 @@ from tpuprof.simulate.change import Change
 
 
 def made(name, check, *, broad=False, narrows=""):
-    page = read_page("")
+    page = Page("")
     return Rule(name, "tests", "preview", "good", "bad", broad, page, check, __name__, narrows=narrows)
 
 

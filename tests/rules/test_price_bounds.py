@@ -12,7 +12,7 @@ from tpuprof import parts
 from tpuprof.render.content import saves
 from tpuprof.report.schema import Evidence, Savings
 from tpuprof.rules.base import Price, Rule, failed
-from tpuprof.rules.docstring import read_page
+from tpuprof.rules.docstring import Page
 from tpuprof.rules.pricing import INCONSISTENT_FROM, bounded
 from tpuprof.rules.registry import find_rule
 from tpuprof.rules.runner import outcome_of, run_rules
@@ -31,7 +31,7 @@ def test_a_price_lies_between_nothing_and_what_its_cause_takes(split, name, low,
     wall = math.fsum(split.values()) or 1.0
     cause = split.get(name, 0.0) / wall
     rule = Rule(
-        "made", "tests", "preview", "good", "bad", False, read_page(""),
+        "made", "tests", "preview", "good", "bad", False, Page(""),
         lambda _: failed(cause, [Evidence("it")], price=Price(savings=Savings(low, high, "counterfactual"))), __name__,
     )  # fmt: skip
     (found,) = run_rules(given(steps=[step(wall, **split)]), [rule])

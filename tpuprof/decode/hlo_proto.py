@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
+from typing import Any, NamedTuple
 from zlib import crc32
 
 from google.protobuf.message import DecodeError
@@ -109,35 +111,73 @@ def _computation(
     by_id = {each.id: _text(each.name) for each in proto.instructions}
     computation = Computation(_text(proto.name))
     for each in order:
-        instruction = _instruction(each, by_id, names, frames)
+        instruction = _Read(_Source(each, by_id, names, frames))
         instruction.is_root = each.id == proto.root_id
         computation.instructions[instruction.name] = instruction
     return computation
 
 
-def _instruction(
-    proto: hlo_pb2.HloInstructionProto,
-    by_id: dict[int, str],
-    names: dict[int, str],
-    frames: hlo_pb2.StackFrameIndexProto,
-) -> Instruction:
-    result = Instruction(_text(proto.name), _text(proto.opcode), shape_of(proto.shape))
-    result.operands = [by_id.get(key, "") for key in proto.operand_ids]
-    called = [names.get(key, "") for key in proto.called_computation_ids]
-    if called:
-        result.called = _called(result.opcode, called)
-    result.op_name = _text(proto.metadata.op_name)
-    result.source_file, result.source_line = _text(proto.metadata.source_file), proto.metadata.source_line
-    if proto.metadata.stack_frame_id and not result.source_file:
-        result.source_file, result.source_line = source_location(frames, proto.metadata.stack_frame_id)
-    result.user_source = user_location(frames, proto.metadata.stack_frame_id)
-    result.backend_config = _text(proto.backend_config)
-    if result.opcode == "parameter":
-        result.parameter_number = proto.parameter_number
-    if result.opcode == "constant":
-        result.literal = _literal(proto.literal)
-    result.attributes = _proto_attributes(proto)
-    return result
+class _Source(NamedTuple):
+    """What an instruction is read from: its message, names of its neighbours and of computations, and stack frames."""
+
+    proto: hlo_pb2.HloInstructionProto
+    by_id: dict[int, str]
+    names: dict[int, str]
+    frames: hlo_pb2.StackFrameIndexProto
+
+    @property
+    def opcode(self) -> str:
+        return _text(self.proto.opcode)
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """File and line that the program says it came from."""
+        file, line = _text(self.proto.metadata.source_file), self.proto.metadata.source_line
+        if self.proto.metadata.stack_frame_id and not file:
+            return source_location(self.frames, self.proto.metadata.stack_frame_id)
+        return file, line
+
+
+# How each field that not every reader asks for is read.
+_FIELDS: dict[str, Callable[[_Source], Any]] = {
+    "shape": lambda of: shape_of(of.proto.shape),
+    "operands": lambda of: [of.by_id.get(key, "") for key in of.proto.operand_ids],
+    "called": lambda of: _called(
+        of.opcode, [of.names.get(key, "") for key in of.proto.called_computation_ids]
+    ),
+    "attributes": lambda of: _proto_attributes(of.proto),
+    "op_name": lambda of: _text(of.proto.metadata.op_name),
+    "source_file": lambda of: of.place[0],
+    "source_line": lambda of: of.place[1],
+    "user_source": lambda of: user_location(of.frames, of.proto.metadata.stack_frame_id),
+    "backend_config": lambda of: _text(of.proto.backend_config),
+    "parameter_number": lambda of: of.proto.parameter_number if of.opcode == "parameter" else None,
+    "literal": lambda of: _literal(of.proto.literal) if of.opcode == "constant" else None,
+}
+
+
+class _Later:
+    """A field that is read when it is first asked for, and then kept in its object."""
+
+    def __init__(self, name: str) -> None:
+        self._name, self._read = name, _FIELDS[name]
+
+    def __get__(self, instruction: Any, owner: Any = None) -> Any:
+        if instruction is None:
+            return self
+        value = instruction.__dict__[self._name] = self._read(instruction.source_of)
+        return value
+
+
+class _Read(Instruction):
+    """An instruction whose fields are read from its message when they are asked for: most never are."""
+
+    def __init__(self, source: _Source) -> None:
+        self.name, self.opcode, self.source_of = source.by_id[source.proto.id], source.opcode, source
+
+
+for _name in _FIELDS:
+    setattr(_Read, _name, _Later(_name))
 
 
 def _literal(proto: hlo_pb2.LiteralProto) -> str | None:
@@ -157,6 +197,8 @@ def _literal(proto: hlo_pb2.LiteralProto) -> str | None:
 
 
 def _called(opcode: str, called: list[str]) -> dict[str, list[str]]:
+    if not called:
+        return {}
     if opcode == "while" and len(called) == 2:
         return {key: [name] for key, name in zip(_BODY_CONDITION, called, strict=True)}
     if opcode == "conditional":

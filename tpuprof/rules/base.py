@@ -14,8 +14,8 @@ from pathlib import Path
 
 from tpuprof.records import record
 from tpuprof.report.schema import Evidence, Savings
-from tpuprof.rules.docstring import Page, read_page
-from tpuprof.rules.programs import Advice, advice_of
+from tpuprof.rules.docstring import Page
+from tpuprof.rules.programs import Advice
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
 
@@ -97,7 +97,11 @@ class Rule:
     torch_only: bool = False
     of_one_host: bool = False
     narrows: str = ""
-    advice: dict[str, Advice] = field(default_factory=dict)
+
+    @property
+    def advice(self) -> dict[str, Advice]:
+        """The programs that its page advises, by framework."""
+        return self.page.advice
 
     def title(self, status: str) -> str:
         """The title of a finding with this status, where the check gives none."""
@@ -127,7 +131,6 @@ def rule(
     def wrap(check: Callable[[Signals], Outcome]) -> Rule:
         module = sys.modules[check.__module__]
         *_, category, name, _ = check.__module__.split(".")
-        advice = advice_of(Path(module.__file__ or "").parent)
         return Rule(
             id=name.replace("_", "-"),
             category=category,
@@ -135,8 +138,7 @@ def rule(
             good=good,
             bad=bad,
             broad=broad,
-            page=read_page(module.__doc__ or "", name.replace("_", "-"), advice),
-            advice=advice,
+            page=Page(module.__doc__ or "", name.replace("_", "-"), Path(module.__file__ or "").parent),
             check=check,
             module=check.__module__,
             about=about,

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import inspect
 import re
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
 
 from tpuprof.model.host.vocabulary import PYTORCH
 from tpuprof.records import record
-from tpuprof.rules.programs import FRAMEWORKS, JAX, TORCH_TPU, TORCH_XLA, Advice, how_checked
+from tpuprof.rules.programs import FRAMEWORKS, JAX, TORCH_TPU, TORCH_XLA, Advice, advice_of, how_checked
 
 HEADINGS = (
     "What it detects",
@@ -41,19 +44,56 @@ class Remedy:
     after: str = ""
 
 
-@record(frozen=True)
-class Page:
-    """A rule's text. `sections` is by heading; `remedies` is by framework."""
-
+class _Parts(NamedTuple):
     summary: str
     sections: dict[str, str]
     remedies: dict[str, Remedy]
     text: str
 
+
+class Page:
+    """A rule's text, from its docstring and from the programs in its folder; both are read when they are asked for.
+
+    An analysis asks most rules for nothing but why their fault costs time.
+    """
+
+    def __init__(self, docstring: str, rule_id: str = "", folder: Path | None = None) -> None:
+        self._docstring, self._rule_id, self._folder = docstring, rule_id, folder
+
+    @cached_property
+    def advice(self) -> dict[str, Advice]:
+        """Its programs, by framework."""
+        return advice_of(self._folder) if self._folder is not None else {}
+
+    @cached_property
+    def _parts(self) -> _Parts:
+        return _read(self._docstring, self._rule_id, self.advice)
+
     @property
+    def summary(self) -> str:
+        """What stands above all headings."""
+        return self._parts.summary
+
+    @property
+    def sections(self) -> dict[str, str]:
+        """The text under each heading; headings that are missing stay missing, for tests to find."""
+        return self._parts.sections
+
+    @property
+    def remedies(self) -> dict[str, Remedy]:
+        """What to do, by framework."""
+        return self._parts.remedies
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        return self._parts.text
+
+    @cached_property
     def why(self) -> str:
         """Why the fault costs time, as one paragraph."""
-        return " ".join(self.sections.get("Why it costs time", "").split())
+        _, _, body = self._docstring.partition("## Why it costs time\n")
+        return " ".join(body.partition("\n## ")[0].split())
 
     @property
     def fix(self) -> str:
@@ -82,13 +122,11 @@ class Page:
         return self.remedies.get(name) or Remedy(f"There is no advice for {title} yet.")
 
 
-def read_page(docstring: str, rule_id: str = "", advice: dict[str, Advice] | None = None) -> Page:
-    """The page of a docstring and programs; headings that are missing stay missing, for tests to find."""
+def _read(docstring: str, rule_id: str, programs: dict[str, Advice]) -> _Parts:
     text = inspect.cleandoc(docstring)
     summary, *rest = _HEADING.split(text)
     written = {heading: body.strip("\n") for heading, body in zip(rest[::2], rest[1::2], strict=True)}
     sections, remedies = {}, {}
-    programs = advice or {}
     for heading, body in written.items():
         sections[heading] = body
         framework = next((name for name, each in FIXES.items() if each == heading), None)
@@ -102,7 +140,7 @@ def read_page(docstring: str, rule_id: str = "", advice: dict[str, Advice] | Non
             sections[CHECKED] = "\n\n".join(how_checked(rule_id, each) for each in programs.values())
             sections[heading] = limits
     body = "".join(f"\n\n## {heading}\n\n{section}" for heading, section in sections.items())
-    return Page(summary.strip(), sections, remedies, f"{summary.strip()}{body}")
+    return _Parts(summary.strip(), sections, remedies, f"{summary.strip()}{body}")
 
 
 def _remedy(body: str, advice: Advice | None) -> Remedy:

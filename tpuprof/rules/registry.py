@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib
-import pkgutil
+import os
+from collections.abc import Iterable
 from functools import cache
 
 import tpuprof.rules
@@ -11,24 +12,34 @@ from tpuprof.errors import Code, TpuprofError
 from tpuprof.rules.base import Rule
 
 # The one package beside the categories: what several rules share.
-_SHARED = "tpuprof.rules.shared"
+_SHARED = "shared"
 
 
 @cache
 def all_rules() -> tuple[Rule, ...]:
     """Every rule, by category and id. Raises `TypeError` where a folder of a category has no rule."""
     found = []
-    for category in pkgutil.iter_modules(tpuprof.rules.__path__, "tpuprof.rules."):
-        if not category.ispkg or category.name == _SHARED:
+    for category in _packages(tpuprof.rules.__path__):
+        if category == _SHARED:
             continue
-        package = importlib.import_module(category.name)
-        for module in pkgutil.iter_modules(package.__path__, f"{category.name}."):
-            name = f"{module.name}.rule"
+        package = importlib.import_module(f"tpuprof.rules.{category}")
+        for each in _packages(package.__path__):
+            name = f"tpuprof.rules.{category}.{each}.rule"
             check = getattr(importlib.import_module(name), "check", None)
             if not isinstance(check, Rule):
                 raise TypeError(f"{name} has no rule: its `check` needs the @rule decorator")
             found.append(check)
     return tuple(sorted(found, key=lambda each: (each.category, each.id)))
+
+
+def _packages(folders: Iterable[str]) -> list[str]:
+    """Names of the packages in folders; a folder without a module, as git leaves one behind, is none."""
+    found = []
+    for folder in folders:
+        with os.scandir(folder) as entries:
+            names = [each.name for each in entries if each.name.isidentifier() and each.is_dir()]
+        found += [name for name in names if os.path.isfile(os.path.join(folder, name, "__init__.py"))]
+    return sorted(found)
 
 
 def find_rule(rule_id: str) -> Rule:

@@ -43,12 +43,12 @@ _BY_TORCH_NAMES = (
 
 @record(frozen=True)
 class Remedy:
-    """What to do about a reason: `pattern` is a regular expression that is found in it.
+    """What to do about a reason that has one of these `words` in it.
 
     `of_tpu`: only a TPU, or its compiler, decides it. `by_torch` is what to do where PyTorch's own profiler captures.
     """
 
-    pattern: str
+    words: tuple[str, ...]
     command: str
     advice: str
     of_tpu: bool = False
@@ -57,60 +57,89 @@ class Remedy:
 
 # The first that fits counts.
 REMEDIES: tuple[Remedy, ...] = (
-    Remedy("knows TPUs only", "", NOTHING_ON_A_GPU),
+    Remedy(("knows TPUs only",), "", NOTHING_ON_A_GPU),
     Remedy(
-        "no training thread with known events|host events and fewer than two steps",
+        ("no training thread with known events", "host events and fewer than two steps"),
         _CAPTURE,
         "It records the host's events.",
     ),
     Remedy(
-        "mark them with tpuprof.step|the trace has no steps",
+        ("mark them with tpuprof.step", "the trace has no steps"),
         _CAPTURE,
         "Mark steps with `with tpuprof.step(i):` first.",
         by_torch=_BY_TORCH_STEPS,
     ),
-    Remedy("no device activity|no device ops", _CAPTURE, "Run it on the machine that holds the TPU."),
+    Remedy(("no device activity", "no device ops"), _CAPTURE, "Run it on the machine that holds the TPU."),
     Remedy(
-        "samples of the training thread|neither events nor samples",
+        ("samples of the training thread", "neither events nor samples"),
         _CAPTURE,
         "It samples the training thread's stack, which tells tracing from other Python.",
     ),
     Remedy(
-        "telemetry: the capture ended|one step tells nothing|captured steps have events",
+        ("telemetry: the capture ended", "one step tells nothing", "captured steps have events"),
         _MORE,
         "It captures more steps.",
         by_torch=_BY_TORCH_MORE,
     ),
     Remedy(
-        "telemetry|torch_xla's counters|no run folder by tpuprof|not how often per step|no run.json",
+        (
+            "telemetry",
+            "torch_xla's counters",
+            "no run folder by tpuprof",
+            "not how often per step",
+            "no run.json",
+        ),
         _CAPTURE,
         "It keeps torch_xla's counters and the run's settings beside the profile.",
     ),
-    Remedy("run.json does not say", _CAPTURE, "This version keeps the run's settings beside the profile."),
+    Remedy(("run.json does not say",), _CAPTURE, "This version keeps the run's settings beside the profile."),
     Remedy(
-        "runtime's allocator|inputs a program donates|batches a program computes|embeds no HLO program",
+        (
+            "runtime's allocator",
+            "inputs a program donates",
+            "batches a program computes",
+            "embeds no HLO program",
+        ),
         _CAPTURE,
         "Run it on a TPU: PJRT_DEVICE=CPU does not record this.",
         of_tpu=True,
     ),
     Remedy(
-        "peak memory is not known|memory size is not known|live in host memory|no FLOPs|peak FLOP/s|bytes of ops|"
-        "copies of tensors on the host",
+        (
+            "peak memory is not known",
+            "memory size is not known",
+            "live in host memory",
+            "no FLOPs",
+            "peak FLOP/s",
+            "bytes of ops",
+            "copies of tensors on the host",
+        ),
         _PREFLIGHT,
         "It compiles the program for a TPU, without one, and says what it takes there.",
         of_tpu=True,
     ),
     Remedy(
-        "HBM bandwidth|which chip|HLO line|layout with tiles|Async XLA Ops|timed inside a step|in no program|"
-        "time for lookups|what its fusions do",
+        (
+            "HBM bandwidth",
+            "which chip",
+            "HLO line",
+            "layout with tiles",
+            "Async XLA Ops",
+            "timed inside a step",
+            "in no program",
+            "time for lookups",
+            "what its fusions do",
+        ),
         _CAPTURE,
         "Run it on a TPU, without `--no-hlo-debug`.",
         of_tpu=True,
     ),
-    Remedy(re.escape(DEVICE_IS_BEHIND), _MANY, "A longer capture shows the device catch up, or fall behind."),
-    Remedy("clocks|no step in common", _HOSTS, "Capture all hosts at the same moment, into one run folder."),
+    Remedy((DEVICE_IS_BEHIND,), _MANY, "A longer capture shows the device catch up, or fall behind."),
     Remedy(
-        re.escape(REPLAY_DISAGREES),
+        ("clocks", "no step in common"), _HOSTS, "Capture all hosts at the same moment, into one run folder."
+    ),
+    Remedy(
+        (REPLAY_DISAGREES,),
         _PROVE,
         "It runs the program before and after the fix in turn and compares the times.",
     ),
@@ -118,8 +147,8 @@ REMEDIES: tuple[Remedy, ...] = (
 
 
 def remedy_of(reason: str) -> Remedy | None:
-    """The first remedy whose pattern is in the reason, None where the table does not know it."""
-    return next((each for each in REMEDIES if re.search(each.pattern, reason)), None)
+    """The first remedy whose words are in the reason, None where the table does not know it."""
+    return next((each for each in REMEDIES if any(words in reason for words in each.words)), None)
 
 
 def measure_next(report: Report, bound: Bound, load: StepTimes) -> list[NextMeasurement]:
@@ -143,9 +172,9 @@ def measure_next(report: Report, bound: Bound, load: StepTimes) -> list[NextMeas
 def _that_works(remedy: Remedy, report: Report) -> Remedy:
     """The remedy where it works for the run's framework and device, else what can be done there."""
     if remedy.of_tpu and str(report.environment.get("device_type") or "").startswith("GPU"):
-        return Remedy(remedy.pattern, "", NOTHING_ON_A_GPU)
+        return Remedy(remedy.words, "", NOTHING_ON_A_GPU)
     if remedy.command and report.environment.get("framework") == PYTORCH:
-        return Remedy(remedy.pattern, "", remedy.by_torch)
+        return Remedy(remedy.words, "", remedy.by_torch)
     return remedy
 
 
@@ -163,7 +192,7 @@ def _of_the_verdict(report: Report, bound: Bound, load: StepTimes) -> Iterator[_
         reason = (
             "Host and device take turns and need about as long: which one holds the step back is undecided."
         )
-        yield reason, decides, Remedy("", _MANY, "Run it on a machine that does nothing else.")
+        yield reason, decides, Remedy((), _MANY, "Run it on a machine that does nothing else.")
     elif bound.word == "undecided":
         reason = "Nothing in the trace distinguishes tracing from other Python."
         yield reason, decides, remedy_of("neither events nor samples")
@@ -172,17 +201,17 @@ def _of_the_verdict(report: Report, bound: Bound, load: StepTimes) -> Iterator[_
         yield (
             "The device idles while the host does something the trace does not name.",
             decides,
-            Remedy("", _CAPTURE, advice, by_torch=_BY_TORCH_NAMES),
+            Remedy((), _CAPTURE, advice, by_torch=_BY_TORCH_NAMES),
         )
     if report.steps.confidence == "low" and report.steps.per_step:
         advice = "Mark steps with `with tpuprof.step(i):` first."
-        remedy = Remedy("", _CAPTURE, advice, by_torch=_BY_TORCH_STEPS)
+        remedy = Remedy((), _CAPTURE, advice, by_torch=_BY_TORCH_STEPS)
         yield f"Where steps begin is uncertain: {report.steps.note}.", decides, remedy
     if bound.word == "compile" and report.compile_history.returns == Returns.UNKNOWN.value:
         yield (
             "It is unknown whether compiles come again.",
             decides,
-            Remedy("", _MANY, "It captures more steps."),
+            Remedy((), _MANY, "It captures more steps."),
         )
 
 
@@ -195,7 +224,7 @@ def _of_figures(report: Report) -> Iterator[_Unknown]:
     unplaced = [op for op in report.ops if op.module in without and not op.source]
     if unplaced:
         reason = "Ops of graphs that were compiled in captured steps have no source line."
-        yield reason, ["source lines"], Remedy("", _LINES, "It slows the tracing of those graphs.")
+        yield reason, ["source lines"], Remedy((), _LINES, "It slows the tracing of those graphs.")
 
 
 def _of_findings(report: Report) -> Iterator[_Unknown]:

@@ -1,0 +1,48 @@
+"""What a plain analysis imports and reads before it looks at a trace: counted, since seconds are the machine's."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.builders import TraceBuilder, op
+
+# Modules of tpuprof that a plain analysis imports beside its rules, and modules of others (modules).
+MOST_OF_OURS = 185
+MOST_OF_OTHERS = 310
+# What a plain analysis has no use for.
+LEFT_OUT = {"typer", "rich", "jinja2", "grpc", "pkgutil", "multiprocessing", "torch", "tpuprof.cli.main"}
+PROGRAM = """
+import builtins, io, json, sys
+from tpuprof.cli import process
+from tpuprof.cli.entry import main
+process.end = lambda code: None
+read, opened = [], io.open
+def noted(path, *rest, **named):
+    read.append(str(path))
+    return opened(path, *rest, **named)
+io.open = noted
+out, sys.stdout = sys.stdout, io.StringIO()
+main()
+json.dump({"modules": sorted(sys.modules), "read": read}, out)
+"""
+
+
+def started(path):
+    command = [sys.executable, "-c", PROGRAM, "analyze", str(path), "--json", "--no-cache"]
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def test_a_plain_analysis_imports_what_it_needs(tmp_path):
+    trace = TraceBuilder()
+    trace.host().line("python").event("train_step", 0, 100, _r=1, step_num=0)
+    trace.tpu(0).line("XLA Ops").event(start=0, duration=90, **op("fusion.1"))
+    found = started(trace.write(tmp_path / "h.xplane.pb"))
+    modules = set(found["modules"])
+    assert not LEFT_OUT & modules
+    ours = {name for name in modules if name.split(".")[0] == "tpuprof"}
+    assert len([name for name in ours if not name.startswith("tpuprof.rules.")]) <= MOST_OF_OURS
+    assert len(modules - ours) <= MOST_OF_OTHERS
+    # Programs that rules advise are read for findings alone.
+    assert [path for path in found["read"] if path.endswith(".toml")]
+    assert not [path for path in found["read"] if Path(path).name in ("after.py", "advice.toml")]
