@@ -38,6 +38,7 @@ from tpuprof.analysis.sections.tracing import input_rows, tracing_section
 from tpuprof.analysis.sections.transfers import layer_rows, transfer_rows
 from tpuprof.analysis.sections.why import decision_rows
 from tpuprof.decode.find import find_all
+from tpuprof.decode.ranks import machines
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.model.compile.recurrence import Returns
 from tpuprof.model.compile_verdict import compile_sentence
@@ -379,6 +380,7 @@ def _environment(run: Run) -> dict[str, Any]:
         "device_count": sum(device.count for device in devices) or sum(each.count for each in gpus),
         "megacore": devices[0].megacore if devices else None,
         "host_count": len(run.hosts),
+        "machine_count": machines([each.name for each in run.hosts], torch_tpu="torch_tpu" in frameworks),
         "unread_hosts": run.unread_hosts,
         "peak_flops_per_s": devices[0].peak_flops_per_s if devices else None,
         "peak_hbm_bytes_per_s": devices[0].peak_hbm_bytes_per_s if devices else None,

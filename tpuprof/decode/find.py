@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import field
 from pathlib import Path
 
-from tpuprof.decode import sniff
+from tpuprof.decode import ranks, sniff
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.records import record
 from tpuprof.run_folder import EXPORT_SUFFIXES, GRAPHS, PLUGINS, PROFILE_SUFFIX, PROFILE_SUFFIXES, RUN_INFO
@@ -184,7 +184,7 @@ def _by_host(files: list[tuple[int, Path]]) -> dict[str, Path]:
     chosen: dict[str, tuple[int, Path]] = {}
     for rank, path in sorted(files):
         chosen.setdefault(host_name(path), (rank, path))
-    return {host: path for host, (_, path) in sorted(chosen.items())}
+    return {host: chosen[host][1] for host in sorted(chosen, key=ranks.in_order)}
 
 
 def _modified(files: list[tuple[int, Path]]) -> float:

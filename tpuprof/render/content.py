@@ -52,9 +52,12 @@ def headline(report: Report) -> str:
 
 
 def host_count(report: Report) -> str:
-    """`4 hosts`, or `3 of 4 hosts` where one cannot be read."""
+    """`4 hosts`, `3 of 4 hosts` where one cannot be read, or `4 processes of 1 host`."""
     hosts = int(report.environment.get("host_count") or 1)
     found = hosts + len(report.environment.get("unread_hosts") or {})
+    machines = int(report.environment.get("machine_count") or hosts)
+    if machines < hosts == found:
+        return f"{hosts} processes of {counted(machines, 'host')}"
     return f"{hosts} of {counted(found, 'host')}" if found > hosts else counted(hosts, "host")
 
 

@@ -135,6 +135,9 @@ def _on_hosts(environment: dict[str, Any]) -> str:
     read, unread = int(environment.get("host_count") or 1), len(environment.get("unread_hosts") or {})
     if unread:
         return f" on {read} of {counted(read + unread, 'host')}"
+    machines = int(environment.get("machine_count") or read)
+    if machines < read:
+        return f" in {read} processes of {counted(machines, 'host')}"
     return f" on {counted(read, 'host')}" if read > 1 else ""
 
 

@@ -30,6 +30,7 @@ _ENVIRONMENT: dict[str, type] = {
     "device_type": str,
     "device_count": int,
     "host_count": int,
+    "machine_count": int,
     "framework": str,
     "unread_hosts": dict,
 }

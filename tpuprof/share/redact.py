@@ -40,6 +40,8 @@ _ANY_CASE = frozenset({Kind.HOST, Kind.PROJECT, Kind.BUCKET, Kind.USER, Kind.EMA
 _TRIVIAL = re.compile(r"(?i)^(?:\d{1,6}|none|null|true|false|yes|no|on|off|int|str|\$\{?\w+\}?|<.*>|\*+)$")
 _SPLIT = re.compile(r"[,;\s]+")
 _PROCESS = re.compile(r"-p\d+$")
+# How TorchTPU names the profiles of a host's processes.
+_RANKED = re.compile(r"rank\d+_(?P<after>.+)|(?P<before>.+)_\d+")
 # What a text itself tells: kind, pattern, and the groups of which one holds the value.
 _LEARNT = (
     (Kind.SECRET, sensitive.BEARER, (2,)),
@@ -178,6 +180,9 @@ class Redactor:
             value = _PROCESS.sub("", value)
             if sensitive.public_host(value) or sensitive.private_ip(value):
                 return
+            if ranked := _RANKED.fullmatch(value):
+                # The machine's name too: other processes of it have other ranks.
+                self._add(Kind.HOST, ranked["after"] or ranked["before"])
         if (
             len(value) < 2
             or value.lower() in generic

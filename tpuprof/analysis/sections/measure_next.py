@@ -90,7 +90,7 @@ REMEDIES: tuple[Remedy, ...] = (
             "no run.json",
         ),
         _CAPTURE,
-        "It keeps torch_xla's counters and the run's settings beside the profile.",
+        "It keeps the program's counters and the run's settings beside the profile.",
     ),
     Remedy(("run.json does not say",), _CAPTURE, "This version keeps the run's settings beside the profile."),
     Remedy(
@@ -101,7 +101,7 @@ REMEDIES: tuple[Remedy, ...] = (
             "embeds no HLO program",
         ),
         _CAPTURE,
-        "Run it on a TPU: PJRT_DEVICE=CPU does not record this.",
+        "Run it on a TPU: a CPU does not record this.",
         of_tpu=True,
     ),
     Remedy(
