@@ -1,5 +1,7 @@
 """What a collective moves: a parameter or gradient by its name, and no such name for activations."""
 
+import pytest
+
 from tests.preflight import programs
 from tpuprof.model.device.collective_role import Roles
 
@@ -58,3 +60,26 @@ def test_activations_have_no_parameters_name():
     assert name("gather.activation", "all-gather") == ""
     assert name("gather.scaled", "all-gather") == ""
     assert name("reduce.activation", "all-reduce") == ""
+
+
+IN_PIECES = """  %weight = bf16[256,1024]{1,0} parameter(0)
+  %other = bf16[256,1024]{1,0} parameter(1)
+  %start.1 = (bf16[256,1024]{1,0}, bf16[128,1024]{1,0}, u32[]) slice-start(%weight), slice={[0:128], [0:1024]}
+  %done.1 = bf16[128,1024]{1,0} slice-done(%start.1)
+  %start.2 = (bf16[256,1024]{1,0}, bf16[128,1024]{1,0}, u32[]) slice-start(%SECOND), slice={[128:256], [0:1024]}
+  %done.2 = bf16[128,1024]{1,0} slice-done(%start.2)
+  %whole = bf16[256,1024]{1,0} custom-call(%done.1, %done.2), custom_call_target="TARGET"
+  ROOT %gather = bf16[1024,1024]{1,0} all-gather(%whole), channel_id=1, replica_groups={{0,1,2,3}}, dimensions={0}"""
+
+
+@pytest.mark.parametrize(
+    ("second", "target", "expected"),
+    [
+        ("weight", "ConcatBitcast", "up.weight"),
+        ("other", "ConcatBitcast", ""),
+        ("weight", "tpu_custom_call", ""),
+    ],
+)
+def test_a_parameter_that_the_compiler_reads_in_pieces_is_one_value(second, target, expected):
+    step = programs.entry(IN_PIECES.replace("SECOND", second).replace("TARGET", target))
+    assert Roles(step, ["up.weight", "down.weight"]).of("gather", "all-gather", "").parameter == expected

@@ -9,6 +9,7 @@ from tpuprof.model.host.samples import (
     MISSED_FROM_MS,
     OPS_TO_MEASURE,
     RAN_FROM_SHARE,
+    SAME_CALL_WITHOUT_OPS,
 )
 from tpuprof.model.host.stacks import FRAMEWORK, IO, LOCK, PLAIN, SLEEP, Stack, called, family
 
@@ -140,6 +141,24 @@ def test_framework_frames_without_ops_trace_for_a_while_only(read, length, part)
     wall = FRAMEWORK_WITHOUT_OPS_MS * 1_000 * length
     trace = step(wall).sampled(0, wall, **stack("f(x)", TRAIN, ADAM))
     assert parts_ms(read(trace))[part] == pytest.approx(wall / 1_000, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("again", "part"), [(SAME_CALL_WITHOUT_OPS - 1, "tracing"), (SAME_CALL_WITHOUT_OPS, "host:python")]
+)
+def test_a_framework_call_that_lasts_without_ops_works_on_host_tensors(read, again, part):
+    """Each call is shorter than what frames without ops may trace; seen often enough, it traces nothing."""
+    wall = 15_000 * again
+    trace = step(wall)
+    for call in range(again):
+        at = 15_000 * call
+        trace.sampled(at, 5_000, stack=1, **(stack("_upsample(x)", TRAIN, ADAM) if not call else {}))
+        trace.sampled(at + 5_000, 5_000, stack=1)
+        trace.sampled(
+            at + 10_000, 5_000, ops=100, stack=2, **(stack("net(x)", TRAIN, ADAM) if not call else {})
+        )
+    found = parts_ms(read(trace))
+    assert found.get("host:python", 0) == pytest.approx(10.0 * again * (part == "host:python"), abs=0.05)
 
 
 def test_a_disk_write_on_and_off_the_cpu_is_io(read):

@@ -69,6 +69,20 @@ def test_the_training_loop_is_not_named():
     assert where_of([*rows, graph], "host:python").text == f"{FILE}:81 (np.clip(a))"
 
 
+def called(line, ms, caller):
+    """Code of a helper that the loop calls at line `caller`."""
+    frames = [f"<module> ({FILE}:{caller})", f"draw_{line} ({FILE}:{line})"]
+    return HostStackRow("host:python", frames, "f()", f"{FILE}:{line}", "f()", ms, 0.0)
+
+
+@pytest.mark.parametrize(("elsewhere", "named"), [(1.9, f"{FILE}:31"), (2.1, f"{FILE}:5")])
+def test_the_line_that_calls_all_of_it_is_named_with_what_it_calls(elsewhere, named):
+    """No line has half, no function three quarters: the line of the loop that calls them has."""
+    rows = [called(5, 2.4, 31), called(6, 2.0, 31), called(7, 1.6, 31), called(8, elsewhere, 33)]
+    graph = HostStackRow("tracing", [f"<module> ({FILE}:32)"], "net(x)", f"{FILE}:32", "net(x)", 9.0, 0.0)
+    assert where_of([*rows, graph], "host:python").source == named
+
+
 def test_a_part_without_samples_or_source_has_no_place():
     assert where_of([], "host:python") is None
     assert where_of([HostStackRow("host:io", [], "f.write(a)", "", "", 3.0, 0.0)], "host:io") is None

@@ -233,7 +233,8 @@ CASES = {
         ("no telemetry", "unavailable", NOTHING),
     ],
     "torch-compile-candidate": [
-        ("worth a try", "passed", traced(TORCH_COMPILE + 0.01)),
+        ("worth a try", "passed", traced(TORCH_COMPILE + 0.01, mark_count={})),
+        ("compiled already", "not_applicable", traced(TORCH_COMPILE + 0.01, mark_count={"compiled_region": 1.0})),
         ("jax", "not_applicable", {"framework": "jax"}),
         ("no steps", "unavailable", {"framework": "torch_xla"}),
     ],

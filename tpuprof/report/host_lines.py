@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from tpuprof.parts import COMPILE, DISPATCH, GARBAGE, HOST_PREFIX, TRACING, USER_PREFIX
 from tpuprof.records import record
@@ -30,6 +31,7 @@ _TRAINS = (TRACING, DISPATCH, COMPILE)
 _FRAME = re.compile(r"^(.*) \((.*):(\d+)\)$")
 _NOT_USERS = re.compile(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python3\.\d+[/\\]|^<")
 _Function = tuple[str, str]
+_Place = TypeVar("_Place", str, tuple[str, str])
 
 
 @record(frozen=True)
@@ -37,7 +39,8 @@ class Where:
     """Where a part of the step is spent: `ms` of it per step are exposed at `source` (`file:line`), in `call`.
 
     Where no line stands for the part, `function` is the user's function that holds it, `more` its other lines, and `ms`
-    the time in all of them; `source` is then the line with most.
+    the time in all of them; `source` is then the line with most. Of a line that calls the code, `ms` holds what it
+    calls.
     """
 
     source: str
@@ -58,11 +61,14 @@ class Where:
 
 
 def where_of(stacks: list[HostStackRow], part: str) -> Where | None:
-    """Where a part is spent: its line, or the function whose lines share it; None where no line is known."""
+    """Where a part is spent: its line, else the function whose lines share it, else the line that calls all of it.
+
+    None where no line is known.
+    """
     line, total = _top(stacks, part)
     if line is None or line.ms >= LINE_FROM_SHARE * total:
         return line
-    return _function_of(stacks, part, total) or line
+    return _function_of(stacks, part, total) or _caller_of(stacks, part, total) or line
 
 
 def line_of(stacks: list[HostStackRow], part: str) -> Where | None:
@@ -109,15 +115,45 @@ def _function_of(stacks: list[HostStackRow], part: str, total: float) -> Where |
     return Where(places[0], "", sum(lines.values()), name, tuple(places[1:]))
 
 
+def _caller_of(stacks: list[HostStackRow], part: str, total: float) -> Where | None:
+    """The innermost line of the user's that itself, or what it calls, holds enough of a part; None without one.
+
+    A line of the training loop that calls the step is none: it holds the tracing, too.
+    """
+    held: dict[str, float] = {}
+    depth: dict[str, int] = {}
+    calls: dict[str, str] = {}
+    for row in stacks:
+        if row.part == part and row.exposed_ms_per_step:
+            for (_, path), (at, line) in _functions(row.frames).items():
+                place = f"{path}:{line}"
+                held[place] = held.get(place, 0.0) + row.exposed_ms_per_step
+                depth[place] = max(depth.get(place, 0), at)
+            calls.setdefault(row.source, row.user_call or row.call)
+    trains = _train(
+        stacks, lambda frames: {f"{path}:{line}" for (_, path), (_, line) in _functions(frames).items()}
+    )
+    found = [place for place, ms in held.items() if ms >= FUNCTION_FROM_SHARE * total and place not in trains]
+    if not found:
+        return None
+    best = max(found, key=lambda place: depth[place])
+    return Where(best, calls.get(best, ""), held[best])
+
+
 def _loops(stacks: list[HostStackRow]) -> set[_Function]:
     """The functions that most of tracing and handing over lies in: the training loop, and what it calls to train."""
-    trains: dict[_Function, float] = {}
+    return _train(stacks, lambda frames: set(_functions(frames)))
+
+
+def _train(stacks: list[HostStackRow], places: Callable[[list[str]], set[_Place]]) -> set[_Place]:
+    """The places of a stack (functions or lines) that most of tracing and handing over lies in."""
+    trains: dict[_Place, float] = {}
     total = 0.0
     for row in stacks:
         if row.part in _TRAINS:
             ms = row.exposed_ms_per_step + row.hidden_ms_per_step
             total += ms
-            for each in _functions(row.frames):
+            for each in places(row.frames):
                 trains[each] = trains.get(each, 0.0) + ms
     return {each for each, ms in trains.items() if ms > LOOP_FROM_SHARE * total}
 

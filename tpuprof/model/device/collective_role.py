@@ -37,6 +37,12 @@ _THROUGH = frozenset(
 )  # fmt: skip
 # What has no float value of its own: sizes, positions and zeros beside a parameter's data.
 _NO_DATA = frozenset({"constant", "iota", "partition-id", "replica-id", "after-all"})
+# A custom call that puts slices of one value together again: the compiler reads a large one into VMEM in pieces.
+_REJOINS = "ConcatBitcast"
+# What hands one value on, as far as the search for the input beside a gradient goes.
+_HANDS_ON = frozenset(
+    {"copy", "bitcast", "copy-start", "copy-done", "convert", "reshape", "slice", "slice-start", "slice-done"}
+)
 # In a fusion: what makes a new value of several, or of many elements one.
 _COMPUTES = frozenset({"dot", "convolution", "reduce", "reduce-window", "scatter", "gather", "sort", "rng"})
 _STATE_OF = re.compile(r"^\w+ of ")
@@ -114,7 +120,7 @@ class Roles:
     def _computes(self, instruction: Instruction) -> bool:
         """Whether a fusion or custom call makes another value than a copy, slice or cast of what it takes."""
         if instruction.opcode == "custom-call":
-            return len(instruction.operands) > 1
+            return len(instruction.operands) > 1 and instruction.custom_call_target != _REJOINS
         if instruction.opcode != "fusion":
             return False
         inner = [self._module.computations.get(name) for name in instruction.called_names()]
@@ -160,7 +166,8 @@ class Roles:
                 return None
             if each.opcode == "parameter":
                 return each if each.shape.dimensions else None
-            if each.opcode not in ("copy", "bitcast", "copy-start", "copy-done", "convert", "reshape"):
+            rejoins = each.opcode == "custom-call" and each.custom_call_target == _REJOINS
+            if each.opcode not in _HANDS_ON and not rejoins:
                 return None
             each = computation.instructions.get(each.operands[0]) if each.operands else None
         return None

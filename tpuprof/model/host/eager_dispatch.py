@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from tpuprof.model.host.activity import autograd_threads
+from tpuprof.model.host.event_times import COMPILED_MARK
 from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.model.intervals import Int64, Spans, contains, covered, union
 from tpuprof.model.steps import Steps
@@ -18,7 +19,6 @@ from tpuprof.records import record
 
 OP_PREFIX = "aten::"
 OPTIMIZER_MARK = "optimizer"
-COMPILED_MARK = "compiled_region"
 # Ops that update many parameters in one call.
 _MANY = ("aten::_foreach_", "aten::_fused_")
 # Ops that touch no element: views, and what asks for a property.

@@ -9,6 +9,9 @@ from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.model.intervals import Spans, merge, union
 from tpuprof.model.timeline import Host, Track
 
+# The mark of calls of functions that torch.compile made.
+COMPILED_MARK = "compiled_region"
+
 
 def find_marks(host: Host, vocabulary: Vocabulary, driver: Track | None) -> dict[str, Spans]:
     """Spans of each mark of the vocabulary, on the training thread and on autograd's; empty ones are left out."""

@@ -7,6 +7,7 @@ most two pieces by those changes; each piece goes to the stack at its end or at 
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import field, replace
 from itertools import pairwise
 
@@ -51,6 +52,9 @@ RAN_FROM_SHARE = 0.15
 # Framework frames without one op are tracing for so long (ms): an optimizer's or a module's own Python. Beyond it the
 # framework works on host tensors.
 FRAMEWORK_WITHOUT_OPS_MS = 25.0
+# Intervals that begin and end in one and the same call of a framework, and trace no op, from which the call works on
+# host tensors (intervals): tracing moves on within 0.1 ms per op, and an optimizer's own Python from line to line.
+SAME_CALL_WITHOUT_OPS = 3
 # An interval from which samples are missing (ms), at one per 10 ms: Python's lock was kept, or the machine was busy.
 # Nobody looked where the thread was in between, so frames at its end do not stand for all of it.
 MISSED_FROM_MS = 15.0
@@ -257,8 +261,18 @@ def _tracing_lines(samples: list[_Sample], stacks: list[Stack]) -> set[str]:
 
 
 def _silent_frameworks(samples: list[_Sample]) -> set[int]:
-    """Samples in a framework's frames that trace nothing for long: it works on host tensors there."""
-    found: set[int] = set()
+    """Samples in a framework's frames that trace nothing for long: it works on host tensors there.
+
+    That is so where many samples follow each other without an op, and where a call is seen again and again to last from
+    one sample to the next without one: then in each of its samples without ops.
+    """
+    quiet = [each for each in samples if each.family == FRAMEWORK and not each.ops]
+    lasts = Counter(
+        each.stack
+        for before, each in pairwise(samples)
+        if each.family == FRAMEWORK and each.stack == before.stack >= 0 and not each.ops
+    )
+    found = {id(each) for each in quiet if lasts[each.stack] >= SAME_CALL_WITHOUT_OPS}
     run: list[_Sample] = []
     for each in [*samples, None]:
         if each is not None and each.family == FRAMEWORK and not each.ops:

@@ -1,4 +1,4 @@
-"""There is memory for whole weights: nothing is gathered, and gradients are reduced to all chips."""
+"""A larger batch per chip: the gathers are the same, and computing hides them."""
 
 import sys
 
@@ -7,16 +7,21 @@ import torch
 import torch_xla
 import torch_xla.distributed.spmd as xs
 import torch_xla.runtime as xr
+from torch_xla.experimental.spmd_fully_sharded_data_parallel import SpmdFullyShardedDataParallel
 
-WIDTH, HIDDEN, DEPTH, STEPS = 2048, 4096, 3, 3
-BATCH = int(sys.argv[1]) if len(sys.argv) > 1 else 2048
+WIDTH, DEPTH, STEPS = 1024, 3, 3
+# [shown]
+BATCH = 16384
+# [/shown]
+if len(sys.argv) > 1:
+    BATCH = int(sys.argv[1])
 
 
 class Layer(torch.nn.Module):
     def __init__(self):
         super().__init__()
-        self.up = torch.nn.Linear(WIDTH, HIDDEN, bias=False)
-        self.down = torch.nn.Linear(HIDDEN, WIDTH, bias=False)
+        self.up = torch.nn.Linear(WIDTH, WIDTH, bias=False)
+        self.down = torch.nn.Linear(WIDTH, WIDTH, bias=False)
 
     def forward(self, x):
         return x + torch.tanh(self.down(torch.tanh(self.up(x))))
@@ -26,11 +31,13 @@ xr.use_spmd()
 torch.manual_seed(0)
 device = torch_xla.device()
 layers = torch.nn.ModuleList([Layer() for _ in range(DEPTH)]).to(device, torch.bfloat16)
-batch = torch.randn(BATCH, WIDTH).to(device, torch.bfloat16)
+batch = torch.ones(BATCH, WIDTH).to(device, torch.bfloat16)
 count = xr.global_runtime_device_count()
 # [shown]
-mesh = xs.Mesh(np.arange(count), (count,), ("data",))
-xs.mark_sharding(batch, mesh, ("data", None))  # weights are not sharded: each chip has all of them
+mesh = xs.Mesh(np.arange(count), (count,), ("fsdp",))
+xs.set_global_mesh(mesh)
+layers = torch.nn.ModuleList([SpmdFullyShardedDataParallel(layer, mesh=mesh) for layer in layers])
+xs.mark_sharding(batch, mesh, ("fsdp", None))
 # [/shown]
 optimizer = torch.optim.SGD(layers.parameters(), lr=0.01)
 

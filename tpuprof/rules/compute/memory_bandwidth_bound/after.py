@@ -5,7 +5,7 @@ import sys
 import torch
 import torch_xla
 
-SEQUENCES, TOKENS, STEPS = 16, 8, 4
+SEQUENCES, TOKENS, STEPS = 16, 64, 4
 WIDTH = int(sys.argv[1]) if len(sys.argv) > 1 else 8192
 
 torch.manual_seed(0)

@@ -5,8 +5,8 @@ import sys
 import torch
 import torch_xla
 
-WIDTH, DEPTH, STEPS = 2048, 24, 3
-BATCH = int(sys.argv[1]) if len(sys.argv) > 1 else 73728
+WIDTH, DEPTH, STEPS = 2048, 8, 3
+BATCH = int(sys.argv[1]) if len(sys.argv) > 1 else 196608
 
 torch.manual_seed(0)
 device = torch_xla.device()

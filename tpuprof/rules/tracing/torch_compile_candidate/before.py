@@ -5,7 +5,7 @@ import torch_xla
 
 import tpuprof
 
-WIDTH, DEPTH, ROUNDS, BATCH, STEPS = 96, 6, 8, 96, 40
+WIDTH, DEPTH, ROUNDS, BATCH, STEPS = 32, 6, 3, 16, 60
 
 
 class Model(torch.nn.Module):

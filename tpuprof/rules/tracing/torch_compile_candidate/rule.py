@@ -33,6 +33,7 @@ only: it never fails, since tracing-bound prices the same time.
 
 from __future__ import annotations
 
+from tpuprof.model.host.event_times import COMPILED_MARK
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, not_applicable, passed, rule
 from tpuprof.rules.thresholds import TORCH_COMPILE_FROM_SHARE
@@ -48,6 +49,8 @@ def check(signals: Signals) -> Outcome:
     """Say whether torch.compile is worth a try; it is advice, so it never fails."""
     if signals.framework != "torch_xla":
         return not_applicable("only PyTorch/XLA traces each step")
+    if signals.mark_count.get(COMPILED_MARK):
+        return not_applicable("the step calls functions that torch.compile made")
     share = signals.typical_tracing_ms / signals.typical_ms
     evidence = [Evidence("exposed tracing, share of a typical step", share, "share")]
     if share < TORCH_COMPILE_FROM_SHARE or signals.step_compiles:

@@ -1,0 +1,48 @@
+"""Compiles that the process counted after the capture: whose finding they are."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.rules.given import compiled, given
+from tests.rules.situations import steps
+from tpuprof.model.compile.recurrence import MIN_STEPS_AFTER, AfterCapture, CompilingLine
+from tpuprof.rules.registry import find_rule
+from tpuprof.rules.runner import outcome_of
+
+SYNC, EVALUATION = "<module> (/home/u/train.py:44)", "evaluate (/home/u/train.py:9)"
+
+
+def compiled_in_the_capture():
+    return replace(compiled("shape"), frames=[SYNC])
+
+
+def outcome(line, rows, after=MIN_STEPS_AFTER):
+    """Of 100 s after the capture, half went into compiles of `line`."""
+    seen = AfterCapture(
+        after, after, after, 50.0, 100.0, True, {line: CompilingLine(after, after, 50.0, [line])}
+    )
+    signals = {
+        "framework": "torch_xla", "steps": steps(), "compile_share": 0.5, "step_compiles": rows, "after_capture": seen,
+        "report": {"compiles": rows},
+    }  # fmt: skip
+    return {
+        name: outcome_of(find_rule(name), given(**signals)).status
+        for name in ("recompiles-shape", "recompiles-other")
+    }
+
+
+def test_a_line_that_compiles_in_the_capture_too_has_the_cause_seen_there():
+    assert outcome(SYNC, [compiled_in_the_capture()]) == {
+        "recompiles-shape": "failed",
+        "recompiles-other": "passed",
+    }
+
+
+@pytest.mark.parametrize(("after", "status"), [(MIN_STEPS_AFTER - 1, "passed"), (MIN_STEPS_AFTER, "failed")])
+def test_another_line_is_a_finding_of_its_own(after, status):
+    assert outcome(EVALUATION, [compiled_in_the_capture()], after)["recompiles-other"] == status
+
+
+def test_so_is_any_line_where_the_capture_holds_no_compile():
+    assert outcome(SYNC, []) == {"recompiles-shape": "passed", "recompiles-other": "failed"}
