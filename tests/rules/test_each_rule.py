@@ -85,7 +85,7 @@ CASES = {
         ("a short sleep", "passed", {"steps": steps(), "host_stacks": [asleep(100 * BELOW)]}),
         ("behind the device", "passed", {"steps": steps(), "host_stacks": [asleep(0.0, hidden=50.0)]}),
         ("not sampled", "unavailable", {"steps": steps()}),
-        ("a callback", "failed", {"steps": steps(host_callback=100 * ABOVE), "ops": [CALLBACK]}),
+        ("a callback", "failed", {"steps": steps(host_callback=100 * ABOVE), "ops": [CALLBACK], "callback_alone_ms": 50.0}),
         ("a short callback", "unavailable", {"steps": steps(host_callback=100 * BELOW)}),
     ],
     "tracing-bound": [
