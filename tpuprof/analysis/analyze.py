@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tpuprof import parts as part
+from tpuprof.analysis.run_warnings import run_warnings
 from tpuprof.analysis.sections.compiles import compile_history, compile_rows
 from tpuprof.analysis.sections.compute import (
     compute_section,
@@ -134,7 +135,7 @@ def report_of(run: Run, *, all_ops: bool = False) -> Report:
     verdict_text += _if_no_compile_returns(bound, load, history, hidden)
     collectives, offload = (transfer_rows(run.hosts, kind) for kind in (OpKind.COLLECTIVE, OpKind.OFFLOAD))
     memory = memory_section(run)
-    warnings = [*_warnings(run), *inconsistencies(compute, op_rows, [*collectives, *offload], memory)]
+    warnings = [*run_warnings(run), *inconsistencies(compute, op_rows, [*collectives, *offload], memory)]
     report = Report(
         source={
             "files": [str(path) for path in run.files.values()],
@@ -392,19 +393,3 @@ def _environment(run: Run) -> dict[str, Any]:
         **stated,
         "run": run.info or None,
     }
-
-
-def _warnings(run: Run) -> list[str]:
-    notes = [*run.warnings]
-    for host in run.hosts:
-        notes += [f"{host.name}: {note}" for note in host.warnings]
-        if host.gpus is not None and host.gpus.text:
-            notes.append(f"{host.name}: {host.gpus.text}")
-        elif not host.devices:
-            notes.append(
-                f"{host.name}: no device activity in the trace, so shares are of what the host does; whether the "
-                "device works meanwhile is unknown"
-            )
-        if host.activity.driver is None and host.gpus is None and not run.predicted:
-            notes.append(f"{host.name}: no training thread was recognised, so idle time cannot be named")
-    return notes
