@@ -249,3 +249,35 @@ def test_a_real_fused_step_has_few_programs():
         return next(each.value for each in rule.evidence if each.text == "programs run")
 
     assert programs("fuse.xplane.pb") < 8 <= programs("cold.xplane.pb")
+
+
+def compiled(*, nested, twice=False):
+    """Steps in which torch.compile made two functions: one calls the other, or they follow one another."""
+    trace = TraceBuilder()
+    main, run = (trace.host().line(name) for name in ("python", "python "))
+    write = doubled if twice else lambda line, *args: line.event(*args)
+    for number in range(5):
+        begin = number * STEP
+        write(main, "ProfilerStep", begin, STEP - 10)
+        write(main, "Torch-Compiled Region: 0/0", begin + 100, 9000 if nested else 2000)
+        main.event("CompiledFunction", begin + 150, 1900)
+        write(main, "Torch-Compiled Region: 1/0", begin + 7000, 2000)
+        main.event("CompiledFunction", begin + 7100, 1800)
+        run.event("ExecutionTask::Run", begin + 200, 100)
+    return trace
+
+
+@pytest.mark.parametrize("twice", [False, True])
+def test_a_function_that_is_called_inside_of_another_shows_a_graph_break(report, twice):
+    rule = finding(report(compiled(nested=True, twice=twice)), "graph-breaks")
+    assert (rule.status, rule.confidence) == ("failed", "medium")
+    values = {each.text: each.value for each in rule.evidence}
+    assert values["of them, called inside of another: graph breaks"] == 1
+    assert values["time between the first and the last of them"] == pytest.approx(5.0, abs=0.3)
+    assert "breaks once per step" in rule.title
+
+
+def test_functions_that_follow_one_another_may_have_been_compiled_apart(report):
+    rule = finding(report(compiled(nested=False)), "graph-breaks")
+    assert (rule.status, rule.confidence) == ("failed", "low")
+    assert "functions compiled apart" in rule.title

@@ -159,6 +159,7 @@ def dispatched(share=0.5, **counts):
         "framework": "torch_tpu",
         "steps": steps(dispatch=100.0 * share),
         "eager_dispatch": EagerDispatch(**facts),
+        "noted_graph_breaks": [],
     }
 
 

@@ -151,6 +151,7 @@ CASES = {
         ("little of the step", "passed", dispatched(BELOW)),
         ("fused", "passed", dispatched(programs=EAGER_FROM_PROGRAMS - 1.0)),
         ("just not fused", "failed", dispatched(programs=float(EAGER_FROM_PROGRAMS))),
+        ("functions of torch.compile", "passed", dispatched(ops=EAGER_FROM_PROGRAMS - 1.0)),
         ("lazy tensors", "not_applicable", {"steps": steps(), "eager_dispatch": None}),
         ("no steps", "unavailable", {"framework": "torch_tpu"}),
     ],
@@ -179,6 +180,7 @@ CASES = {
     ],
     "graph-breaks": [
         ("breaks", "failed", dispatched(compiled_regions=2.0, between_ps=100 * PS_PER_MS * ABOVE)),
+        ("breaks for sure", "failed", dispatched(compiled_regions=2.0, graph_breaks=1.0, between_ps=100 * PS_PER_MS * ABOVE)),
         ("one function", "passed", dispatched(compiled_regions=1.0, between_ps=50.0 * PS_PER_MS)),
         ("short", "passed", dispatched(compiled_regions=3.0, between_ps=100 * PS_PER_MS * BELOW)),
         ("nothing compiled", "not_applicable", dispatched()),

@@ -7,7 +7,7 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from tpuprof.capture import environment, run_writer
+from tpuprof.capture import dynamo, environment, run_writer
 from tpuprof.capture.controller import Controller
 from tpuprof.capture.ir_debug import IrDebug
 from tpuprof.capture.recordings import Recorded
@@ -64,6 +64,7 @@ def write_run(
     label = f"{label}.{rank}"
     _keep_text(run, label, telemetry, notes)
     info["capture"] = capture
+    info["dynamo"] = dynamo.notes()
     info["warnings"] = [*notes, *STATE.notes]
     run_writer.write_run_info(run, info)
     return label

@@ -9,9 +9,19 @@ from tpuprof.chips import chip_of
 from tpuprof.model.compile.recurrence import AfterCapture
 from tpuprof.model.run import HostRun
 from tpuprof.model.telemetry import StepRecord
+from tpuprof.records import record as frozen
 from tpuprof.report.sections import CompilationCache, FallbackRow, Hosts
 from tpuprof.signals.base import SignalsBase, Unavailable, signal
 from tpuprof.signals.inputs import DEVICES
+
+
+@frozen(frozen=True)
+class GraphBreak:
+    """A line at which torch.compile broke the graph: `source` is `file:line`, `reason` dynamo's own words."""
+
+    source: str
+    reason: str
+    function: str
 
 
 class TelemetrySignals(SignalsBase):
@@ -127,6 +137,17 @@ class TelemetrySignals(SignalsBase):
     def predicted(self) -> bool:
         """Whether the run was predicted by a preflight: no program trained."""
         return self._run.predicted
+
+    @signal("breaks")
+    def noted_graph_breaks(self) -> list[GraphBreak]:
+        """Lines at which torch.compile broke the graph, as dynamo noted them; empty where run.json has none."""
+        found = self._run.info.get("dynamo")
+        rows = found.get("breaks") if isinstance(found, dict) else None
+        return [
+            GraphBreak(*(str(each.get(name) or "") for name in ("source", "reason", "function")))
+            for each in (rows if isinstance(rows, list) else [])
+            if isinstance(each, dict)
+        ]
 
     @signal("words")
     def command_if_noted(self) -> list[str]:

@@ -5,7 +5,7 @@ from samples import Kept
 from torch.utils.data import DataLoader
 from training import mlp, run
 
-model = mlp(width=64, depth=4)
+model = mlp(width=256, depth=8)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 loader = iter(DataLoader(Kept(), batch_size=32))
 

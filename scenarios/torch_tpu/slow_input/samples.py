@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch.utils.data import Dataset
 
-COUNT, WIDTH, CLASSES, ROUNDS = 100_000, 64, 10, 12
+COUNT, WIDTH, CLASSES, ROUNDS = 100_000, 256, 10, 4
 
 
 def _decoded(number: int) -> tuple[torch.Tensor, int]:

@@ -19,6 +19,8 @@ from tpuprof.records import record
 
 OP_PREFIX = "aten::"
 OPTIMIZER_MARK = "optimizer"
+# What a region calls that was compiled; a region without gradients has no such event.
+CALL_MARK = "compiled_call"
 # Ops that update many parameters in one call.
 _MANY = ("aten::_foreach_", "aten::_fused_")
 # Ops that touch no element: views, and what asks for a property.
@@ -49,7 +51,8 @@ class EagerDispatch:
 
     `optimizer_ps` is the time of the training thread in optimizer calls; of the ops in them, `optimizer_many` update
     many parameters at once. `compiled_regions` are different functions that torch.compile made, `between_ps` is the
-    time of the training thread from the first to the last of them that is in none. `optimizer_ps` and
+    time of the training thread from the first to the last of them in which none of what was compiled runs. Of the
+    functions, `graph_breaks` are called inside of another: dynamo left that one in the middle. `optimizer_ps` and
     `compiled_regions` are None where the framework marks no such calls; the others then say nothing.
     """
 
@@ -60,6 +63,7 @@ class EagerDispatch:
     optimizer_many: float = 0.0
     compiled_regions: float | None = None
     between_ps: float = 0.0
+    graph_breaks: float = 0.0
 
 
 def eager_dispatch(
@@ -78,7 +82,7 @@ def eager_dispatch(
     rows = ops[id(driver)]
     rows = rows[contains(calls, driver.start[rows]) & steps.hold(driver.start[rows])]
     names = [driver.plane.events.names[name] for name in driver.name[rows].tolist()]
-    regions, between = _regions(driver, vocabulary, steps)
+    regions, between, breaks = _regions(driver, vocabulary, steps)
     return EagerDispatch(
         ops=sum(int(steps.hold(track.start[ops[id(track)]]).sum()) for track in (driver, *backward)) / count,
         programs=sum(_programs(track, vocabulary, steps) for track in host.threads) / count,
@@ -87,22 +91,51 @@ def eager_dispatch(
         optimizer_many=sum(name.startswith(_MANY) for name in names) / count,
         compiled_regions=regions / count,
         between_ps=between / count,
+        graph_breaks=breaks / count,
     )
 
 
-def _regions(driver: Track, vocabulary: Vocabulary, steps: Steps) -> tuple[int, int]:
-    """Different compiled functions of all steps, and the time between the first and the last of each step (ps)."""
-    names = next((each for key, each in vocabulary.marks if key == COMPILED_MARK), None)
-    wanted = names.rows(driver.plane.events.names) if names is not None else np.empty(0, np.int64)
-    rows = np.flatnonzero(np.isin(driver.name, wanted))
-    count = between = 0
+def _regions(driver: Track, vocabulary: Vocabulary, steps: Steps) -> tuple[int, int, int]:
+    """Different compiled functions of all steps, time between the first and the last of each step (ps), and breaks."""
+    rows = _rows_of(driver, vocabulary, COMPILED_MARK)
+    calls = _rows_of(driver, vocabulary, CALL_MARK)
+    count = between = breaks = 0
     for start, end in zip(steps.start.tolist(), steps.end.tolist(), strict=True):
         own = rows[(driver.start[rows] >= start) & (driver.start[rows] < end)]
         if len(own):
             count += len(set(driver.name[own].tolist()))
-            spans = union(driver.start[own], driver.end[own])
-            between += int(spans.end[-1] - spans.start[0]) - spans.total
-    return count, between
+            until = np.maximum.accumulate(driver.end[own])
+            breaks += int((driver.start[own][1:] < until[:-1]).sum())
+            runs = _compiled(driver, own, calls)
+            between += int(until[-1] - driver.start[own][0]) - runs.total
+    return count, between, breaks
+
+
+def _compiled(driver: Track, regions: Int64, calls: Int64) -> Spans:
+    """When what was compiled runs in these regions, in order of their starts.
+
+    A region that holds another one runs until that begins, or as long as its own compiled call says.
+    """
+    start, end = driver.start[regions], driver.end[regions]
+    inner = np.append(start[1:], np.iinfo(np.int64).max)
+    holds = inner < end
+    called = calls[contains(union(start, end), driver.start[calls])]
+    known = np.searchsorted(driver.start[called], np.minimum(inner, end)) > np.searchsorted(
+        driver.start[called], start
+    )
+    end = np.where(holds, inner, end)
+    alone = ~holds | ~known
+    return union(
+        np.concatenate((start[alone], driver.start[called])), np.concatenate((end[alone], driver.end[called]))
+    )
+
+
+def _rows_of(driver: Track, vocabulary: Vocabulary, mark: str) -> Int64:
+    names = next((each for key, each in vocabulary.marks if key == mark), None)
+    wanted = names.rows(driver.plane.events.names) if names is not None else np.empty(0, np.int64)
+    # Of an event that two profilers wrote, one inside the other, the outer one counts.
+    found = [driver.outermost(np.flatnonzero(driver.name == name)) for name in wanted]
+    return np.sort(np.concatenate(found)) if found else np.empty(0, np.int64)
 
 
 def _ops(track: Track, vocabulary: Vocabulary) -> Int64:
@@ -116,10 +149,8 @@ def _ops(track: Track, vocabulary: Vocabulary) -> Int64:
 
 
 def _marked(driver: Track, vocabulary: Vocabulary, mark: str) -> Spans:
-    names = next((each for key, each in vocabulary.marks if key == mark), None)
-    rows = names.rows(driver.plane.events.names) if names is not None else np.empty(0, np.int64)
-    chosen = np.isin(driver.name, rows)
-    return union(driver.start[chosen], driver.end[chosen])
+    rows = _rows_of(driver, vocabulary, mark)
+    return union(driver.start[rows], driver.end[rows])
 
 
 def _programs(track: Track, vocabulary: Vocabulary, steps: Steps) -> int:

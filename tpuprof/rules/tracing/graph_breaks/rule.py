@@ -2,8 +2,8 @@
 
 ## What it detects
 
-TorchTPU steps that call several different functions made by torch.compile, where the Python between them takes at
-least a tenth of the step.
+TorchTPU steps that call several different functions made by torch.compile, where the time between them takes at least
+a tenth of the step. A function that is called inside of another shows a break: dynamo left that one in the middle.
 
 ## Why it costs time
 
@@ -12,7 +12,8 @@ the compiler cannot fuse over the break.
 
 ## Evidence
 
-Different compiled functions per step, and the time from the first to the last of them that is in none.
+Different compiled functions per step, how many are called inside of another, and the time from the first to the last in
+which nothing that was compiled runs. In captures by tpuprof each line of a break, with dynamo's own reason.
 
 ## How to fix in TorchTPU
 
@@ -23,7 +24,8 @@ Compile with `torch.compile(model, fullgraph=True)`: it raises an error at the f
 ## Limits and false positives
 
 A program that compiles several modules on purpose (a model and its loss, a generator and a discriminator) calls
-several functions without a break: the trace does not tell the two apart, so the confidence is low.
+several functions without a break. Where no function is called inside of another and dynamo noted no break, the two
+cannot be told apart: the confidence is low. Dynamo's notes are of the whole process so far, not of the captured steps.
 
 ## References
 
@@ -32,14 +34,18 @@ several functions without a break: the trace does not tell the two apart, so the
 
 from __future__ import annotations
 
+from tpuprof.model.host.eager_dispatch import EagerDispatch
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, failed, not_applicable, passed, rule
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals
-from tpuprof.units import PS_PER_MS, format_share
+from tpuprof.signals.telemetry import GraphBreak
+from tpuprof.units import PS_PER_MS, format_share, times
 
 # Different compiled functions of a step from which a break is likely (functions).
 BREAKS_FROM = 2
+# Breaks listed as evidence (rows).
+SHOWN = 8
 
 
 @rule(
@@ -56,16 +62,35 @@ def check(signals: Signals) -> Outcome:
     between = found.between_ps / PS_PER_MS
     evidence = [
         Evidence("different functions of torch.compile called", found.compiled_regions, "per step"),
+        Evidence("of them, called inside of another: graph breaks", found.graph_breaks, "per step"),
         Evidence("time between the first and the last of them", between, "ms per step"),
     ]
     share = between / signals.step_ms
     if found.compiled_regions < BREAKS_FROM or share < FAILS_FROM_SHARE:
         return passed(evidence)
+    noted = signals.noted_graph_breaks
+    evidence += [
+        Evidence(f"graph break in {each.function}: {each.reason or 'reason unknown'}", source=each.source)
+        for each in noted[:SHOWN]
+    ]
     return failed(
         share,
         evidence,
-        title=f"torch.compile made {found.compiled_regions:,.0f} functions of the step: {format_share(share)} of it "
-        "is between them (graph breaks, or functions compiled apart)",
+        title=_title(found, noted, share),
         reason="it cannot be priced: what one function would take is unknown",
-        confidence="low",
+        confidence="medium" if found.graph_breaks or noted else "low",
+    )
+
+
+def _title(found: EagerDispatch, noted: list[GraphBreak], share: float) -> str:
+    place = f", first at {noted[0].source}" if noted else ""
+    if found.graph_breaks:
+        return (
+            f"The graph of torch.compile breaks {times(round(found.graph_breaks))} per step{place}: "
+            f"{format_share(share)} of the step is between its parts"
+        )
+    why = "" if noted else " (graph breaks, or functions compiled apart)"
+    return (
+        f"torch.compile made {found.compiled_regions:,.0f} functions of the step{place}: {format_share(share)} of it "
+        f"is between them{why}"
     )

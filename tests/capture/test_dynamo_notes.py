@@ -1,0 +1,54 @@
+"""What dynamo noted of breaks and recompiles, as torch 2.13 notes it."""
+
+import sys
+from types import ModuleType, SimpleNamespace
+
+import pytest
+
+from tpuprof.capture import dynamo
+
+WHY = "Skip calling `torch.compiler.disable()`d function\n  Explanation: at length"
+
+
+def compiled(name, line, *, restart=(), fail=None, recompile=None):
+    return SimpleNamespace(
+        co_name=name, co_filename="train.py", co_firstlineno=line, is_forward=True,
+        restart_reasons=set(restart), fail_reason=fail, recompile_reason=recompile,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def noted(monkeypatch):
+    def give(rows):
+        utils = ModuleType("torch._dynamo.utils")
+        utils.get_compilation_metrics = lambda: rows
+        monkeypatch.setitem(sys.modules, "torch._dynamo.utils", utils)
+        return dynamo.notes()
+
+    return give
+
+
+def test_a_break_has_the_line_at_which_the_function_goes_on_and_the_reason_of_the_part_before(noted):
+    found = noted(
+        [compiled("forward", 13, restart=[WHY]), compiled("torch_dynamo_resume_in_forward_at_16", 16)]
+    )
+    reason = "Skip calling `torch.compiler.disable()`d function"
+    assert found == {"breaks": [{"source": "train.py:16", "reason": reason, "function": "forward"}]}
+
+
+def test_a_function_that_was_given_up_is_a_break_at_its_beginning(noted):
+    found = noted([compiled("forward", 13, fail="graph break in <function f at 0x7f84b5a54e00>\nmore")])
+    assert found["breaks"][0] == {
+        "source": "train.py:13", "reason": "graph break in <function f>", "function": "forward"
+    }  # fmt: skip
+
+
+def test_recompiles_have_their_reason(noted):
+    found = noted([compiled("forward", 13, recompile="0/0: tensor 'x' size mismatch at index 0")])
+    assert found == {
+        "recompiles": [{"source": "train.py:13", "reason": "0/0: tensor 'x' size mismatch at index 0"}]
+    }
+
+
+def test_another_release_of_torch_gives_nothing(noted):
+    assert noted([SimpleNamespace(name="no such fields")]) == {}

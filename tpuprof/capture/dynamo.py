@@ -1,0 +1,60 @@
+"""Where torch.compile broke the graph, and why it compiled again, as dynamo itself has noted it; nothing is asked."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Any
+
+from tpuprof.instrument.state import pass_on
+
+# After a break dynamo goes on with a function of its own, called by the function and the line of the break.
+_RESUMED = re.compile(r"torch_dynamo_resume_in_(?P<function>.+)_at_(?P<line>\d+)$")
+# Rows kept of each kind (rows), and characters of a reason.
+MOST_ROWS, MOST_TEXT = 50, 300
+
+
+def notes() -> dict[str, list[dict[str, str]]]:
+    """`breaks` and `recompiles`, each with source and reason; empty where dynamo made nothing or notes it otherwise."""
+    utils: Any = sys.modules.get("torch._dynamo.utils")
+    if utils is None:
+        return {}
+    try:
+        rows = [each for each in utils.get_compilation_metrics() if getattr(each, "is_forward", True)]
+        found = {"breaks": _breaks(rows), "recompiles": _recompiles(rows)}
+    except Exception as error:  # another release of torch may note it otherwise
+        pass_on(error)
+        return {}
+    return {kind: each[:MOST_ROWS] for kind, each in found.items() if each}
+
+
+def _breaks(rows: list[Any]) -> list[dict[str, str]]:
+    """Each line at which a function was left and resumed, and each function that was given up, once."""
+    found: dict[str, dict[str, str]] = {}
+    reason = ""
+    for row in rows:
+        resumed = _RESUMED.match(str(row.co_name or ""))
+        if resumed:
+            source = f"{row.co_filename}:{resumed['line']}"
+            found.setdefault(source, {"source": source, "reason": reason, "function": resumed["function"]})
+        elif row.fail_reason:
+            source = f"{row.co_filename}:{row.co_firstlineno}"
+            why = _short(row.fail_reason)
+            found.setdefault(source, {"source": source, "reason": why, "function": str(row.co_name)})
+        # Dynamo restarts a function where it breaks: the function that comes next resumes there.
+        reason = _short(next(iter(sorted(map(str, row.restart_reasons or ()))), ""))
+    return list(found.values())
+
+
+def _recompiles(rows: list[Any]) -> list[dict[str, str]]:
+    return [
+        {"source": f"{row.co_filename}:{row.co_firstlineno}", "reason": _short(row.recompile_reason)}
+        for row in rows
+        if row.recompile_reason
+    ]
+
+
+def _short(reason: object) -> str:
+    """The first line, without the address of an object."""
+    lines = str(reason or "").strip().splitlines()
+    return re.sub(r" at 0x[0-9a-f]+", "", lines[0])[:MOST_TEXT] if lines else ""
