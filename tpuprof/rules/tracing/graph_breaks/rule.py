@@ -25,7 +25,7 @@ Compile with `torch.compile(model, fullgraph=True)`: it raises an error at the f
 
 A program that compiles several modules on purpose (a model and its loss, a generator and a discriminator) calls
 several functions without a break. Where no function is called inside of another and dynamo noted no break, the two
-cannot be told apart: the confidence is low. Dynamo's notes are of the whole process so far, not of the captured steps.
+cannot be distinguished: the confidence is low. Dynamo's notes are of the whole process so far, not of the captured steps.
 
 ## References
 
