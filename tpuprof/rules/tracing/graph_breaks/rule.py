@@ -24,8 +24,8 @@ Compile with `torch.compile(model, fullgraph=True)`: it raises an error at the f
 ## Limits and false positives
 
 A program that compiles several modules on purpose (a model and its loss, a generator and a discriminator) calls
-several functions without a break. Where no function is called inside of another and dynamo noted no break, the two
-cannot be distinguished: the confidence is low. Dynamo's notes are of the whole process so far, not of the captured steps.
+several functions without a break. Where no function is called inside of another and dynamo noted no break, the
+confidence is low. Dynamo's notes are of the whole process so far, not of the captured steps.
 
 ## References
 
