@@ -281,3 +281,19 @@ def test_functions_that_follow_one_another_may_have_been_compiled_apart(report):
     rule = finding(report(compiled(nested=False)), "graph-breaks")
     assert (rule.status, rule.confidence) == ("failed", "low")
     assert "functions compiled apart" in rule.title
+
+
+def test_without_a_device_plane_a_wait_for_input_saves_between_nothing_and_the_wait(report):
+    savings = finding(report(training(loader=3000, ops=10)), "input-starved").savings
+    assert (savings.low, savings.method) == (0.0, "bound")
+    assert savings.high == pytest.approx(3.0, abs=0.2)
+    assert "no device plane" in savings.note
+
+
+def test_without_a_device_plane_compiles_are_priced_because_the_device_waits_for_them_too(report):
+    shapes = [f"f32[{64 + number},256]" for number in range(6)]
+    found = report(training(6, shapes=shapes, compile_us=4000, ops=10))
+    savings = finding(found, "recompiles-shape").savings
+    assert savings.method == "counterfactual"
+    assert 0 < savings.high <= 4.2
+    assert savings.note == ""

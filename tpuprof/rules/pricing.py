@@ -6,9 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 
+from tpuprof import parts as part
 from tpuprof.model.run import HostRun
 from tpuprof.report.schema import Savings
 from tpuprof.rules.base import Price
+from tpuprof.rules.programs import TORCH_TPU
 from tpuprof.signals import Signals, Unavailable
 from tpuprof.simulate.change import Change
 from tpuprof.simulate.replay import FIT_WITHIN, Simulator, fit
@@ -16,6 +18,10 @@ from tpuprof.simulate.timeline import read_timeline
 from tpuprof.units import format_ms, format_share
 
 COUNTERFACTUAL = "counterfactual"
+BOUND = "bound"
+UNSEEN_DEVICE = (
+    "it begins at nothing: the trace has no device plane, so what the device does meanwhile is unknown"
+)
 
 
 # A replay that gives this much more than the cause takes (ratio) contradicts what was measured: its price is cut to
@@ -81,6 +87,9 @@ class Pricing:
             return None, simulator
         changes = [price.most] if price.least is None else [price.least, price.most]
         gains = [self._gain(simulator, change) for change in changes]
+        if not self.sees_device and not all(map(_of_compiles, changes)):
+            # The device may have been busy all the while: then nothing is saved.
+            return Savings(0.0, max(gains), BOUND, note=UNSEEN_DEVICE), ""
         # The replay's own miss widens the range.
         miss = simulator.error
         return Savings(min(gains) * (1 - miss), max(gains) * (1 + miss), COUNTERFACTUAL), ""
@@ -89,13 +98,21 @@ class Pricing:
         return max(simulator.measured_ms - simulator.step_ms(change), 0.0)
 
 
+def _of_compiles(change: Change) -> bool:
+    """Whether a change leaves out compiles alone: programs run in order, so the device waits for them too."""
+    return change == Change(host={part.COMPILE: change.host.get(part.COMPILE, 1.0)}, steps=change.steps)
+
+
 def simulator_of(all_hosts: list[HostRun]) -> Simulator | str:
-    """A simulator fitted to the slowest host, or why there is none."""
+    """A simulator fitted to the slowest host, or why there is none.
+
+    Of a TorchTPU capture without a device plane the host alone is replayed: its waits take as long as they did.
+    """
     hosts = [host for host in all_hosts if len(host.steps)]
     if not hosts:
         return "it cannot be priced: the trace has no steps"
     host = max(hosts, key=lambda each: float(each.steps.wall_ps.mean()))
-    if not host.devices:
+    if not host.devices and host.framework != TORCH_TPU:
         return "it cannot be priced: the trace has no device activity"
     simulator = fit(read_timeline(host.steps, host.devices, host.activity, host.marks))
     if simulator.error > FIT_WITHIN:
