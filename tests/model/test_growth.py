@@ -145,6 +145,15 @@ def test_what_devices_of_one_program_share_is_read_once(tmp_path):
     assert lines_of(eight) <= 3 * lines_of(one)
 
 
+@pytest.mark.parametrize("cost", [lines_of, bytes_of])
+def test_cost_grows_with_the_number_of_distinct_ops(cost, tmp_path):
+    small, large = (
+        many_ops(2, count).write(tmp_path / f"{count}.xplane.pb") for count in (SMALL, LARGE // 2)
+    )
+    analyze_run(small)
+    assert cost(large) / cost(small) <= (LARGE / 2 / SMALL) ** MOST_EXPONENT
+
+
 def test_a_long_run_has_a_short_report(tmp_path):
     count = 3 * LISTED
     trace = TraceBuilder()

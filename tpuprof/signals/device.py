@@ -137,11 +137,16 @@ class DeviceSignals(StepSignals, TelemetrySignals):
 
     def scoped_ops(self, word: str) -> list[OpRow]:
         """Ops that the framework traced under a scope with this word in it."""
-        wanted = {
-            (device.ops.module[row], device.ops.name[row])
+        # Devices of one program share the lists of what their ops are.
+        lists = {
+            (id(each.ops.scope), id(each.ops.module), id(each.ops.name)): each.ops
             for host in self.hosts
-            for device in host.devices
-            for row in range(len(device.ops))
-            if word in device.ops.scope[row].lower()
+            for each in host.devices
+        }
+        wanted = {
+            (ops.module[row], ops.name[row])
+            for ops in lists.values()
+            for row, scope in enumerate(ops.scope)
+            if word in scope.lower()
         }
         return [op for op in self.ops if (op.module, op.name) in wanted]

@@ -19,6 +19,8 @@ from tpuprof.report.schema import CoreRow, OpRow
 from tpuprof.report.sections import CategoryRow, Compute, OpGroupRow, OpsLeftOut
 from tpuprof.units import format_ms, ps_to_ms
 
+# Looked up once: names of members of an enumeration are slow in Python 3.11.
+_KIND_NAMES = {kind: kind.name.lower() for kind in OpKind}
 # Of more ops than this a report lists those that matter (ops) ...
 LISTED_FROM = 1_000
 # ... which take this share of the time of all of them together.
@@ -149,6 +151,8 @@ def _running_ps(devices: list[DeviceActivity]) -> int | None:
 
 def _within(row: OpRow, running_ms: float | None) -> OpRow:
     """The row with a note where its time cannot be."""
+    if running_ms is None and row.self_ms >= 0.0:
+        return row
     found = checked(
         row.self_ms,
         "its time",
@@ -213,7 +217,7 @@ def _op_row(op: OpTotal, cost: OpCost, lanes: int, with_cores: bool) -> OpRow:
     return OpRow(
         name=op.name,
         category=op.category,
-        kind=op.kind.name.lower(),
+        kind=_KIND_NAMES[op.kind],
         module=op.module,
         occurrences=op.occurrences,
         total_ms=ps_to_ms(op.total_ps),
@@ -237,13 +241,5 @@ def _op_row(op: OpTotal, cost: OpCost, lanes: int, with_cores: bool) -> OpRow:
         flops_per_byte=op.flops / op.hbm_bytes if op.flops and op.hbm_bytes else None,
         hbm_bytes=op.hbm_bytes if op.bytes else None,
         note=cost.note,
-        cores=[
-            CoreRow(
-                each.device,
-                each.occurrences,
-                ps_to_ms(each.total_ps),
-                ps_to_ms(each.clock_ps) if each.clock_ps is not None else None,
-            )
-            for each in (op.cores.totals() if op.cores and with_cores else [])
-        ],
+        cores=list(map(CoreRow, *op.cores.columns())) if op.cores and with_cores else [],
     )

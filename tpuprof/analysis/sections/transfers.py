@@ -27,9 +27,9 @@ def transfer_rows(hosts: list[HostRun], kind: OpKind) -> list[TransferRow]:
     _, host, transfers = best
     limit = _link_limit(host, kind)
     step_ms = ps_to_ms(int(host.steps.wall_ps.sum())) / len(host.steps)
-    rows = [_transfer_row(each, len(host.steps), host.collective_roles) for each in transfers.rows()]
     name = host.name if len(hosts) > 1 else ""
-    return [replace(_within_bounds(row, limit, step_ms), host=name) for row in rows]
+    rows = [_transfer_row(each, len(host.steps), host.collective_roles, name) for each in transfers.rows()]
+    return [_within_bounds(row, limit, step_ms) for row in rows]
 
 
 def spans_known(host: HostRun, kind: OpKind) -> int | None:
@@ -79,6 +79,8 @@ def _within_bounds(row: TransferRow, limit: float | None, step_ms: float) -> Tra
         row.exposed_ms_per_step, "its exposed time", at_most=step_ms, bound="the step", show=format_ms
     )
     notes = [each.note for each in (*rates, exposed) if each.note]
+    if not notes and rates[0].value == row.gb_per_s and rates[1].value == row.gb_per_s_alone:
+        return row
     return replace(
         row,
         gb_per_s=rates[0].value,
@@ -91,7 +93,7 @@ def _gb_per_s(value: float) -> str:
     return f"{value:.3g} GB/s"
 
 
-def _transfer_row(each: Transfer, steps: int, roles: dict[tuple[str, str], Role]) -> TransferRow:
+def _transfer_row(each: Transfer, steps: int, roles: dict[tuple[str, str], Role], host: str) -> TransferRow:
     role = roles.get((each.module, each.name), Role())
     return TransferRow(
         name=each.name,
@@ -112,6 +114,7 @@ def _transfer_row(each: Transfer, steps: int, roles: dict[tuple[str, str], Role]
         ahead_ms=each.ahead_ps / PS_PER_MS if each.ahead_ps is not None else None,
         waiting_ms_per_step=ps_to_ms(each.waiting_ps) / steps if each.waiting_ps is not None else None,
         note=each.note,
+        host=host,
     )
 
 

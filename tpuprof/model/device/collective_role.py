@@ -68,6 +68,11 @@ class Roles:
         self._module = module
         self._names = parameter_names
         self._users: dict[str, dict[str, list[Instruction]]] = {}
+        # Of two instructions of one name the first counts.
+        self._computation_of: dict[str, Computation] = {}
+        for computation in module.computations.values():
+            for name in computation.instructions:
+                self._computation_of.setdefault(name, computation)
 
     def of(self, name: str, kind: str, scope: str) -> Role:
         """The role of the collective that instruction `name` is, starts or contains."""
@@ -88,10 +93,8 @@ class Roles:
         return Role(role, parameter, layer, direction_of(place, role))
 
     def _find(self, name: str) -> tuple[Computation, Instruction] | None:
-        for computation in self._module.computations.values():
-            if name in computation.instructions:
-                return computation, computation.instructions[name]
-        return None
+        computation = self._computation_of.get(name)
+        return (computation, computation.instructions[name]) if computation is not None else None
 
     def _source(self, computation: Computation, instruction: Instruction) -> str:
         """Name of the one float input of the program that a value is made of; empty where anything else is in it."""

@@ -20,7 +20,7 @@ _LAYOUT_CATEGORIES = ("copy", "data formatting", "transpose", "reshape")
 _LAYOUT_OPCODES = ("copy", "transpose")
 _TARGET = re.compile(r'custom_call_target="([^"]+)"')
 # Looked up once: Python 3.11 looks for members of an enumeration in a slow way, and here it is done for each op.
-_COMPUTE = OpKind.COMPUTE
+_COMPUTE, _CONTAINER = OpKind.COMPUTE, OpKind.CONTAINER
 
 
 class OpFacts(NamedTuple):
@@ -58,21 +58,22 @@ def op_facts(name: str, long_name: str, category: str, kind: OpKind, fused: Fuse
 
     `fused` is what the program says of a fusion, None where it is unknown.
     """
-    label, matmul = category or opcode(long_name, name), is_matmul(category, long_name, name)
-    if kind == OpKind.CONTAINER:
+    code = opcode(long_name, name)
+    label, matmul = category or code, is_matmul(category, long_name, name)
+    if kind == _CONTAINER:
         return OpFacts(label, matmul, "", "", False, 0, 0, None, False)
     arrays = [_array(text) for text in ARRAY.findall(long_name)]
     multiplied = fused.multiplied if fused is not None else ""
     return OpFacts(
         label=label,
         matmul=matmul,
-        matmul_type=(multiplied or _matmul_type(name, long_name, arrays)) if matmul else "",
-        kernel=_kernel(name, long_name, category),
-        layout_copy=_is_layout_copy(name, long_name, category, kind),
-        padded=sum(each.padded for each in arrays),
-        values=sum(each.bytes for each in arrays if each.padded),
+        matmul_type=(multiplied or _matmul_type(code, long_name, arrays)) if matmul else "",
+        kernel=_kernel(code, name, long_name, category),
+        layout_copy=_is_layout_copy(code, long_name, category, kind),
+        padded=sum([each.padded for each in arrays]),
+        values=sum([each.bytes for each in arrays if each.padded]),
         upcast=_upcast(name, long_name, category, kind),
-        looks_up=_looks_up(name, long_name, category, kind, fused),
+        looks_up=_looks_up(code, long_name, category, kind, fused, matmul=matmul),
     )
 
 
@@ -84,15 +85,15 @@ def _array(text: str) -> _Array:
     return _Array(shape.element_type, rank, size, padded)
 
 
-def _matmul_type(name: str, long_name: str, arrays: list[_Array]) -> str:
+def _matmul_type(code: str, long_name: str, arrays: list[_Array]) -> str:
     """Element type that a matmul reads, by its two largest float operands; empty where the line does not tell."""
-    head, _, rest = long_name.partition(opcode(long_name, name) + "(")
+    head, _, rest = long_name.partition(code + "(")
     results = len(ARRAY.findall(head)) if rest else 0
     operands = [each for each in arrays[results:] if each.element_type.startswith(("f", "bf"))]
     largest = sorted((each for each in operands if each.rank >= 2), key=lambda each: -each.bytes)[:2]
     found = narrower([each.element_type for each in largest])
     # A fusion that reads float32 and writes bfloat16 converts: before it multiplies, or after.
-    if found in FLOATS and opcode(long_name, name) == "fusion":
+    if found in FLOATS and code == "fusion":
         written = [each for each in arrays[:results] if each.rank >= 2 and each.element_type == "bf16"]
         return "" if written else found
     return found
@@ -104,9 +105,9 @@ def narrower(types: list[str]) -> str:
     return min(floats, key=lambda each: (each in FLOATS, each), default="")
 
 
-def _kernel(name: str, long_name: str, category: str) -> str:
+def _kernel(code: str, name: str, long_name: str, category: str) -> str:
     """A custom call's own name: a Pallas kernel's op carries the kernel's name, other targets their own."""
-    if opcode(long_name, name) != "custom-call" and category != "custom-call":
+    if code != "custom-call" and category != "custom-call":
         return ""
     target = _TARGET.search(long_name)
     if target and target.group(1) != "tpu_custom_call":
@@ -120,24 +121,24 @@ def _upcast(name: str, long_name: str, category: str, kind: OpKind) -> bool | No
     return kind == _COMPUTE and writes_upcast(long_name, name, category)
 
 
-def _looks_up(name: str, long_name: str, category: str, kind: OpKind, fused: Fused | None) -> bool | None:
+def _looks_up(
+    code: str, long_name: str, category: str, kind: OpKind, fused: Fused | None, *, matmul: bool
+) -> bool | None:
     if kind != _COMPUTE:
         return False
-    code = opcode(long_name, name)
     if code in LOOKUPS or category.lower() in LOOKUPS:
         return True
     if " = " not in long_name:
         return None
-    if code == "fusion" and not is_matmul(category, long_name, name):
+    if code == "fusion" and not matmul:
         return fused.looks_up if fused is not None else None
     return False
 
 
-def _is_layout_copy(name: str, long_name: str, category: str, kind: OpKind) -> bool:
+def _is_layout_copy(code: str, long_name: str, category: str, kind: OpKind) -> bool:
     """Whether an op moves data about on the device without computing: copies to other memories are not meant."""
     if kind != _COMPUTE or HOST_MEMORY in long_name:
         return False
-    code = opcode(long_name, name)
     if code.startswith("copy-"):
         return False
     return code in _LAYOUT_OPCODES or category.lower() in _LAYOUT_CATEGORIES

@@ -17,18 +17,10 @@ from tpuprof.model.intervals import Int64
 from tpuprof.model.steps import Steps
 from tpuprof.parallel import in_threads
 from tpuprof.records import record
+from tpuprof.units import PS_PER_MS
 
 # Ends the scope of ops traced in a module's backward pass; tpuprof.annotate_modules writes it.
 _BACKWARD = "@backward"
-
-
-class CoreTotal(NamedTuple):
-    """One op on one device: `clock_ps` is by the device's own clock, None where it states none."""
-
-    device: str
-    occurrences: int
-    total_ps: int
-    clock_ps: int | None
 
 
 @record
@@ -95,8 +87,9 @@ def op_totals(hosts: list[tuple[str, list[DeviceActivity], Steps]]) -> list[OpTo
         np.add.at(in_steps, row, own.astype(np.int64))
     cores = _cores(names, devices, sums, rows, len(first))
     columns = *(column.tolist() for column in whole), in_steps.tolist()
+    stated = {key: _stated(ops) for key, ops in {id(each.ops): each.ops for each, _ in first}.items()}
     totals = [
-        _op_total(device.ops, at, sums_of, CoresOf(cores, row))
+        _op_total(stated[id(device.ops)], at, sums_of, CoresOf(cores, row))
         for row, ((device, at), *sums_of) in enumerate(zip(first, *columns, strict=True))
     ]
     order = by_self_time([(op.self_ps, op.name, op.module) for op in totals])
@@ -140,39 +133,34 @@ def _rows_of(
 
 
 class CoreTable(NamedTuple):
-    """What each device says of each op, op by op: the rows of op i lie between `place[i]` and `place[i + 1]`."""
+    """What each device says of each op, op by op: the rows of op i lie between `place[i]` and `place[i + 1]`.
+
+    `clock_ms` is by the device's own clock, None where it states none. `clock_ps` is by op, the sum over its devices,
+    None where one of them states none: a sum of some would be taken for that of all.
+    """
 
     place: list[int]
     device: list[str]
     occurrences: list[int]
-    total_ps: list[int]
-    clock_ps: list[int]
+    total_ms: list[float]
+    clock_ms: list[float | None]
+    clock_ps: list[int | None]
 
 
 class CoresOf(NamedTuple):
-    """What devices say of one op; objects are made when they are asked for."""
+    """What devices say of one op."""
 
     table: CoreTable
     row: int
 
-    def totals(self) -> list[CoreTotal]:
-        """One for each device that ran it."""
+    def columns(self) -> tuple[list[str], list[int], list[float], list[float | None]]:
+        """Of each device that ran it: its name, executions, and their time (ms) on the timeline and by its clock."""
         table, own = self.table, slice(self.table.place[self.row], self.table.place[self.row + 1])
-        return [
-            CoreTotal(device, count, total, clock if clock >= 0 else None)
-            for device, count, total, clock in zip(
-                table.device[own],
-                table.occurrences[own],
-                table.total_ps[own],
-                table.clock_ps[own],
-                strict=True,
-            )
-        ]
+        return table.device[own], table.occurrences[own], table.total_ms[own], table.clock_ms[own]
 
     def clock_ps(self) -> int | None:
-        """Time on all devices, None where one of them states none: a sum of some would be taken for that of all."""
-        clocks = self.table.clock_ps[self.table.place[self.row] : self.table.place[self.row + 1]]
-        return sum(clocks) if clocks and min(clocks) >= 0 else None
+        """Time on all devices, None where one of them states none."""
+        return self.table.clock_ps[self.row]
 
 
 def _cores(
@@ -191,18 +179,55 @@ def _cores(
     row = np.concatenate([none, *(own[at] for own, at in zip(rows, ran, strict=True))])
     order = np.argsort(row, kind="stable")
     count, total, clock = (
-        np.concatenate([none, *(column[at] for column, at in zip(columns, ran, strict=True))])[order].tolist()
+        np.concatenate([none, *(column[at] for column, at in zip(columns, ran, strict=True))])[order]
         for columns in ([found.executions for found in sums], [found.total_ps for found in sums], clocks)
     )
     device = np.repeat(np.arange(len(devices)), [len(at) for at in ran])[order].tolist()
-    place = np.searchsorted(row[order], np.arange(ops + 1)).tolist()
-    return CoreTable(place, [names[each] for each in device], count, total, clock)
+    place = np.searchsorted(row[order], np.arange(ops + 1))
+    clock_ms: list[float | None] = (clock / PS_PER_MS).tolist()
+    for each in np.flatnonzero(clock < 0).tolist():
+        clock_ms[each] = None
+    return CoreTable(
+        place.tolist(),
+        [names[each] for each in device],
+        count.tolist(),
+        (total / PS_PER_MS).tolist(),
+        clock_ms,
+        _clock_sums(clock, place[:-1]),
+    )
 
 
-def _op_total(ops: OpNames, at: int, sums: list[Any], cores: CoresOf) -> OpTotal:
-    size = int(ops.bytes[at])
+def _clock_sums(clock: Int64, first: Int64) -> list[int | None]:
+    """The sum of each stretch of rows, None where a row of it is below zero; no stretch is empty."""
+    if not len(first):
+        return []
+    known = np.minimum.reduceat(clock, first) >= 0
+    sums: list[int | None] = np.add.reduceat(clock, first).tolist()
+    for each in np.flatnonzero(~known).tolist():
+        sums[each] = None
+    return sums
+
+
+class _Stated(NamedTuple):
+    """What is stated of a device's ops; numbers as lists, since they are looked up an op at a time."""
+
+    names: OpNames
+    kind: list[OpKind]
+    flops: list[int]
+    bytes: list[int]
+    hbm_bytes: list[int]
+
+
+def _stated(ops: OpNames) -> _Stated:
+    kinds = {int(kind): kind for kind in OpKind}
+    moved = ops.hbm_bytes if len(ops.hbm_bytes) else ops.bytes
+    kind = [kinds[each] for each in ops.kind.tolist()]
+    return _Stated(ops, kind, ops.flops.tolist(), ops.bytes.tolist(), moved.tolist())
+
+
+def _op_total(stated: _Stated, at: int, sums: list[Any], cores: CoresOf) -> OpTotal:
+    ops, kind = stated.names, stated.kind[at]
     count, total_ps, self_ps, step_ps = sums
-    kind = OpKind(int(ops.kind[at]))
     return OpTotal(
         name=ops.name[at],
         category=ops.category[at],
@@ -210,10 +235,10 @@ def _op_total(ops: OpNames, at: int, sums: list[Any], cores: CoresOf) -> OpTotal
         module=ops.module[at],
         source=ops.source[at],
         scope=ops.scope[at],
-        flops=int(ops.flops[at]),
-        bytes=size,
+        flops=stated.flops[at],
+        bytes=stated.bytes[at],
         facts=op_facts(ops.name[at], ops.long_name[at], ops.category[at], kind, ops.fused.get(at)),
-        hbm_bytes=int(ops.hbm_bytes[at]) if len(ops.hbm_bytes) else size,
+        hbm_bytes=stated.hbm_bytes[at],
         occurrences=count,
         total_ps=total_ps,
         self_ps=self_ps,
