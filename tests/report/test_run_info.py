@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -130,3 +131,17 @@ def test_a_run_folder_with_other_things_where_files_were(tmp_path):
     own.mkdir()
     os.mkfifo(own / "run.json")
     assert any("cannot be read" in note for note in analyze_run(folder).warnings)
+
+
+NOTES = sorted((Path(__file__).parents[2] / "sample_traces").glob("*/tpuprof/run.json"))
+
+
+@pytest.mark.parametrize("path", NOTES, ids=lambda path: path.parts[-3])
+def test_what_our_own_writers_write_is_of_the_known_kinds(path):
+    """Captured runs and predicted ones: a warning on them would be about ourselves."""
+    assert checked(json.loads(path.read_text("utf-8")))[1] == []
+
+
+def test_there_are_captured_and_predicted_samples():
+    predicted = [bool(json.loads(path.read_text("utf-8")).get("predicted")) for path in NOTES]
+    assert True in predicted and False in predicted

@@ -66,7 +66,7 @@ def run_info(found: Prediction, trace: Trace, command: list[str]) -> dict[str, A
         "host": HOST,
         "command": command,
         "model": {"spmd": trace.spmd},
-        "graphs": len(trace.graphs),
+        "graph_count": len(trace.graphs),
         "warnings": [*trace.warnings, *found.warnings, *_partial(found, trace)],
         "preflight": prediction_dict(found),
     }
