@@ -17,8 +17,8 @@ _BEGAN = time.perf_counter()
 import jax
 import jax.numpy as jnp
 
-# Steps that are not timed: the first compiles, the second may too.
-WARMUP = 4
+# Steps that are not timed: the first compiles.
+WARMUP = 2
 # Steps that are timed.
 STEPS = 120
 

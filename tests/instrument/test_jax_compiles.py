@@ -57,3 +57,22 @@ def test_compiles_that_nobody_asks_for_are_kept_in_bounded_memory(heard, monkeyp
     for _ in range(MAX_FOUND + 5):
         heard()
     assert (jax.compiles(), len(jax.drain_compiles()), jax.drain_compiles()) == (MAX_FOUND + 5, MAX_FOUND, [])
+
+
+def test_answers_of_the_persistent_cache_are_counted(monkeypatch):
+    durations, events = [], []
+    monitoring = SimpleNamespace(
+        register_event_duration_secs_listener=durations.append, register_event_listener=events.append
+    )
+    config = SimpleNamespace(jax_enable_compilation_cache=True, jax_compilation_cache_dir="/tmp/kept")
+    monkeypatch.setitem(sys.modules, "jax", SimpleNamespace(monitoring=monitoring, config=config))
+    jax = Jax()
+    jax.install()
+    durations[0](framework._CACHE_HIT, 0.1)
+    events[0](framework._CACHE_MISS)
+    events[0]("/jax/another")
+    names = ("PersistentCacheHit", "PersistentCacheLoad", "PersistentCacheMiss", "UncachedCompile")
+    assert [jax._xla_counter_value(name) for name in names] == [1, 1, 1, 0]
+    assert jax.cache_path() == "/tmp/kept"
+    config.jax_enable_compilation_cache = False
+    assert jax.cache_path() == ""

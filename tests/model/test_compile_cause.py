@@ -157,3 +157,33 @@ def test_of_equally_near_programs_the_one_of_the_same_sizes_is_compared(monkeypa
     protos = {"draw(1)": b"4", "draw(2)": b"8", "draw(3)": b"8"}
     assert explain("draw(3)", ["draw(1)", "draw(2)"], protos).kind == "again"
     assert explain("draw(3)", ["draw(1)"], protos).kind == "constant"
+
+
+def called(*arguments):
+    """A program with a parameter for each (name, type)."""
+    lines = [
+        f'  %p{row} = {type_}{{1,0}} parameter({row}), metadata={{op_name="{name}"}}'
+        for row, (name, type_) in enumerate(arguments)
+    ]
+    body = "\n".join(lines)
+    return parse_hlo_text(f"HloModule step.1\n\nENTRY %main () -> f32[4,8] {{\n{body}\n}}\n")
+
+
+@pytest.mark.parametrize("name", ["batch", "state.params['up'][0]", "args[0]"])
+def test_a_changed_input_has_the_name_of_the_argument(name):
+    before = called(("w", "f32[8,8]"), (name, "f32[4,8]"))
+    cause = compare(called(("w", "f32[8,8]"), (name, "f32[5,8]")), before)
+    assert cause.detail.startswith(f"an input changed: {name} f32[4,8] became f32[5,8]")
+
+
+@pytest.mark.parametrize("name", ["xla__device_data", "jit(f)/add", ""])
+def test_a_name_that_is_no_argument_is_left_out(name):
+    cause = compare(called((name, "f32[5,8]")), called((name, "f32[4,8]")))
+    assert cause.detail.startswith("an input changed: f32[4,8] became f32[5,8]")
+
+
+def test_one_name_for_all_inputs_names_none():
+    cause = compare(
+        called(("x", "f32[8,8]"), ("x", "f32[5,8]")), called(("x", "f32[8,8]"), ("x", "f32[4,8]"))
+    )
+    assert cause.detail.startswith("an input changed: f32[4,8] became f32[5,8]")

@@ -360,3 +360,46 @@ def test_collections_and_annotations_in_every_step_are_a_finding_with_their_line
     assert (first.rule, first.status) == ("host-blocked", "failed")
     assert [each.step for each in first.evidence if each.start_ns is not None] == [0, 1, 2]
     assert first.title.startswith(said)
+
+
+def called_by(trace, at, length, name="PjitFunction(update)"):
+    """A call of a jitted function on the training thread."""
+    trace.host().line("python").event(name, at, length)
+
+
+def test_between_two_calls_of_jax_the_line_of_the_sample_before_holds(read):
+    """20 ms of the user's own code, seen once in the middle; the next sample comes inside a call."""
+    trace = TraceBuilder()
+    trace.host().line("python").event("train", 0, 21_000, _r=1, step_num=0)
+    called_by(trace, 0, 500)
+    called_by(trace, 20_000, 1_000)
+    trace.sampled(0, 10_000, stack=1, **stack("line.split()"))
+    trace.sampled(10_000, 10_500, stack=2, **{**stack("update(w, x)"), "source": "/home/u/train.py:9"})
+    host = read(trace)
+    rows = {
+        row.source: row.exposed_ms_per_step for row in host_stack_rows([host]) if row.part == "host:python"
+    }
+    assert rows == {"/home/u/train.py:7": pytest.approx(19.5, abs=0.1)}
+
+
+def test_between_two_calls_of_jax_that_nobody_looked_at_no_line_holds(read):
+    trace = TraceBuilder()
+    trace.host().line("python").event("train", 0, 21_000, _r=1, step_num=0)
+    called_by(trace, 0, 500)
+    called_by(trace, 20_000, 1_000)
+    trace.sampled(0, 400, stack=1, **stack("update(w, x)"))
+    trace.sampled(400, 20_100, stack=1, **stack("update(w, x)"))
+    host = read(trace)
+    assert parts_ms(host)["host:python"] == pytest.approx(19.5, abs=0.2)
+    assert not [row for row in host_stack_rows([host]) if row.part == "host:python" and row.source]
+
+
+def test_long_calls_of_jax_own_python_are_dispatch(read):
+    """JAX's samples count no ops, so that none came says nothing."""
+    inside = "value_and_grad_f (/venv/lib/python3.11/site-packages/jax/_src/api.py:9)"
+    wall = 2_000 * FRAMEWORK_WITHOUT_OPS_MS
+    trace = TraceBuilder()
+    trace.host().line("python").event("train", 0, wall, _r=1, step_num=0)
+    called_by(trace, wall - 500, 500)
+    trace.sampled(0, wall - 500, stack=1, **stack("f(x)", TRAIN, inside))
+    assert parts_ms(read(trace)) == {"dispatch": pytest.approx(wall / 1_000)}

@@ -113,6 +113,12 @@ def test_ops_without_jit_are_found_and_advised_for_jax(analyze):
     assert "jax.jit" in found.fix.text and "TORCH_TPU" not in found.fix.text
 
 
+def test_ops_without_jit_have_a_price(analyze):
+    report = analyze(one_by_one())
+    (found,) = [each for each in report.findings if each.rule == "eager-dispatch"]
+    assert 0.5 <= found.savings.low <= found.savings.high <= 2.0 and not found.reason
+
+
 def test_jax_marks_no_optimizer_so_its_loop_is_not_judged(analyze):
     (found,) = [each for each in analyze(one_by_one()).findings if each.rule == "optimizer-loop"]
     assert (found.status, found.evidence) == ("not_applicable", [])

@@ -98,6 +98,23 @@ def test_a_program_compiled_inside_the_call_that_runs_it_begins_earlier_without_
     assert simulator.step_ms(Change(host={"compile": 0.0})) == pytest.approx(1.0, rel=0.1)
 
 
+def test_a_program_that_the_training_thread_runs_itself_keeps_it_until_it_ends(tmp_path):
+    trace = TraceBuilder()
+    python = trace.host().line("python")
+    for number in range(STEPS):
+        at = number * 10_000
+        python.event("train", at, 10_000, _r=1, step_num=number)
+        python.event("PjitFunction(step)", at + 100, 9800)
+        python.event("ThunkExecutor::Execute", at + 200, 9600)
+        python.event("pure_callback.1", at + 300, 8000, hlo_op="pure_callback.1", hlo_module="jit_step")
+        # What the callback's Python does there is no work of the host's own.
+        python.event("DevicePutWithSharding", at + 500, 100)
+        python.event("dot.2", at + 8400, 1000, hlo_op="dot.2", hlo_module="jit_step")
+    simulator = simulated(trace, tmp_path)
+    assert simulator.error < FIT_WITHIN
+    assert simulator.step_ms(Change(device={"compute": 0.0})) == pytest.approx(1.0, abs=0.2)
+
+
 def test_less_tracing_helps_until_the_device_is_what_takes_longest(tmp_path):
     simulator = simulated(pipelined(4000, 1000), tmp_path)
     assert simulator.step_ms(Change(host={"tracing": 0.5})) == pytest.approx(2.0, rel=0.02)

@@ -23,7 +23,7 @@ VALUE_READ = "aten::_local_scalar_dense"
 class StepRecord:
     """What the process noted of one step: wall time in ns, counters' increases, and what its compiles took (s).
 
-    `captured` tells whether the profiler recorded it, `frames` which Python frames led to its first compile.
+    `captured` tells whether the profiler recorded it, `frames` which Python frames led to its longest compile.
     `metrics` are the samples that torch_xla's metrics gained, of captured steps only.
     `fallbacks` are the lines that called ops which ran on the CPU, by op, where the capture looked for them.
     `samples` is how many samples the process trained on, None where the program did not state it.
@@ -94,14 +94,18 @@ def _record_of(line: str) -> StepRecord | None:
             captured=bool(row.get("captured")),
             counters={str(name): int(value) for name, value in row.get("counters", {}).items()},
             compiles=sum(int(each.get("graphs", 1)) for each in compiles),
-            compile_seconds=sum(float(each.get("seconds", 0.0)) for each in compiles),
-            frames=[str(frame) for frame in compiles[0]["frames"]] if compiles else [],
+            compile_seconds=sum(map(_seconds, compiles)),
+            frames=[str(frame) for frame in max(compiles, key=_seconds)["frames"]] if compiles else [],
             fallbacks={str(op): str(source) for op, source in row.get("fallbacks", {}).items()},
             metrics={str(name): int(each[0]) for name, each in row.get("metrics", {}).items()},
             samples=_samples(row.get("samples")),
         )
     except (ValueError, KeyError, TypeError, IndexError, AttributeError):
         return None
+
+
+def _seconds(compiled: dict[str, Any]) -> float:
+    return float(compiled.get("seconds", 0.0))
 
 
 def _samples(stated: Any) -> float | None:

@@ -77,6 +77,13 @@ class TelemetrySignals(SignalsBase):
             return told[0]
         return sum(record.compile_seconds for record in self.records if not record.captured)
 
+    @signal("text")
+    def startup_compile_source(self) -> str:
+        """Line of the program (`file:line`) that called the longest compile before the captured steps; may be empty."""
+        before = [record for record in self.records if not record.captured and record.frames]
+        longest = max(before, key=lambda each: each.compile_seconds, default=None)
+        return longest.frames[0].rpartition(" (")[2].rstrip(")") if longest is not None else ""
+
     @signal("steps")
     def startup_compiles(self) -> int:
         """Graphs compiled before the captured steps."""

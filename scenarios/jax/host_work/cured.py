@@ -1,4 +1,4 @@
-"""The log is counted once, after training."""
+"""The log is read through once, after training."""
 
 import jax
 from training import network, run, update

@@ -8,7 +8,7 @@ from storage import batches
 from training import network, run, update
 
 train = jax.jit(update)
-weights = network(512, 2)
+weights = network(256, 2)
 ahead: queue.Queue = queue.Queue(maxsize=4)
 
 

@@ -5,7 +5,7 @@ from storage import batches
 from training import network, run, update
 
 train = jax.jit(update)
-weights = network(512, 2)
+weights = network(256, 2)
 stream = batches()
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-_raw = np.random.default_rng(0).integers(0, 255, size=(256, 512), dtype=np.uint8)
+_raw = np.random.default_rng(0).integers(0, 255, size=(256, 256), dtype=np.uint8)
 
 
 def batches() -> Iterator[np.ndarray]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from tpuprof.instrument.frameworks.base import (
@@ -23,6 +24,7 @@ _COMPILED = "/jax/core/compile/backend_compile_duration"
 _LOWERED = "/jax/core/compile/jaxpr_to_mlir_module_duration"
 _BRIDGE = "jax._src.xla_bridge"
 # The persistent compilation cache: a duration where it answered, an event where it did not.
+_DURATION = "event_duration"
 _CACHE_HIT = "/jax/compilation_cache/cache_retrieval_time_sec"
 _CACHE_MISS = "/jax/compilation_cache/cache_misses"
 # Compiles kept for whoever asks next (compiles): between two steps there are far fewer, and a server may ask never.
@@ -96,24 +98,30 @@ class Jax(Framework):
         return found
 
     def install(self) -> None:
-        """Listen to compiles."""
+        """Listen to compiles, and to the persistent cache."""
         monitoring = getattr(loaded("jax"), "monitoring", None)
-        if monitoring is not None and not self._listening:
-            monitoring.register_event_duration_secs_listener(self._heard)
-            monitoring.register_event_listener(self._missed)
-            self._listening = True
+        if monitoring is None or self._listening:
+            return
+        for kind, listener in self._listeners().items():
+            name = f"register_{kind}{'_secs' if kind == _DURATION else ''}_listener"
+            register = getattr(monitoring, name, None)
+            if register is not None:
+                register(listener)
+                self._listening = True
 
     def remove(self) -> None:
         """Listen no more. JAX's way to take one listener away has no public name yet."""
         module = loaded("jax._src.monitoring")
         if not self._listening:
             return
-        listeners = {"event_duration": self._heard, "event": self._missed}
-        for kind, listener in listeners.items():
+        for kind, listener in self._listeners().items():
             take = getattr(module, f"_unregister_{kind}_listener_by_callback", None)
             if take is not None:
                 take(listener)
                 self._listening = False
+
+    def _listeners(self) -> dict[str, Callable[..., None]]:
+        return {_DURATION: self._heard, "event": self._missed}
 
     def _heard(self, event: str, seconds: float, **_facts: Any) -> None:
         try:

@@ -15,13 +15,18 @@ from tpuprof.units import MS_PER_S
 
 
 def compile_evidence(signals: Signals) -> list[Evidence]:
-    """How many graphs were compiled before the capture, and how long those cuts took; what a preflight says of it."""
+    """How many graphs were compiled before the capture, and how long those cuts took, with the longest's line."""
     predicted = compile_seconds_evidence(signals)
     if signals.predicted:
         return predicted
     return [
         Evidence("graphs compiled before the captured steps", signals.startup_compiles, "graphs"),
-        Evidence("time of the graph cuts that compiled them", signals.startup_compile_seconds, "s"),
+        Evidence(
+            "time of the graph cuts that compiled them",
+            signals.startup_compile_seconds,
+            "s",
+            source=signals.startup_compile_source,
+        ),
         *predicted,
     ]
 

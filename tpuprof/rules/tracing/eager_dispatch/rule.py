@@ -28,8 +28,9 @@ one by one. A list comprehension over parameters belongs inside, too.
 ## Limits and false positives
 
 Where the trace has no device plane, the host may run ahead of a busy device, and its dispatch then costs nothing.
-What fusion gains on the device is not known. The price in JAX is of one call per step in place of all, with the
-device's work as it is. In TorchTPU there is no price: what a compiled step takes to call is not known.
+What fusion gains on the device is not known. The price in JAX is of all calls, with the device's work as it is: the
+one call that is left takes next to nothing beside them. In TorchTPU there is no price: what a compiled step takes to
+call is not known.
 
 ## References
 
@@ -41,7 +42,7 @@ from __future__ import annotations
 
 from tpuprof import parts as part
 from tpuprof.report.schema import Evidence
-from tpuprof.rules.base import Outcome, Price, counterfactual, failed, not_applicable, passed, rule
+from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
 from tpuprof.rules.programs import JAX
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals
@@ -51,6 +52,8 @@ from tpuprof.units import format_share
 # Programs of a step from which its ops run one by one (programs), as for torch_xla's eager mode: a fused step of the
 # smallest model has four (measured with torch_tpu 0.2), its forward and backward pass and update one by one over 20.
 EAGER_FROM_PROGRAMS = 8
+# The whole step as one jitted function: its one call is next to nothing beside those it replaces.
+CALLED_ONCE = counterfactual(Change(host={part.DISPATCH: 0.0}))
 
 
 @rule(
@@ -82,18 +85,16 @@ def check(signals: Signals) -> Outcome:
     share = dispatch / signals.typical_ms
     if share < FAILS_FROM_SHARE:
         return passed(evidence, reason="ops run one by one, but calling them takes little of the step")
+    price = CALLED_ONCE if signals.framework == JAX and signals.sees_device else None
     return failed(
         # Without a device plane the host may run ahead of a busy device: what is at stake is nothing to all of it.
         share if signals.sees_device else share / 2,
         evidence,
         title=f"Ops run one by one: {found.programs:,.0f} programs for {found.ops:,.0f} ops per step, and "
         f"{format_share(share)} of the step goes to calling them",
-        price=_jitted(found.programs) if signals.framework == JAX and signals.sees_device else None,
-        reason="it cannot be priced: what one program of the whole step would take is unknown",
+        price=price,
+        reason=""
+        if price
+        else "it cannot be priced: what one program of the whole step would take is unknown",
         confidence="medium" if signals.sees_device else "low",
     )
-
-
-def _jitted(programs: float) -> Price:
-    """Of the whole step as one jitted function: one call where there were many, and the device's work as it was."""
-    return counterfactual(Change(host={part.DISPATCH: 1 / programs}))
