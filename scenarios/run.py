@@ -196,6 +196,9 @@ def _findings(
     ]
     place = places.place_of(name)
     environment = places.environment(place)
+    if plan.get("torch_trace"):
+        (scratch / "trace").mkdir(exist_ok=True)
+        environment["TORCH_TRACE"] = str(scratch / "trace")
     subprocess.run(
         [*command, "--", str(place.python()), str(HERE / name / f"{kind}.py")],
         check=True, timeout=TIMEOUT_SECONDS, env=environment, capture_output=True,

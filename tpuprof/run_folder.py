@@ -27,6 +27,8 @@ PREFLIGHT_SCHEMA = "tpuprof.preflight/1"
 # Compiled graphs, one file each.
 GRAPHS = NOTES / "graphs"
 GRAPH_SUFFIX = ".hlo.pb"
+# Logs of TORCH_TRACE that TorchTPU wrote while it was captured.
+TORCH_TRACE = NOTES / "torch_trace"
 # Where the hosts of a pod agree on a capture.
 POD = NOTES / "pod"
 

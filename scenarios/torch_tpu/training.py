@@ -15,9 +15,11 @@ _BEGAN = time.perf_counter()
 import torch
 import torch_tpu  # noqa: F401  # the backend
 from torch_tpu import _loader
+from torch_tpu._internal import tracing
 
 # What an import does where a TPU is on the PCI bus; a CPU plugin is on none.
 _loader._init_device("tpu")
+tracing.enable_if_requested()
 
 # Steps that are not timed: programs compile in them.
 WARMUP = 6

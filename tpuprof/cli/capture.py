@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -139,11 +140,14 @@ def _run_folder(out: Path, name: str | None, force: bool) -> Iterator[Path]:
 
 
 def _launch(command: list[str], orders: Orders) -> None:
+    from tpuprof.capture import torch_trace
     from tpuprof.capture.launch import OFFLOAD_ON_CPU, run
     from tpuprof.capture.nothing import explain, how_it_ended
     from tpuprof.capture.validate import offload_on_cpu, profiles
 
+    began = time.time()
     ended = run(command, orders)
+    torch_trace.keep(Path(orders.run), began)
     if OFFLOAD_ON_CPU in ended.stderr_tail:
         _say(offload_on_cpu())
     if not profiles(Path(orders.run), orders.name):

@@ -13,6 +13,7 @@ from tpuprof.decode.columns import Trace
 from tpuprof.decode.find import Found
 from tpuprof.decode.limited import limited
 from tpuprof.decode.load import load
+from tpuprof.decode.torch_trace import read_torch_trace
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.json_notes import read_json
 from tpuprof.model.attribution import Breakdown, attribute
@@ -20,6 +21,7 @@ from tpuprof.model.busy_machine import busy_machine
 from tpuprof.model.compile.compiles import Compile, find_compiles
 from tpuprof.model.compile.hlo_metadata import hlo_protos, read_hlo_metadata
 from tpuprof.model.compile.recurrence import AfterCapture, History, numbers_of, read_after, without_one_off
+from tpuprof.model.compile.traced_causes import with_traced_causes
 from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.device.allocator import Allocated, allocations
 from tpuprof.model.device.collective_role import Role, collective_roles
@@ -58,7 +60,7 @@ from tpuprof.parallel import begin, in_threads
 from tpuprof.parts import HOST_OTHER
 from tpuprof.records import record
 from tpuprof.report.run_info import checked
-from tpuprof.run_folder import RUN_INFO, RUN_SCHEMA
+from tpuprof.run_folder import RUN_INFO, RUN_SCHEMA, TORCH_TRACE
 
 # What `read_host_run` takes, except for the reader.
 _Job = tuple[str, Path, int | None, tuple[str, ...], History]
@@ -218,7 +220,8 @@ def _result(begun: Callable[[], HostRun], again: Callable[[], HostRun]) -> HostR
 
 def job_facts(folder: Path | None, host: str) -> History:
     """What the process of one host noted of its steps, where the run folder has it."""
-    return History(step_records(folder, host), read_after(folder, host))
+    programs = read_torch_trace(folder / TORCH_TRACE) if folder is not None else []
+    return History(step_records(folder, host), read_after(folder, host), programs)
 
 
 def _leave_windows_out(hosts: list[HostRun]) -> None:
@@ -319,7 +322,7 @@ def _analysed(
     if compiles is None:
         compiles = find_compiles(host, words, steps, devices)
     if words.eager and not protos:
-        compiles = with_upload_causes(compiles, host, steps)
+        compiles = with_traced_causes(with_upload_causes(compiles, host, steps), history.programs)
     loops = find_loops(devices[0], steps) if devices else []
     repetition = find_repetition(devices[0], steps, parameter_names) if devices else None
     memory = device_memory(protos, devices[0].type if devices else "")

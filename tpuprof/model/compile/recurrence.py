@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tpuprof.decode.torch_trace import TracedProgram
 from tpuprof.json_notes import read_json
 from tpuprof.model.compile.compiles import Compile
 from tpuprof.model.steps import Steps
@@ -71,10 +72,12 @@ class AfterCapture:
 
 @record(frozen=True)
 class History:
-    """Notes of the process on its steps, captured or not, and on what came after; both may be missing."""
+    """Notes of the process on its steps, captured or not, and on what came after; all may be missing."""
 
     records: list[StepRecord] = field(default_factory=list)
     after: AfterCapture | None = None
+    # What TORCH_TRACE logged of programs, where it was on.
+    programs: list[TracedProgram] = field(default_factory=list)
 
 
 def read_after(run_folder: Path | None, host: str) -> AfterCapture | None:

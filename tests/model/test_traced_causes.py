@@ -1,0 +1,110 @@
+"""Causes of compiles from the log of TORCH_TRACE, as torch_tpu 0.2 writes it."""
+
+import json
+import os
+
+import pytest
+
+from tests.model.test_torch_tpu import training
+from tpuprof.analysis.analyze import analyze_run
+from tpuprof.capture.torch_trace import keep
+from tpuprof.decode.torch_trace import read_torch_trace
+from tpuprof.model.compile.traced_causes import cause_of
+from tpuprof.run_folder import TORCH_TRACE
+
+LOG = "dedicated_log_torch_trace_ab12.log"
+
+
+def program(argument, body="", *, name="tt_jit_linear", line=7, hit=False):
+    """The two records of a program: the ops with their lines, then the program."""
+    facts = {"op_name": "torchtpu_eager/linear", "cache_hit": hit, "reason": "debug_mode"}
+    graph = f"# Graph: 1 ops\n%1: f32[8] = linear(%0)    # /home/me/train.py:{line} in step\nreturn %1"
+    text = (
+        f"module @{name} {{\n  func.func @main(%arg0: tensor<{argument}>) -> tensor<8xf32> {{\n{body}\n}}\n}}"
+    )
+    found = []
+    for kind, payload in (("torchtpu_eager_aten_graph", graph), ("torchtpu_eager_stablehlo", text)):
+        head = json.dumps({"artifact": {"name": kind, **facts}, "has_payload": "0"})
+        found.append(f"V1122 09:20:57.554000 16235 torch_tpu/_internal/tracing/__init__.py:83] {head}")
+        found += [f"\t{row}" for row in payload.splitlines()]
+    return "\n".join(found) + "\n"
+
+
+@pytest.fixture
+def log(tmp_path):
+    def write(*programs):
+        (tmp_path / LOG).write_text("".join(programs))
+        return read_torch_trace(tmp_path)
+
+    return write
+
+
+def last(programs):
+    return cause_of(programs, len(programs) - 1)
+
+
+def test_programs_have_their_inputs_and_the_user_s_lines(log):
+    found = log(program("8x64xf32"), program("8x64xf32", hit=True))
+    assert [(each.name, each.inputs, each.sources) for each in found] == [
+        ("tt_jit_linear", ("8x64xf32",), ("/home/me/train.py:7",))
+    ]
+
+
+def test_another_shape(log):
+    found = last(log(program("8x64xf32"), program("9x64xf32", line=9)))
+    assert (found.kind, found.detail) == ("shape", "an input changed: f32[8,64] became f32[9,64]")
+    assert found.source == "/home/me/train.py:9"
+
+
+def test_another_dtype(log):
+    assert last(log(program("8x64xf32"), program("8x64xbf16"))).kind == "dtype"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("%c = stablehlo.constant dense<0.1> : f", "%c = stablehlo.constant dense<0.2> : f"),
+        ("%c = stablehlo.slice [0:3]", "%c = stablehlo.slice [0:4]"),
+    ],
+)
+def test_a_number_that_python_baked_in(log, old, new):
+    found = last(log(program("8xf32", old), program("8xf32", new)))
+    assert found.kind == "constant"
+    assert "became" in found.detail
+
+
+def test_the_same_again_and_other_ops(log):
+    assert last(log(program("8xf32", "add"), program("8xf32", "add"))).kind == "again"
+    assert last(log(program("8xf32", "add"), program("8xf32", "sub"))).kind == "graph"
+    assert last(log(program("8xf32"))).kind == "first"
+
+
+def test_a_damaged_log_is_read_as_far_as_it_goes(log):
+    assert len(log('V1122 x] {"artifact": 3}\n\t?\nV1122 y] {broken\n', program("8xf32")[:-1])) == 1
+
+
+def test_a_recompile_of_a_capture_gets_cause_and_line(tmp_path):
+    session = tmp_path / "plugins" / "profile" / "one"
+    session.mkdir(parents=True)
+    training(6, compile_us=4000, ops=10).write(session / "vm.xplane.pb")
+    (tmp_path / TORCH_TRACE).mkdir(parents=True)
+    text = "".join(program("8xf32", f"%c = stablehlo.constant dense<0.{n}> : f") for n in range(1, 7))
+    (tmp_path / TORCH_TRACE / LOG).write_text(text)
+    finding = analyze_run(tmp_path).findings[0]
+    assert finding.rule == "recompiles-constant"
+    row = next(each for each in finding.evidence if each.source)
+    assert row.source == "/home/me/train.py:7"
+    assert "0.5 became 0.6" in row.text
+
+
+def test_a_capture_keeps_the_logs_of_its_time(tmp_path, monkeypatch):
+    logs, run = tmp_path / "logs", tmp_path / "run"
+    logs.mkdir()
+    (logs / LOG).write_text("new")
+    (logs / LOG.replace("ab12", "old")).write_text("old")
+    os.utime(logs / LOG.replace("ab12", "old"), (1, 1))
+    keep(run, 1000.0)
+    assert not run.exists()
+    monkeypatch.setenv("TORCH_TRACE", str(logs))
+    keep(run, 1000.0)
+    assert [path.name for path in (run / TORCH_TRACE).iterdir()] == [LOG]
