@@ -64,6 +64,34 @@ def test_buttons_move_the_window_and_all_shows_all(tab, address):
     tab.wait_for_url(lambda url: "start=" not in url)
 
 
+def test_keys_zoom_and_move_as_in_trace_viewers(tab, address):
+    open_page(tab, address, "?page=timeline&start=100000000&end=200000000")
+    for key, window in (("w", (125, 175)), ("d", (150, 200)), ("a", (125, 175)), ("S", (100, 200))):
+        tab.keyboard.press(key)
+        tab.wait_for_url(f"**start={window[0]}000000**")
+        assert shown(tab) == window
+    tab.get_by_placeholder("Go to a step").press("w")
+    tab.get_by_placeholder("Go to a step").press("Control+a")
+    assert shown(tab) == (100, 200)
+
+
+def test_the_wheel_zooms_at_the_pointer_with_ctrl_alone(tab, address):
+    """A pinch arrives as the same event."""
+    open_page(tab, address, "?page=timeline&start=100000000&end=200000000")
+    box = tab.locator("#timeline .nsewdrag").first.bounding_box()
+    tab.mouse.move(box["x"] + box["width"] * 0.25, box["y"] + 20)
+    tab.mouse.wheel(0, -120)
+    tab.keyboard.down("Control")
+    for _ in range(3):
+        tab.mouse.wheel(0, -120)
+    tab.keyboard.up("Control")
+    tab.wait_for_url(lambda url: "start=100000000&" not in f"{url}&")
+    low, high = shown(tab)
+    # Three notches at 0.2 % per unit leave 49 % of the window, a quarter of it left of the pointer.
+    assert high - low == pytest.approx(48.7, abs=1)
+    assert (125 - low) / (high - low) == pytest.approx(0.25, abs=0.02)
+
+
 def test_a_step_is_chosen_by_its_number(tab, address):
     open_page(tab, address, "?page=timeline")
     tab.get_by_placeholder("Go to a step").click()

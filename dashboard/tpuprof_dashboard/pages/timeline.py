@@ -40,6 +40,11 @@ if TYPE_CHECKING:
 
 # Events of the window listed below the chart, the longest first (rows).
 _LISTED = 200
+# What assets/timeline_gestures.js and the chart itself do.
+_GESTURES = (
+    "Drag across the chart, pinch, or turn the wheel with Ctrl to zoom in; double-click to see all. Keys: W and S "
+    "zoom, A and D move."
+)
 # Spans of one finding marked at most: more would shade the whole chart.
 MAX_MARKS = 60
 
@@ -151,7 +156,7 @@ def _note(drawing: Drawing) -> str:
     deeper = sum(row.lane.deeper for row in drawing.rows if row.depth == 0)
     if deeper:
         text += f". {deeper:,} events nested deeper than the rows go are not drawn"
-    return f"{text}. Drag across the chart to zoom in; double-click to see all."
+    return f"{text}. {_GESTURES}"
 
 
 def _listed(drawing: Drawing) -> Any:
