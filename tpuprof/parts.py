@@ -415,14 +415,23 @@ def part_of(name: str) -> Part:
     return Part(name, title, meaning, name, Replay.WORK, *_USER_LOOK)
 
 
+# How the meaning of a part begins that is idle time of the device.
+_IDLE = "device idle while "
+
+
 def title_of(name: str) -> str:
     """The title of a part; the user's annotations go by their own names."""
     return part_of(name).title
 
 
-def meaning_of(name: str) -> str:
+def meaning_of(name: str, *, sees_device: bool = True) -> str:
     """What a part is, for readers who have not seen the docs."""
-    return part_of(name).meaning
+    return said_of(part_of(name).meaning, sees_device=sees_device)
+
+
+def said_of(words: str, *, sees_device: bool) -> str:
+    """What a part or a stretch of it is; without the device's idling where the trace shows no device."""
+    return words if sees_device else words.removeprefix(_IDLE)
 
 
 def style_of(name: str) -> tuple[str, str]:

@@ -1,11 +1,15 @@
 """TorchTPU captures: event names as torch_tpu 0.2 with torch 2.13 writes them, and the real captures where they are."""
 
+import io
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from tests.builders import TraceBuilder
 from tpuprof.analysis.analyze import analyze_run
+from tpuprof.render.markdown import render_markdown
+from tpuprof.render.text import render
 
 REAL = Path(__file__).resolve().parents[3] / "shared" / "torch_tpu" / "profiles"
 STEP = 10_000
@@ -235,6 +239,29 @@ def test_real_captures_are_read(name, steps, source, bound):
     assert (found.steps.count, found.steps.method, found.verdict.bound) == (steps, source, bound)
     assert "the device idles" not in found.verdict.sentence
     assert sum(each.share for each in found.breakdown.values()) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("name", ["cold", "fuse", "comp", "native"])
+def test_no_word_on_a_real_capture_is_of_an_idle_device_or_of_another_framework(name):
+    found = real(f"{name}.xplane.pb")
+    shown = io.StringIO()
+    render(found, Console(file=shown, width=250))
+    text = shown.getvalue() + render_markdown(found)
+    wrong = ("device idle", "the device idles", "torch_xla", "PyTorch/XLA", "PJRT_DEVICE")
+    assert [each for each in wrong if each in text] == []
+
+
+@pytest.mark.parametrize("name", ["cold", "fuse"])
+def test_reads_of_a_cold_start_wait_for_its_compiles(name):
+    found = real(f"{name}.xplane.pb")
+    assert failed(found)[0] == "recompiles-other"
+    assert "device-to-host-sync" not in failed(found)
+
+
+def test_what_no_device_plane_shows_is_not_called_idle(report):
+    found = report(training(loader=3000, ops=10))
+    assert "device idle" not in render_markdown(found)
+    assert not any("device idle" in row.text for row in finding(found, "input-starved").evidence)
 
 
 def test_real_compiles_have_their_programs():

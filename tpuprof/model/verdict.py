@@ -313,7 +313,7 @@ def _as_large(bound: Bound, load: StepTimes) -> str:
         if word not in (bound.word, "device") and not word.startswith(parts.USER_PREFIX)
     }
     word = max(others, key=lambda each: others[each], default="")
-    stretch = parts.word_of(word).stretch if word else ""
+    stretch = parts.said_of(parts.word_of(word).stretch, sees_device=bool(load.seen)) if word else ""
     if not stretch or others[word] < _near(bound.ms, load.wall):
         return ""
     return (

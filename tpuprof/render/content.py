@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tpuprof.parts import word_of
+from tpuprof.parts import DEVICE_PARTS, word_of
 from tpuprof.render.savings import (
     saved_amount,
     tried,  # noqa: F401  # for templates, which know this module alone
@@ -49,6 +49,13 @@ def headline(report: Report) -> str:
     mfu = report.compute.mfu if report.compute is not None else None
     used = f"; MFU {format_share(mfu)}" if mfu is not None else ""
     return printable(f"{times}; {devices}{used}")
+
+
+def sees_device(report: Report) -> bool:
+    """Whether the trace shows what a device does: without, nothing is said of its idling."""
+    return report.environment.get("device_type") is not None or any(
+        each.share > 0 for name, each in report.breakdown.items() if name in DEVICE_PARTS
+    )
 
 
 def host_count(report: Report) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from functools import partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -62,7 +63,7 @@ def _page(report: Report) -> str:
     return environment.get_template("report.html.jinja").render(
         report=report,
         content=content,
-        meaning=meaning_of,
+        meaning=partial(meaning_of, sees_device=content.sees_device(report)),
         bound=word_of(report.verdict.bound).title,
         facts=fact_lines(report),
         failed=content.failed_findings(report),

@@ -110,7 +110,7 @@ def _breakdown(report: Report, limit: int) -> list[str]:
             code(name, limit),
             format_share(part.share),
             format_ms(part.ms_per_step),
-            meaning_of(name),
+            meaning_of(name, sees_device=content.sees_device(report)),
         )
         for name, part in ranked
         if part.share > 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tpuprof.model.run import HostRun
-from tpuprof.parts import meaning_of, word_of_category
+from tpuprof.parts import meaning_of, said_of, word_of_category
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import FAILED, Outcome, Price
 from tpuprof.timeline.periods import longest
@@ -33,7 +33,10 @@ class Places:
         ):
             return outcome.evidence
         part = self._removed(outcome.price) or word.part
-        words = word.stretch if part == word.part else meaning_of(part)
+        words = said_of(
+            word.stretch if part == word.part else meaning_of(part),
+            sees_device=any(host.devices for host in self._hosts),
+        )
         return [*outcome.evidence, *(_evidence(words, *each) for each in self._longest(part))]
 
     def _removed(self, price: Price | None) -> str:
