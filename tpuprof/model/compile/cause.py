@@ -44,7 +44,8 @@ _ARRAY = "an array of constants baked into the graph changed"
 _SETTING = "the padding or window of an op changed"
 
 SAME_PROGRAM = (
-    "the two programs have the same inputs, constants and ops: a new function object, or a cleared cache"
+    "the two programs have the same inputs, constants and ops: a new function object, a cleared cache, or an "
+    "argument's weak type (JAX)"
 )
 
 

@@ -11,7 +11,7 @@ Each start compiles as if there were no cache, and writes it again on top.
 
 ## Evidence
 
-Hits, misses and loads that failed, by torch_xla's counters, and the time start-up compiles took.
+Hits, misses and loads that failed, by torch_xla's counters or JAX's own events, and the time start-up compiles took.
 
 ## How to fix
 
@@ -19,7 +19,16 @@ Point every run and every host to the same writable path; keep flags and library
 part of the key. torch_xla 2.9 cannot load programs on TPU: a cache there answers nothing, and costs the time to write
 it. A fix is proposed (pull request 9759, open in 2026); which release will have it is unknown.
 
+## How to fix in JAX
+
+Point every run and every host to the same writable folder (`jax_compilation_cache_dir`), and keep flags, versions and
+the number of devices the same: they are part of the key. `JAX_EXPLAIN_CACHE_MISSES=1` makes JAX log why a program was
+not found.
+
 ## Limits and false positives
+
+JAX counts a miss only for a program that it then writes: one that compiles in less than
+jax_persistent_cache_min_compile_time_secs is neither.
 
 The first run with a cache misses everything by nature, so a cache that answered nothing passes with a remark. A changed
 model misses too.
