@@ -39,12 +39,6 @@ TRICKS = {
     "records": Trick(
         "import dataclasses, tpuprof.records as m", "m.record = dataclasses.dataclass", ("cached", "sample")
     ),
-    "freed memory is kept": Trick(
-        "import tpuprof.cli.process as m", "m._keep_freed_memory = lambda: None", ("sample", "generated")
-    ),
-    "large pages (sbrk, madvise)": Trick(
-        "import tpuprof.cli.process as m", "m._ask_for_large_pages = lambda libc: None", ("sample", "generated")
-    ),
     "the device's clock is summed while it is read": Trick(
         "import tpuprof.decode.xplane_walk as m", "m.SUMMED_STAT = ''", ("sample", "generated")
     ),

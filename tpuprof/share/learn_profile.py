@@ -5,7 +5,6 @@ Only places around a few telltale signs are read: a scan of the bytes takes a fr
 
 from __future__ import annotations
 
-import re
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,7 +31,9 @@ _AROUND = 200
 MAX_SIGNS = 100_000
 # A larger profile, unpacked, is not scanned (bytes): a bundle leaves it out, too.
 MAX_BYTES = 2 << 30
-_BREAK = re.compile(rb"[\x00-\x1f\x7f]+")
+# What ends a text, all as the same byte.
+_BREAK = b"\n"
+_BREAKS = bytes.maketrans(bytes([*range(32), 127]), _BREAK * 33)
 
 
 def telling_texts(path: Path) -> list[str]:
@@ -56,7 +57,7 @@ def _around(data: bytes, sign: bytes) -> Iterator[str]:
     for _ in range(MAX_SIGNS):
         if at < 0:
             return
-        before = _BREAK.split(data[max(at - _AROUND, 0) : at])[-1]
-        after = _BREAK.split(data[at : at + _AROUND])[0]
+        before = data[max(at - _AROUND, 0) : at].translate(_BREAKS).rpartition(_BREAK)[2]
+        after = data[at : at + _AROUND].translate(_BREAKS).partition(_BREAK)[0]
         yield (before + after).decode("utf-8", "replace")
         at = data.find(sign, at + len(after) or at + 1)

@@ -83,6 +83,8 @@ class Redactor:
 
     def learn(self, value: Any, name: str = "") -> None:
         """Collect private values from a text, or from dictionaries and lists of them, by name and by form."""
+        if value is None or isinstance(value, int | float):
+            return
         if isinstance(value, str):
             # A report has the same texts many times.
             if (name, value) not in self._seen:
@@ -120,6 +122,8 @@ class Redactor:
             return value  # words of our own, and numbers
         if isinstance(found, str):
             found = self.text(found)
+        elif dataclasses.is_dataclass(found) and not isinstance(found, type):
+            found = type(found)(**{name: self.value(each) for name, each in vars(found).items()})
         elif isinstance(found, Mapping):
             found = {
                 self.text(key) if isinstance(key, str) else key: self._named(key, each)
@@ -127,8 +131,6 @@ class Redactor:
             }
         elif isinstance(found, list | tuple):
             found = type(found)(self.value(each) for each in found)
-        elif dataclasses.is_dataclass(found) and not isinstance(found, type):
-            found = type(found)(**{name: self.value(each) for name, each in vars(found).items()})
         return found  # type: ignore[no-any-return]
 
     def text(self, text: str) -> str:
