@@ -92,6 +92,21 @@ def test_the_wheel_zooms_at_the_pointer_with_ctrl_alone(tab, address):
     assert (125 - low) / (high - low) == pytest.approx(0.25, abs=0.02)
 
 
+def test_events_of_all_lanes_are_found_by_name(tab, address):
+    open_page(tab, address, "?page=timeline&lanes=steps")
+    tab.get_by_placeholder("Find events by name").fill("E2")
+    tab.wait_for_selector("#timeline-found :text('2,000')")
+    tab.locator("#timeline-found .ag-center-cols-container [role=row]").first.wait_for()
+    assert "busy" in tab.inner_text("#timeline-found")
+    tab.locator("#timeline-found a:has-text('show')").first.click()
+    tab.wait_for_url("**start=**")
+    tab.wait_for_selector("#timeline .ytick:has-text('busy')")
+    low, high = shown(tab)
+    assert 0 < high - low < 1
+    tab.get_by_placeholder("Find events by name").fill("no such event")
+    tab.wait_for_selector("#timeline-found :text('No event')")
+
+
 def test_a_step_is_chosen_by_its_number(tab, address):
     open_page(tab, address, "?page=timeline")
     tab.get_by_placeholder("Go to a step").click()

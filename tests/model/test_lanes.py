@@ -7,6 +7,7 @@ from tpuprof.decode import xplane
 from tpuprof.model.run import read_host_run
 from tpuprof.model.timeline import build_host
 from tpuprof.timeline.lanes import MAX_DEPTH, PERIODS, extent, lanes_of
+from tpuprof.timeline.search import find_events
 
 
 def lanes_in(trace, tmp_path):
@@ -71,3 +72,22 @@ def test_events_too_deep_to_draw_are_counted(tmp_path):
 def test_the_extent_is_that_of_all_lines(trace, tmp_path):
     _, _, host = lanes_in(trace, tmp_path)
     assert extent(host) == (0, 3_000_000_000)
+
+
+def test_events_are_found_by_name_in_all_lanes_the_longest_first(trace, tmp_path):
+    lanes, *_ = lanes_in(trace, tmp_path)
+    found, count = find_events(list(lanes.values()), "FUSION", 2)
+    assert count == 3
+    assert [(each.lane.title, each.name, each.duration) for each in found] == [
+        ("TPU:0 ops", "fusion.2", 200_000_000)
+    ] * 2
+    assert [each.start for each in found] == sorted(each.start for each in found)
+    found, count = find_events(list(lanes.values()), "train", 10)
+    assert count == 3
+    assert {each.duration for each in found} == {1_000_000_000}
+
+
+def test_a_search_keeps_no_lane_that_is_not_drawn(trace, tmp_path):
+    lanes, *_ = lanes_in(trace, tmp_path)
+    assert find_events(list(lanes.values()), "nothing is called so", 10) == ([], 0)
+    assert all(each._lane is None for each in lanes.values())

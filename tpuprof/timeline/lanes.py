@@ -70,6 +70,10 @@ class LaneInfo:
             self._lane = self._build()
         return self._lane
 
+    def read(self) -> Lane:
+        """The lane, built again where it is not drawn: a look through all lanes keeps none of them."""
+        return self._lane if self._lane is not None else self._build()
+
 
 def lanes_of(host: Host, run: HostRun) -> list[LaneInfo]:
     """All lanes of a host: the summary ones, devices, the training thread, other threads by number of events."""

@@ -9,6 +9,7 @@ import dash_mantine_components as dmc
 from dash import ClientsideFunction, Input, Output, State, ctx, dcc, html, no_update
 
 from tpuprof.units import NS_PER_MS, PS_PER_MS, PS_PER_NS, format_ms, ps_to_ms
+from tpuprof_dashboard.components.event_search import found_events, register_search, search_box
 from tpuprof_dashboard.components.layout import CHART_CONFIG, empty, section
 from tpuprof_dashboard.components.tables import restored, table
 from tpuprof_dashboard.components.timeline_controls import MOVES, controls, elsewhere, finding_chips
@@ -78,6 +79,8 @@ def _render(view: View) -> list[Any]:
         ),
         dmc.Text(_note(drawing), id="timeline-note", size="sm", c="dimmed"),
         html.Div(_lane_choice(host, [each.key for each in shown]), style={"marginTop": 12}),
+        search_box(view.state),
+        html.Div(found_events(host, view.state), id="timeline-found"),
         section("Longest events of the window", html.Div(_listed(drawing), id="timeline-events")),
         None
         if view.saved
@@ -110,7 +113,7 @@ def _saved_note() -> Any:
 
 def _drawn(state: Mapping[str, str], theme: str) -> list[str]:
     """What a drawing depends on: as long as it stays, the address may change without drawing again."""
-    keys = ("run", "host", "start", "end", "mark", "finding", "lanes")
+    keys = ("run", "host", "start", "end", "mark", "finding", "lanes", "find")
     return [*(state.get(key, "") for key in keys), theme]
 
 
@@ -188,6 +191,7 @@ def _register(app: Dash, store: Store) -> None:
     _register_drawing(app, store)
     _register_window(app, store)
     _register_steps(app, store)
+    register_search(app)
     _register_download(app, store)
     _register_tensorboard(app, store)
 
@@ -197,6 +201,7 @@ def _register_drawing(app: Dash, store: Store) -> None:
         Output("timeline", "figure"),
         Output("timeline-note", "children"),
         Output("timeline-events", "children"),
+        Output("timeline-found", "children"),
         Output("drawn", "data"),
         Input("url", "search"),
         State("theme", "forceColorScheme"),
@@ -207,10 +212,10 @@ def _register_drawing(app: Dash, store: Store) -> None:
         state = read_state(search)
         host, wanted = _loaded_host(store, state), _drawn(state, theme)
         if state.get("page") != "timeline" or host is None or wanted == drawn:
-            return (no_update,) * 4
+            return (no_update,) * 5
         drawing = _drawing(state, host, _loaded_report(store, state))
-        (listed,) = restored([_listed(drawing)], state)
-        return timeline(drawing, f"mantine_{theme}"), _note(drawing), listed, wanted
+        tables = restored([html.Div(_listed(drawing)), html.Div(found_events(host, state))], state)
+        return timeline(drawing, f"mantine_{theme}"), _note(drawing), *tables, wanted
 
     @app.callback(
         Output("url", "search", allow_duplicate=True),
