@@ -36,6 +36,8 @@ ROOT = HERE.parent
 RESULTS = ROOT / "artifacts" / "scenarios"
 PAGES = ROOT / "docs"
 TIMEOUT_SECONDS = 600
+# What is shown of a script that failed (characters of its stderr's end).
+ERROR_SHOWN = 1500
 # Captured steps a prediction is made from, where scenario.toml asks for no other number.
 CAPTURE_STEPS = 24
 # 97.5 % quantiles of Student's t, by degrees of freedom: for 95 % confidence intervals of few pairs.
@@ -120,14 +122,16 @@ def main() -> int:
         except places.AbsentError as absent:
             print(f"{name:22} skipped: {absent}", flush=True)
             continue
-        result = _load(name) if not options.again else None
-        result = result or capture(name)
-        _save(result)
-        timed = result.rule and not result.unmeasured and not options.captures_only
-        while timed and len(result.faulty) < options.pairs:
-            time_pair(result)
-            _save(result)
-        print(line(result), flush=True)
+        try:
+            result = _measured(name, options)
+        except subprocess.CalledProcessError as failed:
+            # The scenarios after it still run; this one counts as not found.
+            print(
+                f"{name:22} FAILED with {failed.returncode}: {str(failed.stderr)[-ERROR_SHOWN:]}", flush=True
+            )
+            result = Result(name, _plan(name)["rule"], "step", cured_failed=["the script failed"])
+        else:
+            print(line(result), flush=True)
         results.append(result)
     for place in places.PLACES:
         write_page(place)
@@ -139,6 +143,17 @@ def main() -> int:
             "no saving was measured well enough to judge a prediction by: run on a quiet machine", flush=True
         )
     return 0 if all(result.found for result in results) and accepted(priced) else 1
+
+
+def _measured(name: str, options: argparse.Namespace) -> Result:
+    result = _load(name) if not options.again else None
+    result = result or capture(name)
+    _save(result)
+    timed = result.rule and not result.unmeasured and not options.captures_only
+    while timed and len(result.faulty) < options.pairs:
+        time_pair(result)
+        _save(result)
+    return result
 
 
 def capture(name: str) -> Result:
@@ -201,7 +216,7 @@ def _findings(
         environment["TORCH_TRACE"] = str(scratch / "trace")
     subprocess.run(
         [*command, "--", str(place.python()), str(HERE / name / f"{kind}.py")],
-        check=True, timeout=TIMEOUT_SECONDS, env=environment, capture_output=True,
+        check=True, timeout=TIMEOUT_SECONDS, env=environment, capture_output=True, text=True,
     )  # fmt: skip
     done = subprocess.run(
         [sys.executable, "-m", "tpuprof", "analyze", str(run), "--json"],
