@@ -55,6 +55,24 @@ def test_the_cut_profile_says_what_the_whole_one_says_of_its_steps(samples, tmp_
     assert (folder / "report.json").stat().st_size > 1000
 
 
+CHANGED = (
+    '"x"', "[1]", '{"metrics": "x"}', '{"metrics": {"a": [1]}}', '{"metrics": {"a": ["x", 2]}, "counters": 3}',
+    '{"counters": {"a": "x"}}',
+)  # fmt: skip
+
+
+def test_telemetry_that_somebody_changed_leaves_the_rest_as_it_is(samples, tmp_path):
+    shutil.copytree(samples / "recompile_shapes", tmp_path / "run")
+    (path,) = (tmp_path / "run" / "tpuprof").glob("telemetry.*")
+    counted = []
+    for name, lines in (("whole", ()), ("changed", CHANGED)):
+        (tmp_path / name).mkdir()
+        path.write_text(path.read_text() + "".join(line + "\n" for line in lines))
+        _, folder, _ = bundle(tmp_path / "run", tmp_path / name)
+        counted.append((folder / "metrics.txt").read_text().split("\n", 1)[1])
+    assert counted[0] == counted[1]
+
+
 @needs_xprof
 @pytest.mark.parametrize("name", ["recompile_shapes", "decoder_loop"])
 def test_xprof_opens_the_cut_profile_and_finds_the_same_steps(samples, tmp_path, name):

@@ -121,9 +121,11 @@ def _telemetry(run_folder: Path | None) -> dict[str, list[Any]]:
         rows = []
         for line in path.read_text("utf-8", "replace").splitlines():
             try:
-                rows.append(json.loads(line))
-            except ValueError:
+                row = json.loads(line)
+            except (ValueError, RecursionError):
                 continue
+            if isinstance(row, dict):
+                rows.append(row)
         found[path.name] = rows
     return found
 
@@ -269,17 +271,28 @@ def _metrics_text(telemetry: dict[str, list[Any]], text: Text) -> str:
         counters: dict[str, int] = {}
         metrics: dict[str, tuple[int, float]] = {}
         for row in rows:
-            for key, value in (row.get("counters") or {}).items():
-                counters[key] = counters.get(key, 0) + value
-            for key, (count, total) in (row.get("metrics") or {}).items():
-                old = metrics.get(key, (0, 0.0))
-                metrics[key] = (old[0] + count, old[1] + total)
+            for key, value in _table(row.get("counters")):
+                if isinstance(value, int):
+                    counters[key] = counters.get(key, 0) + value
+            for key, value in _table(row.get("metrics")):
+                if (
+                    isinstance(value, list)
+                    and len(value) == 2
+                    and all(isinstance(x, int | float) for x in value)
+                ):
+                    old = metrics.get(key, (0, 0.0))
+                    metrics[key] = (old[0] + value[0], old[1] + value[1])
         lines.append(f"{text(name)}: {len(rows)} steps")
         for key, (count, total) in sorted(metrics.items()):
             lines += [f"Metric: {text(key)}", f"  TotalSamples: {count:g}", f"  Accumulator: {total:g}"]
         for key, value in sorted(counters.items()):
             lines += [f"Counter: {text(key)}", f"  Value: {value}"]
     return "\n".join(lines or ["unavailable: the run folder holds no telemetry"]) + "\n"
+
+
+def _table(value: Any) -> list[tuple[str, Any]]:
+    """What a field of the telemetry holds by name; a file that somebody changed may hold anything there."""
+    return list(value.items()) if isinstance(value, dict) else []
 
 
 def _json(value: Any) -> bytes:

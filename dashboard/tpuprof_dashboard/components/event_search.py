@@ -36,6 +36,7 @@ def search_box(state: Mapping[str, str]) -> Any:
         debounce=500,
         size="xs",
         w=300,
+        mt="md",
         mb="xs",
         **{"aria-label": "Find events by name"},
     )
