@@ -9,7 +9,10 @@ from tests.model.test_torch_tpu import training
 from tpuprof.analysis.analyze import analyze_run
 from tpuprof.capture.torch_trace import keep
 from tpuprof.decode.torch_trace import read_torch_trace
+from tpuprof.model.compile.compiles import Compile
 from tpuprof.model.compile.traced_causes import cause_of
+from tpuprof.model.compile.unseen import unseen_compiles
+from tpuprof.model.telemetry import StepRecord
 from tpuprof.run_folder import TORCH_TRACE
 
 LOG = "dedicated_log_torch_trace_ab12.log"
@@ -108,3 +111,11 @@ def test_a_capture_keeps_the_logs_of_its_time(tmp_path, monkeypatch):
     monkeypatch.setenv("TORCH_TRACE", str(logs))
     keep(run, 1000.0)
     assert [path.name for path in (run / TORCH_TRACE).iterdir()] == [LOG]
+
+
+@pytest.mark.parametrize(("asked", "warned"), [(6, False), (7, True)])
+def test_a_host_that_runs_ahead_of_its_compiles_is_warned_of(asked, warned):
+    compiles = [Compile(row, "", "tt_jit_add", row, 1) for row in range(6)]
+    records = [StepRecord(0, 0, captured=True, counters={"UncachedCompile": asked})]
+    found = unseen_compiles(compiles, records)
+    assert [("runs ahead of its compiles" in each) for each in found] == [True] * warned

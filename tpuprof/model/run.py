@@ -22,6 +22,7 @@ from tpuprof.model.compile.compiles import Compile, find_compiles
 from tpuprof.model.compile.hlo_metadata import hlo_protos, read_hlo_metadata
 from tpuprof.model.compile.recurrence import AfterCapture, History, numbers_of, read_after, without_one_off
 from tpuprof.model.compile.traced_causes import with_traced_causes
+from tpuprof.model.compile.unseen import unseen_compiles
 from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.device.allocator import Allocated, allocations
 from tpuprof.model.device.collective_role import Role, collective_roles
@@ -333,6 +334,7 @@ def _analysed(
     # All that does not need it first: steps are attributed on another core meanwhile.
     breakdown = attributed()
     doubts = [*lacking_work(steps, devices), *tracer_note(driver, words)]
+    doubts += unseen_compiles(compiles, history.records) if words.eager and not devices else []
     undecided = int(breakdown.parts.get(HOST_OTHER, steps.wall_ps[:0]).sum())
     return HostRun(
         name=name,

@@ -17,6 +17,8 @@ def step(number: int) -> None:
     loss = sharp * (1 - smoothing) + even * smoothing
     loss.backward()
     optimizer.step()
+    if number % 4 == 3:
+        loss.item()  # for a log
 
 
 run(step, steps=40)

@@ -18,6 +18,8 @@ def step(number: int) -> None:
     )
     loss.backward()
     optimizer.step()
+    if number % 4 == 3:
+        loss.item()  # for a log
 
 
 run(step, steps=16)

@@ -15,6 +15,8 @@ def step(number: int) -> None:
     loss = torch.nn.functional.cross_entropy(model(inputs.to("tpu")), classes.to("tpu"))
     loss.backward()
     optimizer.step()
+    if number % 4 == 3:
+        loss.item()  # for a log
 
 
 run(step, steps=16)

@@ -1,0 +1,24 @@
+"""Compiles that a TorchTPU program asked for in the captured steps, and that the capture does not show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tpuprof.model.compile.compiles import Compile
+from tpuprof.model.telemetry import StepRecord
+from tpuprof.units import counted
+
+ASKED = "UncachedCompile"
+
+
+def unseen_compiles(compiles: Sequence[Compile], records: Sequence[StepRecord]) -> list[str]:
+    """A warning where the trace has fewer compiles than the captured steps asked for: the host runs ahead of them."""
+    asked = sum(record.counters.get(ASKED, 0) for record in records if record.captured)
+    seen = len(compiles)
+    if seen >= asked:
+        return []
+    return [
+        f"the captured steps asked for {counted(asked, 'new program')}, and the trace shows "
+        f"{counted(seen, 'compile')}: the host runs ahead of its compiles, so steps look shorter than they are, and "
+        "the verdict may name what is left instead of compiling; capture more steps, or read a value every few steps"
+    ]
