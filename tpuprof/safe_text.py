@@ -14,4 +14,4 @@ FROM_SAFE = {_FIRST + number: char for number, char in enumerate(_MEANT)}
 
 def holds_safe(text: str) -> bool:
     """Whether a text has characters that stand for others."""
-    return any(_FIRST <= ord(char) < _FIRST + len(_MEANT) for char in text)
+    return not text.isascii() and any(_FIRST <= ord(char) < _FIRST + len(_MEANT) for char in text)

@@ -135,10 +135,10 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """The text with every private value replaced."""
-        if holds_safe(text):
-            # Forms are recognised in the text that is meant.
-            return self.text(text.translate(FROM_SAFE)).translate(TO_SAFE)
         if text not in self._cache:
+            if holds_safe(text):
+                # Forms are recognised in the text that is meant.
+                return self.text(text.translate(FROM_SAFE)).translate(TO_SAFE)
             self._hits = []
             self._cache[text] = (self._replace(text), tuple(self._hits))
         result, hits = self._cache[text]
