@@ -15,6 +15,7 @@ from tpuprof_dashboard.viewers import logdir_of, missing_viewer
 
 if TYPE_CHECKING:
     from tpuprof_dashboard.pages.page import View
+    from tpuprof_dashboard.reading import HostDetails
 
 MOVES = (("in", "Zoom in"), ("out", "Zoom out"), ("left", "Earlier"), ("right", "Later"), ("all", "All"))
 
@@ -70,6 +71,22 @@ def finding_chips(view: View) -> Any:
         return None
     title = dmc.Text("Findings seen here", size="sm", c="dimmed")
     return html.Nav(dmc.Group([title, *links], gap="xs", mb="xs"), **{"aria-label": "Findings"})
+
+
+def lane_choice(host: HostDetails, shown: list[str]) -> Any:
+    """The lanes of a host to choose from; `shown` are the keys of those drawn."""
+    data = [{"value": each.key, "label": f"{each.title} ({each.events:,})"} for each in host.lanes]
+    return dmc.MultiSelect(
+        id="lanes",
+        data=data,
+        value=shown,
+        label="Lanes",
+        searchable=True,
+        clearable=True,
+        maxDropdownHeight=320,
+        limit=200,
+        description="Threads and device queues to draw; none chosen draws the usual ones.",
+    )
 
 
 def elsewhere(path: Path, *, may_start: bool) -> Any:

@@ -12,7 +12,13 @@ from tpuprof.units import NS_PER_MS, PS_PER_MS, PS_PER_NS, format_ms, ps_to_ms
 from tpuprof_dashboard.components.event_search import found_events, register_search, search_box
 from tpuprof_dashboard.components.layout import CHART_CONFIG, empty, section
 from tpuprof_dashboard.components.tables import restored, table
-from tpuprof_dashboard.components.timeline_controls import MOVES, controls, elsewhere, finding_chips
+from tpuprof_dashboard.components.timeline_controls import (
+    MOVES,
+    controls,
+    elsewhere,
+    finding_chips,
+    lane_choice,
+)
 from tpuprof_dashboard.figures.timeline import timeline
 from tpuprof_dashboard.pages.page import Page, View
 from tpuprof_dashboard.reading import Details
@@ -78,7 +84,7 @@ def _render(view: View) -> list[Any]:
             **{"aria-label": "Timeline of the window; the longest events are listed below"},
         ),
         dmc.Text(_note(drawing), id="timeline-note", size="sm", c="dimmed"),
-        html.Div(_lane_choice(host, [each.key for each in shown]), style={"marginTop": 12}),
+        html.Div(lane_choice(host, [each.key for each in shown]), style={"marginTop": 12}),
         search_box(view.state),
         html.Div(found_events(host, view.state), id="timeline-found"),
         section("Longest events of the window", html.Div(_listed(drawing), id="timeline-events")),
@@ -86,21 +92,6 @@ def _render(view: View) -> list[Any]:
         if view.saved
         else elsewhere(view.store.path(view.name), may_start=view.store.viewers is not None),
     ]
-
-
-def _lane_choice(host: HostDetails, shown: list[str]) -> Any:
-    data = [{"value": each.key, "label": f"{each.title} ({each.events:,})"} for each in host.lanes]
-    return dmc.MultiSelect(
-        id="lanes",
-        data=data,
-        value=shown,
-        label="Lanes",
-        searchable=True,
-        clearable=True,
-        maxDropdownHeight=320,
-        limit=200,
-        description="Threads and device queues to draw; none chosen draws the usual ones.",
-    )
 
 
 def _saved_note() -> Any:
