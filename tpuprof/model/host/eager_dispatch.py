@@ -23,7 +23,7 @@ OPTIMIZER_MARK = "optimizer"
 CALL_MARK = "compiled_call"
 # Ops that update many parameters in one call.
 _MANY = ("aten::_foreach_", "aten::_fused_")
-# Ops that touch no element: views, and what asks for a property.
+# Ops that become no program: views, what asks for a property, and `item`, which mostly reads a number on the host.
 _FREE = frozenset(
     f"aten::{name}"
     for name in (
@@ -40,7 +40,7 @@ _FREE = frozenset(
             "select",
         ),
         *("slice", "reshape", "alias", "lift_fresh", "empty", "empty_like", "empty_strided", "result_type"),
-        *("_has_compatible_shallow_copy_type", "set_", "resolve_conj", "is_nonzero"),
+        *("_has_compatible_shallow_copy_type", "set_", "resolve_conj", "is_nonzero", "item"),
     )
 )
 
