@@ -176,6 +176,22 @@ def test_a_trace_of_torch_profiler_has_its_steps_its_host_and_its_gpu(tmp_path, 
     assert sum(parts.values()) == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize("field", ["cat", "correlation"])
+@pytest.mark.parametrize("value", [[], {}, [1, "x"], None, True])
+def test_a_field_of_another_kind_in_one_event_leaves_the_rest_as_it_is(tmp_path, field, value):
+    from tpuprof.analysis.analyze import analyze_run
+
+    document = kineto()
+    event = next(each for each in document["traceEvents"] if each.get("cat") == "cpu_op")
+    if field == "cat":
+        event["cat"] = value
+    else:
+        event["args"] = {**event["args"], "correlation": value}
+    path = tmp_path / "worker.pt.trace.json"
+    path.write_text(json.dumps(document), "utf-8")
+    assert analyze_run(path).steps.count == 4
+
+
 class Kineto:
     """What torch.profiler writes, event by event; times in microseconds."""
 

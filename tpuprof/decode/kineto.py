@@ -42,7 +42,7 @@ def is_kineto(document: Any, events: Sequence[Any]) -> bool:
     if isinstance(document, dict) and "deviceProperties" in document:
         return True
     head = (event for event in events[:_LOOKED_AT] if isinstance(event, dict))
-    return any(event.get("ph") == "X" and event.get("cat") in _MARKS for event in head)
+    return any(event.get("ph") == "X" and _category(event) in _MARKS for event in head)
 
 
 def normalised(
@@ -52,7 +52,7 @@ def normalised(
 
     A GPU's streams get a process of their own each, whatever numbers the file gives them.
     """
-    kept = [event for event in spans if event.get("cat") not in _LEFT_OUT]
+    kept = [event for event in spans if _category(event) not in _LEFT_OUT]
     directions = _directions(kept)
     first = min((event["ts"] for event in kept), default=0)
     process: dict[Any, str] = {}
@@ -69,7 +69,7 @@ def normalised(
             # Python's main thread has the number of its process, and runs the backward pass of CPU tensors itself.
             if name.startswith(_BACKWARD) and pid != tid:
                 thread[pid, tid] = AUTOGRAD_THREAD
-            name = _host_name(event, name, directions.get(args.get("correlation")))
+            name = _host_name(event, name, directions.get(_correlation(args)))
         else:
             pid = f"gpu {args.get('device', event.get('pid'))}"
             tid = f"{args.get('stream', event.get('tid'))}"
@@ -88,9 +88,22 @@ def _directions(events: Sequence[dict[str, Any]]) -> dict[Any, str]:
     for event in events:
         args = event.get("args")
         copy = _COPY.match(str(event.get("name", ""))) if event.get("cat") == "gpu_memcpy" else None
-        if copy and isinstance(args, dict) and isinstance(args.get("correlation"), int | str):
-            found[args["correlation"]] = copy.group(1)
+        correlation = _correlation(args) if isinstance(args, dict) else None
+        if copy and correlation is not None:
+            found[correlation] = copy.group(1)
     return found
+
+
+def _category(event: dict[str, Any]) -> str:
+    """An event's category; a file that somebody changed may hold anything there."""
+    category = event.get("cat")
+    return category if isinstance(category, str) else ""
+
+
+def _correlation(args: dict[str, Any]) -> int | str | None:
+    """What joins a launch with its work on the GPU, None where there is none."""
+    found = args.get("correlation")
+    return found if isinstance(found, int | str) else None
 
 
 def _host_name(event: dict[str, Any], name: str, direction: str | None) -> str:
