@@ -111,7 +111,8 @@ def _of_input(signals: Signals) -> set[str]:
 def _waits(signals: Signals) -> tuple[dict[str, float], float, bool]:
     """Waits per step (ms), the share of those for input in all steps' time, and whether that is a fault.
 
-    Typical steps decide where not each batch is late; the waits of a run that is well are theirs.
+    Where not each batch is late, it is one if typical steps wait long and all steps together do; the waits of a run
+    that is well are those of typical steps.
     """
     typical, mean, counted = signals.typical_parts, signals.steps.mean_parts(), _of_input(signals)
     waits = {name: mean.get(name, 0.0) for name in PARTS}
@@ -119,13 +120,8 @@ def _waits(signals: Signals) -> tuple[dict[str, float], float, bool]:
     if any(row.diagnosis in _LASTING for row in signals.input_pipelines):
         return waits, share, share >= FAILS_FROM_SHARE
     usual = {name: typical.get(name, 0.0) for name in PARTS}
-    in_usual = (
-        sum(usual[name] for name in counted)
-        * len(signals.typical_steps)
-        / len(signals.steps)
-        / signals.step_ms
-    )
-    fails = in_usual >= FAILS_FROM_SHARE
+    of_usual = sum(usual[name] for name in counted) / signals.typical_ms
+    fails = min(of_usual, share) >= FAILS_FROM_SHARE
     return (waits if fails else usual), share, fails
 
 

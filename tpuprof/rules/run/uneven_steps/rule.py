@@ -77,6 +77,7 @@ _NOT_THE_PROGRAM = (f"{part.USER_PREFIX}overhead", f"{part.HOST_PREFIX}stalled")
     about="evenness of the steps",
     good="Uneven steps cost little or nothing",
     bad="Some steps take far longer than the others",
+    broad=True,
 )
 def check(signals: Signals) -> Outcome:
     """Fail where slow steps' excess over typical ones is enough of the time and the trace names what they did."""
