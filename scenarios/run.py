@@ -32,6 +32,8 @@ sys.path.insert(0, str(HERE))
 
 import places
 
+from tpuprof.units import format_ms
+
 ROOT = HERE.parent
 RESULTS = ROOT / "artifacts" / "scenarios"
 PAGES = ROOT / "docs"
@@ -321,7 +323,7 @@ def _numbers(result: Result) -> str:
 
 
 def _range(bounds: tuple[float, float]) -> str:
-    low, high = (f"{each:.3g}" for each in bounds)
+    low, high = (format_ms(each) for each in bounds)
     return low if low == high else f"{low} to {high}"
 
 
@@ -336,7 +338,7 @@ def write_page(place: places.Place) -> None:
     if not results:
         return
     head = (place.path / "page.head.md").read_text("utf-8").rstrip()
-    rows = ["| scenario | rule that must be first | found | step: faulty, cured (ms) | predicted of captured step (ms) "
+    rows = ["| scenario | rule that must be first | found | step: faulty, cured | predicted of captured step "
             "| predicted saving | measured saving (95 %) | off by |", "|---|---|---|---|---|---|---|---|"]  # fmt: skip
     rows += [_row(result) for result in results]
     errors = [abs(each.error) for each in results if each.known and each.error is not None]
@@ -359,12 +361,12 @@ def _row(result: Result) -> str:
     times, measured, off = "", result.unmeasured, ""
     if result.saving and not result.unmeasured:
         mean, half = result.saving
-        times = f"{statistics.fmean(result.faulty):.3g}, {statistics.fmean(result.cured):.3g}"
+        times = f"{format_ms(statistics.fmean(result.faulty))}, {format_ms(statistics.fmean(result.cured))}"
         measured = f"{mean:.0%} ± {half:.0%}"
         off = f"{result.error:+.0%}" if result.error is not None and result.known else "not known well enough"
     name = result.name.rpartition("/")[2] + (" (a start)" if result.measure == "start" else "")
     predicted = _range(result.predicted) if result.predicted else ""
-    predicted += f" of {result.captured_ms:.3g}" if predicted and result.captured_ms else ""
+    predicted += f" of {format_ms(result.captured_ms)}" if predicted and result.captured_ms else ""
     share = _share(result.predicted_share) if result.predicted_share else ""
     return f"| {name} | {result.rule or 'none'} | {found} | {times} | {predicted} | {share} | {measured} | {off} |"
 
