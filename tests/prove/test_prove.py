@@ -135,6 +135,14 @@ def waited_for(fact):
     return False
 
 
+# `python -m tpuprof` as a terminal starts it: a shell's background job ignores Ctrl-C, and so does all that it starts.
+HEEDS_CTRL_C = """
+import runpy, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+runpy.run_module("tpuprof", run_name="__main__", alter_sys=True)
+"""
+
+
 @pytest.mark.parametrize(
     ("number", "more"),
     [(signal.SIGTERM, "--no-capture"), (signal.SIGHUP, "--no-capture"), (signal.SIGINT, "--no-capture"),
@@ -147,7 +155,7 @@ def test_a_proof_that_is_ended_leaves_no_program_behind(tmp_path, number, more):
     command = f"{sys.executable} {script} {noted}"
     words = ["prove", "--before", command, "--after", command, "-o", str(tmp_path / "run"), more]
     proof = subprocess.Popen(
-        [sys.executable, "-m", "tpuprof", *words],
+        [sys.executable, "-c", HEEDS_CTRL_C, *words],
         env={**os.environ, "TMPDIR": str(scratch)},
         stderr=subprocess.DEVNULL,
     )

@@ -113,8 +113,9 @@ def own_programs(track: Track) -> Spans:
     The CPU client runs a program in the call that hands it over, where it may.
     """
     hlo_op = track.plane.stat_text(track.stats("hlo_op"), "hlo_op", len(track))
-    executing = _rows_named(track, lambda name: name in (EXECUTE, WAIT))
-    rows = track.outermost(np.union1d(np.flatnonzero(hlo_op.codes != NO_TEXT), executing))
+    runs = hlo_op.codes != NO_TEXT
+    runs[_rows_named(track, lambda name: name in (EXECUTE, WAIT))] = True
+    rows = track.outermost(np.flatnonzero(runs))
     _, first, which = np.unique(track.parent[rows], return_index=True, return_inverse=True)
     end = np.zeros(len(first), np.int64)
     np.maximum.at(end, which, track.end[rows])
