@@ -48,8 +48,8 @@ def test_every_step_of_an_unchanged_script_is_in_the_ledger(tmp_path):
     # Every step ran a graph of as many ops, the one with another batch too.
     assert set(ledger.columns["graph_ops"][20:]) == {compiles[0]["ops"]}
     anomalies = [each for each in ledger.events if each["kind"] == "anomaly"]
-    assert [each["what"] for each in anomalies][:1] == ["recompile"]
-    # On a busy machine a slow step may be captured, too.
+    # On a busy machine a slow step may be reported and captured, too: before or after.
+    assert [each["what"] for each in anomalies if each["what"] != "slow_step"] == ["recompile"]
     verdicts = [
         json.loads(each.read_text()) for each in (tmp_path / "runs" / "captures").glob("*/verdict.json")
     ]
