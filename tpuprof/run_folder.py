@@ -29,6 +29,7 @@ GRAPHS = NOTES / "graphs"
 GRAPH_SUFFIX = ".hlo.pb"
 # Logs of TORCH_TRACE that TorchTPU wrote while it was captured.
 TORCH_TRACE = NOTES / "torch_trace"
+TORCH_TRACE_LOGS = "dedicated_log_torch_trace_*.log"
 # Where the hosts of a pod agree on a capture.
 POD = NOTES / "pod"
 

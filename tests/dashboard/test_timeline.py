@@ -103,6 +103,7 @@ def test_events_of_all_lanes_are_found_by_name(tab, address):
     tab.wait_for_selector("#timeline .ytick:has-text('busy')")
     low, high = shown(tab)
     assert 0 < high - low < 1
+    assert "2,000" in tab.inner_text("#timeline-found")
     tab.get_by_placeholder("Find events by name").fill("no such event")
     tab.wait_for_selector("#timeline-found :text('No event')")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from tpuprof.capture.telemetry import FALLBACK_PREFIX
-from tpuprof.instrument.stack_frames import user_frames
+from tpuprof.instrument.stack_frames import source_of, user_frames
 from tpuprof.instrument.state import note_failure
 
 # torch_xla counts reading one value back among the fallbacks; those reads are counted elsewhere.
@@ -85,7 +85,7 @@ def _watch(wanted: set[str], sources: dict[str, str]) -> Any:
                     self.wanted.discard(name)
                     # On autograd's own threads no frame of the program is below this one.
                     frames = user_frames()
-                    sources[name] = frames[0].rpartition(" (")[2].rstrip(")") if frames else ""
+                    sources[name] = source_of(frames[0]) if frames else ""
             except Exception as error:
                 self.wanted = set()
                 note_failure("looking for the line of a fallback", error)

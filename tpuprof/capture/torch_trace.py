@@ -7,10 +7,9 @@ import shutil
 from pathlib import Path
 
 from tpuprof.instrument.state import pass_on
-from tpuprof.run_folder import TORCH_TRACE
+from tpuprof.run_folder import TORCH_TRACE, TORCH_TRACE_LOGS
 
 VARIABLE = "TORCH_TRACE"
-_LOGS = "dedicated_log_torch_trace_*.log"
 # A log larger than this is not kept (bytes).
 MOST_BYTES = 256 << 20
 
@@ -21,7 +20,7 @@ def keep(run: Path, since: float) -> None:
     if not folder:
         return
     try:
-        for path in Path(folder).glob(_LOGS):
+        for path in Path(folder).glob(TORCH_TRACE_LOGS):
             facts = path.stat()
             if facts.st_mtime >= since and facts.st_size <= MOST_BYTES:
                 (run / TORCH_TRACE).mkdir(parents=True, exist_ok=True)

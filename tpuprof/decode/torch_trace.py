@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tpuprof.records import record
+from tpuprof.run_folder import TORCH_TRACE_LOGS
 
-LOG_NAMES = "dedicated_log_torch_trace_*.log"
 _HEAD = re.compile(r"^V\d{4} [^\]]*\] (\{.*\})$")
 _MODULE = re.compile(r"module @([\w.$-]+)")
 _ARGUMENT = re.compile(r"%arg\d+: tensor<([^<>]*)>")
@@ -39,7 +39,7 @@ class TracedProgram:
 def read_torch_trace(folder: Path) -> list[TracedProgram]:
     """Programs compiled in the order of the logs in a folder; what is damaged in them is passed over."""
     found: list[TracedProgram] = []
-    for path in sorted(folder.glob(LOG_NAMES)):
+    for path in sorted(folder.glob(TORCH_TRACE_LOGS)):
         found += _programs(path)
     return found[:MOST_PROGRAMS]
 

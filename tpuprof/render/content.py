@@ -10,7 +10,7 @@ from tpuprof.render.savings import (
     saved_amount,
     tried,  # noqa: F401  # for templates, which know this module alone
 )
-from tpuprof.report.labels import STATUS_WORDS, samples_per_second, shared_saving
+from tpuprof.report.labels import STATUS_WORDS, host_count, samples_per_second, shared_saving
 from tpuprof.shown_text import printable
 from tpuprof.units import MS_PER_S, NS_PER_MS, counted, format_bytes, format_ms, format_share
 
@@ -56,16 +56,6 @@ def sees_device(report: Report) -> bool:
     return report.environment.get("device_type") is not None or any(
         each.share > 0 for name, each in report.breakdown.items() if name in DEVICE_PARTS
     )
-
-
-def host_count(report: Report) -> str:
-    """`4 hosts`, `3 of 4 hosts` where one cannot be read, or `4 processes of 1 host`."""
-    hosts = int(report.environment.get("host_count") or 1)
-    found = hosts + len(report.environment.get("unread_hosts") or {})
-    machines = int(report.environment.get("machine_count") or hosts)
-    if machines < hosts == found:
-        return f"{hosts} processes of {counted(machines, 'host')}"
-    return f"{hosts} of {counted(found, 'host')}" if found > hosts else counted(hosts, "host")
 
 
 def failed_findings(report: Report) -> list[Finding]:

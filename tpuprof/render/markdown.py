@@ -105,12 +105,13 @@ def _render(report: Report, rows: int) -> str:
 
 def _breakdown(report: Report, limit: int) -> list[str]:
     ranked = sorted(report.breakdown.items(), key=lambda item: -item[1].share)
+    sees_device = content.sees_device(report)
     rows = [
         (
             code(name, limit),
             format_share(part.share),
             format_ms(part.ms_per_step),
-            meaning_of(name, sees_device=content.sees_device(report)),
+            meaning_of(name, sees_device=sees_device),
         )
         for name, part in ranked
         if part.share > 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.markup import escape as escape_markup
@@ -15,7 +14,7 @@ from tpuprof.render.facts import fact_lines
 from tpuprof.render.op_time import IN_ALL, PER_STEP, annotation_ms, largest_first, op_ms, over
 from tpuprof.render.savings import saved_amount, tried
 from tpuprof.render.triage import verdict_note
-from tpuprof.report.labels import nothing_failed, of_steps, samples_per_second, shared_saving
+from tpuprof.report.labels import host_count, nothing_failed, of_steps, samples_per_second, shared_saving
 from tpuprof.report.op_hosts import has_several_hosts, hosts_of
 from tpuprof.report.schema import CompileRow, Finding, Report, StepRow, TransferRow
 from tpuprof.shown_text import printable
@@ -118,7 +117,7 @@ def _headline(report: Report) -> str:
     steps, environment = report.steps, report.environment
     device = environment["device_type"] or "unknown device"
     seen = f"{environment['device_count']} x {device}" if environment["device_count"] else "no device plane"
-    devices = f"{seen}{_on_hosts(environment)}"
+    devices = f"{seen}{_on_hosts(report)}"
     if steps.median_ms is None or steps.p95_ms is None:
         span = f", {format_ms(steps.per_step[0].wall_ms)}" if steps.whole_capture else ""
         return f"{devices}, {environment['framework']}{span}; {steps.note}"
@@ -130,15 +129,12 @@ def _headline(report: Report) -> str:
     )
 
 
-def _on_hosts(environment: dict[str, Any]) -> str:
-    """How many hosts that is, and of how many: a host that cannot be read is not counted with the others."""
-    read, unread = int(environment.get("host_count") or 1), len(environment.get("unread_hosts") or {})
-    if unread:
-        return f" on {read} of {counted(read + unread, 'host')}"
-    machines = int(environment.get("machine_count") or read)
-    if machines < read:
-        return f" in {read} processes of {counted(machines, 'host')}"
-    return f" on {counted(read, 'host')}" if read > 1 else ""
+def _on_hosts(report: Report) -> str:
+    """Which hosts that is, empty of one."""
+    hosts = host_count(report)
+    if hosts == counted(1, "host"):
+        return ""
+    return f" {'in' if ' processes ' in hosts else 'on'} {hosts}"
 
 
 def _findings(report: Report) -> list[RenderableType]:

@@ -125,14 +125,11 @@ def _caller_of(stacks: list[HostStackRow], part: str, total: float) -> Where | N
     calls: dict[str, str] = {}
     for row in stacks:
         if row.part == part and row.exposed_ms_per_step:
-            for (_, path), (at, line) in _functions(row.frames).items():
-                place = f"{path}:{line}"
+            for place, at in _places(row.frames).items():
                 held[place] = held.get(place, 0.0) + row.exposed_ms_per_step
                 depth[place] = max(depth.get(place, 0), at)
             calls.setdefault(row.source, row.user_call or row.call)
-    trains = _train(
-        stacks, lambda frames: {f"{path}:{line}" for (_, path), (_, line) in _functions(frames).items()}
-    )
+    trains = _train(stacks, _places)
     found = [place for place, ms in held.items() if ms >= FUNCTION_FROM_SHARE * total and place not in trains]
     if not found:
         return None
@@ -142,10 +139,10 @@ def _caller_of(stacks: list[HostStackRow], part: str, total: float) -> Where | N
 
 def _loops(stacks: list[HostStackRow]) -> set[_Function]:
     """The functions that most of tracing and handing over lies in: the training loop, and what it calls to train."""
-    return _train(stacks, lambda frames: set(_functions(frames)))
+    return _train(stacks, _functions)
 
 
-def _train(stacks: list[HostStackRow], places: Callable[[list[str]], set[_Place]]) -> set[_Place]:
+def _train(stacks: list[HostStackRow], places: Callable[[list[str]], Iterable[_Place]]) -> set[_Place]:
     """The places of a stack (functions or lines) that most of tracing and handing over lies in."""
     trains: dict[_Place, float] = {}
     total = 0.0
@@ -168,6 +165,11 @@ def _functions(frames: Iterable[str]) -> dict[_Function, tuple[int, str]]:
             found[match.group(1), match.group(2)] = (depth, match.group(3))
             depth += 1
     return found
+
+
+def _places(frames: Iterable[str]) -> dict[str, int]:
+    """The innermost line (`file:line`) of each of the user's functions of a stack, with how deep that is among them."""
+    return {f"{path}:{line}": depth for (_, path), (depth, line) in _functions(frames).items()}
 
 
 def lines_of(stacks: list[HostStackRow], part: str) -> list[tuple[str, str, float, float]]:

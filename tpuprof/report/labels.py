@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tpuprof.parts import word_of
+from tpuprof.units import counted
 
 if TYPE_CHECKING:
     from tpuprof.report.schema import Report
@@ -108,3 +109,13 @@ def nothing_failed(report: Report) -> str:
     related = sorted((each for each in related if each.status in order), key=lambda each: order[each.status])
     said = [f"{each.rule}: {each.reason}" for each in related[:RELATED_SHOWN]]
     return ". ".join(["No rule has a fix for what the verdict names", *said]) + "."
+
+
+def host_count(report: Report) -> str:
+    """`4 hosts`, `3 of 4 hosts` where one cannot be read, or `4 processes of 1 host`."""
+    hosts = int(report.environment.get("host_count") or 1)
+    found = hosts + len(report.environment.get("unread_hosts") or {})
+    machines = int(report.environment.get("machine_count") or hosts)
+    if machines < hosts == found:
+        return f"{hosts} processes of {counted(machines, 'host')}"
+    return f"{hosts} of {counted(found, 'host')}" if found > hosts else counted(hosts, "host")

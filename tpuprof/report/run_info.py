@@ -26,6 +26,7 @@ FIELDS = {
     "spmd": TABLE,
     "preflight": TABLE,
     "compilation_cache": TABLE,
+    "dynamo": TABLE,
     "graph_count": WHOLE,
     "process_count": WHOLE,
     "rank": WHOLE,

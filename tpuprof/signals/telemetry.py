@@ -6,6 +6,7 @@ import statistics
 from typing import Any
 
 from tpuprof.chips import chip_of
+from tpuprof.instrument.stack_frames import source_of
 from tpuprof.model.compile.recurrence import AfterCapture
 from tpuprof.model.run import HostRun
 from tpuprof.model.telemetry import StepRecord
@@ -82,7 +83,7 @@ class TelemetrySignals(SignalsBase):
         """Line of the program (`file:line`) that called the longest compile before the captured steps; may be empty."""
         before = [record for record in self.records if not record.captured and record.frames]
         longest = max(before, key=lambda each: each.compile_seconds, default=None)
-        return longest.frames[0].rpartition(" (")[2].rstrip(")") if longest is not None else ""
+        return source_of(longest.frames[0]) if longest is not None else ""
 
     @signal("steps")
     def startup_compiles(self) -> int:
@@ -148,8 +149,7 @@ class TelemetrySignals(SignalsBase):
     @signal("breaks")
     def noted_graph_breaks(self) -> list[GraphBreak]:
         """Lines at which torch.compile broke the graph, as dynamo noted them; empty where run.json has none."""
-        found = self._run.info.get("dynamo")
-        rows = found.get("breaks") if isinstance(found, dict) else None
+        rows = (self._run.info.get("dynamo") or {}).get("breaks")
         return [
             GraphBreak(*(str(each.get(name) or "") for name in ("source", "reason", "function")))
             for each in (rows if isinstance(rows, list) else [])

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from tpuprof_dashboard.reading import HostDetails
 
-# Events listed (rows), and letters of a name from which it is looked for: fewer would find nearly all.
-_LISTED = 200
+# Events listed in one table (rows), and letters of a name from which it is looked for: fewer would find nearly all.
+LISTED = 200
 _LETTERS = 2
 
 
@@ -49,25 +49,30 @@ def found_events(host: HostDetails, state: Mapping[str, str]) -> Any:
         return None
     if len(text) < _LETTERS:
         return empty("Too short", f"Type at least {_LETTERS} letters of an event's name.")
-    found, count = find_events(host.lanes, text, _LISTED)
+    found, count = find_events(host.lanes, text, LISTED)
     if not found:
         return empty("No event", f"No event of {host.name} has {text!r} in its name.")
     shown = [each.key for each in chosen_lanes(host.lanes, state.get("lanes"))]
     rows = [
-        {
-            "lane": each.lane.title,
-            "name": part_title(each.name),
-            "start ms": each.start / PS_PER_MS,
-            "duration ms": each.duration / PS_PER_MS,
-            "program and source": each.detail,
-            GO: _window(state, each.lane.key, shown, each.start, each.duration),
-        }
+        event_row(each.lane.title, each.name, each.start, each.duration, each.detail)
+        | {GO: _window(state, each.lane.key, shown, each.start, each.duration)}
         for each in found
     ]
     title = f"Events with {text!r} in their name: {count:,}"
     return section(
-        title if count <= _LISTED else f"{title}, the longest {_LISTED} of them", table("found-events", rows)
+        title if count <= LISTED else f"{title}, the longest {LISTED} of them", table("found-events", rows)
     )
+
+
+def event_row(lane: str, name: str, start: int, duration: int, detail: str) -> dict[str, Any]:
+    """An event as a row of a table; times in ps."""
+    return {
+        "lane": lane,
+        "name": part_title(name),
+        "start ms": start / PS_PER_MS,
+        "duration ms": duration / PS_PER_MS,
+        "program and source": detail,
+    }
 
 
 def _window(state: Mapping[str, str], key: str, shown: list[str], start: int, duration: int) -> str:

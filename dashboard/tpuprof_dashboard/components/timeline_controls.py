@@ -10,7 +10,7 @@ import dash_mantine_components as dmc
 from dash import dcc, html
 
 from tpuprof.render.content import failed_findings
-from tpuprof_dashboard.components.layout import code, current, link, section
+from tpuprof_dashboard.components.layout import code, current, empty, link, section
 from tpuprof_dashboard.viewers import logdir_of, missing_viewer
 
 if TYPE_CHECKING:
@@ -86,6 +86,15 @@ def lane_choice(host: HostDetails, shown: list[str]) -> Any:
         maxDropdownHeight=320,
         limit=200,
         description="Threads and device queues to draw; none chosen draws the usual ones.",
+    )
+
+
+def saved_note() -> Any:
+    """What a report without its trace can draw."""
+    return empty(
+        "What a saved report can draw",
+        "Steps, what bound each, compiles, and where findings are seen. Host threads, device queues, annotations and "
+        "every single event are in the trace alone: open the run itself to see them.",
     )
 
 

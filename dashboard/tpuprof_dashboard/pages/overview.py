@@ -11,9 +11,9 @@ from dash import Input, Output, State, dcc, html, no_update
 
 from tpuprof.compare.diff import signed_ms
 from tpuprof.parts import DEVICE_PARTS, PARTS, TRACING
-from tpuprof.render.content import failed_findings, first_to_try, host_count
+from tpuprof.render.content import failed_findings, first_to_try
 from tpuprof.render.triage import verdict_note
-from tpuprof.report.labels import format_rate, nothing_failed
+from tpuprof.report.labels import format_rate, host_count, nothing_failed
 from tpuprof.units import format_bytes, format_ms, format_share
 from tpuprof_dashboard.components.comparison import changed_findings, changed_parts, changed_times
 from tpuprof_dashboard.components.findings import finding_lines

@@ -9,7 +9,13 @@ import dash_mantine_components as dmc
 from dash import ClientsideFunction, Input, Output, State, ctx, dcc, html, no_update
 
 from tpuprof.units import NS_PER_MS, PS_PER_MS, PS_PER_NS, format_ms, ps_to_ms
-from tpuprof_dashboard.components.event_search import found_events, register_search, search_box
+from tpuprof_dashboard.components.event_search import (
+    LISTED,
+    event_row,
+    found_events,
+    register_search,
+    search_box,
+)
 from tpuprof_dashboard.components.layout import CHART_CONFIG, empty, section
 from tpuprof_dashboard.components.tables import restored, table
 from tpuprof_dashboard.components.timeline_controls import (
@@ -18,6 +24,7 @@ from tpuprof_dashboard.components.timeline_controls import (
     elsewhere,
     finding_chips,
     lane_choice,
+    saved_note,
 )
 from tpuprof_dashboard.figures.timeline import timeline
 from tpuprof_dashboard.pages.page import Page, View
@@ -34,7 +41,6 @@ from tpuprof_dashboard.timeline_view import (
     draw,
 )
 from tpuprof_dashboard.viewers import logdir_of
-from tpuprof_dashboard.words import part_title
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,8 +51,6 @@ if TYPE_CHECKING:
     from tpuprof_dashboard.reading import HostDetails
     from tpuprof_dashboard.store import Store
 
-# Events of the window listed below the chart, the longest first (rows).
-_LISTED = 200
 # What assets/timeline_gestures.js and the chart itself do.
 _GESTURES = (
     "Drag across the chart, pinch, or turn the wheel with Ctrl to zoom in; double-click to see all. Keys: W and S "
@@ -74,7 +78,7 @@ def _render(view: View) -> list[Any]:
         config={**CHART_CONFIG, "displayModeBar": False, "scrollZoom": False},
     )
     return [
-        *([_saved_note()] if view.saved else []),
+        *([saved_note()] if view.saved else []),
         controls(view, list(details.hosts), host.name),
         finding_chips(view),
         dcc.Store(id="drawn", data=_drawn(view.state, view.theme)),
@@ -94,18 +98,13 @@ def _render(view: View) -> list[Any]:
     ]
 
 
-def _saved_note() -> Any:
-    return empty(
-        "What a saved report can draw",
-        "Steps, what bound each, compiles, and where findings are seen. Host threads, device queues, annotations and "
-        "every single event are in the trace alone: open the run itself to see them.",
-    )
-
-
 def _drawn(state: Mapping[str, str], theme: str) -> list[str]:
-    """What a drawing depends on: as long as it stays, the address may change without drawing again."""
-    keys = ("run", "host", "start", "end", "mark", "finding", "lanes", "find")
-    return [*(state.get(key, "") for key in keys), theme]
+    """What a drawing depends on: as long as it stays, the address may change without drawing again.
+
+    First what a search depends on: it goes through all lanes, which need not be for each zoom.
+    """
+    searched = [theme, *(state.get(key, "") for key in ("run", "host", "find", "lanes"))]
+    return ["\n".join(searched), *(state.get(key, "") for key in ("start", "end", "mark", "finding"))]
 
 
 def _host(details: Details | None, state: Mapping[str, str]) -> HostDetails | None:
@@ -158,21 +157,21 @@ def _listed(drawing: Drawing) -> Any:
     rows.sort(key=lambda each: -float(each["duration ms"]))
     if not rows:
         return empty("No events", "Nothing happened on these lanes in this window.")
-    return table("timeline-events", rows[:_LISTED])
+    return table("timeline-events", rows[:LISTED])
 
 
 def _longest(drawn: DrawnRow) -> list[dict[str, Any]]:
     """The longest events of one row, merged ones left out."""
     bars, lane = drawn.bars, drawn.lane
-    order = (-bars.longest * (bars.count == 1)).argsort()[:_LISTED].tolist()
+    order = (-bars.longest * (bars.count == 1)).argsort()[:LISTED].tolist()
     return [
-        {
-            "lane": drawn.info.title,
-            "name": part_title(lane.names[int(bars.label[at])]),
-            "start ms": int(bars.start[at]) / PS_PER_MS,
-            "duration ms": int(bars.busy[at]) / PS_PER_MS,
-            "program and source": lane.details[int(bars.label[at])],
-        }
+        event_row(
+            drawn.info.title,
+            lane.names[int(bars.label[at])],
+            int(bars.start[at]),
+            int(bars.busy[at]),
+            lane.details[int(bars.label[at])],
+        )
         for at in order
         if bars.count[at] == 1
     ]
@@ -205,8 +204,11 @@ def _register_drawing(app: Dash, store: Store) -> None:
         if state.get("page") != "timeline" or host is None or wanted == drawn:
             return (no_update,) * 5
         drawing = _drawing(state, host, _loaded_report(store, state))
-        tables = restored([html.Div(_listed(drawing)), html.Div(found_events(host, state))], state)
-        return timeline(drawing, f"mantine_{theme}"), _note(drawing), *tables, wanted
+        (listed,) = restored([_listed(drawing)], state)
+        found: Any = no_update
+        if not drawn or drawn[0] != wanted[0]:
+            (found,) = restored([html.Div(found_events(host, state))], state)
+        return timeline(drawing, f"mantine_{theme}"), _note(drawing), listed, found, wanted
 
     @app.callback(
         Output("url", "search", allow_duplicate=True),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tpuprof.render.content import host_count
+from tpuprof.report.labels import host_count
 from tpuprof_dashboard.components.comparison import changed_parts
 from tpuprof_dashboard.components.layout import chart, empty, section
 from tpuprof_dashboard.components.rows import rows_of

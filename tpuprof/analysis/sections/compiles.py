@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tpuprof.decode.debug_text import DebugCompile
+from tpuprof.instrument.stack_frames import source_of
 from tpuprof.model.compile.compiles import Compile
 from tpuprof.model.compile.recurrence import Returns, returns
 from tpuprof.model.notes import Notes
@@ -89,7 +90,7 @@ def _cause(each: Compile, frames: list[str], told: DebugCompile | None) -> Cause
     """
     place = each.cause.source
     if (not place or _LIBRARIES in place) and frames:
-        place = frames[0].rpartition(" (")[2].rstrip(")")
+        place = source_of(frames[0])
     detail = each.cause.detail
     if each.cause.kind == "unknown" and told is not None and told.cause:
         detail += f"; torch_xla says: {told.cause}, {told.inputs} inputs, {told.outputs} outputs"

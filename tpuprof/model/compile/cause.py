@@ -150,7 +150,7 @@ def _inputs(new: HloModule, old: HloModule) -> CompileCause | None:
     kind = "dtype" if all(before[1] == after[1] for before, after in pairs) else "shape"
     changes = [_named_change(new, old, before, after) for before, after in pairs]
     noun = "an input" if len(pairs) == 1 else f"{len(pairs)} inputs"
-    detail = f"{noun} changed: {_list(changes)}" + (_LAST_BATCH if _is_shorter_batch(pairs) else "")
+    detail = f"{noun} changed: {list_of(changes)}" + (_LAST_BATCH if _is_shorter_batch(pairs) else "")
     return CompileCause(kind, detail, _use_of(new, pairs[0][1]) or _use_of(old, pairs[0][0]))
 
 
@@ -223,7 +223,7 @@ def _shardings(new: HloModule, old: HloModule) -> CompileCause | None:
         ),
         "",
     )
-    return CompileCause("sharding", f"the sharding of inputs changed: {_list(changes)}", place)
+    return CompileCause("sharding", f"the sharding of inputs changed: {list_of(changes)}", place)
 
 
 def _constants(new: HloModule, old: HloModule) -> CompileCause | None:
@@ -235,7 +235,7 @@ def _constants(new: HloModule, old: HloModule) -> CompileCause | None:
     changes = [f"{before} became {after}" for before, after in zip(removed, added, strict=False)]
     noun = "a constant" if len(changes) == 1 else f"{len(changes)} constants"
     place = _place_of(new, added[0], _literal) or _place_of(old, removed[0], _literal)
-    return CompileCause("constant", f"{noun} baked into the graph changed: {_list(changes)}", place)
+    return CompileCause("constant", f"{noun} baked into the graph changed: {list_of(changes)}", place)
 
 
 def _ops(new: HloModule, old: HloModule) -> CompileCause | None:
@@ -244,7 +244,7 @@ def _ops(new: HloModule, old: HloModule) -> CompileCause | None:
     parts += [f"{count} fewer {name}" for name, count in removed.most_common()]
     if not parts:
         return None
-    detail = f"the ops changed: {_list(parts)}"
+    detail = f"the ops changed: {list_of(parts)}"
     if _has_backward(old) and not _has_backward(new):
         detail += _NO_BACKWARD
     grew = sum(added.values()) >= sum(removed.values())
@@ -259,7 +259,7 @@ def _sizes(new: HloModule, old: HloModule) -> CompileCause | None:
         if not added or not removed:
             continue
         if key is _size:
-            text = _list([f"{was} became {now}" for was, now in zip(removed, added, strict=False)])
+            text = list_of([f"{was} became {now}" for was, now in zip(removed, added, strict=False)])
         else:
             text = ", ".join(dict.fromkeys(each.partition(" ")[0] for each in added))
         place = _place_of(new, added[0], key) or _place_of(old, removed[0], key)
@@ -282,7 +282,7 @@ def _results(new: HloModule, old: HloModule) -> CompileCause | None:
     if not changes:
         return None
     noun = "a result" if len(changes) == 1 else f"{len(changes)} results"
-    return CompileCause("constant", f"{noun} changed, and no input did: {_list(changes)}", place)
+    return CompileCause("constant", f"{noun} changed, and no input did: {list_of(changes)}", place)
 
 
 def _result_types(module: HloModule) -> list[_Type]:
@@ -422,6 +422,7 @@ def _typed(each: _Type) -> str:
     return f"{each[0]}[{','.join(map(str, each[1]))}]"
 
 
-def _list(changes: list[str]) -> str:
+def list_of(changes: list[str]) -> str:
+    """The first changes, and how many more there are."""
     more = f", and {len(changes) - _SHOWN} more" if len(changes) > _SHOWN else ""
     return ", ".join(changes[:_SHOWN]) + more

@@ -12,15 +12,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tpuprof.decode.torch_trace import TracedProgram
-from tpuprof.model.compile.cause import CompileCause
+from tpuprof.model.compile.cause import CompileCause, list_of
 from tpuprof.model.compile.compiles import Compile
 
 # Earlier programs of a name that one is compared with (programs).
 COMPARED = 64
 # Programs of a name from which they are one program that changes (programs): a judgement.
 SEVERAL_FROM = 4
-# Changes named in a detail; more are counted.
-_SHOWN = 3
 _CONSTANT = re.compile(r"dense<([^>]*)>")
 _NUMBER = re.compile(r"-?\d[\d.eE+]*")
 # Causes of a program that is new altogether, or compiled twice: any other kind says more.
@@ -75,7 +73,7 @@ def _difference(new: TracedProgram, old: TracedProgram) -> tuple[str, str]:
         noun = "an input" if len(inputs) == 1 else f"{len(inputs)} inputs"
         return (
             kind,
-            f"{noun} changed: {_list([f'{_typed(was)} became {_typed(now)}' for was, now in inputs])}",
+            f"{noun} changed: {list_of([f'{_typed(was)} became {_typed(now)}' for was, now in inputs])}",
         )
     if new.body == old.body:
         return "again", "a program with the same inputs, constants and ops was compiled before"
@@ -91,12 +89,7 @@ def _difference(new: TracedProgram, old: TracedProgram) -> tuple[str, str]:
 
 def _changes(pattern: re.Pattern[str], new: TracedProgram, old: TracedProgram) -> str:
     pairs = zip(pattern.findall(old.body), pattern.findall(new.body), strict=True)
-    return _list(list(dict.fromkeys(f"{was[:40]} became {now[:40]}" for was, now in pairs if was != now)))
-
-
-def _list(changes: list[str]) -> str:
-    more = f" and {len(changes) - _SHOWN} more" if len(changes) > _SHOWN else ""
-    return ", ".join(changes[:_SHOWN]) + more
+    return list_of(list(dict.fromkeys(f"{was[:40]} became {now[:40]}" for was, now in pairs if was != now)))
 
 
 def _dims(text: str) -> list[str]:

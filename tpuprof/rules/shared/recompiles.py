@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tpuprof import parts as part
+from tpuprof.instrument.stack_frames import source_of
 from tpuprof.model.compile.recurrence import (
     UNKNOWN_LINE,
     AfterCapture,
@@ -179,7 +180,7 @@ def _line_evidence(line: CompilingLine) -> Evidence:
     frame = line.frames[0] if line.frames else ""
     text = f"{counted(line.cuts, 'graph cut')} compiled, {counted(line.graphs, 'graph')}"
     steps = ", ".join(str(step) for step in line.steps[:SHOWN])
-    source = frame.rpartition(" (")[2].rstrip(")")
+    source = source_of(frame)
     return Evidence(f"{text}; steps after the capture: {steps}", line.seconds, "s", source=source)
 
 
