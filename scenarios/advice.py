@@ -3,9 +3,10 @@
     python scenarios/advice.py [RULE ...] [--again] [--fast]
 
 A rule's programs lie beside its rule.py, and its advice.toml says how they are checked. `measured` captures both on
-PJRT_DEVICE=CPU. `compiled` compiles both with the TPU compiler (`tpuprof preflight`), analyses the predicted runs, and
-runs both on the CPU for their results. `neither` says why. In each case what the programs import, call and set must
-exist in the installed libraries (advice_names.py).
+PJRT_DEVICE=CPU; those for TorchTPU run in its second environment (places.py), and are skipped without one. `compiled`
+compiles both with the TPU compiler (`tpuprof preflight`), analyses the predicted runs, and runs both on the CPU for
+their results. `neither` says why. In each case what the programs import, call and set must exist in the installed
+libraries (advice_names.py).
 
 What was found is kept in tpuprof/rules/advice_record.json with hashes of what it holds for; a check whose hashes and
 library versions still hold is not made again, unless by `--again`. Exit status: 0 if all that was asked for holds.
@@ -25,17 +26,37 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import places
+
 from tpuprof.rules import programs
 from tpuprof.rules.base import Rule
-from tpuprof.rules.programs import COMPILED, JAX, MEASURED, NEITHER, RECORD, Advice, Program, record_key
+from tpuprof.rules.programs import (
+    COMPILED,
+    JAX,
+    MEASURED,
+    NEITHER,
+    RECORD,
+    TORCH_TPU,
+    TORCH_XLA,
+    Advice,
+    Program,
+    record_key,
+)
 from tpuprof.rules.registry import all_rules
 
 ROOT = Path(__file__).resolve().parent.parent
-LIBRARIES = ("torch", "torch_xla", "jax", "libtpu")
+# The libraries that advice for a framework depends on.
+LIBRARIES = {
+    TORCH_XLA: ("torch", "torch_xla", "jax", "libtpu"),
+    TORCH_TPU: ("torch", "torch_tpu"),
+    JAX: ("jax",),
+}
 TIMEOUT_SECONDS = 900
 # Captured steps, and steps to wait for steady training, where a plan asks for no other number (steps).
 CAPTURE_STEPS = 12
@@ -68,6 +89,9 @@ def main() -> int:
             continue
         try:
             entry = check(rule, advice, options.keep)
+        except places.AbsentError as error:
+            print(f"{key:40} skipped: {error}", flush=True)
+            continue
         except WrongError as error:
             wrong.append(key)
             print(f"{key:40} WRONG: {error}", flush=True)
@@ -92,7 +116,7 @@ def chosen(ids: list[str]) -> list[tuple[Rule, Advice]]:
 
 
 def check(rule: Rule, advice: Advice, keep_in: str | None = None) -> dict[str, Any]:
-    """Check one pair; returns what the record keeps. Raises `WrongError`.
+    """Check one pair; returns what the record keeps. Raises `WrongError`, or `AbsentError` where it cannot run here.
 
     The runs stay in the folder `keep_in`, where one is named.
     """
@@ -179,17 +203,13 @@ def hashes(advice: Advice) -> dict[str, str]:
 
 
 def versions(advice: Advice) -> dict[str, str]:
-    """The libraries a pair depends on, with their versions."""
-    names = ("jax",) if advice.framework == JAX else LIBRARIES
-    found = {}
-    for name in names:
-        if name == "libtpu" and advice.checked != COMPILED:
-            continue
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
+    """The libraries a pair depends on, with their versions, as far as they are installed where it runs."""
+    names = [name for name in LIBRARIES[advice.framework] if name != "libtpu" or advice.checked == COMPILED]
+    # TorchTPU's second environment need not be here.
+    where = list(map(str, places.TORCH_TPU_HOME.glob("lib/python*/site-packages")))
+    installed = distributions(path=where) if advice.framework == TORCH_TPU else distributions()
+    found = {each.name.replace("-", "_"): each.version for each in installed if each.name}
+    return {name: found[name] for name in names if name in found}
 
 
 def _judge(rule: Rule, advice: Advice, before: dict[str, Any], after: dict[str, Any]) -> None:
@@ -221,7 +241,7 @@ def _measured(program: Program, advice: Advice, run: Path) -> tuple[dict[str, An
         "--patience",
         str(advice.plan.get("patience", PATIENCE)),
     ]
-    command = ["capture", "-o", str(run), *options, "--", sys.executable, str(_outside(program, run))]
+    command = ["capture", "-o", str(run), *options, "--", *_python(advice), str(_outside(program, run))]
     said = _tpuprof(command, _environment(program, advice))
     return _findings(run), [] if advice.plan.get("no_result") else _result(said)
 
@@ -237,6 +257,14 @@ def _compiled(program: Program, advice: Advice, run: Path) -> tuple[dict[str, An
     # A program takes a smaller size as its argument, so that the CPU computes its result in a moment.
     command = [sys.executable, script, *advice.plan.get("result_arguments", [])]
     return _findings(run / target), _result(_output(command, environment))
+
+
+def _python(advice: Advice) -> list[str]:
+    """What a pair's scripts are run by; `AbsentError` where that is not here."""
+    if advice.framework != TORCH_TPU:
+        return [sys.executable]
+    place = places.place_of("torch_tpu/")
+    return [str(place.python()), str(place.path / "on_cpu.py")]
 
 
 def _outside(program: Program, run: Path) -> Path:
@@ -281,6 +309,7 @@ def _environment(program: Program, advice: Advice) -> dict[str, str]:
         "NPROC": "1",
         "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
         **more,
+        **(places.torch_tpu_variables() if advice.framework == TORCH_TPU else {}),
         **advice.plan.get("environment", {}),
         **program.environment,
     }

@@ -1,5 +1,6 @@
 """Work on several threads comes back in order, and leaves cores to those that work beside it."""
 
+import sys
 import threading
 
 import pytest
@@ -39,6 +40,22 @@ def test_a_program_that_ends_starts_no_thread(monkeypatch):
 
     monkeypatch.setattr(parallel, "threads", lambda: 2)
     monkeypatch.setattr("concurrent.futures.ThreadPoolExecutor.submit", refused)
+    assert parallel.in_threads(lambda number: number + 1, [1, 2]) == [2, 3]
+    assert parallel.begin(lambda: 7)() == 7
+
+
+def test_a_program_that_ends_cannot_import_what_makes_threads(monkeypatch):
+    """Its first import registers what Python is to do at its end, and fails once that has begun."""
+
+    class Late:
+        def find_spec(self, name, *_):
+            if name == "concurrent.futures":
+                raise RuntimeError("can't register atexit after shutdown")
+
+    monkeypatch.setattr(parallel, "threads", lambda: 2)
+    for name in [each for each in sys.modules if each.startswith("concurrent.futures")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "meta_path", [Late(), *sys.meta_path])
     assert parallel.in_threads(lambda number: number + 1, [1, 2]) == [2, 3]
     assert parallel.begin(lambda: 7)() == 7
 

@@ -45,10 +45,10 @@ def begin(work: Callable[[], _R]) -> Callable[[], _R]:
     """
     if threads() < 2:
         return work
-    from concurrent.futures import ThreadPoolExecutor
-
-    pool = ThreadPoolExecutor(1)
     try:
+        from concurrent.futures import ThreadPoolExecutor
+
+        pool = ThreadPoolExecutor(1)
         result = pool.submit(work).result
     except RuntimeError:
         return work
@@ -64,8 +64,10 @@ def in_threads(work: Callable[[_T], _R], tasks: Sequence[_T], *, beside: int = 0
     count = min(threads() - beside, len(tasks))
     if count < 2:
         return [work(task) for task in tasks]
-    from concurrent.futures import ThreadPoolExecutor
-
+    try:
+        from concurrent.futures import ThreadPoolExecutor
+    except RuntimeError:  # its import registers what is to be done at the end, which has begun
+        return [work(task) for task in tasks]
     with ThreadPoolExecutor(count) as pool:
         try:
             results = pool.map(work, tasks)

@@ -1,5 +1,6 @@
 """Stacks as text: lines, expressions, and what of them is the user's."""
 
+import contextlib
 import dis
 import functools
 import sys
@@ -135,3 +136,78 @@ def test_texts_in_an_expression_are_left_out(tmp_path):
     exec(compile(path.read_text(), str(path), "exec"), space)
     space["run"](lambda *_: found.append(places_of(sys._getframe(1))[0]))
     assert expression(*found[0]) == "f('…', \"…\", 3)"
+
+
+def batches():
+    while True:
+        yield places_of(sys._getframe())
+
+
+class Source:
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        return places_of(sys._getframe())
+
+    def __getitem__(self, at):
+        return places_of(sys._getframe())
+
+
+def wrapped(stream):
+    yield from stream
+
+
+def in_for(stream):
+    found = []
+    for places in stream:
+        found = places
+        break
+    return found
+
+
+def by_position(source):
+    (places,) = map(source.__getitem__, [0])
+    return places
+
+
+@pytest.mark.parametrize(
+    ("places", "named"),
+    [
+        (lambda: in_for(batches()), "batches"),
+        (lambda: in_for(wrapped(batches())), "wrapped"),
+        (lambda: in_for(enumerate(batches()))[1], "batches"),
+        (lambda: next(batches()), "batches"),
+        (lambda: in_for(Source()), "__next__"),
+        (lambda: Source().__next__(), "__next__"),
+        (lambda: in_for(x for x in batches()), "<genexpr>"),
+    ],
+)
+def test_what_gives_a_loop_its_elements_is_named(places, named):
+    found = describe(places())["iterator"]
+    assert found.startswith(f"{named} ({__file__}:")
+
+
+@contextlib.contextmanager
+def timed():
+    yield places_of(sys._getframe())
+
+
+def in_with():
+    with timed() as places:
+        return places
+
+
+@pytest.mark.parametrize(
+    "places",
+    [
+        lambda: seen()[0],
+        in_with,
+        lambda: max((places_of(sys._getframe()) for _ in range(2)), key=len),
+        lambda: Source()[0],
+        lambda: by_position(Source()),
+        lambda: batches().send(None),
+    ],
+)
+def test_other_calls_of_generators_are_no_loop(places):
+    assert "iterator" not in describe(places())

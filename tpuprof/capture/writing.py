@@ -13,6 +13,7 @@ from tpuprof.capture.ir_debug import IrDebug
 from tpuprof.capture.recordings import Recorded
 from tpuprof.capture.telemetry import Telemetry
 from tpuprof.instrument.state import STATE, pass_on
+from tpuprof.parallel import on_this_thread
 from tpuprof.run_folder import PROFILE_SUFFIX, debug_name, metrics_name
 from tpuprof.units import NS_PER_S
 
@@ -88,7 +89,8 @@ def _graphs(run: Path, profile: Path, telemetry: Telemetry, notes: list[str]) ->
     from tpuprof.model.run import read_host_run
 
     try:
-        host = read_host_run("", profile)
+        with on_this_thread():
+            host = read_host_run("", profile)
         telemetry.name_graphs(hashes_by_step(host))
         return write_graphs(run, profile, host.compiles)
     except Exception as error:

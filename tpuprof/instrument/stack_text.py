@@ -9,7 +9,8 @@ import os
 import re
 import sys
 from dis import opmap
-from itertools import accumulate, chain, islice, repeat, takewhile
+from inspect import CO_GENERATOR
+from itertools import accumulate, chain, islice, pairwise, repeat, takewhile
 from operator import attrgetter, itemgetter, truth
 from types import CodeType, FrameType
 
@@ -29,6 +30,11 @@ _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _TEXT_LITERAL = re.compile(r"(\"\"\"|'''|\"|')(?:\\.|(?!\1).)+(?:\1|$)")
 # The instruction that a function begins with, and goes on with after it yielded (then its argument is not 0).
 _RESUME = bytes([opmap["RESUME"]])
+# The instruction at which a `for` loop asks for the next element, and calls by which a program asks itself.
+_FOR_ITER = bytes([opmap["FOR_ITER"]])
+_NEXT = re.compile(r"\bnext\(|\.__next__\(")
+# Methods by which a class gives a loop its elements; the last serves a `for` loop alone.
+_NEXT_METHOD, _ITEM_METHOD = "__next__", "__getitem__"
 _PLACE = attrgetter("f_code", "f_lasti")
 
 Place = tuple[CodeType, int]
@@ -70,17 +76,37 @@ def describe(places: list[Place]) -> dict[str, str]:
 
     `frames` has `function (file:line)`, outermost first, separated by `;`; `call` is what the innermost frame
     evaluates, `source` and `user_call` are line and expression of the innermost frame of the user's own code.
+    `iterator` is there where a loop or `next` waits for an element of the user's own generator or iterator: it names
+    the outermost one.
     """
     places = _that_have_begun(places)
     frames = [f"{code.co_name} ({code.co_filename}:{_line(code, at)})" for code, at in reversed(places)]
     users = [place for place in places if is_users(place[0].co_filename)]
     own = users[0] if users else None
+    iterator = _iterator(places)
     return {
         "frames": ";".join(frame.replace(";", ",") for frame in frames),
         "call": expression(*places[0]) if places else "",
         "source": f"{own[0].co_filename}:{_line(*own)}" if own else "",
         "user_call": expression(*own) if own else "",
+        **({"iterator": iterator} if iterator else {}),
     }
+
+
+def _iterator(places: list[Place]) -> str:
+    """The user's outermost generator or iterator that is making an element, as `function (file:line)` of its begin."""
+    for (code, _), caller in reversed(list(pairwise(places))):
+        if is_users(code.co_filename) and _gives_elements(code, *caller):
+            return f"{code.co_name} ({code.co_filename}:{code.co_firstlineno})"
+    return ""
+
+
+def _gives_elements(code: CodeType, caller: CodeType, at: int) -> bool:
+    """Whether a function was called for the next element: a generator in `with`, in `sum()` or in `await` was not."""
+    looped = caller.co_code[at : at + 1] == _FOR_ITER if at >= 0 else False
+    if code.co_flags & CO_GENERATOR or code.co_name == _NEXT_METHOD:
+        return looped or (caller.co_name != "__enter__" and bool(_NEXT.search(expression(caller, at))))
+    return looped and code.co_name == _ITEM_METHOD
 
 
 def _that_have_begun(places: list[Place]) -> list[Place]:

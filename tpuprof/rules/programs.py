@@ -22,6 +22,8 @@ TORCH_TPU = "torch_tpu"
 JAX = "jax"
 # Frameworks that advice is written for, with their names in prose and the ending of their programs' names.
 FRAMEWORKS = {TORCH_XLA: ("PyTorch/XLA", ""), TORCH_TPU: ("TorchTPU", "_tpu"), JAX: ("JAX", "_jax")}
+# What stands for the device of programs that are measured.
+_CPU = {TORCH_XLA: "PJRT_DEVICE=CPU", TORCH_TPU: "a CPU plugin", JAX: "PJRT_DEVICE=CPU"}
 PLAN = "advice.toml"
 RECORD = Path(__file__).resolve().parent / "advice_record.json"
 
@@ -126,7 +128,7 @@ def _how(rule_id: str, advice: Advice) -> str:
         return f"{name}: not checked yet."
     on = ", ".join(f"{library} {version}" for library, version in entry["versions"].items())
     way = (
-        "both programs ran on PJRT_DEVICE=CPU and were captured"
+        f"both programs ran on {_CPU[advice.framework]} and were captured"
         if advice.checked == MEASURED
         else f"both programs were compiled by the TPU compiler for {advice.plan['target']}; the predicted runs were "
         "analyzed"

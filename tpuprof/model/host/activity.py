@@ -11,8 +11,9 @@ from tpuprof.decode.columns import NO_TEXT, Plane
 from tpuprof.model.device.cpu import own_programs
 from tpuprof.model.host.aten_fallbacks import aten_fallbacks
 from tpuprof.model.host.blocking_waits import waits_by_reason
+from tpuprof.model.host.loaders import loading
 from tpuprof.model.host.python_calls import python_calls
-from tpuprof.model.host.samples import HostSamples, loading, read_samples, refine
+from tpuprof.model.host.samples import HostSamples, read_samples, refine
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
 from tpuprof.model.intervals import (
     EMPTY,
@@ -44,6 +45,8 @@ TRACING_FROM_OPS_PER_MS = 0.2
 EAGER_PAUSE_PS = 300_000_000
 _ANNOTATION_MARKS = ("annotation", "module", "module_backward")
 AUTOGRAD_THREAD = "pt_autograd"
+# What a training loop does, and a data pipeline does not.
+_TRAINS = (Activity.COMPILE, Activity.TRACING, Activity.DISPATCH)
 _MAIN_THREAD_PREFIXES = ("python", "main")
 
 
@@ -220,7 +223,8 @@ def _explain(
     reading = intersect(unknown, read_there)
     unknown = subtract(unknown, reading)
     by_activity[Activity.DEVICE_TO_HOST_SYNC] = merge(by_activity[Activity.DEVICE_TO_HOST_SYNC], reading)
-    loaded = intersect(unknown, loading(samples))
+    training = merge(*(by_activity.get(each, EMPTY) for each in _TRAINS))
+    loaded = intersect(unknown, loading(samples, training))
     by_activity[Activity.INPUT_WAIT] = merge(by_activity[Activity.INPUT_WAIT], loaded)
     building, kinds, rest = refine(samples, subtract(unknown, loaded))
     shown = [_counted_tracing(driver)] if residual == Activity.HOST_OTHER else []

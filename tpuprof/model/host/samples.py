@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from tpuprof.model.host.stacks import FRAMEWORK, IO, LOCK, PLAIN, SLEEP, Stack, family, loads_data
+from tpuprof.model.host.stacks import FRAMEWORK, IO, LOCK, PLAIN, SLEEP, Stack, family
 from tpuprof.model.intervals import EMPTY, Int64, Spans, intersect, merge, subtract, union
 from tpuprof.model.timeline import Host, Track
 from tpuprof.records import record
@@ -61,7 +61,7 @@ MISSED_FROM_MS = 15.0
 # The family of a line of the user's own that calls ops.
 OPS = "ops"
 _COLUMNS = ("stack", "gap_us", "ops", "cpu_us", "wait_us", "python_us", "holder")
-_TEXTS = ("frames", "call", "source", "user_call")
+_TEXTS = ("frames", "call", "source", "user_call", "iterator")
 # A sample's event is written this long after its clocks were read, at most: intervals so near are end to end (ps).
 _JOINS_WITHIN_PS = PS_PER_MS
 
@@ -79,6 +79,9 @@ class HostSamples:
     stack: Int64
     stacks: list[Stack] = field(default_factory=list)
     holder: Stack | None = None
+    # When samples were taken (ps), and the row of the stack seen then, -1 where that is unknown.
+    taken: Int64 = field(default_factory=lambda: EMPTY.start)
+    seen: Int64 = field(default_factory=lambda: EMPTY.start)
 
     def spans(self, kind: str) -> Spans:
         """When the thread was at that kind of work."""
@@ -172,9 +175,7 @@ def _stacks(track: Track, rows: Int64, numbers: list[int]) -> tuple[list[Stack],
         if frames and number not in found:
             found[number] = len(stacks)
             words = {name: texts[name][row].translate(FROM_SAFE) for name in _TEXTS}
-            stacks.append(
-                Stack(tuple(words["frames"].split(";")), words["call"], words["source"], words["user_call"])
-            )
+            stacks.append(Stack(tuple(words.pop("frames").split(";")), **words))
     return stacks, found
 
 
@@ -214,7 +215,8 @@ def _pieces(samples: list[_Sample], stacks: list[Stack], *, counts_ops: bool) ->
                     held[each.holder] = held.get(each.holder, 0) + length
     columns = np.array(rows, np.int64).reshape(-1, 4).T
     holder = stacks[max(held, key=lambda row: held[row])] if held else None
-    return HostSamples(columns[0], columns[1], columns[2], columns[3], stacks, holder)
+    taken = np.array([(each.at, each.stack) for each in samples], np.int64).reshape(-1, 2).T
+    return HostSamples(columns[0], columns[1], columns[2], columns[3], stacks, holder, taken[0], taken[1])
 
 
 def _op_ps(samples: list[_Sample]) -> float:
@@ -369,12 +371,3 @@ def refine(samples: HostSamples | None, residual: Spans) -> tuple[Spans, dict[st
     named = {kind: intersect(residual, samples.spans(kind)) for kind in KINDS if kind != TRACING}
     named = {kind: spans for kind, spans in named.items() if len(spans.start)}
     return tracing, named, subtract(residual, merge(tracing, *named.values()))
-
-
-def loading(samples: HostSamples | None) -> Spans:
-    """When the thread was in a loader without tracing: a capture may begin in the middle of such a call."""
-    if samples is None:
-        return EMPTY
-    rows = [row for row, stack in enumerate(samples.stacks) if loads_data(stack)]
-    chosen = np.isin(samples.stack, rows) & (samples.kind != KINDS.index(TRACING))
-    return union(samples.start[chosen], samples.end[chosen])

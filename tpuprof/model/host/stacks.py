@@ -51,7 +51,16 @@ _NOT_TRACING = (
     "/torch/distributed/",
 )
 # Files of loaders: what their frames call makes or awaits a batch.
-_LOADERS = ("/torch/utils/data/dataloader.py", "/torch_xla/distributed/parallel_loader.py")
+_LOADERS = (
+    "/torch/utils/data/dataloader.py",
+    "/torch_xla/distributed/parallel_loader.py",
+    "-packages/grain/",
+    "-packages/tensorflow/python/data/",
+    "-packages/tensorflow_datasets/",
+    "-packages/datasets/",
+    "-packages/webdataset/",
+    "-packages/seqio/",
+)
 _PACKAGES = ("/site-packages/", "/dist-packages/")
 _STDLIB = re.compile(r"/lib/python3\.\d+/")
 _FRAME_PATH = re.compile(r"\((.*):\d+\)$")
@@ -62,12 +71,14 @@ class Stack:
     """One stack: `frames` outermost first, as `function (file:line)`; the innermost frame's expression `call`.
 
     `source` (`file:line`) and `user_call` are of the innermost frame of the user's own code, empty where there is none.
+    `iterator` is the user's generator or iterator that makes an element for a loop, as `function (file:line)`.
     """
 
     frames: tuple[str, ...]
     call: str
     source: str
     user_call: str
+    iterator: str = ""
 
     @property
     def shown(self) -> str:
