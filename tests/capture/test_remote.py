@@ -127,14 +127,14 @@ def test_file_names_of_addresses():
 
 @pytest.mark.parametrize(("text", "seconds"), [("5s", 5.0), ("500ms", 0.5), ("2m", 120.0), ("1.5", 1.5)])
 def test_durations(text, seconds):
-    from tpuprof.cli.capture import parse_duration
+    from tpuprof.cli.options import parse_duration
 
     assert parse_duration(text) == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize("text", ["", "s", "-1s", "0s", "2h", "61m", "nan"])
 def test_durations_that_are_none(text):
-    from tpuprof.cli.capture import parse_duration
+    from tpuprof.cli.options import parse_duration
     from tpuprof.errors import TpuprofError
 
     with pytest.raises(TpuprofError):

@@ -8,61 +8,65 @@ from typing import Annotated
 import typer
 
 from tpuprof.cli.entry import BASE_VARIABLE
+from tpuprof.cli.options import AsJson
 
 # What `--what-if` does not print: options that ask for it are refused, not ignored.
 _NOT_OF_WHAT_IF = ("as_markdown", "all_ops", "hosts", "dask", "why", "base")
 
+Profile = Annotated[
+    Path,
+    typer.Argument(help="A trace file, a run folder, a TensorBoard logdir, or HLO.", show_default=False),
+]
+AsMarkdown = Annotated[
+    bool,
+    typer.Option("--md", help="Print it as Markdown, nothing redacted; to send, see tpuprof report."),
+]
+NoCache = Annotated[bool, typer.Option("--no-cache", help="Analyze again, and keep nothing in the cache.")]
+AllOps = Annotated[
+    bool, typer.Option("--all-ops", help="List all ops, also those that take next to no time.")
+]
+Hosts = Annotated[
+    int,
+    typer.Option("--hosts", min=0, help="Analyze this many hosts of a pod, at even distances; 0 for all."),
+]
+Dask = Annotated[
+    str,
+    typer.Option(
+        "--dask",
+        help="Read the hosts on a Dask cluster: local, or a scheduler's address.",
+        show_default=False,
+    ),
+]
+Why = Annotated[
+    bool,
+    typer.Option("--why", help="Print each decision that led to the verdict, and what would change it."),
+]
+Base = Annotated[
+    str,
+    typer.Option(
+        help="Print what changed since this run, too: a run, a saved report or a bundle.",
+        envvar=BASE_VARIABLE,
+        show_default=False,
+    ),
+]
+WhatIf = Annotated[
+    str,
+    typer.Option(help="Print the step time with these rules' causes fixed: RULE[,RULE].", show_default=False),
+]
 
-# Long by its options alone.
+
 def analyze(
     context: typer.Context,
-    path: Annotated[
-        Path,
-        typer.Argument(help="A trace file, a run folder, a TensorBoard logdir, or HLO.", show_default=False),
-    ],
-    as_json: Annotated[bool, typer.Option("--json", help="Print the whole Report as JSON.")] = False,
-    as_markdown: Annotated[
-        bool,
-        typer.Option("--md", help="Print it as Markdown, nothing redacted; to send, see tpuprof report."),
-    ] = False,
-    no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="Analyze again, and keep nothing in the cache.")
-    ] = False,
-    all_ops: Annotated[
-        bool, typer.Option("--all-ops", help="List all ops, also those that take next to no time.")
-    ] = False,
-    hosts: Annotated[
-        int,
-        typer.Option(
-            "--hosts", min=0, help="Analyze this many hosts of a pod, at even distances; 0 for all."
-        ),
-    ] = 0,
-    dask: Annotated[
-        str,
-        typer.Option(
-            "--dask",
-            help="Read the hosts on a Dask cluster: local, or a scheduler's address.",
-            show_default=False,
-        ),
-    ] = "",
-    why: Annotated[
-        bool,
-        typer.Option("--why", help="Print each decision that led to the verdict, and what would change it."),
-    ] = False,
-    base: Annotated[
-        str,
-        typer.Option(
-            help="Print what changed since this run, too: a run, a saved report or a bundle.",
-            envvar=BASE_VARIABLE,
-            show_default=False,
-        ),
-    ] = "",
-    what_if: Annotated[
-        str,
-        typer.Option(
-            help="Print the step time with these rules' causes fixed: RULE[,RULE].", show_default=False
-        ),
-    ] = "",
+    path: Profile,
+    as_json: AsJson = False,
+    as_markdown: AsMarkdown = False,
+    no_cache: NoCache = False,
+    all_ops: AllOps = False,
+    hosts: Hosts = 0,
+    dask: Dask = "",
+    why: Why = False,
+    base: Base = "",
+    what_if: WhatIf = "",
 ) -> None:
     """Say what holds a captured run back, and where each step's time went."""
     from tpuprof.cli.analysis import print_analysis, print_report

@@ -11,110 +11,125 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tpuprof.cli.program import Command, either
+from tpuprof.cli.options import Command, either, parse_duration
 
 if TYPE_CHECKING:
     from tpuprof.capture.orders import Orders
     from tpuprof.errors import TpuprofError
 
+Out = Annotated[
+    Path, typer.Option("--out", "-o", help="Run folder to capture into; also a URL (gs://, s3://).")
+]
+Name = Annotated[
+    str | None, typer.Option(help="Name of this capture in the run folder.", show_default="the time")
+]
+Warmup = Annotated[int, typer.Option(min=0, help="Steps to let pass at least.")]
+Patience = Annotated[
+    int, typer.Option(min=1, help="Steps to wait for steady training before capturing all the same.")
+]
+Addr = Annotated[
+    str | None, typer.Option(help="Attach to running profiler servers: HOST:PORT[,HOST:PORT...]")
+]
+Duration = Annotated[str, typer.Option(help="With --addr: how long to record, as 5s or 500ms.")]
+Pod = Annotated[
+    Path | None,
+    typer.Option(
+        "--pod",
+        help="Capture on all hosts of this file (one per line) at the same step.",
+        show_default=False,
+    ),
+]
+Ssh = Annotated[
+    str,
+    typer.Option(
+        "--ssh",
+        help="With --pod: how a host is reached; {host} and {command} are replaced.",
+        show_default="ssh {host} {command}",
+    ),
+]
+TpuName = Annotated[
+    str,
+    typer.Option(
+        "--tpu-name",
+        help="Capture on all workers of this TPU VM at the same step, by gcloud.",
+        show_default=False,
+    ),
+]
+Zone = Annotated[str, typer.Option("--zone", help="With --tpu-name: its zone.", show_default="gcloud's own")]
+Force = Annotated[bool, typer.Option("--force", help="Replace a capture of the same name.")]
+NoHloDebug = Annotated[
+    bool, typer.Option("--no-hlo-debug", help="Leave scopes and source lines out of compiled programs.")
+]
+SourceLines = Annotated[
+    bool,
+    typer.Option(
+        "--source-lines",
+        help="Keep source lines of graphs compiled in captured steps; slows their tracing.",
+    ),
+]
 
-# Long by its options, each declared here; the body is short.
+
 def capture(
     command: Command = None,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", help="Run folder to capture into; also a URL (gs://, s3://).")
-    ] = Path("runs/capture"),
-    name: Annotated[
-        str | None, typer.Option(help="Name of this capture in the run folder.", show_default="the time")
-    ] = None,
-    warmup: Annotated[int, typer.Option(min=0, help="Steps to let pass at least.")] = 3,
+    out: Out = Path("runs/capture"),
+    name: Name = None,
+    warmup: Warmup = 3,
     steps: Annotated[int, typer.Option(min=1, help="Steps to capture.")] = 8,
-    patience: Annotated[
-        int, typer.Option(min=1, help="Steps to wait for steady training before capturing all the same.")
-    ] = 100,
-    addr: Annotated[
-        str | None, typer.Option(help="Attach to running profiler servers: HOST:PORT[,HOST:PORT...]")
-    ] = None,
-    duration: Annotated[str, typer.Option(help="With --addr: how long to record, as 5s or 500ms.")] = "5s",
-    pod: Annotated[
-        Path | None,
-        typer.Option(
-            "--pod",
-            help="Capture on all hosts of this file (one per line) at the same step.",
-            show_default=False,
-        ),
-    ] = None,
-    ssh: Annotated[
-        str,
-        typer.Option(
-            "--ssh",
-            help="With --pod: how a host is reached; {host} and {command} are replaced.",
-            show_default="ssh {host} {command}",
-        ),
-    ] = "",
-    tpu_name: Annotated[
-        str,
-        typer.Option(
-            "--tpu-name",
-            help="Capture on all workers of this TPU VM at the same step, by gcloud.",
-            show_default=False,
-        ),
-    ] = "",
-    zone: Annotated[
-        str, typer.Option("--zone", help="With --tpu-name: its zone.", show_default="gcloud's own")
-    ] = "",
-    force: Annotated[bool, typer.Option("--force", help="Replace a capture of the same name.")] = False,
-    no_hlo_debug: Annotated[
-        bool, typer.Option("--no-hlo-debug", help="Leave scopes and source lines out of compiled programs.")
-    ] = False,
-    source_lines: Annotated[
-        bool,
-        typer.Option(
-            "--source-lines",
-            help="Keep source lines of graphs compiled in captured steps; slows their tracing.",
-        ),
-    ] = False,
+    patience: Patience = 100,
+    addr: Addr = None,
+    duration: Duration = "5s",
+    pod: Pod = None,
+    ssh: Ssh = "",
+    tpu_name: TpuName = "",
+    zone: Zone = "",
+    force: Force = False,
+    no_hlo_debug: NoHloDebug = False,
+    source_lines: SourceLines = False,
 ) -> None:
     """Record a few steady steps: `tpuprof capture -o RUN -- python train.py`, or attach with --addr.
 
     The program runs unchanged and to its end; its exit status is passed through.
     """
-    from tpuprof.capture.pod import VARIABLE, place_of
+    from tpuprof.capture.pod import VARIABLE
     from tpuprof.capture.run_writer import session_name
 
     example = "`tpuprof capture -- python train.py`, or `tpuprof capture --addr HOST:PORT`"
     either("capture", command, "--addr", addr, example)
-    session = name or session_name()
+    session, words = name or session_name(), list(command or ())
+    amounts = {"--warmup": warmup, "--steps": steps, "--patience": patience}
+    flags = {"--no-hlo-debug": no_hlo_debug, "--source-lines": source_lines, "--force": force}
     if pod is not None or tpu_name or zone:
         from tpuprof.cli.capture_pod import capture_pod, hosts_of
 
-        amounts = {"--warmup": warmup, "--steps": steps, "--patience": patience}
-        flags = {"--no-hlo-debug": no_hlo_debug, "--source-lines": source_lines, "--force": force}
-        capture_pod(hosts_of(pod, tpu_name, zone, ssh), out, session, amounts, flags, list(command or ()))
+        capture_pod(hosts_of(pod, tpu_name, zone, ssh), out, session, amounts, flags, words)
         return
     # A host of a pod finds the files of hosts that were quicker; whether the name is free was asked before.
     with _run_folder(out, None if VARIABLE in os.environ else name, force) as folder:
         if addr:
             _attach(folder, session, addr, duration)
-            return
-        from tpuprof.capture.orders import Orders
-        from tpuprof.cli.opening import is_url
+        else:
+            _launch(words, _orders(out, folder, session, amounts, flags))
 
-        member, members = place_of(os.environ.pop(VARIABLE, ""))
-        if is_url(out):
-            members = 1  # hosts cannot agree over a bucket
-        orders = Orders(
-            str(folder.absolute()),
-            session,
-            warmup,
-            steps,
-            patience,
-            not no_hlo_debug,
-            source_lines,
-            member=member,
-            members=members,
-        )
-        _launch(list(command or ()), orders)
+
+def _orders(out: Path, folder: Path, session: str, amounts: dict[str, int], flags: dict[str, bool]) -> Orders:
+    from tpuprof.capture.orders import Orders
+    from tpuprof.capture.pod import VARIABLE, place_of
+    from tpuprof.cli.opening import is_url
+
+    member, members = place_of(os.environ.pop(VARIABLE, ""))
+    if is_url(out):
+        members = 1  # hosts cannot agree over a bucket
+    return Orders(
+        str(folder.absolute()),
+        session,
+        warmup=amounts["--warmup"],
+        steps=amounts["--steps"],
+        patience=amounts["--patience"],
+        hlo_debug=not flags["--no-hlo-debug"],
+        source_lines=flags["--source-lines"],
+        member=member,
+        members=members,
+    )
 
 
 @contextmanager
@@ -189,20 +204,3 @@ def _report(run: Path, session: str) -> bool:
 
 def _say(error: TpuprofError) -> None:
     typer.echo(f"tpuprof: {error}", err=True)
-
-
-def parse_duration(text: str) -> float:
-    """Seconds of `5s`, `500ms`, `1m` or a bare number of seconds. Raises `TpuprofError` (`usage`)."""
-    from tpuprof.errors import Code, TpuprofError
-
-    for unit, factor in (("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("", 1.0)):
-        if text.endswith(unit):
-            try:
-                seconds = float(text.removesuffix(unit)) * factor
-            except ValueError:
-                continue
-            if 0 < seconds < 3600:
-                return seconds
-    raise TpuprofError(
-        Code.USAGE, f"--duration {text!r} is not a duration below an hour.", "Write it as 5s or 500ms."
-    )

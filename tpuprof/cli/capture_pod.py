@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
+
+if TYPE_CHECKING:
+    from tpuprof.errors import TpuprofError
 
 
 def hosts_of(pod: Path | None, tpu_name: str, zone: str, ssh: str) -> tuple[list[str], str, str]:
@@ -28,7 +32,6 @@ def hosts_of(pod: Path | None, tpu_name: str, zone: str, ssh: str) -> tuple[list
     return workers(tpu_name, zone), reach(tpu_name, zone), f"{tpu_name} worker "
 
 
-# Long by its options, each declared here; the body is short.
 def capture_pod(
     hosts: tuple[list[str], str, str],
     out: Path,
@@ -66,9 +69,12 @@ def capture_pod(
     members = start_all(names, ssh, [*own, "--", *command], label=label)
     if not is_url(out):
         forget(folder_of(out, session))
-    found = problems(members)
+    _report(problems(members), len(names), out)
+
+
+def _report(found: list[TpuprofError], hosts: int, out: Path) -> None:
     for error in found:
         typer.echo(f"tpuprof: {error}", err=True)
-    typer.echo(f"tpuprof: {len(names) - len(found)} of {len(names)} hosts captured into {out}", err=True)
+    typer.echo(f"tpuprof: {hosts - len(found)} of {hosts} hosts captured into {out}", err=True)
     if found:
         raise typer.Exit(2)

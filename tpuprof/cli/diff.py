@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from tpuprof.cli.options import AsJson, NoRedact
+
+if TYPE_CHECKING:
+    from tpuprof.compare.diff import Comparison
 
 EXIT_WORSE = 1
 EXIT_UNFAIR = 2
 EXIT_UNKNOWN = 4
 
 
-# Long by its options, each declared here; the body is short.
 def diff(
     base: Annotated[
         Path,
@@ -21,13 +25,11 @@ def diff(
         ),
     ],
     candidate: Annotated[Path, typer.Argument(help="The run to judge.", show_default=False)],
-    as_json: Annotated[bool, typer.Option("--json", help="Print the comparison as JSON.")] = False,
+    as_json: AsJson = False,
     as_markdown: Annotated[
         bool, typer.Option("--md", help="Print it as Markdown, for a pull request.")
     ] = False,
-    no_redact: Annotated[
-        bool, typer.Option("--no-redact", help="Keep names, paths, addresses and keys as they are.")
-    ] = False,
+    no_redact: NoRedact = False,
 ) -> None:
     """Say what changed from one run to another beyond noise.
 
@@ -43,6 +45,13 @@ def diff(
         from tpuprof.share.redacted_report import redactor_for
 
         comparison = redactor_for(*reports).value(comparison)
+    _print(comparison, as_json, as_markdown)
+    statuses = {Outcome.WORSE: EXIT_WORSE, Outcome.UNFAIR: EXIT_UNFAIR, Outcome.UNKNOWN: EXIT_UNKNOWN}
+    if comparison.outcome in statuses:
+        raise typer.Exit(statuses[comparison.outcome])
+
+
+def _print(comparison: Comparison, as_json: bool, as_markdown: bool) -> None:
     if as_json:
         import json
 
@@ -56,6 +65,3 @@ def diff(
         from tpuprof.compare.text import render
 
         render(comparison, console())
-    statuses = {Outcome.WORSE: EXIT_WORSE, Outcome.UNFAIR: EXIT_UNFAIR, Outcome.UNKNOWN: EXIT_UNKNOWN}
-    if comparison.outcome in statuses:
-        raise typer.Exit(statuses[comparison.outcome])

@@ -7,13 +7,12 @@ from typing import Annotated
 
 import typer
 
+from tpuprof.cli.options import Trace
 from tpuprof.errors import Code, TpuprofError
 
 
 def export(
-    path: Annotated[
-        Path, typer.Argument(help="A trace file, a run folder, or a TensorBoard logdir.", show_default=False)
-    ],
+    path: Trace,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write to.", show_default=False)],
     parquet: Annotated[
         bool, typer.Option("--parquet", help="Write Parquet files, TABLE.parquet each.")

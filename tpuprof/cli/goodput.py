@@ -7,12 +7,14 @@ from typing import Annotated
 
 import typer
 
+from tpuprof.cli.options import AsJson
+
 
 def goodput(
     path: Annotated[
         Path, typer.Argument(help="The folder that `tpuprof watch` writes to.", show_default=False)
     ],
-    as_json: Annotated[bool, typer.Option("--json", help="Print the account as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Say where all wall time went since a job's first start: steps, compiles, checkpoints, crashes, idle time.
 

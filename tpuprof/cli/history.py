@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from tpuprof.cli.options import AsJson
 from tpuprof.errors import Code, TpuprofError
 
 
@@ -17,7 +18,7 @@ def history(
             help="The folder that `tpuprof watch` writes to, or a folder of runs.", show_default=False
         ),
     ],
-    as_json: Annotated[bool, typer.Option("--json", help="Print the runs as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show step time and goodput of a job's runs by commit, and name the first regression.
 

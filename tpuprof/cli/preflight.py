@@ -3,101 +3,71 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
+from tpuprof.cli import preflight_options as option
+from tpuprof.cli.options import AsJson
+from tpuprof.cli.preflight_output import exit_status, print_outcomes, print_search, say, write_runs
+from tpuprof.errors import Code, TpuprofError
+from tpuprof.records import record
+
 if TYPE_CHECKING:
     from tpuprof.preflight.compiler import CompileOptions
-    from tpuprof.preflight.money import Work
     from tpuprof.preflight.run import Outcome, Variant
     from tpuprof.preflight.targets import Target
 
 _GIB = 1 << 30
 
 
-# Long by its options, each declared here; the body is short.
+@record(frozen=True)
+class Asked:
+    """What is asked of the script beside a preflight of its one variant; the options' help says more."""
+
+    second: tuple[str | None, str | None, list[str] | None]
+    sweep: str | None
+    search: list[str] | None
+    search_compiles: int
+    price: list[str] | None
+    samples: float | None
+    tokens: float | None
+    all_graphs: bool
+    out: Path
+    as_json: bool
+
+    @property
+    def compares(self) -> bool:
+        """Whether there is a second variant."""
+        script, arguments, env = self.second
+        return bool(script or arguments is not None or env)
+
+
 def preflight(
-    script: Annotated[
-        str | None,
-        typer.Argument(
-            help="The training script, its arguments after `--`; or a program: StableHLO, HLO, an XLA dump, a capture.",
-            show_default=False,
-        ),
-    ] = None,
-    arguments: Annotated[
-        list[str] | None, typer.Argument(help="Arguments of the script.", show_default=False)
-    ] = None,
-    module: Annotated[
-        str | None, typer.Option("--module", "-m", help="A module in place of a script, as with `python -m`.")
-    ] = None,
-    tpu: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--tpu", help="Slice to compile for, as v5e-4; repeatable.", show_default="v5e-4, v5p-8, v6e-4"
-        ),
-    ] = None,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", help="Folder for the predicted runs, one a target.")
-    ] = Path("runs/preflight"),
-    env: Annotated[
-        list[str] | None,
-        typer.Option("--env", help="NAME=VALUE for the script and the compiler; repeatable."),
-    ] = None,
-    compare: Annotated[str | None, typer.Option(help="A second script to compare with.")] = None,
-    compare_args: Annotated[
-        str | None, typer.Option(help="Arguments of the second variant, in one quoted text.")
-    ] = None,
-    compare_env: Annotated[
-        list[str] | None, typer.Option(help="NAME=VALUE of the second variant; repeatable.")
-    ] = None,
-    sweep: Annotated[
-        str | None, typer.Option(help="NAME=VALUE,VALUE...: find the largest value that fits.")
-    ] = None,
-    search: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="NAME=VALUE,VALUE... of the script, with compiler flags; or auto for flags alone: find the fastest.",
-            show_default=False,
-        ),
-    ] = None,
-    search_compiles: Annotated[
-        int, typer.Option(min=2, help="Compiles that a search may take for each slice; cached ones are free.")
-    ] = 24,
-    price: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="CHIP=USD[,...] per chip and hour, as v5e=1.2: compare slices by money; repeatable."
-        ),
-    ] = None,
-    samples: Annotated[
-        float | None, typer.Option(min=0.0, help="Samples that one step trains, on all devices.")
-    ] = None,
-    tokens: Annotated[
-        float | None, typer.Option(min=0.0, help="Tokens that one step trains, on all devices.")
-    ] = None,
-    all_graphs: Annotated[
-        bool, typer.Option("--all-graphs", help="Compile every graph, not the steady step alone.")
-    ] = False,
-    real_weights: Annotated[
-        bool, typer.Option("--real-weights", help="Make the model's weights for real while tracing.")
-    ] = False,
-    network: Annotated[
-        bool,
-        typer.Option("--network", help="Let the script connect to other machines (to download a model)."),
-    ] = False,
-    workers: Annotated[
-        int, typer.Option(min=1, help="Compiles at once; each uses all cores for part of its time.")
-    ] = 1,
-    time_limit: Annotated[float, typer.Option(help="Seconds a compile may take.")] = 1800.0,
-    script_time_limit: Annotated[
-        float, typer.Option(help="Seconds the script may take to reach its steps.")
-    ] = 900.0,
-    memory_limit: Annotated[float, typer.Option(help="GiB of memory a compile may take.")] = 16.0,
-    no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="Compile again what was compiled before.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    script: option.Script = None,
+    arguments: option.Arguments = None,
+    module: option.Module = None,
+    tpu: option.Slices = None,
+    out: option.Out = Path("runs/preflight"),
+    env: option.Env = None,
+    compare: option.Compare = None,
+    compare_args: option.CompareArgs = None,
+    compare_env: option.CompareEnv = None,
+    sweep: option.Sweep = None,
+    search: option.Search = None,
+    search_compiles: option.SearchCompiles = 24,
+    price: option.Price = None,
+    samples: option.Samples = None,
+    tokens: option.Tokens = None,
+    all_graphs: option.AllGraphs = False,
+    real_weights: option.RealWeights = False,
+    network: option.Network = False,
+    workers: option.Workers = 1,
+    time_limit: option.TimeLimit = 1800.0,
+    script_time_limit: option.ScriptTimeLimit = 900.0,
+    memory_limit: option.MemoryLimit = 16.0,
+    no_cache: option.NoCache = False,
+    as_json: AsJson = False,
 ) -> None:
     """Compile a script's step for TPU slices without a TPU: does it fit, how long does it take, what does it send.
 
@@ -105,150 +75,132 @@ def preflight(
     its step is known, and ends there; its device work does not run. Files it writes go to memory and vanish, and it
     cannot reach other machines. Where the system allows no such barrier, writes are refused.
     """
-    from tpuprof.cli.process import unwind_on_signals
-    from tpuprof.preflight.compiler import CompileOptions, default_cache
-    from tpuprof.preflight.given import preflight_programs
-    from tpuprof.preflight.money import Work, parse_prices
-    from tpuprof.preflight.program_files import find_programs
-    from tpuprof.preflight.run import Variant, parse_targets
-    from tpuprof.preflight.run import preflight as run_preflight
-    from tpuprof.preflight.run import sweep as run_sweep
+    asked = Asked(
+        (compare, compare_args, compare_env), sweep, search, search_compiles, price, samples, tokens, all_graphs,
+        out, as_json,
+    )  # fmt: skip
+    base = _variant(script, arguments, module, env, (not real_weights, network, script_time_limit))
+    _preflight(base, tpu, _compile_options(workers, time_limit, memory_limit, no_cache), asked)
+
+
+def _variant(
+    script: str | None,
+    arguments: list[str] | None,
+    module: str | None,
+    env: list[str] | None,
+    tracing: tuple[bool, bool, float],
+) -> Variant:
+    """The script as it is. `tracing` is whether weights are made up, whether it has a network, and its time (s)."""
+    from tpuprof.preflight.run import Variant
     from tpuprof.preflight.script import ScriptRun
-    from tpuprof.preflight.targets import DEFAULT_TARGETS
 
-    unwind_on_signals()
-    prices = parse_prices(price or [])
-    options = CompileOptions(
-        time_limit_s=time_limit, memory_limit=int(memory_limit * _GIB), workers=workers,
-        cache=None if no_cache else default_cache(),
-    )  # fmt: skip
     given = [each for each in (module, script, *(arguments or ())) if each is not None]
-    base = Variant(
-        module or Path(_first(given)).name,
-        ScriptRun(
-            _first(given), given[1:], _pairs(env), lazy=not real_weights, network=network, module=module is not None,
-            time_limit_s=script_time_limit,
-        ),
-    )  # fmt: skip
-    programs = find_programs(Path(given[0])) if not module else None
-    compared = bool(compare or compare_args is not None or compare_env)
-    _check_search(search, tpu, programs is not None or bool(sweep) or compared)
-    if programs is not None:
-        _refuse_for_programs(sweep is not None, compared)
-        options.environment = _pairs(env)
-    targets = parse_targets(list(tpu or DEFAULT_TARGETS), options)
-    if search:
-        _search(base, search, targets, options, search_compiles, samples, out, as_json)
-        return
-    if programs is not None:
-        outcomes = [preflight_programs(programs, targets, options, all_graphs, _say)]
-    elif sweep:
-        outcomes = run_sweep(base, sweep, targets, options, _say)
-    else:
-        variants = [base]
-        if compared:
-            variants.append(_second(base, compare, compare_args, _pairs(compare_env)))
-        outcomes = [run_preflight(each, targets, options, all_graphs, _say) for each in variants]
-    folders = _write_runs(outcomes, out)
-    money = (prices, Work(samples, tokens)) if price or samples or tokens else None
-    _print(outcomes, folders, as_json, sweep is not None, money)
-    status = _exit_status(outcomes, sweep is not None)
-    if status:
-        raise typer.Exit(status)
-
-
-def _first(given: list[str]) -> str:
-    from tpuprof.errors import Code, TpuprofError
-
     if not given:
         raise TpuprofError(
             Code.USAGE, "No script is given.", "tpuprof preflight train.py, or -m package.module."
         )
-    return given[0]
+    lazy, network, time_limit_s = tracing
+    run = ScriptRun(
+        given[0], given[1:], _pairs(env), lazy=lazy, network=network, module=module is not None,
+        time_limit_s=time_limit_s,
+    )  # fmt: skip
+    return Variant(module or Path(given[0]).name, run)
 
 
-def _refuse_for_programs(sweep: bool, compare: bool) -> None:
-    from tpuprof.errors import Code, TpuprofError
+def _compile_options(workers: int, time_limit: float, memory_limit: float, no_cache: bool) -> CompileOptions:
+    from tpuprof.preflight.compiler import CompileOptions, default_cache
 
-    if sweep or compare:
+    return CompileOptions(
+        time_limit_s=time_limit, memory_limit=int(memory_limit * _GIB), workers=workers,
+        cache=None if no_cache else default_cache(),
+    )  # fmt: skip
+
+
+def _preflight(base: Variant, tpu: list[str] | None, options: CompileOptions, asked: Asked) -> None:
+    from tpuprof.cli.process import unwind_on_signals
+    from tpuprof.preflight.given import preflight_programs
+    from tpuprof.preflight.money import Work, parse_prices
+    from tpuprof.preflight.program_files import find_programs
+    from tpuprof.preflight.run import parse_targets
+    from tpuprof.preflight.targets import DEFAULT_TARGETS
+
+    unwind_on_signals()
+    prices = parse_prices(asked.price or [])
+    programs = None if base.run.module else find_programs(Path(base.run.script))
+    _check_search(asked, tpu, programs is not None)
+    if programs is not None:
+        _refuse_for_programs(asked)
+        options.environment = base.run.environment
+    targets = parse_targets(list(tpu or DEFAULT_TARGETS), options)
+    if asked.search:
+        _search(base, asked.search, targets, options, asked)
+        return
+    if programs is not None:
+        outcomes = [preflight_programs(programs, targets, options, asked.all_graphs, say)]
+    else:
+        outcomes = _of_script(base, targets, options, asked)
+    folders = write_runs(outcomes, asked.out)
+    work = Work(asked.samples, asked.tokens)
+    money = (prices, work) if asked.price or asked.samples or asked.tokens else None
+    swept = asked.sweep is not None
+    print_outcomes(outcomes, folders, asked.as_json, swept, money)
+    status = exit_status(outcomes, swept)
+    if status:
+        raise typer.Exit(status)
+
+
+def _of_script(base: Variant, targets: list[Target], options: CompileOptions, asked: Asked) -> list[Outcome]:
+    from tpuprof.preflight.run import preflight as run_preflight
+    from tpuprof.preflight.run import sweep
+
+    if asked.sweep:
+        return sweep(base, asked.sweep, targets, options, say)
+    variants = [base, _second(base, *asked.second)] if asked.compares else [base]
+    return [run_preflight(each, targets, options, asked.all_graphs, say) for each in variants]
+
+
+def _refuse_for_programs(asked: Asked) -> None:
+    if asked.sweep is not None or asked.compares:
+        option = "--compare" if asked.sweep is None else "--sweep"
         raise TpuprofError(
-            Code.USAGE, f"{'--sweep' if sweep else '--compare'} is for scripts; a program has no settings.",
+            Code.USAGE, f"{option} is for scripts; a program has no settings.",
             "Preflight each program by itself, then `tpuprof diff` the runs.",
         )  # fmt: skip
 
 
-def _check_search(search: list[str] | None, tpu: list[str] | None, other: bool) -> None:
-    from tpuprof.errors import Code, TpuprofError
-
-    if search and other:
+def _check_search(asked: Asked, tpu: list[str] | None, programs: bool) -> None:
+    if asked.search and (programs or asked.sweep or asked.compares):
         raise TpuprofError(
             Code.USAGE,
             "--search is for one script, without --sweep and --compare.",
             "Run them one after the other.",
         )
-    if search and not tpu:
+    if asked.search and not tpu:
         raise TpuprofError(Code.USAGE, "--search needs a slice.", "For example --tpu v5e-4.")
 
 
 def _search(
-    base: Variant,
-    items: list[str],
-    targets: list[Target],
-    options: CompileOptions,
-    budget: int,
-    samples: float | None,
-    out: Path,
-    as_json: bool,
+    base: Variant, items: list[str], targets: list[Target], options: CompileOptions, asked: Asked
 ) -> None:
     """Search, print the answer, and exit: 1 where nothing fits a slice, 130 after Ctrl-C."""
-    import json
-
-    from tpuprof.cli.terminal import console
-    from tpuprof.preflight.run import outcome_dict
     from tpuprof.preflight.search.command import outcomes_of, search_slices
-    from tpuprof.preflight.search.render import render_search, search_dict
-    from tpuprof.run_folder import PREFLIGHT_SCHEMA
 
-    found = search_slices(base, items, targets, options, budget, samples, out, _say)
-    outcomes = outcomes_of(found)
-    folders = _write_runs(outcomes, out)
-    if as_json:
-        searches = [search_dict(each, base.run) for each in found]
-        variants = [outcome_dict(each) for each in outcomes]
-        report = {"schema": PREFLIGHT_SCHEMA, "searches": searches, "variants": variants, "runs": folders}
-        typer.echo(json.dumps(report, indent=1, allow_nan=False))
-    else:
-        for each in found:
-            render_search(each, base.run, console())
-        for folder in folders:
-            _say(f"predicted run written to {folder}")
+    budget, samples = asked.search_compiles, asked.samples
+    found = search_slices(base, items, targets, options, budget, samples, asked.out, say)
+    print_search(found, base.run, write_runs(outcomes_of(found), asked.out), asked.as_json)
     if any(each.interrupted for each in found):
         raise typer.Exit(130)
     if any(not each.front for each in found):
         raise typer.Exit(1)
 
 
-def _exit_status(outcomes: list[Outcome], swept: bool) -> int:
-    """1 where a program does not fit, 2 where it cannot be compiled, 3 after a crash, 4 without a verdict.
-
-    In a sweep a value that does not fit is an answer: then 0 where some value fits each target.
-    """
-    by_target: dict[str, list[int]] = {}
-    for outcome in outcomes:
-        for each in outcome.iterations():
-            by_target.setdefault(each.target, []).append(each.exit_status)
-    if swept:
-        return max((min(each) for each in by_target.values()), default=4)
-    found = {status for each in by_target.values() for status in each}
-    return next((status for status in (3, 2, 1, 4) if status in found), 0)
-
-
-def _second(base: Variant, script: str | None, arguments: str | None, env: dict[str, str]) -> Variant:
+def _second(base: Variant, script: str | None, arguments: str | None, items: list[str] | None) -> Variant:
     import shlex
     from dataclasses import replace
 
     from tpuprof.preflight.run import Variant
 
+    env = _pairs(items)
     run = replace(base.run, environment={**base.run.environment, **env})
     if script:
         run = replace(run, script=script, module=False)
@@ -263,8 +215,6 @@ def _second(base: Variant, script: str | None, arguments: str | None, env: dict[
 
 
 def _pairs(items: list[str] | None) -> dict[str, str]:
-    from tpuprof.errors import Code, TpuprofError
-
     pairs = {}
     for item in items or ():
         name, mark, value = item.partition("=")
@@ -274,81 +224,3 @@ def _pairs(items: list[str] | None) -> dict[str, str]:
             )
         pairs[name] = value
     return pairs
-
-
-def _write_runs(outcomes: list[Outcome], out: Path) -> list[str]:
-    """Write a run folder for each steady prediction with a program.
-
-    OUT/TARGET, or OUT/VARIANT/TARGET where there are several variants.
-    """
-    import re
-
-    from tpuprof.preflight.run_writer import write_run
-
-    written = []
-    for outcome in outcomes:
-        folder = out if len(outcomes) == 1 else out / re.sub(r"[^\w.=+-]+", "_", outcome.variant.label)
-        for found in outcome.steady():
-            if found.schedule is not None:
-                run = outcome.variant.run
-                command = [run.script, *run.arguments]
-                name = found.compiled.target.name.replace(":", "-")
-                written.append(str(write_run(folder / name, found, outcome.trace_of(found), command)))
-    return written
-
-
-def _print(
-    outcomes: list[Outcome],
-    folders: list[str],
-    as_json: bool,
-    swept: bool,
-    money: tuple[dict[str, float], Work] | None,
-) -> None:
-    from tpuprof.preflight.money import cost_dicts, cost_notes, costs
-    from tpuprof.preflight.render import (
-        largest_fitting,
-        render,
-        render_comparison,
-        render_costs,
-        render_sweep,
-        sweep_notes,
-    )
-    from tpuprof.preflight.run import outcome_dict
-    from tpuprof.run_folder import PREFLIGHT_SCHEMA
-
-    rows = costs(outcomes, *money) if money else []
-    notes = cost_notes(rows, money[0]) if money else []
-    if as_json:
-        import json
-
-        report: dict[str, object] = {
-            "schema": PREFLIGHT_SCHEMA,
-            "variants": [outcome_dict(each) for each in outcomes],
-            "runs": folders,
-        }
-        if money:
-            report["costs"], report["cost_notes"] = cost_dicts(rows), notes
-        if swept:
-            report["largest_fitting"] = largest_fitting(outcomes)
-            report["sweep_notes"] = sweep_notes(outcomes)
-        typer.echo(json.dumps(report, indent=1, allow_nan=False))
-        return
-    from tpuprof.cli.terminal import console
-
-    screen = console()
-    if swept:
-        render_sweep(outcomes, screen)
-    else:
-        for outcome in outcomes:
-            render(outcome, screen)
-        if len(outcomes) > 1:
-            screen.print()
-            render_comparison(outcomes, screen)
-    if money:
-        render_costs(rows, notes, screen)
-    for folder in folders:
-        _say(f"predicted run written to {folder}")
-
-
-def _say(text: str) -> None:
-    typer.echo(f"tpuprof: {text}", err=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tpuprof.cli.options import AsJson, parse_duration
 from tpuprof.errors import Code, TpuprofError
 
 if TYPE_CHECKING:
@@ -20,39 +21,48 @@ if TYPE_CHECKING:
 
 EXIT_REFUTED, EXIT_UNDECIDED = 1, 4
 
+Rule = Annotated[
+    str | None, typer.Argument(help="The finding that the fix is of: a rule's id.", show_default=False)
+]
+Before = Annotated[str, typer.Option(help="The command before the fix, quoted.", show_default=False)]
+After = Annotated[str, typer.Option(help="The command after the fix, quoted.", show_default=False)]
+Out = Annotated[
+    Path, typer.Option("--out", "-o", help="Run folder of the program before the fix; captured if new.")
+]
+Budget = Annotated[str, typer.Option(help="Time for all runs, as 10m or 600s.")]
+Blocks = Annotated[int, typer.Option(min=2, help="Blocks of four runs at most.")]
+Warmup = Annotated[int, typer.Option(min=0, help="Steps of each run that are not timed.")]
+Metric = Annotated[
+    str,
+    typer.Option(help="Pattern of the output whose first group is the time in ms.", show_default=False),
+]
+Measure = Annotated[str, typer.Option(help="step, or total for runs from start to end.")]
+Loss = Annotated[
+    str, typer.Option(help="Pattern of the output whose first group is the loss.", show_default=False)
+]
+Tolerance = Annotated[float, typer.Option(min=0.0, help="Share by which losses may differ.")]
+Capture = Annotated[bool, typer.Option("--capture/--no-capture", help="Capture before and after as well.")]
 
-# Long by its options, each declared here; the body is short.
+
 def prove(
-    rule: Annotated[
-        str | None, typer.Argument(help="The finding that the fix is of: a rule's id.", show_default=False)
-    ] = None,
-    before: Annotated[str, typer.Option(help="The command before the fix, quoted.", show_default=False)] = "",
-    after: Annotated[str, typer.Option(help="The command after the fix, quoted.", show_default=False)] = "",
-    out: Annotated[
-        Path, typer.Option("--out", "-o", help="Run folder of the program before the fix; captured if new.")
-    ] = Path("runs/prove"),
-    budget: Annotated[str, typer.Option(help="Time for all runs, as 10m or 600s.")] = "10m",
-    blocks: Annotated[int, typer.Option(min=2, help="Blocks of four runs at most.")] = 8,
-    warmup: Annotated[int, typer.Option(min=0, help="Steps of each run that are not timed.")] = 4,
-    metric: Annotated[
-        str,
-        typer.Option(help="Pattern of the output whose first group is the time in ms.", show_default=False),
-    ] = "",
-    measure: Annotated[str, typer.Option(help="step, or total for runs from start to end.")] = "step",
-    loss: Annotated[
-        str, typer.Option(help="Pattern of the output whose first group is the loss.", show_default=False)
-    ] = "",
-    tolerance: Annotated[float, typer.Option(min=0.0, help="Share by which losses may differ.")] = 0.01,
-    capture: Annotated[
-        bool, typer.Option("--capture/--no-capture", help="Capture before and after as well.")
-    ] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the proof as JSON.")] = False,
+    rule: Rule = None,
+    before: Before = "",
+    after: After = "",
+    out: Out = Path("runs/prove"),
+    budget: Budget = "10m",
+    blocks: Blocks = 8,
+    warmup: Warmup = 4,
+    metric: Metric = "",
+    measure: Measure = "step",
+    loss: Loss = "",
+    tolerance: Tolerance = 0.01,
+    capture: Capture = True,
+    as_json: AsJson = False,
 ) -> None:
     """Run a program before and after a fix in turn until the saving is known, and keep the answer with the run.
 
     Status 0 if the saving is confirmed, 1 if it is refuted, 4 if that cannot be decided.
     """
-    from tpuprof.cli.capture import parse_duration
     from tpuprof.cli.opening import is_url
     from tpuprof.cli.process import unwind_on_signals
     from tpuprof.prove.experiment import Plan
@@ -67,14 +77,15 @@ def prove(
     reading = Reading(metric=metric, loss=loss, warmup=warmup, measure=measure)
     unwind_on_signals()
     proof = _prove(rule or "", commands, out, plan, reading, capture=capture)
-    if as_json:
-        import json
-
-        typer.echo(json.dumps(proof, indent=1, allow_nan=False))
-    else:
-        typer.echo(proof["sentence"])
+    typer.echo(_json(proof) if as_json else proof["sentence"])
     if proof["outcome"] != "confirmed":
         raise typer.Exit(EXIT_REFUTED if proof["outcome"] == "refuted" else EXIT_UNDECIDED)
+
+
+def _json(proof: dict[str, Any]) -> str:
+    import json
+
+    return json.dumps(proof, indent=1, allow_nan=False)
 
 
 def _prove(

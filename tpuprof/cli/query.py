@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tpuprof.cli.options import Trace
 from tpuprof.errors import Code, TpuprofError
 
 if TYPE_CHECKING:
@@ -16,27 +16,30 @@ if TYPE_CHECKING:
 # A terminal shows this many rows; `--json` and `--csv` give all (rows).
 SHOWN = 100
 
+Sql = Annotated[
+    str,
+    typer.Argument(help='One SELECT, as "SELECT op, sum(self_ps) FROM op_events GROUP BY op".'),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print all rows as a JSON array.")]
+Csv = Annotated[bool, typer.Option("--csv", help="Print all rows as CSV with a header.")]
+Limit = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help=f"Rows to print at most; a table shows {SHOWN} unless this says more.",
+        show_default=False,
+    ),
+]
+TimeLimit = Annotated[float, typer.Option(min=0.1, help="Seconds that the query may take.")]
 
-# Long by its options, each declared here; the body is short.
+
 def query(
-    path: Annotated[
-        Path, typer.Argument(help="A trace file, a run folder, or a TensorBoard logdir.", show_default=False)
-    ],
-    sql: Annotated[
-        str,
-        typer.Argument(help='One SELECT, as "SELECT op, sum(self_ps) FROM op_events GROUP BY op".'),
-    ] = "SHOW TABLES",
-    as_json: Annotated[bool, typer.Option("--json", help="Print all rows as a JSON array.")] = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print all rows as CSV with a header.")] = False,
-    limit: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help=f"Rows to print at most; a table shows {SHOWN} unless this says more.",
-            show_default=False,
-        ),
-    ] = None,
-    time_limit: Annotated[float, typer.Option(min=0.1, help="Seconds that the query may take.")] = 60.0,
+    path: Trace,
+    sql: Sql = "SHOW TABLES",
+    as_json: AsJson = False,
+    as_csv: Csv = False,
+    limit: Limit = None,
+    time_limit: TimeLimit = 60.0,
 ) -> None:
     """Ask the tables of a run in SQL. SHOW TABLES and DESCRIBE TABLE list what there is.
 

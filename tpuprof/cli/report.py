@@ -7,37 +7,40 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tpuprof.cli.options import NoRedact
 from tpuprof.errors import Code, TpuprofError
 
 if TYPE_CHECKING:
     from tpuprof.report.schema import Report
     from tpuprof.share.redact import Redactor
 
+Source = Annotated[
+    Path,
+    typer.Argument(
+        help="A trace file, a run folder, a TensorBoard logdir, or a saved report.", show_default=False
+    ),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        "-o",
+        help="File to write; its suffix says what: .html, .md, .json, .sarif (by line), or .zip for a ticket.",
+    ),
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")]
+ShowRedactions = Annotated[
+    bool,
+    typer.Option("--show-redactions", help="List what is replaced by what, to review before sending."),
+]
 
-# Long by its options, each declared here; the body is short.
+
 def report(
-    path: Annotated[
-        Path,
-        typer.Argument(
-            help="A trace file, a run folder, a TensorBoard logdir, or a saved report.", show_default=False
-        ),
-    ],
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            help="File to write; its suffix says what: .html, .md, .json, .sarif (by line), or .zip for a ticket.",
-        ),
-    ] = None,
-    no_redact: Annotated[
-        bool, typer.Option("--no-redact", help="Keep names, paths, addresses and keys as they are.")
-    ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
-    show_redactions: Annotated[
-        bool,
-        typer.Option("--show-redactions", help="List what is replaced by what, to review before sending."),
-    ] = False,
+    path: Source,
+    out: Out = None,
+    no_redact: NoRedact = False,
+    force: Force = False,
+    show_redactions: ShowRedactions = False,
 ) -> None:
     """Write a report to send. Private values are replaced by pseudonyms, unless --no-redact is given."""
     _check_usage(out, no_redact, show_redactions)

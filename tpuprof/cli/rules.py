@@ -6,12 +6,14 @@ from typing import Annotated
 
 import typer
 
+from tpuprof.cli.options import AsJson
+
 
 def rules(
     rule_id: Annotated[
         str | None, typer.Argument(help="A rule's id, as exposed-host-offload.", show_default=False)
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List the rules, or explain one: what it detects, why it costs time, how to fix it."""
     from tpuprof.rules.base import Rule

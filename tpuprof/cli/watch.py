@@ -9,44 +9,48 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tpuprof.cli.program import Command, either
+from tpuprof.cli.options import Command, either
 
 if TYPE_CHECKING:
     from tpuprof.watch.options import WatchOptions
 
+Out = Annotated[Path, typer.Option("--out", "-o", help="Folder or URL of the job; a restart goes on in it.")]
+Follow = Annotated[
+    Path | None,
+    typer.Option(help="Show the job in this folder as it goes, instead of running a command."),
+]
+Once = Annotated[bool, typer.Option("--once", help="With --follow: print the state once and end.")]
+Job = Annotated[
+    str,
+    typer.Option(help="Name of the job.", show_default="TPUPROF_JOB, JOB_NAME, else from the command"),
+]
+NoCaptures = Annotated[bool, typer.Option("--no-captures", help="Record no steps when something happens.")]
+CapturesPerHour = Annotated[int, typer.Option(min=0, help="Captures per hour at most.")]
+CaptureMib = Annotated[int, typer.Option(min=0, help="Disk that captures may take (MiB).")]
+HangSeconds = Annotated[
+    float, typer.Option(min=0.1, help="A hang is no step for 10 times the median, and for this long (s).")
+]
+MetricsPort = Annotated[
+    int | None, typer.Option(min=0, max=65535, help="Serve metrics for Prometheus; 0 takes a free port.")
+]
+Tensorboard = Annotated[
+    bool, typer.Option("--tensorboard", help="Write scalars for TensorBoard into the folder.")
+]
 
-# Long by its options, each declared here; the body is short.
+
 def watch(
     command: Command = None,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", help="Folder or URL of the job; a restart goes on in it.")
-    ] = Path("runs/watch"),
-    follow: Annotated[
-        Path | None,
-        typer.Option(help="Show the job in this folder as it goes, instead of running a command."),
-    ] = None,
-    once: Annotated[
-        bool, typer.Option("--once", help="With --follow: print the state once and end.")
-    ] = False,
-    job: Annotated[
-        str,
-        typer.Option(help="Name of the job.", show_default="TPUPROF_JOB, JOB_NAME, else from the command"),
-    ] = "",
-    no_captures: Annotated[
-        bool, typer.Option("--no-captures", help="Record no steps when something happens.")
-    ] = False,
-    captures_per_hour: Annotated[int, typer.Option(min=0, help="Captures per hour at most.")] = 4,
-    capture_mib: Annotated[int, typer.Option(min=0, help="Disk that captures may take (MiB).")] = 1024,
-    hang_seconds: Annotated[
-        float, typer.Option(min=0.1, help="A hang is no step for 10 times the median, and for this long (s).")
-    ] = 30.0,
-    metrics_port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="Serve metrics for Prometheus; 0 takes a free port.")
-    ] = None,
+    out: Out = Path("runs/watch"),
+    follow: Follow = None,
+    once: Once = False,
+    job: Job = "",
+    no_captures: NoCaptures = False,
+    captures_per_hour: CapturesPerHour = 4,
+    capture_mib: CaptureMib = 1024,
+    hang_seconds: HangSeconds = 30.0,
+    metrics_port: MetricsPort = None,
     metrics_host: Annotated[str, typer.Option(help="Address to serve them on.")] = "127.0.0.1",
-    tensorboard: Annotated[
-        bool, typer.Option("--tensorboard", help="Write scalars for TensorBoard into the folder.")
-    ] = False,
+    tensorboard: Tensorboard = False,
 ) -> None:
     """Record every step: `tpuprof watch -o RUNS -- python train.py`, or show a job with --follow RUNS.
 
