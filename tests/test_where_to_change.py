@@ -77,7 +77,7 @@ from tpuprof.rules.base import Outcome, failed, rule
 from tpuprof.signals import Signals
 
 
-@rule(about="kettles", good="No kettle boils", bad="A kettle boils")
+@rule(about="kettles", good="No kettle boils", bad="A kettle boils", reads=("steps",))
 def check(signals: Signals) -> Outcome:
     """Fail always."""
     return failed(0.5, [], title=f"A kettle boils in {len(signals.steps)} steps", reason="tea has no price")

@@ -225,3 +225,15 @@ def asleep(exposed, hidden=0.0, part="host:sleep"):
     return HostStackRow(
         part, frames, "time.sleep(x)", "train.py:9", "time.sleep(x)", exposed, hidden, samples=50
     )
+
+
+def noting(rule, asked):
+    """The rule, which adds the signals that its check asks for to `asked`, by its id."""
+
+    def check(signals):
+        try:
+            return rule.check(signals)
+        finally:
+            asked.setdefault(rule.id, set()).update(signals.noted.asked)
+
+    return replace(rule, check=check)

@@ -1,5 +1,7 @@
 """What each rule says: failed, passed, not applicable, unavailable, on both sides of its thresholds."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.rules.given import (
@@ -12,6 +14,7 @@ from tests.rules.given import (
     growing,
     loop,
     memory,
+    noting,
     one_host,
     op,
     record,
@@ -51,12 +54,14 @@ from tests.rules.situations import (
 from tpuprof.model.device.compute import PADDED_FROM
 from tpuprof.model.host.eager_mode import EagerOps
 from tpuprof.model.verdict import READS_IN_STEPS_SHARE
+from tpuprof.report.schema import Cause, HostReadRow
 from tpuprof.report.sections import Hosts
 from tpuprof.rules import thresholds
 from tpuprof.rules.registry import all_rules, find_rule
 from tpuprof.rules.runner import outcome_of
 from tpuprof.rules.tracing.eager_dispatch.rule import EAGER_FROM_PROGRAMS
 from tpuprof.rules.tracing.optimizer_loop.rule import KNOWN_FROM_SAMPLES, LOOP_FROM_OPS
+from tpuprof.signals import Unavailable
 from tpuprof.units import PS_PER_MS
 
 CPU = {"is_tpu": False}
@@ -67,9 +72,16 @@ def on_tpu(version):
     return {"is_tpu": True, "framework": "torch_xla", "info": {"versions": {"torch_xla": version}}}
 
 
+def beside_a_read(signals):
+    """The same signals of a program that reads a value of its own in each step."""
+    report = {**signals["report"], "host_reads": [HostReadRow("item", "train.py:20", 10, 1.0)]}
+    return {**signals, "report": report, "steps": steps()}
+
+
 CALLBACK = op("pure_callback.1", kind="host_callback")
 GATHER = "all-gather"
 GATHER_OF_PARAMETER = transfer(GATHER, role="parameter_gather")
+NEW_COUNT = replace(compiled("shape"), cause=Cause("shape", "s64[29,1] became s64[30,1]", "train.py", 9))
 OLD = info(versions={"torch_xla": "2.6.0"}, cxx11_abi=False)
 NEW_ABI = info(versions={"torch_xla": "2.6.0"}, cxx11_abi=True)
 SLOW = thresholds.SLOW_COMPILE_FROM_SECONDS
@@ -191,6 +203,7 @@ CASES = {
         ("each step", "failed", fallen(1.0)),
         ("one in two", "failed", fallen(thresholds.FALLBACKS_FROM)),
         ("one in three", "passed", fallen(thresholds.FALLBACKS_FROM - 0.01)),
+        ("beside a read", "failed", beside_a_read(fallen(1.0))),
         ("device busy", "passed", fallen(1.0, 1 - BELOW)),
         ("none", "passed", {"records": [record()], "busy_share": 0.5}),
         ("text alone", "unavailable", fallen(None)),
@@ -231,6 +244,7 @@ CASES = {
         ("each step", "failed", selects(1.0)),
         ("one in three", "not_applicable", selects(thresholds.FALLBACKS_FROM - 0.01)),
         ("another op", "not_applicable", fallen(1.0)),
+        ("beside a read, for new counts", "failed", {**beside_a_read(selects(1.0)), "step_compiles": [NEW_COUNT]}),
         ("device busy", "passed", selects(1.0, 1 - BELOW)),
         ("device less busy", "failed", selects(1.0, 1 - ABOVE)),
         ("no telemetry", "unavailable", NOTHING),
@@ -251,6 +265,7 @@ CASES = {
         ("too little", "passed", recompiled(BELOW, "shape")),
         ("half of it", "passed", recompiled(0.15, "shape", "constant")),
         ("another cause", "passed", recompiled(0.9, "constant")),
+        ("jax traces to compile", "failed", {**recompiled(BELOW, "shape"), "framework": "jax", "steps": steps(tracing=1.0)}),
         ("none", "passed", recompiled(0.0)),
         ("no steps", "unavailable", {"report": {"compiles": [compiled("shape")]}}),
     ],
@@ -258,12 +273,16 @@ CASES = {
         ("enough", "failed", recompiled(ABOVE, "constant")),
         ("the last not told", "failed", recompiled(ABOVE, "constant", "constant", "unknown")),
         ("too little", "passed", recompiled(BELOW, "constant")),
+        ("jax traces to compile", "failed", {**recompiled(BELOW, "constant"), "framework": "jax", "steps": steps(tracing=1.0)}),
+        ("none", "passed", recompiled(0.0)),
         ("no steps", "unavailable", {"report": {"compiles": [compiled("constant")]}}),
     ],
     "recompiles-other": [
         ("enough", "failed", recompiled(ABOVE, "graph")),
         ("not told at all", "failed", recompiled(ABOVE, "unknown")),
         ("too little", "passed", recompiled(BELOW, "graph")),
+        ("jax traces to compile", "failed", {**recompiled(BELOW, "graph"), "framework": "jax", "steps": steps(tracing=1.0)}),
+        ("none", "passed", recompiled(0.0)),
         ("no steps", "unavailable", {"report": {"compiles": [compiled("graph")]}}),
     ],
     "slow-compile": [
@@ -297,6 +316,7 @@ CASES = {
     "auto-sharding-cost": [
         ("slow", "failed", started(SLOW, CompileWithAutoSharding=1)),
         ("quick", "passed", started(SLOW - 0.1, CompileWithAutoSharding=1)),
+        ("slow on a TPU", "failed", {**started(SLOW, CompileWithAutoSharding=1), **on_tpu("2.9.0")}),
         ("by hand", "not_applicable", started(SLOW)),
         ("no telemetry", "unavailable", NOTHING),
     ],
@@ -525,6 +545,23 @@ def test_what_it_says(rule_id, status, signals):
         assert outcome.evidence
         assert 0 <= outcome.share <= 1
         assert outcome.price is not None or outcome.reason
+
+
+@pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.id)
+def test_a_rule_declares_the_signals_that_it_reads(rule):
+    asked = {}
+    for _name, _status, signals in CASES[rule.id]:
+        outcome_of(noting(rule, asked), given(**signals))
+    assert sorted(asked[rule.id]) == sorted(rule.reads)
+
+
+def test_what_a_signal_is_computed_from_is_not_asked_for():
+    signals = given(steps=steps(wall=50.0))
+    assert signals.typical_ms == 50.0
+    assert (signals.noted.asked, signals.noted.read) == ({"typical_ms"}, {"typical_ms"})
+    with signals.readings() as noted, pytest.raises(Unavailable):
+        _ = signals.busy_share
+    assert (noted.asked, noted.read) == ({"busy_share"}, set())
 
 
 @pytest.mark.parametrize("status", ["failed", "passed", "not_applicable", "unavailable"])

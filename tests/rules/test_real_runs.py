@@ -2,7 +2,10 @@
 
 import pytest
 
+from tests.rules.given import noting
+from tpuprof.analysis import analyze
 from tpuprof.analysis.analyze import analyze_run
+from tpuprof.rules.registry import all_rules
 
 
 def first(path):
@@ -46,8 +49,14 @@ def test_first_finding_of_the_samples(samples, sample, rule):
     assert finding.savings is not None
 
 
-def test_no_rule_breaks_on_a_sample(samples):
+def test_no_rule_breaks_on_a_sample_or_reads_what_it_does_not_declare(samples, monkeypatch):
+    asked, rules = {}, all_rules()
+    monkeypatch.setattr(analyze, "all_rules", lambda: tuple(noting(rule, asked) for rule in rules))
     for path in sorted(samples.iterdir()):
         if (path / "plugins").is_dir():
             errors = [each for each in analyze_run(path).findings if each.status == "error"]
             assert errors == [], path.name
+    assert set(asked) == {rule.id for rule in rules}
+    assert {
+        rule.id: asked[rule.id] - set(rule.reads) for rule in rules if asked[rule.id] - set(rule.reads)
+    } == {}

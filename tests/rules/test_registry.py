@@ -104,7 +104,7 @@ def test_an_undocumented_rule_is_refused():
         def check(signals):
             """Never called."""
 
-        found = rule(about="it", good="a", bad="b")(check)
+        found = rule(about="it", good="a", bad="b", reads=("steps",))(check)
     finally:
         module.__doc__ = documentation
     assert len(problems(found)) >= len(HEADINGS)

@@ -26,6 +26,7 @@ def rules(
             "category": rule.category,
             "status": rule.status,
             "summary": page.summary,
+            "reads": list(rule.reads),
             "sections": page.sections,
             "fix": {"text": page.fix, "before": page.before, "after": page.after, "doc": rule.doc},
             "fixes": {
@@ -44,7 +45,8 @@ def rules(
         return
     if rule_id:
         rule = chosen[0]
-        typer.echo(f"{rule.id} ({rule.category}, {rule.status})\n\n{rule.page.text}")
+        typer.echo(f"{rule.id} ({rule.category}, {rule.status})\n\n{rule.page.text}\n")
+        typer.echo(f"Reads the signals {', '.join(rule.reads)}.")
         return
     width = max(len(rule.id) for rule in chosen)
     for rule in chosen:

@@ -82,6 +82,8 @@ class Rule:
 
     A broad rule ranks behind a specific one that explains about as much, since that says more of what to do. So does
     the rule that another one `narrows`, by id: the other one is about some of what it is about, and says what to do.
+
+    `reads` names the signals that its check may ask for; what its prices are computed from is not among them.
     """
 
     id: str
@@ -92,6 +94,7 @@ class Rule:
     broad: bool
     page: Page
     check: Callable[[Signals], Outcome]
+    reads: tuple[str, ...]
     module: str
     about: str = ""
     torch_only: bool = False
@@ -120,6 +123,7 @@ def rule(
     about: str,
     good: str,
     bad: str,
+    reads: tuple[str, ...],
     status: str = PREVIEW,
     broad: bool = False,
     torch_only: bool = False,
@@ -140,6 +144,7 @@ def rule(
             broad=broad,
             page=Page(module.__doc__ or "", name.replace("_", "-"), Path(module.__file__ or "").parent),
             check=check,
+            reads=reads,
             module=check.__module__,
             about=about,
             torch_only=torch_only,

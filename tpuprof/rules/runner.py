@@ -104,9 +104,9 @@ def outcome_of(rule: Rule, signals: Signals) -> Outcome:
     if skipped is not None:
         return skipped
     try:
-        with signals.readings() as read:
+        with signals.readings() as noted:
             outcome = rule.check(signals)
-        if outcome.status in (PASSED, NOT_APPLICABLE) and not read:
+        if outcome.status in (PASSED, NOT_APPLICABLE) and not noted.read:
             return Outcome(UNAVAILABLE, reason="the rule looked at nothing in this run")
         if outcome.status == FAILED and rule.category in HOST_CATEGORIES and _device_is_behind(signals):
             return Outcome(UNAVAILABLE, evidence=outcome.evidence, reason=DEVICE_IS_BEHIND)

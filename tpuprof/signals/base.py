@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import field
 from functools import cached_property
 from typing import Any, TypeVar
 
 from tpuprof.model.run import Run
+from tpuprof.records import record
 from tpuprof.report.schema import Report
 from tpuprof.signals.inputs import INPUTS
 
@@ -22,6 +24,14 @@ _UNITS: dict[str, str] = {}
 
 class Unavailable(Exception):  # noqa: N818  # it is an answer, not an error
     """Ends a rule whose signal the run cannot tell; its text says why, and what to capture."""
+
+
+@record
+class Readings:
+    """Names of signals that were asked for, and of those that the run could tell; not what they are computed from."""
+
+    asked: set[str] = field(default_factory=set)
+    read: set[str] = field(default_factory=set)
 
 
 class Signal(cached_property[T]):
@@ -37,13 +47,16 @@ class Signal(cached_property[T]):
         name = self.attrname
         if instance is None or name is None:
             return self
+        readings = instance.noted
+        readings.asked.add(name)
         if name not in instance.__dict__:
             for each in self.needs:
                 reason = instance.lacking(each)
                 if reason:
                     raise Unavailable(reason)
-            instance.__dict__[name] = self.func(instance)
-        instance.note_read(name)
+            with instance.readings():  # what it is computed from was not asked for
+                instance.__dict__[name] = self.func(instance)
+        readings.read.add(name)
         return instance.__dict__[name]
 
     def __set__(self, instance: Any, value: T) -> None:
@@ -80,17 +93,17 @@ class SignalsBase:
         """Why an input is not there, empty where it is."""
         return INPUTS[name](self._report, self._run)
 
-    def note_read(self, name: str) -> None:
-        """Note that a signal was read."""
-        self.__dict__.setdefault("_read", set()).add(name)
+    @property
+    def noted(self) -> Readings:
+        """What was read since `readings` was entered."""
+        return self.__dict__.setdefault("_noted", Readings())  # type: ignore[no-any-return]
 
     @contextmanager
-    def readings(self) -> Iterator[set[str]]:
-        """Names of the signals that are read inside the block."""
-        before = self.__dict__.get("_read", set())
-        inside: set[str] = set()
-        self.__dict__["_read"] = inside
+    def readings(self) -> Iterator[Readings]:
+        """What is read inside the block."""
+        before = self.noted
+        inside = self.__dict__["_noted"] = Readings()
         try:
             yield inside
         finally:
-            self.__dict__["_read"] = before | inside
+            self.__dict__["_noted"] = before

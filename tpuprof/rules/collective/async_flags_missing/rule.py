@@ -56,6 +56,7 @@ VARIABLES = ("LIBTPU_INIT_ARGS", "XLA_FLAGS")
     about="flags for asynchronous collectives",
     good="Flags for asynchronous collectives are set, or nothing waits for such collectives",
     bad="Flags for asynchronous collectives are not set",
+    reads=("variables", "framework", "chip", "is_tpu", "collectives", "collective_share"),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where enough of the step waits for collectives whose flag is not set."""

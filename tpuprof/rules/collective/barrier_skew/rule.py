@@ -48,6 +48,7 @@ from tpuprof.units import format_ms
     good="Chips of a host hardly wait for one of them",
     bad="One chip of a host comes last",
     of_one_host=True,
+    reads=("step_ms", "step_count", "chips_per_host", "host_pace", "is_tpu"),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where, on some host, a chip waits longer than the last one for enough of the step."""

@@ -67,6 +67,7 @@ HIDDEN_AT_LEAST = 0.5
     about="waits for communication between chips",
     good="The device hardly waits for communication",
     bad="The device waits for communication",
+    reads=("collectives", "collective_share", "parameter_gathers"),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where exposed collectives other than parameter gathers take enough of the step."""

@@ -73,6 +73,7 @@ HIDDEN_AT_LEAST = 0.5
     about="waits for gathers of parameters",
     good="The device hardly waits for gathers of parameters",
     bad="The device waits for gathers of parameters",
+    reads=("device_type", "collectives", "collective_share", "parameter_gathers"),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where exposed all-gathers of parameters take enough of the step."""

@@ -47,6 +47,18 @@ from tpuprof.signals import Signals
     good="Auto-sharding costs little",
     bad="Auto-sharding makes compiles slow",
     torch_only=True,
+    reads=(
+        "step_ms",
+        "all_counters",
+        "startup_compile_seconds",
+        "startup_compile_source",
+        "startup_compiles",
+        "predicted",
+        "torch_xla_version",
+        "framework",
+        "is_tpu",
+        "preflight",
+    ),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where programs were auto-sharded and the start waited for its compiles."""

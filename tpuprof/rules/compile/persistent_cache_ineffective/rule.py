@@ -54,6 +54,15 @@ from tpuprof.units import counted
     about="use of the persistent cache",
     good="The persistent cache answers, or compiling takes little",
     bad="The persistent cache does not answer",
+    reads=(
+        "step_ms",
+        "startup_compile_seconds",
+        "startup_compile_source",
+        "startup_compiles",
+        "compilation_cache",
+        "predicted",
+        "preflight",
+    ),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where a cache that holds programs mostly misses, or cannot load them, and start-up compiles matter."""

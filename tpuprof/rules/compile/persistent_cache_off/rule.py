@@ -62,6 +62,18 @@ SAVED_AT_MOST = 1.0
     about="compiled programs kept between runs",
     good="Compiled programs are kept, or take no time",
     bad="Every run compiles again",
+    reads=(
+        "step_ms",
+        "startup_compile_seconds",
+        "startup_compile_source",
+        "startup_compiles",
+        "compilation_cache",
+        "predicted",
+        "torch_xla_version",
+        "framework",
+        "is_tpu",
+        "preflight",
+    ),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where there is no cache, start-up compiles are worth one, and it is not known to be of no use."""

@@ -52,6 +52,16 @@ from tpuprof.signals import Signals
     about="compiles for changed constants",
     good="Compiles for changed constants cost little or nothing",
     bad="A number baked into the graph changes, and each value compiles",
+    reads=(
+        "step_ms",
+        "steps",
+        "phases",
+        "step_compiles",
+        "compile_share",
+        "records_if_noted",
+        "after_capture",
+        "framework",
+    ),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where compiles for a new constant take enough of the step time."""

@@ -55,6 +55,16 @@ from tpuprof.signals import Signals
     about="compiles of different graphs",
     good="Compiles of different graphs cost little or nothing",
     bad="Steps build different graphs, and each compiles",
+    reads=(
+        "step_ms",
+        "steps",
+        "phases",
+        "step_compiles",
+        "compile_share",
+        "records_if_noted",
+        "after_capture",
+        "framework",
+    ),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where compiles for any other reason, or compiles outside the captured steps, take enough of the time."""

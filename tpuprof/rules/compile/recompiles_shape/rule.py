@@ -53,6 +53,16 @@ from tpuprof.signals import Signals
     about="compiles for new input shapes",
     good="Compiles for new input shapes cost little or nothing",
     bad="Inputs change shape, and each new shape compiles",
+    reads=(
+        "step_ms",
+        "steps",
+        "phases",
+        "step_compiles",
+        "compile_share",
+        "records_if_noted",
+        "after_capture",
+        "framework",
+    ),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where compiles for a new shape or dtype take enough of the step time."""

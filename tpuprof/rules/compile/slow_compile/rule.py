@@ -54,6 +54,15 @@ from tpuprof.signals import Signals
     good="Compiling does not hold up the start",
     bad="Compiling keeps training from starting",
     broad=True,
+    reads=(
+        "step_ms",
+        "startup_compile_seconds",
+        "startup_compile_source",
+        "startup_compiles",
+        "predicted",
+        "unrolled",
+        "preflight",
+    ),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where compiles before the capture take too long."""

@@ -55,6 +55,7 @@ LEFT_AT_MOST = 4 / 6
     about="float32 copies of bfloat16 arrays",
     good="Float32 copies of bfloat16 arrays take little",
     bad="bfloat16 arrays are written out again as float32",
+    reads=("busy_share", "is_tpu", "ops", "compute_ms"),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where ops that widen arrays take enough of a TPU's time."""

@@ -59,6 +59,7 @@ FLOATS = ("f32", "f64")
     about="matrix multiplications in float32",
     good="Matrix multiplications in float32 take little",
     bad="Matrix multiplications run in float32",
+    reads=("busy_share", "is_tpu", "compute", "compute_ms", "matmuls"),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where float32 multiplications take enough of a TPU's time."""

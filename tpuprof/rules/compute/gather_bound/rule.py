@@ -56,6 +56,7 @@ from tpuprof.units import format_share
     about="lookups of rows",
     good="Lookups of rows take little",
     bad="Rows of a table are looked up one by one",
+    reads=("busy_share", "predicted", "is_tpu", "ops", "compute_ms"),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where gathers and scatters take enough of a TPU's time."""

@@ -47,6 +47,7 @@ from tpuprof.units import format_share
     about="copies between layouts",
     good="Copies between layouts take little",
     bad="The device copies and transposes instead of computing",
+    reads=("busy_share", "is_tpu", "ops", "compute", "compute_ms"),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where layout copies take enough of a TPU's time."""

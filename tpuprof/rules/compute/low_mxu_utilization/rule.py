@@ -51,6 +51,7 @@ BUSY_FROM_SHARE = 0.5
     good="The matrix unit is put to use",
     bad="The matrix unit idles while the device works",
     broad=True,
+    reads=("busy_share", "is_tpu", "ops", "compute", "mxu_share", "offload_share", "collective_share"),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where a busy TPU stays below its threshold; there is no price."""

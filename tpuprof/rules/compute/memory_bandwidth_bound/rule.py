@@ -49,6 +49,7 @@ from tpuprof.units import format_share
     good="HBM bandwidth does not limit",
     bad="HBM bandwidth limits the device",
     broad=True,
+    reads=("is_tpu", "ops", "op_ms", "bandwidth_share"),
 )
 def check(signals: Signals) -> Outcome:
     """Fail from a share of the peak bandwidth on; there is no price."""

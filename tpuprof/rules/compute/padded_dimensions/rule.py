@@ -48,6 +48,7 @@ from tpuprof.units import format_share
     about="padding to the chip's tiles",
     good="Padding to the chip's tiles costs little",
     bad="Arrays are padded to the chip's tiles",
+    reads=("busy_share", "is_tpu", "ops", "op_ms", "compute", "compute_ms"),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where padded ops take enough of a TPU's time."""

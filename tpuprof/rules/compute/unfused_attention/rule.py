@@ -53,7 +53,10 @@ LEFT = 0.3
 
 
 @rule(
-    about="attention written out", good="Attention is fused, or takes little", bad="Attention is written out"
+    about="attention written out",
+    good="Attention is fused, or takes little",
+    bad="Attention is written out",
+    reads=("busy_share", "hosts", "is_tpu", "ops", "op_ms"),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where softmax ops take enough of the device's time on a TPU."""

@@ -66,6 +66,18 @@ DEVICE_MOSTLY_BUSY_FROM = 0.7
     about="reads from the device in the step",
     good="Reads from the device cost little or nothing",
     bad="A read from the device makes host and device take turns",
+    reads=(
+        "step_ms",
+        "steps",
+        "busy_share",
+        "sees_device",
+        "bound",
+        "falls_back",
+        "host_reads",
+        "python_reads",
+        "reads_in_steps_share",
+        "runtime_wait_ms",
+    ),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where most steps hold a read and the turns it forces are worth naming."""

@@ -73,6 +73,7 @@ SAMPLES_FOR_HIGH = 36
     about="what the training thread does other than training",
     good="The training thread does little else than training that the device waits for",
     bad="The device waits while the training thread does something else",
+    reads=("step_ms", "steps", "ops", "callback_alone_ms", "host_stacks", "sampled_host_ms"),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where the device idles for long while samples show the training thread at something else than tracing."""

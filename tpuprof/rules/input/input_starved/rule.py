@@ -77,6 +77,15 @@ PARTS = (part.INPUT_WAIT, part.HOST_TO_DEVICE, part.HOST_IO)
     about="waits for input",
     good="The device hardly waits for data",
     bad="The device waits for the next batch",
+    reads=(
+        "step_ms",
+        "steps",
+        "typical_parts",
+        "typical_ms",
+        "falls_back",
+        "stacks_if_sampled",
+        "input_pipelines",
+    ),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where waiting for input takes enough of a typical step."""

@@ -46,7 +46,12 @@ from tpuprof.units import format_share
 SHOWN = 5
 
 
-@rule(about="HBM room", good="HBM has room", bad="HBM is nearly full")
+@rule(
+    about="HBM room",
+    good="HBM has room",
+    bad="HBM is nearly full",
+    reads=("command_if_noted", "memory", "hbm_share", "preflight"),
+)
 def check(signals: Signals) -> Outcome:
     """Fail from a share of the capacity on, without a price."""
     share = signals.hbm_share

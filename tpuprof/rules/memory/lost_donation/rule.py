@@ -52,6 +52,7 @@ from tpuprof.units import format_bytes, format_share
     good="Results use the memory of inputs they replace, or need little of their own",
     bad="Results take memory beside the inputs they replace",
     of_one_host=True,
+    reads=("memory",),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where enough of the program's memory is results beside the inputs that they replace."""

@@ -53,6 +53,7 @@ from tpuprof.units import format_bytes
     good="Memory in use does not grow from step to step, or lasts",
     bad="Memory in use grows from step to step",
     of_one_host=True,
+    reads=("allocated",),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where a device's memory grows in nearly each step and would soon be full."""

@@ -53,6 +53,7 @@ from tpuprof.units import format_share
     about="waits for host-offload copies",
     good="The device hardly waits for host-offload copies",
     bad="The device waits for host-offload copies",
+    reads=("step_ms", "step_count", "device_type", "offload", "offload_share"),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where exposed copies take enough of the step."""

@@ -52,6 +52,7 @@ from tpuprof.units import format_share
     good="Offload copies overlap with computing, or cost little",
     bad="Offloading does not overlap with computing",
     broad=True,
+    reads=("step_ms", "step_count", "device_type", "offload", "offload_share"),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where most of the copies' own time is exposed and that takes enough of the step."""

@@ -49,6 +49,7 @@ from tpuprof.units import format_bytes
     about="need for offloading",
     good="Offloading is needed, or costs little",
     bad="Tensors are offloaded although HBM has room",
+    reads=("memory", "hbm_share", "offload", "offload_share"),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where all tensors fit into HBM and exposed copies take enough of the step."""

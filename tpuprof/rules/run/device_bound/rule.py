@@ -42,6 +42,7 @@ SHOWN = 5
     good="The device is busy: nothing to fix on the host",
     bad="The device idles",
     status=STABLE,
+    reads=("busy_share", "ops", "offload_share", "collective_share"),
 )
 def check(signals: Signals) -> Outcome:
     """Say so where the device is busy; it never fails."""

@@ -54,6 +54,7 @@ from tpuprof.units import counted
     good="Steps are known",
     bad="Nothing in the trace says where a step begins",
     status=STABLE,
+    reads=("step_source",),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where steps are missing or little sure; no step time is at stake."""

@@ -48,7 +48,12 @@ from tpuprof.units import counted, format_ms
 SHOWN = 5
 
 
-@rule(about="pace of the hosts", good="All hosts keep pace", bad="One host is slower than the others")
+@rule(
+    about="pace of the hosts",
+    good="All hosts keep pace",
+    bad="One host is slower than the others",
+    reads=("step_ms", "host_pace"),
+)
 def check(signals: Signals) -> Outcome:
     """Fail where one host stands out as late; from which share on is the model's threshold."""
     hosts = signals.host_pace

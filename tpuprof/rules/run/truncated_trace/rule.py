@@ -46,6 +46,7 @@ from tpuprof.signals import Signals
     about="completeness of the capture",
     good="Nothing is known to be missing from the capture",
     bad="The capture is not whole",
+    reads=("missing",),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where something is known to be missing; no step time is at stake."""

@@ -78,6 +78,7 @@ _NOT_THE_PROGRAM = (f"{part.USER_PREFIX}overhead", f"{part.HOST_PREFIX}stalled")
     good="Uneven steps cost little or nothing",
     bad="Some steps take far longer than the others",
     broad=True,
+    reads=("steps", "steadiness", "slowest_host_steps", "idle_by_step", "even_rows"),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where slow steps' excess over typical ones is enough of the time and the trace names what they did."""

@@ -60,6 +60,19 @@ OUTSIDE_AT_MOST = 0.5
     about="micro-batches in one graph",
     good="Micro-batches in one graph cost little or nothing",
     bad="Gradients of several micro-batches are computed in one graph",
+    reads=(
+        "step_ms",
+        "steps",
+        "typical_steps",
+        "typical_tracing_ms",
+        "startup_compile_seconds",
+        "startup_compile_source",
+        "startup_compiles",
+        "predicted",
+        "framework",
+        "memory",
+        "preflight",
+    ),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where enough micro-batches stand in one graph, and tracing or compiling it takes enough time."""

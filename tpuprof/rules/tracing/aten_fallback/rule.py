@@ -49,6 +49,7 @@ from tpuprof.units import times
     good="Ops that fall back to the host cost little or nothing",
     bad="Ops fall back to the host",
     torch_only=True,
+    reads=("steps", "busy_share", "fallbacks", "python_reads_if_seen"),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where ops fall back in the usual step and the replay without them is worth naming."""

@@ -50,6 +50,7 @@ _OFF = ("", "0", "false", "False")
     good="No debugging flag slows the steps",
     bad="A debugging flag slows every step",
     torch_only=True,
+    reads=("records", "info", "variables"),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where IR debugging costs enough of a step, or where another flag is on that cannot be priced."""

@@ -65,6 +65,7 @@ OF_A_FUNCTION = 2
     bad="Ops run one by one, as a program each",
     broad=True,
     of_one_host=True,
+    reads=("typical_parts", "typical_ms", "sees_device", "framework", "eager_dispatch"),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where dispatch takes enough of a typical step, and the step is many programs."""

@@ -49,6 +49,7 @@ LEFT_AT_MOST = 0.5
     about="graph cuts in the step",
     good="Graph cuts in the step cost little or nothing",
     bad="A step is cut into several graphs",
+    reads=("step_ms", "fallbacks", "graphs_per_step", "framework", "mark_ms", "eager_ops"),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where the cuts beyond the first cost enough of a step."""

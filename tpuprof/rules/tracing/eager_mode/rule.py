@@ -51,6 +51,7 @@ _HOST = (part.TRACING, part.DISPATCH)
     bad="Each op is a program of its own: eager mode is on",
     torch_only=True,
     of_one_host=True,
+    reads=("typical_parts", "typical_ms", "eager_ops"),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where most of the step's ops run eagerly and the device waits for them."""

@@ -87,6 +87,7 @@ _LIBRARY = re.compile(r"\(\S*\b(?:torch|torch_xla)/")
     good="The optimizer updates many parameters at once, or takes little of the step",
     bad="The optimizer updates parameters one by one",
     of_one_host=True,
+    reads=("step_ms", "steps", "bound", "framework", "host_stacks", "eager_dispatch"),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where optimizer calls take enough of the step and call ops parameter by parameter."""

@@ -39,6 +39,7 @@ from tpuprof.signals import Signals, Unavailable
     good="The C++ ABI of torch_xla costs nothing here",
     bad="torch_xla has the old C++ ABI, which traces more slowly",
     torch_only=True,
+    reads=("step_ms", "typical_tracing_ms", "typical_ms", "info", "torch_xla_version"),
 )
 def check(signals: Signals) -> Outcome:
     """Fail for an old ABI where tracing is exposed."""

@@ -52,6 +52,15 @@ LEFT_WHERE_UNTIMED = 0.3
     about="traces of scan bodies",
     good="Traces of scan bodies cost little or nothing",
     bad="scan traces its body again in every step",
+    reads=(
+        "step_ms",
+        "typical_tracing_ms",
+        "typical_ms",
+        "loops_if_seen",
+        "scan_retraces",
+        "mark_ms",
+        "mark_count",
+    ),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where the body is traced in at least every other step and that is worth naming."""

@@ -44,6 +44,7 @@ from tpuprof.signals import Signals
     about="use of torch.compile",
     good="torch.compile has nothing to gain here",
     bad="torch.compile may remove tracing",
+    reads=("typical_tracing_ms", "typical_ms", "step_compiles", "framework", "mark_count"),
 )
 def check(signals: Signals) -> Outcome:
     """Say whether torch.compile is worth a try; it is advice, so it never fails."""

@@ -61,6 +61,17 @@ SHOWN = 3
     good="The device hardly waits for tracing",
     bad="The device waits while the host traces",
     broad=True,
+    reads=(
+        "step_ms",
+        "steps",
+        "typical_steps",
+        "typical_tracing_ms",
+        "typical_device_idle_ms",
+        "tracing_hidden_ms",
+        "bound",
+        "framework",
+        "tracing",
+    ),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where exposed tracing reaches its threshold in typical steps and no read forces the turns."""

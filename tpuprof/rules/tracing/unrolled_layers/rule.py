@@ -72,6 +72,16 @@ OUTSIDE_LAYERS = 0.3
     about="layers repeated without a loop",
     good="Layers repeated without a loop cost the host little",
     bad="scan_layers would fold repeated layers",
+    reads=(
+        "typical_tracing_ms",
+        "typical_ms",
+        "tracing_hidden_ms",
+        "predicted",
+        "command_if_noted",
+        "framework",
+        "unrolled",
+        "preflight",
+    ),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where enough copies of a block are traced in every step and tracing is exposed."""

@@ -47,6 +47,7 @@ UNROLLED = "unrolled"
     about="blocks repeated without a loop",
     good="No loop is worth folding",
     bad="A loop stands unrolled in the program",
+    reads=("loops",),
 )
 def check(signals: Signals) -> Outcome:
     """Say which repeated blocks a loop would fold; it is advice, so it never fails."""
