@@ -50,6 +50,15 @@ def test_compiles_of_the_last_step_count_where_the_framework_notes_them_itself()
     assert (line, written[-1]["graphs"], written[-1]["seconds"]) == ("f (x.py:3)", 2, 0.5)
 
 
+def test_what_was_noted_before_did_not_come_after():
+    """A recording by the clock asks for no compiles: those inside it wait there until it has ended."""
+    extension, written = Extension(), []
+    noted = [(2, 0.5, ["f (x.py:3)"])]
+    extension.drain_compiles = lambda: [noted.pop()] if noted else []
+    Aftermath(extension, written.append).close()
+    assert (written[-1]["graphs"], written[-1]["lines"]) == (0, {})
+
+
 def test_memory_is_bounded(monkeypatch):
     extension, after, written = counting()
     for number in range(MAX_LINES + 50):

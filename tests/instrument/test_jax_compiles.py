@@ -8,6 +8,7 @@ import pytest
 from tpuprof.instrument.frameworks import jax as framework
 from tpuprof.instrument.frameworks.jax import _COMPILED, MAX_FOUND, Jax
 from tpuprof.instrument.state import STATE
+from tpuprof.safe_text import FROM_SAFE
 
 
 @pytest.fixture
@@ -40,6 +41,18 @@ def test_listening_ends_and_begins_again(heard):
     jax.install()
     heard()
     assert jax.compiles() == 2
+
+
+def test_a_compile_puts_its_frames_on_the_timeline(heard, monkeypatch):
+    said = []
+    monkeypatch.setattr(framework, "open_span", lambda name, mark, **facts: said.append((name, mark, facts)))
+    Jax().install()
+    heard()
+    monkeypatch.setattr(STATE, "armed", False)
+    heard()
+    ((name, mark, facts),) = said
+    assert (name, mark) == ("tpuprof.compiled", "compiled")
+    assert facts["frames"].translate(FROM_SAFE).startswith(f"tell ({__file__}:")
 
 
 def test_a_failure_of_ours_does_not_reach_the_program(heard, monkeypatch):

@@ -15,6 +15,7 @@ from tpuprof.model.compile.recurrence import (
     Returns,
     returns,
 )
+from tpuprof.safe_text import TO_SAFE
 
 LINE, OTHER = "train (train.py:20)", "evaluate (train.py:7)"
 
@@ -23,6 +24,10 @@ def after(steps, **lines):
     compiling = sum(lines.values())
     rows = {name.replace("_", " "): CompilingLine(cuts, cuts, 1.0 * cuts) for name, cuts in lines.items()}
     return AfterCapture(steps, compiling, compiling, 1.0 * compiling, 100.0, True, rows)
+
+
+def safe(text):
+    return text.translate(TO_SAFE)
 
 
 @pytest.mark.parametrize(
@@ -129,6 +134,55 @@ def test_where_the_program_ends_at_once_both_answers_are_given(tmp_path):
     assert "unknown whether compiles come again" in finding(report).title
     assert finding(report).confidence == "low"
     assert report.compile_history.returns == "unknown"
+
+
+def by_the_clock(folder, compiling, later, *, framed=True):
+    """Eight calls of a jitted function, 1 ms each, without a marker; those that compile take 41 ms."""
+    trace = TraceBuilder()
+    python, runs = trace.host().line("python"), trace.host().line("tf_XLAEigen/1")
+    at = 0
+    for number in range(8):
+        long = 41000 if number in compiling else 1000
+        python.event("PjitFunction(update)", at, long - 100)
+        if number in compiling:
+            python.event("backend_compile_and_load", at + 10, 40000)
+            if framed:
+                python.event(
+                    "tpuprof.compiled", at + 40020, 1, tpuprof="compiled", frames=safe(f"{LINE};f (jax.py:3)")
+                )
+        runs.event("ThunkExecutor::Execute", at + long - 500, 300)
+        at += long
+    trace.write(folder / "plugins" / "profile" / "one" / "host.xplane.pb")
+    notes = folder / "tpuprof"
+    notes.mkdir()
+    (notes / "run.json").write_text(json.dumps({"schema": "tpuprof.run/1", "warnings": []}))
+    before = {"step": -1, "wall_ns": 10**9, "captured": False, "counters": {}, "compiles": []}
+    (notes / "telemetry.host.0.jsonl").write_text(json.dumps(before) + "\n")
+    if later is not None:
+        (notes / "after.host.0.json").write_text(json.dumps(later))
+    return analyze_run(folder)
+
+
+@pytest.mark.parametrize("framed", [True, False])
+@pytest.mark.parametrize(
+    ("wall", "cuts", "answer"), [(30.0, 0, "never"), (0.02, 0, "unknown"), (30.0, 200, "yes")]
+)
+def test_without_steps_after_the_capture_its_time_tells_whether_a_compile_returns(
+    tmp_path, wall, cuts, answer, framed
+):
+    """A step takes 6 ms on average: 5000 steps fit into half a minute, and 3 into 20 ms."""
+    report = by_the_clock(tmp_path, (4,), later(0, cuts, wall=wall), framed=framed)
+    assert report.compile_history.returns == answer
+    assert report.compile_history.steps_after is None
+    if answer == "never":
+        assert "about 5010 steps after" in report.phases[0].evidence
+    assert report.compiles[0].frames == ([LINE, "f (jax.py:3)"] if framed else [])
+
+
+def test_a_compile_has_the_frames_noted_right_after_it(tmp_path):
+    report = by_the_clock(tmp_path, (2, 5), None)
+    assert [row.frames[0] for row in report.compiles] == [LINE, LINE]
+    assert (report.compiles[0].cause.source_file, report.compiles[0].cause.source_line) == ("train.py", 20)
 
 
 def test_compiles_outside_the_captured_steps_are_a_finding(tmp_path):

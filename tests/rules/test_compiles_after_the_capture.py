@@ -6,7 +6,7 @@ import pytest
 
 from tests.rules.given import compiled, given, steps
 from tpuprof.model.compile.recurrence import AfterCapture, CompilingLine
-from tpuprof.rules.shared.recompiles import check_afterwards
+from tpuprof.rules.shared.recompiles import _chosen, check_afterwards
 
 LINE, OTHER = "train (train.py:20)", "evaluate (train.py:7)"
 
@@ -29,3 +29,17 @@ def signals(*lines):
 def test_only_lines_that_compiled_in_no_captured_step_count(lines, said):
     found = check_afterwards(signals(*lines))
     assert found is None if not said else said in found.title
+
+
+@pytest.mark.parametrize(
+    ("later", "counted"),
+    [(["constant", "constant"], 3), (["constant"], 1), (["shape", "shape"], 0), (["constant", "graph"], 2)],
+)
+def test_the_first_graph_of_a_function_goes_with_those_that_follow(later, counted):
+    """It has none to be compared with in the capture; other functions say nothing of it."""
+    rows = [compiled("first", step=0), *(compiled(kind, step=1 + at) for at, kind in enumerate(later))]
+    rows = [replace(row, program=f"jit_update({at})") for at, row in enumerate(rows)]
+    rows.append(replace(compiled("first", step=0), program="jit_draw(9)"))
+    chosen = _chosen(rows, ("constant",))
+    assert len(chosen) == counted
+    assert all(row.program != "jit_draw(9)" for row in chosen)

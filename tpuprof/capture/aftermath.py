@@ -57,6 +57,9 @@ class Aftermath:
         self._extension = extension
         self._write = write
         self._process = os.getpid()
+        self._compiles = 0
+        # What was noted so far, as in a recording by the clock, did not come after it.
+        self._drain()
         self._compiles = counter(extension, "UncachedCompile")
         self._began = time.perf_counter()
         self._opened = self._written = time.monotonic()

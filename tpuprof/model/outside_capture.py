@@ -16,7 +16,7 @@ def outside_capture(wall_ps: Int64, after: AfterCapture | None) -> list[str]:
 
     `wall_ps` is each captured step's time.
     """
-    if after is None or after.steps < MIN_STEPS_AFTER or not len(wall_ps):
+    if after is None or after.estimated or after.steps < MIN_STEPS_AFTER or not len(wall_ps):
         return []
     captured = float(wall_ps.mean())
     # Compiles have findings of their own.

@@ -27,9 +27,8 @@ def compile_rows(host: HostRun, notes: Notes) -> list[CompileRow]:
         # A step that is left out for its compile has frames all the same.
         noted = number if number is not None else _step_of(once, each.start_ps)
         told = notes.compiles.get(each.graph_hash)
-        frames = (host.compile_frames.get(noted, []) if noted is not None else []) or (
-            told.frames if told else []
-        )
+        frames = list(each.frames) or (host.compile_frames.get(noted, []) if noted is not None else [])
+        frames = frames or (told.frames if told else [])
         rows.append(
             CompileRow(
                 step=number,
@@ -61,8 +60,8 @@ def compile_history(hosts: list[HostRun], rows: list[CompileRow]) -> CompileHist
         compiling_before=sum(before) if steps else None,
         steps_in=len(host.steps) + once,
         compiling_in=inside + once,
-        steps_after=after.steps if after else None,
-        compiling_after=after.compiling_steps if after else None,
+        steps_after=after.steps if after and not after.estimated else None,
+        compiling_after=after.compiling_steps if after and not after.estimated else None,
         seconds_after=after.seconds if after else None,
         wall_seconds_after=after.wall_seconds if after else None,
         ended=bool(after and after.ended),

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from tpuprof.chips import chip_of
 from tpuprof.model.compile.recurrence import Returns
-from tpuprof.model.host.vocabulary import PYTORCH
+from tpuprof.model.host.vocabulary import PYTORCH, TORCH_XLA
 from tpuprof.model.step_times import Bound, StepTimes
 from tpuprof.records import record
 from tpuprof.report.schema import Finding, Report
@@ -222,7 +222,8 @@ def _of_figures(report: Report) -> Iterator[_Unknown]:
         yield _sentence(reason), ["MFU"], remedy_of(reason)
     without = {row.program for row in report.compiles if row.program}
     unplaced = [op for op in report.ops if op.module in without and not op.source]
-    if unplaced:
+    # Programs of JAX have source lines anyway, and those of TorchTPU have them in a log.
+    if unplaced and report.environment.get("framework") == TORCH_XLA:
         reason = "Ops of graphs that were compiled in captured steps have no source line."
         yield reason, ["source lines"], Remedy((), _LINES, "It slows the tracing of those graphs.")
 

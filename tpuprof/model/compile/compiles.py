@@ -33,6 +33,7 @@ class Compile:
     """One compile. `step` is the row of the step it ran in, None outside any; `graph_hash` empty if unknown.
 
     `program` is what it made, `graph(fingerprint)`: the program that first ran after it; empty if none did.
+    `frames` are the Python frames that led to it, user first, where the trace has them.
     """
 
     step: int | None
@@ -41,6 +42,7 @@ class Compile:
     start_ps: int
     duration_ps: int
     cause: CompileCause = NOT_COMPARED
+    frames: tuple[str, ...] = ()
 
 
 def find_compiles(

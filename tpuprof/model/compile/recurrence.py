@@ -18,10 +18,11 @@ from tpuprof.json_notes import read_json
 from tpuprof.model.compile.compiles import Compile
 from tpuprof.model.steps import Steps
 from tpuprof.model.steps.phase import ONE_OFF_COMPILE, Phase
+from tpuprof.model.steps.table import StepSource
 from tpuprof.model.telemetry import StepRecord, compile_frames
 from tpuprof.records import record
 from tpuprof.run_folder import aftermath_files
-from tpuprof.units import counted
+from tpuprof.units import PS_PER_S, counted
 
 # Steps after the capture without a compile from which a compile counts as one that does not come again (steps), and as
 # a multiple of the captured steps: a compile every eighth step would have shown with 93 % in twenty.
@@ -32,6 +33,8 @@ RETURNS_FROM_STEPS = 3
 # Steps that must be left when those with one-off compiles are left out (steps).
 MIN_STEPS_LEFT = 3
 UNKNOWN_LINE = "unknown"
+# Where steps come from in a recording that follows none.
+_UNMARKED = (StepSource.CALLS, StepSource.PROGRAMS)
 
 
 class Returns(StrEnum):
@@ -55,7 +58,10 @@ class CompilingLine:
 
 @record(frozen=True)
 class AfterCapture:
-    """What the process counted after the captured steps, until `ended` or its last note. Times in seconds."""
+    """What the process counted after the captured steps, until `ended` or its last note. Times in seconds.
+
+    `estimated` tells that no step was seen there, and that `steps` are so many as fit into its time.
+    """
 
     steps: int
     compiling_steps: int
@@ -64,6 +70,12 @@ class AfterCapture:
     wall_seconds: float
     ended: bool
     lines: dict[str, CompilingLine] = field(default_factory=dict)
+    estimated: bool = False
+
+    @property
+    def steps_text(self) -> str:
+        """How many steps followed, in words."""
+        return ("about " if self.estimated else "") + counted(self.steps, "step")
 
     def shows(self, captured: int) -> bool:
         """Whether so many steps followed that a compile which returns would have been seen."""
@@ -78,6 +90,20 @@ class History:
     after: AfterCapture | None = None
     # What TORCH_TRACE logged of programs, where it was on.
     programs: list[TracedProgram] = field(default_factory=list)
+
+    def in_steps_like(self, steps: Steps) -> History:
+        """The same; where the process saw no step after a recording by the clock, as many as the captured ones fill."""
+        after, mean = self.after, float(steps.wall_ps.mean()) if len(steps) else 0.0
+        if (
+            after is None
+            or not mean
+            or steps.source not in _UNMARKED
+            or any(each.is_step for each in self.records)
+        ):
+            return self
+        count = int(after.wall_seconds * PS_PER_S / mean)
+        compiling = min(sum(each.cuts for each in after.lines.values()), count)
+        return replace(self, after=replace(after, steps=count, compiling_steps=compiling, estimated=True))
 
 
 def read_after(run_folder: Path | None, host: str) -> AfterCapture | None:
@@ -152,8 +178,12 @@ def without_one_off(steps: Steps, compiles: list[Compile], history: History) -> 
     rows = sorted({each.step for each in compiles if each.step is not None})
     if after is None or not rows:
         return steps, compiles
-    frames = compile_frames(history.records, steps.number.tolist())
-    lines = {row: next(iter(frames.get(int(steps.number[row]), ())), "") for row in rows}
+    noted = compile_frames(history.records, steps.number.tolist())
+    own = {
+        each.step: each.frames for each in sorted(compiles, key=lambda each: each.duration_ps) if each.frames
+    }
+    frames = {row: [*own.get(row, ()), *noted.get(int(steps.number[row]), ()), ""] for row in rows}
+    lines = {row: frames[row][0] for row in rows}
     once = [row for row in rows if returns(lines[row], len(rows), len(steps), after) is Returns.NEVER]
     if not once or len(steps) - len(once) < MIN_STEPS_LEFT:
         return steps, compiles
@@ -173,8 +203,6 @@ def without_one_off(steps: Steps, compiles: list[Compile], history: History) -> 
 
 def _phase(steps: Steps, row: int, compiles: list[Compile], after: AfterCapture) -> Phase:
     count = sum(each.step == row for each in compiles)
-    evidence = (
-        f"{counted(count, 'compile')} in this step; none came again in {counted(after.steps, 'step')} after"
-    )
+    evidence = f"{counted(count, 'compile')} in this step; none came again in {after.steps_text} after"
     number = int(steps.number[row])
     return Phase(ONE_OFF_COMPILE, int(steps.start[row]), int(steps.end[row]), 0, evidence, number)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from tpuprof import parts as part
 from tpuprof.instrument.stack_frames import source_of
+from tpuprof.model.compile.compiles import function_of
 from tpuprof.model.compile.recurrence import (
+    RETURNS_FROM_STEPS,
     UNKNOWN_LINE,
     AfterCapture,
     CompilingLine,
@@ -28,9 +30,9 @@ SHOWN = 8
 def check_kinds(signals: Signals, kinds: tuple[str, ...]) -> Outcome:
     """Fail where compiles with a cause of these kinds take enough of the step time, at the rate at which they return.
 
-    A compile whose own cause is unknown (its program did not run before the capture ended) counts with the kind
-    that most of the others have. One that never came again is not part of the steps; where it is unknown whether they
-    return, the price begins at nothing.
+    A compile whose own cause is unknown (its program did not run before the capture ended, or is the first of its
+    function) counts with the kind that most of the others have. One that never came again is not part of the steps;
+    where it is unknown whether they return, the price begins at nothing.
     """
     compiles = signals.step_compiles
     if not compiles:
@@ -117,17 +119,17 @@ def _rates(signals: Signals) -> list[Evidence]:
         bool(record.compiles) for record in signals.records_if_noted if not record.captured and record.is_step
     ]
     inside = len({(row.host, row.step) for row in signals.step_compiles})
-    found = [("before", sum(before), len(before)), ("in", inside, len(signals.steps))]
+    captured = len(signals.steps)
+    found = [
+        ("before", sum(before), len(before), counted(len(before), "step")),
+        ("in", inside, captured, counted(captured, "step")),
+    ]
     after = signals.after_capture
     if after is not None:
-        found.append(("after", after.compiling_steps, after.steps))
+        found.append(("after", after.compiling_steps, after.steps, after.steps_text))
     return [
-        Evidence(
-            f"steps that compiled {where} the capture ({of} of {counted(total, 'step')})",
-            100 * of / total,
-            "per 100",
-        )
-        for where, of, total in found
+        Evidence(f"steps that compiled {where} the capture ({of} of {text})", 100 * of / total, "per 100")
+        for where, of, total, text in found
         if total
     ]
 
@@ -162,7 +164,7 @@ def check_afterwards(signals: Signals) -> Outcome | None:
     return failed(
         share,
         evidence,
-        title=f"After the capture {min(compiling, after.compiling_steps)} of {counted(after.steps, 'step')} compiled: "
+        title=f"After the capture {min(compiling, after.compiling_steps)} of {after.steps_text} compiled: "
         f"{format_share(share)} of that time",
         reason=f"it costs {format_ms(per_step)} per step on top of the captured steps, which hold none of it",
         confidence="high",
@@ -185,9 +187,30 @@ def _line_evidence(line: CompilingLine) -> Evidence:
 
 
 def _chosen(compiles: list[CompileRow], kinds: tuple[str, ...]) -> list[CompileRow]:
+    """Compiles with a cause of these kinds; those that tell none go with the usual one.
+
+    The first graph of a function has nothing to be compared with. It goes with the graphs that follow of that function.
+    """
     told = [row.cause.kind for row in compiles if row.cause.kind != "unknown"]
-    usual = max(told, key=told.count) if told else "unknown"
-    return [row for row in compiles if (usual if row.cause.kind == "unknown" else row.cause.kind) in kinds]
+    kind_of = {"unknown": _usual(told)}
+    chosen = []
+    for row in compiles:
+        kind = kind_of.get(row.cause.kind, row.cause.kind)
+        if kind == "first":
+            function = function_of(row.program)
+            later = [
+                each.cause.kind
+                for each in compiles
+                if each is not row and function_of(each.program) == function
+            ]
+            kind = _usual(later) if function and len(later) >= RETURNS_FROM_STEPS - 1 else kind
+        if kind in kinds:
+            chosen.append(row)
+    return chosen
+
+
+def _usual(kinds: list[str]) -> str:
+    return max(kinds, key=kinds.count) if kinds else "unknown"
 
 
 def compile_evidence(row: CompileRow) -> Evidence:
