@@ -1,11 +1,13 @@
 """What JAX says about compiles is noted, in bounded memory, and nothing of ours reaches the program."""
 
+import logging
 import sys
 from types import SimpleNamespace
 
 import pytest
 
 from tpuprof.instrument.frameworks import jax as framework
+from tpuprof.instrument.frameworks import jax_explains
 from tpuprof.instrument.frameworks.jax import _COMPILED, MAX_FOUND, Jax
 from tpuprof.instrument.state import STATE
 from tpuprof.safe_text import FROM_SAFE
@@ -29,6 +31,14 @@ def heard(monkeypatch):
             each(_COMPILED, seconds)
 
     return tell
+
+
+@pytest.fixture(autouse=True)
+def no_handler_stays():
+    yield
+    logger = logging.getLogger("jax")
+    for handler in [each for each in logger.handlers if isinstance(each, jax_explains.Explanations)]:
+        logger.removeHandler(handler)
 
 
 def test_listening_ends_and_begins_again(heard):
@@ -89,3 +99,31 @@ def test_answers_of_the_persistent_cache_are_counted(monkeypatch):
     assert jax.cache_path() == "/tmp/kept"
     config.jax_enable_compilation_cache = False
     assert jax.cache_path() == ""
+
+
+def test_explanations_of_cache_misses_are_put_on_the_timeline(heard, monkeypatch):
+    said = []
+    monkeypatch.setattr(jax_explains, "open_span", lambda name, mark, **facts: said.append(facts["text"]))
+    jax, logger = Jax(), logging.getLogger("jax._src.pjit")
+    jax.install()
+    logger.warning("TRACING CACHE MISS at train.py:3 because:\n%s", "x" * 2 * jax_explains.MAX_TEXT)
+    logger.warning("something else")
+    monkeypatch.setattr(STATE, "armed", False)
+    logger.warning("TRACING CACHE MISS at train.py:4")
+    monkeypatch.setattr(STATE, "armed", True)
+    jax.remove()
+    logger.warning("TRACING CACHE MISS at train.py:5")
+    (text,) = said
+    assert (
+        text.translate(FROM_SAFE)
+        == "TRACING CACHE MISS at train.py:3 because:\n" + "x" * jax_explains.MAX_TEXT
+    )
+
+
+def test_an_explanation_that_fails_does_not_reach_the_program(heard, monkeypatch, capfd):
+    monkeypatch.setattr(jax_explains, "open_span", lambda *_, **__: 1 / 0)
+    jax = Jax()
+    jax.install()
+    logging.getLogger("jax._src.pjit").warning("TRACING CACHE MISS at train.py:3")
+    jax.remove()
+    assert "listening to explanations failed" in STATE.notes[0]

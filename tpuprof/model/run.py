@@ -18,9 +18,9 @@ from tpuprof.errors import Code, TpuprofError
 from tpuprof.json_notes import read_json
 from tpuprof.model.attribution import Breakdown, attribute
 from tpuprof.model.busy_machine import busy_machine
-from tpuprof.model.compile.compiles import Compile, find_compiles
+from tpuprof.model.compile.compiles import Compile
 from tpuprof.model.compile.hlo_metadata import hlo_protos, read_hlo_metadata
-from tpuprof.model.compile.noted_frames import with_noted_frames
+from tpuprof.model.compile.noted import noted_compiles
 from tpuprof.model.compile.recurrence import AfterCapture, History, numbers_of, read_after, without_one_off
 from tpuprof.model.compile.traced_causes import with_traced_causes
 from tpuprof.model.compile.unseen import unseen_compiles
@@ -319,12 +319,12 @@ def _analysed(
     history = history.in_steps_like(steps)
     compiles = None
     if history.after is not None:
-        compiles = with_noted_frames(find_compiles(host, words, steps, devices), host)
+        compiles = noted_compiles(host, words, steps, devices)
         steps, compiles = without_one_off(steps, compiles, history)
     attributed = begin(lambda: attribute(steps, devices, activity))
     protos = dict(hlo_protos(trace))
     if compiles is None:
-        compiles = with_noted_frames(find_compiles(host, words, steps, devices), host)
+        compiles = noted_compiles(host, words, steps, devices)
     if words.eager and not protos:
         compiles = with_traced_causes(with_upload_causes(compiles, host, steps), history.programs)
     loops = find_loops(devices[0], steps) if devices else []

@@ -16,6 +16,7 @@ from tpuprof.instrument.frameworks.base import (
     Profiler,
     loaded,
 )
+from tpuprof.instrument.frameworks.jax_explains import Explanations
 from tpuprof.instrument.spans import close_span, open_span
 from tpuprof.instrument.stack_frames import user_frames
 from tpuprof.instrument.stack_text import safe
@@ -49,6 +50,7 @@ class Jax(Framework):
         # Reentrant: a handler of a signal may ask while the same thread notes a compile.
         self._lock = threading.RLock()
         self._listening = False
+        self._explanations = Explanations()
 
     @property
     def profiler(self) -> Profiler:
@@ -102,7 +104,8 @@ class Jax(Framework):
         return found
 
     def install(self) -> None:
-        """Listen to compiles, and to the persistent cache."""
+        """Listen to compiles, to the persistent cache, and to explanations where the program asks JAX for them."""
+        self._explanations.install()
         monitoring = getattr(loaded("jax"), "monitoring", None)
         if monitoring is None or self._listening:
             return
@@ -115,6 +118,7 @@ class Jax(Framework):
 
     def remove(self) -> None:
         """Listen no more. JAX's way to take one listener away has no public name yet."""
+        self._explanations.remove()
         module = loaded("jax._src.monitoring")
         if not self._listening:
             return

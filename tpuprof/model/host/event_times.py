@@ -8,6 +8,7 @@ from tpuprof.model.host.activity import AUTOGRAD_THREAD
 from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.model.intervals import Spans, merge, union
 from tpuprof.model.timeline import Host, Track
+from tpuprof.safe_text import FROM_SAFE
 
 # The mark of calls of functions that torch.compile made.
 COMPILED_MARK = "compiled_region"
@@ -26,3 +27,15 @@ def find_marks(host: Host, vocabulary: Vocabulary, driver: Track | None) -> dict
         if len(merged.start):
             found[mark] = merged
     return found
+
+
+def event_texts(host: Host, event: str, stat: str) -> list[tuple[int, str]]:
+    """When events of that name began on any thread (ps), and the text each carries, in time order."""
+    found = []
+    for track in host.threads:
+        named = [row for row, name in enumerate(track.plane.events.names) if name == event]
+        rows = np.flatnonzero(np.isin(track.name, named)) if named else np.empty(0, np.int64)
+        if len(rows):
+            texts = track.plane.stat_text(track.stats(stat), stat, len(track))
+            found += [(int(track.start[row]), texts[row].translate(FROM_SAFE)) for row in rows.tolist()]
+    return sorted((at, text) for at, text in found if text)

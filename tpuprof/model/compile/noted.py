@@ -1,0 +1,42 @@
+"""The compiles of a trace with what the capture noted of them: the Python frames that led to each, and JAX's own words.
+
+JAX calls a listener after each compile, in the thread that compiled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+
+from tpuprof.model.compile.compiles import Compile, find_compiles
+from tpuprof.model.compile.explained import with_explanations
+from tpuprof.model.device.activity import DeviceActivity
+from tpuprof.model.host.event_times import event_texts
+from tpuprof.model.host.vocabulary import Vocabulary
+from tpuprof.model.steps import Steps
+from tpuprof.model.timeline import Host
+
+COMPILED_EVENT = "tpuprof.compiled"
+_FRAMES = "frames"
+
+
+def noted_compiles(
+    host: Host, vocabulary: Vocabulary, steps: Steps, devices: list[DeviceActivity]
+) -> list[Compile]:
+    """Compiles of one host in time order, as `find_compiles`, with the notes of the capture."""
+    return with_explanations(_with_frames(find_compiles(host, vocabulary, steps, devices), host), host)
+
+
+def _with_frames(compiles: list[Compile], host: Host) -> list[Compile]:
+    """The compiles, each with the frames of the first note between its end and that of the next."""
+    notes = [(at, tuple(text.split(";"))) for at, text in event_texts(host, COMPILED_EVENT, _FRAMES)]
+    if not notes or not compiles:
+        return compiles
+    ends = [*(each.start_ps + each.duration_ps for each in compiles), np.iinfo(np.int64).max]
+    found = []
+    for each, (end, until) in zip(compiles, pairwise(ends), strict=True):
+        frames = next((frames for at, frames in notes if end <= at < max(until, end + 1)), ())
+        found.append(replace(each, frames=frames) if frames else each)
+    return found
