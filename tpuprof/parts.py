@@ -32,8 +32,9 @@ HOST_PREFIX = "host:"
 # What the host does in `dispatch`, and what it does where a framework calls op by op on a GPU.
 HANDS_OVER = "hands over programs already built"
 CALLS_OPS = "calls ops and launches their kernels one by one"
-# Python's garbage collections, and what tpuprof itself does at a step's end: annotations that it makes.
+# Python's garbage collections, checkpoints, and what tpuprof does at a step's end: annotations that it makes.
 GARBAGE = f"{USER_PREFIX}gc"
+CHECKPOINT = f"{USER_PREFIX}checkpoint"
 OWN_WORK = f"{USER_PREFIX}overhead"
 
 
@@ -278,6 +279,12 @@ HOST_KINDS: dict[str, tuple[str, str]] = {
 _USER_KINDS: dict[str, tuple[str, str]] = {
     "gc": ("Python garbage collection", "device idle while Python collects garbage"),
     "overhead": ("tpuprof's own work", "device idle while tpuprof itself works at a step's end"),
+    "checkpoint": ("checkpoint", "device idle while the training thread saves one"),
+}
+# What the verdict says of annotations that no user made: what holds training up, and what is done meanwhile.
+OWN_ANNOTATIONS: dict[str, tuple[str, str]] = {
+    "gc": ("garbage collections", "Python collects"),
+    "checkpoint": ("checkpoints", "the host saves one"),
 }
 
 WORDS: dict[str, Word] = {

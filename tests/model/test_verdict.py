@@ -277,3 +277,19 @@ def test_garbage_collections_are_no_annotation_of_the_users():
     text = sentence(bound_of(most), most, 0.0)
     assert text.startswith("Held back by garbage collections: the device idles for 40 % of each step")
     assert "annotation" not in text
+
+
+def test_a_cost_of_few_steps_is_not_one_of_each_step():
+    most = load({"host:io": 40})
+    text = sentence(bound_of(most), most, 0.0, few="nearly all of it in 2 of 8 steps")
+    assert text.startswith(
+        "Host-bound: the device idles for 40 % of the steps' time (40.0 ms of 100 ms on average, nearly all of it in 2 of "
+        "8 steps) while"
+    )
+
+
+def test_checkpoints_are_no_annotation_of_the_users():
+    most = load({"user:checkpoint": 40})
+    text = sentence(bound_of(most), most, 0.0)
+    assert text.startswith("Held back by checkpoints: the device idles for 40 % of each step")
+    assert text.endswith("while the host saves one.")

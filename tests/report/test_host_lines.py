@@ -2,7 +2,7 @@
 
 import pytest
 
-from tpuprof.report.host_lines import FUNCTION_FROM_SHARE, LINE_FROM_SHARE, where_of
+from tpuprof.report.host_lines import FUNCTION_FROM_SHARE, LINE_FROM_SHARE, forward_at, traced_at, where_of
 from tpuprof.report.sections import HostStackRow
 
 FILE = "/home/u/train.py"
@@ -86,3 +86,61 @@ def test_the_line_that_calls_all_of_it_is_named_with_what_it_calls(elsewhere, na
 def test_a_part_without_samples_or_source_has_no_place():
     assert where_of([], "host:python") is None
     assert where_of([HostStackRow("host:io", [], "f.write(a)", "", "", 3.0, 0.0)], "host:io") is None
+
+
+BACKWARD = "_engine_run_backward (/venv/lib/python3.11/site-packages/torch/autograd/graph.py:841)"
+
+
+def graph(line, ms, function="", at=80, below=()):
+    """Tracing at a line of the loop, or of a function that the loop calls at line `at`."""
+    frames = [MAIN, f"fit ({FILE}:{at if function else line})"]
+    frames += [f"{function} ({FILE}:{line})"] if function else []
+    return HostStackRow("tracing", [*frames, *below], "f(x)", f"{FILE}:{line}", "f(x)", ms, 0.0)
+
+
+def texts(rows):
+    return [each.text for each in traced_at(rows)]
+
+
+def test_a_line_with_half_of_the_tracing_stands_for_it():
+    assert texts([graph(82, 5.0), graph(83, 3.0), graph(84, 2.0)]) == [f"{FILE}:82 (f(x))"]
+
+
+@pytest.mark.parametrize(
+    ("inside", "said"),
+    [
+        (5.2, [f"{FILE}:20, 21 (in match)"]),
+        (4.8, [f"{FILE}:82 (f(x))", f"{FILE}:20 (f(x))"]),
+    ],
+)
+def test_tracing_of_a_function_over_many_lines_names_the_function(inside, said):
+    """The loop holds all of it, and says nothing: the function that it calls has half, or the largest lines are named."""
+    rows = [
+        graph(20, inside / 2, "match"),
+        graph(21, inside / 2, "match"),
+        graph(82, 3.0),
+        graph(83, 10 - 3.0 - inside),
+    ]
+    assert texts(rows) == said
+
+
+@pytest.mark.parametrize(("beside", "named"), [(1.2, "step"), (0.9, "")])
+def test_the_step_that_the_loop_calls_says_nothing(beside, named):
+    """A function with nine tenths of all tracing is the training step itself."""
+    rows = [graph(30 + row, (10 - beside) / 4, "step") for row in range(4)]
+    found = traced_at([*rows, graph(90, beside)])
+    assert found[0].function == named
+
+
+def test_tracing_over_too_many_lines_names_none():
+    assert traced_at([graph(line, 1.0) for line in range(80, 88)]) == []
+    assert traced_at([]) == []
+
+
+def test_the_forward_pass_that_the_backward_pass_repeats():
+    """A backward pass has no lines of its own: what it traces was built in the forward pass."""
+    forward = [graph(20, 2.0, "giou"), graph(21, 1.9, "giou"), graph(60, 0.9, "body")]
+    backward = graph(82, 6.0, below=[BACKWARD])
+    assert forward_at([*forward, backward]).text == f"{FILE}:20, 21 (in giou)"
+    assert forward_at(forward) is None
+    assert forward_at([*forward, graph(61, 2.0, "head"), backward]) is None

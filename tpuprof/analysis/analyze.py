@@ -55,6 +55,7 @@ from tpuprof.model.device.op_table import (
     source_totals,
 )
 from tpuprof.model.host.reads import WAITS_ALONE
+from tpuprof.model.in_few_steps import said_of_few
 from tpuprof.model.intervals import Int64
 from tpuprof.model.median import median, percentile_95
 from tpuprof.model.run import HostRun, Run, build_run
@@ -226,7 +227,7 @@ def sentence_of(run: Run, bound: Any, load: StepTimes, hidden: float, stacks: li
         return f"Unknown: {gpus.text}."
     if not load.wall:
         return "Unknown: the trace has no steps and no device activity, so there is nothing to explain."
-    text = sentence(bound, load, hidden, _over(run))
+    text = sentence(bound, load, hidden, _over(run), _in_few(run.hosts, bound, load))
     if bound.word == part.COMPILE:
         rows = zip(*_compile_times(run.hosts), strict=True)
         text = compile_sentence([(float(wall), float(lost)) for wall, lost in rows]) or text
@@ -254,6 +255,23 @@ def _compile_times(hosts: list[HostRun]) -> tuple[list[float], list[float]]:
     wall = [ps_to_ms(ps) for host in hosts for ps in host.steps.wall_ps.tolist()]
     lost = [ps_to_ms(ps) for host in hosts for ps in host.breakdown.parts[part.COMPILE].tolist()]
     return wall, lost
+
+
+def _in_few(hosts: list[HostRun], bound: Bound, load: StepTimes) -> str:
+    """In which few steps nearly all of what the verdict names is; empty where each step has it."""
+    takes_turns = bound.turns or (bound.word == "sync" and load.reads_share >= READS_IN_STEPS_SHARE)
+    if takes_turns or bound.word == "device":
+        return ""
+    wanted = {part.USER_PREFIX + bound.name} if bound.name else None
+    times = []
+    for host in hosts:
+        columns = [
+            column
+            for name, column in host.breakdown.parts.items()
+            if (name in wanted if wanted else part.part_of(name).word == bound.word)
+        ]
+        times += [ps_to_ms(int(ps)) for ps in sum(columns, 0 * host.steps.wall_ps).tolist()]
+    return said_of_few(times)
 
 
 def _over(run: Run) -> str:

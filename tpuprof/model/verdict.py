@@ -275,10 +275,15 @@ def _slower(load: StepTimes, why: Decisions) -> str:
     return "device" if slower else "undecided"
 
 
-def sentence(bound: Bound, load: StepTimes, tracing_hidden: float, over: str = STEP) -> str:
-    """The verdict for people: one sentence with its figures; `over` is what they are shares of."""
+def sentence(bound: Bound, load: StepTimes, tracing_hidden: float, over: str = STEP, few: str = "") -> str:
+    """The verdict for people: one sentence with its figures; `over` is what they are shares of.
+
+    `few` says in which few steps nearly all of the cost is, empty where each step has it.
+    """
     share, time, wall = format_share(bound.share), format_ms(bound.ms), format_ms(load.wall)
     of_step = f"{share} of {over} ({time} of {wall})"
+    if few:
+        of_step = f"{share} of the steps' time ({time} of {wall} on average, {few})"
     if load.behind is not None and bound.word == "undecided":
         return _behind_sentence(load.behind, of_step)
     if not load.seen:
@@ -297,9 +302,10 @@ def sentence(bound: Bound, load: StepTimes, tracing_hidden: float, over: str = S
 
 
 def _held_back(bound: Bound, of_step: str) -> str:
-    """The sentence of a bound that has a name: an annotation of the user's, or garbage collections."""
-    if parts.USER_PREFIX + bound.name == parts.GARBAGE:
-        return f"Held back by garbage collections: the device idles for {of_step}, on average, while Python collects."
+    """The sentence of a bound that has a name: an annotation of the user's, or what tpuprof marks by itself."""
+    if bound.name in parts.OWN_ANNOTATIONS:
+        what, doing = parts.OWN_ANNOTATIONS[bound.name]
+        return f"Held back by {what}: the device idles for {of_step} while {doing}."
     return (
         f"Held back by {bound.name!r}: the device idles for {of_step} while the host is in that annotation."
     )
@@ -334,6 +340,9 @@ def _behind_sentence(queue: Queue, of_step: str) -> str:
 
 def _unseen(bound: Bound, of_step: str) -> str:
     """The sentence of a trace that shows only the host: the device may work or idle meanwhile."""
+    if bound.name in parts.OWN_ANNOTATIONS:
+        what, doing = parts.OWN_ANNOTATIONS[bound.name]
+        return f"Held back by {what}: for {of_step} {doing}.{UNSEEN}"
     if bound.name:
         return f"Held back by {bound.name!r}: the host is in that annotation for {of_step}.{UNSEEN}"
     text = parts.word_of(bound.word).unseen or parts.word_of("unknown").unseen

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from itertools import accumulate
 from typing import TypeVar
 
-from tpuprof.parts import COMPILE, DISPATCH, GARBAGE, HOST_PREFIX, TRACING, USER_PREFIX
+from tpuprof.parts import CHECKPOINT, COMPILE, DISPATCH, GARBAGE, HOST_PREFIX, TRACING, USER_PREFIX
 from tpuprof.records import record
 from tpuprof.report.sections import HostStackRow
 
@@ -25,11 +26,17 @@ LINE_FROM_SHARE = 0.5
 FUNCTION_FROM_SHARE = 0.75
 # Share of tracing and handing over that a function may hold: with more, it is the training loop, which says little.
 LOOP_FROM_SHARE = 0.5
+# The same where tracing itself is looked at: of it, a function of the model may well hold more than half, and only the
+# loop, or the step that it calls, holds the backward pass and the graph cut as well.
+TRACING_LOOP_FROM_SHARE = 0.9
 # Lines named of a function (lines).
 LINES_SHOWN = 3
 _TRAINS = (TRACING, DISPATCH, COMPILE)
 _FRAME = re.compile(r"^(.*) \((.*):(\d+)\)$")
 _NOT_USERS = re.compile(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python3\.\d+[/\\]|^<")
+# Functions of torch and torch_xla that a stack of the backward pass, of an optimizer's step and of a graph cut has.
+_BACKWARD = "_engine_run_backward"
+_BESIDE_FORWARD = {_BACKWARD, "backward", "_use_grad", "sync", "mark_step"}
 _Function = tuple[str, str]
 _Place = TypeVar("_Place", str, tuple[str, str])
 
@@ -68,30 +75,75 @@ def where_of(stacks: list[HostStackRow], part: str) -> Where | None:
     line, total = _top(stacks, part)
     if line is None or line.ms >= LINE_FROM_SHARE * total:
         return line
-    return _function_of(stacks, part, total) or _caller_of(stacks, part, total) or line
+    enough = FUNCTION_FROM_SHARE * total
+    return (
+        _function_of(stacks, part, enough, _train(stacks, _functions, LOOP_FROM_SHARE))
+        or _caller_of(stacks, part, enough, _train(stacks, _places, LOOP_FROM_SHARE))
+        or line
+    )
 
 
-def line_of(stacks: list[HostStackRow], part: str) -> Where | None:
-    """The line that stands for a part, None where none does."""
-    line, total = _top(stacks, part)
-    return line if line is not None and line.ms >= LINE_FROM_SHARE * total else None
+def traced_at(stacks: list[HostStackRow]) -> list[Where]:
+    """Where most of the exposed tracing is: its line, the function whose lines share it, or the line that calls it.
+
+    Where only the training loop, or the step that it calls, holds half of it: the few lines that do together. Empty
+    where those are too many, or unknown.
+    """
+    line, total = _top(stacks, TRACING)
+    enough = LINE_FROM_SHARE * total
+    if line is None:
+        return []
+    if line.ms >= enough:
+        return [line]
+    loops = _train(stacks, _functions, TRACING_LOOP_FROM_SHARE)
+    trains = _train(stacks, _places, TRACING_LOOP_FROM_SHARE)
+    one = _function_of(stacks, TRACING, enough, loops) or _caller_of(stacks, TRACING, enough, trains)
+    if one is not None:
+        return [one]
+    lines = _by_line(stacks, TRACING)[:LINES_SHOWN]
+    sums = accumulate(each.ms for each in lines)
+    count = next((row for row, ms in enumerate(sums, 1) if ms >= enough), 0)
+    return lines[:count] if all(each.source for each in lines[:count]) else []
+
+
+def forward_at(stacks: list[HostStackRow]) -> Where | None:
+    """The function that most of the forward pass's tracing is in: a backward pass traces what it built.
+
+    None where none holds enough, or no sample saw a backward pass.
+    """
+    outside = [row for row in stacks if row.part == TRACING and not _BESIDE_FORWARD & _names(row.frames)]
+    if not any(_BACKWARD in _names(row.frames) for row in stacks if row.part == TRACING):
+        return None
+    loops = _train(stacks, _functions, TRACING_LOOP_FROM_SHARE)
+    enough = FUNCTION_FROM_SHARE * sum(row.exposed_ms_per_step for row in outside)
+    return _function_of(outside, TRACING, enough, loops) if enough else None
+
+
+def _names(frames: list[str]) -> set[str]:
+    """The functions of a stack that are not the user's."""
+    found = (_FRAME.match(frame) for frame in frames)
+    return {match.group(1) for match in found if match and _NOT_USERS.search(match.group(2))}
 
 
 def _top(stacks: list[HostStackRow], part: str) -> tuple[Where | None, float]:
     """The line with most exposed time of a part, None where it is unknown, and the exposed time of all lines."""
-    lines = lines_of(stacks, part)
+    lines = _by_line(stacks, part)
+    total = sum(each.ms for each in lines)
+    return (lines[0] if lines and lines[0].source and lines[0].ms else None), total
+
+
+def _by_line(stacks: list[HostStackRow], part: str) -> list[Where]:
+    """The lines of a part with all their exposed time, most first; each with the call that takes most of it."""
     at: dict[str, float] = {}
-    for source, _, exposed, _ in lines:
+    calls: dict[str, str] = {}
+    for source, call, exposed, _ in lines_of(stacks, part):
         at[source] = at.get(source, 0.0) + exposed
-    source = max(at, key=lambda each: at[each], default="")
-    if not source or not at[source]:
-        return None, sum(at.values())
-    call = next(each[1] for each in lines if each[0] == source)
-    return Where(source, call, at[source]), sum(at.values())
+        calls.setdefault(source, call)
+    return [Where(source, calls[source], at[source]) for source in sorted(at, key=lambda each: -at[each])]
 
 
-def _function_of(stacks: list[HostStackRow], part: str, total: float) -> Where | None:
-    """The innermost function of the user's that holds enough of a part; None where only the training loop does."""
+def _function_of(stacks: list[HostStackRow], part: str, enough: float, loops: set[_Function]) -> Where | None:
+    """The innermost function of the user's that holds enough of a part (ms); None where only the training loop does."""
     held: dict[_Function, dict[str, float]] = {}
     depth: dict[_Function, int] = {}
     for row in stacks:
@@ -100,11 +152,10 @@ def _function_of(stacks: list[HostStackRow], part: str, total: float) -> Where |
                 lines = held.setdefault(each, {})
                 lines[line] = lines.get(line, 0.0) + row.exposed_ms_per_step
                 depth[each] = max(depth.get(each, 0), at)
-    loops = _loops(stacks)
     found = [
         each
         for each, lines in held.items()
-        if depth[each] and each not in loops and sum(lines.values()) >= FUNCTION_FROM_SHARE * total
+        if depth[each] and each not in loops and sum(lines.values()) >= enough
     ]
     if not found:
         return None
@@ -115,8 +166,8 @@ def _function_of(stacks: list[HostStackRow], part: str, total: float) -> Where |
     return Where(places[0], "", sum(lines.values()), name, tuple(places[1:]))
 
 
-def _caller_of(stacks: list[HostStackRow], part: str, total: float) -> Where | None:
-    """The innermost line of the user's that itself, or what it calls, holds enough of a part; None without one.
+def _caller_of(stacks: list[HostStackRow], part: str, enough: float, trains: set[str]) -> Where | None:
+    """The innermost line of the user's that itself, or what it calls, holds enough of a part (ms); None without one.
 
     A line of the training loop that calls the step is none: it holds the tracing, too.
     """
@@ -129,21 +180,20 @@ def _caller_of(stacks: list[HostStackRow], part: str, total: float) -> Where | N
                 held[place] = held.get(place, 0.0) + row.exposed_ms_per_step
                 depth[place] = max(depth.get(place, 0), at)
             calls.setdefault(row.source, row.user_call or row.call)
-    trains = _train(stacks, _places)
-    found = [place for place, ms in held.items() if ms >= FUNCTION_FROM_SHARE * total and place not in trains]
+    found = [place for place, ms in held.items() if ms >= enough and place not in trains]
     if not found:
         return None
     best = max(found, key=lambda place: depth[place])
     return Where(best, calls.get(best, ""), held[best])
 
 
-def _loops(stacks: list[HostStackRow]) -> set[_Function]:
-    """The functions that most of tracing and handing over lies in: the training loop, and what it calls to train."""
-    return _train(stacks, _functions)
+def _train(
+    stacks: list[HostStackRow], places: Callable[[list[str]], Iterable[_Place]], from_share: float
+) -> set[_Place]:
+    """The training loop, and what it calls to train: places of a stack (functions or lines) with more than that share.
 
-
-def _train(stacks: list[HostStackRow], places: Callable[[list[str]], Iterable[_Place]]) -> set[_Place]:
-    """The places of a stack (functions or lines) that most of tracing and handing over lies in."""
+    The share is of tracing, compiling and handing over.
+    """
     trains: dict[_Place, float] = {}
     total = 0.0
     for row in stacks:
@@ -152,7 +202,7 @@ def _train(stacks: list[HostStackRow], places: Callable[[list[str]], Iterable[_P
             total += ms
             for each in places(row.frames):
                 trains[each] = trains.get(each, 0.0) + ms
-    return {each for each, ms in trains.items() if ms > LOOP_FROM_SHARE * total}
+    return {each for each, ms in trains.items() if ms > from_share * total}
 
 
 def _functions(frames: Iterable[str]) -> dict[_Function, tuple[int, str]]:
@@ -188,6 +238,8 @@ def verb_of(part: str) -> str:
     """What the training thread does in a part `host:KIND` or `user:NAME`, as a verb."""
     if part == GARBAGE:
         return "collects garbage"
+    if part == CHECKPOINT:
+        return "saves a checkpoint"
     if part.startswith(USER_PREFIX):
         return f"is in the annotation {part.removeprefix(USER_PREFIX)!r}"
     kind = part.removeprefix(HOST_PREFIX)

@@ -11,6 +11,7 @@ from tpuprof.rules.base import ERROR, FAILED, NOT_APPLICABLE, PASSED, UNAVAILABL
 from tpuprof.rules.host_names import with_hosts
 from tpuprof.rules.pricing import COUNTERFACTUAL, Pricing, bounded
 from tpuprof.rules.programs import FRAMEWORKS, TORCH_XLA
+from tpuprof.rules.shared.few_steps import of_few_steps
 from tpuprof.rules.shared.timeline_evidence import Places
 from tpuprof.rules.shared_savings import shared_savings
 from tpuprof.rules.thresholds import BROAD_RANKS_AT, PRICED_FROM_SHARE, SPECIFIC_FROM
@@ -42,7 +43,7 @@ def run_rules(
     """
     pricing, places = Pricing(signals, simulator), Places(signals.hosts)
     framework = _framework(signals)
-    outcomes = [(rule, outcome_of(rule, signals)) for rule in rules]
+    outcomes = [(rule, _said(rule, outcome_of(rule, signals), signals)) for rule in rules]
     found = [(rule, _finding(rule, outcome, pricing, places, framework)) for rule, outcome in outcomes]
     if signals.step_source.whole_capture:
         found = [(rule, of_the_capture(each)) for rule, each in found]
@@ -115,6 +116,11 @@ def outcome_of(rule: Rule, signals: Signals) -> Outcome:
         return Outcome(UNAVAILABLE, reason=str(missing))
     except Exception as error:  # the one place that keeps a broken rule from hiding the others
         return Outcome(ERROR, reason=f"the rule met {type(error).__name__}: {error}")
+
+
+def _said(rule: Rule, outcome: Outcome, signals: Signals) -> Outcome:
+    """The outcome of a rule about the host's work, in words that are true where few steps hold the cost."""
+    return of_few_steps(outcome, signals) if rule.category in HOST_CATEGORIES else outcome
 
 
 def _not_asked(rule: Rule, signals: Signals) -> Outcome | None:

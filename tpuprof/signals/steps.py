@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from tpuprof import parts as part
@@ -150,6 +152,12 @@ class StepSignals(SignalsBase):
         idle = self.idle_by_step
         limit = median(idle) + (TYPICAL_UP_TO - 1) * median(self.slowest_host_steps.wall_ms)
         return np.flatnonzero(idle <= limit), np.flatnonzero(idle > limit)
+
+    def costs_of(self, names: Iterable[str]) -> list[float]:
+        """What those parts of the breakdown take of each step (ms)."""
+        steps, nothing = self.steps, np.zeros(len(self.steps))
+        costs: list[float] = sum((steps.parts.get(name, nothing) for name in names), nothing).tolist()
+        return costs
 
     def _share(self, name: str) -> float:
         if not self._report.breakdown:

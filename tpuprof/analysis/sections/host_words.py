@@ -15,10 +15,9 @@ from tpuprof.parts import (
     HOST_PREFIX,
     HOST_TO_DEVICE,
     INPUT_WAIT,
-    TRACING,
     USER_PREFIX,
 )
-from tpuprof.report.host_lines import holder_of, line_of, verb_of, where_of
+from tpuprof.report.host_lines import forward_at, holder_of, traced_at, verb_of, where_of
 from tpuprof.report.sections import HostStackRow
 from tpuprof.units import format_ms, format_share
 
@@ -133,10 +132,17 @@ def _where(load: StepTimes, stacks: list[HostStackRow]) -> str:
 
 
 def _traced(stacks: list[HostStackRow]) -> str:
-    """The line that holds most of the tracing that the device waits for; empty where no line holds half of it."""
-    where = line_of(stacks, TRACING)
+    """The lines, or the function, that hold most of the tracing that the device waits for; empty where none does."""
+    found = traced_at(stacks)
+    if not found:
+        return ""
+    *others, last = [each.text for each in found]
     # Samples are too coarse for a time beside that of the events.
-    return f" Most of it is at {where.text}." if where is not None else ""
+    text = f" Most of it is at {', '.join(others)}{' and ' if others else ''}{last}."
+    forward = forward_at(stacks)
+    if forward is None or forward in found:
+        return text
+    return f"{text} The backward pass traces what the forward pass built: most of that at {forward.text}."
 
 
 def _in_annotation(part: str, load: StepTimes, stacks: list[HostStackRow]) -> str:

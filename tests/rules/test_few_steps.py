@@ -1,0 +1,60 @@
+"""What a finding says where few of the captured steps hold its cost."""
+
+import pytest
+
+from tests.rules.given import asleep, given, step
+from tpuprof.rules.base import counterfactual, failed
+from tpuprof.rules.registry import find_rule
+from tpuprof.rules.runner import run_rules
+from tpuprof.rules.shared.few_steps import ONCE, of_few_steps
+from tpuprof.simulate.change import Change
+
+SLEEPS = "host:sleep"
+
+
+def asleep_in(count):
+    """Signals of eight steps, so many of which sleep for 80 ms."""
+    rows = [step(index=at, **{SLEEPS: 80.0 * (at < count)}) for at in range(8)]
+    return given(steps=rows, host_stacks=[asleep(10.0 * count)])
+
+
+def said(count, title, price):
+    return of_few_steps(failed(0.5, [], title=title, price=price, confidence="high"), asleep_in(count))
+
+
+@pytest.mark.parametrize(
+    ("count", "title"),
+    [
+        (8, "The device waits 50 % of each step for data"),
+        (2, "The device waits 50 % of the steps' time (nearly all of it in 2 of 8 steps) for data"),
+    ],
+)
+def test_a_mean_is_no_share_of_each_step(count, title):
+    price = counterfactual(Change(host={SLEEPS: 0.0}))
+    outcome = said(count, "The device waits 50 % of each step for data", price)
+    assert (outcome.title, outcome.confidence) == (title, "high")
+
+
+@pytest.mark.parametrize(
+    ("count", "confidence", "least", "reason"),
+    [(1, "low", Change(), ONCE), (2, "high", Change(host={SLEEPS: 0.1}), "")],
+)
+def test_what_one_captured_step_held_may_not_come_back(count, confidence, least, reason):
+    """Nobody knows whether it does: the price begins at nothing."""
+    price = counterfactual(Change(host={SLEEPS: 0.0}), Change(host={SLEEPS: 0.1}))
+    outcome = said(count, "It sleeps for 10 ms per step while the device idles", price)
+    assert (outcome.confidence, outcome.price.least, outcome.reason) == (confidence, least, reason)
+    assert f"per step (nearly all of it in {count} of 8 steps) while" in outcome.title
+
+
+@pytest.mark.parametrize(
+    "price", [None, counterfactual(Change(unblock=True)), counterfactual(Change(host={SLEEPS: 1.0}))]
+)
+def test_a_finding_that_takes_out_something_else_stays_as_it_is(price):
+    """What a read costs is not the time of a part: it is the overlap that it prevents."""
+    assert said(1, "50 % of each step", price).title == "50 % of each step"
+
+
+def test_a_rule_of_the_host_says_so():
+    (found,) = run_rules(asleep_in(2), [find_rule("host-blocked")])
+    assert "nearly all of it in 2 of 8 steps" in found.title

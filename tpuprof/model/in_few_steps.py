@@ -1,0 +1,32 @@
+"""Whether a cost is one of each step, or of a few steps: a mean says the same of both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+from tpuprof.units import counted
+
+# Share of a cost that must lie in a few steps for it to be theirs: what the other steps have is then next to nothing.
+# Not fitted: a cost that each step has needs nine steps of ten for it.
+HELD_SHARE = 0.9
+# Share of the steps that are few at most: with more, the cost is the rhythm of the run.
+FEW_SHARE = 0.5
+# Captured steps from which a few of them can be counted (steps).
+COUNTED_FROM = 4
+
+
+def few_of(times: Sequence[float]) -> int:
+    """How many steps hold nearly all of a cost, where they are few; else 0. `times` is the cost of each step."""
+    whole = sum(times)
+    if len(times) < COUNTED_FROM or whole <= 0:
+        return 0
+    sums = accumulate(sorted(times, reverse=True))
+    count = next((row for row, ms in enumerate(sums, 1) if ms >= HELD_SHARE * whole), len(times))
+    return count if count <= FEW_SHARE * len(times) else 0
+
+
+def said_of_few(times: Sequence[float]) -> str:
+    """`nearly all of it in 2 of 8 steps`; empty where each step has the cost."""
+    few = few_of(times)
+    return f"nearly all of it in {few} of {counted(len(times), 'step')}" if few else ""
