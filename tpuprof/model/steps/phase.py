@@ -6,6 +6,7 @@ from tpuprof.records import record
 
 EVALUATION = "evaluation"
 OTHER_GRAPHS = "other graphs"
+OTHER_CALLS = "other calls"
 ONE_OFF_COMPILE = "one-off compile"
 
 
