@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from tpuprof.analysis.analyze import host_read_rows, mean_load, sentence_of, step_summary
 from tpuprof.analysis.sections.hosts import hosts_section
 from tpuprof.analysis.sections.measure_next import measure_next
-from tpuprof.analysis.sections.run_summary import goodput_section
-from tpuprof.analysis.sections.steadiness import steadiness_section
+from tpuprof.analysis.sections.run_summary import run_summary
+from tpuprof.analysis.sections.steps import mean_step, step_sections
+from tpuprof.analysis.sections.verdict import verdict_section
 from tpuprof.analysis.sections.why import decision_rows
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.model.decisions import Decisions
@@ -31,7 +31,7 @@ from tpuprof.pod.work import merged_work
 from tpuprof.records import record
 from tpuprof.report.load import report_from
 from tpuprof.report.pod import Pod, StragglerRow
-from tpuprof.report.schema import CompileRow, Part, Report, Verdict
+from tpuprof.report.schema import CompileRow, Report
 from tpuprof.units import PS_PER_MS
 
 # Compiles listed of all hosts together, the longest (rows): each has its frames.
@@ -54,7 +54,6 @@ class Asked:
     sampled: str = ""
 
 
-# Long because it fills one record: each line makes one field from what the lines above it found.
 def merge(summaries: Iterable[HostSummary], asked: Asked) -> Report:
     """The Report of all hosts. Raises `TpuprofError` where no host could be read."""
     found = _without_windows(sorted(summaries, key=lambda each: each.name))
@@ -66,12 +65,35 @@ def merge(summaries: Iterable[HostSummary], asked: Asked) -> Report:
     base = report_from(found[shown].own_report())
     hosts = [host_run(each) for each in found]
     run = Run({each.name: Path(each.path) for each in found}, hosts, asked.info)
-    load, hidden = mean_load(hosts)
+    times, hidden = mean_step(hosts)
     decisions = Decisions()
-    bound = bound_of(load, decisions)
+    bound = bound_of(times, decisions)
     compiles = _compiles(digests)
+    section = hosts_section(hosts, [each.barriers for each in found])
+    steps = step_sections(hosts, times, hidden)
+    steps["steadiness"] = replace(steps["steadiness"], profiler_ratio=base.steadiness.profiler_ratio)
+    report = replace(
+        base,
+        source={"files": [each.path for each in found], "sizes": [each.size for each in found]},
+        environment=_environment(base.environment, found, asked),
+        verdict=verdict_section(run, bound, times, hidden, base.host_stacks),
+        why=decision_rows(decisions.made, times.wall),
+        warnings=_warnings(digests, asked),
+        compiles=compiles,
+        goodput=run_summary(hosts, times, compiles),
+        hosts=replace(section, chip_waits=[row for each in digests for row in each.chip_waits]),
+        pod=_pod(found, digests, shown, asked),
+        **steps,
+        **merged_work(found, [each.allocator for each in digests]),
+    )
+    report = replace(report, findings=merged_findings(report, run, digests, shown))
+    return replace(report, measure_next=measure_next(report, bound, times))
+
+
+def _pod(found: list[HostSummary], digests: list[Digest], shown: int, asked: Asked) -> Pod:
+    """What only a report of many hosts has; `shown` is the host whose parts stand for all."""
     compared = find_lateness(found)
-    pod = Pod(
+    return Pod(
         hosts=asked.hosts,
         analysed=len(found),
         shown=found[shown].name,
@@ -85,30 +107,6 @@ def merge(summaries: Iterable[HostSummary], asked: Asked) -> Report:
         heat_map=heat_map(compared),
         notes=_notes(found),
     )
-    work = merged_work(found, [each.allocator for each in digests])
-    section = hosts_section(hosts, [each.barriers for each in found])
-    report = replace(
-        base,
-        source={"files": [each.path for each in found], "sizes": [each.size for each in found]},
-        environment=_environment(base.environment, found, asked),
-        verdict=Verdict(
-            bound.word, round(bound.share, 6), sentence_of(run, bound, load, hidden, base.host_stacks)
-        ),
-        steps=step_summary(hosts),
-        breakdown={name: Part(ms, ms / load.wall) for name, ms in load.parts.items()} if load.wall else {},
-        tracing_hidden_ms_per_step=hidden if load.wall else None,
-        compiles=compiles,
-        **work,
-        host_reads=host_read_rows(hosts),
-        warnings=_warnings(digests, asked),
-        hosts=replace(section, chip_waits=[row for each in digests for row in each.chip_waits]),
-        steadiness=replace(steadiness_section(hosts), profiler_ratio=base.steadiness.profiler_ratio),
-        goodput=goodput_section(hosts, load, compiles),
-        pod=pod,
-        why=decision_rows(decisions.made, load.wall),
-    )
-    report = replace(report, findings=merged_findings(report, run, digests, shown))
-    return replace(report, measure_next=measure_next(report, bound, load))
 
 
 def _without_windows(found: list[HostSummary]) -> list[HostSummary]:

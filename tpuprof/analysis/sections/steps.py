@@ -1,0 +1,130 @@
+"""The steps of a run: how long each took, the mean step and its split, the slowest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from tpuprof.analysis.sections.host_reads import host_read_rows
+from tpuprof.analysis.sections.steadiness import steadiness_section
+from tpuprof.model.device.cpu import Queue
+from tpuprof.model.intervals import Int64
+from tpuprof.model.median import median, percentile_95
+from tpuprof.model.run import HostRun
+from tpuprof.model.step_columns import SLOWEST, listed
+from tpuprof.model.step_times import StepTimes
+from tpuprof.model.steps.few import is_whole_capture
+from tpuprof.model.verdict import bound_of
+from tpuprof.parts import NAMES
+from tpuprof.report.schema import Part, StepRow, StepSummary
+from tpuprof.units import PS_PER_MS, PS_PER_NS, ps_to_ms
+
+
+def step_sections(hosts: list[HostRun], times: StepTimes, hidden: float) -> dict[str, Any]:
+    """Fields of a Report about steps; `times` are of the mean step, `hidden` is its hidden tracing (ms)."""
+    return {
+        "steps": step_summary(hosts),
+        "breakdown": {name: Part(ms, ms / times.wall) for name, ms in times.parts.items()}
+        if times.wall
+        else {},
+        "tracing_hidden_ms_per_step": hidden if times.wall else None,
+        "host_reads": host_read_rows(hosts),
+        "steadiness": steadiness_section(hosts),
+    }
+
+
+def mean_step(hosts: list[HostRun]) -> tuple[StepTimes, float]:
+    """The mean step of all hosts, and the tracing hidden in it (ms)."""
+    count = sum(len(host.steps) for host in hosts)
+    if not count:
+        return StepTimes(0.0, {}, 0.0, 0.0, 0.0), 0.0
+
+    def mean(columns: Iterable[Int64]) -> float:
+        return sum(int(column.sum()) for column in columns) / count / PS_PER_MS
+
+    names = list(dict.fromkeys([*NAMES, *(name for host in hosts for name in host.breakdown.parts)]))
+    parts = {
+        name: mean(h.breakdown.parts[name] for h in hosts if name in h.breakdown.parts) for name in names
+    }
+    reads = [read for host in hosts for read in host.host_reads]
+    behind = [host.queue for host in hosts if host.queue.grows]
+    times = StepTimes(
+        wall=mean(host.steps.wall_ps for host in hosts),
+        parts=parts,
+        busy=mean(host.breakdown.busy for host in hosts),
+        host_work=mean(host.breakdown.host_work for host in hosts),
+        reads_share=sum(int((host.breakdown.host_reads > 0).sum()) for host in hosts) / count,
+        waited=mean(host.breakdown.waited for host in hosts),
+        seen=any(host.devices for host in hosts),
+        behind=Queue(sum(each.handed_over for each in behind), sum(each.ran for each in behind))
+        if behind
+        else None,
+        blocked=sum(each.blocked_ps for each in reads) / count / PS_PER_MS if reads else None,
+    )
+    return times, mean(host.breakdown.tracing_hidden for host in hosts)
+
+
+def step_summary(hosts: list[HostRun]) -> StepSummary:
+    """The steps of all hosts: how many, how long, and the rows that are listed."""
+    first = max(hosts, key=lambda host: len(host.steps))
+    walls = np.concatenate([host.steps.wall_ps for host in hosts]) / PS_PER_MS
+    rows = [row for host in hosts for row in _step_rows(host, listed(len(host.steps), len(hosts)))]
+    missing = len(walls) - len(rows)
+    whole = is_whole_capture(first.steps)
+    told = len(walls) > 0 and not whole
+    return StepSummary(
+        count=0 if whole else len(first.steps),
+        method=first.steps.method,
+        confidence=first.steps.confidence,
+        median_ms=median(walls) if told else None,
+        p95_ms=percentile_95(walls) if told else None,
+        note=first.steps.note,
+        per_step=rows,
+        whole_capture=whole,
+        left_out=missing,
+        slowest=_slowest(hosts) if missing else [],
+    )
+
+
+def _slowest(hosts: list[HostRun]) -> list[StepRow]:
+    """The slowest steps of all hosts, the slowest first."""
+    rows = [
+        row
+        for host in hosts
+        for row in _step_rows(host, np.argsort(-host.steps.wall_ps, kind="stable")[:SLOWEST])
+    ]
+    return sorted(rows, key=lambda row: -row.wall_ms)[:SLOWEST]
+
+
+def _step_rows(host: HostRun, chosen: Int64) -> list[StepRow]:
+    """Rows of those steps."""
+    steps, split = host.steps, host.breakdown
+    wall, start = steps.wall_ps[chosen].tolist(), (steps.start[chosen] // PS_PER_NS).tolist()
+    parts = {name: column[chosen].tolist() for name, column in split.parts.items() if column.any()}
+    rows = []
+    for row, at in enumerate(chosen.tolist()):
+        breakdown = {name: ps_to_ms(column[row]) for name, column in parts.items() if column[row]}
+        times = StepTimes(
+            wall=ps_to_ms(wall[row]),
+            parts=breakdown,
+            busy=ps_to_ms(int(split.busy[at])),
+            host_work=ps_to_ms(int(split.host_work[at])),
+            reads_share=1.0 if split.host_reads[at] else 0.0,
+            waited=ps_to_ms(int(split.waited[at])),
+            seen=bool(host.devices),
+            behind=host.queue if host.queue.grows else None,
+        )
+        rows.append(
+            StepRow(
+                index=int(steps.number[at]),
+                host=host.name,
+                start_ns=start[row],
+                wall_ms=times.wall,
+                breakdown_ms=breakdown,
+                tracing_hidden_ms=ps_to_ms(int(split.tracing_hidden[at])),
+                bound=bound_of(times).word,
+            )
+        )
+    return rows
