@@ -42,8 +42,9 @@ def cli_page() -> str:
 def rule_page(rule: Rule) -> str:
     """One rule's docstring as a page."""
     note = f"Category {rule.category}, {rule.status}. Generated from the rule's own text by `python docs/generate.py`."
-    reads = ", ".join(f"`{name}`" for name in rule.reads)
-    return f"# {rule.id}\n\n{note}\n\nReads {reads} ([signals](../rules.md#signals)).\n\n{rule.page.text}\n"
+    return (
+        f"# {rule.id}\n\n{note} [Signals](../rules.md#signals) are explained with all rules.\n\n{rule.text}\n"
+    )
 
 
 def _checked(rule: Rule) -> str:

@@ -45,8 +45,7 @@ def rules(
         return
     if rule_id:
         rule = chosen[0]
-        typer.echo(f"{rule.id} ({rule.category}, {rule.status})\n\n{rule.page.text}\n")
-        typer.echo(f"Reads the signals {', '.join(rule.reads)}.")
+        typer.echo(f"{rule.id} ({rule.category}, {rule.status})\n\n{rule.text}")
         return
     width = max(len(rule.id) for rule in chosen)
     for rule in chosen:

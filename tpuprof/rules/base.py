@@ -94,17 +94,22 @@ class Rule:
     broad: bool
     page: Page
     check: Callable[[Signals], Outcome]
-    reads: tuple[str, ...]
     module: str
     about: str = ""
     torch_only: bool = False
     of_one_host: bool = False
     narrows: str = ""
+    reads: tuple[str, ...] = ()
 
     @property
     def advice(self) -> dict[str, Advice]:
         """The programs that its page advises, by framework."""
         return self.page.advice
+
+    @property
+    def text(self) -> str:
+        """The whole page: its text, and the signals that the rule reads."""
+        return f"{self.page.text}\n\n## Signals\n\nIt reads {', '.join(f'`{name}`' for name in self.reads)}."
 
     def title(self, status: str) -> str:
         """The title of a finding with this status, where the check gives none."""
@@ -144,12 +149,12 @@ def rule(
             broad=broad,
             page=Page(module.__doc__ or "", name.replace("_", "-"), Path(module.__file__ or "").parent),
             check=check,
-            reads=reads,
             module=check.__module__,
             about=about,
             torch_only=torch_only,
             of_one_host=of_one_host,
             narrows=narrows,
+            reads=reads,
         )
 
     return wrap
