@@ -297,3 +297,22 @@ def test_runs_of_ops_that_are_missing_are_said(analyze, kernels, lacks):
     assert RUNS_FROM_SHARE == 0.75
     warnings = analyze(handed_over(10, kernels=kernels)).warnings
     assert any("lacks work of the GPU" in each for each in warnings) is lacks
+
+
+@pytest.mark.parametrize(("making", "diagnosis"), [(0, "no_prefetch"), (950, "slow_loader")])
+def test_tf_data_is_input(analyze, making, diagnosis):
+    """Its iterators nest on the thread that asks, and on its own threads where they work ahead."""
+    trace = loop()
+    python = trace.host().line("python")
+    for number in range(COUNT):
+        python.event("IteratorGetNext::DoCompute", number * STEP, 290)
+        python.event("Iterator::Root::Prefetch", number * STEP + 5, 280)
+        if making:
+            trace.host().line("tf_data_map").event(
+                "Iterator::Root::Prefetch::Map", number * STEP + 10, making
+            )
+    report = analyze(trace)
+    (row,) = report.input
+    assert row.diagnosis == diagnosis
+    assert row.wait_ms_per_step == pytest.approx(0.29)
+    assert report.verdict.bound == "input"

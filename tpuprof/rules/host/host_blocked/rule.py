@@ -34,8 +34,10 @@ out.
 
 Take this work out of the training thread: load and prepare batches in worker processes (Grain, a DataLoader), log and
 save from another thread, do it less often. Call `jax.device_put` for the next batch before you wait for this step.
-Write functions of a callback (`jax.pure_callback`, `io_callback`, `jax.debug.print`) in `jax.numpy`, or call them in
-every hundredth step only, by `jax.lax.cond`.
+Write functions of a callback (`jax.pure_callback`, `io_callback`, `jax.debug.callback`, `jax.debug.print`) in
+`jax.numpy`, or call them in every hundredth step only, by `jax.lax.cond`. In Flax, `nnx.jit` walks the whole module in
+Python at each call: bind the module once with `nnx.cached_partial`, or split it once with `nnx.split` and give its
+state to a function of `jax.jit`.
 
 ## Limits and false positives
 

@@ -28,7 +28,8 @@ copy the next batch with `.to("tpu", non_blocking=True)` before the step that ne
 
 ## How to fix in JAX
 
-Make batches ahead in threads or processes, and put them on the devices one step early: call `jax.device_put` with the
+Make batches ahead in threads or processes (Grain, a DataLoader, or a thread of your own that runs your generator and
+fills a queue), and put them on the devices one step early: call `jax.device_put` with the
 batch's sharding for the next batch before you wait for this step. `jax.make_array_from_process_local_data` lets each
 host load only its part.
 
