@@ -1,11 +1,14 @@
 """What the terminal says of why: one line a section, nothing where a section has nothing."""
 
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tpuprof.analysis.analyze import analyze_run
-from tpuprof.render.facts import fact_lines
+from tpuprof.render.facts import _host, fact_lines
+from tpuprof.report.sections import HostStackRow
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
 
@@ -63,3 +66,20 @@ def test_memory_of_the_v6e(shared_traces):
     lines = dict(fact_lines(analyze_run(shared_traces / "tpu_v6e_host_offload")))
     assert lines["Memory"].startswith("20.0 GiB of 31.2 GiB per device")
     assert "beside it in host memory 15.0 GiB" in lines["Memory"]
+
+
+def test_a_line_of_the_program_is_named_once_with_all_that_it_calls():
+    """Two places in a library, called at one line of the program."""
+    stacks = [
+        HostStackRow(
+            "host:python", [f"f (/v/site-packages/x.py:{at})"], "g()", "/u/t.py:3", "net(x)", ms, 0.0
+        )
+        for at, ms in ((7, 4.0), (9, 2.0))
+    ]
+    report = SimpleNamespace(
+        host_stacks=[*stacks, replace(stacks[0], part="host:io", exposed_ms_per_step=5.0)]
+    )
+    assert _host(report) == [
+        "Code that traces nothing: net(x) at /u/t.py:3, 6.00 ms per step",
+        "Host reads or writes: net(x) at /u/t.py:3, 5.00 ms per step",
+    ]

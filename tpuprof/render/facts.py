@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from tpuprof.parts import HOST_PREFIX, title_of
 from tpuprof.render.pod_facts import pod_lines
+from tpuprof.report.host_lines import lines_of
 from tpuprof.report.labels import cache_title, diagnosis_title, of_steps, phase_title
 from tpuprof.report.schema import LoopRow, Report
 from tpuprof.report.sections import ChipWaitRow, InputRow, OutlierRow
@@ -55,13 +56,14 @@ def _tracing(report: Report) -> list[str]:
 
 
 def _host(report: Report) -> list[str]:
-    """The sampled stacks outside tracing that the device waits for most."""
-    rows = [row for row in report.host_stacks if row.part.startswith(HOST_PREFIX) and row.exposed_ms_per_step]
-    rows.sort(key=lambda row: -row.exposed_ms_per_step)
+    """The lines of the program outside tracing that the device waits for most, each with all that it calls."""
+    parts = {row.part for row in report.host_stacks if row.part.startswith(HOST_PREFIX)}
+    rows = [(name, *line) for name in sorted(parts) for line in lines_of(report.host_stacks, name)]
+    rows = sorted((row for row in rows if row[3]), key=lambda row: -row[3])
     return [
-        f"{title_of(row.part)}: {row.user_call or row.call or 'source unknown'}"
-        f"{f' at {row.source}' if row.source else ''}, {format_ms(row.exposed_ms_per_step)} per step"
-        for row in rows[:SHOWN]
+        f"{title_of(name)}: {call or 'source unknown'}{f' at {source}' if source else ''}, "
+        f"{format_ms(exposed)} per step"
+        for name, source, call, exposed, _ in rows[:SHOWN]
     ]
 
 
