@@ -17,7 +17,8 @@ from tpuprof_dashboard.security import inside
 if TYPE_CHECKING:
     from tpuprof.decode.columns import Trace
     from tpuprof.decode.find import Found
-    from tpuprof.model.run import HostRun, Run
+    from tpuprof.model.host_run import HostRun
+    from tpuprof.model.run import Run
     from tpuprof.model.timeline import Host
     from tpuprof.report.schema import Report
     from tpuprof.timeline.lanes import LaneInfo

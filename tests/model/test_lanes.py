@@ -4,7 +4,7 @@ import pytest
 
 from tests.builders import TraceBuilder, op
 from tpuprof.decode import xplane
-from tpuprof.model.run import read_host_run
+from tpuprof.model.host_run import read_host_run
 from tpuprof.model.timeline import build_host
 from tpuprof.timeline.lanes import MAX_DEPTH, PERIODS, extent, lanes_of
 from tpuprof.timeline.search import find_events

@@ -71,7 +71,7 @@ class ByClock:
 
 def shows_steps(profile: Path | None) -> bool:
     """Whether steps are found in a profile; True where that cannot be said."""
-    from tpuprof.model.run import read_host_run
+    from tpuprof.model.host_run import read_host_run
     from tpuprof.model.steps.table import StepSource
 
     try:

@@ -14,7 +14,7 @@ from tpuprof.run_folder import GRAPH_SUFFIX, GRAPHS
 
 if TYPE_CHECKING:
     from tpuprof.model.compile.compiles import Compile
-    from tpuprof.model.run import HostRun
+    from tpuprof.model.host_run import HostRun
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.\-]")
 

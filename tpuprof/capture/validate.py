@@ -55,7 +55,7 @@ def _check_file(path: Path) -> list[Finding]:
                 TpuprofError(Code.CAPTURE_TOO_LARGE, text, "Capture fewer steps with --steps."), fatal=False
             )
         ]
-    from tpuprof.model.run import read_host_run
+    from tpuprof.model.host_run import read_host_run
 
     try:
         host = read_host_run(path.name.removesuffix(PROFILE_SUFFIX), path)

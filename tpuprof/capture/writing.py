@@ -86,7 +86,7 @@ def _keep_text(run: Path, label: str, telemetry: Telemetry, notes: list[str]) ->
 
 def _graphs(run: Path, profile: Path, telemetry: Telemetry, notes: list[str]) -> dict[str, str]:
     from tpuprof.capture.graphs import hashes_by_step, write_graphs
-    from tpuprof.model.run import read_host_run
+    from tpuprof.model.host_run import read_host_run
 
     try:
         with on_this_thread():

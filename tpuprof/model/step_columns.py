@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from tpuprof.model.host_run import HostRun
 from tpuprof.model.intervals import Bool, Int64
-from tpuprof.model.run import HostRun
 from tpuprof.records import record
 from tpuprof.units import PS_PER_MS, PS_PER_NS
 

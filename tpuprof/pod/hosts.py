@@ -12,8 +12,9 @@ from typing import Any
 from tpuprof.decode.find import Found, find, host_name
 from tpuprof.errors import TpuprofError
 from tpuprof.model.compile.recurrence import History
+from tpuprof.model.host_run import read_host_run
 from tpuprof.model.notes import Notes, read_notes
-from tpuprof.model.run import Run, job_facts, read_host_run, read_run_info
+from tpuprof.model.run import Run, job_facts, read_run_info
 from tpuprof.records import record
 from tpuprof.run_folder import PROFILE_SUFFIXES
 from tpuprof.storage.address import shown, url_of

@@ -10,8 +10,8 @@ from tpuprof.model.device.memory import DeviceMemory
 from tpuprof.model.host.activity import Annotations, HostActivity
 from tpuprof.model.host.tracing import Tracing
 from tpuprof.model.host.vocabulary import Activity
+from tpuprof.model.host_run import HostRun
 from tpuprof.model.intervals import EMPTY
-from tpuprof.model.run import HostRun
 from tpuprof.parts import NAMES
 from tpuprof.pod.summary import DeviceFacts, HostSummary
 

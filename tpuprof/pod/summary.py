@@ -20,8 +20,8 @@ from tpuprof.model.device.cpu import Queue
 from tpuprof.model.device.op_kind import OpKind
 from tpuprof.model.device.op_table import op_totals
 from tpuprof.model.host.reads import HostRead
+from tpuprof.model.host_run import HostRun
 from tpuprof.model.intervals import Int64
-from tpuprof.model.run import HostRun
 from tpuprof.model.steps import Steps, StepSource
 from tpuprof.pod.ops import OpColumns, columns_of
 from tpuprof.records import record

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from tpuprof import parts as part
-from tpuprof.model.run import HostRun
+from tpuprof.model.host_run import HostRun
 from tpuprof.report.schema import Savings
 from tpuprof.rules.base import Price
 from tpuprof.rules.programs import TORCH_TPU

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tpuprof.model.run import HostRun, Run
+from tpuprof.model.host_run import HostRun
+from tpuprof.model.run import Run
 from tpuprof.report.schema import Report
 
 STEPS = "steps"

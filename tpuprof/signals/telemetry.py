@@ -8,7 +8,7 @@ from typing import Any
 from tpuprof.chips import chip_of
 from tpuprof.instrument.stack_frames import source_of
 from tpuprof.model.compile.recurrence import AfterCapture
-from tpuprof.model.run import HostRun
+from tpuprof.model.host_run import HostRun
 from tpuprof.model.telemetry import StepRecord
 from tpuprof.records import record as frozen
 from tpuprof.report.sections import CompilationCache, FallbackRow, Hosts

@@ -11,7 +11,7 @@ from tpuprof.model.device.activity import DeviceActivity, OpEvents, OpNames
 from tpuprof.model.device.op_kind import OpKind
 from tpuprof.model.device.op_sums import op_sums
 from tpuprof.model.device.transfers import Transfers
-from tpuprof.model.run import HostRun
+from tpuprof.model.host_run import HostRun
 from tpuprof.tables.columns import arrow_table, coded, joined, known_only, rows_table, step_of
 
 if TYPE_CHECKING:

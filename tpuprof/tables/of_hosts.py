@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tpuprof.model.device.allocator import allocator_events
+from tpuprof.model.host_run import HostRun
 from tpuprof.model.intervals import Int64
-from tpuprof.model.run import HostRun
 from tpuprof.model.timeline import Track
 from tpuprof.tables.columns import arrow_table, coded, joined, known_only, rows_table, step_of
 

@@ -14,8 +14,8 @@ import numpy as np
 from tpuprof.model.device.activity import DeviceActivity, OpEvents, OpNames
 from tpuprof.model.device.gpu_streams import is_stream
 from tpuprof.model.device.op_kind import OpKind
+from tpuprof.model.host_run import HostRun
 from tpuprof.model.intervals import Int64, open_before
-from tpuprof.model.run import HostRun
 from tpuprof.model.timeline import Host, Track
 from tpuprof.timeline.level_of_detail import Pyramid, bars_of, pyramid
 from tpuprof.timeline.periods import periods

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpuprof.model.attribution import layers
+from tpuprof.model.host_run import HostRun
 from tpuprof.model.intervals import EMPTY, Int64, Spans, contains, intersect, merge, subtract
-from tpuprof.model.run import HostRun
 from tpuprof.parts import IDLE_PARTS, UNKNOWN
 
 

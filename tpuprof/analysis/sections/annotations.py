@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tpuprof.model.device.op_table import AnnotationTotal, OpTotal, annotation_totals, scope_totals
-from tpuprof.model.run import HostRun
+from tpuprof.model.host_run import HostRun
 from tpuprof.report.schema import AnnotationRow
 from tpuprof.units import ps_to_ms
 

@@ -6,8 +6,8 @@ from tpuprof.decode.debug_text import DebugCompile
 from tpuprof.instrument.stack_frames import source_of
 from tpuprof.model.compile.compiles import Compile
 from tpuprof.model.compile.recurrence import Returns, returns
+from tpuprof.model.host_run import HostRun
 from tpuprof.model.notes import Notes
-from tpuprof.model.run import HostRun
 from tpuprof.model.steps.phase import ONE_OFF_COMPILE, Phase
 from tpuprof.report.schema import Cause, CompileRow
 from tpuprof.report.sections import CompileHistory

@@ -12,8 +12,8 @@ from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.device.compute import OpCost, flops_in_steps, op_cost, summarise
 from tpuprof.model.device.op_kind import OpKind
 from tpuprof.model.device.op_table import OpTotal, scope_label
+from tpuprof.model.host_run import HostRun
 from tpuprof.model.intervals import covered, intersect
-from tpuprof.model.run import HostRun
 from tpuprof.records import record
 from tpuprof.report.schema import CoreRow, OpRow
 from tpuprof.report.sections import CategoryRow, Compute, OpGroupRow, OpsLeftOut

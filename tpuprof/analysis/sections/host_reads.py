@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tpuprof.model.run import HostRun
+from tpuprof.model.host_run import HostRun
 from tpuprof.report.schema import HostReadRow
 from tpuprof.units import ps_to_ms
 

@@ -7,8 +7,8 @@ import numpy as np
 from tpuprof.model.host.samples import KINDS, TRACING, HostSamples
 from tpuprof.model.host.stacks import Stack
 from tpuprof.model.host.vocabulary import Activity
+from tpuprof.model.host_run import HostRun
 from tpuprof.model.intervals import EMPTY, Int64, Spans, contains, covered, intersect, merge, subtract, union
-from tpuprof.model.run import HostRun
 from tpuprof.parts import HOST_OTHER, HOST_PREFIX, USER_PREFIX, of_activity
 from tpuprof.parts import TRACING as TRACING_PART
 from tpuprof.report.sections import HostStackRow

@@ -6,8 +6,8 @@ import numpy as np
 
 from tpuprof.model.barriers import NO_BARRIERS, Barriers, find_barriers
 from tpuprof.model.device.chip_waits import chip_waits, last_chip
+from tpuprof.model.host_run import HostRun
 from tpuprof.model.hosts import BARRIER, HostView, LateStep, Skew, find_skew
-from tpuprof.model.run import HostRun
 from tpuprof.report.sections import ChipWaitRow, HostRow, Hosts, LateStepRow
 from tpuprof.units import NS_PER_MS, PS_PER_MS, ps_to_ms
 

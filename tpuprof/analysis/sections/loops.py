@@ -5,7 +5,7 @@ from __future__ import annotations
 from tpuprof.model.device.loops import Loop
 from tpuprof.model.device.op_table import scope_label
 from tpuprof.model.device.unrolled import Repetition
-from tpuprof.model.run import HostRun
+from tpuprof.model.host_run import HostRun
 from tpuprof.report.schema import LoopRow
 from tpuprof.units import PS_PER_MS, format_share, ps_to_ms
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tpuprof.model.run import HostRun
+from tpuprof.model.host_run import HostRun
 from tpuprof.report.sections import PhaseRow, ThreadRow
 from tpuprof.units import PS_PER_NS, ps_to_ms
 

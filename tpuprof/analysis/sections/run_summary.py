@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tpuprof.model.run import HostRun
+from tpuprof.model.host_run import HostRun
 from tpuprof.model.step_times import StepTimes
 from tpuprof.parts import DEVICE_PARTS
 from tpuprof.report.schema import CompileRow

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tpuprof.model.run import HostRun
+from tpuprof.model.host_run import HostRun
 from tpuprof.model.steadiness import Outlier, find_drift, find_outliers, profiler_effect
 from tpuprof.model.telemetry import StepRecord
 from tpuprof.report.sections import OutlierRow, Steadiness

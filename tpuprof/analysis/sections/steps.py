@@ -10,9 +10,9 @@ import numpy as np
 from tpuprof.analysis.sections.host_reads import host_read_rows
 from tpuprof.analysis.sections.steadiness import steadiness_section
 from tpuprof.model.device.cpu import Queue
+from tpuprof.model.host_run import HostRun
 from tpuprof.model.intervals import Int64
 from tpuprof.model.median import median, percentile_95
-from tpuprof.model.run import HostRun
 from tpuprof.model.step_columns import SLOWEST, listed
 from tpuprof.model.step_times import StepTimes
 from tpuprof.model.steps.few import is_whole_capture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tpuprof.model.run import HostRun
+from tpuprof.model.host_run import HostRun
 from tpuprof.model.telemetry import StepRecord
 from tpuprof.report.sections import Throughput
 from tpuprof.units import NS_PER_S

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tpuprof.model.host.tracing import TracingShare
-from tpuprof.model.run import HostRun
+from tpuprof.model.host_run import HostRun
 from tpuprof.report.sections import InputRow, Tracing, TracingRow
 from tpuprof.units import PS_PER_MS
 

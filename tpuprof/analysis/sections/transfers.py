@@ -10,7 +10,7 @@ from tpuprof.model.device.collective_role import Role
 from tpuprof.model.device.op_kind import OpKind
 from tpuprof.model.device.op_table import scope_label
 from tpuprof.model.device.transfers import Transfer, Transfers
-from tpuprof.model.run import HostRun
+from tpuprof.model.host_run import HostRun
 from tpuprof.report.schema import TransferRow
 from tpuprof.report.sections import LayerRow
 from tpuprof.units import GIGA, PS_PER_MS, format_ms, ps_to_ms

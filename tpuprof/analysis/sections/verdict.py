@@ -8,8 +8,9 @@ from tpuprof.analysis.sections.host_words import host_sentence, in_words_of
 from tpuprof.model.compile.recurrence import Returns
 from tpuprof.model.compile_verdict import compile_sentence
 from tpuprof.model.host.reads import WAITS_ALONE
+from tpuprof.model.host_run import HostRun
 from tpuprof.model.in_few_steps import said_of_few
-from tpuprof.model.run import HostRun, Run
+from tpuprof.model.run import Run
 from tpuprof.model.step_times import Bound, StepTimes, without_part
 from tpuprof.model.steps.few import is_whole_capture
 from tpuprof.model.verdict import (

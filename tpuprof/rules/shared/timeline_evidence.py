@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tpuprof.model.run import HostRun
+from tpuprof.model.host_run import HostRun
 from tpuprof.parts import meaning_of, said_of, word_of_category
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import FAILED, Outcome, Price

@@ -1,0 +1,276 @@
+"""One host of a run: its trace decoded, its steps found, and where their time went."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import field
+from pathlib import Path
+from typing import Any
+
+from tpuprof.decode.columns import Trace
+from tpuprof.decode.limited import limited
+from tpuprof.decode.load import load
+from tpuprof.decode.torch_trace import TracedProgram
+from tpuprof.model.attribution import Breakdown, attribute
+from tpuprof.model.compile.compiles import Compile
+from tpuprof.model.compile.hlo_metadata import hlo_protos, read_hlo_metadata
+from tpuprof.model.compile.noted import noted_compiles
+from tpuprof.model.compile.recurrence import AfterCapture, History, numbers_of, without_one_off
+from tpuprof.model.compile.traced_causes import with_traced_causes
+from tpuprof.model.compile.unseen import unseen_compiles
+from tpuprof.model.device.activity import DeviceActivity
+from tpuprof.model.device.allocator import Allocated, allocations
+from tpuprof.model.device.collective_role import Role, collective_roles
+from tpuprof.model.device.cpu import Queue, queue_of, read_cpu
+from tpuprof.model.device.fusions import read_fusions
+from tpuprof.model.device.gpu import Gpus, count_gpus, lacking_work, read_gpus
+from tpuprof.model.device.loops import Loop, find_loops
+from tpuprof.model.device.memory import DeviceMemory, device_memory
+from tpuprof.model.device.program_ops import program_ops
+from tpuprof.model.device.tpu import Known, read_tpu
+from tpuprof.model.device.unrolled import Repetition, find_repetition
+from tpuprof.model.host import vocabulary as vocabularies
+from tpuprof.model.host.activity import HostActivity, autograd_threads, find_driver, read_host
+from tpuprof.model.host.eager_causes import with_upload_causes
+from tpuprof.model.host.eager_dispatch import EagerDispatch, eager_dispatch
+from tpuprof.model.host.eager_mode import EagerOps, eager_ops
+from tpuprof.model.host.event_times import find_marks
+from tpuprof.model.host.graph_cuts import GraphCut, graph_cuts
+from tpuprof.model.host.handing_over import HandingOver, handing_over
+from tpuprof.model.host.input_pipeline import InputPipeline, read_input
+from tpuprof.model.host.python_calls import tracer_note
+from tpuprof.model.host.reads import HostRead, host_reads, unexplained_reads
+from tpuprof.model.host.recorded import recorded_of
+from tpuprof.model.host.threads import TrainingThread, training_threads, warnings_of
+from tpuprof.model.host.tracing import Tracing, split_tracing
+from tpuprof.model.host.vocabulary import Vocabulary
+from tpuprof.model.intervals import Spans
+from tpuprof.model.steps import Steps, find_steps
+from tpuprof.model.steps.backlog import with_backlog
+from tpuprof.model.steps.few import few_steps
+from tpuprof.model.telemetry import StepRecord, compile_frames
+from tpuprof.model.timeline import Host, Track, build_host
+from tpuprof.parallel import begin, in_threads
+from tpuprof.parts import HOST_OTHER
+from tpuprof.records import record
+
+NO_HISTORY = History()
+
+
+@record
+class HostRun:
+    """One host of a run, analyzed on its own clock."""
+
+    name: str
+    size: int
+    origin_ns: int
+    framework: str
+    devices: list[DeviceActivity]
+    activity: HostActivity
+    steps: Steps
+    breakdown: Breakdown
+    compiles: list[Compile]
+    host_reads: list[HostRead]
+    warnings: list[str]
+    tracing: Tracing
+    input: InputPipeline | None
+    loops: list[Loop]
+    repetition: Repetition | None
+    memory: DeviceMemory
+    collective_roles: dict[tuple[str, str], Role]
+    graph_cuts: list[GraphCut]
+    # Time in steps of transfers from the device that no read of the program explains (ps).
+    unexplained_reads_ps: int
+    # Ops of a step that were programs of their own, where the step runs in eager mode.
+    eager_ops: EagerOps | None = None
+    # What a step of an eager framework dispatches.
+    eager: EagerDispatch | None = None
+    # What the time in `dispatch` is made of.
+    handing_over: HandingOver | None = None
+    # Ops of the programs of a step, where the host's time has to be distinguished from tracing by their number.
+    program_ops: int | None = None
+    # Python frames of the compile in each step, by step number, where the run folder has them.
+    compile_frames: dict[int, list[str]] = field(default_factory=dict)
+    # When the training threads were in events that rules ask for by name (`marks` of the vocabulary).
+    marks: dict[str, Spans] = field(default_factory=dict)
+    # What the process noted of each step, captured or not, where the run folder has it.
+    records: list[StepRecord] = field(default_factory=list)
+    gpus: Gpus | None = None
+    # Programs handed to the CPU device, and those that ran while the profiler was on.
+    queue: Queue = field(default_factory=Queue)
+    # What the runtime's allocator says, by device.
+    allocated: list[Allocated] = field(default_factory=list)
+    # Threads that handed programs over, the followed one first.
+    threads: list[TrainingThread] = field(default_factory=list)
+    # What it counted after the capture, where the run folder has it.
+    after: AfterCapture | None = None
+
+
+def read_host_run(
+    name: str,
+    path: Path,
+    virtual_devices: int | None = None,
+    parameter_names: tuple[str, ...] = (),
+    history: History = NO_HISTORY,
+    read: Callable[[Path], Trace] = load,
+) -> HostRun:
+    """Decode and analyze one host's file.
+
+    `virtual_devices` is the number of CPU devices, `parameter_names` what the inputs of the step's program are
+    called, `history` what the process noted of its steps, all where known. Raises `TpuprofError` where the file
+    cannot be read.
+    """
+    trace = read(path)
+    try:
+        found = _analysed(name, trace, virtual_devices, parameter_names, history)
+    except Exception:
+        trace.check()  # a file that changes meanwhile looks damaged in many ways
+        raise
+    trace.check()
+    return found
+
+
+def _analysed(
+    name: str,
+    trace: Trace,
+    virtual_devices: int | None,
+    parameter_names: tuple[str, ...],
+    history: History,
+) -> HostRun:
+    host = build_host(trace, name)
+    words = vocabularies.detect(host.event_names, trace.format)
+    # Two halves side by side: what takes long over a device's events, and what is asked of the host and of programs.
+    devices_read = begin(lambda: _devices(host, virtual_devices))
+    driver = find_driver(host, words)
+    threads = training_threads(host, words, driver)
+    activity = read_host(host, words, driver)
+    devices = devices_read()
+    steps, compiles, history = _steps(host, words, driver, devices, history)
+    attributed = begin(lambda: attribute(steps, devices, activity))
+    protos = dict(hlo_protos(trace))
+    compiles = _compiles(host, words, steps, devices, compiles, history.programs if not protos else None)
+    fields = _of_devices(devices, steps, protos, parameter_names)
+    fields |= _of_host(host, words, driver, steps, devices, activity, history)
+    # All that does not need it first: steps are attributed on another core meanwhile.
+    breakdown = attributed()
+    doubts = [*warnings_of(threads), *lacking_work(steps, devices), *tracer_note(driver, words)]
+    doubts += unseen_compiles(compiles, history.records) if words.eager and not devices else []
+    return HostRun(
+        name=name,
+        size=trace.size,
+        origin_ns=host.origin_ns,
+        framework=words.framework,
+        devices=devices,
+        activity=activity,
+        steps=steps,
+        breakdown=breakdown,
+        compiles=compiles,
+        warnings=limited([*trace.errors, *trace.warnings, *host.warnings, *doubts]),
+        program_ops=_program_ops(breakdown, devices, steps, protos),
+        threads=threads,
+        queue=_queue(host, devices, virtual_devices),
+        **fields,
+    )
+
+
+def _steps(
+    host: Host, words: Vocabulary, driver: Track | None, devices: list[DeviceActivity], history: History
+) -> tuple[Steps, list[Compile] | None, History]:
+    """The steps, the compiles where they were needed to find them, and the history as the steps are numbered."""
+    recorded = recorded_of(host)
+    steps = find_steps(driver, devices, words, recorded)
+    steps = steps if len(steps) else few_steps(driver, devices, recorded, host_alone=words.eager)
+    steps = steps if devices else with_backlog(steps, host, driver, words)
+    history = history.in_steps_like(steps)
+    if history.after is None:
+        return steps, None, history
+    steps, compiles = without_one_off(steps, noted_compiles(host, words, steps, devices), history)
+    return steps, compiles, history
+
+
+def _compiles(
+    host: Host,
+    words: Vocabulary,
+    steps: Steps,
+    devices: list[DeviceActivity],
+    known: list[Compile] | None,
+    traced: list[TracedProgram] | None,
+) -> list[Compile]:
+    """Compiles with their causes. `traced` is what torch.compile logged, None where the trace has the programs."""
+    compiles = known if known is not None else noted_compiles(host, words, steps, devices)
+    if not words.eager or traced is None:
+        return compiles
+    return with_traced_causes(with_upload_causes(compiles, host, steps), traced)
+
+
+def _of_devices(
+    devices: list[DeviceActivity], steps: Steps, protos: dict[str, bytes], parameter_names: tuple[str, ...]
+) -> dict[str, Any]:
+    """Fields of a host that are read from what its devices did, and from their programs."""
+    found = {
+        "loops": find_loops(devices[0], steps) if devices else [],
+        "repetition": find_repetition(devices[0], steps, parameter_names) if devices else None,
+        "memory": device_memory(protos, devices[0].type if devices else ""),
+        "collective_roles": collective_roles(devices, protos, parameter_names),
+    }
+    read_fusions(devices, protos)
+    return found
+
+
+def _of_host(
+    host: Host,
+    words: Vocabulary,
+    driver: Track | None,
+    steps: Steps,
+    devices: list[DeviceActivity],
+    activity: HostActivity,
+    history: History,
+) -> dict[str, Any]:
+    """Fields of a host that are read from its threads, and from what the process noted."""
+    return {
+        "tracing": split_tracing(host, driver, words, activity, steps, devices),
+        "input": read_input(host, driver, words, activity, steps, devices),
+        "host_reads": host_reads(driver, words, steps, autograd_threads(host)),
+        "marks": find_marks(host, words, driver),
+        "graph_cuts": graph_cuts(driver, words, steps),
+        "eager_ops": None if words.eager else eager_ops(host, driver, words, steps, history.records),
+        "eager": eager_dispatch(host, driver, words, steps),
+        "handing_over": handing_over(host, words, activity, steps, devices) if driver else None,
+        "unexplained_reads_ps": unexplained_reads(driver, words, steps),
+        "gpus": count_gpus(host.gpus, [] if host.devices else devices),
+        "allocated": allocations(host, steps),
+        "records": history.records,
+        "compile_frames": compile_frames(history.records, numbers_of(steps)),
+        "after": history.after,
+    }
+
+
+def _program_ops(
+    breakdown: Breakdown, devices: list[DeviceActivity], steps: Steps, protos: dict[str, bytes]
+) -> int | None:
+    """Ops of a step's programs, where some of the host's time is not attributed."""
+    undecided = int(breakdown.parts.get(HOST_OTHER, steps.wall_ps[:0]).sum())
+    return program_ops(devices, steps, protos) if undecided else None
+
+
+def _devices(host: Host, virtual_devices: int | None) -> list[DeviceActivity]:
+    planes = [
+        (host.device_planes[index], tracks, host.sparse.get(index, []))
+        for index, tracks in sorted(host.devices.items())
+        if tracks
+    ]
+    if planes:
+        # Beside the thread that reads the host.
+        known = Known()
+        return in_threads(lambda each: read_tpu(*each, known), planes, beside=1)
+    if host.gpus:
+        return read_gpus(host.gpus)  # what host threads say of ops is then the GPUs'
+    programs = read_hlo_metadata(host.trace)
+    cpu = read_cpu(host.threads, virtual_devices or 1, programs.describe, programs.work_of)
+    return [cpu] if cpu else []
+
+
+def _queue(host: Host, devices: list[DeviceActivity], virtual_devices: int | None) -> Queue:
+    if host.gpus or any(each.type != "CPU" for each in devices):
+        return Queue()
+    return queue_of(host.threads, virtual_devices or 1)
