@@ -27,7 +27,7 @@ class Session:
         self._folder = folder
         self._framework = framework
         self._recorder: Recorder | None = None
-        self._said = False
+        self._said = self._ending = False
 
     def open(self) -> None:
         """Listen for steps. Raises nothing."""
@@ -60,7 +60,7 @@ class Session:
             hlo_debug=orders.hlo_debug and not other,
             source_lines=orders.source_lines,
             together=_together(orders),
-            report=say,
+            report=self._reported,
             progress=self._came_to,
         )
         recorder.open()
@@ -74,9 +74,24 @@ class Session:
             STATE.framework.when_compiled = None
             _close_on_terminate(self._close)
 
+    def _reported(self, text: str) -> None:
+        self._end_before_the_framework()
+        say(text)
+
+    def _end_before_the_framework(self) -> None:
+        """Have our end come first of all that is registered so far: Python calls what was registered last first.
+
+        TorchTPU registers the end of its runtime when that begins, after us. Who asks its counters afterwards, as a
+        recording that goes on does, ends the process by SIGABRT.
+        """
+        if not self._ending:
+            atexit.unregister(self._at_exit)
+            atexit.register(self._at_exit)
+
     def _came_to(self, key: str, count: int) -> None:
         crumbs.leave(self._folder, key, count)
         if key == crumbs.STEPS and count and not self._said:
+            self._end_before_the_framework()
             # Only now is it known that this process trains: launchers and workers stay silent.
             self._said = True
             say("waiting for training to become steady")
@@ -97,6 +112,7 @@ class Session:
             self._recorder.close()
 
     def _at_exit(self) -> None:
+        self._ending = True
         self._close()
         crumbs.leave(self._folder, crumbs.ENDED)
 
