@@ -90,7 +90,10 @@ def test_transformers_trainer_marks_each_update_of_its_own_loop(marked, tmp_path
     assert marked == [0, 1, 2]
 
 
-def test_lightning_marks_each_update(marked, tmp_path):
+def test_lightning_marks_each_update(marked, tmp_path, monkeypatch):
+    # Lightning asks torch_xla for the TPU's version, which asks a metadata server unless the environment answers.
+    monkeypatch.setenv("TPU_SKIP_MDS_QUERY", "1")
+    monkeypatch.setenv("TPU_ACCELERATOR_TYPE", "v5litepod-4")
     lightning, torch = pytest.importorskip("lightning.pytorch"), pytest.importorskip("torch")
     from tpuprof.hooks.lightning import StepMarks
 
