@@ -11,6 +11,7 @@ from dash import ALL, MATCH, ClientsideFunction, Input, Output, State, ctx, no_u
 from tpuprof.compare.diff import Comparison
 from tpuprof_dashboard import shell
 from tpuprof_dashboard.components.against import BASE, base_note, changes_shown, wanted_base
+from tpuprof_dashboard.components.findings import register_findings
 from tpuprof_dashboard.components.layout import register_charts_after_words
 from tpuprof_dashboard.components.tables import restored
 from tpuprof_dashboard.pages.page import OPEN, Page, View
@@ -69,6 +70,7 @@ def create_app(store: Store, guard: Guard | None = None) -> dash.Dash:
     _register_tables(app)
     register_runs(app, store)
     _register_open_rows(app)
+    register_findings(app, store)
     register_charts_after_words(app)
     for page in PAGES:
         if page.register:

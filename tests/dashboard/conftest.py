@@ -59,13 +59,21 @@ def empty_trace():
     return trace
 
 
+_PORTS = []  # that apps of this process were served at, and are free again
+
+
 @contextmanager
 def served(store, guard=None, tab=None):
-    """The address of an app over a store. A tab given leaves the page before the server ends."""
+    """The address of an app over a store. A tab given leaves the page before the server ends.
+
+    One app after the other has the same address: a browser keeps compiled scripts by address, and the first two
+    visits of a new one take twice as long.
+    """
     from tpuprof_dashboard.app import create_app
     from werkzeug.serving import make_server
 
-    server = make_server("127.0.0.1", 0, create_app(store, guard).server, threaded=True)
+    app = create_app(store, guard).server
+    server = make_server("127.0.0.1", _PORTS.pop() if _PORTS else 0, app, threaded=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_port}/"
@@ -73,6 +81,8 @@ def served(store, guard=None, tab=None):
         if tab is not None:
             tab.goto("about:blank")
         server.shutdown()
+        server.server_close()
+        _PORTS.append(server.server_port)
         store.close()
 
 
@@ -98,14 +108,20 @@ def tab(browser):
             problems.append(message.text)
 
     def asked(request):
+        page.pending.add(request)
         if "127.0.0.1" not in request.url and request.url.startswith("http"):
             problems.append(f"asked another site: {request.url}")
 
     page.on("console", heard)
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("dialog", lambda dialog: (problems.append("a dialog opened"), dialog.dismiss()))
+    def answered(request):
+        page.pending.discard(request)
+
     page.on("request", asked)
-    page.problems = problems
+    page.on("requestfinished", answered)
+    page.on("requestfailed", answered)
+    page.problems, page.pending = problems, set()
     yield page
     page.close()
     assert problems == []
@@ -129,9 +145,23 @@ def open_page(tab, address, query=""):
     """Go to a page and wait until it shows its run, charts and tables included."""
     tab.goto(address + query)
     tab.wait_for_selector("#page > *")
+    settle(tab)
+
+
+def turn_to(tab, query, title):
+    """Go to a page of this title from another, as the menu does: without loading the dashboard's scripts again."""
+    tab.evaluate("query => { history.pushState({}, '', query); dispatchEvent(new PopStateEvent('popstate')); }", query)
+    tab.wait_for_function("title => document.title.startsWith(title)", arg=f"{title} · ")
+    settle(tab)
+
+
+def settle(tab):
+    """Wait until the page has all that it asked for, and changes no more."""
     tab.wait_for_selector("#loading", state="detached")
-    tab.wait_for_load_state("networkidle")
     tab.wait_for_function(SETTLED)
+    while tab.pending:
+        tab.evaluate("() => { window.unchanged.frames = 0; }")
+        tab.wait_for_function(SETTLED)
 
 
 def assert_accessible(tab):

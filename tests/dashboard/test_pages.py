@@ -18,6 +18,7 @@ from tests.dashboard.conftest import (
     screenshot,
     served,
     training_trace,
+    turn_to,
 )
 from tests.model.test_hosts import host
 
@@ -230,8 +231,9 @@ def test_the_first_screen_of_the_real_v6e_trace(tab, shared_traces):
     "run", [pytest.param("empty", marks=pytest.mark.slow("another pass over every page")), "hostile"]
 )
 def test_pages_survive_odd_runs(tab, address, runs, run):
+    open_page(tab, address, f"?page=rule&run={runs[run]}")
     for page in CLAIMS:
-        open_page(tab, address, f"?page={page}&run={runs[run]}")
+        turn_to(tab, f"?page={page}&run={runs[run]}", BY_KEY[page].title)
         text = tab.inner_text("#page")
         assert text.strip(), page
         assert "cannot be shown" not in text, page

@@ -161,6 +161,10 @@ def answering(status):
     return lambda route: route.fulfill(status=status, body="")
 
 
+# The page asks the server every five seconds, and when the network comes back.
+ASKED_NOW = "() => { dispatchEvent(new Event('online')); }"
+
+
 def test_what_goes_wrong_is_told_in_a_banner(tab, folder, monkeypatch):
     from tpuprof_dashboard import shell
 
@@ -182,13 +186,17 @@ def test_what_goes_wrong_is_told_in_a_banner(tab, folder, monkeypatch):
             (500, "failed to answer"),
         ):
             tab.route("**/_tpuprof/alive", answering(status))
+            tab.evaluate(ASKED_NOW)
             alert.get_by_text(text).wait_for()
             tab.unroute("**/_tpuprof/alive")
         tab.route("**/_tpuprof/alive", lambda route: route.abort())
+        tab.evaluate(ASKED_NOW)
         alert.get_by_text("The dashboard does not answer").wait_for()
         tab.unroute("**/_tpuprof/alive")
+        tab.evaluate(ASKED_NOW)
         alert.get_by_text("The dashboard does not answer").wait_for(state="detached")
         tab.route("**/_tpuprof/alive", lambda route: route.fulfill(json={"instance": "another"}))
+        tab.evaluate(ASKED_NOW)
         alert.get_by_text("was restarted").wait_for()
         tab.problems[:] = [each for each in tab.problems if "Failed to load resource" not in each]
 

@@ -1,21 +1,30 @@
-"""Findings as rows that open to why, evidence and fix."""
+"""Findings as rows that open to why, evidence and fix. What a closed row holds is sent when it opens.
+
+Dash's time in the browser grows with the square of the number of components: all rules with their evidence are a
+thousand, of which a reader opens a few.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import dash_mantine_components as dmc
-from dash import html
+from dash import ALL, MATCH, Input, Output, State, html, no_update
 
 from tpuprof.render.content import amount, saves
 from tpuprof.report.labels import shared_saving
+from tpuprof.report.schema import Report
 from tpuprof.units import format_ms, format_share
 from tpuprof_dashboard.components.layout import code, link, number, plain_table
+from tpuprof_dashboard.pages.page import View
+from tpuprof_dashboard.state import read_state
 from tpuprof_dashboard.words import STATUS_TITLES
 
 if TYPE_CHECKING:
+    from dash import Dash
+
     from tpuprof.report.schema import Evidence, Finding
-    from tpuprof_dashboard.pages.page import View
+    from tpuprof_dashboard.store import Store
 
 # Evidence shown of one finding (rows); the Report's JSON has all.
 MAX_EVIDENCE = 50
@@ -29,10 +38,14 @@ _MARKS = {"failed": "▲", "passed": "✓", "not_applicable": "–", "unavailabl
 _COLOURS = {"failed": "orange", "passed": "green", "error": "red"}
 
 
+# Groups of this prefix hold one row per status, with all findings of the status in it.
+_OF_STATUS = "all-"
+
+
 def finding_lines(findings: list[Finding], view: View, group: str) -> Any:
     """An accordion of findings; `group` tells it from others of the page. Those the address names are open."""
     return dmc.Accordion(
-        [_item(each, view) for each in findings],
+        [_item(each, view, group) for each in findings],
         id={"type": "open", "group": group},
         value=view.opened([each.rule for each in findings]),
         variant="contained",
@@ -41,7 +54,58 @@ def finding_lines(findings: list[Finding], view: View, group: str) -> Any:
     )
 
 
-def _item(finding: Finding, view: View) -> Any:
+def findings_of_status(status: str, view: View) -> Any:
+    """One row that opens to all findings of a status, None where there are none."""
+    rows = _with_status(status, view)
+    if not rows:
+        return None
+    group, opened = f"{_OF_STATUS}{status}", status if view.opened([status]) else None
+    control = dmc.AccordionControl(f"{STATUS_TITLES[status]} ({len(rows)})")
+    panel = _panel(group, status, finding_lines(rows, view, status) if opened else None)
+    item = dmc.AccordionItem([control, panel], value=status)
+    whole = dmc.Accordion([item], id={"type": "open", "group": group}, value=opened, variant="separated")
+    return html.Div(whole, style={"marginTop": 16})
+
+
+def _with_status(status: str, view: View) -> list[Finding]:
+    wanted = view.state.get("category")
+    return [
+        each for each in view.report.findings if each.status == status and wanted in (None, each.category)
+    ]
+
+
+def _panel(group: str, row: str, body: Any) -> Any:
+    return dmc.AccordionPanel(html.Div(body, id={"type": "row-body", "group": group, "row": row}))
+
+
+def register_findings(app: Dash, store: Store) -> None:
+    """Send what a row holds when it is opened."""
+
+    @app.callback(
+        Output({"type": "row-body", "group": MATCH, "row": ALL}, "children"),
+        Input({"type": "open", "group": MATCH}, "value"),
+        State({"type": "row-body", "group": MATCH, "row": ALL}, "id"),
+        State("url", "search"),
+        prevent_initial_call=True,
+    )
+    def fill(opened: list[str] | str | None, rows: list[dict[str, str]], search: str | None) -> Any:
+        state = read_state(search)
+        name = state.get("run", "")
+        report = store.report(name)
+        if not isinstance(report, Report):
+            return [no_update] * len(rows)
+        view = View(state, name, report, store)
+        wanted = [opened] if isinstance(opened, str) else opened or []
+        return [_opened(each, view) if each["row"] in wanted else no_update for each in rows]
+
+
+def _opened(row: dict[str, str], view: View) -> Any:
+    if row["group"].startswith(_OF_STATUS):
+        return finding_lines(_with_status(row["row"], view), view, row["row"])
+    return next((_body(each, view) for each in view.report.findings if each.rule == row["row"]), no_update)
+
+
+def _item(finding: Finding, view: View, group: str) -> Any:
     badges = [dmc.Badge(finding.category, variant="light", color="gray", tt="none")]
     price = saves(finding)
     if price:
@@ -60,8 +124,9 @@ def _item(finding: Finding, view: View) -> Any:
         [mark, dmc.Text(finding.title, fw=600, className="tpu-wrap", span=True)], gap="xs", wrap="nowrap"
     )
     head = dmc.Group([title, dmc.Group(badges, gap=6)], justify="space-between", gap="xs")
+    body = _body(finding, view) if view.opened([finding.rule]) else None
     return dmc.AccordionItem(
-        [dmc.AccordionControl(head), dmc.AccordionPanel(_body(finding, view))], value=f"{finding.rule}"
+        [dmc.AccordionControl(head), _panel(group, finding.rule, body)], value=finding.rule
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import dash_mantine_components as dmc
@@ -111,15 +113,16 @@ def _change(view: View, each: CompileRow) -> Any:
         return empty("Graphs not compared", capital(reason(found)))
     if not found.lines:
         return empty("No difference", "The two graphs have the same lines, numbers of names aside.")
-    lines = [
-        html.Div(f"{_SIGNS[line.kind]} {line.text}", className=line.kind)
-        for line in found.lines[:_MAX_DIFF_LINES]
+    # One component per block of lines of one kind, not per line: Dash's time grows with the square of their number.
+    blocks = [
+        html.Div("\n".join(f"{_SIGNS[kind]} {line.text}" for line in block), className=kind)
+        for kind, block in groupby(found.lines[:_MAX_DIFF_LINES], key=attrgetter("kind"))
     ]
     text = f"Against the nearest earlier graph, optimized: {found.added:,} lines added, {found.removed:,} removed"
     if found.cut or len(found.lines) > _MAX_DIFF_LINES:
         text += "; only the beginning is shown"
     diff = html.Div(
-        lines, className="tpu-diff", tabIndex=0, role="region", **{"aria-label": "Difference of the graphs"}
+        blocks, className="tpu-diff", tabIndex=0, role="region", **{"aria-label": "Difference of the graphs"}
     )
     return html.Div([dmc.Text(f"{text}.", size="sm", c="dimmed"), dmc.Paper(diff, withBorder=True, mt=4)])
 

@@ -14,7 +14,7 @@ from tpuprof.rules.what_if import what_if
 from tpuprof.signals import Signals
 from tpuprof.units import format_ms
 from tpuprof_dashboard.components.comparison import changed_findings
-from tpuprof_dashboard.components.findings import finding_lines
+from tpuprof_dashboard.components.findings import finding_lines, findings_of_status
 from tpuprof_dashboard.components.layout import current, empty, link, section
 from tpuprof_dashboard.components.tables import table
 from tpuprof_dashboard.pages.page import Page, View
@@ -46,10 +46,7 @@ def _render(view: View) -> list[Any]:
     head = f"{len(failed)} to fix" + (f" in {wanted}" if wanted else "")
     parts: list[Any] = [_filter(view), section(head, _failed(failed, view, wanted))]
     parts.append(_what_if_panel([each for each in failed if each.savings], view))
-    for status in _CLOSED:
-        rows = [each for each in shown if each.status == status]
-        if rows:
-            parts.append(_closed(status, rows, view))
+    parts += [findings_of_status(status, view) for status in _CLOSED]
     rules = link("What every rule looks for", view.go("rule"))
     return [*parts, section("All as a table", table("findings", [_row(each) for each in shown]), rules)]
 
@@ -144,17 +141,6 @@ def _failed(failed: list[Any], view: View, wanted: str | None) -> Any:
         f"No finding failed{place}",
         "Every rule that applies here has passed, or could not be checked: see below.",
     )
-
-
-def _closed(status: str, rows: list[Finding], view: View) -> Any:
-    head = f"{STATUS_TITLES[status]} ({len(rows)})"
-    panel = dmc.AccordionPanel(finding_lines(rows, view, status))
-    item = dmc.AccordionItem([dmc.AccordionControl(head), panel], value=status)
-    opened = status if view.opened([status]) else None
-    whole = dmc.Accordion(
-        [item], id={"type": "open", "group": f"all-{status}"}, value=opened, variant="separated"
-    )
-    return html.Div(whole, style={"marginTop": 16})
 
 
 def _row(each: Any) -> dict[str, Any]:
