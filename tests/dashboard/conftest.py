@@ -10,6 +10,8 @@ import pytest
 from tests.builders import TraceBuilder, op
 
 pytest.importorskip("dash")
+from tpuprof_dashboard.pages.registry import BY_KEY
+from tpuprof_dashboard.state import read_state
 
 # Names a trace may hold to attack whoever looks at it.
 HOSTILE = [
@@ -60,11 +62,13 @@ def empty_trace():
 
 
 _PORTS = []  # that apps of this process were served at, and are free again
+_TABS = []  # that are open
+_SIZE = {"width": 1280, "height": 1000}
 
 
 @contextmanager
-def served(store, guard=None, tab=None):
-    """The address of an app over a store. A tab given leaves the page before the server ends.
+def served(store, guard=None, port=None):
+    """The address of an app over a store. Tabs leave it before it ends.
 
     One app after the other has the same address: a browser keeps compiled scripts by address, and the first two
     visits of a new one take twice as long.
@@ -73,13 +77,17 @@ def served(store, guard=None, tab=None):
     from werkzeug.serving import make_server
 
     app = create_app(store, guard).server
-    server = make_server("127.0.0.1", _PORTS.pop() if _PORTS else 0, app, threaded=True)
+    if port is None:
+        port = _PORTS.pop() if _PORTS else 0
+    server = make_server("127.0.0.1", port, app, threaded=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()
+    address = f"http://127.0.0.1:{server.server_port}/"
     try:
-        yield f"http://127.0.0.1:{server.server_port}/"
+        yield address
     finally:
-        if tab is not None:
-            tab.goto("about:blank")
+        for page in _TABS:
+            if page.url.startswith(address):
+                page.goto("about:blank")
         server.shutdown()
         server.server_close()
         _PORTS.append(server.server_port)
@@ -90,41 +98,55 @@ def served(store, guard=None, tab=None):
 def browser(playwright, chromium_options, tmp_path_factory):
     """One browser with a profile of its own for all tests: it keeps the page's scripts, compiled, from test to test."""
     profile = tmp_path_factory.mktemp("chromium")
-    size = {"width": 1280, "height": 1000}
-    running = playwright.chromium.launch_persistent_context(profile, viewport=size, **chromium_options)
+    running = playwright.chromium.launch_persistent_context(profile, viewport=_SIZE, **chromium_options)
     yield running
     running.close()
 
 
 @pytest.fixture
-def tab(browser):
-    """A page that notes console errors, dialogs and requests to other sites; the test fails if there are any."""
+def tab(browser, request):
+    """A tab that notes console errors, dialogs and requests to other sites; the test fails if there are any.
+
+    It stays for the next test, which goes on from there as a user does, unless a test failed in it or is marked
+    `own_tab`, because it leaves something behind.
+    """
+    own, failed = request.node.get_closest_marker("own_tab"), request.session.testsfailed
+    page = _watched(browser) if own or not _TABS else _TABS[0]
+    page.set_viewport_size(_SIZE)
+    page.problems.clear()
+    yield page
+    problems = list(page.problems)
+    if own or problems or request.session.testsfailed > failed:
+        _TABS.remove(page)
+        page.close()
+    assert problems == []
+
+
+def _watched(browser):
     page = browser.new_page()
     page.set_default_timeout(60_000)
-    problems = []
+    page.problems, page.pending = [], set()
 
     def heard(message):
         if message.type == "error" or "AG Grid" in message.text:
-            problems.append(message.text)
+            page.problems.append(message.text)
 
     def asked(request):
         page.pending.add(request)
         if "127.0.0.1" not in request.url and request.url.startswith("http"):
-            problems.append(f"asked another site: {request.url}")
+            page.problems.append(f"asked another site: {request.url}")
 
-    page.on("console", heard)
-    page.on("pageerror", lambda error: problems.append(str(error)))
-    page.on("dialog", lambda dialog: (problems.append("a dialog opened"), dialog.dismiss()))
     def answered(request):
         page.pending.discard(request)
 
+    page.on("console", heard)
+    page.on("pageerror", lambda error: page.problems.append(str(error)))
+    page.on("dialog", lambda dialog: (page.problems.append("a dialog opened"), dialog.dismiss()))
     page.on("request", asked)
     page.on("requestfinished", answered)
     page.on("requestfailed", answered)
-    page.problems, page.pending = problems, set()
-    yield page
-    page.close()
-    assert problems == []
+    _TABS.append(page)
+    return page
 
 
 PHONE = {"width": 390, "height": 844}  # what a phone shows of a page, in pixels of CSS
@@ -142,17 +164,25 @@ SETTLED = """() => {
 
 
 def open_page(tab, address, query=""):
-    """Go to a page and wait until it shows its run, charts and tables included."""
-    tab.goto(address + query)
-    tab.wait_for_selector("#page > *")
+    """Go to a page and wait until it shows its run, charts and tables included.
+
+    From another page of the dashboard the way there is the menu's, without loading all scripts again.
+    """
+    page = BY_KEY.get(read_state(query).get("page", ""))
+    if page and tab.url.startswith(address) and tab.title() and not tab.title().startswith(page.title):
+        tab.evaluate(TURN, query)
+        tab.wait_for_function("title => document.title.startsWith(title)", arg=f"{page.title} · ")
+    else:
+        tab.goto(address + query)
+        tab.wait_for_selector("#page > *")
     settle(tab)
 
 
-def turn_to(tab, query, title):
-    """Go to a page of this title from another, as the menu does: without loading the dashboard's scripts again."""
-    tab.evaluate("query => { history.pushState({}, '', query); dispatchEvent(new PopStateEvent('popstate')); }", query)
-    tab.wait_for_function("title => document.title.startsWith(title)", arg=f"{title} · ")
-    settle(tab)
+TURN = """query => {
+    if (window.unchanged) window.unchanged.frames = 0;
+    history.pushState({}, "", query);
+    dispatchEvent(new PopStateEvent("popstate"));
+}"""
 
 
 def settle(tab):

@@ -18,7 +18,6 @@ from tests.dashboard.conftest import (
     screenshot,
     served,
     training_trace,
-    turn_to,
 )
 from tests.model.test_hosts import host
 
@@ -154,7 +153,7 @@ def test_the_first_screen_says_what_is_slow_and_what_to_try(tab, sample):
     from tpuprof.analysis.analyze import analyze_run
 
     report = analyze_run(SAMPLES / sample)
-    with served(Store([SAMPLES / sample]), tab=tab) as url:
+    with served(Store([SAMPLES / sample])) as url:
         tab.set_viewport_size({"width": 1280, "height": 900})
         open_page(tab, url)
         screenshot(tab, f"first-{sample}", whole=False)
@@ -173,7 +172,7 @@ def test_the_first_screen_says_what_is_slow_and_what_to_try(tab, sample):
 def test_the_first_screen_explains_the_verdict_and_says_what_to_measure(tab, address):
     from tpuprof_dashboard.store import Store
 
-    with served(Store([SAMPLES / "device_to_host_sync"]), tab=tab) as url:
+    with served(Store([SAMPLES / "device_to_host_sync"])) as url:
         open_page(tab, url)
         assert tab.inner_text("#zeros").startswith("No time goes to: Exposed collectives")
         assert tab.get_by_text("Exposed collectives", exact=True).count() == 0
@@ -200,12 +199,13 @@ new MutationObserver(function (_, observer) {
 """
 
 
+@pytest.mark.own_tab
 def test_the_verdict_is_painted_before_its_chart_asks_for_plotly(tab):
     from tpuprof_dashboard.store import Store
 
     tab.add_init_script(NOTE_FRAMES)
-    # A server of its own: another address, whose scripts no earlier page has loaded.
-    with served(Store([Path(FSDP)]), tab=tab) as url:
+    # An address of its own, whose scripts no earlier page has loaded.
+    with served(Store([Path(FSDP)]), port=0) as url:
         open_page(tab, url)
         tab.locator("#step-stack .nsewdrag").wait_for(state="attached")
         asked = tab.evaluate(
@@ -219,7 +219,7 @@ def test_the_verdict_is_painted_before_its_chart_asks_for_plotly(tab):
 def test_the_first_screen_of_the_real_v6e_trace(tab, shared_traces):
     from tpuprof_dashboard.store import Store
 
-    with served(Store([shared_traces / "tpu_v6e_host_offload"]), tab=tab) as url:
+    with served(Store([shared_traces / "tpu_v6e_host_offload"])) as url:
         open_page(tab, url)
         assert "Offload-bound: the device waits for 97 %" in tab.inner_text("#verdict")
         assert "Offload less" in tab.inner_text("#try-first")
@@ -231,9 +231,8 @@ def test_the_first_screen_of_the_real_v6e_trace(tab, shared_traces):
     "run", [pytest.param("empty", marks=pytest.mark.slow("another pass over every page")), "hostile"]
 )
 def test_pages_survive_odd_runs(tab, address, runs, run):
-    open_page(tab, address, f"?page=rule&run={runs[run]}")
     for page in CLAIMS:
-        turn_to(tab, f"?page={page}&run={runs[run]}", BY_KEY[page].title)
+        open_page(tab, address, f"?page={page}&run={runs[run]}")
         text = tab.inner_text("#page")
         assert text.strip(), page
         assert "cannot be shown" not in text, page
@@ -295,7 +294,7 @@ def test_a_spreadsheet_takes_no_name_for_a_formula(tab, tmp_path):
     formulas = ["=HYPERLINK(1)", "+1+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", "\t=1"]
     for row, name in enumerate(formulas):
         trace.tpu(0).line("XLA Ops").event(start=600 + 20 * row, duration=10, name=name, display=name)
-    with served(Store([trace.write(tmp_path / "x.xplane.pb")]), tab=tab) as url:
+    with served(Store([trace.write(tmp_path / "x.xplane.pb")])) as url:
         open_page(tab, url, "?page=ops")
         with tab.expect_download() as download:
             tab.get_by_role("button", name="CSV of ops-by-op").click()
@@ -391,6 +390,7 @@ def test_a_step_opens_in_the_timeline(tab, address):
     assert "start=" in tab.url
 
 
+@pytest.mark.own_tab
 def test_the_ticket_is_made_only_when_asked(tab, address):
     """A button that appears with a page starts nothing."""
     open_page(tab, address, f"?page=steps&run={RECOMPILE}")
@@ -464,7 +464,7 @@ def test_a_run_whose_name_holds_a_bar_is_compared(tab, tmp_path):
         training_trace().write(tmp_path / name / "x.xplane.pb") for name in ("one", "two|half 100%", "three")
     ]
     store = Store(paths)
-    with served(store, tab=tab) as url:
+    with served(store) as url:
         open_page(tab, url, f"?page=compare&run={quote(str(paths[0]))}")
         tab.get_by_role("textbox", name="Compare with").click()
         tab.get_by_role("option", name="two|half").click()
@@ -509,7 +509,7 @@ def test_the_ticket_report_is_a_redacted_bundle(tab, tmp_path):
     from tpuprof_dashboard.store import Store
 
     path = training_trace().write(tmp_path / "home" / "someone" / "secret-project" / "x.xplane.pb")
-    with served(Store([path]), tab=tab) as url:
+    with served(Store([path])) as url:
         open_page(tab, url)
         with tab.expect_download() as download:
             tab.get_by_role("button", name="Make ticket report").click()
@@ -533,7 +533,7 @@ def test_the_input_page_says_what_is_wrong_with_the_loader(tab):
     from playwright.sync_api import expect
     from tpuprof_dashboard.store import Store
 
-    with served(Store([SAMPLES / "input_starved"]), tab=tab) as url:
+    with served(Store([SAMPLES / "input_starved"])) as url:
         open_page(tab, url, "?page=tracing")
         expect(tab.locator("#page")).to_contain_text(
             "no prefetch: training makes its own batches", timeout=20_000
@@ -543,7 +543,7 @@ def test_the_input_page_says_what_is_wrong_with_the_loader(tab):
 def test_a_finding_leads_to_its_rules_page(tab):
     from tpuprof_dashboard.store import Store
 
-    with served(Store([SAMPLES / "decoder_loop"]), tab=tab) as url:
+    with served(Store([SAMPLES / "decoder_loop"])) as url:
         open_page(tab, url, "?page=findings")
         tab.get_by_role("button", name="while the host traces").click()
         tab.get_by_role("link", name="About this rule").click()

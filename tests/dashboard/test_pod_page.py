@@ -37,7 +37,7 @@ def test_the_page_of_a_large_pod_opens_and_names_the_straggler(tab, tmp_path):
     saved = tmp_path / "pod.json"
     saved.write_text(to_json(report), "utf-8")
     assert saved.stat().st_size < 2_000_000
-    with served(Store([saved]), tab=tab) as url:
+    with served(Store([saved])) as url:
         open_page(tab, url, f"?page=hosts&run={saved}")
         text = tab.inner_text("#page")
         assert "Hosts by steps" in text

@@ -108,7 +108,7 @@ def test_a_new_run_of_a_watched_folder_appears(tab, tmp_path):
     """The first one opens by itself; the next is announced, and the page stays where it is."""
     logdir = tmp_path / "logs"
     logdir.mkdir()
-    with served(Store([logdir]), tab=tab) as address:
+    with served(Store([logdir])) as address:
         tab.goto(address)
         tab.wait_for_selector("#waiting")
         assert tab.title() == "Overview · tpuprof"
@@ -139,7 +139,7 @@ def choose(tab, name, data):
 
 def test_an_uploaded_trace_opens_and_is_removed(tab, folder):
     store = Store([folder])
-    with served(store, tab=tab) as address:
+    with served(store) as address:
         open_page(tab, address)
         choose(tab, f"{HOSTILE[0]}.xplane.pb".replace("/", ""), training_trace(6).to_bytes())
         tab.wait_for_url("**run=upload**")
@@ -165,12 +165,13 @@ def answering(status):
 ASKED_NOW = "() => { dispatchEvent(new Event('online')); }"
 
 
+@pytest.mark.own_tab
 def test_what_goes_wrong_is_told_in_a_banner(tab, folder, monkeypatch):
     from tpuprof_dashboard import shell
 
     monkeypatch.setattr(shell, "MAX_UPLOAD_BYTES", 1_000_000)
     alert = tab.locator("#tpu-banners")
-    with served(Store([folder]), tab=tab) as address:
+    with served(Store([folder])) as address:
         open_page(tab, address)
         choose(tab, "large.xplane.pb", bytes(1_000_001))
         alert.get_by_text("large.xplane.pb has 1 MiB, and an upload may have 0.95").wait_for()
@@ -201,10 +202,11 @@ def test_what_goes_wrong_is_told_in_a_banner(tab, folder, monkeypatch):
         tab.problems[:] = [each for each in tab.problems if "Failed to load resource" not in each]
 
 
+@pytest.mark.own_tab
 def test_an_upload_that_fails_can_be_closed(tab, folder):
     """The message that it is under way becomes the one that it failed."""
     alert = tab.locator("#tpu-banners")
-    with served(Store([folder]), tab=tab) as address:
+    with served(Store([folder])) as address:
         open_page(tab, address)
         tab.route("**/_tpuprof/upload**", lambda route: route.fulfill(json={"error": "not today"}))
         choose(tab, "t.xplane.pb", b"x")
@@ -223,7 +225,7 @@ def test_a_trace_is_dropped_anywhere_on_the_page(tab, folder):
         at.dispatchEvent(new DragEvent(type, { dataTransfer: held, bubbles: true, cancelable: true }));
       }
     }"""
-    with served(Store([folder]), tab=tab) as address:
+    with served(Store([folder])) as address:
         open_page(tab, address)
         tab.evaluate(drop, list(training_trace(6).to_bytes()))
         tab.wait_for_url("**run=upload**")
@@ -237,7 +239,7 @@ def test_a_bad_upload_says_what_is_wrong(tab, folder):
         "cut.pb": b"\x0a\xff\xff\xff\xff\x0f broken",
         "zipped.pb": b"\x1f\x8b broken",
     }
-    with served(Store([folder]), tab=tab) as address:
+    with served(Store([folder])) as address:
         open_page(tab, address)
         for name, data in bad.items():
             choose(tab, name, data)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.dashboard.conftest import open_page, screenshot, served, turn_to
+from tests.dashboard.conftest import open_page, screenshot, served
 
 pytest.importorskip("dash")
 RECOMPILE = Path(__file__).parents[2] / "sample_traces" / "recompile_shapes"
@@ -34,9 +34,8 @@ def address(tmp_path_factory, request):
 def test_every_page_opens(tab, address):
     from tpuprof_dashboard.pages.registry import PAGES
 
-    open_page(tab, address)
     for page in PAGES:
-        turn_to(tab, f"?page={page.key}", page.title)
+        open_page(tab, address, f"?page={page.key}")
         assert "cannot be shown" not in tab.inner_text("#page"), page.key
 
 

@@ -184,7 +184,7 @@ def test_several_hosts_are_chosen_by_name(tab, tmp_path):
 
     for name, steps in (("one", 3), ("two", 5)):
         training_trace(steps).write(tmp_path / "run" / f"{name}.xplane.pb")
-    with served(Store([tmp_path / "run"]), tab=tab) as url:
+    with served(Store([tmp_path / "run"])) as url:
         open_page(tab, url, "?page=timeline")
         tab.get_by_role("link", name="two").click()
         tab.wait_for_selector("#page:has-text('Steps (5)')")
@@ -197,7 +197,7 @@ def test_a_trace_without_events_says_so(tab, tmp_path):
 
     trace = TraceBuilder()
     trace.tpu(0).line("XLA Modules").event("f(1)", 0, 10)
-    with served(Store([trace.write(tmp_path / "x.xplane.pb")]), tab=tab) as url:
+    with served(Store([trace.write(tmp_path / "x.xplane.pb")])) as url:
         open_page(
             tab, url, "?page=timeline&start=999999999999&end=9999999999999&lanes=nothing&host=nobody&mark=x-y"
         )

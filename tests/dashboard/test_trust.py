@@ -30,6 +30,7 @@ def address():
         yield url
 
 
+@pytest.mark.own_tab
 def test_no_button_of_a_chart_leads_elsewhere(tab, address):
     """Every button of a chart is pressed; the tab's fixture fails where another site is asked."""
     opened = []
@@ -47,6 +48,7 @@ def test_no_button_of_a_chart_leads_elsewhere(tab, address):
     assert CHART_CONFIG["plotlyServerURL"] == ""
 
 
+@pytest.mark.own_tab
 def test_a_script_of_the_page_reaches_no_other_address(tab, address):
     """What plotly's upload does, and what an injected script would try: the browser refuses each."""
     open_page(tab, address)
@@ -76,6 +78,7 @@ def test_a_script_of_the_page_reaches_no_other_address(tab, address):
     tab.problems[:] = [each for each in tab.problems if not any(word in each for word in words)]
 
 
+@pytest.mark.own_tab
 def test_the_theme_is_the_operating_systems_until_one_is_chosen(tab, address):
     tab.emulate_media(color_scheme="dark")
     open_page(tab, address)

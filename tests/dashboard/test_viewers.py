@@ -76,7 +76,7 @@ def test_xprof_opens_from_the_timeline(web_server, tab, tmp_path, monkeypatch):
 
     monkeypatch.setattr(timeline_controls, "missing_viewer", lambda: "")
     training_trace().write(tmp_path / "plugins" / "profile" / "one" / "x.xplane.pb")
-    with served(Store([tmp_path], Viewers()), tab=tab) as url:
+    with served(Store([tmp_path], Viewers())) as url:
         open_page(tab, url, "?page=timeline")
         tab.get_by_role("button", name="Open in XProf").click()
         tab.get_by_role("link", name="XProf on this run").wait_for()
@@ -89,7 +89,7 @@ def test_strangers_start_nothing(tab, tmp_path):
     from tests.dashboard.conftest import open_page, served, training_trace
 
     training_trace().write(tmp_path / "plugins" / "profile" / "one" / "x.xplane.pb")
-    with served(Store([tmp_path]), tab=tab) as url:
+    with served(Store([tmp_path])) as url:
         open_page(tab, url, "?page=timeline")
         assert tab.get_by_role("button", name="Open in XProf").is_disabled()
         assert "tpuprof tensorboard" in tab.inner_text("#page")

@@ -39,7 +39,7 @@ def job(tmp_path):
 def address(job, tab):
     from tpuprof_dashboard.store import Store
 
-    with served(Store([job]), tab=tab) as url:
+    with served(Store([job])) as url:
         yield url
 
 
