@@ -7,10 +7,8 @@ from tests.report import reports
 from tpuprof import parts
 from tpuprof.model.host.vocabulary import Activity
 from tpuprof.model.step_times import StepTimes
-from tpuprof.model.verdict import (
-    bound_of,
-    sentence,
-)
+from tpuprof.model.verdict import bound_of
+from tpuprof.model.verdict_sentence import sentence
 from tpuprof.render.html import render_html
 from tpuprof.render.markdown import render_markdown
 from tpuprof.render.text import render

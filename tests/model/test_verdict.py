@@ -9,14 +9,13 @@ from tpuprof.model.verdict import (
     AS_LARGE_FROM,
     BALANCE_FOR_SYNC,
     DEVICE_BOUND_FROM_SHARE,
-    IDLE_BESIDE_FROM_SHARE,
     MOSTLY_BUSY_FROM_SHARE,
     NAMED_FROM_SHARE,
     READS_IN_STEPS_SHARE,
     SLOWER_FROM,
     bound_of,
-    sentence,
 )
+from tpuprof.model.verdict_sentence import IDLE_BESIDE_FROM_SHARE, sentence
 
 
 def load(parts, *, wall=100.0, host_work=0.0, reads=0.0, waited=0.0):

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import numpy as np
+
 from tests.rules.given import (
     accumulates,
     asleep,
@@ -18,6 +20,7 @@ from tests.rules.given import (
 from tpuprof.model.host.eager_dispatch import EagerDispatch
 from tpuprof.model.host.eager_mode import EagerOps
 from tpuprof.model.preflight_notes import Variant
+from tpuprof.model.read_graphs import ReadGraphs
 from tpuprof.report.sections import Tracing
 from tpuprof.rules import thresholds
 from tpuprof.rules.tracing.optimizer_loop.rule import KNOWN_FROM_SAMPLES
@@ -111,6 +114,13 @@ def reads(in_steps, idle, blocked, call="item", bound="device", runtime=0.0):
         "steps": steps(), "reads_in_steps_share": in_steps, "busy_share": 1 - idle,
         "report": {"host_reads": [read(call, blocked)]},
     }  # fmt: skip
+
+
+def computed_again(ms):
+    """Reads in two of ten steps that run graphs of their own, so long per step, and the step computes them again."""
+    by_step = np.array([5 * ms, 5 * ms, *[0.0] * 8])
+    graphs = ReadGraphs("item", "train.py:5", 2, 10, 10, by_step.astype(np.int64))
+    return {**reads(0.2, 0.1, 2 * ms), "computed_again_ms": by_step, "read_graphs": [graphs]}
 
 
 def collectives(kind, share, fsdp=False):

@@ -32,6 +32,7 @@ from tests.rules.situations import (
     accumulated,
     attention,
     collectives,
+    computed_again,
     cut,
     debug,
     dispatched,
@@ -321,6 +322,8 @@ CASES = {
         ("no telemetry", "unavailable", NOTHING),
     ],
     "device-to-host-sync": [
+        ("computed again", "failed", computed_again(100 * ABOVE)),
+        ("hardly computed again", "passed", computed_again(100 * BELOW)),
         ("turns", "failed", reads(1.0, ABOVE, 50.0)),
         ("device has work", "passed", reads(1.0, BELOW, 50.0)),
         ("hardly blocks", "passed", reads(1.0, 0.5, 100 * BELOW)),

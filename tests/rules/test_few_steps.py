@@ -47,6 +47,16 @@ def test_what_one_captured_step_held_may_not_come_back(count, confidence, least,
     assert f"per step (nearly all of it in {count} of 8 steps) while" in outcome.title
 
 
+def test_a_rule_that_knows_better_is_not_doubted():
+    """A queue of batches hides a slow loader in all steps but one."""
+    price = counterfactual(Change(host={SLEEPS: 0.0}))
+    known = of_few_steps(
+        failed(0.5, [], title="50 % of each step", price=price), asleep_in(1), comes_back=True
+    )
+    assert (known.confidence, known.price) == ("medium", price)
+    assert "nearly all of it in 1 of 8 steps" in known.title
+
+
 @pytest.mark.parametrize(
     "price", [None, counterfactual(Change(unblock=True)), counterfactual(Change(host={SLEEPS: 1.0}))]
 )

@@ -45,6 +45,7 @@ from tpuprof.model.host.threads import TrainingThread, training_threads, warning
 from tpuprof.model.host.tracing import Tracing, split_tracing
 from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.model.intervals import Spans
+from tpuprof.model.read_graphs import ReadGraphs, read_graphs
 from tpuprof.model.steps import Steps, find_steps
 from tpuprof.model.steps.backlog import with_backlog
 from tpuprof.model.steps.few import few_steps
@@ -81,6 +82,8 @@ class HostRun:
     graph_cuts: list[GraphCut]
     # Time in steps of transfers from the device that no read of the program explains (ps).
     unexplained_reads_ps: int
+    # Programs that reads of values ran in mid-step.
+    read_graphs: list[ReadGraphs] = field(default_factory=list)
     # Ops of a step that were programs of their own, where the step runs in eager mode.
     eager_ops: EagerOps | None = None
     # What a step of an eager framework dispatches.
@@ -167,6 +170,7 @@ def _analysed(
         compiles=compiles,
         warnings=limited([*trace.errors, *trace.warnings, *host.warnings, *doubts]),
         program_ops=_program_ops(breakdown, devices, steps, protos),
+        read_graphs=read_graphs(driver, words, steps, devices, protos),
         threads=threads,
         queue=_queue(host, devices, virtual_devices),
         **fields,

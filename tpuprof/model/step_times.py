@@ -18,7 +18,8 @@ class StepTimes:
     training thread waited for the device in the runtime itself: for buffers, or for the program before. `seen` says
     whether the trace shows what the device does at all. `blocked` is the time that reads block the training thread
     (None: unknown). `behind` is
-    the device's queue of programs where it grows: how long the device idles is then unknown.
+    the device's queue of programs where it grows: how long the device idles is then unknown. `again` is work of the
+    device that reads ran by themselves in mid-step, and that the step computes as well.
     """
 
     wall: float
@@ -30,13 +31,15 @@ class StepTimes:
     seen: bool = True
     blocked: float | None = None
     behind: Queue | None = None
+    again: float = 0.0
 
 
 @record(frozen=True)
 class Bound:
     """The verdict's word, the share of step time at stake, and the milliseconds per step that is.
 
-    `turns` is the idle time that the device has because the runtime makes host and device take turns (ms).
+    `turns` is the idle time that the device has because the runtime makes host and device take turns (ms). `again` says
+    that the time is the device's own, for work that it does a second time.
     """
 
     word: str
@@ -44,6 +47,7 @@ class Bound:
     ms: float
     name: str = ""
     turns: float = 0.0
+    again: bool = False
 
 
 def without_part(load: StepTimes, name: str) -> StepTimes:

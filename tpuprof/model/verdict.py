@@ -12,9 +12,7 @@ from collections.abc import Mapping
 
 from tpuprof import parts
 from tpuprof.model.decisions import MS, SHARE, STEPS, Decisions
-from tpuprof.model.device.cpu import Queue
 from tpuprof.model.step_times import Bound, StepTimes
-from tpuprof.units import format_ms, format_share
 
 # Share of a step from which a part is worth naming; below it, removing the part whole gains less than the
 # run-to-run noise usually seen (a tenth, as the warning threshold of a tracing time near the step time asks).
@@ -33,17 +31,11 @@ READS_IN_STEPS_SHARE = 0.5
 # and waits for all of it at once. Nor does idle time of unknown cause take the verdict from such a device. Not fitted:
 # above it the device's own work is more than twice what is left.
 MOSTLY_BUSY_FROM_SHARE = 0.7
-# Idle time beside the part a sentence speaks of, from which it says how much there is in all (share).
-IDLE_BESIDE_FROM_SHARE = 0.05
 # Share of the largest cause from which another one is about as large: repeated captures of one program differ by a
 # fifth and more in what of two such causes is larger.
 AS_LARGE_FROM = 0.8
 # What the host does for every step. Of two causes about as large, one that names more than this is the bound.
 _GENERAL = ("tracing", "dispatch", "host", "undecided")
-# What the sentence's shares are of: the steps, or the one window of a capture in which no step was found.
-STEP = "each step"
-ONE_STEP = "the one step captured"
-CAPTURE = "the whole capture, in which no step was found"
 # Words of host work that a slower device hides, unless something makes host and device take turns.
 _HIDES_BEHIND_THE_DEVICE = ("tracing", "dispatch", "undecided")
 # Words that a read which makes host and device take turns explains.
@@ -56,17 +48,6 @@ _SPOKEN = {
     "host": "other work of the host",
     "input": "input",
 }
-# What is said where the trace has no device plane, and so shows only the host.
-UNSEEN = " The trace has no device plane, so whether the device works meanwhile is unknown."
-UNSEEN_READS = (
-    " The trace has no device plane, so how much of that is the device's own work is unknown: the read costs time only "
-    "where the device then waits for the host."
-)
-# What is said beside a busy device: only of steps that were measured.
-KEEPS_UP = "; the host keeps up"
-
-# What makes host and device take turns, in the sentence: a read, or a wait that reads nothing.
-A_READ, A_WAIT = "a device-to-host read in the step", "a wait for the device in the step"
 
 
 def bound_of(load: StepTimes, why: Decisions | None = None) -> Bound:
@@ -74,22 +55,15 @@ def bound_of(load: StepTimes, why: Decisions | None = None) -> Bound:
     why = why or Decisions()
     if load.wall <= 0:
         return Bound("unknown", 0.0, 0.0)
-    groups = _groups(load)
+    groups = groups_of(load)
     device = groups.pop("device", 0.0)
     if groups.get("sync") and _reads_now_and_then(load, why):
         del groups["sync"]
     word = _largest(groups, load, why)
     ms = groups.get(word, 0.0)
-    turns = _taking_turns(load, why) if word in _TURNS_EXPLAIN else 0.0
-    if turns and why.at_least(
-        "time lost because a blocking read keeps host and device from overlapping",
-        turns / load.wall,
-        NAMED_FROM_SHARE,
-        SHARE,
-        yes="the read holds the step back: sync-bound",
-        no="the read is not what holds the step back; the largest part is looked at",
-    ):
-        return Bound("sync", turns / load.wall, turns)
+    reads = _reads_hold_it(load, word, ms, why)
+    if reads is not None:
+        return reads
     if word == "unknown" and ms >= NAMED_FROM_SHARE * load.wall and _outweighs_unknown(load, why):
         word = _largest({each: time for each, time in groups.items() if each != word}, load, why)
         ms = groups.get(word, 0.0) if word != "unknown" else 0.0
@@ -111,6 +85,35 @@ def bound_of(load: StepTimes, why: Decisions | None = None) -> Bound:
     return Bound(word, ms / load.wall, ms)
 
 
+def _reads_hold_it(load: StepTimes, word: str, ms: float, why: Decisions) -> Bound | None:
+    """The bound where reads hold the step back: by the turns that they force, or by work done again for them."""
+    turns = _taking_turns(load, why) if word in _TURNS_EXPLAIN else 0.0
+    if turns and why.at_least(
+        "time lost because a blocking read keeps host and device from overlapping",
+        turns / load.wall,
+        NAMED_FROM_SHARE,
+        SHARE,
+        yes="the read holds the step back: sync-bound",
+        no="the read is not what holds the step back; the largest part is looked at",
+    ):
+        return Bound("sync", turns / load.wall, turns)
+    if load.again and _computes_again(load, word, ms, why):
+        return Bound("sync", load.again / load.wall, load.again, again=True)
+    return None
+
+
+def _computes_again(load: StepTimes, word: str, ms: float, why: Decisions) -> bool:
+    """Whether the device does enough of its work twice, for values that are read in mid-step, to be what costs most."""
+    return why.at_least(
+        f"work that the device does again because of reads in mid-step, beside {_named(word)}",
+        load.again,
+        max(ms, NAMED_FROM_SHARE * load.wall),
+        MS,
+        yes="the reads cost more than any idle time: sync-bound",
+        no="the largest idle time is looked at",
+    )
+
+
 def _outweighs_unknown(load: StepTimes, why: Decisions) -> bool:
     """Whether the device works for so much of the time that idle time without a known cause is not the verdict."""
     return load.seen and why.at_least(
@@ -123,7 +126,7 @@ def _outweighs_unknown(load: StepTimes, why: Decisions) -> bool:
     )
 
 
-def _groups(load: StepTimes) -> dict[str, float]:
+def groups_of(load: StepTimes) -> dict[str, float]:
     """Time by word of the verdict (ms)."""
     groups: dict[str, float] = {}
     for name, ms in load.parts.items():
@@ -178,7 +181,7 @@ def _largest(groups: Mapping[str, float], load: StepTimes, why: Decisions) -> st
     return first
 
 
-def _near(most: float, wall: float) -> float:
+def near(most: float, wall: float) -> float:
     """From what time on (ms) a cause is about as large as the largest, and large enough to name."""
     return max(AS_LARGE_FROM * most, NAMED_FROM_SHARE * wall)
 
@@ -216,7 +219,7 @@ def _is_as_large(
     return why.at_least(
         f"{_named(special)}, beside {AS_LARGE_FROM:g} times {_named(general)}, which names less",
         groups[special],
-        _near(groups[general], load.wall),
+        near(groups[general], load.wall),
         MS,
         yes=f"they are about as large: {_named(special)} decides, and both are named",
         no=f"{_named(general)} is clearly larger, or the other is too small to name",
@@ -273,117 +276,6 @@ def _slower(load: StepTimes, why: Decisions) -> str:
         no="both need about as long: undecided",
     )
     return "device" if slower else "undecided"
-
-
-def sentence(bound: Bound, load: StepTimes, tracing_hidden: float, over: str = STEP, few: str = "") -> str:
-    """The verdict for people: one sentence with its figures; `over` is what they are shares of.
-
-    `few` says in which few steps nearly all of the cost is, empty where each step has it.
-    """
-    share, time, wall = format_share(bound.share), format_ms(bound.ms), format_ms(load.wall)
-    of_step = f"{share} of {over} ({time} of {wall})"
-    if few:
-        of_step = f"{share} of the steps' time ({time} of {wall} on average, {few})"
-    if load.behind is not None and bound.word == "undecided":
-        return _behind_sentence(load.behind, of_step)
-    if not load.seen:
-        return _unseen(bound, of_step)
-    if bound.name:
-        return _held_back(bound, of_step) + _idle_in_all(bound, load)
-    if bound.turns:
-        return _turns_sentence(bound, load, over)
-    if bound.word == "device":
-        return _device_sentence(load, share, wall, over)
-    text = parts.word_of(bound.word).sentence.format(of_step=of_step)
-    if bound.word == "tracing" and tracing_hidden >= NAMED_FROM_SHARE * load.wall:
-        per = "" if over == CAPTURE else " per step"
-        text += f" Another {format_ms(tracing_hidden)} of tracing{per} is hidden behind device work."
-    return text + _as_large(bound, load) + _idle_in_all(bound, load)
-
-
-def _held_back(bound: Bound, of_step: str) -> str:
-    """The sentence of a bound that has a name: an annotation of the user's, or what tpuprof marks by itself."""
-    if bound.name in parts.OWN_ANNOTATIONS:
-        what, doing = parts.OWN_ANNOTATIONS[bound.name]
-        return f"Held back by {what}: the device idles for {of_step} while {doing}."
-    return (
-        f"Held back by {bound.name!r}: the device idles for {of_step} while the host is in that annotation."
-    )
-
-
-def _as_large(bound: Bound, load: StepTimes) -> str:
-    """Another cause that takes about as much as the one named, or more; empty where there is none."""
-    others = {
-        word: ms
-        for word, ms in _groups(load).items()
-        if word not in (bound.word, "device") and not word.startswith(parts.USER_PREFIX)
-    }
-    word = max(others, key=lambda each: others[each], default="")
-    stretch = parts.said_of(parts.word_of(word).stretch, sees_device=bool(load.seen)) if word else ""
-    if not stretch or others[word] < _near(bound.ms, load.wall):
-        return ""
-    return (
-        f" Another cause is about as large: {stretch}, {format_share(others[word] / load.wall)} "
-        f"({format_ms(others[word])})."
-    )
-
-
-def _behind_sentence(queue: Queue, of_step: str) -> str:
-    """The sentence where the host runs so far ahead that programs of the capture did not begin within it."""
-    ran = f"{queue.ran} of them" if queue.ran else "none of them"
-    return (
-        f"Undecided: the host handed {queue.handed_over} programs over, and {ran} began while the profiler was on. The "
-        f"device is behind the host, so it may be what holds training up, or the profile lost events. The host "
-        f"works on the next graphs for {of_step} meanwhile. Capture more steps (`--steps`) to see the device."
-    )
-
-
-def _unseen(bound: Bound, of_step: str) -> str:
-    """The sentence of a trace that shows only the host: the device may work or idle meanwhile."""
-    if bound.name in parts.OWN_ANNOTATIONS:
-        what, doing = parts.OWN_ANNOTATIONS[bound.name]
-        return f"Held back by {what}: for {of_step} {doing}.{UNSEEN}"
-    if bound.name:
-        return f"Held back by {bound.name!r}: the host is in that annotation for {of_step}.{UNSEEN}"
-    text = parts.word_of(bound.word).unseen or parts.word_of("unknown").unseen
-    return text.format(of_step=of_step) + (UNSEEN_READS if bound.word == "sync" else UNSEEN)
-
-
-def _idle_in_all(bound: Bound, load: StepTimes) -> str:
-    """All idle time, where the verdict names no cause for part of it: the part is not all."""
-    idle = 1 - load.busy / load.wall
-    if bound.word not in ("unknown", "undecided") or idle - bound.share < IDLE_BESIDE_FROM_SHARE:
-        return ""
-    return f" In all the device idles for {format_share(idle)}."
-
-
-def _device_sentence(load: StepTimes, share: str, wall: str, over: str) -> str:
-    if is_device_bound(load, Decisions()):
-        # One step does not tell: what the host does between steps is not in it.
-        keeps_up = KEEPS_UP if over == STEP else ""
-        return f"Device-bound: the device is busy for {share} of {over} ({wall}){keeps_up}."
-    head = f"Mostly device-bound: the device is busy for {share} of {over} ({wall})"
-    unnamed = load.parts.get(parts.UNKNOWN, 0.0)
-    if unnamed >= NAMED_FROM_SHARE * load.wall:
-        idle = f"{format_share(unnamed / load.wall)} ({format_ms(unnamed)})"
-        return f"{head}. It idles for {idle} while the host does something the trace does not name."
-    return f"{head}, and no single cause of its idling reaches {format_share(NAMED_FROM_SHARE)}."
-
-
-def _turns_sentence(bound: Bound, load: StepTimes, over: str) -> str:
-    """Where the runtime makes host and device take turns: which of the two is slower, or that both are candidates."""
-    busy, wall, turns = format_share(load.busy / load.wall), format_ms(load.wall), format_ms(bound.turns)
-    waits = f"The host waits {format_ms(load.waited)} for the device inside the runtime"
-    if bound.word == "device":
-        return (
-            f"Mostly device-bound: the device is busy for {busy} of {over} ({wall}). {waits}, and prepares the next "
-            f"graph afterwards, while the device idles ({turns})."
-        )
-    return (
-        f"Undecided: host and device take turns, and need about as long. The device is busy for "
-        f"{format_ms(load.busy)} of {over} ({wall}); the host works for {format_ms(load.host_work)}, most of it "
-        f"tracing, and the device idles meanwhile for {turns}. {waits}."
-    )
 
 
 def _taking_turns(load: StepTimes, why: Decisions) -> float:

@@ -120,7 +120,10 @@ def outcome_of(rule: Rule, signals: Signals) -> Outcome:
 
 def _said(rule: Rule, outcome: Outcome, signals: Signals) -> Outcome:
     """The outcome of a rule about the host's work, in words that are true where few steps hold the cost."""
-    return of_few_steps(outcome, signals) if rule.category in HOST_CATEGORIES else outcome
+    if rule.category not in HOST_CATEGORIES:
+        return outcome
+    # Queues hide late batches in most steps, and rules of the input look whether a loader is slow.
+    return of_few_steps(outcome, signals, comes_back=rule.category == "input")
 
 
 def _not_asked(rule: Rule, signals: Signals) -> Outcome | None:

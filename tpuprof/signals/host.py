@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tpuprof import parts as part
 from tpuprof.model.host.eager_dispatch import EagerDispatch
 from tpuprof.model.host.eager_mode import EagerOps
 from tpuprof.model.host.reads import READ_CALLS, WAIT_CALLS
 from tpuprof.model.host.vocabulary import Activity
+from tpuprof.model.in_few_steps import few_of
 from tpuprof.model.intervals import covered, subtract
+from tpuprof.model.read_graphs import ReadGraphs, again_by_step
+from tpuprof.model.step_columns import Float64
 from tpuprof.report.schema import HostReadRow
 from tpuprof.report.sections import HostStackRow, InputRow, Tracing
 from tpuprof.signals.base import Unavailable, signal
@@ -45,6 +50,18 @@ class HostSignals(StepSignals):
         count = sum(len(host.steps) for host in self._run.hosts)
         return sum(int((host.breakdown.host_reads > 0).sum()) for host in self._run.hosts) / count
 
+    @signal("programs", needs=(STEPS, HOST_EVENTS))
+    def read_graphs(self) -> list[ReadGraphs]:
+        """Programs that reads of values ran in mid-step, by line, and what of them the step computed again."""
+        found = [each for host in self._run.hosts for each in host.read_graphs]
+        return sorted(found, key=lambda each: -each.again_ps)
+
+    @signal("ms by step row", needs=(STEPS, HOST_EVENTS))
+    def computed_again_ms(self) -> Float64:
+        """Work of the device in each step that reads ran by themselves, and that the step computes as well."""
+        columns = [again_by_step(host.read_graphs, len(host.steps)) for host in self._run.hosts]
+        return np.concatenate([np.empty(0, np.int64), *columns]) / PS_PER_MS
+
     @signal("ms", needs=(STEPS, HOST_EVENTS))
     def runtime_wait_ms(self) -> float:
         """Time per step that training threads wait for the device inside the runtime: for buffers, or for a program."""
@@ -67,10 +84,12 @@ class HostSignals(StepSignals):
     def sampled_host_ms(self) -> dict[str, float]:
         """Time per step in which the device idles and samples show the host at something else than tracing, by part.
 
-        Annotations that trace nothing and garbage collections count too, as far as typical steps hold them.
+        Annotations that trace nothing and garbage collections count too; where few steps hold nearly all of such a
+        time, as far as typical steps hold it.
         """
+        mean = self.steps.mean_parts()
         sums = {
-            name: min(ms, self.steps.mean_parts().get(name, 0.0))
+            name: min(ms, mean.get(name, 0.0)) if few_of(self.costs_of([name])) else mean.get(name, 0.0)
             for name, ms in self.typical_parts.items()
             if name.startswith(part.USER_PREFIX) and name != part.OWN_WORK and ms
         }

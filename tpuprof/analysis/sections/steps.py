@@ -13,6 +13,7 @@ from tpuprof.model.device.cpu import Queue
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.intervals import Int64
 from tpuprof.model.median import median, percentile_95
+from tpuprof.model.read_graphs import again_by_step
 from tpuprof.model.step_columns import SLOWEST, listed
 from tpuprof.model.step_times import StepTimes
 from tpuprof.model.steps.few import is_whole_capture
@@ -62,6 +63,7 @@ def mean_step(hosts: list[HostRun]) -> tuple[StepTimes, float]:
         if behind
         else None,
         blocked=sum(each.blocked_ps for each in reads) / count / PS_PER_MS if reads else None,
+        again=mean(again_by_step(host.read_graphs, len(host.steps)) for host in hosts),
     )
     return times, mean(host.breakdown.tracing_hidden for host in hosts)
 
@@ -103,6 +105,7 @@ def _step_rows(host: HostRun, chosen: Int64) -> list[StepRow]:
     steps, split = host.steps, host.breakdown
     wall, start = steps.wall_ps[chosen].tolist(), (steps.start[chosen] // PS_PER_NS).tolist()
     parts = {name: column[chosen].tolist() for name, column in split.parts.items() if column.any()}
+    again = again_by_step(host.read_graphs, len(steps))
     rows = []
     for row, at in enumerate(chosen.tolist()):
         breakdown = {name: ps_to_ms(column[row]) for name, column in parts.items() if column[row]}
@@ -115,6 +118,7 @@ def _step_rows(host: HostRun, chosen: Int64) -> list[StepRow]:
             waited=ps_to_ms(int(split.waited[at])),
             seen=bool(host.devices),
             behind=host.queue if host.queue.grows else None,
+            again=ps_to_ms(int(again[at])),
         )
         rows.append(
             StepRow(

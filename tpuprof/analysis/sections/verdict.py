@@ -10,21 +10,12 @@ from tpuprof.model.compile_verdict import compile_sentence
 from tpuprof.model.host.reads import WAITS_ALONE
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.in_few_steps import said_of_few
+from tpuprof.model.read_graphs import again_by_step
 from tpuprof.model.run import Run
 from tpuprof.model.step_times import Bound, StepTimes, without_part
 from tpuprof.model.steps.few import is_whole_capture
-from tpuprof.model.verdict import (
-    A_READ,
-    A_WAIT,
-    CAPTURE,
-    KEEPS_UP,
-    ONE_STEP,
-    READS_IN_STEPS_SHARE,
-    STEP,
-    UNSEEN,
-    bound_of,
-    sentence,
-)
+from tpuprof.model.verdict import READS_IN_STEPS_SHARE, bound_of
+from tpuprof.model.verdict_sentence import A_READ, A_WAIT, CAPTURE, KEEPS_UP, ONE_STEP, STEP, UNSEEN, sentence
 from tpuprof.report.schema import Verdict
 from tpuprof.report.sections import CompileHistory, HostStackRow
 from tpuprof.units import ps_to_ms
@@ -84,6 +75,9 @@ def _compile_times(hosts: list[HostRun]) -> tuple[list[float], list[float]]:
 
 def _in_few(hosts: list[HostRun], bound: Bound, times: StepTimes) -> str:
     """In which few steps nearly all of what the verdict names is; empty where each step has it."""
+    if bound.again:
+        again = [again_by_step(host.read_graphs, len(host.steps)) for host in hosts]
+        return said_of_few([ps_to_ms(ps) for column in again for ps in column.tolist()])
     takes_turns = bound.turns or (bound.word == "sync" and times.reads_share >= READS_IN_STEPS_SHARE)
     if takes_turns or bound.word == "device":
         return ""

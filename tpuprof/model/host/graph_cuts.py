@@ -32,7 +32,20 @@ def graph_cuts(driver: Track | None, vocabulary: Vocabulary, steps: Steps) -> li
 
     Lines are known in captures by tpuprof, which puts syncs and reads on the timeline with their lines.
     """
-    if driver is None or not len(steps) or not vocabulary.handed_over.exact:
+    if driver is None:
+        return []
+    stats = driver.stats("call", "source")
+    calls = driver.plane.stat_text(stats, "call", len(driver))
+    sources = driver.plane.stat_text(stats, "source", len(driver))
+    counts: Counter[tuple[str, str]] = Counter()
+    for row in cuts_with_causes(driver, vocabulary, steps):
+        counts[(calls[row], sources[row]) if row >= 0 else (OTHER, "")] += 1
+    return [GraphCut(call, source, count) for (call, source), count in counts.most_common()]
+
+
+def cuts_with_causes(driver: Track, vocabulary: Vocabulary, steps: Steps) -> list[int]:
+    """For each graph handed over inside steps the row of the event that tells its line, -1 where none does."""
+    if not len(steps) or not vocabulary.handed_over.exact:
         return []
     names = driver.plane.events.names
     rows = np.flatnonzero(np.isin(driver.name, vocabulary.handed_over.rows(names)))
@@ -40,11 +53,5 @@ def graph_cuts(driver: Track | None, vocabulary: Vocabulary, steps: Steps) -> li
     rows = rows[(at >= 0) & (driver.start[rows] < steps.end[np.maximum(at, 0)])]
     causes = [row for row, name in enumerate(names) if name in (CUT_EVENT, READ_EVENT)]
     own = np.where(np.isin(driver.name, np.array(causes, np.int64)), np.arange(len(driver)), -1)
-    cause = inherit(own, driver.parent)
-    stats = driver.stats("call", "source")
-    calls = driver.plane.stat_text(stats, "call", len(driver))
-    sources = driver.plane.stat_text(stats, "source", len(driver))
-    counts: Counter[tuple[str, str]] = Counter()
-    for row in cause[rows].tolist():
-        counts[(calls[row], sources[row]) if row >= 0 else (OTHER, "")] += 1
-    return [GraphCut(call, source, count) for (call, source), count in counts.most_common()]
+    found: list[int] = inherit(own, driver.parent)[rows].tolist()
+    return found

@@ -13,10 +13,11 @@ ONCE = "one captured step holds nearly all of it, so whether it comes back is un
 _OF_EACH, _PER = " of each step", " per step"
 
 
-def of_few_steps(outcome: Outcome, signals: Signals) -> Outcome:
+def of_few_steps(outcome: Outcome, signals: Signals, *, comes_back: bool = False) -> Outcome:
     """The outcome in words that are true of its steps; of a cost in one step it is little sure, and so is its price.
 
-    The cost is the host's time that the price takes out: an outcome without such a price stays as it is.
+    The cost is the host's time that the price takes out: an outcome without such a price stays as it is. `comes_back`
+    says that the rule itself has looked whether the cost does.
     """
     parts = _parts(outcome.price)
     if outcome.status != FAILED or not parts:
@@ -29,7 +30,7 @@ def of_few_steps(outcome: Outcome, signals: Signals) -> Outcome:
     if not few:
         return outcome
     outcome = replace(outcome, title=_title(outcome.title, few))
-    if few_of(costs) > 1 or outcome.price is None:
+    if comes_back or few_of(costs) > 1 or outcome.price is None:
         return outcome
     price = replace(outcome.price, least=Change())
     return replace(outcome, price=price, confidence="low", reason=outcome.reason or ONCE)

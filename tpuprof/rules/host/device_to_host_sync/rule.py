@@ -3,12 +3,16 @@
 ## What it detects
 
 Steps in which the training thread reads a value back (`.item()`, `print`, `float(loss)`, `if tensor:`) and thereby
-waits for the device.
+waits for the device. Also reads before the graph cut that run programs of their own, where the step computes the same
+again, in however few steps.
 
 ## Why it costs time
 
 While the host waits it traces nothing; while it then traces, the device has nothing to do. Without the read the two
 work side by side and the step takes as long as the slower of them.
+
+A read before the graph cut runs all that its value needs, and keeps nothing else on the device: the next read and the
+cut compute the same again. Fourteen norms of gradients that are read one by one run the backward pass fourteen times.
 
 ## Evidence
 
@@ -19,7 +23,8 @@ Each reading line with the time it blocks, and how many steps hold a read.
 Keep values on the device and read them rarely: sum the losses on the device and read the sum every hundredth step. To
 log from inside a step, hand the read to `xm.add_step_closure(log, args=(loss,), run_async=True)`: a thread then reads
 after the graph cut. Leave out waits for the device: call `torch_xla.sync()` without `wait=True`, and no
-`xm.wait_device_ops()`.
+`xm.wait_device_ops()`. Where a step reads several values, stack them and read once, after `torch_xla.sync()`: the
+step's graph has then run, and the read computes nothing again.
 
 ## How to fix in TorchTPU
 
@@ -32,6 +37,9 @@ Keep values on the device: `float(loss)`, `np.asarray` and `block_until_ready` w
 before while this one runs, or read every hundredth step.
 
 ## Limits and false positives
+
+Programs count as the same where another program of the steps has at least half of their multiplications, with the same
+shapes. A program that computes its forward pass twice on purpose looks the same.
 
 Where the runtime itself waits for the device before the read does, either makes the turns: there is then no price.
 
@@ -47,13 +55,15 @@ decision on the device.
 from __future__ import annotations
 
 from tpuprof import parts as part
+from tpuprof.model.in_few_steps import said_of_few
 from tpuprof.model.verdict import READS_IN_STEPS_SHARE
-from tpuprof.report.schema import Evidence
-from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, passed, rule
+from tpuprof.report.schema import Evidence, Savings
+from tpuprof.rules.base import STABLE, Outcome, Price, counterfactual, failed, passed, rule
+from tpuprof.rules.pricing import BOUND
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
-from tpuprof.units import format_share
+from tpuprof.units import PS_PER_MS, format_ms, format_share
 
 # Share of the step that the device is busy from which the gain of a read is uncertain. Not fitted: it is between a
 # program whose price was right at 54 % busy and programs that are busy nearly all of the step, whose measured gains
@@ -77,9 +87,16 @@ DEVICE_MOSTLY_BUSY_FROM = 0.7
         "python_reads",
         "reads_in_steps_share",
         "runtime_wait_ms",
+        "computed_again_ms",
+        "read_graphs",
     ),
 )
 def check(signals: Signals) -> Outcome:
+    """Fail where reads make the device work twice, or where most steps hold one and its turns are worth naming."""
+    return _again(signals) or _turns(signals)
+
+
+def _turns(signals: Signals) -> Outcome:
     """Fail where most steps hold a read and the turns it forces are worth naming."""
     in_steps = signals.reads_in_steps_share
     evidence = [
@@ -125,6 +142,42 @@ def check(signals: Signals) -> Outcome:
     sure = signals.busy_share < DEVICE_MOSTLY_BUSY_FROM and bool(first)
     price = counterfactual(free, ceiling=share) if sure else counterfactual(free, Change(), ceiling=share)
     return failed(share, evidence, title=title, price=price, confidence="high" if sure else "medium")
+
+
+def _again(signals: Signals) -> Outcome | None:
+    """Where reads run graphs of their own, and the step computes the same again; None where that takes too little."""
+    by_step, step_ms = signals.computed_again_ms.tolist(), signals.step_ms
+    steps = len(signals.steps)
+    twice = sum(by_step) / steps
+    if twice / step_ms < FAILS_FROM_SHARE:
+        return None
+    blocked = sum(row.blocked_ms_per_step for row in signals.host_reads)
+    # Without them the thread goes on earlier by what they block, and the device has that much less to do.
+    most = max(min(step_ms * (1 - signals.busy_share) + twice, blocked), twice)
+    few, rows = said_of_few(by_step), signals.read_graphs
+    evidence = [
+        Evidence(
+            f"graphs that {row.call} ran, {row.occurrences / steps:.2g} per step: device work that the step does again",
+            row.again_ps / PS_PER_MS / steps,
+            "ms per step",
+            source=row.source,
+        )
+        for row in rows
+        if row.again_ps
+    ]
+    evidence += [
+        Evidence(f"{row.call}, blocked per step", row.blocked_ms_per_step, "ms", source=row.source)
+        for row in signals.host_reads
+    ]
+    first = rows[0]
+    place = f" at {first.source}" if first.source else ""
+    return failed(
+        most / step_ms,
+        evidence,
+        title=f"{first.call}{place} runs graphs of its own in mid-step, and the step computes the same again: "
+        f"{format_ms(twice)} per step{f' ({few})' if few else ''}",
+        price=Price(savings=Savings(twice, most, BOUND)),
+    )
 
 
 def _host_alone(signals: Signals, evidence: list[Evidence]) -> Outcome:

@@ -1,0 +1,118 @@
+"""Reads that run a graph of their own in mid-step, and the step that computes the same again."""
+
+import pytest
+
+from tests.builders import TraceBuilder, op
+from tpuprof.decode import hlo_pb2
+from tpuprof.model.read_graphs import AGAIN_FROM_SHARE, ASKED_FROM_SHARE
+
+STEPS = 8
+LINE = "train.py:5"
+
+
+def program(dots, size=8):
+    """A program of so many multiplications of matrices of that size, and a sum."""
+    proto = hlo_pb2.HloProto()
+    made = proto.hlo_module.computations.add(id=1, name=b"main")
+    for key in range(dots + 2):
+        opcode = b"parameter" if key == 0 else b"dot" if key <= dots else b"reduce"
+        each = made.instructions.add(id=key, opcode=opcode, name=b"%s.%d" % (opcode, key))
+        each.shape.element_type = 11
+        each.shape.dimensions.extend((size, size))
+        each.operand_ids.extend([0] if key else [])
+    return proto.SerializeToString()
+
+
+def trace_of(reads=(0, 1), device=500, of_read=None, of_step=None, cuts=True):
+    """Steps of 1 ms on a busy device; those in `reads` read a value first, whose program takes `device` (µs).
+
+    Where `cuts` is false the read hands no program over: it waits for one that the step handed over before.
+    """
+    trace = TraceBuilder()
+    python = trace.host().line("python")
+    modules, ops = (trace.tpu(0).line(name) for name in ("XLA Modules", "XLA Ops"))
+    for step in range(STEPS):
+        begin = step * 1000
+        python.event("train", begin, 1000, _r=1)
+        if step in reads:
+            python.event("tpuprof.host_read", begin + 100, device + 100, call="item", source=LINE)
+            if cuts:
+                python.event("ScheduleSyncTensorsGraph", begin + 110, 20)
+            python.event("PjRtComputationClient::TransferFromDevice", begin + 140, device + 50)
+            modules.event("read(1)", begin + 150, device)
+            ops.event(start=begin + 150, duration=device, **op("dot.1", "dot"))
+        python.event("tpuprof.graph_cut", begin + 780, 50, call="sync", source="train.py:9")
+        python.event("SyncTensorsGraph", begin + 785, 40)
+        python.event("ScheduleSyncTensorsGraph", begin + 790, 20)
+        at, takes = (800, 200) if step in reads else (20, 960)
+        modules.event("step(2)", begin + at, takes)
+        ops.event(start=begin + at, duration=takes, **op("dot.2", "dot"))
+    embedded = {
+        "read(1)": program(4) if of_read is None else of_read,
+        "step(2)": program(6) if of_step is None else of_step,
+    }
+    for name, data in embedded.items():
+        if data:
+            trace.plane("/host:metadata").name_id(name, "", {"hlo_proto": data})
+    return trace
+
+
+def again(host):
+    return [(each.call, each.source, each.occurrences, each.again_ps / 1e6) for each in host.read_graphs]
+
+
+def test_what_the_step_has_as_well_is_computed_again(read):
+    host = read(trace_of())
+    assert again(host) == [("item", LINE, 2, 1000.0)]
+    assert [ps / 1e6 for ps in host.read_graphs[0].by_step] == [500, 500, 0, 0, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    "programs", [{"of_step": program(6, size=16)}, {"of_step": b""}, {"of_read": b"no program"}]
+)
+def test_work_of_the_reads_own_is_done_once(read, programs):
+    """A program of other shapes, as of an evaluation, is no second time; nor is one that the trace does not embed."""
+    assert again(read(trace_of(**programs))) == [("item", LINE, 2, 0.0)]
+
+
+@pytest.mark.parametrize(("dots", "twice"), [(4 / AGAIN_FROM_SHARE, True), (4 / AGAIN_FROM_SHARE + 1, False)])
+def test_half_of_the_work_makes_it_the_same(read, dots, twice):
+    host = read(trace_of(of_read=program(round(dots)), of_step=program(4)))
+    assert (again(host)[0][3] > 0) == twice
+
+
+def test_a_read_that_waits_for_the_steps_program_runs_none(read):
+    assert read(trace_of(cuts=False)).read_graphs == []
+
+
+@pytest.mark.parametrize(
+    ("us", "asked"), [(1000 * ASKED_FROM_SHARE, True), (1000 * ASKED_FROM_SHARE - 1, False)]
+)
+def test_short_programs_of_reads_are_not_looked_at(read, us, asked):
+    assert bool(read(trace_of(reads=range(STEPS), device=us)).read_graphs) == asked
+
+
+def test_the_verdict_and_the_finding_name_the_read(analyze):
+    """Two of eight steps read: the device is busy in them, and yet it is the read that costs the time."""
+    report = analyze(trace_of())
+    said = report.verdict.sentence
+    assert report.verdict.bound == "sync"
+    assert (
+        "the step computes the same again, which costs 12 % of the steps' time (125 µs of 1.00 ms on average"
+        in said
+    )
+    assert "nearly all of it in 2 of 8 steps)" in said
+    found = next(each for each in report.findings if each.rule == "device-to-host-sync")
+    assert found.status == "failed"
+    assert found.title == (
+        f"item at {LINE} runs graphs of its own in mid-step, and the step computes the same again: 125 µs per step "
+        "(nearly all of it in 2 of 8 steps)"
+    )
+    assert found.savings.low == pytest.approx(0.125)
+    assert found.savings.high == pytest.approx(0.150)
+
+
+def test_where_the_read_computes_something_else_it_is_not_named(analyze):
+    report = analyze(trace_of(of_step=program(6, size=16)))
+    assert report.verdict.bound != "sync"
+    assert next(each for each in report.findings if each.rule == "device-to-host-sync").status == "passed"

@@ -1,0 +1,170 @@
+"""Programs that reads of values run by themselves in mid-step, and what of them the step computes again.
+
+`.item()` before the graph cut runs what that one value needs, and nothing else stays on the device: the next read, and
+the cut at the step's end, compute the same ops again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import lru_cache
+
+import numpy as np
+
+from tpuprof.decode.hlo_proto import parse_module_proto
+from tpuprof.decode.limited import PROGRAMS_KEPT
+from tpuprof.errors import TpuprofError
+from tpuprof.model.device.activity import DeviceActivity
+from tpuprof.model.host.graph_cuts import cuts_with_causes
+from tpuprof.model.host.reads import READ_EVENT
+from tpuprof.model.host.vocabulary import Vocabulary
+from tpuprof.model.intervals import Int64
+from tpuprof.model.steps import Steps
+from tpuprof.model.timeline import Track
+from tpuprof.records import record
+
+# Share of step time that programs of reads take from which it is asked what they compute (share): below it, nothing of
+# it is worth naming, and large programs take a while to read.
+ASKED_FROM_SHARE = 0.05
+# Share of a program's work that another program of the run has as well, from which it counts as computed again (share):
+# a value that is read now and then needs the forward pass whole, a sum of its own little.
+AGAIN_FROM_SHARE = 0.5
+# Instructions that do most of a model's work. Programs with none of them are compared by all their instructions.
+_HEAVY = (b"dot", b"convolution", b"custom-call")
+_NO_WORK = (
+    b"parameter",
+    b"constant",
+    b"tuple",
+    b"get-tuple-element",
+    b"fusion",
+    b"call",
+    b"bitcast",
+    b"copy",
+)
+
+
+@record(frozen=True)
+class ReadGraphs:
+    """Programs that reads from one line ran in steps: how many, and their time on the device (ps).
+
+    `again_ps` is the part of it in programs whose work another program of the step has as well; `by_step` holds that
+    part for each step (ps).
+    """
+
+    call: str
+    source: str
+    occurrences: int
+    device_ps: int
+    again_ps: int
+    by_step: Int64
+
+
+def read_graphs(
+    driver: Track | None,
+    vocabulary: Vocabulary,
+    steps: Steps,
+    devices: list[DeviceActivity],
+    protos: dict[str, bytes],
+) -> list[ReadGraphs]:
+    """Programs of reads in steps, by line, those that take longest first; empty where reads run none or take little."""
+    if driver is None or not len(steps) or not devices:
+        return []
+    device = max(devices, key=lambda each: each.busy.total)
+    runs = _runs(driver, vocabulary, steps, device)
+    if sum(ps for *_, ps in runs) < ASKED_FROM_SHARE * int(steps.wall_ps.sum()):
+        return []
+    again = _again({program for *_, program, _ in runs}, device, steps, protos)
+    found: dict[tuple[str, str], list[tuple[int, str, int]]] = {}
+    for call, source, step, program, ps in runs:
+        found.setdefault((call, source), []).append((step, program, ps))
+    rows = [_row(key, members, again, len(steps)) for key, members in found.items()]
+    return sorted(rows, key=lambda each: -each.device_ps)
+
+
+def again_by_step(rows: list[ReadGraphs], steps: int) -> Int64:
+    """Work of the device in each of so many steps that reads ran by themselves, and that the step computes as well."""
+    total: Int64 = sum(
+        (each.by_step for each in rows if len(each.by_step) == steps), np.zeros(steps, np.int64)
+    )
+    return total
+
+
+def _row(
+    key: tuple[str, str], members: list[tuple[int, str, int]], again: set[str], steps: int
+) -> ReadGraphs:
+    by_step = np.zeros(steps, np.int64)
+    for step, program, ps in members:
+        by_step[step] += ps if program in again else 0
+    return ReadGraphs(*key, len(members), sum(ps for *_, ps in members), int(by_step.sum()), by_step)
+
+
+def _runs(
+    driver: Track, vocabulary: Vocabulary, steps: Steps, device: DeviceActivity
+) -> list[tuple[str, str, int, str, int]]:
+    """(call, line, row of the step, program, its time on the device in ps) of each program that a read ran.
+
+    A read returns when its program is done: that is the last one that the device ran meanwhile.
+    """
+    events = device.op_events
+    order = np.argsort(events.start, kind="stable")
+    start, op, own = events.start[order], events.op[order], events.self_ps[order]
+    rows = np.array(
+        sorted({row for row in cuts_with_causes(driver, vocabulary, steps) if row >= 0}), np.int64
+    )
+    names = driver.plane.events.names
+    rows = rows[driver.name[rows] == names.index(READ_EVENT)] if READ_EVENT in names else rows[:0]
+    stats = driver.stats("call", "source")
+    calls = driver.plane.stat_text(stats, "call", len(driver))
+    sources = driver.plane.stat_text(stats, "source", len(driver))
+    found = []
+    for row in rows.tolist():
+        first, last = np.searchsorted(start, (driver.start[row], driver.end[row]))
+        if first == last:
+            continue
+        modules = [device.ops.module[each] for each in op[first:last].tolist()]
+        ps = sum(
+            ps for name, ps in zip(modules, own[first:last].tolist(), strict=True) if name == modules[-1]
+        )
+        step = int(np.searchsorted(steps.start, driver.start[row], "right")) - 1
+        found.append((calls[row], sources[row], step, modules[-1], ps))
+    return found
+
+
+def _again(programs: set[str], device: DeviceActivity, steps: Steps, protos: dict[str, bytes]) -> set[str]:
+    """Those of the programs whose work is in another program that ran in steps; none where programs are not known."""
+    events = device.op_events
+    inside = (events.start >= steps.start[0]) & (events.start < steps.end[-1])
+    ran = {device.ops.module[row] for row in np.unique(events.op[inside]).tolist()}
+    work = {name: _work(protos[name]) for name in ran | programs if name in protos}
+    return {
+        name
+        for name in programs & set(work)
+        if any(_shared(work[name], other) >= AGAIN_FROM_SHARE for each, other in work.items() if each != name)
+    }
+
+
+def _shared(one: Counter[bytes], other: Counter[bytes]) -> float:
+    """Share of one program's instructions that the other has as well."""
+    whole = sum(one.values())
+    return sum((one & other).values()) / whole if whole else 0.0
+
+
+@lru_cache(maxsize=PROGRAMS_KEPT)
+def _work(data: bytes) -> Counter[bytes]:
+    """A program's heavy instructions, else all that compute, each by its opcode, result and operand shapes."""
+    try:
+        module = parse_module_proto(data)
+    except TpuprofError:
+        return Counter()
+    shapes: dict[int, bytes] = {}
+    rows = []
+    for computation in module.computations:
+        for each in computation.instructions:
+            shapes[each.id] = each.shape.SerializeToString()
+            if each.opcode not in _NO_WORK:
+                rows.append((each.opcode, each.id, list(each.operand_ids)))
+    heavy = [row for row in rows if row[0] in _HEAVY] or rows
+    return Counter(
+        b"|".join([opcode, shapes[own], *sorted(shapes.get(each, b"") for each in operands)])
+        for opcode, own, operands in heavy
+    )

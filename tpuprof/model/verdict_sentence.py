@@ -1,0 +1,144 @@
+"""The verdict in words: one sentence with its figures."""
+
+from __future__ import annotations
+
+from tpuprof import parts
+from tpuprof.model.decisions import Decisions
+from tpuprof.model.device.cpu import Queue
+from tpuprof.model.step_times import Bound, StepTimes
+from tpuprof.model.verdict import NAMED_FROM_SHARE, groups_of, is_device_bound, near
+from tpuprof.units import format_ms, format_share
+
+# Idle time beside the part a sentence speaks of, from which it says how much there is in all (share).
+IDLE_BESIDE_FROM_SHARE = 0.05
+# What the sentence's shares are of: the steps, or the one window of a capture in which no step was found.
+STEP = "each step"
+ONE_STEP = "the one step captured"
+CAPTURE = "the whole capture, in which no step was found"
+# What is said where the trace has no device plane, and so shows only the host.
+UNSEEN = " The trace has no device plane, so whether the device works meanwhile is unknown."
+UNSEEN_READS = (
+    " The trace has no device plane, so how much of that is the device's own work is unknown: the read costs time only "
+    "where the device then waits for the host."
+)
+# What is said beside a busy device: only of steps that were measured.
+KEEPS_UP = "; the host keeps up"
+# The sentence where the device does its work again, for values that are read in mid-step.
+COMPUTED_AGAIN = (
+    "Sync-bound: reads of values in mid-step run graphs of their own, and the step computes the same again, which "
+    "costs {of_step}."
+)
+
+# What makes host and device take turns, in the sentence: a read, or a wait that reads nothing.
+A_READ, A_WAIT = "a device-to-host read in the step", "a wait for the device in the step"
+
+
+def sentence(bound: Bound, load: StepTimes, tracing_hidden: float, over: str = STEP, few: str = "") -> str:
+    """The verdict for people: one sentence with its figures; `over` is what they are shares of.
+
+    `few` says in which few steps nearly all of the cost is, empty where each step has it.
+    """
+    share, time, wall = format_share(bound.share), format_ms(bound.ms), format_ms(load.wall)
+    of_step = f"{share} of {over} ({time} of {wall})"
+    if few:
+        of_step = f"{share} of the steps' time ({time} of {wall} on average, {few})"
+    if load.behind is not None and bound.word == "undecided":
+        return _behind_sentence(load.behind, of_step)
+    if not load.seen:
+        return _unseen(bound, of_step)
+    if bound.name:
+        return _held_back(bound, of_step) + _idle_in_all(bound, load)
+    if bound.turns:
+        return _turns_sentence(bound, load, over)
+    if bound.word == "device":
+        return _device_sentence(load, share, wall, over)
+    text = (COMPUTED_AGAIN if bound.again else parts.word_of(bound.word).sentence).format(of_step=of_step)
+    if bound.word == "tracing" and tracing_hidden >= NAMED_FROM_SHARE * load.wall:
+        per = "" if over == CAPTURE else " per step"
+        text += f" Another {format_ms(tracing_hidden)} of tracing{per} is hidden behind device work."
+    return text + _as_large(bound, load) + _idle_in_all(bound, load)
+
+
+def _held_back(bound: Bound, of_step: str) -> str:
+    """The sentence of a bound that has a name: an annotation of the user's, or what tpuprof marks by itself."""
+    if bound.name in parts.OWN_ANNOTATIONS:
+        what, doing = parts.OWN_ANNOTATIONS[bound.name]
+        return f"Held back by {what}: the device idles for {of_step} while {doing}."
+    return (
+        f"Held back by {bound.name!r}: the device idles for {of_step} while the host is in that annotation."
+    )
+
+
+def _as_large(bound: Bound, load: StepTimes) -> str:
+    """Another cause that takes about as much as the one named, or more; empty where there is none."""
+    others = {
+        word: ms
+        for word, ms in groups_of(load).items()
+        if word not in (bound.word, "device") and not word.startswith(parts.USER_PREFIX)
+    }
+    word = max(others, key=lambda each: others[each], default="")
+    stretch = parts.said_of(parts.word_of(word).stretch, sees_device=bool(load.seen)) if word else ""
+    if not stretch or others[word] < near(bound.ms, load.wall):
+        return ""
+    return (
+        f" Another cause is about as large: {stretch}, {format_share(others[word] / load.wall)} "
+        f"({format_ms(others[word])})."
+    )
+
+
+def _behind_sentence(queue: Queue, of_step: str) -> str:
+    """The sentence where the host runs so far ahead that programs of the capture did not begin within it."""
+    ran = f"{queue.ran} of them" if queue.ran else "none of them"
+    return (
+        f"Undecided: the host handed {queue.handed_over} programs over, and {ran} began while the profiler was on. The "
+        f"device is behind the host, so it may be what holds training up, or the profile lost events. The host "
+        f"works on the next graphs for {of_step} meanwhile. Capture more steps (`--steps`) to see the device."
+    )
+
+
+def _unseen(bound: Bound, of_step: str) -> str:
+    """The sentence of a trace that shows only the host: the device may work or idle meanwhile."""
+    if bound.name in parts.OWN_ANNOTATIONS:
+        what, doing = parts.OWN_ANNOTATIONS[bound.name]
+        return f"Held back by {what}: for {of_step} {doing}.{UNSEEN}"
+    if bound.name:
+        return f"Held back by {bound.name!r}: the host is in that annotation for {of_step}.{UNSEEN}"
+    text = parts.word_of(bound.word).unseen or parts.word_of("unknown").unseen
+    return text.format(of_step=of_step) + (UNSEEN_READS if bound.word == "sync" else UNSEEN)
+
+
+def _idle_in_all(bound: Bound, load: StepTimes) -> str:
+    """All idle time, where the verdict names no cause for part of it: the part is not all."""
+    idle = 1 - load.busy / load.wall
+    if bound.word not in ("unknown", "undecided") or idle - bound.share < IDLE_BESIDE_FROM_SHARE:
+        return ""
+    return f" In all the device idles for {format_share(idle)}."
+
+
+def _device_sentence(load: StepTimes, share: str, wall: str, over: str) -> str:
+    if is_device_bound(load, Decisions()):
+        # One step does not tell: what the host does between steps is not in it.
+        keeps_up = KEEPS_UP if over == STEP else ""
+        return f"Device-bound: the device is busy for {share} of {over} ({wall}){keeps_up}."
+    head = f"Mostly device-bound: the device is busy for {share} of {over} ({wall})"
+    unnamed = load.parts.get(parts.UNKNOWN, 0.0)
+    if unnamed >= NAMED_FROM_SHARE * load.wall:
+        idle = f"{format_share(unnamed / load.wall)} ({format_ms(unnamed)})"
+        return f"{head}. It idles for {idle} while the host does something the trace does not name."
+    return f"{head}, and no single cause of its idling reaches {format_share(NAMED_FROM_SHARE)}."
+
+
+def _turns_sentence(bound: Bound, load: StepTimes, over: str) -> str:
+    """Where the runtime makes host and device take turns: which of the two is slower, or that both are candidates."""
+    busy, wall, turns = format_share(load.busy / load.wall), format_ms(load.wall), format_ms(bound.turns)
+    waits = f"The host waits {format_ms(load.waited)} for the device inside the runtime"
+    if bound.word == "device":
+        return (
+            f"Mostly device-bound: the device is busy for {busy} of {over} ({wall}). {waits}, and prepares the next "
+            f"graph afterwards, while the device idles ({turns})."
+        )
+    return (
+        f"Undecided: host and device take turns, and need about as long. The device is busy for "
+        f"{format_ms(load.busy)} of {over} ({wall}); the host works for {format_ms(load.host_work)}, most of it "
+        f"tracing, and the device idles meanwhile for {turns}. {waits}."
+    )
