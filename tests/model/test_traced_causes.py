@@ -18,10 +18,10 @@ from tpuprof.run_folder import TORCH_TRACE
 LOG = "dedicated_log_torch_trace_ab12.log"
 
 
-def program(argument, body="", *, name="tt_jit_linear", line=7, hit=False):
+def program(argument, body="", *, name="tt_jit_linear", line=7, hit=False, file="/home/me/train.py"):
     """The two records of a program: the ops with their lines, then the program."""
     facts = {"op_name": "torchtpu_eager/linear", "cache_hit": hit, "reason": "debug_mode"}
-    graph = f"# Graph: 1 ops\n%1: f32[8] = linear(%0)    # /home/me/train.py:{line} in step\nreturn %1"
+    graph = f"# Graph: 1 ops\n%1: f32[8] = linear(%0)    # {file}:{line} in step\nreturn %1"
     text = (
         f"module @{name} {{\n  func.func @main(%arg0: tensor<{argument}>) -> tensor<8xf32> {{\n{body}\n}}\n}}"
     )
@@ -98,6 +98,27 @@ def test_a_recompile_of_a_capture_gets_cause_and_line(tmp_path):
     row = next(each for each in finding.evidence if each.source)
     assert row.source == "/home/me/train.py:7"
     assert "0.5 became 0.6" in row.text
+
+
+def test_a_line_of_torch_is_named_by_the_programs_line_that_calls_it(tmp_path):
+    """The log has the innermost line of an op; samples of the stack know who called it."""
+    library = "/venv/lib/python3.11/site-packages/torch/nn/modules/linear.py"
+    session = tmp_path / "plugins" / "profile" / "one"
+    session.mkdir(parents=True)
+    trace = training(6, compile_us=4000, ops=10)
+    inner = f"forward ({library}:134)"
+    for at, line in enumerate((20, 20, 9)):
+        frames = f"step (/home/me/train.py:{line});{inner}"
+        words = {"call": "F.linear()", "source": f"/home/me/train.py:{line}", "user_call": "model(x)"}
+        trace.sampled(at * 5000, 5000, stack=line, frames=frames, **words)
+    trace.write(session / "vm.xplane.pb")
+    (tmp_path / TORCH_TRACE).mkdir(parents=True)
+    text = "".join(program(f"{n}x64xf32", file=library, line=134) for n in range(1, 7))
+    (tmp_path / TORCH_TRACE / LOG).write_text(text)
+    rows = analyze_run(tmp_path).compiles
+    assert {(row.cause.kind, row.cause.source_file, row.cause.source_line) for row in rows} == {
+        ("shape", "/home/me/train.py", 20)
+    }
 
 
 def test_a_capture_keeps_the_logs_of_its_time(tmp_path, monkeypatch):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tpuprof.decode.debug_text import DebugCompile
 from tpuprof.instrument.stack_frames import source_of
 from tpuprof.model.compile.compiles import Compile
@@ -22,6 +24,7 @@ def compile_rows(host: HostRun, notes: Notes) -> list[CompileRow]:
     seen: set[str] = set()
     rows = []
     once = [each for each in host.steps.phases if each.name == ONE_OFF_COMPILE]
+    callers = _callers(host)
     for each in host.compiles:
         number = int(host.steps.number[each.step]) if each.step is not None else None
         # A step that is left out for its compile has frames all the same.
@@ -37,7 +40,7 @@ def compile_rows(host: HostRun, notes: Notes) -> list[CompileRow]:
                 program=each.program,
                 start_ns=each.start_ps // PS_PER_NS,
                 duration_ms=ps_to_ms(each.duration_ps),
-                cause=_cause(each, frames, told),
+                cause=_cause(each, frames or callers.get(each.cause.source, []), told),
                 frames=frames,
                 novelty="again" if each.graph_hash in seen else "new",
             )
@@ -45,6 +48,24 @@ def compile_rows(host: HostRun, notes: Notes) -> list[CompileRow]:
         if each.graph_hash:
             seen.add(each.graph_hash)
     return rows
+
+
+def _callers(host: HostRun) -> dict[str, list[str]]:
+    """The program's own line that called a library's line (`file:line`) in most samples, as the only frame of a list.
+
+    TorchTPU's log names the innermost Python line of an op: that of `torch/nn/modules/linear.py`, say.
+    """
+    samples = host.activity.samples
+    wanted = {each.cause.source for each in host.compiles if _LIBRARIES in each.cause.source}
+    if samples is None or not wanted:
+        return {}
+    counts = np.bincount(samples.seen[samples.seen >= 0], minlength=len(samples.stacks))
+    votes: dict[str, dict[str, int]] = {}
+    for stack, count in zip(samples.stacks, counts.tolist(), strict=True):
+        for place in wanted.intersection(map(source_of, stack.frames)) if stack.source else ():
+            lines = votes.setdefault(place, {})
+            lines[stack.source] = lines.get(stack.source, 0) + count
+    return {place: [f"line ({max(lines, key=lambda line: lines[line])})"] for place, lines in votes.items()}
 
 
 def compile_history(hosts: list[HostRun], rows: list[CompileRow]) -> CompileHistory:
