@@ -144,3 +144,16 @@ def test_the_forward_pass_that_the_backward_pass_repeats():
     assert forward_at([*forward, backward]).text == f"{FILE}:20, 21 (in giou)"
     assert forward_at(forward) is None
     assert forward_at([*forward, graph(61, 2.0, "head"), backward]) is None
+
+
+def test_a_comprehension_is_part_of_its_function():
+    """Lines of comprehensions of several functions are not those of one function called <listcomp>."""
+    inner = (f"<listcomp> ({FILE}:22)",)
+    rows = [
+        row(21, 3.0),
+        HostStackRow("host:python", [*row(22, 0).frames, *inner], "ord(c)", f"{FILE}:22", "ord(c)", 3.0, 0.0),
+        row(23, 3.0),
+        row(60, 1.0, "collate", below=(f"<listcomp> ({FILE}:60)",)),
+        traced(),
+    ]
+    assert where_of(rows, "host:python").text == f"{FILE}:21, 22, 23 (in jitter)"

@@ -37,6 +37,8 @@ _NOT_USERS = re.compile(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python3\
 # Functions of torch and torch_xla that a stack of the backward pass, of an optimizer's step and of a graph cut has.
 _BACKWARD = "_engine_run_backward"
 _BESIDE_FORWARD = {_BACKWARD, "backward", "_use_grad", "sync", "mark_step"}
+# What Python calls code that has no name of its own.
+_NAMELESS = ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>", "<lambda>")
 _Function = tuple[str, str]
 _Place = TypeVar("_Place", str, tuple[str, str])
 
@@ -206,14 +208,22 @@ def _train(
 
 
 def _functions(frames: Iterable[str]) -> dict[_Function, tuple[int, str]]:
-    """The user's functions of a stack, each with how deep it is among them and its innermost line."""
+    """The user's functions of a stack, each with how deep it is among them and its innermost line.
+
+    A comprehension, a generator or a lambda is part of the function that it stands in.
+    """
     found: dict[_Function, tuple[int, str]] = {}
-    depth = 0
+    inside: _Function | None = None
     for frame in frames:
         match = _FRAME.match(frame)
-        if match and not _NOT_USERS.search(match.group(2)):
-            found[match.group(1), match.group(2)] = (depth, match.group(3))
-            depth += 1
+        if not match or _NOT_USERS.search(match.group(2)):
+            continue
+        name, path, line = match.groups()
+        if inside is None or not (name in _NAMELESS and path == inside[1]):
+            inside = (name, path)
+            found[inside] = (len(found), line)
+        else:
+            found[inside] = (found[inside][0], line)
     return found
 
 

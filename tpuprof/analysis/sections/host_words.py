@@ -23,6 +23,11 @@ from tpuprof.units import format_ms, format_share
 
 # Words of the verdict that eager mode explains.
 _OF_EAGER_MODE = ("tracing", "dispatch", "undecided", "unknown")
+# What the host does for input at the line that is named.
+_AT_INPUT = {
+    INPUT_WAIT: "The host makes the next batch, or waits for it, at",
+    HOST_TO_DEVICE: "The host copies to the device at",
+}
 # What of lazy tensors is said otherwise where a framework calls op by op.
 _OF_TORCH = (
     ("something else than trace", "something else than call ops"),
@@ -43,7 +48,7 @@ def host_sentence(word: str, name: str, load: StepTimes, stacks: list[HostStackR
     if name:
         return _in_annotation(USER_PREFIX + name, load, stacks)
     if word == "input":
-        return _upload(load, stacks)
+        return _input(load, stacks)
     if word == "callback":
         return _callback(run)
     eager = _eager(run) if word in _OF_EAGER_MODE else ""
@@ -81,13 +86,13 @@ def _callback(run: Run) -> str:
     return words
 
 
-def _upload(load: StepTimes, stacks: list[HostStackRow]) -> str:
-    """The line that copies to the device, where copies are most of what the device waits for; empty else."""
+def _input(load: StepTimes, stacks: list[HostStackRow]) -> str:
+    """The line, or the function, at which the host makes or awaits batches, or copies them; empty where unknown."""
     largest = max((INPUT_WAIT, HOST_TO_DEVICE, HOST_IO), key=lambda name: load.parts.get(name, 0.0))
-    where = where_of(stacks, HOST_TO_DEVICE)
-    if largest != HOST_TO_DEVICE or where is None:
+    where = where_of(stacks, largest)
+    if largest not in _AT_INPUT or where is None:
         return ""
-    return f" The host copies to the device at {where.text}, {format_ms(where.ms)} of {format_ms(load.wall)}."
+    return f" {_AT_INPUT[largest]} {where.text}, {format_ms(where.ms)} of {format_ms(load.wall)}."
 
 
 def _eager(run: Run) -> str:

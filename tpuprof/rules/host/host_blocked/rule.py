@@ -22,7 +22,9 @@ counted.
 ## How to fix
 
 Take this work out of the training thread: do it in a loader's workers or in a thread of its own, do it less often, or
-buffer what is written. Where another thread holds the GIL, move that thread's Python to a process of its own.
+buffer what is written. Where another thread holds the GIL, move that thread's Python to a process of its own. Where it
+is garbage collections, leave `gc.collect()` out of the step, and call `gc.freeze()` when training begins: what exists
+then is not walked again.
 
 ## How to fix in TorchTPU
 

@@ -1,0 +1,56 @@
+"""What the verdict adds on the host: the line that makes or awaits batches, the lines that trace."""
+
+import pytest
+
+from tpuprof.analysis.sections.host_words import host_sentence
+from tpuprof.model.step_times import StepTimes
+from tpuprof.report.sections import HostStackRow
+
+FILE = "/home/u/train.py"
+BACKWARD = "_engine_run_backward (/venv/lib/python3.11/site-packages/torch/autograd/graph.py:841)"
+
+
+def times(**parts):
+    return StepTimes(wall=100.0, parts=parts, busy=20.0, host_work=80.0, reads_share=0.0)
+
+
+def row(part, line, ms, call, function="", below=()):
+    frames = [f"<module> ({FILE}:{90 if function else line})"]
+    frames += [f"{function} ({FILE}:{line})"] if function else []
+    return HostStackRow(part, [*frames, *below], call, f"{FILE}:{line}", call, ms, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        (
+            "input_wait",
+            " The host makes the next batch, or waits for it, at /home/u/train.py:7 (json.loads(x)), 50.0 ms of 100 ms.",
+        ),
+        (
+            "host_to_device",
+            " The host copies to the device at /home/u/train.py:7 (json.loads(x)), 50.0 ms of 100 ms.",
+        ),
+        ("infeed_outfeed", ""),
+    ],
+)
+def test_where_input_takes_its_time(part, said):
+    stacks = [row(part, 7, 50.0, "json.loads(x)", "collate"), row("tracing", 91, 9.0, "model(x)")]
+    assert host_sentence("input", "", times(**{part: 55.0}), stacks, run=None) == said
+
+
+def test_the_backward_pass_is_named_with_the_forward_pass_it_repeats(monkeypatch):
+    monkeypatch.setattr("tpuprof.analysis.sections.host_words._eager", lambda _run: "")
+    stacks = [
+        row("tracing", 20, 14.0, "a * b", "giou"),
+        row("tracing", 21, 13.0, "a + b", "giou"),
+        row("tracing", 82, 38.0, "loss.backward()", below=[BACKWARD]),
+        row("tracing", 83, 15.0, "x"),
+    ]
+    assert host_sentence("tracing", "", times(tracing=80.0), stacks, run=None) == (
+        " Most of it is at /home/u/train.py:82 (loss.backward()) and /home/u/train.py:83 (x)."
+    )
+    assert host_sentence("tracing", "", times(tracing=80.0), stacks[:3], run=None) == (
+        " Most of it is at /home/u/train.py:82 (loss.backward())."
+        " The backward pass traces what the forward pass built: most of that at /home/u/train.py:20, 21 (in giou)."
+    )
