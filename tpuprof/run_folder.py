@@ -24,6 +24,9 @@ RUN_SCHEMA = "tpuprof.run/1"
 # The comparison that `tpuprof preflight --json` prints, put there by the user.
 PREFLIGHT = NOTES / "preflight.json"
 PREFLIGHT_SCHEMA = "tpuprof.preflight/1"
+# What people noted on spans, by the dashboard.
+SPAN_NOTES = NOTES / "span_notes.json"
+SPAN_NOTES_SCHEMA = "tpuprof.span-notes/1"
 # Compiled graphs, one file each.
 GRAPHS = NOTES / "graphs"
 GRAPH_SUFFIX = ".hlo.pb"

@@ -6,8 +6,9 @@ Each function says how far it is through `tell(share, what)`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from tpuprof.errors import Code, TpuprofError
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from tpuprof.model.timeline import Host
     from tpuprof.report.schema import Report
     from tpuprof.timeline.lanes import LaneInfo
+    from tpuprof.timeline.links import Links
     from tpuprof_dashboard.runs import Source
 
 # Share of a load's time that goes into reading files, the rest into what is made of them: some three quarters of it
@@ -44,6 +46,19 @@ class HostDetails:
     end: int
     host: Host | None = None
     run: HostRun | None = None
+    _links: Links | None = None
+    _lock: Lock = field(default_factory=Lock)
+
+    def links(self) -> Links | None:
+        """Which event hands work to which, found once; None of a saved report."""
+        if self.host is None:
+            return None
+        with self._lock:
+            if self._links is None:
+                from tpuprof.timeline.links import Links
+
+                self._links = Links(self.host)
+            return self._links
 
 
 @dataclass
@@ -138,10 +153,13 @@ def _host_details(run: Run, host_run: HostRun) -> HostDetails:
     from tpuprof.decode.load import load
     from tpuprof.model.timeline import build_host
     from tpuprof.timeline.lanes import extent, lanes_of
+    from tpuprof_dashboard.report_lanes import with_notes
     from tpuprof_dashboard.timeline_view import default_lanes
 
     host = build_host(load(run.files[host_run.name]), host_run.name)
     lanes = lanes_of(host, host_run)
     for each in default_lanes(lanes):
         _ = each.lane
-    return HostDetails(host_run.name, lanes, *extent(host), host, host_run)
+    return HostDetails(
+        host_run.name, with_notes(lanes, run.span_notes, host.name), *extent(host), host, host_run
+    )

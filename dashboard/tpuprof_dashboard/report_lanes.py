@@ -15,8 +15,12 @@ from tpuprof.units import PS_PER_MS, PS_PER_NS
 
 if TYPE_CHECKING:
     from tpuprof.report.schema import Report, StepRow
+    from tpuprof.report.span_note import SpanNote
 
-_EVIDENCE_GROUP = "evidence"
+_EVIDENCE_GROUP, NOTE_GROUP = "evidence", "note"
+# The lane of people's notes, which comes after the summary lanes of a host.
+NOTES_LANE = "notes"
+_NOTES_AT = 2
 
 
 @dataclass(frozen=True)
@@ -35,8 +39,28 @@ def report_lanes(report: Report) -> dict[str, list[LaneInfo]]:
     hosts = list(
         dict.fromkeys([each.host for each in report.steps.per_step] + [each.host for each in report.compiles])
     )
-    found = {host: _lanes(report, host) for host in hosts}
+    found = {host: with_notes(_lanes(report, host), report.span_notes, host) for host in hosts}
     return {host: lanes for host, lanes in found.items() if lanes}
+
+
+def with_notes(lanes: list[LaneInfo], notes: Sequence[SpanNote], host: str) -> list[LaneInfo]:
+    """The lanes of a host with one for the notes on it, in place of the one that they had; without notes none."""
+    bars = [
+        _Bar(
+            each.start_ns * PS_PER_NS,
+            each.duration_ns * PS_PER_NS,
+            each.text,
+            NOTE_GROUP,
+            " · ".join(filter(None, [each.name, each.lane])),
+        )
+        for each in notes
+        if each.host in ("", host)
+    ]
+    others = [each for each in lanes if each.key != NOTES_LANE]
+    if not bars:
+        return others
+    own = LaneInfo(NOTES_LANE, "Notes", ANNOTATIONS, len(bars), _building(bars))
+    return [*others[:_NOTES_AT], own, *others[_NOTES_AT:]]
 
 
 def report_extent(lanes: Sequence[LaneInfo]) -> tuple[int, int]:

@@ -35,6 +35,7 @@ from tpuprof_dashboard.uploads import Uploads
 if TYPE_CHECKING:
     from tpuprof.compare.diff import Comparison
     from tpuprof.report.schema import Report
+    from tpuprof.report.span_note import SpanNote
     from tpuprof_dashboard.viewers import Viewers
 
 # Reports kept (runs): a large one is some 20 MB.
@@ -179,6 +180,36 @@ class Store:
             "comparison", f"{base}\n{candidate}", (mark, reports), self._comparisons, load
         )
 
+    def may_note(self, name: str) -> bool:
+        """Whether notes on a run can be kept: those of an upload would go with it, a saved report is not changed."""
+        return name in self._sources and not self.is_saved(name) and not self.is_upload(name)
+
+    def note(self, name: str, change: Callable[[list[SpanNote]], list[SpanNote]]) -> Failure | None:
+        """Change the notes on a run, which are kept at once; says why where that cannot be.
+
+        Its Report and its timeline have them from then on, without being read again.
+        """
+        from tpuprof.model.span_notes import read_span_notes, write_span_notes
+        from tpuprof_dashboard.report_lanes import with_notes
+
+        if not self.may_note(name):
+            return Failure(f"{name}: notes can be made on runs alone, not on uploads and saved reports.")
+        source = self._sources[name]
+        with self._lock:
+            try:
+                found = found_of(source)
+                write_span_notes(found, change(read_span_notes(found)))
+                notes = read_span_notes(found)
+            except TpuprofError as error:
+                return Failure(str(error))
+            mark = signature(source.path)
+            report, details = self._reports.get(name, mark), self._details.get(name, mark)
+            if report is not None:
+                self._reports.put(name, mark, replace(report, span_notes=notes))
+            for host in details.hosts.values() if details is not None else []:
+                host.lanes = with_notes(host.lanes, notes, host.name)
+        return None
+
     def bundle(self, name: str, out: Path) -> Failure | None:
         """Write the redacted ticket bundle of a run whose Report has been read; says why where it cannot.
 
@@ -308,6 +339,8 @@ class Store:
             details = details_of(run or read_run(found_of(source), tell), tell)
         with self._lock:
             self._details.put(source.name, mark, details)
-        # Whoever asked can look already; lanes chosen later are ready by then.
-        for each in (lane for host in details.hosts.values() for lane in host.lanes):
-            _ = each.lane
+        # Whoever asked can look already; lanes chosen later, and what a click asks for, are ready by then.
+        for host in details.hosts.values():
+            host.links()
+            for each in host.lanes:
+                _ = each.lane

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tpuprof.timeline.lanes import ANNOTATIONS, DEVICE, HOST, PERIODS, STEPS, Lane, LaneInfo
@@ -17,6 +18,8 @@ _DEFAULT_THREADS = 2
 # Share of a marked span's length shown on each side of it, and the least (ps) shown around an instant.
 _MARGIN = 0.25
 _LEAST_WINDOW_PS = 10_000
+# Between the parts of an event in the URL, and digits of a number there: more are no time of a capture.
+_BETWEEN, _DIGITS = "@", 19
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,7 @@ class DrawnRow:
     lane: Lane
     depth: int
     bars: Bars
+    pinned: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,45 @@ def chosen_lanes(lanes: list[LaneInfo], keys: str | None) -> list[LaneInfo]:
     return [each for each in lanes if each.key in wanted] or default_lanes(lanes)
 
 
+def lanes_shown(lanes: list[LaneInfo], state: Mapping[str, str]) -> list[LaneInfo]:
+    """The lanes that a URL asks for: the pinned ones first, in the order in which they were pinned."""
+    by_key = {each.key: each for each in lanes}
+    pinned = [by_key[key] for key in pinned_in(state) if key in by_key]
+    chosen = chosen_lanes(lanes, state.get("lanes"))
+    return [*pinned, *(each for each in chosen if each not in pinned)]
+
+
+def pinned_in(state: Mapping[str, str]) -> list[str]:
+    """Keys of the pinned lanes, without repeats."""
+    return list(dict.fromkeys(each for each in state.get("pin", "").split(",") if each))
+
+
+def event_key(lane: str, depth: int, start: int) -> str:
+    """An event in the URL: its lane's key, its row in that, and its start (ps)."""
+    return f"{lane}{_BETWEEN}{depth}{_BETWEEN}{start}"
+
+
+def read_event_key(text: str) -> tuple[str, int, int] | None:
+    """The lane's key, the row and the start (ps) of an event in the URL; None of anything else."""
+    lane, *numbers = text.rsplit(_BETWEEN, 2)
+    if len(numbers) != 2 or not all(each.isdecimal() and len(each) < _DIGITS for each in numbers):
+        return None
+    return lane, int(numbers[0]), int(numbers[1])
+
+
+def merged_key(start: int, end: int) -> str:
+    """What stands for merged events where an event would stand: from when to when they go (ps)."""
+    return f"{start}-{end}"
+
+
+def read_merged_key(text: str) -> tuple[int, int] | None:
+    """From when to when merged events go (ps); None of anything else."""
+    numbers = text.split("-")
+    if len(numbers) != 2 or not all(each.isdecimal() and len(each) < _DIGITS for each in numbers):
+        return None
+    return int(numbers[0]), int(numbers[1])
+
+
 def clamp(start_ns: int | None, end_ns: int | None, first: int, last: int) -> tuple[int, int]:
     """A window in ps from one in ns, inside the trace; all of it where none is given or it is empty."""
     start = first if start_ns is None else start_ns * PS_PER_NS
@@ -76,11 +119,12 @@ def around(start_ns: int, duration_ms: float) -> tuple[int, int]:
     return start_ns - room, start_ns + length + room
 
 
-def draw(lanes: list[LaneInfo], window: Window) -> Drawing:
-    """The bars of the lanes in a window, `MAX_BARS` at most."""
+def draw(lanes: list[LaneInfo], window: Window, pinned: Sequence[str] = ()) -> Drawing:
+    """The bars of the lanes in a window, `MAX_BARS` at most; `pinned` are keys of lanes."""
     rows = [(info, info.lane, depth, row) for info in lanes for depth, row in enumerate(info.lane.rows)]
     bars, pixel = windows([row for *_, row in rows], window.start, window.end, PIXELS, MAX_BARS)
     drawn = [
-        DrawnRow(info, lane, depth, each) for (info, lane, depth, _), each in zip(rows, bars, strict=True)
+        DrawnRow(info, lane, depth, each, info.key in pinned)
+        for (info, lane, depth, _), each in zip(rows, bars, strict=True)
     ]
     return Drawing(window, drawn, pixel)

@@ -14,6 +14,7 @@ _LANES = {
     "host event": "Host event",
     "annotation": "Annotation",
     "evidence": "Evidence",
+    "note": "Note",
     "host offload": "Host offload",
     "collective": "Collective",
 }

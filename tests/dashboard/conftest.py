@@ -48,7 +48,7 @@ def training_trace(steps=4, step_us=1000):
     for number in range(steps):
         wall = step_us * (3 if number == 2 else 1)
         python.event("train", at, wall, _r=1, step_num=number)
-        trace.tpu(0).line("XLA Modules").event("step(7)", at, step_us // 2)
+        trace.tpu(0).line("XLA Modules").event("step(7)", at, step_us // 2, run_id=number)
         trace.tpu(0).line("XLA Ops").event(start=at, duration=step_us // 2, **op("fusion.1"))
         at += wall
     return trace

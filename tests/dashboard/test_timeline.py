@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from tests.builders import TraceBuilder
-from tests.dashboard.conftest import open_page, served, training_trace
+from tests.dashboard.conftest import HOSTILE, assert_accessible, open_page, screenshot, served, training_trace
 
 pytest.importorskip("dash")
 
@@ -19,11 +19,18 @@ def busy_trace():
     line = trace.host().line("busy")
     for number in range(6_000):
         line.event(f"e{number % 3}", number * 50, 20)
+    trace.host().line("launcher").event("Enqueue", 40_000, 20, run_id=1, device_ordinal=0, note=HOSTILE[0])
     return trace
 
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield from _served(tmp_path_factory)
+
+
+def _served(tmp_path_factory):
     from tpuprof_dashboard.store import Store
 
     with served(Store([busy_trace().write(tmp_path_factory.mktemp("busy") / "x.xplane.pb")])) as url:
@@ -122,6 +129,11 @@ def test_lanes_chosen_are_kept_in_the_address(tab, address):
     tab.wait_for_selector("#timeline .ytick")
     ticks = tab.locator("#timeline .ytick").all_text_contents()
     assert ticks == ["Steps", "busy"]
+    tab.get_by_role("textbox", name="Pinned lanes").click()
+    tab.get_by_role("option", name="launcher (1)").click()
+    tab.wait_for_url("**pin=host**")
+    tab.wait_for_selector("#timeline .ytick:has-text('launcher')")
+    assert tab.locator("#timeline .ytick").all_text_contents() == ["launcher", "Steps", "busy"]
 
 
 def test_a_step_of_the_first_screen_opens_in_the_timeline(tab, address):
@@ -177,6 +189,52 @@ def test_sorting_the_events_draws_nothing_anew(tab, address):
     tab.wait_for_load_state("networkidle")
     assert tab.evaluate("document.querySelector('#timeline .js-plotly-plot').same")
     assert tab.locator("#timeline-events [col-id=name][aria-sort=ascending]").count() == 1
+
+
+PLACES = """() => {
+    const [frame, arrows] = document.querySelector('#timeline .js-plotly-plot').data;
+    return [frame.x.length, [...arrows.x], [...arrows.y]];
+}"""
+
+
+def test_a_clicked_event_has_details_and_arrows_along_its_launch(tab, address):
+    """A program's run was enqueued 10 ms before it began; the arrow appears once both lanes are drawn."""
+    open_page(tab, address, "?page=timeline&start=30000000&end=120000000")
+    tab.evaluate("document.querySelector('#timeline .js-plotly-plot').same = true")
+    tab.locator("#timeline .barlayer .point", has_text="step(7)").first.click(
+        position={"x": 5, "y": 5}, force=True
+    )
+    tab.wait_for_url("**event=device**")
+    tab.wait_for_selector("#plain-event :text('50.000000 ms from the start')")
+    # The chart is not drawn again for it, but for what marks the event.
+    assert tab.evaluate("document.querySelector('#timeline .js-plotly-plot').same")
+    tab.wait_for_function(f"({PLACES})()[0] === 5")
+    assert tab.evaluate(PLACES)[1] == []
+    assert "run_id" in tab.inner_text("#plain-event")
+    assert "10.000" in tab.inner_text("#plain-event-by")
+    tab.get_by_role("link", name="show both").click()
+    tab.wait_for_function(f"({PLACES})()[1].length === 3")
+    _, times, rows = tab.evaluate(PLACES)
+    assert times[:2] == [40, 50]
+    names = tab.locator("#timeline .ytick").all_text_contents()
+    assert names.index("TPU:0 programs") < names.index("launcher")
+    assert rows[0] > rows[1]
+    screenshot(tab, "timeline-event")
+    tab.locator("#plain-event-by").get_by_role("link", name="Enqueue").click()
+    tab.wait_for_selector("#plain-event-to :text('step(7)')")
+    assert HOSTILE[0] in tab.inner_text("#plain-event")
+    assert_accessible(tab)
+    tab.get_by_label("Note on the picked event").fill(f"too early {HOSTILE[0]}")
+    tab.get_by_role("button", name="Save note").click()
+    tab.wait_for_selector("#timeline .ytick:has-text('Notes')")
+    assert f"too early {HOSTILE[0]}" in tab.inner_text("#plain-notes")
+    assert_accessible(tab)
+    screenshot(tab, "timeline-notes")
+    tab.get_by_role("button", name="Delete the note 1").click()
+    tab.wait_for_selector("#plain-notes", state="detached")
+    tab.wait_for_selector("#timeline .ytick:has-text('Notes')", state="detached")
+    tab.get_by_role("link", name="Close").click()
+    tab.wait_for_selector("#plain-event", state="detached")
 
 
 def test_several_hosts_are_chosen_by_name(tab, tmp_path):

@@ -22,6 +22,7 @@ from tpuprof.report.schema import (
     TransferRow,
     Verdict,
 )
+from tpuprof.report.span_note import SpanNote
 from tpuprof.report.triage import DecisionRow, NextMeasurement
 
 HOSTILE = "</pre></script><img src=x onerror=alert(1)>`|[x](http://evil.example)@octocat #1\n$x$\u202e\x00"
@@ -222,6 +223,7 @@ def hostile():
         verdict=Verdict(HOSTILE, 0.3, HOSTILE),
         why=[DecisionRow(HOSTILE, None, None, HOSTILE, True, HOSTILE, HOSTILE)],
         measure_next=[NextMeasurement(HOSTILE, HOSTILE, HOSTILE, [HOSTILE])],
+        span_notes=[SpanNote(HOSTILE, HOSTILE, HOSTILE, 1_000_000, 2_000_000, HOSTILE, HOSTILE)],
         warnings=[HOSTILE],
         fallbacks=[FallbackRow(HOSTILE, None, HOSTILE)],
         host_reads=[HostReadRow(HOSTILE, HOSTILE, 1, 1.0)],

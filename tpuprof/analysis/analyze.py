@@ -67,6 +67,7 @@ def report_of(run: Run, *, all_ops: bool = False) -> Report:
         **about(run),
         verdict=verdict_section(run, bound, times, hidden, stacks, history),
         why=decision_rows(decisions.made, times.wall),
+        span_notes=run.span_notes,
         warnings=[*run_warnings(run), *doubts],
         compiles=compiles,
         compile_history=history,

@@ -17,6 +17,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tpuprof.model.span_notes import notes_file
 from tpuprof.records import record
 from tpuprof.run_folder import NOTES, PROOFS
 
@@ -139,11 +140,13 @@ def _entries(home: Path) -> Iterator[tuple[int, int, Path]]:
 
 
 def _notes(found: Found) -> list[Path]:
-    """What tpuprof itself wrote beside a capture; the report is made from that too."""
+    """What tpuprof itself wrote beside a capture, or elsewhere for it; the report is made from that too."""
+    noted = notes_file(found)
+    elsewhere = [noted] if noted.is_file() else []
     if found.run_folder is None:
-        return []
+        return elsewhere
     own = (found.run_folder / NOTES, found.run_folder / PROOFS)
-    return sorted(path for folder in own for path in folder.rglob("*") if path.is_file())
+    return sorted({*elsewhere, *(path for folder in own for path in folder.rglob("*") if path.is_file())})
 
 
 def _add(state: hashlib.blake2b, *parts: object) -> None:

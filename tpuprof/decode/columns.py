@@ -122,6 +122,7 @@ def sum_stats(stats: StatTable, name: Int64, names: int) -> StatSums:
 
 
 StatReader = Callable[[Sequence[int]], StatTable]
+RowReader = Callable[[int, Sequence[int]], StatTable]
 
 
 @record
@@ -129,7 +130,8 @@ class Line:
     """One line (thread or device queue) of a plane.
 
     `read_stats(keys)` decodes the stats with those stat-metadata ids, and only those, when asked. `sums` holds, by
-    stat-metadata id, what the reader has added up already.
+    stat-metadata id, what the reader has added up already. `read_row(row, keys)` decodes the stats of few events, of
+    that one among them, where the reader need not go through them all.
     """
 
     id: int
@@ -140,9 +142,17 @@ class Line:
     duration_ps: Int64
     read_stats: StatReader = field(repr=False)
     sums: dict[int, StatSums] = field(default_factory=dict, repr=False)
+    read_row: RowReader | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.metadata_id)
+
+    def row_stats(self, row: int, keys: Sequence[int]) -> StatTable:
+        """The stats of one event that have one of the keys."""
+        found = self.read_row(row, keys) if self.read_row is not None else self.read_stats(keys)
+        keep = found.row == row
+        columns = found.row[keep], found.key[keep], found.kind[keep], found.bits[keep], found.length[keep]
+        return StatTable(*columns, found.heap)
 
 
 @record(frozen=True)

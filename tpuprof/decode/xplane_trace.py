@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from array import array
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy.typing as npt
 from tpuprof.decode import _xspace
 from tpuprof.decode.columns import EventNames, Line, Plane, StatSums, StatTable, Trace, empty_stats
 from tpuprof.decode.xplane_walk import (
+    EVENTS_PER_TASK,
     Data,
     Part,
     Span,
@@ -67,6 +69,15 @@ def _line(data: Data, plane: WalkedPlane, walked: WalkedLine, names: EventNames)
         most = int(seen[sorted({key % _xspace.SEEN_KEYS for key in wanted})].sum())
         return _table(_xspace.line_stats(data, *span, wanted, most), data) if most else empty_stats()
 
+    def read_row(row: int, keys: Sequence[int]) -> StatTable:
+        """As `read_stats`, of the task's events around one of them: a line may have millions."""
+        task = row // EVENTS_PER_TASK
+        ends = [*walked.marks[1:], span[1]]
+        wanted = array("q", sorted(set(keys)))
+        most = int(_column(walked.parts[task].seen).sum())
+        found = _table(_xspace.line_stats(data, walked.marks[task], ends[task], wanted, most), data)
+        return replace(found, row=found.row + task * EVENTS_PER_TASK)
+
     line = Line(
         id=walked.id,
         name=walked.name,
@@ -75,6 +86,7 @@ def _line(data: Data, plane: WalkedPlane, walked: WalkedLine, names: EventNames)
         offset_ps=_column(walked.offset_ps),
         duration_ps=_column(walked.duration_ps),
         read_stats=read_stats,
+        read_row=read_row,
     )
     if plane.places and walked.parts:
         line.sums[plane.summed] = _put_together(walked.parts, names)

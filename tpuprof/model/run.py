@@ -23,11 +23,13 @@ from tpuprof.model.host_run import HostRun, read_host_run
 from tpuprof.model.notes import Notes, read_notes
 from tpuprof.model.preflight_notes import Variant, read_preflight
 from tpuprof.model.proof_notes import Proof, read_proofs
+from tpuprof.model.span_notes import read_span_notes
 from tpuprof.model.steps import no_steps
 from tpuprof.model.steps.few import is_whole_capture
 from tpuprof.model.telemetry import step_records
 from tpuprof.records import record
 from tpuprof.report.run_info import checked
+from tpuprof.report.span_note import SpanNote
 from tpuprof.run_folder import RUN_INFO, RUN_SCHEMA, TORCH_TRACE
 
 # What `read_host_run` takes, except for the reader.
@@ -49,6 +51,8 @@ class Run:
     unread_hosts: dict[str, str] = field(default_factory=dict)
     # What came of fixes that were tried, where the run folder has it.
     proofs: list[Proof] = field(default_factory=list)
+    # What people noted on spans of it.
+    span_notes: list[SpanNote] = field(default_factory=list)
 
     @property
     def predicted(self) -> bool:
@@ -91,6 +95,7 @@ def build_run(found: Found, executor: Executor | None = None, read: Callable[[Pa
         preflight,
         unread_hosts,
         read_proofs(found.run_folder),
+        read_span_notes(found),
     )
 
 

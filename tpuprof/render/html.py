@@ -18,7 +18,7 @@ from tpuprof.render.triage import measurements, numbers_of, verdict_note
 from tpuprof.report.labels import nothing_failed, of_steps
 from tpuprof.report.op_hosts import has_several_hosts, hosts_of
 from tpuprof.shown_text import printable, printable_lines
-from tpuprof.units import format_bytes, format_ms, format_share
+from tpuprof.units import NS_PER_MS, format_bytes, format_ms, format_share
 
 if TYPE_CHECKING:
     from tpuprof.report.schema import Report
@@ -83,6 +83,7 @@ def _page(report: Report) -> str:
         first=content.first_to_try(report),
         verdict_note=verdict_note(report),
         measure_next=measurements(report),
+        ns_ms=lambda ns: format_ms(ns / NS_PER_MS),
         numbers=numbers_of,
         policy=Markup(_policy(style, script)),
         style=Markup(style),

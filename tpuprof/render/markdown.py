@@ -15,7 +15,7 @@ from tpuprof.render.triage import measurements
 from tpuprof.report.labels import nothing_failed, of_steps
 from tpuprof.report.op_hosts import has_several_hosts, hosts_of
 from tpuprof.shown_text import printable, printable_lines
-from tpuprof.units import format_bytes, format_ms, format_share
+from tpuprof.units import NS_PER_MS, format_bytes, format_ms, format_share
 
 if TYPE_CHECKING:
     from tpuprof.report.schema import Finding, Report, TransferRow
@@ -91,6 +91,7 @@ def _render(report: Report, rows: int) -> str:
     parts += _why(report, limit)
     parts += _findings(report, rows, limit)
     parts += _measure_next(report, rows, limit)
+    parts += _span_notes(report, rows, limit)
     parts += _compiles(report, rows, limit)
     parts += _ops(report, rows, limit)
     parts += _reads(report, rows, limit)
@@ -180,6 +181,23 @@ def _measure_next(report: Report, rows: int, limit: int) -> list[str]:
         for each in found[:rows]
     ]
     return ["#### Measure next", "\n".join(lines), *_more(len(found), rows)]
+
+
+def _span_notes(report: Report, rows: int, limit: int) -> list[str]:
+    """What people noted on spans of the timeline."""
+    if not report.span_notes:
+        return []
+    cells = [
+        (
+            plain(each.text, 4 * limit),
+            code(each.name, limit),
+            format_ms(each.start_ns / NS_PER_MS),
+            format_ms(each.duration_ns / NS_PER_MS),
+        )
+        for each in report.span_notes[:rows]
+    ]
+    found = table(("note", "on", "at:", "for:"), cells)
+    return [f"#### Notes ({len(report.span_notes)})", found, *_more(len(report.span_notes), rows)]
 
 
 def _compiles(report: Report, rows: int, limit: int) -> list[str]:

@@ -35,6 +35,7 @@ from tpuprof.report.sections import (
     Throughput,
     Tracing,
 )
+from tpuprof.report.span_note import SpanNote
 from tpuprof.report.triage import DecisionRow, NextMeasurement
 from tpuprof.run_folder import REPORT_SCHEMA_NAME
 
@@ -480,6 +481,8 @@ class Report:
     why: list[DecisionRow] = field(default_factory=list)
     # What this run cannot tell, and the command that would.
     measure_next: list[NextMeasurement] = field(default_factory=list)
+    # What people noted on spans of the timeline, in order of time.
+    span_notes: list[SpanNote] = field(default_factory=list)
     # How often values of each kind were replaced before this report was handed on; None: nothing was replaced.
     redactions: dict[str, int] | None = None
     schema: str = SCHEMA

@@ -54,13 +54,17 @@ class Lane:
 
 @dataclass
 class LaneInfo:
-    """A lane that can be drawn: its key (stable within a host), title, kind and number of events."""
+    """A lane that can be drawn: its key (stable within a host), title, kind and number of events.
+
+    Its events are among those of `tracks`, which are empty where it shows no events of the trace.
+    """
 
     key: str
     title: str
     kind: str
     events: int
     _build: Callable[[], Lane]
+    tracks: tuple[Track, ...] = field(default=(), repr=False)
     _lane: Lane | None = field(default=None, repr=False)
 
     @property
@@ -77,18 +81,26 @@ class LaneInfo:
 
 def lanes_of(host: Host, run: HostRun) -> list[LaneInfo]:
     """All lanes of a host: the summary ones, devices, the training thread, other threads by number of events."""
+    threads = tuple(host.threads)
     found = [
-        LaneInfo(STEPS, "Steps", STEPS, len(run.steps), lambda: _steps(run)),
+        LaneInfo(STEPS, "Steps", STEPS, len(run.steps), lambda: _steps(run), threads),
         LaneInfo(PERIODS, "Time went to", PERIODS, len(run.steps), lambda: _periods(run)),
     ]
     for mark in dict.fromkeys(run.activity.annotations.mark):
         count = run.activity.annotations.mark.count(mark)
         title = f"{mark.replace('_', ' ').capitalize()}s"
         found.append(
-            LaneInfo(f"{ANNOTATIONS}:{mark}", title, ANNOTATIONS, count, lambda m=mark: _annotations(run, m))  # type: ignore[misc]
+            LaneInfo(
+                f"{ANNOTATIONS}:{mark}",
+                title,
+                ANNOTATIONS,
+                count,
+                lambda m=mark: _annotations(run, m),  # type: ignore[misc]
+                threads,
+            )
         )
     for number, device in enumerate(run.devices):
-        found += _device_lanes(number, device)
+        found += _device_lanes(number, device, _tracks_of(host, device))
     for plane, tracks in host.gpus:
         found += [_stream_lane(plane.name, track) for track in tracks if is_stream(track)]
     # The training thread comes first among threads, then the busiest.
@@ -96,7 +108,14 @@ def lanes_of(host: Host, run: HostRun) -> list[LaneInfo]:
         enumerate(host.threads), key=lambda each: (each[1].label != run.activity.driver, -len(each[1]))
     )
     return found + [
-        LaneInfo(f"{HOST}:{number}", track.label or "thread", HOST, len(track), lambda t=track: _thread(t))  # type: ignore[misc]
+        LaneInfo(
+            f"{HOST}:{number}",
+            track.label or "thread",
+            HOST,
+            len(track),
+            lambda t=track: _thread(t),  # type: ignore[misc]
+            (track,),
+        )
         for number, track in order
     ]
 
@@ -119,10 +138,23 @@ def _stream_lane(device: str, track: Track) -> LaneInfo:
         DEVICE,
         len(track),
         lambda: _thread(track, PROGRAM_GROUP),
+        (track,),
     )
 
 
-def _device_lanes(number: int, device: DeviceActivity) -> list[LaneInfo]:
+def _tracks_of(host: Host, device: DeviceActivity) -> tuple[Track, ...]:
+    """Where the events of a device lie; PJRT_DEVICE=CPU leaves them on host threads."""
+    for number, plane in host.device_planes.items():
+        if plane.name == device.name:
+            cores = [track for _, tracks in host.sparse.get(number, []) for track in tracks]
+            return (*host.devices[number], *cores)
+    for plane, tracks in host.gpus:
+        if plane.name == device.name:
+            return tuple(tracks)
+    return tuple(host.threads)
+
+
+def _device_lanes(number: int, device: DeviceActivity, tracks: tuple[Track, ...]) -> list[LaneInfo]:
     modules = device.modules
     found = []
     if len(modules.start):
@@ -135,6 +167,7 @@ def _device_lanes(number: int, device: DeviceActivity) -> list[LaneInfo]:
                 lambda: build_lane(
                     modules.names, [PROGRAM_GROUP], [""], modules.start, modules.end, modules.module
                 ),
+                tracks,
             )
         )
     for key, title, names, events in (
@@ -149,6 +182,7 @@ def _device_lanes(number: int, device: DeviceActivity) -> list[LaneInfo]:
                     DEVICE,
                     len(events.op),
                     lambda n=names, e=events: _ops(n, e),  # type: ignore[misc]
+                    tracks,
                 )
             )
     return found

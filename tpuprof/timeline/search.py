@@ -11,9 +11,10 @@ from tpuprof.timeline.lanes import LaneInfo
 
 @dataclass(frozen=True)
 class FoundEvent:
-    """One event: the lane it is in, its name and detail (program and source line), start and duration in ps."""
+    """One event: its lane, its row in that, its name and detail (program and source line), start and duration in ps."""
 
     lane: LaneInfo
+    depth: int
     name: str
     detail: str
     start: int
@@ -31,7 +32,7 @@ def find_events(lanes: list[LaneInfo], text: str, most: int) -> tuple[list[Found
         labels = [row for row, name in enumerate(lane.names) if wanted in name.casefold()]
         if not labels:
             continue
-        for row in lane.rows:
+        for depth, row in enumerate(lane.rows):
             events = row.levels[0]
             chosen = np.flatnonzero(np.isin(events.label, labels))
             count += len(chosen)
@@ -39,6 +40,7 @@ def find_events(lanes: list[LaneInfo], text: str, most: int) -> tuple[list[Found
             found += [
                 FoundEvent(
                     info,
+                    depth,
                     lane.names[int(events.label[at])],
                     lane.details[int(events.label[at])],
                     int(events.start[at]),

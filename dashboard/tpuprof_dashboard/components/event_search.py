@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import dash_mantine_components as dmc
 from dash import Input, Output, State, no_update
 
-from tpuprof.timeline.search import find_events
+from tpuprof.timeline.search import FoundEvent, find_events
 from tpuprof.units import PS_PER_MS, PS_PER_NS
 from tpuprof_dashboard.components.layout import empty, section
 from tpuprof_dashboard.components.tables import GO, table
 from tpuprof_dashboard.state import read_state, search_of
-from tpuprof_dashboard.timeline_view import around, chosen_lanes
+from tpuprof_dashboard.timeline_view import around, event_key, lanes_shown
 from tpuprof_dashboard.words import part_title
 
 if TYPE_CHECKING:
@@ -52,10 +52,10 @@ def found_events(host: HostDetails, state: Mapping[str, str]) -> Any:
     found, count = find_events(host.lanes, text, LISTED)
     if not found:
         return empty("No event", f"No event of {host.name} has {text!r} in its name.")
-    shown = [each.key for each in chosen_lanes(host.lanes, state.get("lanes"))]
+    shown = [each.key for each in lanes_shown(host.lanes, state)]
     rows = [
         event_row(each.lane.title, each.name, each.start, each.duration, each.detail)
-        | {GO: _window(state, each.lane.key, shown, each.start, each.duration)}
+        | {GO: _window(state, each, shown)}
         for each in found
     ]
     title = f"Events with {text!r} in their name: {count:,}"
@@ -75,12 +75,20 @@ def event_row(lane: str, name: str, start: int, duration: int, detail: str) -> d
     }
 
 
-def _window(state: Mapping[str, str], key: str, shown: list[str], start: int, duration: int) -> str:
-    """The query that shows one event, with its lane where that is not drawn yet."""
-    low, high = around(start // PS_PER_NS, duration / PS_PER_MS)
-    mark = f"{start // PS_PER_NS}-{(start + duration) // PS_PER_NS}"
-    lanes = state.get("lanes") if key in shown else ",".join([*shown, key])
-    return search_of(state, start=str(max(low, 0)), end=str(high), mark=mark, finding=None, lanes=lanes)
+def _window(state: Mapping[str, str], found: FoundEvent, shown: list[str]) -> str:
+    """The query that shows one event and its details, with its lane where that is not drawn yet."""
+    start, key = found.start, found.lane.key
+    low, high = around(start // PS_PER_NS, found.duration / PS_PER_MS)
+    mark = f"{start // PS_PER_NS}-{(start + found.duration) // PS_PER_NS}"
+    return search_of(
+        state,
+        start=str(max(low, 0)),
+        end=str(high),
+        mark=mark,
+        finding=None,
+        lanes=state.get("lanes") if key in shown else ",".join([*shown, key]),
+        event=event_key(key, found.depth, start),
+    )
 
 
 def register_search(app: Dash) -> None:

@@ -1,19 +1,22 @@
-"""What stands around the timeline: host, step and zoom controls that work from the keyboard, and other viewers."""
+"""What stands around the timeline: host, step and zoom controls for mouse and keyboard, and the choice of lanes."""
 
 from __future__ import annotations
 
-import shlex
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import dash_mantine_components as dmc
-from dash import dcc, html
+from dash import Input, Output, State, ctx, html, no_update
 
 from tpuprof.render.content import failed_findings
-from tpuprof_dashboard.components.layout import code, current, empty, link, section
-from tpuprof_dashboard.viewers import logdir_of, missing_viewer
+from tpuprof_dashboard.components.layout import current, empty, link
+from tpuprof_dashboard.state import read_state, search_of
+from tpuprof_dashboard.timeline_view import chosen_lanes, default_lanes, pinned_in
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from dash import Dash
+
     from tpuprof_dashboard.pages.page import View
     from tpuprof_dashboard.reading import HostDetails
 
@@ -73,20 +76,62 @@ def finding_chips(view: View) -> Any:
     return html.Nav(dmc.Group([title, *links], gap="xs", mb="xs"), **{"aria-label": "Findings"})
 
 
-def lane_choice(host: HostDetails, shown: list[str]) -> Any:
-    """The lanes of a host to choose from; `shown` are the keys of those drawn."""
+def lane_choice(host: HostDetails, state: Mapping[str, str]) -> Any:
+    """The lanes of a host to choose from, and those that stay on top."""
     data = [{"value": each.key, "label": f"{each.title} ({each.events:,})"} for each in host.lanes]
-    return dmc.MultiSelect(
+    shared = {"data": data, "searchable": True, "clearable": True, "maxDropdownHeight": 320, "limit": 200}
+    chosen = dmc.MultiSelect(
         id="lanes",
-        data=data,
-        value=shown,
+        value=[each.key for each in chosen_lanes(host.lanes, state.get("lanes"))],
         label="Lanes",
-        searchable=True,
-        clearable=True,
-        maxDropdownHeight=320,
-        limit=200,
         description="Threads and device queues to draw; none chosen draws the usual ones.",
+        **shared,
     )
+    pinned = dmc.MultiSelect(
+        id="pinned-lanes",
+        value=[key for key in pinned_in(state) if key in {each["value"] for each in data}],
+        label="Pinned lanes",
+        description="Drawn on top, in this order, whichever lanes are chosen.",
+        **shared,
+    )
+    return dmc.SimpleGrid([chosen, pinned], cols={"base": 1, "md": 2})
+
+
+def register_lane_choice(app: Dash, host_of: Callable[[Mapping[str, str]], HostDetails | None]) -> None:
+    """Put the lanes that are chosen and pinned into the address."""
+
+    @app.callback(
+        Output("url", "search", allow_duplicate=True),
+        Input("lanes", "value"),
+        Input("pinned-lanes", "value"),
+        State("url", "search"),
+        prevent_initial_call=True,
+    )
+    def choose(keys: list[str] | None, pinned: list[str] | None, search: str | None) -> Any:
+        state = read_state(search)
+        host = host_of(state)
+        if host is None:
+            return no_update
+        if ctx.triggered_id == "pinned-lanes":
+            return (
+                search_of(state, pin=",".join(pinned or []) or None)
+                if pinned != pinned_in(state)
+                else no_update
+            )
+        usual = [each.key for each in default_lanes(host.lanes)]
+        wanted = None if not keys or set(keys) == set(usual) else ",".join(keys)
+        return search_of(state, lanes=wanted) if wanted != state.get("lanes") else no_update
+
+    @app.callback(
+        Output("pinned-lanes", "value"),
+        Input("url", "search"),
+        State("pinned-lanes", "value"),
+        prevent_initial_call=True,
+    )
+    def pinned_elsewhere(search: str | None, shown: list[str] | None) -> Any:
+        state = read_state(search)
+        pinned = pinned_in(state)
+        return no_update if state.get("page") != "timeline" or pinned == (shown or []) else pinned
 
 
 def saved_note() -> Any:
@@ -96,54 +141,3 @@ def saved_note() -> Any:
         "Steps, what bound each, compiles, and where findings are seen. Host threads, device queues, annotations and "
         "every single event are in the trace alone: open the run itself to see them.",
     )
-
-
-def elsewhere(path: Path, *, may_start: bool) -> Any:
-    """How to open the same trace in other viewers. `may_start` says that whoever asks sits at this machine."""
-    note = (
-        "Perfetto shows every event of this window. “Open in Perfetto” opens ui.perfetto.dev in a tab of its own and "
-        "hands it the events there, in the browser: they are not uploaded. Offline, download them for a Perfetto of "
-        "your own. Nothing else on these pages leads to another site."
-    )
-    buttons = [
-        dmc.Button("Open in Perfetto", id="perfetto-open", size="compact-sm", variant="default"),
-        dmc.Button("Download for Perfetto", id="perfetto", size="compact-sm", variant="default"),
-    ]
-    return section(
-        "Open elsewhere",
-        dmc.Text(note, size="sm", maw=900),
-        dmc.Group(buttons, gap="xs", my="xs"),
-        html.Div(id="perfetto-note", role="status"),
-        dcc.Store(id="perfetto-wanted"),
-        dcc.Store(id="perfetto-data"),
-        dcc.Download(id="perfetto-download"),
-        *_tensorboard(path, may_start=may_start),
-    )
-
-
-def _tensorboard(path: Path, *, may_start: bool) -> list[Any]:
-    folder, missing = logdir_of(path), missing_viewer()
-    if folder is None:
-        return [dmc.Text("XProf reads run folders; this trace is in none.", size="sm", mt="sm")]
-    # The button is always there, so that its callback finds it.
-    button = dmc.Button(
-        "Open in XProf (TensorBoard)",
-        id="tensorboard",
-        size="compact-sm",
-        variant="default",
-        my="xs",
-        disabled=bool(missing) or not may_start,
-    )
-    if missing:
-        text = f"XProf in TensorBoard is {missing}. Where it is, this opens the run:"
-    elif not may_start:
-        text = "XProf in TensorBoard is started by whoever sits at the dashboard's machine:"
-    else:
-        text = "Or, with tpuprof's verdict and step times beside the profile:"
-    command = f"tpuprof tensorboard {shlex.quote(str(folder))}"
-    return [
-        button,
-        html.Div(id="tensorboard-note", role="status"),
-        dmc.Text(text, size="sm"),
-        code(command, "tensorboard-command"),
-    ]

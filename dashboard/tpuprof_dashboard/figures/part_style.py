@@ -12,6 +12,7 @@ _LANES = {
     "host event": ("#E0A96D", ""),
     "annotation": ("#C9A5BF", ""),
     "evidence": ("#D55E00", "/"),
+    "note": ("#9C7AC9", ""),
     "host offload": style_of_part("offload_exposed"),
     "collective": style_of_part("collective_exposed"),
 }

@@ -9,9 +9,12 @@ import plotly.graph_objects as go
 
 from tpuprof.units import PS_PER_MS, format_ms, ps_to_ms
 from tpuprof_dashboard.figures.part_style import marker_of
+from tpuprof_dashboard.figures.picked_event import picked_traces
+from tpuprof_dashboard.timeline_view import event_key, merged_key
 from tpuprof_dashboard.words import part_title, plain, short
 
 if TYPE_CHECKING:
+    from tpuprof_dashboard.figures.picked_event import Picked
     from tpuprof_dashboard.timeline_view import Drawing, DrawnRow
 
 # Height of a row and of what stands around the rows (screen pixels).
@@ -24,12 +27,13 @@ _LEAST_CHARACTERS = 7
 _NAME_CHARACTERS = 90
 
 
-def timeline(drawing: Drawing, template: str = "plotly_white") -> go.Figure:
+def timeline(drawing: Drawing, template: str = "plotly_white", picked: Picked | None = None) -> go.Figure:
     """Bars of every row over ms from the run's origin, coloured and patterned by what they are.
 
-    A bar's hover tells name, duration, how many events it stands for, program and source line.
+    A bar's hover tells name, duration, how many events it stands for, program and source line. The first traces are
+    those of the picked event, which lie above the bars.
     """
-    figure = go.Figure()
+    figure = go.Figure(picked_traces(drawing.rows, picked, template))
     groups: dict[str, _Group] = {}
     for position, row in enumerate(drawing.rows):
         _add(groups, row, position, drawing)
@@ -42,6 +46,7 @@ def timeline(drawing: Drawing, template: str = "plotly_white") -> go.Figure:
             x=group.width,
             text=group.text,
             hovertext=group.hover,
+            customdata=group.event,
             hovertemplate="%{hovertext}<extra></extra>",
             marker=marker_of(name, faint=True),
             textposition="inside",
@@ -64,6 +69,7 @@ class _Group:
         self.width: list[float] = []
         self.text: list[str] = []
         self.hover: list[str] = []
+        self.event: list[str] = []
 
 
 def _add(groups: dict[str, _Group], row: DrawnRow, position: int, drawing: Drawing) -> None:
@@ -84,6 +90,15 @@ def _add(groups: dict[str, _Group], row: DrawnRow, position: int, drawing: Drawi
         group.width.append(length / PS_PER_MS)
         group.text.append(_inside(titles[label], length / width))
         group.hover.append(_hover(row, at, label, titles[label]))
+        group.event.append(_event(row, at))
+
+
+def _event(row: DrawnRow, at: int) -> str:
+    """What a click on a bar leads to: its event, or the window of those that were merged to it."""
+    start = int(row.bars.start[at])
+    if row.bars.count[at] > 1:
+        return merged_key(start, int(row.bars.end[at]))
+    return event_key(row.info.key, row.depth, start)
 
 
 def _inside(title: str, share: float) -> str:
@@ -114,6 +129,9 @@ def _hover(row: DrawnRow, at: int, label: int, title: str) -> str:
 def _frame(figure: go.Figure, drawing: Drawing, template: str) -> None:
     rows, window = drawing.rows, drawing.window
     titles = [plain(short(row.info.title, 26)) if row.depth == 0 else "" for row in rows]
+    titles = [
+        f"<b>{title}</b>" if title and row.pinned else title for title, row in zip(titles, rows, strict=True)
+    ]
     figure.update_layout(
         template=template,
         barmode="overlay",

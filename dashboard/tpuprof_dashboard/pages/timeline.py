@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-import base64
 from typing import TYPE_CHECKING, Any
 
 import dash_mantine_components as dmc
-from dash import ClientsideFunction, Input, Output, State, ctx, dcc, html, no_update
+from dash import Input, Output, State, ctx, dcc, html, no_update
 
 from tpuprof.units import NS_PER_MS, PS_PER_MS, PS_PER_NS, format_ms, ps_to_ms
+from tpuprof_dashboard.components.elsewhere import elsewhere, register_elsewhere
+from tpuprof_dashboard.components.event_panel import (
+    details_in,
+    event_panel,
+    picked_of,
+    picked_state,
+    register_event_panel,
+)
 from tpuprof_dashboard.components.event_search import (
     LISTED,
     event_row,
@@ -17,13 +24,14 @@ from tpuprof_dashboard.components.event_search import (
     search_box,
 )
 from tpuprof_dashboard.components.layout import CHART_CONFIG, empty, section
-from tpuprof_dashboard.components.tables import restored, table
+from tpuprof_dashboard.components.span_notes import note_box, notes_list, register_notes
+from tpuprof_dashboard.components.tables import GO, restored, table
 from tpuprof_dashboard.components.timeline_controls import (
     MOVES,
     controls,
-    elsewhere,
     finding_chips,
     lane_choice,
+    register_lane_choice,
     saved_note,
 )
 from tpuprof_dashboard.figures.timeline import timeline
@@ -35,18 +43,19 @@ from tpuprof_dashboard.timeline_view import (
     Drawing,
     DrawnRow,
     Window,
-    chosen_lanes,
     clamp,
-    default_lanes,
     draw,
+    event_key,
+    lanes_shown,
+    pinned_in,
 )
-from tpuprof_dashboard.viewers import logdir_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dash import Dash
 
+    from tpuprof.model.timeline import Host
     from tpuprof.report.schema import Report
     from tpuprof_dashboard.reading import HostDetails
     from tpuprof_dashboard.store import Store
@@ -69,11 +78,11 @@ def _render(view: View) -> list[Any]:
                 "No timeline", "The trace holds no events.", "Capture again while training steps are running."
             )
         ]
-    shown = chosen_lanes(host.lanes, view.state.get("lanes"))
+    picked = details_in(view.state, host)
     drawing = _drawing(view.state, host, view.report)
     graph = dcc.Graph(
         id="timeline",
-        figure=timeline(drawing, view.template),
+        figure=timeline(drawing, view.template, picked_of(picked)),
         # The buttons above do what its own would, and can be reached with the keyboard.
         config={**CHART_CONFIG, "displayModeBar": False, "scrollZoom": False},
     )
@@ -82,16 +91,24 @@ def _render(view: View) -> list[Any]:
         controls(view, list(details.hosts), host.name),
         finding_chips(view),
         dcc.Store(id="drawn", data=_drawn(view.state, view.theme)),
+        dcc.Store(id="picked", data=picked_state(view.state)),
         html.Div(
             graph,
             role="figure",
             **{"aria-label": "Timeline of the window; the longest events are listed below"},
         ),
         dmc.Text(_note(drawing), id="timeline-note", size="sm", c="dimmed"),
-        html.Div(lane_choice(host, [each.key for each in shown]), style={"marginTop": 12}),
+        html.Div(event_panel(view.state, host, picked), id="timeline-event"),
+        note_box(picked, may_note=view.store.may_note(view.name)),
+        dcc.Store(id="noted", data=0),
+        html.Div(
+            notes_list(view.state, view.report.span_notes, may_note=view.store.may_note(view.name)),
+            id="timeline-notes",
+        ),
+        html.Div(lane_choice(host, view.state), style={"marginTop": 12}),
         search_box(view.state),
         html.Div(found_events(host, view.state), id="timeline-found"),
-        section("Longest events of the window", html.Div(_listed(drawing), id="timeline-events")),
+        section("Longest events of the window", html.Div(_listed(drawing, view.state), id="timeline-events")),
         None
         if view.saved
         else elsewhere(view.store.path(view.name), may_start=view.store.viewers is not None),
@@ -103,7 +120,7 @@ def _drawn(state: Mapping[str, str], theme: str) -> list[str]:
 
     First what a search depends on: it goes through all lanes, which need not be for each zoom.
     """
-    searched = [theme, *(state.get(key, "") for key in ("run", "host", "find", "lanes"))]
+    searched = [theme, *(state.get(key, "") for key in ("run", "host", "find", "lanes", "pin"))]
     return ["\n".join(searched), *(state.get(key, "") for key in ("start", "end", "mark", "finding"))]
 
 
@@ -136,7 +153,7 @@ def _finding_spans(report: Report, rule: str, host: str) -> list[tuple[int, int]
 
 
 def _drawing(state: Mapping[str, str], host: HostDetails, report: Report | None) -> Drawing:
-    return draw(chosen_lanes(host.lanes, state.get("lanes")), _window(state, host, report))
+    return draw(lanes_shown(host.lanes, state), _window(state, host, report), pinned_in(state))
 
 
 def _note(drawing: Drawing) -> str:
@@ -152,15 +169,15 @@ def _note(drawing: Drawing) -> str:
     return f"{text}. {_GESTURES}"
 
 
-def _listed(drawing: Drawing) -> Any:
-    rows = [row for drawn in drawing.rows for row in _longest(drawn)]
+def _listed(drawing: Drawing, state: Mapping[str, str]) -> Any:
+    rows = [row for drawn in drawing.rows for row in _longest(drawn, state)]
     rows.sort(key=lambda each: -float(each["duration ms"]))
     if not rows:
         return empty("No events", "Nothing happened on these lanes in this window.")
-    return table("timeline-events", rows[:LISTED])
+    return table("timeline-events", rows[:LISTED], go_title="details")
 
 
-def _longest(drawn: DrawnRow) -> list[dict[str, Any]]:
+def _longest(drawn: DrawnRow, state: Mapping[str, str]) -> list[dict[str, Any]]:
     """The longest events of one row, merged ones left out."""
     bars, lane = drawn.bars, drawn.lane
     order = (-bars.longest * (bars.count == 1)).argsort()[:LISTED].tolist()
@@ -172,6 +189,7 @@ def _longest(drawn: DrawnRow) -> list[dict[str, Any]]:
             int(bars.busy[at]),
             lane.details[int(bars.label[at])],
         )
+        | {GO: search_of(state, event=event_key(drawn.info.key, drawn.depth, int(bars.start[at])))}
         for at in order
         if bars.count[at] == 1
     ]
@@ -179,11 +197,13 @@ def _longest(drawn: DrawnRow) -> list[dict[str, Any]]:
 
 def _register(app: Dash, store: Store) -> None:
     _register_drawing(app, store)
+    register_lane_choice(app, lambda state: _loaded_host(store, state))
     _register_window(app, store)
     _register_steps(app, store)
     register_search(app)
-    _register_download(app, store)
-    _register_tensorboard(app, store)
+    register_event_panel(app, lambda state: _loaded_host(store, state))
+    register_notes(app, store, lambda state: _loaded_host(store, state))
+    register_elsewhere(app, store, lambda state: _open_window(store, state))
 
 
 def _register_drawing(app: Dash, store: Store) -> None:
@@ -194,36 +214,24 @@ def _register_drawing(app: Dash, store: Store) -> None:
         Output("timeline-found", "children"),
         Output("drawn", "data"),
         Input("url", "search"),
+        Input("noted", "data"),
         State("theme", "forceColorScheme"),
         State("drawn", "data"),
         prevent_initial_call=True,
     )
-    def redraw(search: str | None, theme: str, drawn: list[str] | None) -> Any:
+    def redraw(search: str | None, _noted: int, theme: str, drawn: list[str] | None) -> Any:
         state = read_state(search)
         host, wanted = _loaded_host(store, state), _drawn(state, theme)
-        if state.get("page") != "timeline" or host is None or wanted == drawn:
+        is_same = wanted == drawn and ctx.triggered_id != "noted"
+        if state.get("page") != "timeline" or host is None or is_same:
             return (no_update,) * 5
         drawing = _drawing(state, host, _loaded_report(store, state))
-        (listed,) = restored([_listed(drawing)], state)
+        (listed,) = restored([_listed(drawing, state)], state)
         found: Any = no_update
         if not drawn or drawn[0] != wanted[0]:
             (found,) = restored([html.Div(found_events(host, state))], state)
-        return timeline(drawing, f"mantine_{theme}"), _note(drawing), listed, found, wanted
-
-    @app.callback(
-        Output("url", "search", allow_duplicate=True),
-        Input("lanes", "value"),
-        State("url", "search"),
-        prevent_initial_call=True,
-    )
-    def choose(keys: list[str] | None, search: str | None) -> Any:
-        state = read_state(search)
-        host = _loaded_host(store, state)
-        if host is None:
-            return no_update
-        usual = [each.key for each in default_lanes(host.lanes)]
-        wanted = None if not keys or set(keys) == set(usual) else ",".join(keys)
-        return search_of(state, lanes=wanted) if wanted != state.get("lanes") else no_update
+        picked = picked_of(details_in(state, host))
+        return timeline(drawing, f"mantine_{theme}", picked), _note(drawing), listed, found, wanted
 
 
 def _register_window(app: Dash, store: Store) -> None:
@@ -275,77 +283,13 @@ def _register_steps(app: Dash, store: Store) -> None:
         return search_of(state, start=_ns(start - room), end=_ns(end + room), mark=None)
 
 
-def _register_download(app: Dash, store: Store) -> None:
-    @app.callback(
-        Output("perfetto-download", "data"),
-        Output("perfetto-note", "children"),
-        Input("perfetto", "n_clicks"),
-        State("url", "search"),
-        prevent_initial_call=True,
-    )
-    def download(clicks: int | None, search: str | None) -> Any:
-        data, note = _for_perfetto(store, read_state(search)) if clicks else (None, None)
-        return (dcc.send_bytes(data, "window.trace.json.gz") if data else no_update), note
-
-    # The tab is opened by the click itself, as browsers demand, and waits there for the events.
-    app.clientside_callback(
-        ClientsideFunction("tpuprof", "askPerfetto"),
-        Output("perfetto-wanted", "data"),
-        Input("perfetto-open", "n_clicks"),
-        prevent_initial_call=True,
-    )
-
-    @app.callback(
-        Output("perfetto-data", "data"),
-        Output("perfetto-note", "children", allow_duplicate=True),
-        Input("perfetto-wanted", "data"),
-        State("url", "search"),
-        prevent_initial_call=True,
-    )
-    def events(wanted: int | None, search: str | None) -> Any:
-        data, note = _for_perfetto(store, read_state(search)) if wanted else (None, None)
-        return (base64.b64encode(data).decode() if data else no_update), note
-
-    app.clientside_callback(
-        ClientsideFunction("tpuprof", "handToPerfetto"),
-        Output("perfetto-open", "data-handed"),
-        Input("perfetto-data", "data"),
-        prevent_initial_call=True,
-    )
-
-
-def _for_perfetto(store: Store, state: Mapping[str, str]) -> tuple[bytes | None, Any]:
-    """The window's events as compressed Chrome JSON, and a note on what was left out."""
-    from tpuprof.export.chrome_json import chrome_json
-
+def _open_window(store: Store, state: Mapping[str, str]) -> tuple[Host, int, int] | None:
+    """The trace of the host that the URL names, and from when to when its window goes (ps); None without a trace."""
     host = _loaded_host(store, state)
     if host is None or host.host is None:
-        return None, None
+        return None
     window = _window(state, host)
-    data, left_out = chrome_json(host.host, window.start, window.end)
-    note = f"{left_out:,} of the shortest events were left out: zoom in for all of them." if left_out else ""
-    return data, dmc.Text(note, size="sm", c="dimmed")
-
-
-def _register_tensorboard(app: Dash, store: Store) -> None:
-    @app.callback(
-        Output("tensorboard-note", "children"),
-        Input("tensorboard", "n_clicks"),
-        State("url", "search"),
-        running=[(Output("tensorboard", "loading"), True, False)],
-        prevent_initial_call=True,
-    )
-    def start(clicks: int | None, search: str | None) -> Any:
-        name = read_state(search).get("run", "")
-        folder = logdir_of(store.path(name)) if name in store.names() else None
-        if not clicks or store.viewers is None or folder is None:
-            return no_update
-        try:
-            address = store.viewers.open(folder)
-        except OSError as error:
-            return dmc.Alert(f"XProf could not be opened: {error}.", color="red", my="xs")
-        text = f"XProf on this run: {address}"
-        return html.A(text, href=address, target="_blank", rel="noopener noreferrer")
+    return host.host, window.start, window.end
 
 
 def _loaded_report(store: Store, state: Mapping[str, str]) -> Report | None:
