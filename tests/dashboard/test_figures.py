@@ -1,5 +1,6 @@
 """Figures as data: what is drawn, its units, and that names are text."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -9,10 +10,12 @@ from tests.dashboard.conftest import HOSTILE, hostile_trace, training_trace
 from tpuprof.analysis.analyze import analyze_run
 
 pytest.importorskip("dash")
+from tpuprof_dashboard.components.share_trees import buffer_leaves, op_leaves
 from tpuprof_dashboard.figures.flame import flame
 from tpuprof_dashboard.figures.iterations import iterations
 from tpuprof_dashboard.figures.memory_course import memory_course
 from tpuprof_dashboard.figures.roofline import roofline
+from tpuprof_dashboard.figures.share_tree import FLAME, MAX_PARTS, Leaf, share_tree
 from tpuprof_dashboard.figures.step_stack import step_stack
 from tpuprof_dashboard.figures.timeline import timeline
 from tpuprof_dashboard.report_lanes import report_extent, report_lanes
@@ -80,11 +83,55 @@ def test_hostile_names_are_text_in_every_figure(tmp_path):
     assert len(HOSTILE) == 5
 
 
+@pytest.mark.parametrize("by", ["module", "source", "op"])
+def test_a_tree_of_ops_adds_up_to_the_device_time_of_the_breakdown(samples, by):
+    report = analyze_run(samples / "predicted_decoder_offload")
+    leaves, unit = op_leaves(report, by)
+    listed = sum(op.self_ms_per_step for op in report.ops) + (report.ops_left_out.self_ms_per_step or 0)
+    assert unit == "ms per step"
+    assert sum(each.size for each in leaves) == pytest.approx(listed)
+    (trace,) = share_tree(leaves, "device time", unit).data
+    assert sum(trace.values) == pytest.approx(listed)
+    # Every part stands in one that is drawn, and none is more than all.
+    assert set(trace.parents) - {""} <= set(trace.ids)
+    shares = [float(each) for text in trace.hovertext[1:] for each in re.findall(r"([\d.]+) % of all", text)]
+    assert len(shares) == sum("% of all" in text for text in trace.hovertext)
+    assert max(shares) <= 100
+
+
+def test_a_tree_of_buffers_is_no_larger_than_the_peak(samples):
+    memory = analyze_run(samples / "predicted_decoder_offload").memory
+    for by in ("module", "source", "op"):
+        leaves, unit = buffer_leaves(memory, by)
+        assert unit in ("GiB", "MiB", "KiB")
+        (trace,) = share_tree(leaves, "at the peak", unit, FLAME).data
+        scale = {"GiB": 2**30, "MiB": 2**20, "KiB": 2**10}[unit]
+        own = sum(each.bytes for each in memory.buffers if each.kind != "host")
+        assert sum(trace.values) * scale == pytest.approx(max(memory.peak_bytes, own))
+
+
+def test_a_tree_of_many_parts_draws_few_and_loses_none():
+    leaves = [Leaf((HOSTILE[0], f"{HOSTILE[1]}{number}"), 1.0 + number) for number in range(3 * MAX_PARTS)]
+    # What holds others and has a size of its own.
+    leaves += [Leaf((HOSTILE[0],), 10.0**7), Leaf(("nothing",), 0.0)]
+    (trace,) = share_tree(leaves, "all", "ms").data
+    assert len(trace.ids) <= MAX_PARTS + 3
+    assert sum(trace.values) == pytest.approx(sum(each.size for each in leaves))
+    assert "(itself)" in trace.labels
+    assert f"({2 * MAX_PARTS + 1:,} smaller parts)" in trace.labels
+    assert "nothing" not in trace.labels
+    shown = (
+        "".join([*trace.labels, *trace.hovertext]).replace("<b>", "").replace("</b>", "").replace("<br>", "")
+    )
+    assert "<" not in shown
+
+
 def test_a_timeline_draws_each_bar_where_it_lies_in_ms(tmp_path):
     host = lanes_of(training_trace(), tmp_path)
     lanes = [each for each in host.lanes if each.title == "Steps"]
     figure = timeline(draw(lanes, Window(host.start, host.end)))
-    (bars,) = figure.data
+    frame, arrows, bars = figure.data
+    assert (len(frame.x), len(arrows.x)) == (0, 0)
     assert list(zip(bars.base, bars.x, bars.text, strict=True)) == [
         (0, 1, "step 0"),
         (1, 1, "step 1"),

@@ -344,6 +344,9 @@ def test_a_damaged_table_state_is_left_alone(tab, address):
 
 def test_ops_are_shown_by_wasted_time(tab, address, runs):
     open_page(tab, address, f"?page=ops&run={runs['offload']}")
+    tab.wait_for_selector("#ops-tree .treemaplayer .slice")
+    tab.get_by_role("link", name="flame graph").click()
+    tab.wait_for_selector("#ops-tree .iciclelayer .slice")
     tab.get_by_role("link", name="Most wasted time first").click()
     tab.locator("[col-id='wasted ms'][aria-sort=descending]").wait_for()
 

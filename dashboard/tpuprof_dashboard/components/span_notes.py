@@ -43,13 +43,12 @@ def note_box(details: EventDetails | None, *, may_note: bool) -> Any:
         id="note-text",
         label="Note on the picked event",
         description=_KEPT,
-        maxLength=LONGEST_NOTE,
         autosize=True,
         minRows=1,
         maxRows=6,
     )
     button = dmc.Button("Save note", id="note-save", size="compact-sm", variant="default", mt=4)
-    failed = dmc.Text(id="note-failed", size="sm", role="alert")
+    failed = html.Div(id="note-failed", role="alert")
     # Always there, so that callbacks find it.
     return html.Div([box, button, failed], id="note-box", style=box_style(hidden=hidden))
 
@@ -135,6 +134,8 @@ def register_notes(
             details = details_in(state, host)
             if details is None or not (text or "").strip():
                 return no_update, no_update, "Pick an event in the chart, and write a note."
+            if len(text or "") > LONGEST_NOTE:
+                return no_update, no_update, f"A note has {LONGEST_NOTE:,} characters at most: shorten it."
             failure = store.note(name, lambda notes: _added(notes, _on(details, host.name, text or "")))
         else:
             failure = store.note(name, lambda notes: [each for each in notes if _key(each) != wanted["note"]])

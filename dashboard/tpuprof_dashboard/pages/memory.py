@@ -8,6 +8,7 @@ from tpuprof.units import format_bytes
 from tpuprof_dashboard.components.comparison import changed_times
 from tpuprof_dashboard.components.layout import chart, empty, section, tile, tiles
 from tpuprof_dashboard.components.rows import rows_of
+from tpuprof_dashboard.components.share_trees import SHAPE, TREE, memory_tree
 from tpuprof_dashboard.components.tables import table
 from tpuprof_dashboard.figures.bars import stacked_bars
 from tpuprof_dashboard.figures.memory_course import memory_course
@@ -32,7 +33,7 @@ def _render(view: View) -> list[Any]:
         *_fragmented(memory.fragmented_bytes),
         tile("Headroom", UNAVAILABLE if left is None else format_bytes(max(left, 0)), _left_note(left)),
     )
-    return [top, _kinds(view), _over_program(view), _buffers(view)]
+    return [top, memory_tree(view), _kinds(view), _over_program(view), _buffers(view)]
 
 
 def _fragmented(size: int | None) -> list[Any]:
@@ -92,5 +93,10 @@ def _buffers(view: View) -> Any:
 
 
 PAGE = Page(
-    "memory", "Memory", "What fills the device's memory at its peak.", _render, changes=(changed_times,)
+    "memory",
+    "Memory",
+    "What fills the device's memory at its peak.",
+    _render,
+    keys=(TREE, SHAPE),
+    changes=(changed_times,),
 )

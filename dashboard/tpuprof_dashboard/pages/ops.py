@@ -12,6 +12,7 @@ from tpuprof.units import format_ms, format_share
 from tpuprof_dashboard.components.comparison import changed_ops
 from tpuprof_dashboard.components.layout import chart, current, empty, facts, link, section
 from tpuprof_dashboard.components.rows import rows_of
+from tpuprof_dashboard.components.share_trees import SHAPE, TREE, op_tree
 from tpuprof_dashboard.components.tables import sorted_by, table
 from tpuprof_dashboard.figures.roofline import roofline
 from tpuprof_dashboard.pages.page import Page, View
@@ -47,6 +48,7 @@ def _render(view: View) -> list[Any]:
         order = sorted_by("ops-by-op", _WASTED)
         parts.insert(0, link("Most wasted time first", view.here(sort="wasted", **order)))
     return [
+        op_tree(view),
         choose,
         section("Device time", *parts, note=note),
         _roofline(view),
@@ -166,6 +168,6 @@ PAGE = Page(
     "Ops",
     "Which ops the device spends its time on.",
     _render,
-    keys=("by", "sort"),
+    keys=("by", "sort", TREE, SHAPE),
     changes=(changed_ops,),
 )
