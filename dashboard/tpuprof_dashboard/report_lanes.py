@@ -12,14 +12,14 @@ from tpuprof.parts import word_of
 from tpuprof.render.content import failed_findings
 from tpuprof.timeline.lanes import ANNOTATIONS, PERIODS, STEP_GROUP, STEPS, Lane, LaneInfo, build_lane
 from tpuprof.units import PS_PER_MS, PS_PER_NS
+from tpuprof_dashboard.timeline_view import NOTES_LANE
 
 if TYPE_CHECKING:
     from tpuprof.report.schema import Report, StepRow
     from tpuprof.report.span_note import SpanNote
 
 _EVIDENCE_GROUP, NOTE_GROUP = "evidence", "note"
-# The lane of people's notes, which comes after the summary lanes of a host.
-NOTES_LANE = "notes"
+# The notes come after the summary lanes of a host.
 _NOTES_AT = 2
 
 

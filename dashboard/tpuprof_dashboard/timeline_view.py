@@ -9,6 +9,8 @@ from tpuprof.timeline.lanes import ANNOTATIONS, DEVICE, HOST, PERIODS, STEPS, La
 from tpuprof.timeline.level_of_detail import Bars, windows
 from tpuprof.units import NS_PER_MS, PS_PER_NS
 
+# The lane of people's notes, which is drawn where there are any.
+NOTES_LANE = "notes"
 # Bars drawn at most: a browser draws and zooms some thousand rectangles smoothly.
 MAX_BARS = 4_000
 # Columns of pixels that bars are merged to: what a chart on a wide screen has.
@@ -66,11 +68,12 @@ def chosen_lanes(lanes: list[LaneInfo], keys: str | None) -> list[LaneInfo]:
 
 
 def lanes_shown(lanes: list[LaneInfo], state: Mapping[str, str]) -> list[LaneInfo]:
-    """The lanes that a URL asks for: the pinned ones first, in the order in which they were pinned."""
+    """The lanes that a URL asks for: the pinned ones first, in the order in which they were pinned, then notes."""
     by_key = {each.key: each for each in lanes}
-    pinned = [by_key[key] for key in pinned_in(state) if key in by_key]
+    first = [by_key[key] for key in [*pinned_in(state), NOTES_LANE] if key in by_key]
+    first = list({each.key: each for each in first}.values())
     chosen = chosen_lanes(lanes, state.get("lanes"))
-    return [*pinned, *(each for each in chosen if each not in pinned)]
+    return [*first, *(each for each in chosen if each not in first)]
 
 
 def pinned_in(state: Mapping[str, str]) -> list[str]:

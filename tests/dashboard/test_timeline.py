@@ -201,9 +201,9 @@ def test_a_clicked_event_has_details_and_arrows_along_its_launch(tab, address):
     """A program's run was enqueued 10 ms before it began; the arrow appears once both lanes are drawn."""
     open_page(tab, address, "?page=timeline&start=30000000&end=120000000")
     tab.evaluate("document.querySelector('#timeline .js-plotly-plot').same = true")
-    tab.locator("#timeline .barlayer .point", has_text="step(7)").first.click(
-        position={"x": 5, "y": 5}, force=True
-    )
+    tab.wait_for_selector("#timeline .barlayer .point", state="attached")
+    bar = tab.locator("#timeline .barlayer .point", has_text="step(7)").first.bounding_box()
+    tab.mouse.click(bar["x"] + 20, bar["y"] + 8)
     tab.wait_for_url("**event=device**")
     tab.wait_for_selector("#plain-event :text('50.000000 ms from the start')")
     # The chart is not drawn again for it, but for what marks the event.

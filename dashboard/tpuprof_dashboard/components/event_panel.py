@@ -111,7 +111,7 @@ def _hand_overs(
     order = sorted(found, key=lambda each: not each.target.on_device) if table_id == "event-to" else found
     rows = [_row(state, host, each) for each in order[:LISTED]]
     more = f"{title}: {len(found)}" + (f", the first {LISTED} of them" if len(found) > LISTED else "")
-    columns = ("from", "on", "to", "on", "starts after (ms)", "")
+    columns = ("from", "on", "to", "on", "starts after (ms)", "window")
     return [dmc.Text(more, size="sm", fw=600, mt="xs"), plain_table(table_id, columns, rows)]
 
 

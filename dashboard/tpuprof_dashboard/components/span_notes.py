@@ -14,10 +14,9 @@ from tpuprof.report.span_note import SpanNote
 from tpuprof.units import NS_PER_MS, PS_PER_NS, format_ms
 from tpuprof_dashboard.components.event_panel import details_in
 from tpuprof_dashboard.components.layout import link, plain_table, section
-from tpuprof_dashboard.report_lanes import NOTES_LANE
 from tpuprof_dashboard.state import read_state, search_of
 from tpuprof_dashboard.store import Failure
-from tpuprof_dashboard.timeline_view import around
+from tpuprof_dashboard.timeline_view import NOTES_LANE, around
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -80,7 +79,7 @@ def notes_list(state: Mapping[str, str], notes: Sequence[SpanNote], *, may_note:
         ]
         for at, each in enumerate(notes)
     ]
-    return section("Notes", plain_table("notes", ("note", "on", "at", "", ""), rows))
+    return section("Notes", plain_table("notes", ("note", "on", "at", "window", "remove"), rows))
 
 
 def _window(state: Mapping[str, str], note: SpanNote) -> str:

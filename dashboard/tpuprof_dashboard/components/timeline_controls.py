@@ -123,15 +123,24 @@ def register_lane_choice(app: Dash, host_of: Callable[[Mapping[str, str]], HostD
         return search_of(state, lanes=wanted) if wanted != state.get("lanes") else no_update
 
     @app.callback(
+        Output("lanes", "value"),
         Output("pinned-lanes", "value"),
         Input("url", "search"),
+        State("lanes", "value"),
         State("pinned-lanes", "value"),
         prevent_initial_call=True,
     )
-    def pinned_elsewhere(search: str | None, shown: list[str] | None) -> Any:
+    def chosen_elsewhere(search: str | None, lanes: list[str] | None, pinned: list[str] | None) -> Any:
+        """Links choose and pin lanes too."""
         state = read_state(search)
-        pinned = pinned_in(state)
-        return no_update if state.get("page") != "timeline" or pinned == (shown or []) else pinned
+        host = host_of(state)
+        if state.get("page") != "timeline" or host is None:
+            return no_update, no_update
+        wanted = [each.key for each in chosen_lanes(host.lanes, state.get("lanes"))]
+        same = set(wanted) == set(lanes or [])
+        return no_update if same else wanted, no_update if pinned_in(state) == (pinned or []) else pinned_in(
+            state
+        )
 
 
 def saved_note() -> Any:
