@@ -2,7 +2,7 @@
 
 The profiler gives both ends of a hand-over the same number: `_p` with its kind `_pt` where work is handed over, `_c`
 with `_ct` where it is taken. A program on a TPU also has the `run_id` of the call that enqueued it, and a kernel on a
-GPU the `correlation_id` of its launch. A number that several events have where work is handed over is no link.
+GPU the `correlation_id` of its launch. Several sources under one number give no link.
 """
 
 from __future__ import annotations
