@@ -18,6 +18,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from enum import Enum
+from operator import is_not
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -59,6 +60,8 @@ _LEARNT = (
     (Kind.HOST, sensitive.URL_HOST, (1,)),
     (Kind.HOST, sensitive.HOST, (0,)),
 )
+# Most values of a report: they hold no text.
+_NUMBERS = frozenset({int, float, bool, type(None)})
 _FLAG = re.compile(r"^--?[\w-]+$")
 
 
@@ -76,14 +79,15 @@ class Redactor:
         self._known: dict[Kind, set[str]] = {kind: set() for kind in Kind}
         self._passes: list[tuple[re.Pattern[str], Replace]] = []
         self._cache: dict[str, tuple[str, tuple[tuple[Kind, str], ...]]] = {}
+        self._stay: set[str] = set()  # texts in which nothing is replaced
         self._hits: list[tuple[Kind, str]] = []
         self._spelling: dict[tuple[Kind, str], str] = {}
         # Texts that were learned from, each under its name; keys of dictionaries under none.
         self._seen: set[tuple[str | None, Any]] = set()
 
     def learn(self, value: Any, name: str = "") -> None:
-        """Collect private values from a text, or from dictionaries and lists of them, by name and by form."""
-        if value is None or isinstance(value, int | float):
+        """Collect private values from a text, or from records, dictionaries and lists of them, by name and by form."""
+        if type(value) in _NUMBERS:
             return
         if isinstance(value, str):
             # A report has the same texts many times.
@@ -91,6 +95,8 @@ class Redactor:
                 self._seen.add((name, value))
                 self._learn_named(name, value)
                 self._learn_text(value)
+        elif dataclasses.is_dataclass(value):
+            self._learn_record(vars(value))
         elif isinstance(value, Mapping):
             for key, each in value.items():
                 self.learn(each, str(key))
@@ -102,6 +108,16 @@ class Redactor:
                 before = value[index - 1] if index else None
                 flag = before if isinstance(before, str) and _FLAG.match(before) else name
                 self.learn(each, flag.lstrip("-") if isinstance(flag, str) else name)
+
+    def _learn_record(self, fields: Mapping[str, Any]) -> None:
+        for name, each in fields.items():
+            # Most are numbers, empty, or a text that was met before.
+            if (
+                type(each) not in _NUMBERS
+                and each
+                and (type(each) is not str or (name, each) not in self._seen)
+            ):
+                self.learn(each, name)
 
     def learn_this_machine(self) -> None:
         """Collect the names of this machine, its user and their home: reports are mostly made where runs are."""
@@ -116,22 +132,36 @@ class Redactor:
             pass  # a container's user may have no name and no home
 
     def value(self, value: Value) -> Value:
-        """A copy of dataclasses, dictionaries, lists and texts in which every text is redacted."""
+        """The same records, dictionaries, lists and texts with every text redacted; what holds none is shared."""
         found: Any = value
-        if found is None or isinstance(found, Enum | int | float):
-            return value  # words of our own, and numbers
+        if type(found) in _NUMBERS or isinstance(found, Enum):
+            return value  # numbers, and words of our own
         if isinstance(found, str):
             found = self.text(found)
         elif dataclasses.is_dataclass(found) and not isinstance(found, type):
-            found = type(found)(**{name: self.value(each) for name, each in vars(found).items()})
+            changed = self._changed(vars(found))
+            found = type(found)(**{**vars(found), **changed}) if changed else found
         elif isinstance(found, Mapping):
             found = {
                 self.text(key) if isinstance(key, str) else key: self._named(key, each)
                 for key, each in found.items()
             }
         elif isinstance(found, list | tuple):
-            found = type(found)(self.value(each) for each in found)
+            new = [self.value(each) for each in found]
+            if any(map(is_not, new, found)):
+                found = type(found)(new)
         return found  # type: ignore[no-any-return]
+
+    def _changed(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields of a record that hold what is replaced, with what replaces it."""
+        changed = {}
+        for name, each in fields.items():
+            # Nearly all are numbers, empty, or a text that was looked at before and stays.
+            if type(each) not in _NUMBERS and each and not (type(each) is str and each in self._stay):
+                new = self.value(each)
+                if new is not each:
+                    changed[name] = new
+        return changed
 
     def text(self, text: str) -> str:
         """The text with every private value replaced."""
@@ -142,7 +172,11 @@ class Redactor:
             self._hits = []
             self._cache[text] = (self._replace(text), tuple(self._hits))
         result, hits = self._cache[text]
-        self.counts.update(hits)
+        if hits:
+            self.counts.update(hits)
+        elif result == text:
+            self._stay.add(text)
+            return text
         return result
 
     def counts_by_kind(self) -> dict[str, int]:
@@ -198,6 +232,7 @@ class Redactor:
                 self._add_parts_of_host(value)
             self._passes = []
             self._cache.clear()
+            self._stay.clear()
 
     def _add_parts_of_host(self, host: str) -> None:
         """A machine also goes by its first label, and Google's names hold the project: `host.c.PROJECT.internal`."""

@@ -21,7 +21,7 @@ def redactor_for(*reports: Report) -> Redactor:
     redactor = Redactor()
     redactor.learn_this_machine()
     for report in reports:
-        redactor.learn(report.to_dict())
+        redactor.learn(report.sections())
         for file in report.source.get("files", []):
             redactor.learn(str(Path(file).absolute()))
             redactor.learn(host_name(Path(file)), "host")
