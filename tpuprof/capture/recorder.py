@@ -1,7 +1,5 @@
 """Records one process: arms the instrumentation, follows its steps, captures, writes the run folder."""
 
-# Past 400 lines: one state machine, whose fields the steps, cuts and the end of a program all change.
-
 from __future__ import annotations
 
 import os
@@ -20,7 +18,9 @@ from tpuprof.capture.boundaries import USER, StepBoundaries
 from tpuprof.capture.by_clock import ByClock
 from tpuprof.capture.controller import Controller, Phase, Plan, Recording
 from tpuprof.capture.fallbacks import FallbackFinder
+from tpuprof.capture.followed_thread import FollowedThread
 from tpuprof.capture.ir_debug import IrDebug, notes_on_tracing
+from tpuprof.capture.open_step import OpenStep
 from tpuprof.capture.pacer import Pacer
 from tpuprof.capture.prefetched import Prefetched
 from tpuprof.capture.recordings import Recordings
@@ -32,11 +32,9 @@ from tpuprof.instrument import sync_guard
 from tpuprof.instrument.cut_events import CutEvents, optimizer_event
 from tpuprof.instrument.frameworks.steps import AnnotatedSteps
 from tpuprof.instrument.optimizer_steps import OptimizerHook, gradients_on
-from tpuprof.instrument.spans import Span, close_span, open_span, resume_spans, split_spans
+from tpuprof.instrument.spans import close_span, open_span
 from tpuprof.instrument.state import STATE, note_failure
 
-# XProf takes a root event for a training step if its name begins with "train".
-STEP_EVENT = "train_step"
 BUSY = "the program's own profiler session was open when a recording was due, so it was put off"
 GAVE_WAY = "a recording ended early because the program opened a profiler session of its own"
 
@@ -92,17 +90,9 @@ class Recorder:
         self._optimizers = OptimizerHook(self._optimizer_called)
         self._annotated = AnnotatedSteps(lambda number: self.boundary(number, StepSource.ANNOTATION))
         self._after: Aftermath | None = None
-        # Of several threads in one process, the first that calls an optimizer is followed, else the first that cuts.
-        self._thread: int | None = None
-        self._thread_optimizes = False
-        self._span: Span | None = None
-        # Spans that were open when a step ended: a loader that cuts the graph, say. They go on in the next step.
-        self._inner: list[Span] = []
+        self._thread = FollowedThread()
         self._cuts = CutEvents()
-        self._number = 0
-        # Samples of the step that is open, where the program states them.
-        self._samples: float | None = None
-        self._began = (time.time_ns(), time.perf_counter_ns())
+        self._step = OpenStep()
         self._compiles = self.telemetry.compiles_so_far()
         self._closed = False
         self._placed = False
@@ -146,7 +136,7 @@ class Recorder:
         try:
             # The step that is open has not ended: recording stops first, so that it is not a step of the capture.
             self.controller.finish()
-            self._close_step_event()
+            self._step.close_event()
             if not self._placed:
                 self.done(self.controller.kept())
         except Exception as error:
@@ -176,7 +166,7 @@ class Recorder:
     def marked_step(self, number: int | None, samples: float | None = None) -> None:
         """A step that the program marked by `tpuprof.step` begins."""
         self.boundary(number, StepSource.MARKED)
-        self._samples = samples
+        self._step.samples = samples
 
     def compiles(self) -> int:
         """Programs compiled since the process began."""
@@ -250,22 +240,23 @@ class Recorder:
         self._count_step()
         # Our own work counts into the step that ends, under its own name, so that steps lie end to end.
         own = open_span("tpuprof.overhead", "overhead") if capturing else None
-        wall_ns = time.perf_counter_ns() - self._began[1]
-        record = self.telemetry.end_step(self._number, self._began[0], wall_ns, captured=capturing)
-        record.samples = self._samples
+        step = self._step
+        wall_ns = time.perf_counter_ns() - step.began[1]
+        record = self.telemetry.end_step(step.number, step.began[0], wall_ns, captured=capturing)
+        record.samples = step.samples
         compiles = self.telemetry.compiles_so_far()
         close_span(own)
-        self._close_step_event()
+        self._step.close_event()
         if not capturing:
             self._fallbacks.step_ended(record.counters)
             record.fallbacks = dict(self._fallbacks.sources)
         self._prefetched.step_ended()
         self.controller.step_ended(compiles - self._compiles)
         self._compiles = compiles
-        self._number = number if number is not None else self._number + 1
+        step.number = number if number is not None else step.number + 1
         if self._ir_debug and self.controller.phase is Phase.WAITING:
-            self._ir_debug.compare(self._number, self.controller.quiet)
-        self._began = (time.time_ns(), time.perf_counter_ns())
+            self._ir_debug.compare(step.number, self.controller.quiet)
+        step.begin()
         if self.controller.phase is Phase.CAPTURING:
             self._open_step()
 
@@ -276,8 +267,7 @@ class Recorder:
             self._progress(crumbs.STEPS, self._steps)
 
     def _before_cut(self) -> None:
-        thread = threading.get_ident()
-        followed = self._thread in (None, thread)
+        followed = self._thread.may_be_this_one()
         if followed and self._after is not None:
             self._after.before_cut()
         elif followed:
@@ -286,10 +276,8 @@ class Recorder:
             self._cuts.begin()
 
     def _after_cut(self) -> None:
-        thread = threading.get_ident()
         self._cuts.end()
-        self._thread = self._thread or thread
-        if thread != self._thread:
+        if not self._thread.cut_a_graph():
             return
         (self._after or self.telemetry).after_cut()
         if self._source.best is not StepSource.FOUND:
@@ -302,10 +290,7 @@ class Recorder:
 
     def _optimizer_called(self, number: int, name: str) -> None:
         """An optimizer made its step in this thread."""
-        thread = threading.get_ident()
-        if not self._thread_optimizes:
-            self._thread, self._thread_optimizes = thread, True
-        if thread != self._thread:
+        if not self._thread.called_an_optimizer():
             return
         capturing = self.controller.phase is Phase.CAPTURING
         if capturing:
@@ -315,7 +300,7 @@ class Recorder:
         ends = self._boundaries.optimizer_called(number)
         if self._boundaries.first and self._backend.repeats:
             # What ended at graph cuts before it was no training step.
-            self._close_step_event()
+            self._step.close_event()
             self.controller.begin_anew()
         elif (self._boundaries.grew or self._boundaries.first) and capturing:
             # What was counted as steps were parts of one: record as many whole ones.
@@ -326,13 +311,7 @@ class Recorder:
     def _open_step(self) -> None:
         self.telemetry.begin_captured_step()
         origin = self._boundaries.origin if self._source.best is StepSource.FOUND else USER
-        inner, self._inner = self._inner, []
-        self._span = open_span(STEP_EVENT, "step", _r=1, step_num=self._number, origin=origin)
-        resume_spans(inner)
-
-    def _close_step_event(self) -> None:
-        self._inner = split_spans(self._span)
-        self._span = None
+        self._step.open_event(origin)
 
     def start(self, recording: Recording) -> None:
         """Begin a recording; called by the controller."""
@@ -344,7 +323,7 @@ class Recorder:
             )
         self._report(recording.announced(self.controller.plan.steps))
         if recording.by_clock:
-            self.telemetry.end_preparation(*self._began)
+            self.telemetry.end_preparation(*self._step.began)
         self._recordings.start(recording)
 
     def stop(self, recording: Recording) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tpuprof.cli.options import AsJson
+
+if TYPE_CHECKING:
+    from tpuprof.rules.base import Rule
 
 
 def rules(
@@ -16,31 +19,13 @@ def rules(
     as_json: AsJson = False,
 ) -> None:
     """List the rules, or explain one: what it detects, why it costs time, how to fix it."""
-    from tpuprof.rules.base import Rule
     from tpuprof.rules.registry import all_rules, find_rule
-
-    def facts(rule: Rule) -> dict[str, object]:
-        page = rule.page
-        return {
-            "id": rule.id,
-            "category": rule.category,
-            "status": rule.status,
-            "summary": page.summary,
-            "reads": list(rule.reads),
-            "sections": page.sections,
-            "fix": {"text": page.fix, "before": page.before, "after": page.after, "doc": rule.doc},
-            "fixes": {
-                framework: {"text": each.text, "before": each.before, "after": each.after}
-                for framework, each in page.remedies.items()
-            },
-            "checked": {framework: each.checked for framework, each in rule.advice.items()},
-        }
 
     chosen = [find_rule(rule_id)] if rule_id else list(all_rules())
     if as_json:
         import json
 
-        listed = [facts(rule) for rule in chosen]
+        listed = [_facts(rule) for rule in chosen]
         typer.echo(json.dumps(listed[0] if rule_id else listed, indent=1))
         return
     if rule_id:
@@ -50,3 +35,21 @@ def rules(
     width = max(len(rule.id) for rule in chosen)
     for rule in chosen:
         typer.echo(f"{rule.id:{width}}  {rule.category:10}  {rule.page.summary}")
+
+
+def _facts(rule: Rule) -> dict[str, object]:
+    page = rule.page
+    return {
+        "id": rule.id,
+        "category": rule.category,
+        "status": rule.status,
+        "summary": page.summary,
+        "reads": list(rule.reads),
+        "sections": page.sections,
+        "fix": {"text": page.fix, "before": page.before, "after": page.after, "doc": rule.doc},
+        "fixes": {
+            framework: {"text": each.text, "before": each.before, "after": each.after}
+            for framework, each in page.remedies.items()
+        },
+        "checked": {framework: each.checked for framework, each in rule.advice.items()},
+    }

@@ -145,8 +145,7 @@ def _analysed(
     # Two halves side by side: what takes long over a device's events, and what is asked of the host and of programs.
     devices_read = begin(lambda: _devices(host, virtual_devices))
     driver = find_driver(host, words)
-    threads = training_threads(host, words, driver)
-    activity = read_host(host, words, driver)
+    threads, activity = training_threads(host, words, driver), read_host(host, words, driver)
     devices = devices_read()
     steps, compiles, history = _steps(host, words, driver, devices, history)
     attributed = begin(lambda: attribute(steps, devices, activity))

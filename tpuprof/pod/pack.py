@@ -39,7 +39,21 @@ def to_bytes(summary: HostSummary) -> bytes:
         **{f"barrier.{name}": getattr(summary.barriers, name) for name in _BARRIERS},
         **{f"op.{name}": column for name, column in summary.ops.sums.items()},
     }
-    header = {
+    arrays: dict[str, Any] = {name: _packed(name, column) for name, column in columns.items()}
+    out = io.BytesIO()
+    np.savez_compressed(
+        out,
+        header=np.frombuffer(orjson.dumps(_header(summary)), np.uint8),
+        report=np.frombuffer(summary.report, np.uint8),
+        ops=np.frombuffer(summary.ops.facts, np.uint8),
+        **arrays,
+    )
+    return out.getvalue()
+
+
+def _header(summary: HostSummary) -> dict[str, Any]:
+    """What of a summary is no column."""
+    return {
         "schema": SCHEMA,
         "name": summary.name,
         "path": summary.path,
@@ -61,16 +75,6 @@ def to_bytes(summary: HostSummary) -> bytes:
         "memory_peak": summary.memory_peak,
         "spans": summary.spans,
     }
-    arrays: dict[str, Any] = {name: _packed(name, column) for name, column in columns.items()}
-    out = io.BytesIO()
-    np.savez_compressed(
-        out,
-        header=np.frombuffer(orjson.dumps(header), np.uint8),
-        report=np.frombuffer(summary.report, np.uint8),
-        ops=np.frombuffer(summary.ops.facts, np.uint8),
-        **arrays,
-    )
-    return out.getvalue()
 
 
 def from_bytes(data: bytes) -> HostSummary:

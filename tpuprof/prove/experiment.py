@@ -101,21 +101,28 @@ def experiment(
         for number in range(plan.discarded):
             for name in commands:
                 timed(name, f"warm-up {number + 1}")
-        for block in range(plan.blocks):
+        for block in range(1, plan.blocks + 1):
             if clock() + longest * len(ABBA) > ends:
                 _budget_ended(tried, plan)
                 break
-            runs = [timed(name, f"block {block + 1}") for name in ABBA]
-            tried.before += [runs[0], runs[3]]
-            tried.after += [runs[1], runs[2]]
-            if block + 1 >= FIRST_LOOK:
-                look(tried, plan)
-                if is_known(tried):
-                    break
+            if _take(
+                [timed(name, f"block {block}") for name in ABBA], tried, plan, look_at=block >= FIRST_LOOK
+            ):
+                break
     except TooLongError:
         # A block that is not complete would favour one of the programs.
         _budget_ended(tried, plan)
     return tried
+
+
+def _take(runs: list[Timed], tried: Experiment, plan: Plan, *, look_at: bool) -> bool:
+    """Add a block of runs; whether the saving is known with it."""
+    tried.before += [runs[0], runs[3]]
+    tried.after += [runs[1], runs[2]]
+    if not look_at:
+        return False
+    look(tried, plan)
+    return is_known(tried)
 
 
 def _budget_ended(tried: Experiment, plan: Plan) -> None:

@@ -21,6 +21,8 @@ from tpuprof.shown_text import printable, printable_lines
 from tpuprof.units import NS_PER_MS, format_bytes, format_ms, format_share
 
 if TYPE_CHECKING:
+    from jinja2 import Environment
+
     from tpuprof.report.schema import Report
 
 # Rows shown of each table; the JSON has all (rows). Keeps a page far below what a mail server takes.
@@ -39,10 +41,9 @@ def render_html(report: Report) -> str:
     return _with_contents(_page(report))
 
 
-# Long because it hands the template everything that it shows, one name per line.
-def _page(report: Report) -> str:
+def _environment(report: Report) -> Environment:
+    """Where the template is read from, and how it writes values; every text is escaped."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
 
     environment = Environment(
         loader=PackageLoader("tpuprof.render"),
@@ -51,7 +52,6 @@ def _page(report: Report) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    style, script = (_asset(name) for name in ("report.css", "report.js"))
     environment.filters.update(
         ms=lambda value: "unknown" if value is None else format_ms(value),
         share=format_share,
@@ -60,7 +60,15 @@ def _page(report: Report) -> str:
         of_steps=lambda text: of_steps(text, report),
         lines=printable_lines,
     )
-    return environment.get_template("report.html.jinja").render(
+    return environment
+
+
+def _page(report: Report) -> str:
+    from markupsafe import Markup
+
+    style, script = (_asset(name) for name in ("report.css", "report.js"))
+    template = _environment(report).get_template("report.html.jinja")
+    return template.render(
         report=report,
         content=content,
         meaning=partial(meaning_of, sees_device=content.sees_device(report)),

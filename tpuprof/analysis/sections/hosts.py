@@ -29,7 +29,6 @@ NAMED = 8
 WAITS_LISTED_UP_TO = 32
 
 
-# Long because it fills one record: each line makes one field from what the lines above it found.
 def hosts_section(hosts: list[HostRun], barriers: list[Barriers] | None = None) -> Hosts:
     """Each host's own values, and who was late in each step; `barriers` of each host where they are known already."""
     if barriers is None:
@@ -46,36 +45,34 @@ def hosts_section(hosts: list[HostRun], barriers: list[Barriers] | None = None) 
     if skew is None:
         clocks = _ALONE if len(hosts) == 1 else "hosts have no step in common"
         return Hosts(hosts=rows, clocks=clocks, chip_waits=waits)
-    clocks = _BY_BARRIER if skew.method == BARRIER else _BY_WALL
-    if skew.left_out:
-        named = ", ".join(skew.left_out[:NAMED])
-        rest = f" and {len(skew.left_out) - NAMED} more" if len(skew.left_out) > NAMED else ""
-        clocks += f"; not compared, because they have other steps: {named}{rest}"
-
-    def waited(late: LateStep) -> dict[str, float]:
-        return (
-            {name: ps_to_ms(ps) for name, ps in late.waited_ps.items()}
-            if len(hosts) <= WAITS_LISTED_UP_TO
-            else {}
-        )
-
     return Hosts(
         hosts=rows,
         method=skew.method,
-        clocks=clocks,
+        clocks=_clocks(skew),
         straggler=skew.straggler,
         lag_ms_per_step=ps_to_ms(skew.lag_ps) / len(skew.steps),
-        late_steps=[
-            LateStepRow(
-                step=each.number,
-                host=each.host,
-                lag_ms=ps_to_ms(each.lag_ps),
-                barrier=each.barrier,
-                waited_ms=waited(each),
-            )
-            for each in skew.steps
-        ],
+        late_steps=[_late_step_row(each, with_waits=len(hosts) <= WAITS_LISTED_UP_TO) for each in skew.steps],
         chip_waits=waits,
+    )
+
+
+def _clocks(skew: Skew) -> str:
+    """How the hosts' clocks were compared, and which hosts were not."""
+    text = _BY_BARRIER if skew.method == BARRIER else _BY_WALL
+    if not skew.left_out:
+        return text
+    named = ", ".join(skew.left_out[:NAMED])
+    rest = f" and {len(skew.left_out) - NAMED} more" if len(skew.left_out) > NAMED else ""
+    return f"{text}; not compared, because they have other steps: {named}{rest}"
+
+
+def _late_step_row(late: LateStep, *, with_waits: bool) -> LateStepRow:
+    return LateStepRow(
+        step=late.number,
+        host=late.host,
+        lag_ms=ps_to_ms(late.lag_ps),
+        barrier=late.barrier,
+        waited_ms={name: ps_to_ms(ps) for name, ps in late.waited_ps.items()} if with_waits else {},
     )
 
 

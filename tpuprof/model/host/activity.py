@@ -111,21 +111,13 @@ def read_host(host: Host, vocabulary: Vocabulary, driver: Track | None) -> HostA
         samples = read_samples(host, by_activity[Activity.UNKNOWN] if calls_are_events else None)
         read_there = _on_threads(autograd, codes, Activity.DEVICE_TO_HOST_SYNC)
         named, samples = _explain(by_activity, driver, samples, vocabulary, autograd, read_there)
-        asked, locked = waits_by_reason(driver)
-        by_activity[Activity.TRACING] = subtract(by_activity[Activity.TRACING], merge(asked, locked))
-        reads = merge(by_activity[Activity.DEVICE_TO_HOST_SYNC], asked)
-        by_activity[Activity.DEVICE_TO_HOST_SYNC] = reads
-        by_activity[Activity.DEVICE_WAIT] = merge(by_activity[Activity.DEVICE_WAIT], locked)
+        _waiting(by_activity, driver)
         # The training thread waits in `backward()` while autograd's thread runs such an op.
         fallbacks = merge(
             aten_fallbacks(driver, vocabulary, samples),
             *(aten_fallbacks(each, vocabulary, None) for each in autograd),
         )
-        if len(fallbacks.start):
-            by_activity = {each: subtract(spans, fallbacks) for each, spans in by_activity.items()}
-            by_activity[Activity.HOST_NAMED] = merge(by_activity[Activity.HOST_NAMED], fallbacks)
-            named = {name: subtract(spans, fallbacks) for name, spans in named.items()}
-            named[ATEN_FALLBACK] = fallbacks
+        by_activity, named = _with_fallbacks(by_activity, named, fallbacks)
     return HostActivity(
         framework=vocabulary.framework,
         residual=vocabulary.residual,
@@ -139,6 +131,27 @@ def read_host(host: Host, vocabulary: Vocabulary, driver: Track | None) -> HostA
         samples=samples,
         running=own_programs(driver) if driver is not None else EMPTY,
     )
+
+
+def _with_fallbacks(
+    by_activity: dict[Activity, Spans], named: dict[str, Spans], fallbacks: Spans
+) -> tuple[dict[Activity, Spans], dict[str, Spans]]:
+    """Both with the time of ops that fall back to the host under their own name, and under no other."""
+    if not len(fallbacks.start):
+        return by_activity, named
+    by_activity = {each: subtract(spans, fallbacks) for each, spans in by_activity.items()}
+    by_activity[Activity.HOST_NAMED] = merge(by_activity[Activity.HOST_NAMED], fallbacks)
+    named = {name: subtract(spans, fallbacks) for name, spans in named.items()}
+    return by_activity, {**named, ATEN_FALLBACK: fallbacks}
+
+
+def _waiting(by_activity: dict[Activity, Spans], driver: Track) -> None:
+    """Count waits that the program asked for as reads, others as waits for the device; neither is tracing."""
+    asked, locked = waits_by_reason(driver)
+    by_activity[Activity.TRACING] = subtract(by_activity[Activity.TRACING], merge(asked, locked))
+    reads = merge(by_activity[Activity.DEVICE_TO_HOST_SYNC], asked)
+    by_activity[Activity.DEVICE_TO_HOST_SYNC] = reads
+    by_activity[Activity.DEVICE_WAIT] = merge(by_activity[Activity.DEVICE_WAIT], locked)
 
 
 def find_driver(host: Host, vocabulary: Vocabulary) -> Track | None:

@@ -10,7 +10,7 @@ from tpuprof.errors import Code, TpuprofError
 from tpuprof.preflight.compiler import CompileOptions
 from tpuprof.preflight.run import Outcome, Variant
 from tpuprof.preflight.script import ScriptRun
-from tpuprof.preflight.search.choices import PRECISIONS, Choice, parse_search
+from tpuprof.preflight.search.choices import PRECISIONS, Axis, Choice, parse_search
 from tpuprof.preflight.search.engine import Found, Search
 from tpuprof.preflight.search.evaluate import Evaluator
 from tpuprof.preflight.search.flags import FLAGS, known_flags
@@ -36,13 +36,7 @@ def search_slices(
     OUT/search.json holds all that is known so far at any time.
     """
     axes = parse_search(items)
-    batches = [axis.name for axis in axes if Choice(axis.name, "").is_batch]
-    if len(batches) > 1:
-        raise TpuprofError(
-            Code.USAGE,
-            f"--search varies the batch by {' and '.join(batches)}.",
-            "Vary one of them at a time.",
-        )
+    batch = _batch_of(axes)
     found: list[Found] = []
     for target in targets:
         each = Found(target.name)
@@ -52,7 +46,7 @@ def search_slices(
             progress(text)
             _note(out, found, base.run)
 
-        evaluator = Evaluator(base.run, target, options, noted, samples, batches[0] if batches else "")
+        evaluator = Evaluator(base.run, target, options, noted, samples, batch)
         progress(f"{target.name}: asking libtpu which of {len(FLAGS)} sets of flags it knows")
         flags = known_flags(FLAGS, target, options)
         progress(
@@ -63,6 +57,18 @@ def search_slices(
         if each.interrupted:
             break
     return found
+
+
+def _batch_of(axes: list[Axis]) -> str:
+    """The axis that is the batch, empty where none is. Raises `TpuprofError` (`usage`) where several are."""
+    batches = [axis.name for axis in axes if Choice(axis.name, "").is_batch]
+    if len(batches) > 1:
+        raise TpuprofError(
+            Code.USAGE,
+            f"--search varies the batch by {' and '.join(batches)}.",
+            "Vary one of them at a time.",
+        )
+    return batches[0] if batches else ""
 
 
 def _note(out: Path, found: list[Found], run: ScriptRun) -> None:
