@@ -32,6 +32,8 @@ VERDICT, CHART = "#verdict", "#step-stack .barlayer .point"
 MOVES = ["in", "in", "in", "in", "right", "left", "out", "all"]
 # Requests that ask for what is shown, polls for progress among them; scripts and styles are none.
 UPDATE = "_dash-update-component"
+# Where rows of the timeline are clicked (share of its width).
+CLICK_AT = 0.5
 # Nothing asked for this long: the interaction is over (ms).
 SETTLED_MS = 700
 PATIENCE_MS = 120_000
@@ -117,6 +119,7 @@ def interactions(playwright: Playwright, chromium: str, trace: Path) -> None:
                     page.click(f"#move-{move}")
                     _settle(page)
                     print(f"Timeline, {move}: {_longest(answers)}")
+                _click_events(page, answers)
         status = Path(f"/proc/{process}/status").read_text()
         peak = re.search(r"VmHWM:\s+(\d+)", status)
         print(
@@ -124,6 +127,20 @@ def interactions(playwright: Playwright, chromium: str, trace: Path) -> None:
             if peak
             else "peak memory: unavailable"
         )
+
+
+def _click_events(page: Page, answers: list[float]) -> None:
+    """Click the bar in the middle of each row, for the event's details."""
+    chart = page.locator("#timeline .nsewdrag").first.bounding_box()
+    rows = page.locator("#timeline .ytick").count()
+    if chart is None:
+        return
+    for row in range(rows):
+        page.mouse.click(
+            chart["x"] + chart["width"] * CLICK_AT, chart["y"] + chart["height"] * (row + 0.5) / rows
+        )
+        _settle(page)
+        print(f"Timeline, click {row + 1}: {_longest(answers)}")
 
 
 def _note(request: Any, answers: list[float]) -> None:

@@ -13,6 +13,7 @@ from tpuprof_dashboard import shell
 from tpuprof_dashboard.components.against import BASE, base_note, changes_shown, wanted_base
 from tpuprof_dashboard.components.findings import register_findings
 from tpuprof_dashboard.components.layout import register_charts_after_words
+from tpuprof_dashboard.components.made_from import made_from
 from tpuprof_dashboard.components.tables import restored
 from tpuprof_dashboard.pages.page import OPEN, Page, View
 from tpuprof_dashboard.pages.registry import BY_KEY, PAGES
@@ -181,7 +182,12 @@ def _content(page: Page, state: dict[str, str], store: Store, theme: str) -> tup
     head += [base_note(against, short(store.labels().get(base, base)), view)] if against is not None else []
     status = COMPARING if isinstance(against, Loading) else "ready"
     return (
-        lambda: [*head, *page.render(view), *changes_shown(against, page, view.template)],
+        lambda: [
+            *head,
+            *page.render(view),
+            *changes_shown(against, page, view.template),
+            *made_from(view, page),
+        ],
         f"{status} {id(report)} {id(view.against)}",
         report,
     )

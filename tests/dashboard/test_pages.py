@@ -95,11 +95,30 @@ def test_every_page_has_a_claim_to_check():
     assert [page.key for page in PAGES] == list(CLAIMS)
 
 
+def test_figures_of_pages_lead_to_the_signals_and_rules_that_made_them():
+    from tpuprof_dashboard.pages.registry import PAGES
+
+    from tpuprof.rules.registry import all_rules
+    from tpuprof.signals import signal_units
+
+    # These show events, findings, jobs or other runs, whose figures are other pages'.
+    without = {page.key for page in PAGES if not page.signals}
+    assert without == {"findings", "timeline", "job", "goodput", "compare", "rule"}
+    read = {name for rule in all_rules() for name in rule.reads}
+    for page in PAGES:
+        assert set(page.signals) <= set(signal_units())
+        assert not page.signals or set(page.signals) & read
+
+
 @THEMES
 @pytest.mark.parametrize("page", CLAIMS)
 def test_a_page_shows_its_main_claim(tab, address, page, theme):
     open_page(tab, address, f"?page={page}&run={RECOMPILE}&theme={theme}")
     assert CLAIMS[page] in tab.inner_text("#page")
+    if BY_KEY[page].signals:
+        tab.locator("#made-from summary").click()
+        assert tab.locator("#made-from tbody tr").count() == len(BY_KEY[page].signals)
+        assert "id=" in tab.locator("#made-from tbody a").first.get_attribute("href")
     assert tab.locator("html").get_attribute("data-mantine-color-scheme") == theme
     screenshot(tab, f"{page}-{theme}")
     assert_accessible(tab)

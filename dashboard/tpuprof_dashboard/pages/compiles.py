@@ -167,4 +167,13 @@ PAGE = Page(
     needs_details=True,
     keys=("compile",),
     changes=(changed_times,),
+    signals=(
+        "step_compiles",
+        "compile_share",
+        "startup_compiles",
+        "startup_compile_seconds",
+        "after_capture",
+        "graphs_per_step",
+        "compilation_cache",
+    ),
 )

@@ -102,4 +102,14 @@ def _ended(text: str) -> str:
     return f"{capital(text)}." if text else ""
 
 
-PAGE = Page("hosts", "Hosts", "Which host is late, and who waits for it.", _render)
+PAGE = Page(
+    "hosts",
+    "Hosts",
+    "Which host is late, and who waits for it.",
+    _render,
+    signals=(
+        "host_pace",
+        "slowest_host_steps",
+        "chips_per_host",
+    ),
+)

@@ -99,4 +99,9 @@ PAGE = Page(
     _render,
     keys=(TREE, SHAPE),
     changes=(changed_times,),
+    signals=(
+        "memory",
+        "hbm_share",
+        "allocated",
+    ),
 )

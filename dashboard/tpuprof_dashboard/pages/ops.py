@@ -170,4 +170,13 @@ PAGE = Page(
     _render,
     keys=("by", "sort", TREE, SHAPE),
     changes=(changed_ops,),
+    signals=(
+        "ops",
+        "op_ms",
+        "compute",
+        "compute_ms",
+        "matmuls",
+        "mxu_share",
+        "bandwidth_share",
+    ),
 )

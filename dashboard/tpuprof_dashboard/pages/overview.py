@@ -364,4 +364,15 @@ PAGE = Page(
     _render,
     register=_register,
     changes=(changed_times, changed_parts, changed_findings),
+    signals=(
+        "bound",
+        "step_ms",
+        "typical_ms",
+        "typical_parts",
+        "busy_share",
+        "mxu_share",
+        "hbm_share",
+        "compile_share",
+        "reads_in_steps_share",
+    ),
 )

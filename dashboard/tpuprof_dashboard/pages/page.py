@@ -83,7 +83,7 @@ class Page:
     `render` makes it of a run, `of_store` of what lies in the open folders, where no run needs to be. `keys` are the
     URL's parameters that change its layout. `register` adds its own callbacks. A page not `in_menu` is reached by
     links. With a base run chosen, a page that `compares` says what changed since it, and ends with the sections that
-    `changes` make of the comparison and the figure template.
+    `changes` make of the comparison and the figure template. `signals` names what its figures are made from.
     """
 
     key: str
@@ -97,3 +97,4 @@ class Page:
     in_menu: bool = True
     compares: bool = True
     changes: tuple[Callable[[Comparison, str], Any], ...] = ()
+    signals: tuple[str, ...] = ()

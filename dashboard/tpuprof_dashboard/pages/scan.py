@@ -58,4 +58,15 @@ def _one(view: View, chosen: int) -> Any:
     return section(title, chart(figure, "iterations", label), table("iterations", rows), note=loop.detail)
 
 
-PAGE = Page("scan", "Scan", "What each iteration of a loop takes on the device.", _render, keys=("loop",))
+PAGE = Page(
+    "scan",
+    "Scan",
+    "What each iteration of a loop takes on the device.",
+    _render,
+    keys=("loop",),
+    signals=(
+        "loops",
+        "unrolled",
+        "scan_retraces",
+    ),
+)

@@ -199,4 +199,14 @@ PAGE = Page(
     keys=("a", "b"),
     register=_register,
     changes=(changed_times, changed_parts),
+    signals=(
+        "steps",
+        "step_source",
+        "step_count",
+        "typical_steps",
+        "typical_parts",
+        "idle_by_step",
+        "steadiness",
+        "phases",
+    ),
 )

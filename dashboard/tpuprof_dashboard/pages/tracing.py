@@ -163,4 +163,14 @@ PAGE = Page(
     "What the host does while the device waits.",
     _render,
     changes=(changed_parts,),
+    signals=(
+        "tracing",
+        "typical_tracing_ms",
+        "tracing_hidden_ms",
+        "host_stacks",
+        "sampled_host_ms",
+        "mark_ms",
+        "input_pipelines",
+        "fallbacks",
+    ),
 )

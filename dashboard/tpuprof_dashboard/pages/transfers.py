@@ -102,4 +102,13 @@ PAGE = Page(
     "What moves between devices and hosts, and what the device waits for.",
     _render,
     changes=(changed_parts,),
+    signals=(
+        "collectives",
+        "collective_share",
+        "parameter_gathers",
+        "offload",
+        "offload_share",
+        "host_reads",
+        "reads_in_steps_share",
+    ),
 )
