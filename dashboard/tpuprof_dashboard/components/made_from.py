@@ -39,7 +39,8 @@ def made_from(view: View, page: Page) -> list[Any]:
 def _row(view: View, name: str, found: dict[str, str]) -> list[Any]:
     definition = " ".join((getattr(Signals, name).__doc__ or "").split())
     rules = [_rule(view, rule, found) for rule in all_rules() if name in rule.reads]
-    return [dmc.Code(name), signal_units()[name], definition, dmc.Group(rules, gap="sm") if rules else "none"]
+    unit = html.Span(signal_units()[name], style={"whiteSpace": "nowrap"})
+    return [dmc.Code(name), unit, definition, dmc.Group(rules, gap="sm") if rules else "none"]
 
 
 def _rule(view: View, rule: Rule, found: dict[str, str]) -> Any:

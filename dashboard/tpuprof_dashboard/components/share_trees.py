@@ -37,9 +37,7 @@ def memory_tree(view: View) -> Any:
     leaves, unit = buffer_leaves(view.report.memory, _chosen(view, TREE, _BY))
     if not leaves:
         return None
-    note = (
-        "Buffers at the peak; what the largest of them, which are listed below, do not explain is one part."
-    )
+    note = "Buffers at the peak; what those listed below do not explain is one part."
     return _tree(view, "What fills it", leaves, "at the peak", unit, note, "memory-tree")
 
 
@@ -69,7 +67,7 @@ def buffer_leaves(memory: Memory, by: str) -> tuple[list[Leaf], str]:
     size, unit = byte_unit(memory.peak_bytes or max(each.bytes for each in buffers))
     leaves = [Leaf(_buffer_path(each, by), each.bytes / size, each.shape) for each in buffers]
     rest = (memory.peak_bytes or 0) - sum(each.bytes for each in buffers)
-    return [*leaves, *([Leaf(("(smaller buffers)",), rest / size)] if rest > 0 else [])], unit
+    return [*leaves, *([Leaf(("(not in the list of buffers)",), rest / size)] if rest > 0 else [])], unit
 
 
 def _op_path(op: OpRow, by: str) -> tuple[str, ...]:

@@ -47,8 +47,7 @@ def share_tree(
             sums[key] = sums.get(key, 0.0) + leaf.size
     notes = {leaf.path: leaf.note for leaf in shown}
     inner = {key[:-1] for key in sums}
-    groups = sorted((key for key in sums if len(key) == 1), key=lambda key: -sums[key])
-    colour = {key[0]: _COLOURS[min(rank, len(_COLOURS) - 1)] for rank, key in enumerate(groups)}
+    colours = _coloured(sums)
     number = {key: str(row) for row, key in enumerate(sums)}
     own: dict[tuple[str, ...], float] = {key: 0.0 if key in inner else size for key, size in sums.items()}
     hover = [
@@ -67,13 +66,21 @@ def share_tree(
             branchvalues="remainder",
             hovertext=[f"<b>{plain(root)}</b><br>{total:,.{digits}f} {unit}", *hover],
             hovertemplate="%{hovertext}<extra></extra>",
-            marker={"colors": ["rgba(0,0,0,0)", *(colour[key[0]] for key in sums)]},
+            marker={"colors": ["rgba(0,0,0,0)", *(colours[key] for key in sums)]},
             textfont={"color": ["#808080", *([_TEXT] * len(sums))]},
             **({"tiling": {"orientation": "v", "pad": 1}} if shape == FLAME else {"tiling": {"pad": 1}}),
         )
     )
     figure.update_layout(template=template, height=_HEIGHT, margin={"l": 8, "r": 8, "t": 24, "b": 8})
     return figure
+
+
+def _coloured(sums: dict[tuple[str, ...], float]) -> dict[tuple[str, ...], str]:
+    """The colour of each part: the largest of the outermost level that has several have colours of their own."""
+    several = next((depth for depth in (1, 2, 3) if sum(len(key) == depth for key in sums) > 1), 1)
+    ranked = sorted((key for key in sums if len(key) == several), key=lambda key: -sums[key])
+    own = {key: _COLOURS[min(rank, len(_COLOURS) - 1)] for rank, key in enumerate(ranked)}
+    return {key: own.get(key[:several], _COLOURS[-1]) for key in sums}
 
 
 def _largest(leaves: list[Leaf]) -> list[Leaf]:
