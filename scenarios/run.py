@@ -230,7 +230,7 @@ def _findings(
         subprocess.run(["cp", "-r", f"{run}/.", str(Path(keep) / f"{name}.{kind}")], check=True)
     report = json.loads(done.stdout)
     failed = [each for each in report["findings"] if each["status"] == "failed"]
-    return failed, report["goodput"]["mean_step_ms"]
+    return failed, report["run_summary"]["mean_step_ms"]
 
 
 def _time(name: str, kind: str) -> dict[str, float]:

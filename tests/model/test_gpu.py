@@ -45,7 +45,7 @@ def test_steps_and_parts_of_a_gpu(analyze):
     assert parts["compute"] == pytest.approx(0.5)
     assert parts["collective_exposed"] == pytest.approx(0.1)
     assert parts["infeed_outfeed"] == pytest.approx(0.05)
-    assert report.goodput.device_busy_share == pytest.approx(0.65)
+    assert report.run_summary.device_busy_share == pytest.approx(0.65)
     assert any("1 of 2 x GPU (Nvidia) did no work" in each for each in report.warnings)
 
 
@@ -172,7 +172,7 @@ def test_a_trace_of_torch_profiler_has_its_steps_its_host_and_its_gpu(tmp_path, 
     assert parts["compute"] == pytest.approx(0.6)
     assert parts["collective_exposed"] == pytest.approx(0.1)
     assert parts["infeed_outfeed"] == pytest.approx(0.04)
-    assert report.goodput.device_busy_share == pytest.approx(0.74)
+    assert report.run_summary.device_busy_share == pytest.approx(0.74)
     assert sum(parts.values()) == pytest.approx(1.0)
 
 

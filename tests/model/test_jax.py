@@ -237,7 +237,7 @@ def test_the_profilers_own_start_and_stop_are_no_time_of_the_program(analyze, st
     assert report.steps.method == "inferred from calls of jitted functions"
     assert (report.steps.count, report.steps.median_ms) == (4, pytest.approx(1.0))
     assert report.verdict.bound == "device"
-    assert report.goodput.device_busy_share == pytest.approx(0.9, abs=0.01)
+    assert report.run_summary.device_busy_share == pytest.approx(0.9, abs=0.01)
 
 
 @pytest.mark.parametrize(("starts", "stops"), [(10, 10), (10_000, 6_000)])

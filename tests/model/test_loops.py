@@ -41,7 +41,7 @@ def loop(trace, begins, lengths, *, scope="xla__scan/aot_forward/aten__mm"):
 def test_iterations_of_a_loop(analyze):
     trace, begins = program()
     loop(trace, begins, [100, 100, 100, 100])
-    row = analyze(trace).scan[0]
+    row = analyze(trace).loops[0]
     assert (row.kind, row.name, row.trip_count, row.occurrences, row.direction) == (
         "while", "while.1", 4, 2, "forward",
     )  # fmt: skip
@@ -54,7 +54,7 @@ def test_iterations_of_a_loop(analyze):
 def test_an_iteration_that_stands_out(analyze, factor, found):
     trace, begins = program()
     loop(trace, begins, [100, 100, 100 * factor, 100])
-    assert analyze(trace).scan[0].outliers == found
+    assert analyze(trace).loops[0].outliers == found
 
 
 def test_a_backward_loop(analyze):
@@ -65,7 +65,7 @@ def test_a_backward_loop(analyze):
         [100] * 4,
         scope="Decoder@backward.1/xla__scan/Decoder@backward.1/aot_backward.3/aten__mm",
     )
-    assert analyze(trace).scan[0].direction == "backward"
+    assert analyze(trace).loops[0].direction == "backward"
 
 
 def test_a_loop_inside_a_loop_does_not_lend_it_its_iterations(analyze):
@@ -77,7 +77,7 @@ def test_a_loop_inside_a_loop_does_not_lend_it_its_iterations(analyze):
         run(trace, "while.2", "while", [a + 50 for a in at], 150)
         for inner in range(3):
             run(trace, "dot.2", "dot", [a + 50 + 50 * inner for a in at], 50)
-    outer, inner = analyze(trace).scan
+    outer, inner = analyze(trace).loops
     assert (outer.name, outer.trip_count, inner.name, inner.trip_count) == ("while.1", 2, "while.2", 3)
     assert inner.occurrences == 4
 
@@ -86,7 +86,7 @@ def test_executions_that_differ_have_no_iterations(analyze):
     trace, begins = program()
     run(trace, "while.1", "while", begins, 400)
     run(trace, "dot.1", "dot", [0, 100, 200, 1000], 50)
-    row = analyze(trace).scan[0]
+    row = analyze(trace).loops[0]
     assert (row.trip_count, row.iteration_ms) == (None, None)
     assert "differs" in row.detail
 
@@ -107,7 +107,7 @@ def layers(trace, begins, count, *, scope="", flops=1 << 30, flops_of=None):
 def test_layers_without_names(analyze, count):
     trace, begins = program()
     layers(trace, begins, count)
-    found = [row for row in analyze(trace).scan if row.kind == "unrolled"]
+    found = [row for row in analyze(trace).loops if row.kind == "unrolled"]
     if count < MIN_UNNAMED_LAYERS:
         assert found == []
     else:
@@ -131,7 +131,7 @@ def test_names_of_inputs_say_how_many_layers_there_are(tmp_path, named, expected
         "preflight": {"parameter_names": ["", "head.weight", *names]},
     }
     (tmp_path / "tpuprof" / "run.json").write_text(json.dumps(info))
-    found = [row.trip_count for row in analyze_run(tmp_path).scan if row.kind == "unrolled"]
+    found = [row.trip_count for row in analyze_run(tmp_path).loops if row.kind == "unrolled"]
     assert found == ([expected] if expected else [])
 
 
@@ -140,7 +140,7 @@ def test_what_is_fused_into_a_matmul_makes_it_no_other_one(analyze, more):
     trace, begins = program()
     # Every second layer's matmuls state more FLOPs, by what the compiler fused into them.
     layers(trace, begins, 16, flops_of=lambda layer: int((1 << 30) * (1 + more * (layer % 2))))
-    found = [row for row in analyze(trace).scan if row.kind == "unrolled"]
+    found = [row for row in analyze(trace).loops if row.kind == "unrolled"]
     assert [row.trip_count for row in found] == ([16] if more < SAME_FLOPS_WITHIN else [8])
 
 
@@ -148,7 +148,7 @@ def test_what_is_fused_into_a_matmul_makes_it_no_other_one(analyze, more):
 def test_layers_with_names(analyze, count):
     trace, begins = program()
     layers(trace, begins, count, scope="Decoder.1/layers.{0}.2/layers.{0}.up.5/")
-    found = [(row.trip_count, row.name) for row in analyze(trace).scan]
+    found = [(row.trip_count, row.name) for row in analyze(trace).loops]
     assert found == ([(count, "layers.*")] if count >= MIN_LAYERS else [])
 
 
@@ -157,26 +157,26 @@ def test_the_ops_of_layers_with_names_are_counted(analyze):
     # Nine ops in layers, one that names nothing (the head of `layers`), and one of another part of the model.
     layers(trace, begins, 3, scope="Decoder.1/layers.{0}.2/layers.{0}.up.5/")
     run(trace, "dot.last", "dot", [b + 950 for b in begins], 1, scope="Decoder.1/out.9/aten__mm")
-    row = analyze(trace).scan[0]
+    row = analyze(trace).loops[0]
     assert (row.ops_share_low, row.ops_share_high) == pytest.approx((9 / 11, 10 / 11))
 
 
 def test_ops_of_layers_without_names_are_not_counted(analyze):
     trace, begins = program()
     layers(trace, begins, MIN_UNNAMED_LAYERS)
-    row = analyze(trace).scan[0]
+    row = analyze(trace).loops[0]
     assert (row.ops_share_low, row.ops_share_high) == (None, None)
 
 
 def test_without_flops_and_names_nothing_is_claimed(analyze):
     trace, begins = program()
     layers(trace, begins, 12, flops=0)
-    assert analyze(trace).scan == []
+    assert analyze(trace).loops == []
 
 
 @pytest.mark.shared_traces
 def test_a_real_model_of_64_layers(shared_traces):
-    rows = analyze_run(shared_traces / "tpu_vllm_qwen3").scan
+    rows = analyze_run(shared_traces / "tpu_vllm_qwen3").loops
     assert [(row.kind, row.trip_count) for row in rows] == [("unrolled", 64)]
     # Fused query, key and value; the attention's output; gate and up; down.
     assert "4 matrix multiplications each, 100 % of" in rows[0].detail
@@ -186,12 +186,12 @@ def test_samples_with_and_without_scan():
     from pathlib import Path
 
     samples = Path(__file__).parents[2] / "sample_traces"
-    scan = analyze_run(samples / "decoder_scan").scan
+    scan = analyze_run(samples / "decoder_scan").loops
     assert [(row.kind, row.trip_count, row.direction) for row in scan] == [
         ("while", 4, "backward"),
         ("while", 4, "forward"),
     ]
-    loop = analyze_run(samples / "decoder_loop").scan
+    loop = analyze_run(samples / "decoder_loop").loops
     assert [(row.kind, row.trip_count, row.name) for row in loop] == [("unrolled", 3, "layers.*")]
-    predicted = analyze_run(samples / "predicted_decoder_scan").scan
+    predicted = analyze_run(samples / "predicted_decoder_scan").loops
     assert [(row.trip_count, row.direction) for row in predicted] == [(2, "forward"), (2, "backward")]

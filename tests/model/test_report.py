@@ -178,9 +178,9 @@ def test_a_machine_with_too_few_cpus_is_said(tmp_path, capture, said):
 def test_the_run_in_a_few_figures(analyze):
     report = analyze(one_host(compiles=[(2100, 300, "abc123")]))
     # Of each 1 ms step the device is in a program for 0.3 ms.
-    assert report.goodput.device_busy_share == pytest.approx(0.3)
-    assert report.goodput.mean_step_ms == pytest.approx(1.0)
-    assert report.goodput.compile_ms == pytest.approx(0.3)
+    assert report.run_summary.device_busy_share == pytest.approx(0.3)
+    assert report.run_summary.mean_step_ms == pytest.approx(1.0)
+    assert report.run_summary.compile_ms == pytest.approx(0.3)
 
 
 def test_a_trace_without_devices_has_no_duty_cycle(analyze):
@@ -188,7 +188,7 @@ def test_a_trace_without_devices_has_no_duty_cycle(analyze):
     python = trace.host().line("python")
     for number in range(4):
         python.event("train_step", number * 1000, 1000, _r=1, step_num=number)
-    assert analyze(trace).goodput.device_busy_share is None
+    assert analyze(trace).run_summary.device_busy_share is None
 
 
 def test_ops_are_summed_by_what_they_share(analyze):

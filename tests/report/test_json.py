@@ -12,7 +12,7 @@ from tpuprof.analysis.analyze import analyze_run
 from tpuprof.errors import TpuprofError
 from tpuprof.report.as_json import to_json
 from tpuprof.report.load import read_report, report_from
-from tpuprof.report.schema import Report
+from tpuprof.report.schema import DEPRECATED, LoopRow, Report
 
 
 def within(kept, now, path="report"):
@@ -75,6 +75,10 @@ def test_what_is_no_report_is_refused_in_one_line(tmp_path, text, code):
     assert str(error.value).endswith(f"[{code}]")
 
 
+def deprecated(kind):
+    return DEPRECATED.items() if kind is Report else ()
+
+
 def names_of(kind, found=None):
     """Every field of a record and of the records in it, as `Record.field: type`."""
     found = set() if found is None else found
@@ -83,6 +87,9 @@ def names_of(kind, found=None):
         line = f"{kind.__name__}.{each.name}: {str(type_of).replace('tpuprof.report.', '')}"
         if line not in found:
             found.add(line)
+            found.update(
+                line.replace(f".{name}:", f".{old}:") for old, name in deprecated(kind) if name == each.name
+            )
             for inner in records_in(type_of):
                 names_of(inner, found)
     return found
@@ -105,5 +112,18 @@ def test_no_name_of_the_schema_is_renamed_or_removed():
 
 
 def test_a_removed_name_is_found():
-    assert "Report.scan: list[schema.LoopRow]" in names_of(Report)
-    assert not any(line.startswith("Report.loops") for line in names_of(Report))
+    assert {"Report.loops: list[schema.LoopRow]", "Report.scan: list[schema.LoopRow]"} <= names_of(Report)
+    assert not any(line.startswith("Report.rings") for line in names_of(Report))
+
+
+def test_names_that_were_wrong_are_written_and_read_as_before():
+    loop = LoopRow("while.1", "scan", "f", "forward", 4, 10, 1.0, None, [], "train.py:3", "")
+    report = dataclasses.replace(reports.report(), loops=[loop])
+    plain = report.to_dict()
+    assert (plain["scan"], plain["goodput"]) == (plain["loops"], plain["run_summary"])
+    assert plain["loops"]
+    assert (report.scan, report.goodput) == (report.loops, report.run_summary)
+    older = {name: value for name, value in plain.items() if name not in DEPRECATED.values()}
+    assert report_from(older) == report
+    newer = {name: value for name, value in plain.items() if name not in DEPRECATED}
+    assert report_from(newer) == report

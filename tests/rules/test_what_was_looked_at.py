@@ -97,8 +97,8 @@ def test_a_rule_that_reads_no_signal_does_not_pass():
 RULES = Path(inspect.getfile(tpuprof.rules)).parent
 # What rules are made of: each rule, what they share, and what runs them. The programs of their advice are none of it.
 CODE = sorted({*RULES.glob("*.py"), *RULES.glob("shared/*.py"), *RULES.glob("*/*/rule.py")})
-# Beside the signals: which were read, and ops by a word of their scope.
-METHODS = {"readings", "scoped_ops"}
+# Beside the signals: which were read, ops by a word of their scope, and costs of parts in each step.
+METHODS = {"costs_of", "readings", "scoped_ops"}
 
 
 def read_of_signals(source):
@@ -116,7 +116,7 @@ def test_rules_read_signals_and_nothing_else_of_a_run(path):
 
 
 def test_a_look_past_the_signals_is_found():
-    assert read_of_signals("def check(signals):\n    return signals._report.scan") == {"_report"}
+    assert read_of_signals("def check(signals):\n    return signals._report.loops") == {"_report"}
     assert not {"report", "run"} & set(vars(given(steps=steps())))
 
 

@@ -71,7 +71,7 @@ def report_of(run: Run, *, all_ops: bool = False) -> Report:
         warnings=[*run_warnings(run), *doubts],
         compiles=compiles,
         compile_history=history,
-        goodput=run_summary(run.hosts, times, compiles),
+        run_summary=run_summary(run.hosts, times, compiles),
         host_stacks=stacks,
         **step_sections(run.hosts, times, hidden),
         **host_sections(run),

@@ -80,7 +80,7 @@ def merge(summaries: Iterable[HostSummary], asked: Asked) -> Report:
         why=decision_rows(decisions.made, times.wall),
         warnings=_warnings(digests, asked),
         compiles=compiles,
-        goodput=run_summary(hosts, times, compiles),
+        run_summary=run_summary(hosts, times, compiles),
         hosts=replace(section, chip_waits=[row for each in digests for row in each.chip_waits]),
         pod=_pod(found, digests, shown, asked),
         **steps,

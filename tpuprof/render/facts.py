@@ -22,7 +22,7 @@ def fact_lines(report: Report) -> list[tuple[str, str]]:
         ("Tracing", _tracing),
         ("Host", _host),
         ("Input", lambda each: [_input(row) for row in each.input]),
-        ("Loops and layers", lambda each: [_loop(row) for row in each.scan[:SHOWN]]),
+        ("Loops and layers", lambda each: [_loop(row) for row in each.loops[:SHOWN]]),
         ("Compute", _compute),
         ("Memory", _memory),
         ("Pod", lambda each: pod_lines(each.pod)),

@@ -15,7 +15,7 @@ from typing import Any
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.json_notes import parse_json, read_bytes
 from tpuprof.report.run_info import checked
-from tpuprof.report.schema import SCHEMA, Report
+from tpuprof.report.schema import DEPRECATED, SCHEMA, Report
 from tpuprof.run_folder import REPORT
 
 # A report of a long run has some tens of MB; more than this is not a report (bytes).
@@ -79,7 +79,9 @@ def report_from(plain: dict[str, Any]) -> Report:
     # Of an offload copy the JSON calls the kind its direction.
     offload = [{**row, "kind": row["direction"], "direction": ""} for row in plain["offload"]]
     known = {"source": _source(plain["source"]), "environment": _environment(plain["environment"])}
-    return typing.cast(Report, _build(Report, {**plain, **known, "offload": offload}))
+    # A report of an older tpuprof has the deprecated names alone.
+    older = {name: plain[old] for old, name in DEPRECATED.items() if old in plain}
+    return typing.cast(Report, _build(Report, {**older, **plain, **known, "offload": offload}))
 
 
 def _source(stated: dict[str, Any]) -> dict[str, Any]:

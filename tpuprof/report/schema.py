@@ -40,6 +40,8 @@ from tpuprof.report.triage import DecisionRow, NextMeasurement
 from tpuprof.run_folder import REPORT_SCHEMA_NAME
 
 SCHEMA = f"{REPORT_SCHEMA_NAME}/1"
+# Names that were wrong, and what each is called now. The JSON keeps the old ones while the schema is version 1.
+DEPRECATED = {"scan": "loops", "goodput": "run_summary"}
 
 
 @record(frozen=True)
@@ -456,7 +458,7 @@ class Report:
     sources: list[SourceRow]
     warnings: list[str]
     findings: list[Finding] = field(default_factory=list)
-    scan: list[LoopRow] = field(default_factory=list)
+    loops: list[LoopRow] = field(default_factory=list)
     memory: Memory = field(default_factory=lambda: Memory(None, None, "", "not looked at"))
     tracing: Tracing = field(default_factory=Tracing)
     input: list[InputRow] = field(default_factory=list)
@@ -467,7 +469,7 @@ class Report:
     fallbacks: list[FallbackRow] = field(default_factory=list)
     graph_cuts: list[GraphCutRow] = field(default_factory=list)
     compilation_cache: CompilationCache = field(default_factory=lambda: CompilationCache("unknown"))
-    goodput: RunSummary = field(default_factory=RunSummary)
+    run_summary: RunSummary = field(default_factory=RunSummary)
     op_groups: list[OpGroupRow] = field(default_factory=list)
     predicted: bool = False
     phases: list[PhaseRow] = field(default_factory=list)
@@ -497,7 +499,18 @@ class Report:
         offload = [{**vars(row), "direction": row.kind} for row in self.offload]
         for row in offload:
             del row["kind"]
-        return {"schema": self.schema, **vars(self), "offload": offload}
+        fields = {"schema": self.schema, **vars(self), "offload": offload}
+        return {**fields, **{old: fields[name] for old, name in DEPRECATED.items()}}
+
+    @property
+    def scan(self) -> list[LoopRow]:
+        """Deprecated: `loops`."""
+        return self.loops
+
+    @property
+    def goodput(self) -> RunSummary:
+        """Deprecated: `run_summary`."""
+        return self.run_summary
 
 
 def _plain(value: Any) -> Any:

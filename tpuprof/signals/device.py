@@ -53,7 +53,7 @@ class DeviceSignals(StepSignals, TelemetrySignals):
     @signal("loops")
     def loops_if_seen(self) -> list[LoopRow]:
         """The same, empty where the trace has no device ops: for rules that only add to what they know."""
-        return self._report.scan
+        return self._report.loops
 
     @signal("loop")
     def unrolled(self) -> LoopRow | None:

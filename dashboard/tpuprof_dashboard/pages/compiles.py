@@ -35,7 +35,7 @@ def _render(view: View) -> list[Any]:
     chosen = integer(view.state, "compile")
     chosen = chosen if chosen is not None and 0 <= chosen < len(compiles) else 0
     rows = [{**_row(each), GO: view.here(compile=str(row))} for row, each in enumerate(compiles)]
-    total = format_ms(view.report.goodput.compile_ms)
+    total = format_ms(view.report.run_summary.compile_ms)
     note = f"{len(compiles)} compiles, {total} in all" if len(compiles) != 1 else f"One compile, {total}"
     hosts = len({each.host for each in compiles})
     note += f", on {hosts} hosts together." if hosts > 1 else "."

@@ -176,7 +176,7 @@ def _throughput(report: Report) -> list[Any]:
 
 def _step_time(view: View) -> Any:
     report = view.report
-    steps, mean = report.steps, report.goodput.mean_step_ms
+    steps, mean = report.steps, report.run_summary.mean_step_ms
     definition = (
         "Wall time of the middle step; 95 % are no longer than p95. Shares and savings are of the mean step."
     )
@@ -190,7 +190,7 @@ def _step_time(view: View) -> Any:
 
 
 def _busy(report: Report) -> Any:
-    title, share = "Device duty cycle", report.goodput.device_busy_share
+    title, share = "Device duty cycle", report.run_summary.device_busy_share
     definition = (
         "Share of step time in which the device was in a program, its waits for copies and communication too."
     )

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def _render(view: View) -> list[Any]:
-    loops = view.report.scan
+    loops = view.report.loops
     if not loops:
         reason = "No program of this run loops on the device, and no block of ops repeats."
         if view.report.tracing.scan_retraces_per_step is not None:
@@ -44,7 +44,7 @@ def _row(each: LoopRow) -> dict[str, Any]:
 
 
 def _one(view: View, chosen: int) -> Any:
-    loop = view.report.scan[chosen]
+    loop = view.report.loops[chosen]
     title = f"Iterations of {loop.name}"
     if not loop.iteration_ms:
         reason = "unavailable: the trace does not tell this loop's iterations apart."

@@ -32,7 +32,7 @@ def device_sections(run: Run, ops: list[OpTotal], listed: int) -> tuple[dict[str
         "offload": offload,
         "annotations": annotation_rows(hosts, ops),
         "sources": [SourceRow(source, count, ps_to_ms(ps)) for source, count, ps in source_totals(ops)],
-        "scan": loop_rows(hosts),
+        "loops": loop_rows(hosts),
         "memory": memory,
     }
     return sections, inconsistencies(compute, rows, [*collectives, *offload], memory)
