@@ -9,6 +9,7 @@ from tpuprof.analysis.analyze import analyze_run
 from tpuprof.model.compile.recurrence import (
     AFTER_PER_CAPTURED,
     MIN_STEPS_AFTER,
+    RETURNS_FROM_BEFORE,
     RETURNS_FROM_STEPS,
     AfterCapture,
     CompilingLine,
@@ -57,6 +58,19 @@ def test_a_compile_of_the_same_line_is_a_return_and_of_another_is_not():
 def test_the_capture_alone_shows_that_compiles_return(compiling, answer):
     assert returns(LINE, compiling, 2 * compiling, None) is answer
     assert returns(LINE, compiling, 2 * compiling + 1, None) is Returns.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("before", "compiling", "captured", "answer"),
+    [
+        (RETURNS_FROM_BEFORE, 2, 2, Returns.YES),
+        (RETURNS_FROM_BEFORE - 1, 2, 2, Returns.UNKNOWN),
+        (RETURNS_FROM_BEFORE, 2, 5, Returns.UNKNOWN),
+        (RETURNS_FROM_BEFORE, 0, 0, Returns.UNKNOWN),
+    ],
+)
+def test_a_line_that_compiled_often_before_compiles_again(before, compiling, captured, answer):
+    assert returns(LINE, compiling, captured, None, before) is answer
 
 
 def run_folder(folder, count=8, compiling=(3,), later=None):
@@ -136,12 +150,12 @@ def test_where_the_program_ends_at_once_both_answers_are_given(tmp_path):
     assert report.compile_history.returns == "unknown"
 
 
-def by_the_clock(folder, compiling, later, *, framed=True):
+def by_the_clock(folder, compiling, later, *, framed=True, steps=8, before=()):
     """Eight calls of a jitted function, 1 ms each, without a marker; those that compile take 41 ms."""
     trace = TraceBuilder()
     python, runs = trace.host().line("python"), trace.host().line("tf_XLAEigen/1")
     at = 0
-    for number in range(8):
+    for number in range(steps):
         long = 41000 if number in compiling else 1000
         python.event("PjitFunction(update)", at, long - 100)
         if number in compiling:
@@ -156,8 +170,8 @@ def by_the_clock(folder, compiling, later, *, framed=True):
     notes = folder / "tpuprof"
     notes.mkdir()
     (notes / "run.json").write_text(json.dumps({"schema": "tpuprof.run/1", "warnings": []}))
-    before = {"step": -1, "wall_ns": 10**9, "captured": False, "counters": {}, "compiles": []}
-    (notes / "telemetry.host.0.jsonl").write_text(json.dumps(before) + "\n")
+    noted = {"step": -1, "wall_ns": 10**9, "captured": False, "counters": {}, "compiles": [*before]}
+    (notes / "telemetry.host.0.jsonl").write_text(json.dumps(noted) + "\n")
     if later is not None:
         (notes / "after.host.0.json").write_text(json.dumps(later))
     return analyze_run(folder)
@@ -177,6 +191,12 @@ def test_without_steps_after_the_capture_its_time_tells_whether_a_compile_return
     if answer == "never":
         assert "about 5010 steps after" in report.phases[0].evidence
     assert report.compiles[0].frames == ([LINE, "f (jax.py:3)"] if framed else [])
+
+
+def test_compiles_noted_before_a_short_recording_show_that_they_return(tmp_path):
+    noted = {"graphs": 1, "seconds": 0.04, "frames": [LINE]}
+    report = by_the_clock(tmp_path, (0, 1, 2, 3), None, steps=4, before=[noted] * RETURNS_FROM_BEFORE)
+    assert report.compile_history.returns == "yes"
 
 
 def test_a_compile_has_the_frames_noted_right_after_it(tmp_path):

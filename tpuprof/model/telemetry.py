@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import field
 from pathlib import Path
@@ -24,7 +25,8 @@ class StepRecord:
     """What the process noted of one step: wall time in ns, counters' increases, and what its compiles took (s).
 
     `captured` tells whether the profiler recorded it, `frames` which Python frames led to its longest compile.
-    `metrics` are the samples that torch_xla's metrics gained, of captured steps only.
+    `lines` counts its compiles by the innermost frame. `metrics` are the samples that torch_xla's metrics gained, of
+    captured steps only.
     `fallbacks` are the lines that called ops which ran on the CPU, by op, where the capture looked for them.
     `samples` is how many samples the process trained on, None where the program did not state it.
     """
@@ -39,6 +41,7 @@ class StepRecord:
     fallbacks: dict[str, str] = field(default_factory=dict)
     metrics: dict[str, int] = field(default_factory=dict)
     samples: float | None = None
+    lines: dict[str, int] = field(default_factory=dict)
 
     @property
     def is_step(self) -> bool:
@@ -74,6 +77,11 @@ def compile_frames(records: list[StepRecord], numbers: Sequence[int] = ()) -> di
     return found
 
 
+def compiles_before(records: Sequence[StepRecord], line: str) -> int:
+    """How often a line (its innermost frame) compiled before the captured steps."""
+    return sum(each.lines.get(line, 0) for each in records if not each.captured) if line else 0
+
+
 def fallback_counts(records: list[StepRecord]) -> dict[str, int]:
     """How often each op ran on the CPU in captured steps; value reads are counted elsewhere."""
     totals: dict[str, int] = {}
@@ -99,6 +107,7 @@ def _record_of(line: str) -> StepRecord | None:
             fallbacks={str(op): str(source) for op, source in row.get("fallbacks", {}).items()},
             metrics={str(name): int(each[0]) for name, each in row.get("metrics", {}).items()},
             samples=_samples(row.get("samples")),
+            lines=dict(Counter(str(each["frames"][0]) for each in compiles if each["frames"])),
         )
     except (ValueError, KeyError, TypeError, IndexError, AttributeError):
         return None

@@ -11,6 +11,7 @@ from tpuprof.model.compile.recurrence import Returns, returns
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.notes import Notes
 from tpuprof.model.steps.phase import ONE_OFF_COMPILE, Phase
+from tpuprof.model.telemetry import compiles_before
 from tpuprof.report.schema import Cause, CompileRow
 from tpuprof.report.sections import CompileHistory
 from tpuprof.units import PS_PER_NS, ps_to_ms
@@ -95,7 +96,10 @@ def _returns(host: HostRun, rows: list[CompileRow], inside: int) -> str:
     lines = {
         row.frames[0] if row.frames else "" for row in rows if row.host == host.name and row.step is not None
     }
-    found = {returns(line, inside, len(host.steps), host.after) for line in lines}
+    found = {
+        returns(line, inside, len(host.steps), host.after, compiles_before(host.records, line))
+        for line in lines
+    }
     return next((each.value for each in (Returns.YES, Returns.UNKNOWN, Returns.NEVER) if each in found), "")
 
 

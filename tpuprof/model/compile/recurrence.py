@@ -30,6 +30,9 @@ MIN_STEPS_AFTER = 20
 AFTER_PER_CAPTURED = 2
 # Captured steps that compile from which the capture alone shows that compiles return, with at least half of all.
 RETURNS_FROM_STEPS = 3
+# Compiles of a line before the capture from which one or two such steps show it too (compiles): a line compiles a few
+# programs when it first runs, and not ten. A judgement.
+RETURNS_FROM_BEFORE = 10
 # Steps that must be left when those with one-off compiles are left out (steps).
 MIN_STEPS_LEFT = 3
 UNKNOWN_LINE = "unknown"
@@ -139,16 +142,17 @@ def _after_of(row: dict[str, Any]) -> AfterCapture:
     )
 
 
-def returns(line: str, compiling: int, captured: int, after: AfterCapture | None) -> Returns:
+def returns(line: str, compiling: int, captured: int, after: AfterCapture | None, before: int = 0) -> Returns:
     """Whether compiles of a line (its innermost user frame, empty where unknown) come again.
 
-    `compiling` of the `captured` steps compiled.
+    `compiling` of the `captured` steps compiled, and the line compiled `before` times ahead of them.
     """
     if after is not None and _cuts_of(line, after):
         return Returns.YES
     if after is not None and after.shows(captured):
         return Returns.NEVER
-    if compiling >= RETURNS_FROM_STEPS and 2 * compiling >= captured:
+    often = compiling >= RETURNS_FROM_STEPS or (compiling and before >= RETURNS_FROM_BEFORE)
+    if often and 2 * compiling >= captured:
         return Returns.YES
     return Returns.UNKNOWN
 

@@ -15,6 +15,7 @@ from tpuprof.model.compile.recurrence import (
     returns,
 )
 from tpuprof.model.steps.phase import ONE_OFF_COMPILE
+from tpuprof.model.telemetry import compiles_before
 from tpuprof.report.schema import CompileRow, Evidence
 from tpuprof.rules.base import Outcome, counterfactual, failed, passed
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
@@ -98,7 +99,7 @@ def returning_parts(
     for line, rows in _by_line(chosen).items():
         took = sum(row.duration_ms for row in rows)
         compiling = len({(row.host, row.step) for row in rows})
-        again = returns(line, compiling, captured, after)
+        again = returns(line, compiling, captured, after, compiles_before(signals.records_if_noted, line))
         seen = compiling / captured
         counts = min(rate(line, seen, captured, after) / seen, 1.0)
         most += took * counts * (again is not Returns.NEVER)
