@@ -1,5 +1,6 @@
 """`tpuprof.open`: lazy, and with what the command line does."""
 
+import gzip
 import json
 import subprocess
 import sys
@@ -22,6 +23,9 @@ PROMISED = {
     "query": ["sql", "most", "time_limit_s"],
     "export": ["folder", "tables", "force"],
     "save": ["path", "redact"],
+    "save_window": ["path", "host", "start_ps", "end_ps"],
+    "write_notes": ["notes"],
+    "notes": None,
     "close": [],
     "report": None,
     "verdict": None,
@@ -89,6 +93,29 @@ def test_save_writes_what_can_be_sent(tmp_path, suffix):
     out = tmp_path / f"report{suffix}"
     assert isinstance(tpuprof.open(tmp_path / "a.xplane.pb").save(out), list)
     assert out.stat().st_size > 500
+
+
+def test_notes_are_those_of_the_dashboard(tmp_path, monkeypatch):
+    from tpuprof.report.span_note import SpanNote
+
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    run = tpuprof.open(trained().write(tmp_path / "a.xplane.pb"))
+    note = SpanNote("a", "python", "load", 600_000, 200_000, "slow", "2026-11-23T05:00:00+00:00")
+    assert run.notes == []
+    run.write_notes([note])
+    assert run.notes == [note]
+    assert run.table("span_notes").to_pylist()[0]["text"] == "slow"
+    run.write_notes([])
+    assert run.notes == []
+
+
+def test_a_window_is_written_for_perfetto(tmp_path):
+    run = tpuprof.open(trained().write(tmp_path / "a.xplane.pb"))
+    assert run.save_window(tmp_path / "w.json.gz", "a", 1_600_000_000, 1_700_000_000) == 0
+    events = json.loads(gzip.decompress((tmp_path / "w.json.gz").read_bytes()))["traceEvents"]
+    assert [each["name"] for each in events if each["ph"] == "X"].count("load") == 1
+    with pytest.raises(tpuprof.TpuprofError, match="no such host"):
+        run.save_window(tmp_path / "w.json.gz", "b", 0, 1)
 
 
 def test_close_reads_again(tmp_path):

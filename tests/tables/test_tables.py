@@ -4,6 +4,7 @@ import pytest
 
 import tpuprof
 from tests.builders import TraceBuilder, op
+from tests.model.test_links import launches
 from tpuprof.decode import xplane_pb2
 from tpuprof.tables import build
 from tpuprof.tables.schema import BY_NAME, TABLES
@@ -84,6 +85,19 @@ def test_host_events_have_self_time(run):
     rows = run.table("host_events").to_pylist()
     assert [row["self_ps"] for row in rows if row["event"] == "train_step"] == [800 * PS_PER_US] * 3
     assert [row["self_ps"] for row in rows if row["event"] == "load"] == [200 * PS_PER_US] * 3
+
+
+def test_hand_overs_lead_from_calls_to_device_runs(tmp_path):
+    run = tpuprof.open(launches().write(tmp_path / "a.xplane.pb"))
+    rows = run.table("hand_overs").to_pylist()
+    assert [(row["from_event"], row["to_plane"], row["to_event"], row["step"]) for row in rows] == [
+        ("Execute", "/host:CPU", "Issue", 0),
+        ("Execute", "/host:CPU", "Issue", 1),
+        ("Enqueue", "/device:TPU:0", "step(7)", 0),
+        ("Enqueue", "/device:TPU:0", "step(7)", 1),
+    ]
+    assert {row["to_start_ps"] - row["start_ps"] for row in rows[2:]} == {90 * PS_PER_US}
+    assert rows[3]["to_duration_ps"] == 400 * PS_PER_US
 
 
 def test_an_event_outside_steps_has_no_step(tmp_path):

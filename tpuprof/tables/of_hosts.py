@@ -11,6 +11,7 @@ from tpuprof.model.host_run import HostRun
 from tpuprof.model.intervals import Int64
 from tpuprof.model.timeline import Track
 from tpuprof.tables.columns import arrow_table, coded, joined, known_only, rows_table, step_of
+from tpuprof.timeline.links import Links
 
 if TYPE_CHECKING:
     from tpuprof.tables.source import Source
@@ -20,6 +21,28 @@ def host_events(source: Source) -> Any:
     """One row per event of a thread, thread by thread."""
     tables = [_thread_events(host, track) for host in source.run.hosts for track in source.threads(host.name)]
     return joined("host_events", tables)
+
+
+def hand_overs(source: Source) -> Any:
+    """One row per hand-over, in the order of the threads that take the work."""
+    tables = []
+    for host in source.run.hosts:
+        links = Links(source.timeline(host.name))
+        for (source_at, target_at), rows in links.by_tracks():
+            start = source_at.start[rows[0]]
+            columns = {
+                "from_thread": source_at.label or "unnamed",
+                "from_event": coded(source_at.name[rows[0]], source_at.plane.events.names),
+                "to_plane": target_at.plane.name,
+                "to_thread": target_at.label or "unnamed",
+                "to_event": coded(target_at.name[rows[1]], target_at.plane.events.names),
+                "step": step_of(host.steps, start),
+                "start_ps": start,
+                "to_start_ps": target_at.start[rows[1]],
+                "to_duration_ps": target_at.end[rows[1]] - target_at.start[rows[1]],
+            }
+            tables.append(arrow_table("hand_overs", {"host": host.name, **columns}))
+    return joined("hand_overs", tables)
 
 
 def host_reads(source: Source) -> Any:

@@ -37,6 +37,17 @@ def compiles(source: Source) -> Any:
     )
 
 
+def span_notes(source: Source) -> Any:
+    """One row per note."""
+    return rows_table(
+        "span_notes",
+        [
+            (each.host, each.lane, each.name, each.start_ns, each.duration_ns, each.text, each.written_at)
+            for each in source.report.span_notes
+        ],
+    )
+
+
 def findings(source: Source) -> Any:
     """One row per rule."""
     return rows_table("findings", [_finding(each) for each in source.report.findings])

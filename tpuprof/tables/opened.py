@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from tpuprof.errors import Code, TpuprofError
 from tpuprof.tables.source import Source
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from tpuprof.compare.diff import Comparison
     from tpuprof.model.preflight_notes import Variant
     from tpuprof.report.schema import Evidence, Finding, Report, Verdict
+    from tpuprof.report.span_note import SpanNote
     from tpuprof.rules.what_if import WhatIf
     from tpuprof.tables.query import Answer
 
@@ -122,6 +124,35 @@ class OpenRun:
         from tpuprof.budget.check import check, read_budget
 
         return check(read_budget(Path(budget)), self.report, baseline.report if baseline else None)
+
+    @property
+    def notes(self) -> list[SpanNote]:
+        """What people noted on spans of the timeline, in order of time."""
+        return list(self.report.span_notes)
+
+    def write_notes(self, notes: Iterable[SpanNote]) -> None:
+        """Keep these notes in place of those that the run has, as the dashboard does.
+
+        Raises `TpuprofError`: `output-failed`, and `input-no-trace` for a saved report.
+        """
+        from tpuprof.model.span_notes import write_span_notes
+
+        write_span_notes(self._source.found, list(notes))
+        self.close()
+
+    def save_window(self, path: _Path, host: str, start_ps: int, end_ps: int) -> int:
+        """Write the events of a host in a window as gzipped Chrome JSON, for Perfetto; how many were left out.
+
+        Times are from the host's origin, as `start_ps` in tables. Raises `OSError`, and `TpuprofError` (`usage`) for
+        an unknown host.
+        """
+        from tpuprof.export.chrome_json import chrome_json
+
+        if host not in self._source.found.files:
+            raise TpuprofError(Code.USAGE, f"{host}: no such host.", f"Hosts are {', '.join(self.hosts)}.")
+        data, left_out = chrome_json(self._source.timeline(host), start_ps, end_ps)
+        Path(path).write_bytes(data)
+        return left_out
 
     def preflight(self) -> tuple[list[Variant], list[str]]:
         """What the TPU compiler said of the script, as the run folder has it, and notes on what is wrong there."""

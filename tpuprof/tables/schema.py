@@ -163,6 +163,22 @@ TABLES: tuple[Table, ...] = (
         ),
     ),
     Table(
+        "hand_overs",
+        "work that goes from one event to another, across threads or from the host to a device",
+        (
+            _HOST,
+            Column("from_thread", TEXT, "thread of the event that hands it over"),
+            Column("from_event", TEXT, "name of that event", nullable=True),
+            Column("to_plane", TEXT, "the plane of the event that takes it: the host's, or a device's"),
+            Column("to_thread", TEXT, "thread or queue of that event"),
+            Column("to_event", TEXT, "name of that event", nullable=True),
+            _STEP,
+            Column("start_ps", INTEGER, "begin of the event that hands it over, from the host's `origin_ns`"),
+            Column("to_start_ps", INTEGER, "begin of the event that takes it"),
+            Column("to_duration_ps", INTEGER, "wall time of that event, 0 where it only marks a moment"),
+        ),
+    ),
+    Table(
         "host_reads",
         "device-to-host reads of one kind from one line, inside steps",
         (
@@ -293,6 +309,19 @@ TABLES: tuple[Table, ...] = (
             Column("confidence", TEXT, "high, medium or low"),
             Column("reason", TEXT, "why it is not decided or not priced", nullable=True),
             Column("fix", TEXT, "what to do", nullable=True),
+        ),
+    ),
+    Table(
+        "span_notes",
+        "what somebody noted on a span of the timeline",
+        (
+            _HOST,
+            Column("lane", TEXT, "lane of the event it was made on"),
+            Column("event", TEXT, "name of that event"),
+            Column("start_ns", INTEGER, "begin, from the host's origin"),
+            Column("duration_ns", INTEGER, "wall time"),
+            Column("text", TEXT, "the note"),
+            Column("written_at", TEXT, "when, ISO 8601, UTC"),
         ),
     ),
     Table(

@@ -76,6 +76,12 @@ class Links:
     def __len__(self) -> int:
         return sum(rows.shape[1] for rows in self._out.values())
 
+    def by_tracks(self) -> Iterator[tuple[tuple[Track, Track], Int64]]:
+        """The links of each pair of tracks: the rows of their two ends, as columns."""
+        for source, pairs in sorted(self._out.items()):
+            for target in np.unique(pairs[2]).tolist():
+                yield (self._tracks[source], self._tracks[target]), pairs[1::2, pairs[2] == target]
+
     def from_event(self, track: Track, row: int) -> list[Link]:
         """Hand-overs inside of an event, and those inside of what was handed over; the nearest first."""
         begin, end = int(track.start[row]), int(track.end[row])
