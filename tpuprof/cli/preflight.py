@@ -217,8 +217,8 @@ def _second(base: Variant, script: str | None, arguments: str | None, items: lis
 def _pairs(items: list[str] | None) -> dict[str, str]:
     pairs = {}
     for item in items or ():
-        name, mark, value = item.partition("=")
-        if not mark or not name:
+        name, equals, value = item.partition("=")
+        if not equals or not name:
             raise TpuprofError(
                 Code.USAGE, f"{item!r} is not NAME=VALUE.", "For example --env XLA_FLAGS=--xla_..."
             )

@@ -157,7 +157,7 @@ def _fill_metadata(result: Instruction, text: str, tables: _Tables) -> None:
 
 def _attributes(parts: list[str]) -> dict[str, str]:
     pairs = (part.partition("=") for part in parts)
-    return {key: value for key, mark, value in pairs if mark}
+    return {key: value for key, equals, value in pairs if equals}
 
 
 def _aliases(text: str) -> dict[int, int]:

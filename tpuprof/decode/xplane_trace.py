@@ -72,10 +72,10 @@ def _line(data: Data, plane: WalkedPlane, walked: WalkedLine, names: EventNames)
     def read_row(row: int, keys: Sequence[int]) -> StatTable:
         """As `read_stats`, of the task's events around one of them: a line may have millions."""
         task = row // EVENTS_PER_TASK
-        ends = [*walked.marks[1:], span[1]]
+        ends = [*walked.offsets[1:], span[1]]
         wanted = array("q", sorted(set(keys)))
         most = int(_column(walked.parts[task].seen).sum())
-        found = _table(_xspace.line_stats(data, walked.marks[task], ends[task], wanted, most), data)
+        found = _table(_xspace.line_stats(data, walked.offsets[task], ends[task], wanted, most), data)
         return replace(found, row=found.row + task * EVENTS_PER_TASK)
 
     line = Line(

@@ -53,7 +53,7 @@ class WalkedLine:
     id: int
     name: str
     timestamp_ns: int
-    marks: list[int]
+    offsets: list[int]
     metadata_id: memoryview
     offset_ps: memoryview
     duration_ps: memoryview
@@ -132,13 +132,13 @@ def _places(entries: memoryview) -> int:
 
 
 def _line(data: Data, start: int, end: int) -> WalkedLine:
-    number, timestamp, name, display, count, marks = _xspace.line(data, start, end, EVENTS_PER_TASK)
+    number, timestamp, name, display, count, offsets = _xspace.line(data, start, end, EVENTS_PER_TASK)
     return WalkedLine(
         span=(start, end),
         id=number,
         name=text(data, *display) or text(data, *name),
         timestamp_ns=timestamp,
-        marks=marks,
+        offsets=offsets,
         metadata_id=_xspace.column(count),
         offset_ps=_xspace.column(count),
         duration_ps=_xspace.column(count),
@@ -147,7 +147,7 @@ def _line(data: Data, start: int, end: int) -> WalkedLine:
 
 def _decode_events(data: Data, planes: list[WalkedPlane]) -> None:
     tasks = [
-        (plane, line, index) for plane in planes for line in plane.lines for index in range(len(line.marks))
+        (plane, line, index) for plane in planes for line in plane.lines for index in range(len(line.offsets))
     ]
 
     def decode(task: tuple[WalkedPlane, WalkedLine, int]) -> Part:
@@ -156,7 +156,7 @@ def _decode_events(data: Data, planes: list[WalkedPlane]) -> None:
         part = Part(_zeros(_xspace.SEEN_KEYS), _zeros(plane.places), bytearray(plane.places))
         columns = line.metadata_id[rows], line.offset_ps[rows], line.duration_ps[rows]
         sums = plane.summed, part.total, part.negative
-        part.having = _xspace.events(data, line.marks[index], line.span[1], *columns, part.seen, *sums)
+        part.having = _xspace.events(data, line.offsets[index], line.span[1], *columns, part.seen, *sums)
         return part
 
     for (_, line, _), part in zip(tasks, _map(data, decode, tasks), strict=True):

@@ -37,29 +37,29 @@ def attempts_of(entries: Iterable[Entry]) -> list[Attempt]:
 
 
 def _attempt(entries: list[Entry], *, last: bool) -> Attempt:
-    marks = [
+    begun = [
         (int(each["step_count"]), _ns(each["step_start_time"]))
         for each in entries
         if "step_start_time" in each
     ]
     ends = [_ns(each["job_end_time"]) for each in entries if "job_end_time" in each]
     spans = _phases(entries) + _custom(entries) + _checkpoints(entries)
-    known = [at for _, at in marks] + [span.end_ns for span in spans] + ends
+    known = [at for _, at in begun] + [span.end_ns for span in spans] + ends
     start = min(
         (_ns(each["job_start_time"]) for each in entries if "job_start_time" in each), default=min(known)
     )
     end = max([start, *known])
     if last and ends:
-        marks.append((marks[-1][0] + 1, ends[-1])) if marks else None
-    elif marks:
-        end = marks[-1][1]
-    return Attempt(start, end, _steps(marks), spans, "finished" if ends else "")
+        begun.append((begun[-1][0] + 1, ends[-1])) if begun else None
+    elif begun:
+        end = begun[-1][1]
+    return Attempt(start, end, _steps(begun), spans, "finished" if ends else "")
 
 
-def _steps(marks: list[tuple[int, int]]) -> Steps:
+def _steps(begun: list[tuple[int, int]]) -> Steps:
     pairs = [
         (number, start, end)
-        for (number, start), (after, end) in itertools.pairwise(marks)
+        for (number, start), (after, end) in itertools.pairwise(begun)
         if after == number + 1
     ]
     if not pairs:

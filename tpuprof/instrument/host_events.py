@@ -99,21 +99,21 @@ def _watch_collections(notes: list[str]) -> None:
     _replaced.at_end(stop)
 
 
-def _wrap_method(module: str, owner: str, name: str, event: str, mark: str) -> None:
+def _wrap_method(module: str, owner: str, name: str, event: str, kind: str) -> None:
     if module in sys.modules:
-        _replace(getattr(sys.modules[module], owner), name, event, mark)
+        _replace(getattr(sys.modules[module], owner), name, event, kind)
 
 
-def _wrap_function(module: str, name: str, event: str, mark: str) -> None:
+def _wrap_function(module: str, name: str, event: str, kind: str) -> None:
     if module in sys.modules:
-        _replace(sys.modules[module], name, event, mark)
+        _replace(sys.modules[module], name, event, kind)
 
 
-def _replace(owner: Any, name: str, event: str, mark: str) -> None:
+def _replace(owner: Any, name: str, event: str, kind: str) -> None:
     def make(original: Function) -> Function:
         @functools.wraps(original)
         def wrapped(*args: Any, **kwargs: Any) -> Any:
-            span = open_span(event, mark)
+            span = open_span(event, kind)
             try:
                 return original(*args, **kwargs)
             finally:

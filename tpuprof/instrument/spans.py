@@ -42,7 +42,7 @@ class Span:
 
 
 def open_span(
-    name: str, mark: str, *, scope: str = "", count_ops: bool = False, **stats: int | str
+    name: str, kind: str, /, *, scope: str = "", count_ops: bool = False, **stats: int | str
 ) -> Span | None:
     """Open a span in this thread; None where torch_xla is not loaded or something fails.
 
@@ -52,7 +52,7 @@ def open_span(
     if extension is None:
         return None
     try:
-        facts = {MARK: mark, **stats}
+        facts = {MARK: kind, **stats}
         event = extension.profiler.TraceMe(name, **facts)
         event.__enter__()
         span = Span(name, event, scope, counter(extension, _OPS_COUNTER) if count_ops else None, facts)

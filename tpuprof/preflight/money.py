@@ -53,9 +53,9 @@ def parse_prices(items: Iterable[str]) -> dict[str, float]:
     """`v5e=1.2,v5p=4.2` as USD per chip and hour by generation or slice; raises `TpuprofError` (USAGE)."""
     prices = {}
     for item in [part.strip() for each in items for part in each.split(",") if part.strip()]:
-        name, mark, text = item.partition("=")
+        name, equals, text = item.partition("=")
         try:
-            value = float(text) if mark else math.nan
+            value = float(text) if equals else math.nan
         except ValueError:
             value = math.nan
         if not name or not math.isfinite(value) or value <= 0:

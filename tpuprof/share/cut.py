@@ -84,21 +84,21 @@ def _line(
     """The bytes of a line with the events that touch the window. Raises `ValueError` where events do not adjoin."""
     from tpuprof.decode import _xspace
 
-    number, timestamp, _, _, count, marks = line
+    number, timestamp, _, _, count, offsets = line
     if not count:
         return bytes(data[begin:end])
     ids, offset, duration = (np.empty(count, np.int64) for _ in range(3))
     columns = ids.data, offset.data, duration.data
     seen = np.zeros(_xspace.SEEN_KEYS, np.int64).data
     # No stat is added up.
-    _xspace.events(data, marks[0], end, *columns, seen, 0, np.empty(0, np.int64).data, bytearray())
+    _xspace.events(data, offsets[0], end, *columns, seen, 0, np.empty(0, np.int64).data, bytearray())
     low, high = ((each - (timestamp - origin_ns)) * PS_PER_NS for each in (window.start_ns, window.end_ns))
     kept = np.flatnonzero((offset < high) & (offset + np.maximum(duration, 1) > low)).tolist()
-    last = _event_end(data, marks[-1])
-    around = bytes(data[begin : marks[0]]) + bytes(data[last:end])
+    last = _event_end(data, offsets[-1])
+    around = bytes(data[begin : offsets[0]]) + bytes(data[last:end])
     if _own_fields(around) != (number, timestamp):
         raise ValueError("fields of the line lie between its events")
-    return around + b"".join(bytes(data[marks[row] : _event_end(data, marks[row])]) for row in kept)
+    return around + b"".join(bytes(data[offsets[row] : _event_end(data, offsets[row])]) for row in kept)
 
 
 def _own_fields(around: bytes) -> tuple[int, int]:
@@ -108,10 +108,10 @@ def _own_fields(around: bytes) -> tuple[int, int]:
     return line.id, line.timestamp_ns
 
 
-def _event_end(data: Data, mark: int) -> int:
-    """Behind the event whose field begins at `mark`: a tag of one byte, its length, its bytes."""
+def _event_end(data: Data, offset: int) -> int:
+    """Behind the event whose field begins at `offset`: a tag of one byte, its length, its bytes."""
     length = shift = 0
-    at = mark + 1
+    at = offset + 1
     while True:
         byte = data[at]
         length |= (byte & 0x7F) << shift

@@ -72,8 +72,8 @@ def _step_ms(timeline: Timeline, change: Change, in_flight: int) -> float:
     queue = Queue(work.launch, work.start - work.launch, _lengths(work, change), in_flight)
     locking = _locking_cuts(timeline.stretches) if timeline.locks else np.empty(0, np.int64)
     pieces = _pieces(timeline, change, locking)
-    marks = play(pieces, queue, change.steps is not None, ROUNDS)
-    return (marks[-1] - marks[0]) / (ROUNDS - 1) / max(len(wanted), 1) / PS_PER_MS
+    times = play(pieces, queue, change.steps is not None, ROUNDS)
+    return (times[-1] - times[0]) / (ROUNDS - 1) / max(len(wanted), 1) / PS_PER_MS
 
 
 def _in_a_row_ms(timeline: Timeline, change: Change) -> float:

@@ -86,16 +86,16 @@ def lanes_of(host: Host, run: HostRun) -> list[LaneInfo]:
         LaneInfo(STEPS, "Steps", STEPS, len(run.steps), lambda: _steps(run), threads),
         LaneInfo(PERIODS, "Time went to", PERIODS, len(run.steps), lambda: _periods(run)),
     ]
-    for mark in dict.fromkeys(run.activity.annotations.mark):
-        count = run.activity.annotations.mark.count(mark)
-        title = f"{mark.replace('_', ' ').capitalize()}s"
+    for kind in dict.fromkeys(run.activity.annotations.kind):
+        count = run.activity.annotations.kind.count(kind)
+        title = f"{kind.replace('_', ' ').capitalize()}s"
         found.append(
             LaneInfo(
-                f"{ANNOTATIONS}:{mark}",
+                f"{ANNOTATIONS}:{kind}",
                 title,
                 ANNOTATIONS,
                 count,
-                lambda m=mark: _annotations(run, m),  # type: ignore[misc]
+                lambda kind=kind: _annotations(run, kind),  # type: ignore[misc]
                 threads,
             )
         )
@@ -202,9 +202,9 @@ def _periods(run: HostRun) -> Lane:
     return build_lane(found.names, found.names, [""], found.start, found.end, found.label)
 
 
-def _annotations(run: HostRun, mark: str) -> Lane:
+def _annotations(run: HostRun, kind: str) -> Lane:
     table = run.activity.annotations
-    chosen = np.array([each == mark for each in table.mark], np.bool_)
+    chosen = np.array([each == kind for each in table.kind], np.bool_)
     names = list(dict.fromkeys(table.name))
     code = {name: row for row, name in enumerate(names)}
     label = np.array([code[name] for name in table.name], np.int64)

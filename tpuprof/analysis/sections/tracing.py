@@ -27,11 +27,11 @@ def tracing_section(hosts: list[HostRun]) -> Tracing:
 def _rows(shares: list[TracingShare], steps: int) -> list[TracingRow]:
     sums: dict[tuple[str, str], tuple[int, int]] = {}
     for each in shares:
-        exposed, hidden = sums.get((each.name, each.mark), (0, 0))
-        sums[each.name, each.mark] = (exposed + each.exposed_ps, hidden + each.hidden_ps)
+        exposed, hidden = sums.get((each.name, each.kind), (0, 0))
+        sums[each.name, each.kind] = (exposed + each.exposed_ps, hidden + each.hidden_ps)
     rows = [
-        TracingRow(name, mark, exposed / steps / PS_PER_MS, hidden / steps / PS_PER_MS)
-        for (name, mark), (exposed, hidden) in sums.items()
+        TracingRow(name, kind, exposed / steps / PS_PER_MS, hidden / steps / PS_PER_MS)
+        for (name, kind), (exposed, hidden) in sums.items()
     ]
     return sorted(rows, key=lambda row: -(row.exposed_ms_per_step + row.hidden_ms_per_step))
 

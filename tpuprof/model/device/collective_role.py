@@ -48,7 +48,7 @@ _COMPUTES = frozenset({"dot", "convolution", "reduce", "reduce-window", "scatter
 _STATE_OF = re.compile(r"^\w+ of ")
 _LAYER = re.compile(r"(?:^|[./])((?:[A-Za-z_]\w*\.)*?(?:layers?|blocks?|h|encoder|decoder)\.\d+)(?=[./@]|$)")
 _ANY_NUMBERED = re.compile(r"((?:[A-Za-z_]\w*\.)+\d+)(?=[./@]|$)")
-_BACKWARD_MARKS = ("@backward", "aot_backward", "transpose(jvp", "backward")
+_BACKWARD_WORDS = ("@backward", "aot_backward", "transpose(jvp", "backward")
 
 
 @record(frozen=True)
@@ -241,6 +241,6 @@ def layer_of(text: str) -> str:
 
 def direction_of(scope: str, role: str) -> str:
     """Forward or backward, from the op's scope, else from what it does; empty where neither tells."""
-    if any(mark in scope for mark in _BACKWARD_MARKS) or role in (GRADIENT_SCATTER, GRADIENT_REDUCE):
+    if any(word in scope for word in _BACKWARD_WORDS) or role in (GRADIENT_SCATTER, GRADIENT_REDUCE):
         return BACKWARD
     return FORWARD if "/" in scope else ""

@@ -174,11 +174,11 @@ def _iterations(
 
 def _direction(own: str, inner: list[str]) -> str:
     """By what the ops of the body were traced from, else by the loop's own scope."""
-    for marks in _DIRECTIONS:
-        counts = {name: sum(mark in scope for scope in inner) for name, mark in marks.items()}
+    for words in _DIRECTIONS:
+        counts = {name: sum(word in scope for scope in inner) for name, word in words.items()}
         best = max(counts, key=lambda name: counts[name])
         if counts[best]:
             return best
-    if any(mark in own for mark in _BACKWARD):
+    if any(word in own for word in _BACKWARD):
         return "backward"
     return "forward" if _SCAN in own else ""

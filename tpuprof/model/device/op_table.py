@@ -276,13 +276,13 @@ def annotation_totals(annotations: Annotations, scopes: ScopeTotals, steps: Step
     totals: dict[tuple[str, str], AnnotationTotal] = {}
     durations = annotations.end - annotations.start
     held = steps.hold(annotations.start).tolist() if len(steps) else [False] * len(durations)
-    for name, mark, duration, inside in zip(
-        annotations.name, annotations.mark, durations.tolist(), held, strict=True
+    for name, kind, duration, inside in zip(
+        annotations.name, annotations.kind, durations.tolist(), held, strict=True
     ):
-        scope = _scope_of(name, mark)
+        scope = _scope_of(name, kind)
         each = totals.setdefault(
-            (name, mark),
-            AnnotationTotal(name, mark, 0, 0, device.get(scope), device_step_ps=in_steps.get(scope)),
+            (name, kind),
+            AnnotationTotal(name, kind, 0, 0, device.get(scope), device_step_ps=in_steps.get(scope)),
         )
         each.host_step_ps += duration if inside else 0
         each.occurrences += 1
@@ -290,9 +290,9 @@ def annotation_totals(annotations: Annotations, scopes: ScopeTotals, steps: Step
     return sorted(totals.values(), key=lambda each: (-(each.device_ps or 0), -each.host_ps, each.name))
 
 
-def _scope_of(name: str, mark: str) -> str:
+def _scope_of(name: str, kind: str) -> str:
     """The scope that ops traced inside an annotation carry."""
-    return name + _BACKWARD if mark == "module_backward" else name
+    return name + _BACKWARD if kind == "module_backward" else name
 
 
 def source_totals(ops: list[OpTotal]) -> list[tuple[str, int, int]]:

@@ -43,7 +43,7 @@ TRACING_FROM_OPS_PER_MS = 0.2
 # Of the pauses in real TorchTPU captures (torch_tpu 0.2 on a CPU) nine in ten are below 0.15 ms; code that dispatches
 # nothing, such as a profiler's own work or a sleep, makes pauses of more than a millisecond.
 EAGER_PAUSE_PS = 300_000_000
-_ANNOTATION_MARKS = ("annotation", "module", "module_backward")
+_ANNOTATION_KINDS = ("annotation", "module", "module_backward")
 AUTOGRAD_THREAD = "pt_autograd"
 # What a training loop does, and a data pipeline does not.
 _TRAINS = (Activity.COMPILE, Activity.TRACING, Activity.DISPATCH)
@@ -52,10 +52,10 @@ _MAIN_THREAD_PREFIXES = ("python", "main")
 
 @record(frozen=True)
 class Annotations:
-    """The user's own spans on the training threads: name, mark (annotation, module, module_backward), ps."""
+    """The user's own spans on the training threads: name, kind (annotation, module, module_backward), ps."""
 
     name: list[str]
-    mark: list[str]
+    kind: list[str]
     start: Int64
     end: Int64
 
@@ -159,10 +159,10 @@ def find_driver(host: Host, vocabulary: Vocabulary) -> Track | None:
     best, most = None, 0
     cut_names = by_plane(host.threads, lambda plane: vocabulary.driver.rows(plane.events.names))
     for track in host.threads:
-        marks = len(track.line.read_stats(track.plane.stat_keys(("_r",))))
+        markers = len(track.line.read_stats(track.plane.stat_keys(("_r",))))
         cuts = _count(track, cut_names[id(track.plane)])
         # A step marker outweighs any number of cuts: a loader thread may cut graphs, but not mark steps.
-        weight = marks * 1_000_000 + cuts
+        weight = markers * 1_000_000 + cuts
         if weight > most:
             best, most = track, weight
     if best is None:
@@ -190,7 +190,7 @@ def _most_ops(host: Host, vocabulary: Vocabulary) -> Track | None:
     return track if most else None
 
 
-def marks(track: Track) -> tuple[list[str], npt.NDArray[np.int32]]:
+def kinds_of_spans(track: Track) -> tuple[list[str], npt.NDArray[np.int32]]:
     """Values of the `tpuprof` stat and, by event, which of them an event has (-1: none)."""
     column = track.plane.stat_text(track.stats(MARK_STAT), MARK_STAT, len(track))
     return column.strings, column.codes
@@ -347,15 +347,15 @@ def _on_threads(threads: list[Track], codes: dict[int, Int64], activity: Activit
 
 def _annotations(threads: list[Track]) -> Annotations:
     name: list[str] = []
-    mark: list[str] = []
+    kind: list[str] = []
     start, end = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for track in threads:
-        values, codes = marks(track)
-        wanted = [value in _ANNOTATION_MARKS for value in values]
+        values, codes = kinds_of_spans(track)
+        wanted = [value in _ANNOTATION_KINDS for value in values]
         rows = np.flatnonzero(np.array([*wanted, False], np.bool_)[codes])
         names = track.plane.events.names
         name += [names[row] if row >= 0 else "" for row in track.name[rows]]
-        mark += [values[code] if code != NO_TEXT else "" for code in codes[rows]]
+        kind += [values[code] if code != NO_TEXT else "" for code in codes[rows]]
         start.append(track.start[rows])
         end.append(track.end[rows])
-    return Annotations(name, mark, np.concatenate(start), np.concatenate(end))
+    return Annotations(name, kind, np.concatenate(start), np.concatenate(end))

@@ -20,12 +20,12 @@ PYTHON = "python_and_dispatch"
 
 @record(frozen=True)
 class TracingShare:
-    """Tracing of one kind, or under one annotation (`mark` tells which kind), inside steps; sums in ps."""
+    """Tracing of one kind, or under one annotation (of this `kind`), inside steps; sums in ps."""
 
     name: str
     exposed_ps: int
     hidden_ps: int
-    mark: str = ""
+    kind: str = ""
 
 
 @record(frozen=True)
@@ -106,12 +106,12 @@ def _by_annotation(activity: HostActivity, tracing: Spans, exposed: Spans) -> li
         covered(exposed, notes.start, notes.end),
     )
     sums: dict[tuple[str, str], tuple[int, int]] = {}
-    for name, mark, whole, part in zip(
-        notes.name, notes.mark, total.tolist(), open_part.tolist(), strict=True
+    for name, kind, whole, part in zip(
+        notes.name, notes.kind, total.tolist(), open_part.tolist(), strict=True
     ):
-        before = sums.get((name, mark), (0, 0))
-        sums[name, mark] = (before[0] + part, before[1] + whole - part)
-    shares = [TracingShare(name, *each, mark) for (name, mark), each in sums.items() if any(each)]
+        before = sums.get((name, kind), (0, 0))
+        sums[name, kind] = (before[0] + part, before[1] + whole - part)
+    shares = [TracingShare(name, *each, kind) for (name, kind), each in sums.items() if any(each)]
     return sorted(shares, key=lambda each: -(each.exposed_ps + each.hidden_ps))
 
 

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from tpuprof.model.host.activity import marks
+from tpuprof.model.host.activity import kinds_of_spans
 from tpuprof.model.intervals import Int64
 from tpuprof.model.steps.table import HIGH, Steps, StepSource, tiled
 from tpuprof.model.timeline import Track
@@ -43,7 +43,7 @@ def read_markers(driver: Track) -> Markers | None:
     if key is None or not len(stats):
         return None
     roots = np.flatnonzero(np.bincount(stats.select(key).row))
-    values, codes = marks(driver)
+    values, codes = kinds_of_spans(driver)
     if "step" in values:
         own = roots[codes[roots] == values.index("step")]
         roots = own if len(own) else roots
