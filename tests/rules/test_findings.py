@@ -57,6 +57,18 @@ def test_a_broken_rule_hides_no_other():
     assert "ZeroDivisionError: no steps" in found[1].reason
 
 
+@pytest.mark.parametrize(
+    ("sure", "first"),
+    [(60 * thresholds.DOUBTED_RANKS_AT + 1, "sure"), (60 * thresholds.DOUBTED_RANKS_AT - 1, "doubted")],
+)
+def test_a_doubted_finding_stands_behind_a_sure_one_of_half_its_size(sure, first):
+    def doubted(_signals):
+        return failed(0.6, [Evidence("it")], price=Price(savings=Savings(60, 60, "bound")), confidence="low")
+
+    found = run_rules(given(steps=steps()), [made("doubted", doubted), made("sure", saves(sure))])
+    assert found[0].rule == first
+
+
 def test_the_largest_saving_is_first_and_the_rest_has_its_order():
     assert statuses(
         made("a", looked(passed())),

@@ -14,7 +14,7 @@ from tpuprof.rules.programs import FRAMEWORKS, TORCH_XLA
 from tpuprof.rules.shared.few_steps import of_few_steps
 from tpuprof.rules.shared.timeline_evidence import Places
 from tpuprof.rules.shared_savings import shared_savings
-from tpuprof.rules.thresholds import BROAD_RANKS_AT, PRICED_FROM_SHARE, SPECIFIC_FROM
+from tpuprof.rules.thresholds import BROAD_RANKS_AT, DOUBTED_RANKS_AT, PRICED_FROM_SHARE, SPECIFIC_FROM
 from tpuprof.signals import Signals, Unavailable
 from tpuprof.simulate.replay import Simulator
 from tpuprof.units import format_ms
@@ -144,7 +144,8 @@ def _device_is_behind(signals: Signals) -> bool:
 
 
 def _rank(rule: Rule, finding: Finding) -> float:
-    return finding.severity * (BROAD_RANKS_AT if rule.broad else 1.0)
+    doubt = DOUBTED_RANKS_AT if finding.confidence == "low" else 1.0
+    return finding.severity * doubt * (BROAD_RANKS_AT if rule.broad else 1.0)
 
 
 def _title(title: str, pricing: Pricing) -> str:

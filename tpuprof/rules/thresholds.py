@@ -14,6 +14,10 @@ PRICED_FROM_SHARE = 0.05
 # broad one does says more of what to do. Measured steps carry the profiler's own time, which no specific rule claims.
 BROAD_RANKS_AT = 0.4
 
+# What a finding of low confidence is worth in the order of findings (ratio): a cause that may not be one, or may not
+# come back, stands behind a sure one that costs half as much. A judgement.
+DOUBTED_RANKS_AT = 0.5
+
 # Share of a broad rule's severity from which a specific one of its category comes first where both save the same time
 # (ratio): what it names is a cause of what the broad one sees, and its price leaves out what it costs elsewhere. A loop
 # with eleven cuts per step took 62 % less time with one; the time in cuts is a third of the step (measured).
