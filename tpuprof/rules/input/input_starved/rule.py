@@ -47,7 +47,7 @@ the step to its own rate: more workers, or a cheaper transform.
 from __future__ import annotations
 
 from tpuprof import parts as part
-from tpuprof.report.host_lines import lines_of
+from tpuprof.report.host_lines import lines_of, where_of
 from tpuprof.report.schema import Evidence
 from tpuprof.report.sections import InputRow
 from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, passed, rule
@@ -92,7 +92,9 @@ def check(signals: Signals) -> Outcome:
     """Fail where waiting for input takes enough of a typical step."""
     waits, share, fails = _waits(signals)
     evidence = [Evidence(f"{name} per step", ms, "ms") for name, ms in waits.items() if ms]
-    lines = lines_of(signals.stacks_if_sampled, max(waits, key=lambda name: waits[name]))
+    largest = max(waits, key=lambda name: waits[name])
+    lines = lines_of(signals.stacks_if_sampled, largest)
+    where = where_of(signals.stacks_if_sampled, largest)
     evidence += [_pipeline(row, _in_workers(signals)) for row in signals.input_pipelines]
     evidence += [
         Evidence(f"waited at: {call or 'source unknown'}", exposed, "ms per step", source=source)
@@ -106,7 +108,7 @@ def check(signals: Signals) -> Outcome:
     return failed(
         share,
         evidence,
-        title=f"The device waits {format_share(share)} of each step for data{_at(lines)}",
+        title=f"The device waits {format_share(share)} of each step for data{f', at {where.text}' if where else ''}",
         price=counterfactual(
             Change(host=gone, device={part.HOST_IO: 0.0}), Change(host={part.INPUT_WAIT: 0.0})
         ),
@@ -141,13 +143,6 @@ def _in_workers(signals: Signals) -> bool:
         row.part == part.INPUT_WAIT and any(_OF_WORKERS in frame for frame in row.frames)
         for row in signals.stacks_if_sampled
     )
-
-
-def _at(lines: list[tuple[str, str, float, float]]) -> str:
-    if not lines or not lines[0][0]:
-        return ""
-    source, call, *_ = lines[0]
-    return f", at {source}" + (f" ({call})" if call else "")
 
 
 def _pipeline(row: InputRow, workers: bool) -> Evidence:
