@@ -1,5 +1,6 @@
 """The sampler of the training thread leaves its variables alone."""
 
+import _thread
 import asyncio
 import sys
 import threading
@@ -204,3 +205,39 @@ def test_a_sampler_that_takes_long_slows_down(monkeypatch):
     while sampler.samples < 3 and time.monotonic() < until:
         time.sleep(0.001)
     assert sampler.stop()["interval_ms"] == host_sampler.SLOWEST * 1e3
+
+
+def test_what_autograds_thread_runs_stands_for_the_wait_in_backward():
+    """C++ began that thread, so its stack begins in the user's function; its work is the training thread's."""
+    names, waits = [], {}
+    engine = "def _engine_run_backward(lock):\n    lock.acquire()\n"
+    exec(compile(engine, "/venv/site-packages/torch/autograd/graph.py", "exec"), waits)
+
+    class Noting(TraceMe):
+        def __init__(self, name):
+            names.append(name)
+
+    class Recording(Extension):
+        profiler = type("Profiler", (), {"TraceMe": Noting})
+
+    sampler = host_sampler.HostSampler(Recording, threading.get_ident())
+    done = threading.Lock()
+    done.acquire()
+
+    def projects_the_gradient():
+        until = time.monotonic() + AT_MOST
+        while sampler.samples < 60 and time.monotonic() < until:
+            sum(range(2000))
+        done.release()
+
+    sampler.start()
+    _thread.start_new_thread(projects_the_gradient, ())
+    waits["_engine_run_backward"](done)
+    assert sampler.stop()["error"] == ""
+    samples = [name for name in names if name.startswith(host_sampler.SAMPLE_EVENT)]
+    told = next(name for name in samples if "projects_the_gradient" in name).translate(FROM_SAFE)
+    assert told.index("_engine_run_backward") < told.index("projects_the_gradient")
+    facts = [dict(fact.split("=") for fact in name.split("#")[1].split(",")[:6]) for name in samples]
+    ran = sum(int(each["cpu_us"]) for each in facts)
+    assert ran > 2 * sum(int(each["python_us"]) for each in facts)
+    assert not any(",holder=" in name for name in samples)

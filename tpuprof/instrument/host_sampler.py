@@ -20,6 +20,7 @@ from typing import Any
 
 from tpuprof.instrument.awaited import Awaited
 from tpuprof.instrument.hidden_thread import HiddenThread
+from tpuprof.instrument.in_backward import autograd_thread
 from tpuprof.instrument.stack_text import Place, describe, places_of_thread, safe
 from tpuprof.instrument.state import counter, pass_on
 from tpuprof.units import MS_PER_S, NS_PER_S, NS_PER_US
@@ -81,6 +82,7 @@ class HostSampler:
         self._run_queue = _RunQueue(thread)
         self._seen = (0, 0, 0, 0, 0)
         self._others: dict[int, int] = {}
+        self._autograd: dict[int, int] = {}
 
     def start(self) -> None:
         """Begin to sample."""
@@ -143,8 +145,17 @@ class HostSampler:
             return
         now, before = self._look(), self._seen
         self._seen = now
-        others, busiest, longest = self._others_cpu()
+        took = self._others_cpu()
         gap, ops, cpu, waited, process = (new - old for new, old in zip(now, before, strict=True))
+        ident, inside = autograd_thread(places, self._others)
+        if ident:
+            # It works for the training thread, which waits for it.
+            took.pop(ident, None)
+            cpu = min(cpu + self._autograd_cpu(ident), gap)
+        others = sum(took.values())
+        busiest = max(took, key=lambda each: took[each], default=0)
+        longest = took.get(busiest, 0)
+        places = [*inside, *places]
         stack, text = self._stack(self._awaited.added_to(places) if self._awaited else places)
         facts = (
             f"stack={stack},gap_us={gap // NS_PER_US},ops={ops},cpu_us={cpu // NS_PER_US},"
@@ -170,14 +181,18 @@ class HostSampler:
             self._put(f"{HOLDER_EVENT}#stack={stack}{text}#")
         return stack
 
-    def _others_cpu(self) -> tuple[int, int, int]:
-        """CPU time that other Python threads took since the last look (ns); which took most, and how much."""
+    def _others_cpu(self) -> dict[int, int]:
+        """CPU time that each other Python thread took since the last look (ns)."""
         own, now = threading.get_ident(), _cpu_of_threads()
         others = {ident: cpu for ident, cpu in now.items() if ident not in (own, self._target)}
         before, self._others = self._others, others
-        took = {ident: max(cpu - before.get(ident, cpu), 0) for ident, cpu in others.items()}
-        busiest = max(took, key=lambda ident: took[ident], default=0)
-        return sum(took.values()), busiest, took.get(busiest, 0)
+        return {ident: max(cpu - before.get(ident, cpu), 0) for ident, cpu in others.items()}
+
+    def _autograd_cpu(self, ident: int) -> int:
+        """CPU time of autograd's thread since it was last seen to run Python (ns); between, it traces in C++."""
+        cpu = self._others.get(ident, 0)
+        before, self._autograd[ident] = self._autograd.get(ident, cpu), cpu
+        return max(cpu - before, 0)
 
     def _stack(self, places: list[Place]) -> tuple[int, str]:
         """The number of a stack, and its words as stats where this is the first time it is seen."""
