@@ -23,7 +23,7 @@ def program(dots, size=8):
     return proto.SerializeToString()
 
 
-def trace_of(reads=(0, 1), device=500, of_read=None, of_step=None, cuts=True):
+def trace_of(reads=(0, 1), device=500, of_read=None, of_step=None, cuts=True, thread="python"):
     """Steps of 1 ms on a busy device; those in `reads` read a value first, whose program takes `device` (µs).
 
     Where `cuts` is false the read hands no program over: it waits for one that the step handed over before.
@@ -35,10 +35,11 @@ def trace_of(reads=(0, 1), device=500, of_read=None, of_step=None, cuts=True):
         begin = step * 1000
         python.event("train", begin, 1000, _r=1)
         if step in reads:
-            python.event("tpuprof.host_read", begin + 100, device + 100, call="item", source=LINE)
+            reader = trace.host().line(thread)
+            reader.event("tpuprof.host_read", begin + 100, device + 100, call="item", source=LINE)
             if cuts:
-                python.event("ScheduleSyncTensorsGraph", begin + 110, 20)
-            python.event("PjRtComputationClient::TransferFromDevice", begin + 140, device + 50)
+                reader.event("ScheduleSyncTensorsGraph", begin + 110, 20)
+            reader.event("PjRtComputationClient::TransferFromDevice", begin + 140, device + 50)
             modules.event("read(1)", begin + 150, device)
             ops.event(start=begin + 150, duration=device, **op("dot.1", "dot"))
         python.event("tpuprof.graph_cut", begin + 780, 50, call="sync", source="train.py:9")
@@ -79,6 +80,15 @@ def test_work_of_the_reads_own_is_done_once(read, programs):
 def test_half_of_the_work_makes_it_the_same(read, dots, twice):
     host = read(trace_of(of_read=program(round(dots)), of_step=program(4)))
     assert (again(host)[0][3] > 0) == twice
+
+
+def test_a_program_counts_by_the_share_of_its_work_that_is_done_again(read):
+    host = read(trace_of(of_read=program(4), of_step=program(3)))
+    assert again(host) == [("item", LINE, 2, 750.0)]
+
+
+def test_reads_of_a_custom_backward_are_in_autograds_thread(read):
+    assert again(read(trace_of(thread="pt_autograd_0"))) == [("item", LINE, 2, 1000.0)]
 
 
 def test_a_read_that_waits_for_the_steps_program_runs_none(read):

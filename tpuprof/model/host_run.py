@@ -169,7 +169,9 @@ def _analysed(
         compiles=compiles,
         warnings=limited([*trace.errors, *trace.warnings, *host.warnings, *doubts]),
         program_ops=_program_ops(breakdown, devices, steps, protos),
-        read_graphs=read_graphs(driver, words, steps, devices, protos),
+        read_graphs=read_graphs(
+            [driver, *autograd_threads(host)] if driver else [], words, steps, devices, protos
+        ),
         threads=threads,
         queue=_queue(host, devices, virtual_devices),
         **fields,

@@ -47,8 +47,8 @@ _NO_WORK = (
 class ReadGraphs:
     """Programs that reads from one line ran in steps: how many, and their time on the device (ps).
 
-    `again_ps` is the part of it in programs whose work another program of the step has as well; `by_step` holds that
-    part for each step (ps).
+    `again_ps` is the part of it that another program of the steps does as well, by the share of the program's work that
+    both have; `by_step` holds that part for each step (ps).
     """
 
     call: str
@@ -60,17 +60,20 @@ class ReadGraphs:
 
 
 def read_graphs(
-    driver: Track | None,
+    threads: list[Track],
     vocabulary: Vocabulary,
     steps: Steps,
     devices: list[DeviceActivity],
     protos: dict[str, bytes],
 ) -> list[ReadGraphs]:
-    """Programs of reads in steps, by line, those that take longest first; empty where reads run none or take little."""
-    if driver is None or not len(steps) or not devices:
+    """Programs of reads in steps, by line, those that take longest first; empty where reads run none or take little.
+
+    `threads` are the training thread and those of autograd.
+    """
+    if not threads or not len(steps) or not devices:
         return []
     device = max(devices, key=lambda each: each.busy.total)
-    runs = _runs(driver, vocabulary, steps, device)
+    runs = [run for each in threads for run in _runs(each, vocabulary, steps, device)]
     if sum(ps for *_, ps in runs) < ASKED_FROM_SHARE * int(steps.wall_ps.sum()):
         return []
     again = _again({program for *_, program, _ in runs}, device, steps, protos)
@@ -90,16 +93,16 @@ def again_by_step(rows: list[ReadGraphs], steps: int) -> Int64:
 
 
 def _row(
-    key: tuple[str, str], members: list[tuple[int, str, int]], again: set[str], steps: int
+    key: tuple[str, str], members: list[tuple[int, str, int]], again: dict[str, float], steps: int
 ) -> ReadGraphs:
     by_step = np.zeros(steps, np.int64)
     for step, program, ps in members:
-        by_step[step] += ps if program in again else 0
+        by_step[step] += round(ps * again.get(program, 0.0))
     return ReadGraphs(*key, len(members), sum(ps for *_, ps in members), int(by_step.sum()), by_step)
 
 
 def _runs(
-    driver: Track, vocabulary: Vocabulary, steps: Steps, device: DeviceActivity
+    thread: Track, vocabulary: Vocabulary, steps: Steps, device: DeviceActivity
 ) -> list[tuple[str, str, int, str, int]]:
     """(call, line, row of the step, program, its time on the device in ps) of each program that a read ran.
 
@@ -109,38 +112,43 @@ def _runs(
     order = np.argsort(events.start, kind="stable")
     start, op, own = events.start[order], events.op[order], events.self_ps[order]
     rows = np.array(
-        sorted({row for row in cuts_with_causes(driver, vocabulary, steps) if row >= 0}), np.int64
+        sorted({row for row in cuts_with_causes(thread, vocabulary, steps) if row >= 0}), np.int64
     )
-    names = driver.plane.events.names
-    rows = rows[driver.name[rows] == names.index(READ_EVENT)] if READ_EVENT in names else rows[:0]
-    stats = driver.stats("call", "source")
-    calls = driver.plane.stat_text(stats, "call", len(driver))
-    sources = driver.plane.stat_text(stats, "source", len(driver))
+    names = thread.plane.events.names
+    rows = rows[thread.name[rows] == names.index(READ_EVENT)] if READ_EVENT in names else rows[:0]
+    stats = thread.stats("call", "source")
+    calls = thread.plane.stat_text(stats, "call", len(thread))
+    sources = thread.plane.stat_text(stats, "source", len(thread))
     found = []
     for row in rows.tolist():
-        first, last = np.searchsorted(start, (driver.start[row], driver.end[row]))
+        first, last = np.searchsorted(start, (thread.start[row], thread.end[row]))
         if first == last:
             continue
         modules = [device.ops.module[each] for each in op[first:last].tolist()]
         ps = sum(
             ps for name, ps in zip(modules, own[first:last].tolist(), strict=True) if name == modules[-1]
         )
-        step = int(np.searchsorted(steps.start, driver.start[row], "right")) - 1
+        step = int(np.searchsorted(steps.start, thread.start[row], "right")) - 1
         found.append((calls[row], sources[row], step, modules[-1], ps))
     return found
 
 
-def _again(programs: set[str], device: DeviceActivity, steps: Steps, protos: dict[str, bytes]) -> set[str]:
-    """Those of the programs whose work is in another program that ran in steps; none where programs are not known."""
+def _again(
+    programs: set[str], device: DeviceActivity, steps: Steps, protos: dict[str, bytes]
+) -> dict[str, float]:
+    """How much of each program's work another program that ran in steps has as well (share), where that is enough.
+
+    Empty where programs are not known.
+    """
     events = device.op_events
     inside = (events.start >= steps.start[0]) & (events.start < steps.end[-1])
     ran = {device.ops.module[row] for row in np.unique(events.op[inside]).tolist()}
     work = {name: _work(protos[name]) for name in ran | programs if name in protos}
-    return {
-        name
+    shared = {
+        name: max((_shared(work[name], other) for each, other in work.items() if each != name), default=0.0)
         for name in programs & set(work)
-        if any(_shared(work[name], other) >= AGAIN_FROM_SHARE for each, other in work.items() if each != name)
     }
+    return {name: share for name, share in shared.items() if share >= AGAIN_FROM_SHARE}
 
 
 def _shared(one: Counter[bytes], other: Counter[bytes]) -> float:
