@@ -2,11 +2,15 @@
 
 import atexit
 import os
+import sys
+from types import SimpleNamespace
 
 import pytest
 
 from tpuprof.capture import crumbs, session
 from tpuprof.capture.session import Session
+from tpuprof.instrument.frameworks import torch_tpu
+from tpuprof.instrument.frameworks.torch_tpu import TorchTpu
 
 
 class Recorder:
@@ -58,3 +62,28 @@ def test_only_one_end_is_registered(tmp_path, monkeypatch, ends):
     for _ in range(3):
         made._reported("captured 2 steps")
     assert len(ends) == 1
+
+
+def test_counters_of_torch_tpu_are_not_read_once_its_runtime_ends(monkeypatch, ends):
+    """A thread may ask at any time: of a watch, or of samples."""
+    alive = [True]
+
+    def misses():
+        assert alive, "it would end the process by SIGABRT"
+        return 7
+
+    cache = SimpleNamespace(_is_initialized=lambda: True, _get_cache_misses=misses)
+    monkeypatch.setitem(sys.modules, torch_tpu._CACHE, cache)
+    framework = TorchTpu()
+    ends.append(alive.clear)
+    assert framework.compiles() == framework.compiles() == 7
+    assert len(ends) == 2
+    while ends:
+        ends.pop()()
+        assert framework.compiles() == 7
+
+
+def test_without_a_runtime_torch_tpu_counts_nothing(monkeypatch, ends):
+    monkeypatch.setitem(sys.modules, torch_tpu._CACHE, SimpleNamespace(_is_initialized=lambda: False))
+    assert TorchTpu().compiles() == 0
+    assert not ends

@@ -5,6 +5,7 @@ A TraceMe takes `name#key=value,...#` apart into name and stats, but loses the l
 
 from __future__ import annotations
 
+import atexit
 import socket
 import sys
 from typing import Any
@@ -56,6 +57,9 @@ class TorchTpu(Framework):
     def __init__(self) -> None:
         self.profiler = Profiler(_Event, _start_server, in_python=True)
         super().__init__()
+        # What the program cache's counters said last, and whether the program is about to end the runtime.
+        self._last: dict[str, int] = {}
+        self._listening = self._over = False
 
     def initialized(self) -> bool:
         """Whether the runtime was started."""
@@ -85,10 +89,21 @@ class TorchTpu(Framework):
         return self._count("_get_cache_requests")
 
     def _count(self, name: str) -> int:
+        """A counter of the program cache. Asked after the runtime was shut down, it would end the process by SIGABRT.
+
+        TorchTPU registers the runtime's end when it begins, and Python calls what was registered last first.
+        """
         cache = loaded(_CACHE)
-        if cache is None or not cache._is_initialized():
-            return 0
-        return int(getattr(cache, name)())
+        if self._over or cache is None or not cache._is_initialized():
+            return self._last.get(name, 0)
+        if not self._listening:
+            self._listening = True
+            atexit.register(self._ends)
+        self._last[name] = int(getattr(cache, name)())
+        return self._last[name]
+
+    def _ends(self) -> None:
+        self._over = True
 
 
 def _start_server(port: int) -> object:
