@@ -28,7 +28,6 @@ _DIAGNOSES = {
 _CACHE_STATES = {
     "off": "off: every start compiles again",
     "ok": "on, and used",
-    "never_hits": "on, but nothing was ever found in it",
     "never_loads": "on and hit, but no program was loaded from it",
     "cold": "on, and filled for the first time by this run",
 }

@@ -290,7 +290,7 @@ class GraphCutRow:
 class CompilationCache:
     """The persistent compilation cache over the whole run; counts are None where the run folder has none.
 
-    `status` is off, ok, never_hits, never_loads, cold or unknown; `detail` says what was counted.
+    `status` is off, ok, never_loads, cold or unknown; `detail` says what was counted.
     """
 
     status: str

@@ -16,10 +16,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
 from tpuprof.decode.limited import PROGRAMS_KEPT
+from tpuprof.model.compile.places import INCIDENTAL, first_use, odd_place, place_of, source_of
 from tpuprof.records import record
 
 if TYPE_CHECKING:
-    from tpuprof.decode.hlo import Computation, HloModule, Instruction
+    from tpuprof.decode.hlo import HloModule, Instruction
 
 Item = TypeVar("Item")
 _Type = tuple[str, tuple[int, ...]]
@@ -29,15 +30,8 @@ _NO_BACKWARD = "; the backward pass is gone, as in evaluation after training"
 # An argument of a Python function, or a leaf of one: `batch`, `state.params['up'][0]`. torch_xla's names begin `xla__`.
 _ARGUMENT = re.compile(r"(?!xla_)[A-Za-z_]\w*(?:\.\w+|\[[^\]]{1,64}\])*")
 _TILES = re.compile(r"devices=\[([\d,]+)\]")
-# How far from a changed value a source line is looked for (ops).
-_HOPS = 4
 # Changes named in a detail text; more are counted (items).
 _SHOWN = 3
-# Ops that come and go with layouts and fusion decisions and say nothing of the user's program.
-_INCIDENTAL = frozenset(
-    {"bitcast", "copy", "parameter", "tuple", "get-tuple-element", "fusion", "transpose", "reshape"}
-)
-
 # What changed where neither inputs, single constants nor the ops did.
 _SIZE = "a size in the graph changed, and no input did"
 _ARRAY = "an array of constants baked into the graph changed"
@@ -219,7 +213,7 @@ def _shardings(new: HloModule, old: HloModule) -> CompileCause | None:
         (
             place
             for each in new.entry.parameters()
-            if each.attributes.get("sharding", "") in added and (place := _first_place(new, new.entry, each))
+            if each.attributes.get("sharding", "") in added and (place := first_use(new, new.entry, each))
         ),
         "",
     )
@@ -234,7 +228,7 @@ def _constants(new: HloModule, old: HloModule) -> CompileCause | None:
         return None
     changes = [f"{before} became {after}" for before, after in zip(removed, added, strict=False)]
     noun = "a constant" if len(changes) == 1 else f"{len(changes)} constants"
-    place = _place_of(new, added[0], _literal) or _place_of(old, removed[0], _literal)
+    place = place_of(new, added[0], _literal) or place_of(old, removed[0], _literal)
     return CompileCause("constant", f"{noun} baked into the graph changed: {list_of(changes)}", place)
 
 
@@ -249,7 +243,7 @@ def _ops(new: HloModule, old: HloModule) -> CompileCause | None:
         detail += _NO_BACKWARD
     grew = sum(added.values()) >= sum(removed.values())
     first, second = (new, old) if grew else (old, new)
-    return CompileCause("graph", detail, _odd_place(first, second) or _odd_place(second, first))
+    return CompileCause("graph", detail, odd_place(first, second) or odd_place(second, first))
 
 
 def _sizes(new: HloModule, old: HloModule) -> CompileCause | None:
@@ -262,7 +256,7 @@ def _sizes(new: HloModule, old: HloModule) -> CompileCause | None:
             text = list_of([f"{was} became {now}" for was, now in zip(removed, added, strict=False)])
         else:
             text = ", ".join(dict.fromkeys(each.partition(" ")[0] for each in added))
-        place = _place_of(new, added[0], key) or _place_of(old, removed[0], key)
+        place = place_of(new, added[0], key) or place_of(old, removed[0], key)
         return CompileCause("constant", f"{told}: {text}", place)
     return None
 
@@ -271,7 +265,7 @@ def _results(new: HloModule, old: HloModule) -> CompileCause | None:
     """What the program returns, where inputs, ops and their sizes are the same: a shape that Python asked for."""
     after, before = _result_types(new), _result_types(old)
     root = new.entry.root
-    place = _place(root) if root is not None else ""
+    place = source_of(root) if root is not None else ""
     if len(after) != len(before):
         return CompileCause(
             "graph", f"it returns {len(after)} results, the graph before it {len(before)}", place
@@ -300,7 +294,7 @@ def _counted(module: HloModule, key: Callable[[Instruction], str]) -> Counter[st
 
 def _size(each: Instruction) -> str:
     """An op with the sizes of its result, empty where layouts and fusion decide them."""
-    if each.opcode in _INCIDENTAL or not each.shape.dimensions:
+    if each.opcode in INCIDENTAL or not each.shape.dimensions:
         return ""
     return f"{each.opcode} {_typed((each.shape.element_type, tuple(each.shape.dimensions)))}"
 
@@ -316,74 +310,18 @@ def _setting(each: Instruction) -> str:
     return f"{each.opcode} {value}" if value else ""
 
 
-def _place_of(module: HloModule, wanted: str, key: Callable[[Instruction], str]) -> str:
-    """A source line of an op of that key, else of an op that uses it."""
-    for computation in module.computations.values():
-        for each in computation:
-            if key(each) == wanted:
-                found = _place(each) or _first_place(module, computation, each)
-                if found:
-                    return found
-    return ""
-
-
 def _has_backward(module: HloModule) -> bool:
     return any("backward" in each.op_name for each in module.instructions())
-
-
-def _odd_place(one: HloModule, other: HloModule) -> str:
-    """The source line with most ops in one program that the other has fewer of; empty where either tells no lines."""
-
-    def lines(module: HloModule) -> Counter[str]:
-        return Counter(
-            place
-            for each in module.instructions()
-            if each.opcode not in _INCIDENTAL and (place := _place(each))
-        )
-
-    here, there = lines(one), lines(other)
-    more = here - there
-    if not there or not more:
-        return ""
-    # A line that only one program has says most; numbers on shared lines vary with fusion.
-    return max(more, key=lambda place: (more[place] - 0.5 * there[place], place))
-
-
-def _place(each: Instruction) -> str:
-    return each.user_source or each.source
 
 
 def _use_of(module: HloModule, wanted: _Type) -> str:
     """A source line of an op that uses an input of that type."""
     for parameter in module.entry.parameters():
         if _type(parameter) == wanted:
-            found = _first_place(module, module.entry, parameter)
+            found = first_use(module, module.entry, parameter)
             if found:
                 return found
     return ""
-
-
-def _first_place(module: HloModule, computation: Computation, origin: Instruction) -> str:
-    """The first source line among the nearest ops that use a value, through fusions and up to a few ops away."""
-    names = {origin.name}
-    for _ in range(_HOPS):
-        users = [each for each in computation if names.intersection(each.operands)]
-        inner = [
-            each
-            for user in users
-            for name in user.called_names()
-            for each in module.computations.get(name, ())
-        ]
-        places = [place for each in (*users, *inner) if (place := _place(each))]
-        if places:
-            return min(places, key=_line_order)
-        names = {each.name for each in users}
-    return ""
-
-
-def _line_order(place: str) -> tuple[str, int]:
-    file, _, line = place.rpartition(":")
-    return file, int(line) if line.isdigit() else 0
 
 
 def _types(module: HloModule) -> Counter[_Type]:
@@ -400,7 +338,7 @@ def _type(parameter: Instruction) -> _Type:
 
 
 def _opcodes(module: HloModule) -> Counter[str]:
-    return Counter(each.opcode for each in module.instructions() if each.opcode not in _INCIDENTAL)
+    return Counter(each.opcode for each in module.instructions() if each.opcode not in INCIDENTAL)
 
 
 def _literals(module: HloModule) -> Counter[str]:

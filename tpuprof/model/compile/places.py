@@ -1,0 +1,74 @@
+"""Where in the source a change between two programs is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tpuprof.decode.hlo import Computation, HloModule, Instruction
+
+# How far from a changed value a source line is looked for (ops).
+_HOPS = 4
+# Ops that come and go with layouts and fusion decisions and say nothing of the user's program.
+INCIDENTAL = frozenset(
+    {"bitcast", "copy", "parameter", "tuple", "get-tuple-element", "fusion", "transpose", "reshape"}
+)
+
+
+def place_of(module: HloModule, wanted: str, key: Callable[[Instruction], str]) -> str:
+    """A source line of an op of that key, else of an op that uses it."""
+    for computation in module.computations.values():
+        for each in computation:
+            if key(each) == wanted:
+                found = source_of(each) or first_use(module, computation, each)
+                if found:
+                    return found
+    return ""
+
+
+def odd_place(one: HloModule, other: HloModule) -> str:
+    """The source line with most ops in one program that the other has fewer of; empty where either tells no lines."""
+
+    def lines(module: HloModule) -> Counter[str]:
+        return Counter(
+            place
+            for each in module.instructions()
+            if each.opcode not in INCIDENTAL and (place := source_of(each))
+        )
+
+    here, there = lines(one), lines(other)
+    more = here - there
+    if not there or not more:
+        return ""
+    # A line that only one program has says most; numbers on shared lines vary with fusion.
+    return max(more, key=lambda place: (more[place] - 0.5 * there[place], place))
+
+
+def first_use(module: HloModule, computation: Computation, origin: Instruction) -> str:
+    """The first source line among the nearest ops that use a value, through fusions and up to a few ops away."""
+    names = {origin.name}
+    for _ in range(_HOPS):
+        users = [each for each in computation if names.intersection(each.operands)]
+        inner = [
+            each
+            for user in users
+            for name in user.called_names()
+            for each in module.computations.get(name, ())
+        ]
+        places = [place for each in (*users, *inner) if (place := source_of(each))]
+        if places:
+            return min(places, key=_line_order)
+        names = {each.name for each in users}
+    return ""
+
+
+def source_of(each: Instruction) -> str:
+    """The source line of an op, the user's own where it is known."""
+    return each.user_source or each.source
+
+
+def _line_order(place: str) -> tuple[str, int]:
+    file, _, line = place.rpartition(":")
+    return file, int(line) if line.isdigit() else 0
