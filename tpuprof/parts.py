@@ -126,7 +126,7 @@ PARTS: tuple[Part, ...] = (
     Part(
         HOST_IO,
         "Infeed and outfeed",
-        "infeed, outfeed, host send and receive",
+        "infeed and outfeed",
         "input",
         _DEVICE,
         "#56B4E9",

@@ -91,7 +91,9 @@ def test_nothing_is_kept_of_advice_that_is_gone():
 @EACH
 @pytest.mark.torch_xla
 def test_what_the_advice_names_exists(rule, advice):
-    pytest.importorskip("torch_tpu" if advice.framework == TORCH_TPU else "torch_xla")
+    module = pytest.importorskip("torch_tpu" if advice.framework == TORCH_TPU else "torch_xla")
+    if module.__file__ is None:  # scenarios/torch_tpu, where another test has scenarios/ on the path
+        pytest.skip("torch_tpu is not installed")
     assert names.missing(rule, advice) == []
 
 

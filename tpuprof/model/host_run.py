@@ -24,6 +24,7 @@ from tpuprof.model.device.collective_role import Role, collective_roles
 from tpuprof.model.device.cpu import Queue, queue_of, read_cpu
 from tpuprof.model.device.fusions import read_fusions
 from tpuprof.model.device.gpu import Gpus, count_gpus, lacking_work, read_gpus
+from tpuprof.model.device.host_exchanges import with_purposes
 from tpuprof.model.device.loops import Loop, find_loops
 from tpuprof.model.device.memory import DeviceMemory, device_memory
 from tpuprof.model.device.program_ops import program_ops
@@ -146,7 +147,9 @@ def _analysed(
     devices_read = begin(lambda: _devices(host, virtual_devices))
     driver = find_driver(host, words)
     threads, activity = training_threads(host, words, driver), read_host(host, words, driver)
-    devices = devices_read()
+    devices = with_purposes(
+        devices_read(), host.event_names, lambda: dict(hlo_protos(trace)), calls_python=words.host_callbacks
+    )
     steps, compiles, history = _steps(host, words, driver, devices, history)
     attributed = begin(lambda: attribute(steps, devices, activity))
     protos = dict(hlo_protos(trace))

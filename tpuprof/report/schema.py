@@ -214,7 +214,8 @@ class TransferRow:
     Of its time in flight, the device computed for `hidden_ms_per_step`, waited for this transfer alone for
     `exposed_ms_per_step` and for other transfers for `waiting_ms_per_step`; else it idled. Of collectives, `role` tells
     a parameter's gather from a gradient's scatter or reduction, `direction` is forward or backward. `ahead_ms` is how
-    long before its wait a copy was begun. Of several hosts, `host` is the one whose device that is.
+    long before its wait a copy was begun. Of several hosts, `host` is the one whose device that is. `across_slices`:
+    it goes through the hosts and the data centre network (DCN) to another slice.
     """
 
     name: str
@@ -236,6 +237,7 @@ class TransferRow:
     waiting_ms_per_step: float | None = None
     note: str = ""
     host: str = ""
+    across_slices: bool = False
 
 
 @record(frozen=True)

@@ -15,6 +15,8 @@ from tpuprof.report.schema import TransferRow
 from tpuprof.report.sections import LayerRow
 from tpuprof.units import GIGA, PS_PER_MS, format_ms, ps_to_ms
 
+ACROSS = "across slices"
+
 
 def transfer_rows(hosts: list[HostRun], kind: OpKind) -> list[TransferRow]:
     """Offload copies or collectives, of the device that has most of their own spans.
@@ -97,7 +99,7 @@ def _transfer_row(each: Transfer, steps: int, roles: dict[tuple[str, str], Role]
     role = roles.get((each.module, each.name), Role())
     return TransferRow(
         name=each.name,
-        kind=each.kind,
+        kind=f"{each.kind} {ACROSS}" if each.across else each.kind,
         bytes=each.bytes or None,
         occurrences=each.occurrences,
         gb_per_s=each.rate / GIGA if each.rate is not None else None,
@@ -115,6 +117,7 @@ def _transfer_row(each: Transfer, steps: int, roles: dict[tuple[str, str], Role]
         waiting_ms_per_step=ps_to_ms(each.waiting_ps) / steps if each.waiting_ps is not None else None,
         note=each.note,
         host=host,
+        across_slices=each.across,
     )
 
 

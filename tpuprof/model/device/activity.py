@@ -54,6 +54,10 @@ class OpNames:
     hbm_bytes: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
     # Row to what the program says of a fusion.
     fused: dict[int, Fused] = field(default_factory=dict)
+    # Rows of collectives across slices, through the hosts and the data centre network.
+    across: frozenset[int] = frozenset()
+    # Rows of transfers with the host that may be for Python callbacks or for other slices.
+    unclear: frozenset[int] = frozenset()
 
     def __len__(self) -> int:
         return len(self.name)

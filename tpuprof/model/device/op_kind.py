@@ -28,7 +28,11 @@ COLLECTIVES = (
     "recv",
 )
 _NAMES_COLLECTIVE = re.compile("|".join(("collective", *COLLECTIVES)))
-_HOST_IO = ("infeed", "outfeed", "host send", "host recv", "host-send", "host-recv")
+# Categories of transfers with the host: `host send`, `host recv-done`.
+_WITH_THE_HOST = ("host send", "host recv", "host-send", "host-recv")
+_HOST_IO = ("infeed", "outfeed", *_WITH_THE_HOST)
+# What attributes of transfers across slices hold: `_xla_megascale_transfer_type`, `xla_megascale_runtime`.
+MEGASCALE = "xla_megascale"
 _CONTAINERS = ("while", "call", "conditional", "async-start-call")
 _MATMULS = ("convolution", "dot")
 CUSTOM_CALL = "custom-call"
@@ -109,10 +113,17 @@ def op_kind(long_name: str, short_name: str, category: str) -> OpKind:
 
 def _kind_for_host(code: str, category: str, long_name: str) -> OpKind | None:
     """The kind of an op that hands something to the host or waits for it; None of others."""
+    if MEGASCALE in long_name:
+        return OpKind.COLLECTIVE
     if category.startswith(_HOST_IO) or code in ("infeed", "outfeed"):
         return OpKind.INFEED_OUTFEED
     calls = CUSTOM_CALL in (code, category.partition(" ")[0])
     return OpKind.HOST_CALLBACK if calls and _PYTHON_CALLBACK.search(f"{category} {long_name}") else None
+
+
+def with_the_host(category: str) -> bool:
+    """Whether a category is that of a `send` or `recv` with the host, whatever for."""
+    return category.lower().startswith(_WITH_THE_HOST)
 
 
 def is_matmul(category: str, long_name: str, name: str) -> bool:

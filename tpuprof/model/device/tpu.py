@@ -16,7 +16,7 @@ from tpuprof.decode.memory_access import HBM_SPACE, bytes_by_space
 from tpuprof.decode.sums import SUMMED_STAT
 from tpuprof.model.device.activity import DeviceActivity, ModuleEvents, OpEvents, OpNames
 from tpuprof.model.device.kernel_flops import kernel_flops
-from tpuprof.model.device.op_kind import ARRAY, ON_CHIP, op_kind
+from tpuprof.model.device.op_kind import ARRAY, MEGASCALE, ON_CHIP, OpKind, op_kind
 from tpuprof.model.device.sparse_core import read_sparse, with_sparse
 from tpuprof.model.intervals import EMPTY, Int64, Spans, distinct, self_time, union
 from tpuprof.model.timeline import Track
@@ -52,6 +52,8 @@ class _Facts:
     flops: Int64
     bytes: Int64
     accesses: list[_Raw]
+    # What ops across slices state of their endpoints.
+    across: list[_Raw]
 
     @staticmethod
     def of(plane: Plane) -> _Facts:
@@ -66,6 +68,7 @@ class _Facts:
             flops=plane.stat_integers(table.stats, "flops", count),
             bytes=plane.stat_integers(table.stats, "bytes_accessed", count),
             accesses=plane.stat_bytes(table.stats, "memory_access_breakdown", count),
+            across=plane.stat_bytes(table.stats, "dcn_collective_info", count),
         )
 
 
@@ -242,11 +245,19 @@ def _names(facts: _Facts, used: Int64, programs: list[str]) -> OpNames:
     long_name, short_name, categories = pick(facts.long_name), pick(facts.short_name), texts(facts.category)
     known = used >= 0
     count = len(facts.flops)
+    kind = np.array(list(map(op_kind, long_name, short_name, categories)), np.int64)
+    across = [
+        at
+        for at, row in enumerate(rows)
+        if row >= 0 and (facts.across[row] is not None or MEGASCALE in facts.long_name[row])
+    ]
+    kind[across] = OpKind.COLLECTIVE
     return OpNames(
         name=[short or long for long, short in zip(long_name, short_name, strict=True)],
         long_name=long_name,
         category=categories,
-        kind=np.array(list(map(op_kind, long_name, short_name, categories)), np.int64),
+        kind=kind,
+        across=frozenset(across),
         module=programs,
         source=texts(facts.source),
         scope=texts(facts.scope),

@@ -58,6 +58,8 @@ class Transfer:
     ahead_ps: float | None = None
     waiting_ps: int | None = None
     note: str = ""
+    # Whether it goes through the hosts and the data centre network to another slice.
+    across: bool = False
 
 
 # A transfer goes by its program and its ops' name without `-start` and `-done`.
@@ -196,6 +198,7 @@ def _transfer(device: DeviceActivity, rows: list[int], totals: _Totals, moved: M
         ahead_ps=_ahead(device, rows, totals),
         waiting_ps=moved.waiting_ps,
         note=moved.note,
+        across=not ops.across.isdisjoint(rows),
     )
 
 

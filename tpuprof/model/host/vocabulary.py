@@ -117,6 +117,8 @@ class Vocabulary:
     profiler: str = ""
     # Whether its profiler's tracer of Python functions writes their files with folders, so that the user's are known.
     python_calls: bool = False
+    # Whether a program on the device may call Python functions on the host.
+    host_callbacks: bool = True
     _exact: dict[str, Activity] = field(repr=False, default_factory=dict)
     # What names were found to stand for: the threads of a host share their names, and hosts do.
     _found: dict[str, Activity] = field(repr=False, compare=False, default_factory=dict)
@@ -209,5 +211,6 @@ def _load(table: dict[str, Any]) -> Vocabulary:
         beside=NameSet.of(table["with"]) if "with" in table else None,
         profiler=table.get("profiler", ""),
         python_calls=bool(table.get("python_calls", False)),
+        host_callbacks=bool(table.get("host_callbacks", True)),
         _exact={name: activity for activity, names in activities for name in names.exact},
     )

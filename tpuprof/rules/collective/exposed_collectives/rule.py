@@ -29,6 +29,10 @@ v7x set these two yourself. For data parallelism try --xla_tpu_enable_data_paral
 --xla_tpu_enable_async_collective_fusion_multiple_steps=true and --xla_tpu_overlap_compute_collective_tc=true. Measure
 each: what libtpu sets by default differs between its releases.
 
+Between slices there is only the data centre network (DCN), many times slower than the links between chips. Let
+gradients alone cross it, once per step: `xs.HybridMesh(ici_mesh_shape=..., dcn_mesh_shape=...)` keeps the axes of FSDP
+and of tensors inside of a slice, and the batch is split over slices. A larger batch per slice hides what remains.
+
 ## How to fix in JAX
 
 Split the batch over chips before you split layers over them: give the batch a `NamedSharding` over the data axis. A
@@ -37,6 +41,11 @@ larger batch per chip gives each collective more to hide behind. JAX sets none o
 --xla_tpu_enable_async_collective_fusion=true, --xla_tpu_enable_data_parallel_all_reduce_opt=true and
 --xla_tpu_data_parallel_opt_different_sized_ops=true in LIBTPU_INIT_ARGS and measure each: what libtpu sets by default
 differs between its releases.
+
+Between slices there is only the data centre network (DCN), many times slower than the links between chips. Let
+gradients alone cross it, once per step: `mesh_utils.create_hybrid_device_mesh(mesh_shape, dcn_mesh_shape)` keeps the
+axes of FSDP and of tensors inside of a slice, and the batch is split over slices. A larger batch per slice hides what
+remains.
 
 ## Limits and false positives
 
@@ -48,6 +57,7 @@ which is the most that can be gained.
 - https://github.com/pytorch/xla/issues/6778
 - https://github.com/pytorch/xla/pull/6168
 - https://github.com/AI-Hypercomputer/maxtext/pull/368
+- https://openxla.org/xprof/megascale_stats
 """
 
 from __future__ import annotations
@@ -61,6 +71,8 @@ from tpuprof.simulate.change import Change
 from tpuprof.units import format_share
 
 HIDDEN_AT_LEAST = 0.5
+# Share of the exposed time from which the title says that it is time between slices: more than half.
+MOSTLY = 0.5
 
 
 @rule(
@@ -83,10 +95,12 @@ def check(signals: Signals) -> Outcome:
     if share < FAILS_FROM_SHARE:
         return passed(evidence)
     of_all = share / signals.collective_share
+    between = exposed_share([row for row in rows if row.across_slices], rows)
+    mostly = ", mostly between slices" if between >= MOSTLY else ""
     return failed(
         share,
         evidence,
-        title=f"The device waits {format_share(share)} of each step for communication",
+        title=f"The device waits {format_share(share)} of each step for communication{mostly}",
         price=counterfactual(
             Change(device={part.COLLECTIVE: 1 - of_all}),
             Change(device={part.COLLECTIVE: 1 - of_all * HIDDEN_AT_LEAST}),

@@ -58,7 +58,7 @@ the GIL. A line is known where the program's source is; code of installed packag
 from __future__ import annotations
 
 from tpuprof import parts as part
-from tpuprof.model.device.op_kind import OpKind
+from tpuprof.model.device.op_kind import OpKind, with_the_host
 from tpuprof.report.host_lines import Where, holder_of, lines_of, verb_of, where_of
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, counterfactual, failed, passed, rule
@@ -117,15 +117,22 @@ def check(signals: Signals) -> Outcome:
 def _callbacks(signals: Signals, ms: float) -> Outcome:
     """The program itself calls Python: what else the device does meanwhile may take as long."""
     rows = [row for row in signals.ops if row.kind == OpKind.HOST_CALLBACK.name.lower()]
+    exchanges = any(with_the_host(row.category) for row in rows)
+    what = "exchanges data with" if exchanges else "calls Python on"
     evidence = [
-        Evidence(f"callback {row.name}", row.self_ms_per_step, "ms per step", source=row.source)
+        Evidence(
+            f"{'transfer' if exchanges else 'callback'} {row.name}",
+            row.self_ms_per_step,
+            "ms per step",
+            source=row.source,
+        )
         for row in rows[:SHOWN]
     ]
     place = f" at {rows[0].source}" if rows and rows[0].source else ""
     return failed(
         ms / signals.step_ms,
         evidence,
-        title=f"The program calls Python on the host{place}, and waits for it up to {format_ms(ms)} per step",
+        title=f"The program {what} the host{place}, and waits for it up to {format_ms(ms)} per step",
         price=counterfactual(
             Change(device={part.CALLBACK: 0.0}),
             Change(device={part.CALLBACK: 1 - min(signals.callback_alone_ms / ms, 1.0)}),
