@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.tpuprof-ready
 
-.PHONY: prove questions
+.PHONY: prove questions newcomer
 .PHONY: torchtpu torchtpu-environment help setup demo test test-all check lint format types layers tests docs samples scenarios advice zoo fuzz fuzz-commands bench proto clean
 
 help:  ## list the targets
@@ -36,6 +36,9 @@ torchtpu-environment:
 
 prove: $(READY)  ## prove the fix of every scenario, and that pairs without a change are never confirmed (hours)
 	$(BIN)/python benchmarks/prove_scenarios.py
+
+newcomer: $(READY)  ## go from a first capture to a proved fix on eight scenarios, each in five minutes (ONLY=NAME for one)
+	$(BIN)/python benchmarks/newcomer.py $(ONLY)
 
 questions: $(READY)  ## ask an MCP server fifty questions whose answers are known
 	$(BIN)/python -m benchmarks.questions.run
