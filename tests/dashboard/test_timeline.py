@@ -208,12 +208,13 @@ def test_a_clicked_event_has_details_and_arrows_along_its_launch(tab, address):
     tab.wait_for_selector("#plain-event :text('50.000000 ms from the start')")
     # The chart is not drawn again for it, but for what marks the event.
     assert tab.evaluate("document.querySelector('#timeline .js-plotly-plot').same")
-    tab.wait_for_function(f"({PLACES})()[0] === 5")
+    tab.wait_for_function(f"() => ({PLACES})()[0] === 5")
     assert tab.evaluate(PLACES)[1] == []
     assert "run_id" in tab.inner_text("#plain-event")
     assert "10.000" in tab.inner_text("#plain-event-by")
     tab.get_by_role("link", name="show both").click()
-    tab.wait_for_function(f"({PLACES})()[1].length === 3")
+    tab.wait_for_selector("#timeline .ytick:has-text('launcher')")
+    tab.wait_for_function(f"() => ({PLACES})()[1].length === 3")
     _, times, rows = tab.evaluate(PLACES)
     assert times[:2] == [40, 50]
     names = tab.locator("#timeline .ytick").all_text_contents()
