@@ -147,15 +147,13 @@ def _analysed(
     devices_read = begin(lambda: _devices(host, virtual_devices))
     driver = find_driver(host, words)
     threads, activity = training_threads(host, words, driver), read_host(host, words, driver)
-    devices = with_purposes(
-        devices_read(), host.event_names, lambda: dict(hlo_protos(trace)), calls_python=words.host_callbacks
-    )
+    devices = _with_purposes(devices_read(), host, words)
     steps, compiles, history = _steps(host, words, driver, devices, history)
     attributed = begin(lambda: attribute(steps, devices, activity))
     protos = dict(hlo_protos(trace))
     compiles = _compiles(host, words, steps, devices, compiles, history.programs if not protos else None)
     fields = _of_devices(devices, steps, protos, parameter_names)
-    fields |= _of_host(host, words, driver, steps, devices, activity, history)
+    fields |= _of_host(host, words, driver, steps, devices, activity, history, protos)
     # All that does not need it first: steps are attributed on another core meanwhile.
     breakdown = attributed()
     doubts = [*warnings_of(threads), *lacking_work(steps, devices), *tracer_note(driver, words)]
@@ -172,13 +170,17 @@ def _analysed(
         compiles=compiles,
         warnings=limited([*trace.errors, *trace.warnings, *host.warnings, *doubts]),
         program_ops=_program_ops(breakdown, devices, steps, protos),
-        read_graphs=read_graphs(
-            [driver, *autograd_threads(host)] if driver else [], words, steps, devices, protos
-        ),
         threads=threads,
         queue=_queue(host, devices, virtual_devices),
         **fields,
     )
+
+
+def _with_purposes(devices: list[DeviceActivity], host: Host, words: Vocabulary) -> list[DeviceActivity]:
+    def protos() -> dict[str, bytes]:
+        return dict(hlo_protos(host.trace))
+
+    return with_purposes(devices, host.event_names, protos, calls_python=words.host_callbacks)
 
 
 def _steps(
@@ -233,9 +235,12 @@ def _of_host(
     devices: list[DeviceActivity],
     activity: HostActivity,
     history: History,
+    protos: dict[str, bytes],
 ) -> dict[str, Any]:
     """Fields of a host that are read from its threads, and from what the process noted."""
+    reading = [driver, *autograd_threads(host)] if driver else []
     return {
+        "read_graphs": read_graphs(reading, words, steps, devices, protos),
         "tracing": split_tracing(host, driver, words, activity, steps, devices),
         "input": read_input(host, driver, words, activity, steps, devices),
         "host_reads": host_reads(driver, words, steps, autograd_threads(host)),

@@ -105,19 +105,16 @@ def read_host(host: Host, vocabulary: Vocabulary, driver: Track | None) -> HostA
         by_activity, user = _classify(driver, vocabulary)
         if vocabulary.eager or vocabulary.residual == Activity.HOST_OTHER:
             # Between its events the thread runs Python, too: only captures by tpuprof have an event around a step.
-            outside = _outside_events(driver)
-            by_activity[Activity.UNKNOWN] = merge(by_activity[Activity.UNKNOWN], outside)
+            by_activity[Activity.UNKNOWN] = merge(by_activity[Activity.UNKNOWN], _outside_events(driver))
         calls_are_events = vocabulary.building is Activity.DISPATCH
         samples = read_samples(host, by_activity[Activity.UNKNOWN] if calls_are_events else None)
         read_there = _on_threads(autograd, codes, Activity.DEVICE_TO_HOST_SYNC)
         named, samples = _explain(by_activity, driver, samples, vocabulary, autograd, read_there)
         _waiting(by_activity, driver)
-        # The training thread waits in `backward()` while autograd's thread runs such an op.
-        fallbacks = merge(
-            aten_fallbacks(driver, vocabulary, samples),
-            *(aten_fallbacks(each, vocabulary, None) for each in autograd),
-        )
-        by_activity, named = _with_fallbacks(by_activity, named, fallbacks)
+        # The training thread waits in `backward()` while autograd's thread runs an op that falls back.
+        fallbacks = [aten_fallbacks(each, vocabulary, None) for each in autograd]
+        fallbacks.append(aten_fallbacks(driver, vocabulary, samples))
+        by_activity, named = _with_fallbacks(by_activity, named, merge(*fallbacks))
     return HostActivity(
         framework=vocabulary.framework,
         residual=vocabulary.residual,
