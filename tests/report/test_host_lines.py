@@ -157,3 +157,11 @@ def test_a_comprehension_is_part_of_its_function():
         traced(),
     ]
     assert where_of(rows, "host:python").text == f"{FILE}:21, 22, 23 (in jitter)"
+
+
+def test_the_step_that_calls_backward_is_no_forward_pass():
+    """torch_xla.compile cuts the graph outside of the step, so the step holds less than all tracing."""
+    rows = [graph(20, 2.0, "step"), graph(21, 2.0, "step"), graph(90, 3.0)]
+    backward = graph(22, 6.0, "step", below=[BACKWARD])
+    assert forward_at([*rows[:2], backward]) is None
+    assert forward_at([*rows, backward]) is None

@@ -113,10 +113,14 @@ def forward_at(stacks: list[HostStackRow]) -> Where | None:
 
     None where none holds enough, or no sample saw a backward pass.
     """
-    outside = [row for row in stacks if row.part == TRACING and not _BESIDE_FORWARD & _names(row.frames)]
-    if not any(_BACKWARD in _names(row.frames) for row in stacks if row.part == TRACING):
+    traced = [row for row in stacks if row.part == TRACING]
+    outside = [row for row in traced if not _BESIDE_FORWARD & _names(row.frames)]
+    backward = [row for row in traced if _BACKWARD in _names(row.frames)]
+    if not backward:
         return None
-    loops = _train(stacks, _functions, TRACING_LOOP_FROM_SHARE)
+    # What calls `backward()`, too, is the step.
+    steps = {each for row in backward for each in _functions(row.frames)}
+    loops = _train(stacks, _functions, TRACING_LOOP_FROM_SHARE) | steps
     enough = FUNCTION_FROM_SHARE * sum(row.exposed_ms_per_step for row in outside)
     return _function_of(outside, TRACING, enough, loops) if enough else None
 
