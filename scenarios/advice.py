@@ -34,6 +34,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import places
 
+# Folders of scenarios are called like frameworks: what is imported later must not find those.
+del sys.path[0]
+
 from tpuprof.rules import programs
 from tpuprof.rules.base import Rule
 from tpuprof.rules.programs import (
