@@ -6,33 +6,34 @@ import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
+from typing import Any
 
 from tpuprof.analysis.run_warnings import run_warnings
 from tpuprof.analysis.sections.compiles import compile_history, compile_rows
 from tpuprof.analysis.sections.compute import left_out, listed_ops
 from tpuprof.analysis.sections.device import device_sections
-from tpuprof.analysis.sections.environment import about
 from tpuprof.analysis.sections.host import host_sections
 from tpuprof.analysis.sections.host_stacks import host_stack_rows
 from tpuprof.analysis.sections.measure_next import measure_next
-from tpuprof.analysis.sections.proofs import with_proofs
-from tpuprof.analysis.sections.run_summary import run_summary
-from tpuprof.analysis.sections.steps import mean_step, step_sections
+from tpuprof.analysis.sections.steps import mean_step, run_summary, step_sections
 from tpuprof.analysis.sections.verdict import verdict_section
 from tpuprof.analysis.sections.why import decision_rows
 from tpuprof.decode.find import find_all
+from tpuprof.decode.ranks import machines
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.model.decisions import Decisions
 from tpuprof.model.device.op_table import op_totals
+from tpuprof.model.proof_notes import Proof
 from tpuprof.model.run import Run, build_run
 from tpuprof.model.verdict import bound_of
 from tpuprof.parallel import begin
-from tpuprof.report.schema import Report
+from tpuprof.report.schema import Finding, ProofRow, Report
 from tpuprof.rules.pricing import simulator_of
 from tpuprof.rules.registry import all_rules
 from tpuprof.rules.runner import run_rules
 from tpuprof.rules.what_if import WhatIf, what_if
 from tpuprof.signals import Signals
+from tpuprof.version import VERSION
 
 
 def analyze_run(
@@ -64,7 +65,7 @@ def report_of(run: Run, *, all_ops: bool = False) -> Report:
     compiles = [row for host in run.hosts for row in compile_rows(host, run.notes)]
     history = compile_history(run.hosts, compiles)
     report = Report(
-        **about(run),
+        **_about(run),
         verdict=verdict_section(run, bound, times, hidden, stacks, history),
         why=decision_rows(decisions.made, times.wall),
         span_notes=run.span_notes,
@@ -78,7 +79,7 @@ def report_of(run: Run, *, all_ops: bool = False) -> Report:
         **device,
     )
     # Rules look at all ops.
-    findings = with_proofs(run_rules(Signals(report, run), all_rules(), simulator), run.proofs)
+    findings = _with_proofs(run_rules(Signals(report, run), all_rules(), simulator), run.proofs)
     rows = report.ops
     report = replace(report, findings=findings, ops=rows[:listed], ops_left_out=left_out(rows, listed))
     return replace(report, measure_next=measure_next(report, bound, times))
@@ -98,3 +99,52 @@ def what_if_of(path: str | os.PathLike[str], rules: Sequence[str]) -> WhatIf:
     """The step time of a run with the causes of several rules removed at once. Raises `TpuprofError`."""
     run = build_run(find_all(path))
     return what_if(Signals(report_of(run), run), rules)
+
+
+def _about(run: Run) -> dict[str, Any]:
+    """Fields of a Report about its files, tpuprof, and the machines."""
+    return {
+        "source": {
+            "files": [str(path) for path in run.files.values()],
+            "sizes": [host.size for host in run.hosts],
+        },
+        "generator": {"name": "tpuprof", "version": VERSION},
+        "environment": _environment(run),
+        "predicted": run.predicted,
+    }
+
+
+def _environment(run: Run) -> dict[str, Any]:
+    """What is known of versions, devices and flags; tpuprof's run.json first, else what the trace states."""
+    devices = [device for host in run.hosts for device in host.devices]
+    gpus = [host.gpus for host in run.hosts if host.gpus is not None]
+    frameworks = {host.framework for host in run.hosts}
+    stated = {
+        "framework": ", ".join(sorted(frameworks)),
+        "device_type": devices[0].type if devices else gpus[0].type if gpus else None,
+        "device_count": sum(device.count for device in devices) or sum(each.count for each in gpus),
+        "megacore": devices[0].megacore if devices else None,
+        "host_count": len(run.hosts),
+        "machine_count": machines([each.name for each in run.hosts], torch_tpu="torch_tpu" in frameworks),
+        "unread_hosts": run.unread_hosts,
+        "peak_flops_per_s": devices[0].peak_flops_per_s if devices else None,
+        "peak_hbm_bytes_per_s": devices[0].peak_hbm_bytes_per_s if devices else None,
+    }
+    return {
+        "torch_xla": None,
+        "libtpu": None,
+        **(run.info.get("versions") or {}),
+        **stated,
+        "run": run.info or None,
+    }
+
+
+def _with_proofs(findings: list[Finding], proofs: list[Proof]) -> list[Finding]:
+    """The findings, each with the proofs of its rule."""
+    if not proofs:
+        return findings
+    rows: dict[str, list[ProofRow]] = {}
+    for each in proofs:
+        facts = {name: value for name, value in vars(each).items() if name != "rule"}
+        rows.setdefault(each.rule, []).append(ProofRow(**facts))
+    return [replace(each, proofs=rows[each.rule]) if each.rule in rows else each for each in findings]

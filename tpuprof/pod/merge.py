@@ -11,8 +11,7 @@ import numpy as np
 
 from tpuprof.analysis.sections.hosts import hosts_section
 from tpuprof.analysis.sections.measure_next import measure_next
-from tpuprof.analysis.sections.run_summary import run_summary
-from tpuprof.analysis.sections.steps import mean_step, step_sections
+from tpuprof.analysis.sections.steps import mean_step, run_summary, step_sections
 from tpuprof.analysis.sections.verdict import verdict_section
 from tpuprof.analysis.sections.why import decision_rows
 from tpuprof.errors import Code, TpuprofError

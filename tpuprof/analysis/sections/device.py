@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from tpuprof.analysis.sections.annotations import annotation_rows
 from tpuprof.analysis.sections.compute import compute_section, host_devices, op_group_rows
-from tpuprof.analysis.sections.inconsistent import inconsistencies
 from tpuprof.analysis.sections.loops import loop_rows
 from tpuprof.analysis.sections.memory import memory_section
 from tpuprof.analysis.sections.transfers import layer_rows, transfer_rows
+from tpuprof.bounds import INCONSISTENT, is_inconsistent
 from tpuprof.model.device.op_kind import OpKind
-from tpuprof.model.device.op_table import OpTotal, source_totals
+from tpuprof.model.device.op_table import (
+    AnnotationTotal,
+    OpTotal,
+    annotation_totals,
+    scope_totals,
+    source_totals,
+)
+from tpuprof.model.host_run import HostRun
 from tpuprof.model.run import Run
-from tpuprof.report.schema import SourceRow
+from tpuprof.report.schema import AnnotationRow, Memory, OpRow, SourceRow, TransferRow
+from tpuprof.report.sections import Compute
 from tpuprof.units import ps_to_ms
 
 
@@ -36,3 +43,46 @@ def device_sections(run: Run, ops: list[OpTotal], listed: int) -> tuple[dict[str
         "memory": memory,
     }
     return sections, inconsistencies(compute, rows, [*collectives, *offload], memory)
+
+
+def annotation_rows(hosts: list[HostRun], ops: list[OpTotal]) -> list[AnnotationRow]:
+    """The annotations of each host; `ops` are those of all."""
+    lanes = sum(len(host.steps) * max(len(host.devices), 1) for host in hosts)
+    scopes = scope_totals(ops)
+    return [
+        _annotation_row(each, len(host.steps), lanes)
+        for host in hosts
+        for each in annotation_totals(host.activity.annotations, scopes, host.steps)
+    ]
+
+
+def _annotation_row(each: AnnotationTotal, steps: int, lanes: int) -> AnnotationRow:
+    in_steps = each.device_step_ps
+    return AnnotationRow(
+        each.name,
+        each.kind,
+        each.occurrences,
+        ps_to_ms(each.host_ps),
+        ps_to_ms(each.device_ps) if each.device_ps is not None else None,
+        host_ms_per_step=ps_to_ms(each.host_step_ps) / steps if steps else None,
+        device_ms_per_step=ps_to_ms(in_steps) / lanes if in_steps is not None and lanes else None,
+    )
+
+
+# Ops and transfers named in a warning (names).
+NAMED = 3
+
+
+def inconsistencies(
+    compute: Compute | None, ops: list[OpRow], transfers: list[TransferRow], memory: Memory
+) -> list[str]:
+    """One sentence per kind of number that broke its bound."""
+    found = [compute.mfu_note] if compute is not None and is_inconsistent(compute.mfu_note) else []
+    if is_inconsistent(memory.unavailable):
+        found.append(memory.unavailable)
+    for what, rows in (("ops", ops), ("transfers", transfers)):
+        wrong = [row for row in rows if is_inconsistent(row.note)]
+        if wrong:
+            named = "; ".join(f"{row.name}: {row.note.removeprefix(INCONSISTENT)}" for row in wrong[:NAMED])
+            found.append(f"{INCONSISTENT}figures of {len(wrong)} {what} are not shown ({named})")
+    return found

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from tpuprof.analysis.sections.hosts import hosts_section
-from tpuprof.analysis.sections.phases import phase_rows, thread_rows
 from tpuprof.analysis.sections.runtime import cache_section, fallback_rows, graph_cut_rows
 from tpuprof.analysis.sections.throughput import throughput_section
 from tpuprof.analysis.sections.tracing import input_rows, tracing_section
+from tpuprof.model.host_run import HostRun
 from tpuprof.model.run import Run
+from tpuprof.report.sections import PhaseRow, ThreadRow
+from tpuprof.units import PS_PER_NS, ps_to_ms
 
 
 def host_sections(run: Run) -> dict[str, Any]:
@@ -26,3 +28,30 @@ def host_sections(run: Run) -> dict[str, Any]:
         "threads": thread_rows(hosts),
         "throughput": throughput_section(hosts),
     }
+
+
+def phase_rows(hosts: list[HostRun]) -> list[PhaseRow]:
+    """Every phase of every host, in time order by host."""
+    return [
+        PhaseRow(
+            name=each.name,
+            host=host.name,
+            start_ns=each.start // PS_PER_NS,
+            duration_ms=ps_to_ms(each.end - each.start),
+            cuts=each.cuts,
+            evidence=each.evidence,
+            step=each.step,
+            inside=each.inside,
+        )
+        for host in hosts
+        for each in host.steps.phases
+    ]
+
+
+def thread_rows(hosts: list[HostRun]) -> list[ThreadRow]:
+    """Every thread that handed programs over, by host, the followed one first."""
+    return [
+        ThreadRow(each.name, host.name, each.programs, each.share, each.followed, each.why)
+        for host in hosts
+        for each in host.threads
+    ]

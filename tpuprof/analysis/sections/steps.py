@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from tpuprof.analysis.sections.host_reads import host_read_rows
 from tpuprof.analysis.sections.steadiness import steadiness_section
 from tpuprof.model.device.cpu import Queue
 from tpuprof.model.host_run import HostRun
@@ -18,8 +17,9 @@ from tpuprof.model.step_columns import SLOWEST, listed
 from tpuprof.model.step_times import StepTimes
 from tpuprof.model.steps.few import is_whole_capture
 from tpuprof.model.verdict import bound_of
-from tpuprof.parts import NAMES
-from tpuprof.report.schema import Part, StepRow, StepSummary
+from tpuprof.parts import DEVICE_PARTS, NAMES
+from tpuprof.report.schema import CompileRow, HostReadRow, Part, StepRow, StepSummary
+from tpuprof.report.sections import RunSummary
 from tpuprof.units import PS_PER_MS, PS_PER_NS, ps_to_ms
 
 
@@ -132,3 +132,26 @@ def _step_rows(host: HostRun, chosen: Int64) -> list[StepRow]:
             )
         )
     return rows
+
+
+def host_read_rows(hosts: list[HostRun]) -> list[HostReadRow]:
+    """Reads in steps of all hosts by call and source line, what blocked longest first."""
+    totals: dict[tuple[str, str], tuple[int, int]] = {}
+    steps = sum(len(host.steps) for host in hosts)
+    for each in (read for host in hosts for read in host.host_reads):
+        count, blocked = totals.get((each.call, each.source), (0, 0))
+        totals[each.call, each.source] = (count + each.occurrences, blocked + each.blocked_ps)
+    rows = [HostReadRow(*key, count, ps_to_ms(blocked) / steps) for key, (count, blocked) in totals.items()]
+    return sorted(rows, key=lambda row: -row.blocked_ms_per_step)
+
+
+def run_summary(hosts: list[HostRun], times: StepTimes, compiles: list[CompileRow]) -> RunSummary:
+    """Duty cycle of the devices and the mean step of all hosts (`times`), and the time of all compiles (ms)."""
+    busy = None
+    if times.wall and any(host.devices for host in hosts):
+        busy = sum(times.parts.get(name, 0.0) for name in DEVICE_PARTS) / times.wall
+    return RunSummary(
+        device_busy_share=busy,
+        mean_step_ms=times.wall or None,
+        compile_ms=sum((each.duration_ms for each in compiles), 0.0),
+    )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tpuprof import parts as part
-from tpuprof.analysis.sections.host_reads import host_read_rows
 from tpuprof.analysis.sections.host_words import host_sentence, in_words_of
+from tpuprof.analysis.sections.steps import host_read_rows
 from tpuprof.model.compile.recurrence import Returns
 from tpuprof.model.compile_verdict import compile_sentence
 from tpuprof.model.host.reads import WAITS_ALONE
