@@ -113,3 +113,16 @@ def test_notes_that_cannot_be_kept_say_why(tmp_path):
     with pytest.raises(TpuprofError, match=r"notes cannot be kept"):
         write_span_notes(found, [NOTE])
     assert [each.name for each in notes_file(found).parent.iterdir() if "span_notes.json." in each.name] == []
+
+
+def test_private_values_of_notes_are_replaced_in_what_is_sent(tmp_path):
+    from tpuprof.share.redacted_report import redactor_for
+
+    path = trace_in(tmp_path / "logdir")
+    secret = "ask alice.smith@example.com, see /home/alice/project/train.py"
+    write_span_notes(find(path), [replace(NOTE, text=secret)])
+    report = analyze_run(path)
+    (sent,) = redactor_for(report).value(report).span_notes
+    assert "alice" not in sent.text
+    assert sent.text.startswith("ask ")
+    assert sent.start_ns == NOTE.start_ns
