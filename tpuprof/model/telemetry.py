@@ -14,6 +14,7 @@ from typing import Any
 from tpuprof.json_notes import parse_json, read_text
 from tpuprof.records import record
 from tpuprof.run_folder import telemetry_files
+from tpuprof.units import NS_PER_MS
 
 FALLBACK_PREFIX = "aten::"
 # Reading one value back is torch_xla's own way of `.item()`, and counted among its fallbacks.
@@ -47,6 +48,11 @@ class StepRecord:
     def is_step(self) -> bool:
         """Whether it is of a step: what came before a capture that follows none has one without a number (-1)."""
         return self.step >= 0
+
+    @property
+    def wall_ms(self) -> float:
+        """Wall time in ms."""
+        return self.wall_ns / NS_PER_MS
 
 
 def step_records(run_folder: Path | None, host: str) -> list[StepRecord]:

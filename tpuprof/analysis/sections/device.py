@@ -23,6 +23,9 @@ from tpuprof.report.schema import AnnotationRow, Memory, OpRow, SourceRow, Trans
 from tpuprof.report.sections import Compute
 from tpuprof.units import ps_to_ms
 
+# Ops and transfers named in a warning (names).
+NAMED = 3
+
 
 def device_sections(run: Run, ops: list[OpTotal], listed: int) -> tuple[dict[str, Any], list[str]]:
     """Fields of a Report about devices, all ops in them, and what in them cannot be true; so many ops get details."""
@@ -67,10 +70,6 @@ def _annotation_row(each: AnnotationTotal, steps: int, lanes: int) -> Annotation
         host_ms_per_step=ps_to_ms(each.host_step_ps) / steps if steps else None,
         device_ms_per_step=ps_to_ms(in_steps) / lanes if in_steps is not None and lanes else None,
     )
-
-
-# Ops and transfers named in a warning (names).
-NAMED = 3
 
 
 def inconsistencies(

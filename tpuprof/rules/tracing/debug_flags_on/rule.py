@@ -88,10 +88,10 @@ def _medians(signals: Signals) -> tuple[float | None, float | None]:
     """Median wall time (ms) of steps before the capture, with IR debugging and without; those that compile left out."""
     off_in = (signals.info.get("capture") or {}).get("ir_debug_off_in_steps") or []
     steady = [each for each in signals.records if not each.captured and not each.compiles]
-    with_debug = [each.wall_ns for each in steady if each.step not in off_in]
-    without = [each.wall_ns for each in steady if each.step in off_in]
-    return _median_ms(with_debug), _median_ms(without)
+    with_debug = [each.wall_ms for each in steady if each.step not in off_in]
+    without = [each.wall_ms for each in steady if each.step in off_in]
+    return _median(with_debug), _median(without)
 
 
-def _median_ms(walls_ns: list[int]) -> float | None:
-    return statistics.median(walls_ns) / 1e6 if walls_ns else None
+def _median(walls: list[float]) -> float | None:
+    return statistics.median(walls) if walls else None
