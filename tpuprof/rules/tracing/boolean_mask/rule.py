@@ -60,7 +60,15 @@ _CHANGED = re.compile(r"s64\[(\d+),(\d+)\] became s64\[(\d+),(\d+)\]")
     bad="A boolean mask selects elements in the middle of the step",
     torch_only=True,
     narrows="aten-fallback",
-    reads=("steps", "busy_share", "step_compiles", "fallbacks", "after_capture", "python_reads_if_seen"),
+    reads=(
+        "steps",
+        "busy_share",
+        "step_compiles",
+        "fallbacks",
+        "after_capture",
+        "records_if_noted",
+        "python_reads_if_seen",
+    ),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where a usual step selects by a mask and the device idles enough for it to matter."""
