@@ -11,7 +11,7 @@ from tests.builders import TraceBuilder, op
 
 pytest.importorskip("dash")
 from tpuprof_dashboard.pages.registry import BY_KEY
-from tpuprof_dashboard.state import read_state
+from tpuprof_dashboard.state import read_state, search_of
 
 # Names a trace may hold to attack whoever looks at it.
 HOSTILE = [
@@ -113,6 +113,7 @@ def tab(browser, request):
     own, failed = request.node.get_closest_marker("own_tab"), request.session.testsfailed
     page = _watched(browser) if own or not _TABS else _TABS[0]
     page.set_viewport_size(_SIZE)
+    page.mouse.move(0, 0)
     page.problems.clear()
     yield page
     problems = list(page.problems)
@@ -166,16 +167,23 @@ SETTLED = """() => {
 def open_page(tab, address, query=""):
     """Go to a page and wait until it shows its run, charts and tables included.
 
-    From another page of the dashboard the way there is the menu's, without loading all scripts again.
+    From another page of the dashboard the way there is the menu's, without loading all scripts again. To come anew to
+    the page that is shown, it goes by another.
     """
     page = BY_KEY.get(read_state(query).get("page", ""))
-    if page and tab.url.startswith(address) and tab.title() and not tab.title().startswith(page.title):
-        tab.evaluate(TURN, query)
-        tab.wait_for_function("title => document.title.startsWith(title)", arg=f"{page.title} · ")
+    if page and tab.url.startswith(address) and tab.title():
+        if tab.title().startswith(page.title):
+            _turn(tab, query, BY_KEY["goodput" if page.key == "rule" else "rule"])
+        _turn(tab, query, page)
     else:
         tab.goto(address + query)
         tab.wait_for_selector("#page > *")
     settle(tab)
+
+
+def _turn(tab, query, page):
+    tab.evaluate(TURN, search_of(read_state(query), page=page.key))
+    tab.wait_for_function("title => document.title.startsWith(title)", arg=f"{page.title} · ")
 
 
 TURN = """query => {

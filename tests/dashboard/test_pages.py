@@ -141,7 +141,8 @@ RICHEST = {
 }
 
 
-@THEMES
+@pytest.mark.slow("a second run on pages that open above")
+@pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("page", RICHEST)
 def test_a_page_with_much_to_show(tab, address, runs, page, theme):
     run, claim = RICHEST[page]
@@ -151,8 +152,8 @@ def test_a_page_with_much_to_show(tab, address, runs, page, theme):
     assert_accessible(tab)
 
 
-# A capture whose steps recompile, and a prediction; the rest open the same screen.
-FIRST_SCREENS = {"recompile_shapes", "predicted_decoder_offload"}
+# A capture whose steps recompile; the rest open the same screen.
+FIRST_SCREENS = {"recompile_shapes"}
 OTHER_SCREENS = {each.parent.name for each in SAMPLES.glob("*/EXPECTED.toml")} - FIRST_SCREENS
 
 
@@ -361,6 +362,7 @@ def test_a_damaged_table_state_is_left_alone(tab, address):
     assert tab.locator("#page .ag-root-wrapper").count() >= 1
 
 
+@pytest.mark.slow("one more way through pages that open above")
 def test_ops_are_shown_by_wasted_time(tab, address, runs):
     open_page(tab, address, f"?page=ops&run={runs['offload']}")
     tab.wait_for_selector("#ops-tree .treemaplayer .slice")
@@ -384,6 +386,7 @@ def test_the_menu_and_the_run_lead_elsewhere_and_back(tab, address):
     assert "decoder_fsdpv2" in tab.url
 
 
+@pytest.mark.slow("one more way through pages that open above")
 def test_the_theme_is_kept_in_the_address(tab, address):
     open_page(tab, address, f"?run={RECOMPILE}")
     tab.get_by_label("Dark").press("Space")
@@ -405,6 +408,7 @@ def test_pages_are_reached_with_the_keyboard(tab, address):
     tab.wait_for_url("**page=steps**")
 
 
+@pytest.mark.slow("one more way through pages that open above")
 def test_a_step_opens_in_the_timeline(tab, address):
     open_page(tab, address, f"?page=steps&run={RECOMPILE}")
     tab.get_by_role("link", name="timeline").nth(3).click()
@@ -443,6 +447,7 @@ def test_code_is_copied_with_the_keyboard(tab, address):
     assert "pad" in tab.evaluate("navigator.clipboard.readText()")
 
 
+@pytest.mark.slow("one more way through pages that open above")
 def test_two_steps_in_the_address_are_compared(tab, address):
     open_page(tab, address, f"?page=steps&run={RECOMPILE}&a=3&b=0")
     assert "Step 7 took" in tab.inner_text("#step-difference")
@@ -479,6 +484,7 @@ def test_several_runs_are_compared_with_the_first(tab, address, runs):
     tab.wait_for_selector("h2:has-text('decoder_fsdpv2'):has-text(' against the base')")
 
 
+@pytest.mark.slow("one more way through pages that open above")
 def test_a_run_whose_name_holds_a_bar_is_compared(tab, tmp_path):
     from tpuprof_dashboard.store import Store
 

@@ -31,6 +31,7 @@ def address(tmp_path_factory, request):
         yield url
 
 
+@pytest.mark.slow("another pass over every page")
 def test_every_page_opens(tab, address):
     from tpuprof_dashboard.pages.registry import PAGES
 

@@ -69,12 +69,12 @@ def test_the_logdir_is_the_folder_above_plugins():
 
 
 def test_xprof_opens_from_the_timeline(web_server, tab, tmp_path, monkeypatch):
-    from tpuprof_dashboard.components import timeline_controls
+    from tpuprof_dashboard.components import elsewhere
     from tpuprof_dashboard.store import Store
 
     from tests.dashboard.conftest import open_page, served, training_trace
 
-    monkeypatch.setattr(timeline_controls, "missing_viewer", lambda: "")
+    monkeypatch.setattr(elsewhere, "missing_viewer", lambda: "")
     training_trace().write(tmp_path / "plugins" / "profile" / "one" / "x.xplane.pb")
     with served(Store([tmp_path], Viewers())) as url:
         open_page(tab, url, "?page=timeline")

@@ -13,6 +13,7 @@ from benchmarks.questions.truth import ranked
 from tests.conftest import SHARED_TRACES
 
 
+@pytest.mark.slow("fifty questions; `make questions` asks them, too")
 def test_every_answer_is_exact_and_small(samples):
     folders = [samples]
     if (SHARED_TRACES / V6E).is_dir():

@@ -7,6 +7,7 @@ import pytest
 
 from tests.pod.pods import trace
 from tpuprof.errors import Code, TpuprofError
+from tpuprof.pod import execute
 from tpuprof.pod.analyse import analyse_pod
 from tpuprof.report.as_json import to_json
 
@@ -50,7 +51,8 @@ def test_a_worker_killed_in_the_middle_changes_nothing(folder, cluster):
     assert seen[-1] == (HOSTS - 1, 1, 0)
 
 
-def test_no_scheduler_is_an_error(folder):
+def test_no_scheduler_is_an_error(folder, monkeypatch):
+    monkeypatch.setattr(execute, "CONNECT_WITHIN", 0.5)
     with pytest.raises(TpuprofError) as caught:
         analyse_pod(folder, dask="tcp://127.0.0.1:9")
     assert caught.value.code is Code.CAPTURE_CONNECT

@@ -15,6 +15,8 @@ from tpuprof.pod.hosts import Job, summarise_host
 from tpuprof.records import record
 from tpuprof.storage.address import shown
 
+# How long a scheduler may take to answer (s): one that runs answers at once.
+CONNECT_WITHIN = 10
 LOCAL = "local"
 # How often a host is begun again after the process that read it died (times): a file that kills its reader, for memory
 # say, must not kill one after the other for ever.
@@ -137,7 +139,7 @@ def _client(address: str) -> Iterator[Any]:
             yield client
         return
     try:
-        client = Client(address, timeout=10)
+        client = Client(address, timeout=CONNECT_WITHIN)
     except (OSError, ValueError, TimeoutError) as error:
         raise TpuprofError(
             Code.CAPTURE_CONNECT,
