@@ -40,8 +40,8 @@ NAMES = (
     "nan_check",
     "recompiles_shape",
 )
-# Least time left for a proof that can decide anything (s), and what is kept for what comes after its budget (s): its last
-# runs end, both scripts are captured once, and the dashboard is opened again.
+# Least time left for a proof that can decide anything (s), and what is kept for what comes after its budget (s): its
+# last runs end, both scripts are captured once, and the dashboard is opened again.
 LEAST_PROOF_S, LAST_LOOK_S = 30, 75
 
 

@@ -10,16 +10,27 @@ STEPS = 8
 LINE = "train.py:5"
 
 
-def program(dots, size=8):
-    """A program of so many multiplications of matrices of that size, and a sum."""
+def program(dots, size=8, line=7, plain=0):
+    """A program of so many multiplications of matrices of that size, and a sum, traced from a line of the loop.
+
+    `plain` of them have no stack, as ops of a backward pass. Without a line none has.
+    """
     proto = hlo_pb2.HloProto()
     made = proto.hlo_module.computations.add(id=1, name=b"main")
+    frames = proto.hlo_module.stack_frame_index
+    frames.file_names.extend([b"model.py", b"train.py"])
+    frames.file_locations.add(file_name_id=2, line=line)
+    frames.file_locations.add(file_name_id=1, line=30)
+    frames.stack_frames.add(file_location_id=1)
+    frames.stack_frames.add(file_location_id=2, parent_frame_id=1)
     for key in range(dots + 2):
         opcode = b"parameter" if key == 0 else b"dot" if key <= dots else b"reduce"
         each = made.instructions.add(id=key, opcode=opcode, name=b"%s.%d" % (opcode, key))
         each.shape.element_type = 11
         each.shape.dimensions.extend((size, size))
         each.operand_ids.extend([0] if key else [])
+        if line and key <= dots - plain:
+            each.metadata.stack_frame_id = 2
     return proto.SerializeToString()
 
 
@@ -69,10 +80,24 @@ def test_what_the_step_has_as_well_is_computed_again(read):
 
 
 @pytest.mark.parametrize(
-    "programs", [{"of_step": program(6, size=16)}, {"of_step": b""}, {"of_read": b"no program"}]
+    "programs",
+    [
+        {"of_step": program(6, size=16)},
+        {"of_step": b""},
+        {"of_read": b"no program"},
+        {"of_read": program(4, line=11)},
+        {"of_read": program(4, line=0), "of_step": program(6, line=0)},
+    ],
+    ids=[
+        "other shapes",
+        "not embedded",
+        "damaged",
+        "an evaluation: from another line of the loop",
+        "no stacks",
+    ],
 )
 def test_work_of_the_reads_own_is_done_once(read, programs):
-    """A program of other shapes, as of an evaluation, is no second time; nor is one that the trace does not embed."""
+    """An evaluation is no second time; nor is what the trace does not embed, or cannot tell apart."""
     assert again(read(trace_of(**programs))) == [("item", LINE, 2, 0.0)]
 
 
@@ -85,6 +110,11 @@ def test_half_of_the_work_makes_it_the_same(read, dots, twice):
 def test_a_program_counts_by_the_share_of_its_work_that_is_done_again(read):
     host = read(trace_of(of_read=program(4), of_step=program(3)))
     assert again(host) == [("item", LINE, 2, 750.0)]
+
+
+def test_a_backward_pass_is_done_again_with_its_forward_pass(read):
+    host = read(trace_of(of_read=program(4, plain=2), of_step=program(6, plain=3)))
+    assert again(host) == [("item", LINE, 2, 1000.0)]
 
 
 def test_reads_of_a_custom_backward_are_in_autograds_thread(read):

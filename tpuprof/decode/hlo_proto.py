@@ -81,14 +81,19 @@ def source_location(frames: hlo_pb2.StackFrameIndexProto, frame_id: int) -> tupl
 
 def user_location(frames: hlo_pb2.StackFrameIndexProto, frame_id: int) -> str:
     """`file:line` of the innermost frame of a stack that is not a library's; empty where there is none."""
-    seen: set[int] = set()
-    while 0 < frame_id <= len(frames.stack_frames) and frame_id not in seen:
-        seen.add(frame_id)
-        file, line = source_location(frames, frame_id)
+    for file, line in frames_of(frames, frame_id):
         if file and not file.startswith("<") and not any(part in file for part in LIBRARIES):
             return f"{file}:{line}"
-        frame_id = frames.stack_frames[frame_id - 1].parent_frame_id
     return ""
+
+
+def frames_of(frames: hlo_pb2.StackFrameIndexProto, frame_id: int) -> tuple[tuple[str, int], ...]:
+    """File and line of each frame of a stack, the innermost first; empty where an instruction has no stack."""
+    seen: list[int] = []
+    while 0 < frame_id <= len(frames.stack_frames) and frame_id not in seen:
+        seen.append(frame_id)
+        frame_id = frames.stack_frames[frame_id - 1].parent_frame_id
+    return tuple(source_location(frames, each) for each in seen)
 
 
 def _scheduled(

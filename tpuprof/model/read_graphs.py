@@ -1,7 +1,9 @@
 """Programs that reads of values run by themselves in mid-step, and what of them the step computes again.
 
 `.item()` before the graph cut runs what that one value needs, and nothing else stays on the device: the next read, and
-the cut at the step's end, compute the same ops again.
+the cut at the step's end, compute the same ops again. An evaluation that is read runs a program of its own as well,
+whose work nothing else does: it has the same shapes, but its ops were traced from another line of the training loop. So
+an op is the same where its whole Python stack is; programs without stacks (captured without IR debugging) tell nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from tpuprof.decode.hlo_proto import parse_module_proto
+from tpuprof.decode.hlo_proto import frames_of, parse_module_proto
 from tpuprof.decode.limited import PROGRAMS_KEPT
 from tpuprof.errors import TpuprofError
 from tpuprof.model.device.activity import DeviceActivity
@@ -41,6 +43,8 @@ _NO_WORK = (
     b"bitcast",
     b"copy",
 )
+# What makes an instruction the same in two programs.
+_Op = tuple[object, ...]
 
 
 @record(frozen=True)
@@ -151,15 +155,18 @@ def _again(
     return {name: share for name, share in shared.items() if share >= AGAIN_FROM_SHARE}
 
 
-def _shared(one: Counter[bytes], other: Counter[bytes]) -> float:
+def _shared(one: Counter[_Op], other: Counter[_Op]) -> float:
     """Share of one program's instructions that the other has as well."""
     whole = sum(one.values())
     return sum((one & other).values()) / whole if whole else 0.0
 
 
 @lru_cache(maxsize=PROGRAMS_KEPT)
-def _work(data: bytes) -> Counter[bytes]:
-    """A program's heavy instructions, else all that compute, each by its opcode, result and operand shapes."""
+def _work(data: bytes) -> Counter[_Op]:
+    """A program's heavy instructions that have a Python stack, else all such: opcode, stack, result, operand shapes.
+
+    Ops of a backward pass have no stack: they are done again where those of their forward pass are.
+    """
     try:
         module = parse_module_proto(data)
     except TpuprofError:
@@ -169,10 +176,11 @@ def _work(data: bytes) -> Counter[bytes]:
     for computation in module.computations:
         for each in computation.instructions:
             shapes[each.id] = each.shape.SerializeToString()
-            if each.opcode not in _NO_WORK:
-                rows.append((each.opcode, each.id, list(each.operand_ids)))
+            stack = frames_of(module.stack_frame_index, each.metadata.stack_frame_id)
+            if each.opcode not in _NO_WORK and stack:
+                rows.append((each.opcode, stack, each.id, list(each.operand_ids)))
     heavy = [row for row in rows if row[0] in _HEAVY] or rows
     return Counter(
-        b"|".join([opcode, shapes[own], *sorted(shapes.get(each, b"") for each in operands)])
-        for opcode, own, operands in heavy
+        (opcode, stack, shapes[own], *sorted(shapes.get(each, b"") for each in operands))
+        for opcode, stack, own, operands in heavy
     )
