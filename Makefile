@@ -46,12 +46,12 @@ questions: $(READY)  ## ask an MCP server fifty questions whose answers are know
 demo: $(READY)  ## train a small model with a planted fault, capture it, print what is wrong
 	$(BIN)/tpuprof demo
 
-test: $(READY)  ## run the tests, each capability for real at least once (about 15 minutes on two cores)
-	$(BIN)/python -m pytest -n 2 --dist loadfile --durations 10 -m "not slow"
+test: $(READY)  ## run the tests, each capability for real at least once (about 10 minutes on two cores)
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations 10 -m "not slow"
 
 # A machine with other work may stretch the longest of them past the 300 seconds of `make test`.
 test-all: $(READY)  ## run every test, those marked `slow` too (about 45 minutes on two cores)
-	TPUPROF_SCREENSHOTS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --durations 10 --timeout 900 \
+	TPUPROF_SCREENSHOTS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations 10 --timeout 900 \
 		--hypothesis-profile thorough
 
 check: lint types layers tests  ## what must pass before a commit lands

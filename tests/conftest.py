@@ -29,11 +29,46 @@ CHROMIUM_FLAGS = [
 ]
 
 
+# Files and folders that take longest, the longest first: workers that take a file at a time end together where the last
+# ones are short.
+LONG = (
+    "dashboard/test_pages",
+    "dashboard/test_timeline",
+    "dashboard/",
+    "preflight/",
+    "capture/",
+    "watch/",
+    "instrument/",
+    "scenarios/",
+    "expect/",
+    "prove/",
+    "packaging/",
+    "storage/",
+    "report/",
+    "pod/",
+    "advice/",
+)
+
+
+def _place(item: pytest.Item) -> int:
+    path = item.path.as_posix()
+    return next((place for place, part in enumerate(LONG) if f"/tests/{part}" in path), len(LONG))
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Every test that `make test` leaves out says why."""
+    """Long files come first. Every test that `make test` leaves out says why."""
+    items.sort(key=_place)
     silent = [each.nodeid for each in items for mark in each.iter_markers("slow") if not mark.args]
     if silent:
         raise pytest.UsageError(f'say why: pytest.mark.slow("..."): {silent}')
+
+
+def pytest_configure() -> None:
+    """What tests start heeds Ctrl-C and a lost terminal, also where a shell began the tests in the background."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_collection_finish() -> None:
@@ -46,14 +81,6 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Tests that need torch_xla are skipped without it. It is looked for and not imported, which takes seconds."""
     if item.get_closest_marker("torch_xla") and importlib.util.find_spec("torch_xla") is None:
         pytest.skip("torch_xla is not installed")
-
-
-@pytest.fixture
-def heeding_ctrl_c():
-    """What a test starts heeds Ctrl-C, as at a terminal; in a shell's background jobs it would be ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")

@@ -77,7 +77,6 @@ def test_death_by_signal_is_told_as_a_shell_does(tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=ANOTHER)])
-@pytest.mark.usefixtures("heeding_ctrl_c")
 def test_what_was_captured_is_kept_when_told_to_stop(tmp_path, number):
     code = "index = 0\nwhile True:\n    train(); torch_xla.sync(); index += 1\n    print(index, flush=True)\n"
     script = scripts.write(tmp_path / "train.py", code)

@@ -99,7 +99,6 @@ def test_it_does_not_import_the_command_line(tmp_path):
         assert ("numpy" in imported) == has_numpy
 
 
-@pytest.mark.usefixtures("heeding_ctrl_c")
 @pytest.mark.parametrize("how", ["plain", "whole"])
 def test_ctrl_c(how):
     # What an analysis needs first stands still, until it is interrupted.
