@@ -78,7 +78,8 @@ class DeviceSignals(StepSignals, TelemetrySignals):
         """Peak HBM as a share of the device's capacity."""
         memory = self.memory
         if not memory.capacity_bytes or memory.peak_bytes is None:
-            raise Unavailable(f"the device's memory size is not known: {memory.unavailable or 'unknown'}")
+            why = f": {memory.unavailable}" if memory.unavailable else ""
+            raise Unavailable(f"the device's memory size is not known{why}")
         return memory.peak_bytes / memory.capacity_bytes
 
     @signal("devices", needs=(STEPS,))
