@@ -32,7 +32,7 @@ CHROMIUM_FLAGS = [
 # Files and folders that take longest, the longest first: workers that take a file at a time end together where the last
 # ones are short.
 LONG = (
-    "dashboard/test_pages",
+    "dashboard/test_page",
     "dashboard/test_timeline",
     "dashboard/",
     "preflight/",

@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests.builders import TraceBuilder, op
+from tests.model.test_hosts import host
 
 pytest.importorskip("dash")
 from tpuprof_dashboard.pages.registry import BY_KEY
 from tpuprof_dashboard.state import read_state, search_of
 
+SAMPLES = Path(__file__).parents[2] / "sample_traces"
 # Names a trace may hold to attack whoever looks at it.
 HOSTILE = [
     "<img src=x onerror=alert(1)>%{y}",
@@ -59,6 +61,28 @@ def empty_trace():
     trace = TraceBuilder()
     trace.tpu(0).line("XLA Modules").event("f(1)", 0, 10)
     return trace
+
+
+def two_hosts(folder):
+    """The second of two hosts comes late to every all-reduce."""
+    for name, late in (("host0", (0, 60)), ("host1", (60, 60))):
+        host(late).write(folder / "plugins" / "profile" / "one" / f"{name}.xplane.pb")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    return {
+        "recompile": SAMPLES / "recompile_shapes",
+        "fsdp": SAMPLES / "decoder_fsdpv2",
+        "offload": SAMPLES / "predicted_decoder_offload",
+        "hostile": hostile_trace().write(folder / "hostile" / "x.xplane.pb"),
+        "empty": empty_trace().write(folder / "empty" / "x.xplane.pb"),
+        "scan": SAMPLES / "decoder_scan",
+        "hosts": two_hosts(folder / "hosts"),
+        "training": training_trace().write(folder / "training" / "x.xplane.pb"),
+    }
 
 
 _PORTS = []  # that apps of this process were served at, and are free again
