@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.dashboard.conftest import HOSTILE, open_page, screenshot, served, training_trace
+from tests.dashboard.conftest import HOSTILE, open_page, screenshot, served, settle, training_trace
 from tpuprof.report.schema import Evidence, Finding, Fix, Savings
 
 pytest.importorskip("dash")
@@ -125,6 +125,9 @@ def test_open_findings_and_ticks_are_kept_in_the_address(tab, address):
     open_page(tab, address, "?page=findings")
     tab.get_by_role("button", name="Loading is slow").press("Enter")
     tab.wait_for_url("**open=small-one**")
+    # What the row holds comes from the server and moves all below it.
+    tab.get_by_text("The loader is behind.").wait_for()
+    settle(tab)
     tab.get_by_role("checkbox").first.check()
     tab.wait_for_url("**fix=big-one**")
     open_page(tab, tab.url)

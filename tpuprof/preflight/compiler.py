@@ -14,7 +14,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -119,7 +119,13 @@ def compile_all(
     stop = threading.Event()
     pool = ThreadPoolExecutor(max(1, options.workers))
     try:
-        return list(pool.map(one, jobs))
+        results = [pool.submit(one, job) for job in jobs]
+        # What ends one job ends all, also those that come before it.
+        wait(results, return_when=FIRST_EXCEPTION)
+        for each in results:
+            if each.done():
+                each.result()
+        return [each.result() for each in results]
     finally:
         # After Ctrl-C the compilers end now, not when they are done.
         stop.set()
