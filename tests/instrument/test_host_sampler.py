@@ -12,6 +12,7 @@ import pytest
 
 from tpuprof.instrument import host_sampler
 from tpuprof.instrument.stack_text import places_of_thread
+from tpuprof.own_events import HOLDER, SAMPLE
 from tpuprof.safe_text import FROM_SAFE
 
 # Samples to take at least, and how long to wait for them (s).
@@ -176,10 +177,10 @@ def test_the_stack_of_a_thread_that_holds_the_lock_is_told_once():
     end.set()
     hog.join()
     assert told["error"] == ""
-    holders = [name for name in names if name.startswith(host_sampler.HOLDER_EVENT)]
+    holders = [name for name in names if name.startswith(HOLDER)]
     assert any("hogs_the_lock" in name for name in holders)
     assert len(holders) == len(set(holders))
-    assert any(",holder=" in name for name in names if name.startswith(host_sampler.SAMPLE_EVENT))
+    assert any(",holder=" in name for name in names if name.startswith(SAMPLE))
 
 
 @pytest.mark.parametrize(
@@ -234,7 +235,7 @@ def test_what_autograds_thread_runs_stands_for_the_wait_in_backward():
     _thread.start_new_thread(projects_the_gradient, ())
     waits["_engine_run_backward"](done)
     assert sampler.stop()["error"] == ""
-    samples = [name for name in names if name.startswith(host_sampler.SAMPLE_EVENT)]
+    samples = [name for name in names if name.startswith(SAMPLE)]
     told = next(name for name in samples if "projects_the_gradient" in name).translate(FROM_SAFE)
     assert told.index("_engine_run_backward") < told.index("projects_the_gradient")
     facts = [dict(fact.split("=") for fact in name.split("#")[1].split(",")[:6]) for name in samples]

@@ -1,6 +1,7 @@
 """What JAX says about compiles is noted, in bounded memory, and nothing of ours reaches the program."""
 
 import logging
+import subprocess
 import sys
 from types import SimpleNamespace
 
@@ -127,3 +128,28 @@ def test_an_explanation_that_fails_does_not_reach_the_program(heard, monkeypatch
     logging.getLogger("jax._src.pjit").warning("TRACING CACHE MISS at train.py:3")
     jax.remove()
     assert "listening to explanations failed" in STATE.notes[0]
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["none of the program's", "the program has a handler"])
+def test_the_program_prints_jax_warnings_as_without_us(heard, own):
+    program = """
+import logging, sys
+from types import SimpleNamespace
+from tpuprof.instrument.frameworks.jax_explains import Explanations
+logger = logging.getLogger("jax._src.pjit")
+if sys.argv[2] == "own":
+    logging.getLogger("jax").addHandler(logging.StreamHandler(sys.stdout))
+if sys.argv[1] == "listens":
+    Explanations().install()
+logger.warning("TRACING CACHE MISS at train.py:3")
+logger.warning("something else")
+logger.info("too low")
+"""
+
+    def printed(listens):
+        words = [sys.executable, "-c", program, listens, "own" if own else ""]
+        done = subprocess.run(words, capture_output=True, text=True, check=True)
+        return done.stdout, done.stderr
+
+    assert printed("listens") == printed("")
+    assert "something else" in "".join(printed("listens"))

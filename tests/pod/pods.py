@@ -76,6 +76,7 @@ def summary(name, spent, work, *, chips=1, chip=None, first=0, program="step"):
         steps=Steps(StepSource.MARKERS, "high", number, start, end),
         parts={"compute": work.sum(axis=1), "collective_exposed": spent.sum(axis=1)},
         columns=dict.fromkeys(COLUMNS, none),
+        again=none,
         reads=(),
         queue=Queue(),
         barriers=barriers,

@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.model.test_host_exchanges import waiting
+from tests.model.test_read_graphs import trace_of as reading_the_loss
 from tests.pod.pods import trace
 from tests.storage.conftest import _moto, s3  # noqa: F401
 from tpuprof.analysis.analyze import analyze_run
@@ -229,3 +231,31 @@ def test_a_pod_in_a_bucket_is_named_by_its_urls(files, s3):  # noqa: F811
     text = to_json(report)
     assert "/dev/shm" not in text
     assert [row.host for row in report.pod.stragglers] == [row.host for row in here.pod.stragglers]
+
+
+@pytest.mark.parametrize(
+    "stated", [{}, {"dcn_collective_info": b"\x08\x01"}], ids=["either", "between slices"]
+)
+def test_the_merged_verdict_names_the_op_and_the_slices_as_that_of_all_files_does(tmp_path, stated):
+    folder = tmp_path / "plugins" / "profile" / "x"
+    folder.mkdir(parents=True)
+    for row in range(3):
+        waiting(**stated).write(folder / f"h{row}.xplane.pb")
+    said = analyze_run(folder).verdict.sentence
+    assert "between slices" in said or "It is recv-done.4 at train.py:9." in said
+    assert merged_verdict(folder) == said
+
+
+def test_the_merged_verdict_knows_work_that_is_done_again(tmp_path):
+    folder = tmp_path / "plugins" / "profile" / "x"
+    folder.mkdir(parents=True)
+    for row in range(3):
+        reading_the_loss().write(folder / f"h{row}.xplane.pb")
+    said = analyze_run(folder).verdict.sentence
+    assert "computes the same again" in said
+    assert merged_verdict(folder) == said
+
+
+def merged_verdict(folder):
+    packed = {job.name: summarise_host(job) for job in hosts_of(folder).jobs}
+    return merged(packed, list(packed)).verdict.sentence

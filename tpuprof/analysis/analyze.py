@@ -16,7 +16,7 @@ from tpuprof.analysis.sections.host import host_sections
 from tpuprof.analysis.sections.host_stacks import host_stack_rows
 from tpuprof.analysis.sections.measure_next import measure_next
 from tpuprof.analysis.sections.steps import mean_step, run_summary, step_sections
-from tpuprof.analysis.sections.verdict import verdict_section
+from tpuprof.analysis.sections.verdict import Rows, verdict_section
 from tpuprof.analysis.sections.why import decision_rows
 from tpuprof.decode.find import find_all
 from tpuprof.decode.ranks import machines
@@ -66,7 +66,9 @@ def report_of(run: Run, *, all_ops: bool = False) -> Report:
     history = compile_history(run.hosts, compiles)
     report = Report(
         **_about(run),
-        verdict=verdict_section(run, bound, times, hidden, stacks, history),
+        verdict=verdict_section(
+            run, bound, times, hidden, Rows(stacks, device["ops"], device["collectives"]), history
+        ),
         why=decision_rows(decisions.made, times.wall),
         span_notes=run.span_notes,
         warnings=[*run_warnings(run), *doubts],

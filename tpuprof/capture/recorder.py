@@ -34,6 +34,7 @@ from tpuprof.instrument.frameworks.steps import AnnotatedSteps
 from tpuprof.instrument.optimizer_steps import OptimizerHook, gradients_on
 from tpuprof.instrument.spans import close_span, open_span
 from tpuprof.instrument.state import STATE, note_failure
+from tpuprof.own_events import OVERHEAD
 
 BUSY = "the program's own profiler session was open when a recording was due, so it was put off"
 GAVE_WAY = "a recording ended early because the program opened a profiler session of its own"
@@ -239,7 +240,7 @@ class Recorder:
         capturing = self.controller.phase is Phase.CAPTURING
         self._count_step()
         # Our own work counts into the step that ends, under its own name, so that steps lie end to end.
-        own = open_span("tpuprof.overhead", "overhead") if capturing else None
+        own = open_span(OVERHEAD, "overhead") if capturing else None
         step = self._step
         wall_ns = time.perf_counter_ns() - step.began[1]
         record = self.telemetry.end_step(step.number, step.began[0], wall_ns, captured=capturing)

@@ -8,6 +8,7 @@ from tpuprof.instrument import sync_guard
 from tpuprof.instrument.optimizer_steps import gradients_on
 from tpuprof.instrument.spans import Span, close_span, open_span
 from tpuprof.instrument.stack_frames import user_line
+from tpuprof.own_events import GRAPH_CUT, OPTIMIZER_STEP
 
 
 class CutEvents:
@@ -19,7 +20,7 @@ class CutEvents:
     def begin(self) -> None:
         """A cut begins."""
         self._open[threading.get_ident()] = open_span(
-            "tpuprof.graph_cut",
+            GRAPH_CUT,
             "graph_cut",
             call="sync",
             source=user_line(),
@@ -34,4 +35,4 @@ class CutEvents:
 
 def optimizer_event(number: int, name: str) -> None:
     """An optimizer made its step: an event without length."""
-    close_span(open_span("tpuprof.optimizer_step", "optimizer_step", optimizer=number, kind=name))
+    close_span(open_span(OPTIMIZER_STEP, "optimizer_step", optimizer=number, kind=name))

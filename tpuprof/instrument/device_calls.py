@@ -14,13 +14,12 @@ from typing import Any
 from tpuprof.instrument.spans import close_span
 from tpuprof.instrument.state import STATE, on_accelerator, pass_on, xlac
 from tpuprof.instrument.wrapped_calls import (
-    READ_EVENT,
-    UPLOAD_EVENT,
     Function,
     Replaced,
     call_span,
     with_event,
 )
+from tpuprof.own_events import HOST_READ, UPLOAD
 
 # Functions that block until the device is done: of the extension, and of torch_xla's Python.
 _WAITS = ("_xla_wait_device_ops",)
@@ -44,7 +43,7 @@ def install() -> list[str]:
         waits += [(sys.modules.get(module), name, name) for module, name in _MODULE_WAITS]
         for owner, name, call in waits:
             if hasattr(owner, name):
-                _replaced.replace(owner, name, partial(with_event, READ_EVENT, call))
+                _replaced.replace(owner, name, partial(with_event, HOST_READ, call))
     except (AttributeError, TypeError) as error:
         pass_on(error)
         notes.append(f"copies to the device are missing from the timeline: {error}")
@@ -79,8 +78,8 @@ def _copy_event(tensor: Any, name: str, args: tuple[Any, ...], kwargs: dict[str,
         if type(tensor).__module__.startswith("torch._subclasses"):
             return ""
         if not on_accelerator(here) and on_accelerator(target):
-            return UPLOAD_EVENT
-        return READ_EVENT if on_accelerator(here) and target == "cpu" else ""
+            return UPLOAD
+        return HOST_READ if on_accelerator(here) and target == "cpu" else ""
     except Exception as error:  # an odd tensor or argument: torch says what is wrong with it
         pass_on(error)
         return ""

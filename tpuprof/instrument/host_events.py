@@ -14,7 +14,8 @@ from typing import Any
 
 from tpuprof.instrument.spans import close_span, open_span
 from tpuprof.instrument.state import STATE, on_accelerator, pass_on, xlac
-from tpuprof.instrument.wrapped_calls import READ_EVENT, Function, Replaced, call_span
+from tpuprof.instrument.wrapped_calls import Function, Replaced, call_span
+from tpuprof.own_events import CHECKPOINT, HOST_READ, NEXT_BATCH, SCAN_TRACE
 
 _gc_events: Any
 try:
@@ -57,10 +58,10 @@ def install() -> list[str]:
     """Wrap what can be wrapped; returns a note for each thing that could not."""
     notes: list[str] = []
     for module, owner, name in _LOADERS:
-        _try(notes, functools.partial(_wrap_method, module, owner, name, "tpuprof.dataloader.next", "input"))
+        _try(notes, functools.partial(_wrap_method, module, owner, name, NEXT_BATCH, "input"))
     for module, name in _SAVES:
-        _try(notes, functools.partial(_wrap_function, module, name, "tpuprof.checkpoint", "checkpoint"))
-    _try(notes, functools.partial(_wrap_function, *_SCAN, "tpuprof.scan_trace", "scan"))
+        _try(notes, functools.partial(_wrap_function, module, name, CHECKPOINT, "checkpoint"))
+    _try(notes, functools.partial(_wrap_function, *_SCAN, SCAN_TRACE, "scan"))
     for name in _READS:
         _try(notes, functools.partial(_wrap_read, name))
     _try(notes, functools.partial(_watch_collections, notes))
@@ -135,7 +136,7 @@ def _wrap_read(name: str) -> None:
         def wrapped(tensor: Any, *args: Any, **kwargs: Any) -> Any:
             if not STATE.armed or not _holds_device_value(tensor):
                 return original(tensor, *args, **kwargs)
-            span = call_span(READ_EVENT, name)
+            span = call_span(HOST_READ, name)
             try:
                 return original(tensor, *args, **kwargs)
             finally:

@@ -23,11 +23,9 @@ from tpuprof.instrument.hidden_thread import HiddenThread
 from tpuprof.instrument.in_backward import autograd_thread
 from tpuprof.instrument.stack_text import Place, describe, places_of_thread, safe
 from tpuprof.instrument.state import counter, pass_on
+from tpuprof.own_events import HOLDER, SAMPLE
 from tpuprof.units import MS_PER_S, NS_PER_S, NS_PER_US
 
-SAMPLE_EVENT = "tpuprof.sample"
-# Tells the words of a stack of another thread, which held Python's lock.
-HOLDER_EVENT = "tpuprof.holder"
 # Share of an interval that another Python thread must have run for its stack to be looked at (share): it can then be
 # what the training thread waited for.
 HOLDS_FROM_SHARE = 0.3
@@ -163,7 +161,7 @@ class HostSampler:
         )
         if longest >= HOLDS_FROM_SHARE * gap:
             facts += f",holder={self._holder(busiest)}"
-        self._put(f"{SAMPLE_EVENT}#{facts}{text}#")
+        self._put(f"{SAMPLE}#{facts}{text}#")
         self.samples += 1
 
     def _put(self, name: str) -> None:
@@ -178,7 +176,7 @@ class HostSampler:
             return -1
         stack, text = self._stack(places)
         if text:
-            self._put(f"{HOLDER_EVENT}#stack={stack}{text}#")
+            self._put(f"{HOLDER}#stack={stack}{text}#")
         return stack
 
     def _others_cpu(self) -> dict[int, int]:

@@ -10,8 +10,8 @@ from tpuprof.instrument.optimizer_steps import gradients_on
 from tpuprof.instrument.spans import Span, close_span, open_span
 from tpuprof.instrument.stack_frames import user_line
 from tpuprof.instrument.state import STATE, note_failure
+from tpuprof.own_events import HOST_READ
 
-UPLOAD_EVENT, READ_EVENT = "tpuprof.upload", "tpuprof.host_read"
 Function = Callable[..., Any]
 
 
@@ -56,7 +56,7 @@ class Replaced:
 def call_span(event: str, call: str) -> Span | None:
     """Open an event for a call that the user's line makes, None where that fails. Raises nothing."""
     try:
-        facts: dict[str, Any] = {"grad": int(gradients_on())} if event == READ_EVENT else {}
+        facts: dict[str, Any] = {"grad": int(gradients_on())} if event == HOST_READ else {}
         return open_span(event, event.partition(".")[2], call=call, source=user_line(), **facts)
     except Exception as error:
         note_failure(f"noting {call}", error)

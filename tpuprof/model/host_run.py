@@ -147,10 +147,10 @@ def _analysed(
     devices_read = begin(lambda: _devices(host, virtual_devices))
     driver = find_driver(host, words)
     threads, activity = training_threads(host, words, driver), read_host(host, words, driver)
-    devices = _with_purposes(devices_read(), host, words)
+    protos = dict(hlo_protos(trace))
+    devices = with_purposes(devices_read(), host.event_names, protos, calls_python=words.host_callbacks)
     steps, compiles, history = _steps(host, words, driver, devices, history)
     attributed = begin(lambda: attribute(steps, devices, activity))
-    protos = dict(hlo_protos(trace))
     compiles = _compiles(host, words, steps, devices, compiles, history.programs if not protos else None)
     fields = _of_devices(devices, steps, protos, parameter_names)
     fields |= _of_host(host, words, driver, steps, devices, activity, history, protos)
@@ -174,13 +174,6 @@ def _analysed(
         queue=_queue(host, devices, virtual_devices),
         **fields,
     )
-
-
-def _with_purposes(devices: list[DeviceActivity], host: Host, words: Vocabulary) -> list[DeviceActivity]:
-    def protos() -> dict[str, bytes]:
-        return dict(hlo_protos(host.trace))
-
-    return with_purposes(devices, host.event_names, protos, calls_python=words.host_callbacks)
 
 
 def _steps(

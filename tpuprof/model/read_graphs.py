@@ -18,11 +18,11 @@ from tpuprof.decode.limited import PROGRAMS_KEPT
 from tpuprof.errors import TpuprofError
 from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.host.graph_cuts import cuts_with_causes
-from tpuprof.model.host.reads import READ_EVENT
 from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.model.intervals import Int64
 from tpuprof.model.steps import Steps
 from tpuprof.model.timeline import Track
+from tpuprof.own_events import HOST_READ
 from tpuprof.records import record
 
 # Share of step time that programs of reads take from which it is asked what they compute (share): below it, nothing of
@@ -96,6 +96,12 @@ def again_by_step(rows: list[ReadGraphs], steps: int) -> Int64:
     return total
 
 
+def again_alone(again: Int64) -> list[ReadGraphs]:
+    """Rows of which only that is known: work done again in each step (ps). Empty where none is."""
+    total = int(again.sum())
+    return [ReadGraphs("", "", 0, total, total, again)] if total else []
+
+
 def _row(
     key: tuple[str, str], members: list[tuple[int, str, int]], again: dict[str, float], steps: int
 ) -> ReadGraphs:
@@ -119,7 +125,7 @@ def _runs(
         sorted({row for row in cuts_with_causes(thread, vocabulary, steps) if row >= 0}), np.int64
     )
     names = thread.plane.events.names
-    rows = rows[thread.name[rows] == names.index(READ_EVENT)] if READ_EVENT in names else rows[:0]
+    rows = rows[thread.name[rows] == names.index(HOST_READ)] if HOST_READ in names else rows[:0]
     stats = thread.stats("call", "source")
     calls = thread.plane.stat_text(stats, "call", len(thread))
     sources = thread.plane.stat_text(stats, "source", len(thread))

@@ -12,7 +12,7 @@ import numpy as np
 from tpuprof.analysis.sections.hosts import hosts_section
 from tpuprof.analysis.sections.measure_next import measure_next
 from tpuprof.analysis.sections.steps import mean_step, run_summary, step_sections
-from tpuprof.analysis.sections.verdict import verdict_section
+from tpuprof.analysis.sections.verdict import Rows, verdict_section
 from tpuprof.analysis.sections.why import decision_rows
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.model.decisions import Decisions
@@ -69,13 +69,16 @@ def merge(summaries: Iterable[HostSummary], asked: Asked) -> Report:
     bound = bound_of(times, decisions)
     compiles = _compiles(digests)
     section = hosts_section(hosts, [each.barriers for each in found])
+    work = merged_work(found, [each.allocator for each in digests])
     steps = step_sections(hosts, times, hidden)
     steps["steadiness"] = replace(steps["steadiness"], profiler_ratio=base.steadiness.profiler_ratio)
     report = replace(
         base,
         source={"files": [each.path for each in found], "sizes": [each.size for each in found]},
         environment=_environment(base.environment, found, asked),
-        verdict=verdict_section(run, bound, times, hidden, base.host_stacks),
+        verdict=verdict_section(
+            run, bound, times, hidden, Rows(base.host_stacks, work["ops"], work["collectives"])
+        ),
         why=decision_rows(decisions.made, times.wall),
         warnings=_warnings(digests, asked),
         compiles=compiles,
@@ -83,7 +86,7 @@ def merge(summaries: Iterable[HostSummary], asked: Asked) -> Report:
         hosts=replace(section, chip_waits=[row for each in digests for row in each.chip_waits]),
         pod=_pod(found, digests, shown, asked),
         **steps,
-        **merged_work(found, [each.allocator for each in digests]),
+        **work,
     )
     report = replace(report, findings=merged_findings(report, run, digests, shown))
     return replace(report, measure_next=measure_next(report, bound, times))
@@ -119,7 +122,7 @@ def _without_windows(found: list[HostSummary]) -> list[HostSummary]:
 def _empty(each: HostSummary) -> HostSummary:
     none = np.empty(0, np.int64)
     steps = replace(each.steps, number=none, start=none, end=none)
-    return replace(each, steps=steps, parts={}, columns=dict.fromkeys(each.columns, none))
+    return replace(each, steps=steps, parts={}, columns=dict.fromkeys(each.columns, none), again=none)
 
 
 def _straggler(late: Late) -> StragglerRow:

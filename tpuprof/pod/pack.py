@@ -19,7 +19,7 @@ from tpuprof.model.intervals import Int64
 from tpuprof.pod.ops import SUMS, OpColumns, same
 from tpuprof.pod.summary import COLUMNS, TRANSFERS, DeviceFacts, HostSummary, steps_from
 
-SCHEMA = "tpuprof.host/2"
+SCHEMA = "tpuprof.host/3"
 SUFFIX = ".tpuprof-host"
 # Larger is no summary (bytes): one of a 2-GB profile takes less than a megabyte.
 MAX_BYTES = 64 << 20
@@ -36,6 +36,7 @@ def to_bytes(summary: HostSummary) -> bytes:
         "end": summary.steps.end,
         **{f"part.{name}": column for name, column in summary.parts.items()},
         **{f"column.{name}": column for name, column in summary.columns.items()},
+        "again": summary.again,
         **{f"barrier.{name}": getattr(summary.barriers, name) for name in _BARRIERS},
         **{f"op.{name}": column for name, column in summary.ops.sums.items()},
     }
@@ -111,6 +112,7 @@ def _summary(header: dict[str, Any], report: bytes, ops: bytes, columns: dict[st
         steps=steps_from(header["steps"], columns),
         parts=_with_prefix("part.", columns),
         columns={name: columns[f"column.{name}"] for name in COLUMNS},
+        again=columns["again"],
         reads=tuple(HostRead(**each) for each in header["reads"]),
         queue=Queue(**header["queue"]),
         barriers=Barriers(

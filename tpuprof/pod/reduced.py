@@ -12,6 +12,7 @@ from tpuprof.model.host.tracing import Tracing
 from tpuprof.model.host.vocabulary import Activity
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.intervals import EMPTY
+from tpuprof.model.read_graphs import again_alone
 from tpuprof.parts import NAMES
 from tpuprof.pod.summary import DeviceFacts, HostSummary
 
@@ -41,6 +42,7 @@ def host_run(summary: HostSummary) -> HostRun:
         collective_roles={},
         graph_cuts=[],
         unexplained_reads_ps=0,
+        read_graphs=again_alone(summary.again),
         queue=summary.queue,
     )
 

@@ -22,6 +22,7 @@ from tpuprof.model.device.op_table import op_totals
 from tpuprof.model.host.reads import HostRead
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.intervals import Int64
+from tpuprof.model.read_graphs import again_by_step
 from tpuprof.model.steps import Steps, StepSource
 from tpuprof.pod.ops import OpColumns, columns_of
 from tpuprof.records import record
@@ -47,12 +48,12 @@ class DeviceFacts:
 
 @record(frozen=True)
 class HostSummary:
-    """One host. `parts` and the other columns have a row per step; times in ps. `report` is packed JSON.
+    """One host. `parts`, `again` and the other columns have a row per step; times in ps. `report` is packed JSON.
 
-    `program` is the program that took most of the devices' time, without its fingerprint. `barriers_seen` counts the
-    collectives before some were left out. `work` is what its devices did, `memory_peak` the HBM (bytes) of its largest
-    program, None where it is unknown. `spans` has by kind of transfer how many of them the host tells most of, None
-    where it has none.
+    `program` is the program that took most of the devices' time, without its fingerprint. `barriers_seen` counts
+    the collectives before some were left out. `work` is what its devices did, `memory_peak` the HBM (bytes) of its
+    largest program, None where it is unknown. `again` is what devices do again for reads in mid-step. `spans` has
+    by kind of transfer how many of them the host tells most of, None where it has none.
     """
 
     name: str
@@ -65,6 +66,7 @@ class HostSummary:
     steps: Steps
     parts: dict[str, Int64]
     columns: dict[str, Int64]
+    again: Int64
     reads: tuple[HostRead, ...]
     queue: Queue
     barriers: Barriers
@@ -112,6 +114,7 @@ def summarise(host: HostRun, report: Report, path: str) -> HostSummary:
         steps=replace(host.steps, phases=()),
         parts=dict(host.breakdown.parts),
         columns={name: getattr(host.breakdown, name) for name in COLUMNS},
+        again=again_by_step(host.read_graphs, len(host.steps)),
         reads=tuple(host.host_reads),
         queue=host.queue,
         barriers=_thinned(barriers),

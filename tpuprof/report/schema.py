@@ -158,7 +158,8 @@ class OpRow:
 
     `clock_ms` is its time by the devices' own clocks, None where one of them states none; `flops_per_byte` its
     operational intensity. `hbm_bytes` is what of `bytes` goes to or from HBM; `bytes_per_s` and the intensity are of
-    it. `note` says which figure is None since it breaks the chip's peaks. `limit` is the side of the roofline it is
+    it. `note` says which figure is None since it breaks the chip's peaks, or that a wait for the host may be for a
+    Python callback or for another slice. `limit` is the side of the roofline it is
     on (compute or memory), `roofline` the share of that roof it reaches; `padding` is padded bytes over bytes of its
     arrays, `matmul_type` the element type a matmul reads, `kernel` a custom call's name, `layout_copy` whether it
     only moves data about on the device, `upcast` whether it writes a bfloat16 array out again as float32

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tpuprof.model.device.op_kind import OpKind
 from tpuprof.model.host.handing_over import HandingOver
 from tpuprof.model.host.vocabulary import PYTORCH
 from tpuprof.model.run import Run
@@ -33,8 +32,6 @@ _OF_TORCH = (
     ("something else than trace", "something else than call ops"),
     ("code that traces nothing", "code that calls no op"),
 )
-# Of transfers with the host that may be either.
-_UNCLEAR = " Or it waits for another slice: nothing in the trace tells Python callbacks from collectives across slices."
 # Characters shown of an event's name: names of C++ templates can be as long as a page (characters).
 LONGEST_NAME = 80
 # Tracing time of a step over the ops of its program (ms), least and most: the samples decoder_loop (0.0065) and
@@ -51,10 +48,6 @@ def host_sentence(word: str, name: str, load: StepTimes, stacks: list[HostStackR
         return _in_annotation(USER_PREFIX + name, load, stacks)
     if word == "input":
         return _input(load, stacks)
-    if word == "callback":
-        return _callback(run)
-    if word == "collective":
-        return _across_slices(run)
     eager = _eager(run) if word in _OF_EAGER_MODE else ""
     more = {
         "undecided": lambda: _estimate(load, run),
@@ -74,34 +67,6 @@ def in_words_of(run: Run, text: str) -> str:
     if found is not None and found.waits:
         what += ", or waits for them to begin"
     return text.replace(HANDS_OVER, what)
-
-
-def _callback(run: Run) -> str:
-    """The op that waits longest for Python, and its line; empty where the program states none."""
-    longest, words, unclear = -1, "", False
-    for host in run.hosts:
-        for device in host.devices:
-            own = device.sums(host.steps.spans).self_ps_in_steps
-            for row in (device.ops.kind == OpKind.HOST_CALLBACK).nonzero()[0].tolist():
-                if own[row] > longest:
-                    source = device.ops.source[row]
-                    longest = int(own[row])
-                    words = f" It is {device.ops.name[row]}" + (f" at {source}." if source else ".")
-                    unclear = row in device.ops.unclear
-    return words + _UNCLEAR if unclear else words
-
-
-def _across_slices(run: Run) -> str:
-    """How much of exposed communication goes to other slices; empty where none does."""
-    across = total = 0
-    for host in run.hosts:
-        for device in host.devices:
-            own = device.sums(host.steps.spans).self_ps_in_steps
-            total += int(own[device.ops.kind == OpKind.COLLECTIVE].sum())
-            across += int(own[sorted(device.ops.across)].sum())
-    if not across:
-        return ""
-    return f" {format_share(across / total)} of that is between slices, through the hosts and the data centre network."
 
 
 def _input(load: StepTimes, stacks: list[HostStackRow]) -> str:

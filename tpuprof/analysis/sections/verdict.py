@@ -7,6 +7,8 @@ from tpuprof.analysis.sections.host_words import host_sentence, in_words_of
 from tpuprof.analysis.sections.steps import host_read_rows
 from tpuprof.model.compile.recurrence import Returns
 from tpuprof.model.compile_verdict import compile_sentence
+from tpuprof.model.device.compute import EITHER
+from tpuprof.model.device.op_kind import OpKind
 from tpuprof.model.host.reads import WAITS_ALONE
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.in_few_steps import said_of_few
@@ -16,9 +18,24 @@ from tpuprof.model.step_times import Bound, StepTimes, without_part
 from tpuprof.model.steps.few import is_whole_capture
 from tpuprof.model.verdict import READS_IN_STEPS_SHARE, bound_of
 from tpuprof.model.verdict_sentence import A_READ, A_WAIT, CAPTURE, KEEPS_UP, ONE_STEP, STEP, UNSEEN, sentence
-from tpuprof.report.schema import Verdict
+from tpuprof.records import record
+from tpuprof.report.schema import OpRow, TransferRow, Verdict
 from tpuprof.report.sections import CompileHistory, HostStackRow
-from tpuprof.units import ps_to_ms
+from tpuprof.units import format_share, ps_to_ms
+
+# What a report calls ops that wait for Python code on the host.
+_CALLBACK = OpKind.HOST_CALLBACK.name.lower()
+# Of transfers with the host that may be either.
+_UNCLEAR = " Or it waits for another slice: nothing in the trace tells Python callbacks from collectives across slices."
+
+
+@record(frozen=True)
+class Rows:
+    """Rows of the report that a verdict names lines and ops of."""
+
+    host_stacks: list[HostStackRow]
+    ops: list[OpRow]
+    collectives: list[TransferRow]
 
 
 def verdict_section(
@@ -26,17 +43,17 @@ def verdict_section(
     bound: Bound,
     times: StepTimes,
     hidden: float,
-    stacks: list[HostStackRow],
+    rows: Rows,
     history: CompileHistory | None = None,
 ) -> Verdict:
     """The verdict of the mean step. `hidden` is its hidden tracing (ms), `history` says whether compiles return."""
-    text = sentence_of(run, bound, times, hidden, stacks)
+    text = sentence_of(run, bound, times, hidden, rows)
     if history is not None:
         text += _if_no_compile_returns(bound, times, history, hidden)
     return Verdict(bound.word, round(bound.share, 6), text)
 
 
-def sentence_of(run: Run, bound: Bound, times: StepTimes, hidden: float, stacks: list[HostStackRow]) -> str:
+def sentence_of(run: Run, bound: Bound, times: StepTimes, hidden: float, rows: Rows) -> str:
     """The verdict in words."""
     gpus = next((host.gpus for host in run.hosts if host.gpus and not host.devices), None)
     if gpus is not None and not times.wall:
@@ -45,8 +62,8 @@ def sentence_of(run: Run, bound: Bound, times: StepTimes, hidden: float, stacks:
         return "Unknown: the trace has no steps and no device activity, so there is nothing to explain."
     text = sentence(bound, times, hidden, _over(run), _in_few(run.hosts, bound, times))
     if bound.word == part.COMPILE:
-        rows = zip(*_compile_times(run.hosts), strict=True)
-        text = compile_sentence([(float(wall), float(lost)) for wall, lost in rows]) or text
+        spent = zip(*_compile_times(run.hosts), strict=True)
+        text = compile_sentence([(float(wall), float(lost)) for wall, lost in spent]) or text
         text += "" if times.seen or UNSEEN in text else UNSEEN
     if run.predicted:
         text = text.replace(KEEPS_UP, "; what the host does is not in a prediction")
@@ -58,12 +75,40 @@ def sentence_of(run: Run, bound: Bound, times: StepTimes, hidden: float, stacks:
             text = text.replace(A_READ, A_WAIT)
         text += f" It is {read.call} at {read.source}." if read and read.source else ""
     if not bound.turns:
-        text += host_sentence(bound.word, bound.name, times, stacks, run)
+        text += _on_device(bound.word, rows) or host_sentence(
+            bound.word, bound.name, times, rows.host_stacks, run
+        )
     text = in_words_of(run, text)
     steps = max((host.steps for host in run.hosts), key=len)
     if steps.confidence == "low":
         text += f" Low confidence: {steps.note}."
     return f"Predicted, not measured: {text}" if run.predicted else text
+
+
+def _on_device(word: str, rows: Rows) -> str:
+    """What the verdict adds on the op that waits for the host, or on communication; empty where that is nothing."""
+    if word == "callback":
+        return _callback(rows.ops)
+    return _across_slices(rows.collectives) if word == "collective" else ""
+
+
+def _callback(ops: list[OpRow]) -> str:
+    """The op that waits longest for Python, and its line; empty where no op does."""
+    waits = [row for row in ops if row.kind == _CALLBACK]
+    if not waits:
+        return ""
+    longest = max(waits, key=lambda row: row.self_ms_per_step or 0.0)
+    text = f" It is {longest.name}" + (f" at {longest.source}." if longest.source else ".")
+    return text + _UNCLEAR if longest.note == EITHER else text
+
+
+def _across_slices(rows: list[TransferRow]) -> str:
+    """How much of exposed communication goes to other slices; empty where none does."""
+    total = sum(row.exposed_ms_per_step for row in rows)
+    across = sum(row.exposed_ms_per_step for row in rows if row.across_slices)
+    if not across:
+        return ""
+    return f" {format_share(across / total)} of that is between slices, through the hosts and the data centre network."
 
 
 def _compile_times(hosts: list[HostRun]) -> tuple[list[float], list[float]]:

@@ -21,12 +21,12 @@ from tpuprof.instrument.spans import close_span, open_span
 from tpuprof.instrument.stack_frames import user_frames
 from tpuprof.instrument.stack_text import safe
 from tpuprof.instrument.state import STATE, note_failure
+from tpuprof.own_events import COMPILED
 
 _COMPILED = "/jax/core/compile/backend_compile_duration"
 # Comes right before a compile begins, which itself is heard of when it has ended.
 _LOWERED = "/jax/core/compile/jaxpr_to_mlir_module_duration"
 # An event right after a compile: which Python frames led to it.
-COMPILED_EVENT = "tpuprof.compiled"
 _BRIDGE = "jax._src.xla_bridge"
 # The persistent compilation cache: a duration where it answered, an event where it did not.
 _DURATION = "event_duration"
@@ -159,6 +159,6 @@ class Jax(Framework):
         with self._lock:
             self._found.append((1, float(seconds), frames))
         if STATE.armed:
-            close_span(open_span(COMPILED_EVENT, "compiled", frames=safe(";".join(frames))))
+            close_span(open_span(COMPILED, "compiled", frames=safe(";".join(frames))))
         if self.when_compiled is not None:
             self.when_compiled()

@@ -9,7 +9,8 @@ import sys
 from functools import partial
 
 from tpuprof.instrument.state import pass_on
-from tpuprof.instrument.wrapped_calls import READ_EVENT, UPLOAD_EVENT, Replaced, with_event
+from tpuprof.instrument.wrapped_calls import Replaced, with_event
+from tpuprof.own_events import HOST_READ, UPLOAD
 
 _READS = ("__float__", "__int__", "__bool__", "__index__", "__array__", "__format__", "item", "tolist")
 _WAIT = "block_until_ready"
@@ -23,8 +24,8 @@ def install() -> list[str]:
     jax = sys.modules.get("jax")
     if jax is None or _replaced:
         return notes
-    wanted = [(array, name, READ_EVENT) for name in (*_READS, _WAIT)]
-    wanted += [(jax, _WAIT, READ_EVENT), (jax, "device_get", READ_EVENT), (jax, "device_put", UPLOAD_EVENT)]
+    wanted = [(array, name, HOST_READ) for name in (*_READS, _WAIT)]
+    wanted += [(jax, _WAIT, HOST_READ), (jax, "device_get", HOST_READ), (jax, "device_put", UPLOAD)]
     for owner, name, event in wanted:
         try:
             _replaced.replace(owner, name, partial(with_event, event, name))

@@ -11,10 +11,7 @@ from dataclasses import replace
 
 from tpuprof.model.compile.cause import CompileCause, list_of
 from tpuprof.model.compile.compiles import Compile, function_of
-from tpuprof.model.host.event_times import event_texts
-from tpuprof.model.timeline import Host
 
-MISS_EVENT = "tpuprof.cache_miss"
 _PLACE = re.compile(r"^TRACING CACHE MISS at (.+?:\d+)(?::\d+)? ")
 _FUNCTION = re.compile(r"^  (?:for (\S+)|never seen function:\n    (\S+))", re.MULTILINE)
 _AGAIN = "but seen another function defined on the same line"
@@ -38,11 +35,11 @@ _OTHERS = {
 }
 
 
-def with_explanations(compiles: list[Compile], host: Host) -> list[Compile]:
-    """The compiles; one whose function JAX explained since the compile before has that cause."""
-    said = event_texts(host, MISS_EVENT, "text")
-    if not said or not compiles:
-        return compiles
+def with_explanations(compiles: list[Compile], said: list[tuple[int, str]]) -> list[Compile]:
+    """The compiles; one whose function JAX explained since the compile before has that cause.
+
+    `said` is JAX's messages, each with its time (ps).
+    """
     found, since = [], -1
     for each in compiles:
         texts = [text for at, text in said if since <= at <= each.start_ps and _is_of(text, each.program)]

@@ -11,14 +11,13 @@ from itertools import pairwise
 import numpy as np
 
 from tpuprof.model.compile.compiles import Compile, find_compiles
-from tpuprof.model.compile.explained import with_explanations
 from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.host.event_times import event_texts
 from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.model.steps import Steps
 from tpuprof.model.timeline import Host
+from tpuprof.own_events import CACHE_MISS, COMPILED
 
-COMPILED_EVENT = "tpuprof.compiled"
 _FRAMES = "frames"
 
 
@@ -26,12 +25,19 @@ def noted_compiles(
     host: Host, vocabulary: Vocabulary, steps: Steps, devices: list[DeviceActivity]
 ) -> list[Compile]:
     """Compiles of one host in time order, as `find_compiles`, with the notes of the capture."""
-    return with_explanations(_with_frames(find_compiles(host, vocabulary, steps, devices), host), host)
+    compiles = _with_frames(find_compiles(host, vocabulary, steps, devices), host)
+    said = event_texts(host, CACHE_MISS, "text")
+    if not said or not compiles:
+        return compiles
+    # Few traces have such messages, and only those need what reads them.
+    from tpuprof.model.compile.explained import with_explanations
+
+    return with_explanations(compiles, said)
 
 
 def _with_frames(compiles: list[Compile], host: Host) -> list[Compile]:
     """The compiles, each with the frames of the first note between its end and that of the next."""
-    notes = [(at, tuple(text.split(";"))) for at, text in event_texts(host, COMPILED_EVENT, _FRAMES)]
+    notes = [(at, tuple(text.split(";"))) for at, text in event_texts(host, COMPILED, _FRAMES)]
     if not notes or not compiles:
         return compiles
     ends = [*(each.start_ps + each.duration_ps for each in compiles), np.iinfo(np.int64).max]

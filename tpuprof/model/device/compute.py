@@ -27,6 +27,8 @@ from tpuprof.units import PS_PER_S, format_share
 PADDED_FROM = 1.25
 # Kernels named in the note on MFU (names).
 KERNELS_NAMED = 3
+# Note of an op that waits for the host, where nothing in the trace tells for what.
+EITHER = "it waits for a Python callback on the host, or for another slice: nothing in the trace tells which"
 # Looked up once: Python 3.11 looks for members of an enumeration in a slow way, and here it is done for each op.
 _COMPUTE, _CONTAINER = OpKind.COMPUTE, OpKind.CONTAINER
 _ASYNC = re.compile(r"-(start|done)(?=\.|$)")
@@ -35,7 +37,8 @@ _ASYNC = re.compile(r"-(start|done)(?=\.|$)")
 class OpCost(NamedTuple):
     """What one op's HLO line and totals say of its efficiency; None where they cannot tell.
 
-    `bytes_per_s` is of HBM. What breaks the chip's peaks is None, for the reason in `note`. `limit` is compute or
+    `bytes_per_s` is of HBM. What breaks the chip's peaks is None, for the reason in `note`; else that may be
+    `EITHER`. `limit` is compute or
     memory, the side of the roofline the op is on; `roofline` the share of that roof it reaches (0 to 1); `padding`
     padded bytes over bytes of its arrays; `matmul_type` the element type a matmul reads, empty for other ops;
     `kernel` a custom call's own name; `layout_copy` whether it only moves data about; `upcast` whether it
@@ -108,7 +111,7 @@ def op_cost(op: OpTotal, peak_flops: float | None, peak_bytes: float | None) -> 
         layout_copy=facts.layout_copy,
         upcast=facts.upcast,
         looks_up=facts.looks_up,
-        note=roofline.note or speed.note or traffic.note,
+        note=roofline.note or speed.note or traffic.note or (EITHER if facts.unclear else ""),
     )
 
 

@@ -8,7 +8,7 @@ The profiler calls the category of both `host send` and `host recv`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from tpuprof.model.device.activity import DeviceActivity, OpNames
@@ -22,7 +22,7 @@ _IN_PROGRAM = MEGASCALE.encode()
 def with_purposes(
     devices: list[DeviceActivity],
     event_names: Iterable[str],
-    protos: Callable[[], Mapping[str, bytes]],
+    protos: Mapping[str, bytes],
     *,
     calls_python: bool,
 ) -> list[DeviceActivity]:
@@ -34,12 +34,11 @@ def with_purposes(
     """
     if not any(_open(ops) for device in devices for ops in (device.ops, device.async_ops)):
         return devices
-    programs = protos()
     across = not calls_python or any(name.startswith(RUNTIME_EVENTS) for name in event_names)
     found: dict[int, OpNames] = {}
     for ops in (ops for device in devices for ops in (device.ops, device.async_ops)):
         if id(ops) not in found:
-            found[id(ops)] = _named(ops, programs, across)
+            found[id(ops)] = _named(ops, protos, across)
     return [replace(each, ops=found[id(each.ops)], async_ops=found[id(each.async_ops)]) for each in devices]
 
 

@@ -30,7 +30,8 @@ class OpFacts(NamedTuple):
     of their values; both are 0 where it has none. `matmul_type` is the element type a matmul reads, `kernel` a
     custom call's own name; both are empty for other ops. `layout_copy` is whether it only moves data about, `upcast`
     whether it writes a bfloat16 array out again as float32, None where no HLO line tells; `looks_up` whether it gathers
-    or scatters rows of a table, None without a line and for a fusion whose program is unknown.
+    or scatters rows of a table, None without a line and for a fusion whose program is unknown. `unclear` is whether a
+    wait for the host may be for a Python callback or for another slice.
     """
 
     label: str
@@ -42,6 +43,7 @@ class OpFacts(NamedTuple):
     values: int
     upcast: bool | None
     looks_up: bool | None
+    unclear: bool = False
 
 
 class _Array(NamedTuple):

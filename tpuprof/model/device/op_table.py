@@ -228,6 +228,7 @@ def _stated(ops: OpNames) -> _Stated:
 def _op_total(stated: _Stated, at: int, sums: list[Any], cores: CoresOf) -> OpTotal:
     ops, kind = stated.names, stated.kind[at]
     count, total_ps, self_ps, step_ps = sums
+    facts = op_facts(ops.name[at], ops.long_name[at], ops.category[at], kind, ops.fused.get(at))
     return OpTotal(
         name=ops.name[at],
         category=ops.category[at],
@@ -237,7 +238,7 @@ def _op_total(stated: _Stated, at: int, sums: list[Any], cores: CoresOf) -> OpTo
         scope=ops.scope[at],
         flops=stated.flops[at],
         bytes=stated.bytes[at],
-        facts=op_facts(ops.name[at], ops.long_name[at], ops.category[at], kind, ops.fused.get(at)),
+        facts=facts._replace(unclear=True) if at in ops.unclear else facts,
         hbm_bytes=stated.hbm_bytes[at],
         occurrences=count,
         total_ps=total_ps,

@@ -28,6 +28,7 @@ from tpuprof.model.intervals import (
     union,
 )
 from tpuprof.model.timeline import Host, Track, by_plane
+from tpuprof.own_events import PREFIX
 from tpuprof.parts import ATEN_FALLBACK, HOST_PREFIX
 from tpuprof.records import record
 from tpuprof.units import PS_PER_MS
@@ -327,7 +328,7 @@ def _user_spans(
     spans: dict[str, Spans] = {}
     for row in (np.flatnonzero(np.bincount(label[in_user] + 1)[1:])).tolist():
         chosen = in_user & (label == row)
-        spans[names[row].removeprefix("tpuprof.")] = union(segments.start[chosen], segments.end[chosen])
+        spans[names[row].removeprefix(PREFIX)] = union(segments.start[chosen], segments.end[chosen])
     return spans
 
 

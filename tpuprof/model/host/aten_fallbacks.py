@@ -12,17 +12,10 @@ from tpuprof.model.host.samples import KINDS, TRACING, HostSamples
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
 from tpuprof.model.intervals import EMPTY, Int64, Spans, merge, union
 from tpuprof.model.timeline import Track
+from tpuprof.own_events import CHECKPOINT, GRAPH_CUT, HOST_READ, NEXT_BATCH, PREFIX, UPLOAD
 
-# Only tpuprof's capture leaves it: it shows that the program's own reads are events, too.
-CAPTURED_BY_US = "tpuprof.graph_cut"
 # Reads and uploads inside these are the program's own.
-_OWN = (
-    "tpuprof.host_read",
-    "tpuprof.checkpoint",
-    "tpuprof.dataloader.next",
-    "tpuprof.upload",
-    CAPTURED_BY_US,
-)
+_OWN = (HOST_READ, CHECKPOINT, NEXT_BATCH, UPLOAD, GRAPH_CUT)
 # What a stack must be in for its time to be an op's: it computes, or waits for memory.
 _COMPUTING = [KINDS.index(kind) for kind in ("python", "wait", "gil")]
 
@@ -36,7 +29,8 @@ def aten_fallbacks(driver: Track, vocabulary: Vocabulary, samples: HostSamples |
     `samples` are of the training thread: without them, of another one, an op ends where its result is sent.
     """
     names = driver.plane.events.names
-    if CAPTURED_BY_US not in names:
+    # Only tpuprof's capture leaves it: it shows that the program's own reads are events, too.
+    if GRAPH_CUT not in names:
         return EMPTY
     activity = np.append(vocabulary.codes(names), int(Activity.UNKNOWN))[driver.name]
     own = _inside(driver, [row for row, name in enumerate(names) if name in _OWN])
@@ -46,9 +40,7 @@ def aten_fallbacks(driver: Track, vocabulary: Vocabulary, samples: HostSamples |
         return EMPTY
     start, end = driver.start[reads], driver.end[reads]
     uploads = np.flatnonzero((activity == Activity.HOST_TO_DEVICE) & ~own)
-    edges = [
-        row for row, name in enumerate(names) if name.startswith(("tpuprof.", "StepMarker", "train_step"))
-    ]
+    edges = [row for row, name in enumerate(names) if name.startswith((PREFIX, "StepMarker", "train_step"))]
     stops = np.sort(np.concatenate([start, driver.start[np.isin(driver.name, edges)]]))
     # Autograd's threads have no marks of steps: their last op ends with the upload that follows it.
     bound = _following(stops, end, end if samples is not None else np.full_like(end, np.iinfo(np.int64).max))

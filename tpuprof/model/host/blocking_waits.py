@@ -10,8 +10,8 @@ import numpy as np
 
 from tpuprof.model.intervals import EMPTY, Int64, Spans, intersect, merge, subtract, union
 from tpuprof.model.timeline import Track
+from tpuprof.own_events import GRAPH_CUT
 
-CUT = "tpuprof.graph_cut"
 _SYNC, _HANDED_OVER, _HANDING_OVER = (
     "SyncTensorsGraph",
     "SyncTensorsGraphInternal",
@@ -47,7 +47,7 @@ def waits_by_reason(driver: Track) -> tuple[Spans, Spans]:
 
 def asked_to_wait(driver: Track) -> Spans:
     """Graph cuts that tpuprof's capture saw being asked to wait; none in a trace of another origin."""
-    cut = _rows(driver, CUT)
+    cut = _rows(driver, GRAPH_CUT)
     if not len(cut):
         return EMPTY
     wait = driver.plane.stat_integers(driver.stats("wait"), "wait", len(driver), missing=0)

@@ -6,14 +6,13 @@ from collections import Counter
 
 import numpy as np
 
-from tpuprof.model.host.reads import READ_EVENT
 from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.model.intervals import inherit
 from tpuprof.model.steps import Steps
 from tpuprof.model.timeline import Track
+from tpuprof.own_events import GRAPH_CUT, HOST_READ
 from tpuprof.records import record
 
-CUT_EVENT = "tpuprof.graph_cut"
 # A cut that neither a sync nor a read of a value explains: torch_xla runs an op on the CPU, or a library reads.
 OTHER = "other"
 
@@ -51,7 +50,7 @@ def cuts_with_causes(driver: Track, vocabulary: Vocabulary, steps: Steps) -> lis
     rows = np.flatnonzero(np.isin(driver.name, vocabulary.handed_over.rows(names)))
     at = np.searchsorted(steps.start, driver.start[rows], "right") - 1
     rows = rows[(at >= 0) & (driver.start[rows] < steps.end[np.maximum(at, 0)])]
-    causes = [row for row, name in enumerate(names) if name in (CUT_EVENT, READ_EVENT)]
+    causes = [row for row, name in enumerate(names) if name in (GRAPH_CUT, HOST_READ)]
     own = np.where(np.isin(driver.name, np.array(causes, np.int64)), np.arange(len(driver)), -1)
     found: list[int] = inherit(own, driver.parent)[rows].tolist()
     return found

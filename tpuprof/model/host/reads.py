@@ -11,14 +11,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tpuprof.model.host.blocking_waits import CUT, waits_by_reason
+from tpuprof.model.host.blocking_waits import waits_by_reason
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
 from tpuprof.model.intervals import Int64, intersect, subtract, union
 from tpuprof.model.steps import Steps
 from tpuprof.model.timeline import Track
+from tpuprof.own_events import GRAPH_CUT, HOST_READ
 from tpuprof.records import record
 
-READ_EVENT = "tpuprof.host_read"
 # Python-level reads that tpuprof's capture puts on the timeline: methods of Tensor.
 READ_CALLS = frozenset(
     [
@@ -64,7 +64,7 @@ def host_reads(
         return []
     found = [*_reads_of(driver, vocabulary, steps), *_waits(driver, steps)]
     # A transfer of autograd's thread that is no read of the program fetches the inputs of an op that runs on the CPU.
-    marked = (track for track in autograd if READ_EVENT in track.plane.events.names)
+    marked = (track for track in autograd if HOST_READ in track.plane.events.names)
     found += (
         read for track in marked for read in _reads_of(track, vocabulary, steps) if read.call in READ_CALLS
     )
@@ -73,7 +73,7 @@ def host_reads(
 
 def _reads_of(driver: Track, vocabulary: Vocabulary, steps: Steps) -> list[HostRead]:
     names = driver.plane.events.names
-    wanted = [row for row, name in enumerate(names) if name == READ_EVENT]
+    wanted = [row for row, name in enumerate(names) if name == HOST_READ]
     if not np.isin(driver.name, wanted).any():
         wanted = [
             row for row, name in enumerate(names) if vocabulary.activity(name) == Activity.DEVICE_TO_HOST_SYNC
@@ -105,7 +105,7 @@ def _waits(driver: Track, steps: Steps) -> list[HostRead]:
     """
     waits, _ = waits_by_reason(driver)
     cut = np.flatnonzero(
-        np.isin(driver.name, [row for row, name in enumerate(driver.plane.events.names) if name == CUT])
+        np.isin(driver.name, [row for row, name in enumerate(driver.plane.events.names) if name == GRAPH_CUT])
     )
     sources = driver.plane.stat_text(driver.stats("source"), "source", len(driver))
     sums: dict[str, tuple[int, int]] = {}
@@ -129,7 +129,7 @@ def unexplained_reads(driver: Track | None, vocabulary: Vocabulary, steps: Steps
     if driver is None or not len(steps):
         return 0
     names = driver.plane.events.names
-    reads = union(*_spans_of(driver, [row for row, name in enumerate(names) if name == READ_EVENT]))
+    reads = union(*_spans_of(driver, [row for row, name in enumerate(names) if name == HOST_READ]))
     transfers = [
         row for row, name in enumerate(names) if vocabulary.activity(name) == Activity.DEVICE_TO_HOST_SYNC
     ]

@@ -16,13 +16,11 @@ import numpy as np
 from tpuprof.model.host.stacks import FRAMEWORK, IO, LOCK, PLAIN, SLEEP, Stack, family
 from tpuprof.model.intervals import EMPTY, Int64, Spans, intersect, merge, subtract, union
 from tpuprof.model.timeline import Host, Track
+from tpuprof.own_events import HOLDER, SAMPLE
 from tpuprof.records import record
 from tpuprof.safe_text import FROM_SAFE
 from tpuprof.units import PS_PER_MS, PS_PER_US
 
-SAMPLE_EVENT = "tpuprof.sample"
-# Words of the stack of a thread that held Python's lock, by the number that samples name as their holder.
-HOLDER_EVENT = "tpuprof.holder"
 TRACING = "tracing"
 # Further kinds of host time, in the order of `host:` parts.
 KINDS = (TRACING, "sleep", "io", "lock", "gil", "python", "wait")
@@ -120,11 +118,9 @@ def read_samples(host: Host, unexplained: Spans | None = None) -> HostSamples | 
     """
     for track in host.threads:
         names = track.plane.events.names
-        rows = np.flatnonzero(
-            np.isin(track.name, [row for row, name in enumerate(names) if name == SAMPLE_EVENT])
-        )
+        rows = np.flatnonzero(np.isin(track.name, [row for row, name in enumerate(names) if name == SAMPLE]))
         if len(rows):
-            told = np.isin(track.name, [row for row, name in enumerate(names) if name == HOLDER_EVENT])
+            told = np.isin(track.name, [row for row, name in enumerate(names) if name == HOLDER])
             samples, stacks = _read(track, rows, np.flatnonzero(told))
             if unexplained is not None:
                 for each in samples:

@@ -8,10 +8,9 @@ from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
 from tpuprof.model.intervals import Int64
 from tpuprof.model.timeline import Track
+from tpuprof.own_events import GRAPH_CUT, HOST_READ
 from tpuprof.records import record
 
-CUT_EVENT = "tpuprof.graph_cut"
-READ_EVENT = "tpuprof.host_read"
 GRAD_STAT = "grad"
 UNKNOWN = -1
 
@@ -92,7 +91,7 @@ def _runs(driver: Track, vocabulary: Vocabulary, work: Int64, devices: list[Devi
 def _reads(driver: Track, cuts: Int64, runs: _Runs) -> Cuts | None:
     """Reads that ran a graph outside of the cuts; of those inside each other the outermost."""
     names = driver.plane.events.names
-    rows = np.flatnonzero(np.isin(driver.name, [row for row, name in enumerate(names) if name == READ_EVENT]))
+    rows = np.flatnonzero(np.isin(driver.name, [row for row, name in enumerate(names) if name == HOST_READ]))
     rows = rows[np.argsort(driver.start[rows], kind="stable")]
     at = runs.last_in(driver.start[rows], driver.end[rows])
     before = np.searchsorted(driver.start[cuts], driver.start[rows], "right") - 1
@@ -112,7 +111,7 @@ def _reads(driver: Track, cuts: Int64, runs: _Runs) -> Cuts | None:
 def _own_facts(driver: Track, rows: Int64) -> tuple[Int64, list[str]]:
     """What tpuprof's own event around each cut says of it."""
     names = driver.plane.events.names
-    own = np.flatnonzero(np.isin(driver.name, [row for row, name in enumerate(names) if name == CUT_EVENT]))
+    own = np.flatnonzero(np.isin(driver.name, [row for row, name in enumerate(names) if name == GRAPH_CUT]))
     if not len(own):
         return np.full(len(rows), UNKNOWN, np.int64), [""] * len(rows)
     stats = driver.stats(GRAD_STAT, "source")

@@ -14,9 +14,9 @@ import numpy as np
 from tpuprof.model.intervals import Int64, ascending_distinct
 from tpuprof.model.steps.repetition import EXPLAINS_FROM_SHARE, MIN_REPEATS, find_repetition
 from tpuprof.model.timeline import Track
+from tpuprof.own_events import OPTIMIZER_STEP
 from tpuprof.records import record
 
-OPTIMIZER_EVENT = "tpuprof.optimizer_step"
 OPTIMIZER_STAT = "optimizer"
 # torch's own record_function around each call, in traces that record it.
 _TORCH_EVENT = re.compile(r"Optimizer\.step#(.+)\.step$")
@@ -39,7 +39,7 @@ class OptimizerCalls:
 def read_optimizer_calls(driver: Track) -> OptimizerCalls | None:
     """Calls of optimizers on the training thread; None where the trace shows none."""
     names = driver.plane.events.names
-    own = np.flatnonzero(driver.name == _row(names, OPTIMIZER_EVENT))
+    own = np.flatnonzero(driver.name == _row(names, OPTIMIZER_STEP))
     if len(own):
         stats = driver.stats(OPTIMIZER_STAT)
         number = driver.plane.stat_integers(stats, OPTIMIZER_STAT, len(driver))

@@ -1,0 +1,22 @@
+"""Names of the events that a capture by tpuprof writes into the trace, for those who write them and those who read.
+
+The vocabularies of frameworks (`vocabulary/*.toml`) name them as well: a test checks that they name no other.
+"""
+
+from __future__ import annotations
+
+PREFIX = "tpuprof."
+# A call of the program that cuts the graph, a read of a value from the device, a copy to the device.
+GRAPH_CUT, HOST_READ, UPLOAD = "tpuprof.graph_cut", "tpuprof.host_read", "tpuprof.upload"
+OPTIMIZER_STEP = "tpuprof.optimizer_step"
+# The next batch of a loader; a checkpoint that is written or read; a garbage collection; time of tpuprof itself.
+NEXT_BATCH, CHECKPOINT = "tpuprof.dataloader.next", "tpuprof.checkpoint"
+# Written by native code (`_gc_events.pyx`), with this name as text there.
+COLLECTION = "tpuprof.gc"
+OVERHEAD = "tpuprof.overhead"
+# The body of a scan that is traced.
+SCAN_TRACE = "tpuprof.scan_trace"
+# A stack of the training thread, and that of the thread that held Python's lock, which samples name by its number.
+SAMPLE, HOLDER = "tpuprof.sample", "tpuprof.holder"
+# What JAX compiled, with its frames, and why its cache had no entry.
+COMPILED, CACHE_MISS = "tpuprof.compiled", "tpuprof.cache_miss"
