@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tpuprof.model.run import Run
     from tpuprof.model.timeline import Host
     from tpuprof.report.schema import Report
+    from tpuprof.timeline.event import Chosen
     from tpuprof.timeline.lanes import LaneInfo
     from tpuprof.timeline.links import Links
     from tpuprof_dashboard.runs import Source
@@ -60,13 +61,31 @@ class HostDetails:
                 self._links = Links(self.host)
             return self._links
 
+    def usual_lanes(self) -> list[LaneInfo]:
+        """The lanes drawn where none are chosen."""
+        from tpuprof_dashboard.timeline_view import default_lanes
+
+        return default_lanes(self.lanes)
+
+    def shift_of(self, host: str) -> int | None:
+        """By how much the times of a host are moved here (ps), None where it is not shown. Empty stands for any."""
+        return 0 if host in ("", self.name) else None
+
+    def of_one_host(self, chosen: Chosen) -> tuple[HostDetails, Chosen]:
+        """The event's host, and the event as it is there."""
+        return self, chosen
+
 
 @dataclass
 class Details:
-    """All hosts of a run, by name; `run` is None of a saved report."""
+    """All hosts of a run, by name; `run` is None of a saved report.
+
+    `moved` are the lanes that were drawn for all hosts together (see `all_hosts`).
+    """
 
     run: Run | None
     hosts: dict[str, HostDetails]
+    moved: dict[tuple[int, str], tuple[LaneInfo, LaneInfo]] = field(default_factory=dict)
 
 
 def read_saved(source: Source) -> Report:

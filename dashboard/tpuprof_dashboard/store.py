@@ -189,7 +189,7 @@ class Store:
 
         Its Report and its timeline have them from then on, without being read again.
         """
-        from tpuprof.model.span_notes import read_span_notes, write_span_notes
+        from tpuprof.model.span_notes import MOST_NOTES, read_span_notes, write_span_notes
         from tpuprof_dashboard.report_lanes import with_notes
 
         if not self.may_note(name):
@@ -198,7 +198,10 @@ class Store:
         with self._lock:
             try:
                 found = found_of(source)
-                write_span_notes(found, change(read_span_notes(found)))
+                changed = change(read_span_notes(found))
+                if len(changed) > MOST_NOTES:
+                    return Failure(f"A run has {MOST_NOTES} notes at most: delete one first.")
+                write_span_notes(found, changed)
                 notes = read_span_notes(found)
             except TpuprofError as error:
                 return Failure(str(error))

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tpuprof.timeline.lanes import ANNOTATIONS, DEVICE, HOST, PERIODS, STEPS, Lane, LaneInfo
 from tpuprof.timeline.level_of_detail import Bars, windows
 from tpuprof.units import NS_PER_MS, PS_PER_NS
 
+if TYPE_CHECKING:
+    from tpuprof_dashboard.reading import HostDetails
+
 # The lane of people's notes, which is drawn where there are any.
 NOTES_LANE = "notes"
+# Between the number of a host and the key of a lane of its own, where lanes of all hosts are drawn.
+BETWEEN_HOSTS = "/"
 # Bars drawn at most: a browser draws and zooms some thousand rectangles smoothly.
 MAX_BARS = 4_000
 # Columns of pixels that bars are merged to: what a chart on a wide screen has.
@@ -61,19 +67,25 @@ def default_lanes(lanes: list[LaneInfo]) -> list[LaneInfo]:
     return shown + [each for each in lanes if each.kind == HOST][:_DEFAULT_THREADS]
 
 
-def chosen_lanes(lanes: list[LaneInfo], keys: str | None) -> list[LaneInfo]:
-    """The lanes named in a URL, separated by commas; the default ones where none is named."""
+def chosen_lanes(host: HostDetails, keys: str | None) -> list[LaneInfo]:
+    """The lanes named in a URL, separated by commas; the usual ones where none is named."""
     wanted = set((keys or "").split(","))
-    return [each for each in lanes if each.key in wanted] or default_lanes(lanes)
+    return [each for each in host.lanes if each.key in wanted] or host.usual_lanes()
 
 
-def lanes_shown(lanes: list[LaneInfo], state: Mapping[str, str]) -> list[LaneInfo]:
+def lanes_shown(host: HostDetails, state: Mapping[str, str]) -> list[LaneInfo]:
     """The lanes that a URL asks for: the pinned ones first, in the order in which they were pinned, then notes."""
-    by_key = {each.key: each for each in lanes}
-    first = [by_key[key] for key in [*pinned_in(state), NOTES_LANE] if key in by_key]
+    by_key = {each.key: each for each in host.lanes}
+    notes = [key for key in by_key if is_notes(key)]
+    first = [by_key[key] for key in [*pinned_in(state), *notes] if key in by_key]
     first = list({each.key: each for each in first}.values())
-    chosen = chosen_lanes(lanes, state.get("lanes"))
+    chosen = chosen_lanes(host, state.get("lanes"))
     return [*first, *(each for each in chosen if each not in first)]
+
+
+def is_notes(key: str) -> bool:
+    """Whether a lane is that of people's notes, on one host or among those of all hosts."""
+    return key.rpartition(BETWEEN_HOSTS)[2] == NOTES_LANE
 
 
 def pinned_in(state: Mapping[str, str]) -> list[str]:

@@ -72,7 +72,7 @@ def test_bars_too_narrow_for_a_pattern_have_none(steps, patterned):
 
 def test_hostile_names_are_text_in_every_figure(tmp_path):
     host = lanes_of(hostile_trace(), tmp_path)
-    drawn = draw(chosen_lanes(host.lanes, None), Window(host.start, host.end))
+    drawn = draw(chosen_lanes(host, None), Window(host.start, host.end))
     figures = [step_stack(report_of(hostile_trace(), tmp_path)), timeline(drawn)]
     for figure in figures:
         found = "\n".join(texts(figure)).replace("<br>", "").replace("<extra></extra>", "")
@@ -146,7 +146,7 @@ def test_a_timeline_of_many_events_draws_few_bars(tmp_path):
     for number in range(20_000):
         line.event(f"e{number % 5}", number * 10, 4)
     host = lanes_of(trace, tmp_path)
-    drawn = draw(chosen_lanes(host.lanes, None), Window(host.start, host.end))
+    drawn = draw(chosen_lanes(host, None), Window(host.start, host.end))
     assert sum(len(row.bars) for row in drawn.rows) <= MAX_BARS
     assert sum(int(row.bars.count.sum()) for row in drawn.rows) >= 20_000
     hovers = [text for text in texts(timeline(drawn)) if "merged to one bar" in text]

@@ -12,8 +12,10 @@ pytest.importorskip("dash")
 from tpuprof_dashboard import store as stores
 from tpuprof_dashboard.store import Failure, Loading, Store
 
+from tpuprof.model.span_notes import MOST_NOTES
 from tpuprof.report.as_json import to_json
 from tpuprof.report.schema import Report
+from tpuprof.report.span_note import SpanNote
 
 
 def ready(store, name, ask="report"):
@@ -29,6 +31,19 @@ def ready(store, name, ask="report"):
 def folder(tmp_path):
     training_trace().write(tmp_path / "logs" / "first" / "plugins" / "profile" / "a" / "x.xplane.pb")
     return tmp_path / "logs"
+
+
+def test_a_note_too_many_is_refused_and_none_is_lost(folder, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    store = Store([folder])
+    name = store.names()[0]
+    notes = [SpanNote("x", "python", "train", at, 1, f"note {at}", "") for at in range(MOST_NOTES)]
+    assert store.note(name, lambda old: [*old, *notes]) is None
+    refused = store.note(name, lambda old: [*old, notes[0]])
+    assert isinstance(refused, Failure)
+    assert "delete one first" in refused.message
+    assert [each.text for each in ready(store, name).span_notes] == [each.text for each in notes]
+    store.close()
 
 
 def test_a_run_is_read_without_the_asker_waiting(folder):

@@ -11,6 +11,7 @@ from tests.builders import TraceBuilder
 from tests.dashboard.conftest import HOSTILE, assert_accessible, open_page, screenshot, served, training_trace
 
 pytest.importorskip("dash")
+from tpuprof_dashboard.components.event_panel import details_in, picked_state
 
 
 def busy_trace():
@@ -261,3 +262,15 @@ def test_a_trace_without_events_says_so(tab, tmp_path):
             tab, url, "?page=timeline&start=999999999999&end=9999999999999&lanes=nothing&host=nobody&mark=x-y"
         )
         assert "TPU:0 programs" in tab.inner_text("#page")
+
+
+def test_moving_about_asks_for_no_details_while_no_event_is_picked():
+    class Host:
+        def __getattr__(self, name):
+            raise AssertionError(f"{name} is asked for")
+
+    assert details_in({"page": "timeline", "start": "5"}, Host()) is None
+    assert picked_state({"page": "timeline", "start": "5"}) == picked_state(
+        {"page": "timeline", "start": "6"}
+    )
+    assert picked_state({"event": "a", "start": "5"}) != picked_state({"event": "a", "start": "6"})

@@ -5,12 +5,18 @@ import pytest
 from tests.builders import TraceBuilder, op
 from tpuprof.analysis.analyze import analyze_run
 from tpuprof.model.device.host_exchanges import RUNTIME_EVENTS
+from tpuprof.rules.collective.exposed_collectives.rule import MOSTLY
 
 ATTRIBUTES = 'is_host_transfer=true, frontend_attributes={_xla_megascale_transfer_type="ALL_REDUCE"}'
 
 
 def waiting(
-    long_name="recv-done(%recv.1), channel_id=7", host="PjitFunction(step)", wait="host recv-done", **stated
+    long_name="recv-done(%recv.1), channel_id=7",
+    host="PjitFunction(step)",
+    wait="host recv-done",
+    across=450,
+    within=50,
+    **stated,
 ):
     """Three steps of 1 ms: 400 us of computing, an all-reduce of 50 us, and 450 us of waiting for the host."""
     trace = TraceBuilder()
@@ -24,11 +30,13 @@ def waiting(
         ops = device.line("XLA Ops")
         ops.event(start=start, duration=400, **op("fusion.1"))
         ops.event(
-            start=start + 400, duration=50, **op("all-reduce.2", opcode="all-reduce", category="all-reduce")
+            start=start + 400,
+            duration=within,
+            **op("all-reduce.2", opcode="all-reduce", category="all-reduce"),
         )
         facts = {"hlo_category": wait, "source": "train.py:9", **stated}
         name = f"%recv-done.4 = (f32[1024]{{0}}, token[]) {long_name}"
-        ops.event(start=start + 500, duration=450, name=name, display="recv-done.4", facts=facts)
+        ops.event(start=start + 400 + within, duration=across, name=name, display="recv-done.4", facts=facts)
     return trace
 
 
@@ -62,6 +70,13 @@ def test_the_finding_says_where_the_time_goes(tmp_path):
     report = analyzed(waiting(dcn_collective_info=b"\x08\x01"), tmp_path)
     titles = {each.rule: each.title for each in report.findings if each.status == "failed"}
     assert titles["exposed-collectives"].endswith("for communication, mostly between slices")
+
+
+@pytest.mark.parametrize(("us", "mostly"), [(500 * MOSTLY, True), (500 * MOSTLY - 1, False)])
+def test_mostly_is_from_half_of_the_exposed_time(tmp_path, us, mostly):
+    trace = waiting(dcn_collective_info=b"\x08\x01", across=us, within=500 - us)
+    titles = {each.rule: each.title for each in analyzed(trace, tmp_path).findings if each.status == "failed"}
+    assert titles["exposed-collectives"].endswith(", mostly between slices") == mostly
 
 
 def test_a_wait_for_the_host_that_nothing_explains_names_both(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import dash_mantine_components as dmc
@@ -15,6 +16,7 @@ from tpuprof_dashboard.figures.picked_event import Picked, picked_traces
 from tpuprof_dashboard.state import read_state, search_of
 from tpuprof_dashboard.timeline_view import (
     DrawnRow,
+    around,
     event_key,
     lanes_shown,
     pinned_in,
@@ -40,11 +42,18 @@ _WAYS = ("Where its work comes from", "What it hands over")
 def details_in(state: Mapping[str, str], host: HostDetails | None) -> EventDetails | None:
     """The event that the address names, None where it names none of this host."""
     place = read_event_key(state.get("event", ""))
-    links = host.links() if host is not None else None
-    chosen = event_at(host.lanes, *place) if host is not None and place is not None else None
-    if chosen is None or host is None:
+    if place is None or host is None:
         return None
-    return details_of_event(chosen, host.lanes, links) if links is not None else EventDetails(chosen)
+    chosen = event_at(host.lanes, *place)
+    if chosen is None:
+        return None
+    one, own = host.of_one_host(chosen)
+    links = one.links()
+    if links is None:
+        return EventDetails(chosen)
+    details = details_of_event(own, one.lanes, links)
+    # Hand-overs lead to other events of its host, by that host's times.
+    return details if one is host else replace(details, chosen=chosen, launched_by=[], launches=[])
 
 
 def event_panel(state: Mapping[str, str], host: HostDetails, details: EventDetails | None) -> Any:
@@ -58,7 +67,14 @@ def event_panel(state: Mapping[str, str], host: HostDetails, details: EventDetai
     chosen = details.chosen
     head = [
         dmc.Title(part_title(chosen.name), order=2, size="h5", className="tpu-wrap"),
-        dmc.Group([_pin(state, chosen), link("Close", search_of(state, event=None))], gap="md"),
+        dmc.Group(
+            [
+                *_on_its_host(state, host, chosen),
+                _pin(state, chosen),
+                link("Close", search_of(state, event=None)),
+            ],
+            gap="md",
+        ),
     ]
     parts: list[Any] = [
         dmc.Group(head, justify="space-between", align="start"),
@@ -91,6 +107,21 @@ def _facts(details: EventDetails) -> list[tuple[str, str]]:
         *rows,
         *details.values,
         *((f"{name} (of all of this name)", value) for name, value in details.facts),
+    ]
+
+
+def _on_its_host(state: Mapping[str, str], host: HostDetails, chosen: Chosen) -> list[Any]:
+    """Where all hosts are drawn, the way to the same event among its own host's, with its hand-overs."""
+    one, own = host.of_one_host(chosen)
+    if one is host:
+        return []
+    event = event_key(own.lane.key, own.depth, own.start)
+    low, high = around(own.start // PS_PER_NS, own.duration / PS_PER_MS)
+    alone = {"host": one.name, "lanes": own.lane.key, "pin": None, "mark": None, "finding": None}
+    return [
+        link(
+            "Show on its host", search_of(state, event=event, start=str(max(low, 0)), end=str(high), **alone)
+        )
     ]
 
 
@@ -137,7 +168,7 @@ def _end(state: Mapping[str, str], end: End) -> Any:
 def _both(state: Mapping[str, str], host: HostDetails, each: HandOver) -> Any:
     """Both ends in one window, with their lanes."""
     wanted = [end.lane.key for end in (each.source, each.target) if end.lane is not None]
-    shown = [info.key for info in lanes_shown(host.lanes, state)]
+    shown = [info.key for info in lanes_shown(host, state)]
     missing = [key for key in dict.fromkeys(wanted) if key not in shown]
     low, high = sorted((each.source.at, each.target.start))
     room = max(round((high - low) * _ROOM), _LEAST_ROOM)
@@ -198,7 +229,7 @@ def register_event_panel(app: Dash, host_of: Callable[[Mapping[str, str]], HostD
         change = Patch()
         rows = [
             DrawnRow(info, info.lane, depth, row.levels[0])
-            for info in lanes_shown(host.lanes, state)
+            for info in lanes_shown(host, state)
             for depth, row in enumerate(info.lane.rows)
         ]
         for at, trace in enumerate(picked_traces(rows, picked_of(details), f"mantine_{theme}")):
@@ -207,8 +238,8 @@ def register_event_panel(app: Dash, host_of: Callable[[Mapping[str, str]], HostD
 
 
 def picked_state(state: Mapping[str, str]) -> str:
-    """What the panel depends on: the event, and all that its links keep."""
-    return search_of(state)
+    """What the panel depends on: the event, and all that its links keep. Empty where no event is picked."""
+    return search_of(state) if state.get("event") else ""
 
 
 def _clicked(click: dict[str, Any] | None) -> str | None:

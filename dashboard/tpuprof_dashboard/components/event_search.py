@@ -52,7 +52,7 @@ def found_events(host: HostDetails, state: Mapping[str, str]) -> Any:
     found, count = find_events(host.lanes, text, LISTED)
     if not found:
         return empty("No event", f"No event of {host.name} has {text!r} in its name.")
-    shown = [each.key for each in lanes_shown(host.lanes, state)]
+    shown = [each.key for each in lanes_shown(host, state)]
     rows = [
         event_row(each.lane.title, each.name, each.start, each.duration, each.detail)
         | {GO: _window(state, each, shown)}

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import dash_mantine_components as dmc
 from dash import ALL, Input, Output, State, ctx, html, no_update
 
-from tpuprof.model.span_notes import LONGEST_NOTE, MOST_NOTES
+from tpuprof.model.span_notes import LONGEST_NOTE
 from tpuprof.report.span_note import SpanNote
 from tpuprof.units import NS_PER_MS, PS_PER_NS, format_ms
 from tpuprof_dashboard.components.event_panel import details_in
 from tpuprof_dashboard.components.layout import link, plain_table, section
 from tpuprof_dashboard.state import read_state, search_of
 from tpuprof_dashboard.store import Failure
-from tpuprof_dashboard.timeline_view import NOTES_LANE, around
+from tpuprof_dashboard.timeline_view import around, is_notes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ _KEPT = "Kept with the run, beside its profile or in your state folder, and part
 
 def can_note(details: EventDetails | None, *, may_note: bool) -> bool:
     """Whether a note can be made on what is picked."""
-    return details is not None and may_note and details.chosen.lane.key != NOTES_LANE
+    return details is not None and may_note and not is_notes(details.chosen.lane.key)
 
 
 def note_box(details: EventDetails | None, *, may_note: bool) -> Any:
@@ -93,10 +93,10 @@ def _key(note: SpanNote) -> str:
     return f"{note.written_at} {note.start_ns} {note.host}"
 
 
-def _on(details: EventDetails, host: str, text: str) -> SpanNote:
-    chosen = details.chosen
+def _on(details: EventDetails, host: HostDetails, text: str) -> SpanNote:
+    one, chosen = host.of_one_host(details.chosen)
     return SpanNote(
-        host,
+        one.name,
         chosen.lane.title,
         chosen.name,
         max(chosen.start // PS_PER_NS, 0),
@@ -135,7 +135,8 @@ def register_notes(
                 return no_update, no_update, "Pick an event in the chart, and write a note."
             if len(text or "") > LONGEST_NOTE:
                 return no_update, no_update, f"A note has {LONGEST_NOTE:,} characters at most: shorten it."
-            failure = store.note(name, lambda notes: _added(notes, _on(details, host.name, text or "")))
+            note = _on(details, host, text or "")
+            failure = store.note(name, lambda notes: [*notes, note])
         else:
             failure = store.note(name, lambda notes: [each for each in notes if _key(each) != wanted["note"]])
         if failure is not None:
@@ -163,10 +164,6 @@ def register_notes(
         state = read_state(search)
         details = details_in(state, host_of(state))
         return box_style(hidden=not can_note(details, may_note=store.may_note(state.get("run", ""))))
-
-
-def _added(notes: list[SpanNote], note: SpanNote) -> list[SpanNote]:
-    return [*notes, note][-MOST_NOTES:]
 
 
 def notes_of(store: Store, name: str) -> list[SpanNote]:

@@ -8,30 +8,39 @@ import dash_mantine_components as dmc
 from dash import Input, Output, State, ctx, html, no_update
 
 from tpuprof.render.content import failed_findings
+from tpuprof_dashboard.all_hosts import ALL_HOSTS
 from tpuprof_dashboard.components.layout import current, empty, link
 from tpuprof_dashboard.state import read_state, search_of
-from tpuprof_dashboard.timeline_view import chosen_lanes, default_lanes, pinned_in
+from tpuprof_dashboard.timeline_view import chosen_lanes, pinned_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from dash import Dash
 
+    from tpuprof.report.schema import Report, StepRow
     from tpuprof_dashboard.pages.page import View
-    from tpuprof_dashboard.reading import HostDetails
+    from tpuprof_dashboard.reading import Details, HostDetails
 
 MOVES = (("in", "Zoom in"), ("out", "Zoom out"), ("left", "Earlier"), ("right", "Later"), ("all", "All"))
 
 
-def controls(view: View, hosts: list[str], host: str) -> Any:
+def steps_of(report: Report, host: HostDetails) -> list[tuple[int, StepRow]]:
+    """The steps to go to, each with by how much its times are moved (ps): of all hosts, those of the first one."""
+    first = next((each.host for each in report.steps.per_step if host.shift_of(each.host) is not None), "")
+    shift = host.shift_of(first) or 0
+    return [(shift, each) for each in report.steps.per_step if each.host == first]
+
+
+def controls(view: View, details: Details, host: HostDetails) -> Any:
     """Buttons that move the window, the choice of a step, and of a host where there are several."""
     buttons = [
         dmc.Button(title, id=f"move-{key}", size="compact-sm", variant="default") for key, title in MOVES
     ]
-    steps = [each for each in view.report.steps.per_step if each.host == host]
+    steps = steps_of(view.report, host)
     parts: list[Any] = [dmc.Group(buttons, gap=4)]
     if steps:
-        data = [{"value": str(row), "label": f"step {each.index}"} for row, each in enumerate(steps)]
+        data = [{"value": str(row), "label": f"step {each.index}"} for row, (_, each) in enumerate(steps)]
         parts.append(
             dmc.Select(
                 id="go-step",
@@ -43,17 +52,23 @@ def controls(view: View, hosts: list[str], host: str) -> Any:
                 limit=200,
             )
         )
-    if len(hosts) > 1:
-        parts += [
-            link(
-                name,
-                view.here(host=name, lanes=None, finding=None),
-                fw=700 if name == host else 400,
-                **current(name == host),
-            )
-            for name in hosts
-        ]
+    if len(details.hosts) > 1:
+        parts += [_host_link(view, name, host) for name in details.hosts]
+        # Traces say when they began, a saved report does not.
+        parts += [_host_link(view, ALL_HOSTS, host)] if details.run is not None else []
     return dmc.Group(parts, gap="md", mb="xs")
+
+
+def _host_link(view: View, name: str, shown: HostDetails) -> Any:
+    """The way to a host, or to all of them, whose times are others."""
+    other_clock = ALL_HOSTS in (name, shown.name)
+    window = dict.fromkeys(("start", "end", "mark"), None) if other_clock else {}
+    return link(
+        "All hosts" if name == ALL_HOSTS else name,
+        view.here(host=name, lanes=None, pin=None, event=None, finding=None, **window),
+        fw=700 if name == shown.name else 400,
+        **current(name == shown.name),
+    )
 
 
 def finding_chips(view: View) -> Any:
@@ -82,7 +97,7 @@ def lane_choice(host: HostDetails, state: Mapping[str, str]) -> Any:
     shared = {"data": data, "searchable": True, "clearable": True, "maxDropdownHeight": 320, "limit": 200}
     chosen = dmc.MultiSelect(
         id="lanes",
-        value=[each.key for each in chosen_lanes(host.lanes, state.get("lanes"))],
+        value=[each.key for each in chosen_lanes(host, state.get("lanes"))],
         label="Lanes",
         description="Threads and device queues to draw; none chosen draws the usual ones.",
         **shared,
@@ -118,7 +133,7 @@ def register_lane_choice(app: Dash, host_of: Callable[[Mapping[str, str]], HostD
                 if pinned != pinned_in(state)
                 else no_update
             )
-        usual = [each.key for each in default_lanes(host.lanes)]
+        usual = [each.key for each in host.usual_lanes()]
         wanted = None if not keys or set(keys) == set(usual) else ",".join(keys)
         return search_of(state, lanes=wanted) if wanted != state.get("lanes") else no_update
 
@@ -136,7 +151,7 @@ def register_lane_choice(app: Dash, host_of: Callable[[Mapping[str, str]], HostD
         host = host_of(state)
         if state.get("page") != "timeline" or host is None:
             return no_update, no_update
-        wanted = [each.key for each in chosen_lanes(host.lanes, state.get("lanes"))]
+        wanted = [each.key for each in chosen_lanes(host, state.get("lanes"))]
         same = set(wanted) == set(lanes or [])
         return no_update if same else wanted, no_update if pinned_in(state) == (pinned or []) else pinned_in(
             state

@@ -8,6 +8,7 @@ import dash_mantine_components as dmc
 from dash import Input, Output, State, ctx, dcc, html, no_update
 
 from tpuprof.units import NS_PER_MS, PS_PER_MS, PS_PER_NS, format_ms, ps_to_ms
+from tpuprof_dashboard.all_hosts import ALL_HOSTS, all_hosts
 from tpuprof_dashboard.components.elsewhere import elsewhere, register_elsewhere
 from tpuprof_dashboard.components.event_panel import (
     details_in,
@@ -33,6 +34,7 @@ from tpuprof_dashboard.components.timeline_controls import (
     lane_choice,
     register_lane_choice,
     saved_note,
+    steps_of,
 )
 from tpuprof_dashboard.figures.timeline import timeline
 from tpuprof_dashboard.pages.page import Page, View
@@ -71,7 +73,7 @@ MAX_MARKS = 60
 
 def _render(view: View) -> list[Any]:
     details = view.details
-    host = _host(details, view.state) if details else None
+    host = _host(details, view.state, view.report) if details else None
     if details is None or host is None or not host.lanes:
         return [
             empty(
@@ -88,7 +90,8 @@ def _render(view: View) -> list[Any]:
     )
     return [
         *([saved_note()] if view.saved else []),
-        controls(view, list(details.hosts), host.name),
+        controls(view, details, host),
+        _clocks(host, view.report),
         finding_chips(view),
         dcc.Store(id="drawn", data=_drawn(view.state, view.theme)),
         dcc.Store(id="picked", data=picked_state(view.state)),
@@ -115,6 +118,13 @@ def _render(view: View) -> list[Any]:
     ]
 
 
+def _clocks(host: HostDetails, report: Report) -> Any:
+    """How the clocks of hosts were brought together, where several are drawn."""
+    if host.name != ALL_HOSTS:
+        return None
+    return dmc.Text(f"All hosts on one clock: {report.hosts.clocks}.", size="sm", c="dimmed", mb="xs")
+
+
 def _drawn(state: Mapping[str, str], theme: str) -> list[str]:
     """What a drawing depends on: as long as it stays, the address may change without drawing again.
 
@@ -124,36 +134,35 @@ def _drawn(state: Mapping[str, str], theme: str) -> list[str]:
     return ["\n".join(searched), *(state.get(key, "") for key in ("start", "end", "mark", "finding"))]
 
 
-def _host(details: Details | None, state: Mapping[str, str]) -> HostDetails | None:
-    hosts = details.hosts if details else {}
-    return hosts.get(state.get("host", "")) or next(iter(hosts.values()), None)
+def _host(details: Details | None, state: Mapping[str, str], report: Report | None) -> HostDetails | None:
+    hosts, name = details.hosts if details else {}, state.get("host", "")
+    together = all_hosts(details, report) if name == ALL_HOSTS and details and report else None
+    return hosts.get(name) or together or next(iter(hosts.values()), None)
 
 
 def _window(state: Mapping[str, str], host: HostDetails, report: Report | None = None) -> Window:
     start, end = clamp(integer(state, "start"), integer(state, "end"), host.start, host.end)
-    marks = _finding_spans(report, state.get("finding", ""), host.name) if report else []
+    marks = _finding_spans(report, state.get("finding", ""), host) if report else []
     low, _, high = state.get("mark", "").partition("-")
     if low.isdecimal() and high.isdecimal() and len(high) < 20:
         marks = [(int(low) * PS_PER_NS, int(high) * PS_PER_NS)]
     return Window(start, end, tuple(marks))
 
 
-def _finding_spans(report: Report, rule: str, host: str) -> list[tuple[int, int]]:
-    """Where one finding is seen on a host (ps)."""
-    return [
-        (
-            each.start_ns * PS_PER_NS,
-            each.start_ns * PS_PER_NS + max(round((each.duration_ms or 0) * PS_PER_MS), 1),
-        )
+def _finding_spans(report: Report, rule: str, host: HostDetails) -> list[tuple[int, int]]:
+    """Where one finding is seen on a host, or on all (ps)."""
+    found = [
+        (each.start_ns * PS_PER_NS + shift, max(round((each.duration_ms or 0) * PS_PER_MS), 1))
         for finding in report.findings
         if finding.rule == rule
         for each in finding.evidence
-        if each.start_ns is not None and each.host in ("", host)
-    ][:MAX_MARKS]
+        if each.start_ns is not None and (shift := host.shift_of(each.host)) is not None
+    ]
+    return [(start, start + length) for start, length in found[:MAX_MARKS]]
 
 
 def _drawing(state: Mapping[str, str], host: HostDetails, report: Report | None) -> Drawing:
-    return draw(lanes_shown(host.lanes, state), _window(state, host, report), pinned_in(state))
+    return draw(lanes_shown(host, state), _window(state, host, report), pinned_in(state))
 
 
 def _note(drawing: Drawing) -> str:
@@ -274,11 +283,12 @@ def _register_steps(app: Dash, store: Store) -> None:
         host = _loaded_host(store, state)
         row = int(value) if value and value.isdecimal() else -1
         report = _loaded_report(store, state)
-        steps = [each for each in report.steps.per_step if host and each.host == host.name] if report else []
+        steps = steps_of(report, host) if host and report else []
         if not 0 <= row < len(steps):
             return no_update
-        start = steps[row].start_ns * PS_PER_NS
-        end = start + round(steps[row].wall_ms * PS_PER_MS)
+        shift, step = steps[row]
+        start = step.start_ns * PS_PER_NS + shift
+        end = start + round(step.wall_ms * PS_PER_MS)
         room = (end - start) // 20
         return search_of(state, start=_ns(start - room), end=_ns(end + room), mark=None)
 
@@ -300,7 +310,7 @@ def _loaded_report(store: Store, state: Mapping[str, str]) -> Report | None:
 def _loaded_host(store: Store, state: Mapping[str, str]) -> HostDetails | None:
     """The host the URL names, where its run has been read."""
     details = store.details(state.get("run", ""))
-    return _host(details if isinstance(details, Details) else None, state)
+    return _host(details if isinstance(details, Details) else None, state, _loaded_report(store, state))
 
 
 def _moved(how: str, start: int, end: int) -> dict[str, str | None]:

@@ -38,8 +38,10 @@ before while this one runs, or read every hundredth step.
 
 ## Limits and false positives
 
-Programs count as the same where another program of the steps has at least half of their multiplications, with the same
-shapes. A program that computes its forward pass twice on purpose looks the same.
+A multiplication is done again where another program of the steps has one with the same shapes, traced from the same
+lines. At least half of those of the read's program must be: what an evaluation computes is its own work. Programs
+captured without IR debugging have no lines, so nothing is said of them. A program that computes its forward pass
+twice on purpose looks the same.
 
 Where the runtime itself waits for the device before the read does, either makes the turns: there is then no price.
 
