@@ -25,6 +25,7 @@ class Code(StrEnum):
     UNREADABLE = "input-unreadable"
     CHANGED = "input-changed"
     NO_LEDGER = "input-no-ledger"
+    NO_PROGRAM = "input-no-program"
     # capture
     CAPTURE_EMPTY = "capture-empty"
     CAPTURE_NO_STEPS = "capture-no-steps"

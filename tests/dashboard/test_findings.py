@@ -6,9 +6,15 @@ from pathlib import Path
 import pytest
 
 from tests.dashboard.conftest import HOSTILE, open_page, screenshot, served, settle, training_trace
-from tpuprof.report.schema import Evidence, Finding, Fix, Savings
+from tpuprof.report.schema import Evidence, Finding, Fix, ProofRow, Savings
 
 pytest.importorskip("dash")
+
+
+def proof(outcome, sentence):
+    return ProofRow(
+        outcome, sentence, "step_ms as printed", 4, 3.0, 2.5, 0.5, 0.4, 0.6, 0.4, 0.5, "passed", "2026-11-23"
+    )
 
 
 def findings():
@@ -27,6 +33,10 @@ def findings():
                 Evidence("a short one", 0.5, "ms", "x", 0, 250_000, 0.5),
             ],
             fix=Fix("Keep the graph.", HOSTILE[1], "compiled = keep(graph)", "rules/big-one.md"),
+            proofs=[
+                proof("undecided", "Undecided: too few pairs."),
+                proof("confirmed", f"Confirmed: {HOSTILE[0]}."),
+            ],
         ),
         Finding(
             rule="small-one",
@@ -166,3 +176,11 @@ def test_findings_are_filtered_by_category_in_the_address(tab, address):
     assert "The graph is traced again" not in text
     tab.get_by_role("link", name="all categories").click()
     tab.get_by_text("2 to fix", exact=True).wait_for()
+
+
+def test_what_came_of_a_fix_that_was_tried_stands_beside_it(tab, address):
+    open_page(tab, address, "?page=findings&open=big-one")
+    row = tab.locator(".mantine-Accordion-item", has_text="The graph is traced again").first
+    row.get_by_text("Tried: Undecided: too few pairs. (4 pairs, read from step_ms as printed)").wait_for()
+    row.get_by_text(f"Tried: Confirmed: {HOSTILE[0]}.").wait_for()
+    assert row.get_by_text("fix confirmed").count() == 1

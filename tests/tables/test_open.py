@@ -9,6 +9,7 @@ import pytest
 
 import tpuprof
 from tests.tables.test_tables import trained
+from tests.watch.simulated import Training
 from tpuprof.compare.decision import Outcome
 
 # What docs/python-api.md promises: parameters by name, which may only grow.
@@ -25,6 +26,7 @@ PROMISED = {
     "save": ["path", "redact"],
     "save_window": ["path", "host", "start_ps", "end_ps"],
     "write_notes": ["notes"],
+    "program_change": ["compiled"],
     "notes": None,
     "close": [],
     "report": None,
@@ -116,6 +118,47 @@ def test_a_window_is_written_for_perfetto(tmp_path):
     assert [each["name"] for each in events if each["ph"] == "X"].count("load") == 1
     with pytest.raises(tpuprof.TpuprofError, match="no such host"):
         run.save_window(tmp_path / "w.json.gz", "b", 0, 1)
+
+
+def test_a_compile_names_what_its_program_has_newly(samples):
+    run = tpuprof.open(samples / "recompile_shapes")
+    compared, refused = [], []
+    for row in run.report.compiles:
+        try:
+            compared.append((row, run.program_change(row)))
+        except tpuprof.TpuprofError as error:
+            refused.append(error.code)
+    assert set(refused) <= {"input-no-program"}
+    for row, found in compared:
+        assert row.cause.kind == "shape"
+        assert found.added > 0
+        assert any(line.kind == "added" and "f32[" in line.text for line in found.lines)
+    assert compared
+
+
+def test_a_watched_job_is_read_as_the_commands_read_it(tmp_path):
+    training = Training(tmp_path, step_seconds=0.5)
+    for _ in range(40):
+        training.step()
+    training.ledger.close("exit")
+    job = tpuprof.open_job(tmp_path)
+    (found,) = job.goodput()
+    done = subprocess.run(
+        [sys.executable, "-m", "tpuprof", "goodput", str(tmp_path), "--json"], capture_output=True, check=True
+    )
+    (said,) = json.loads(done.stdout)["jobs"]
+    assert (found.job, found.account.goodput) == (said["job"], said["goodput"])
+    assert [each.steps for each in job.history()["month"]] == [40]
+    assert job.proofs() == []
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(tpuprof.TpuprofError, match="input-no-ledger"):
+        tpuprof.open_job(tmp_path / "empty").goodput()
+
+
+def test_rules_have_their_texts():
+    ids = {rule.id for rule in tpuprof.all_rules()}
+    assert {"input-starved", "device-to-host-sync"} <= ids
+    assert "## How to fix" in tpuprof.find_rule("input-starved").text
 
 
 def test_close_reads_again(tmp_path):

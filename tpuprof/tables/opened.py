@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
     from tpuprof.budget.check import Result
     from tpuprof.compare.diff import Comparison
+    from tpuprof.model.compile.hlo_difference import Difference
     from tpuprof.model.preflight_notes import Variant
-    from tpuprof.report.schema import Evidence, Finding, Report, Verdict
+    from tpuprof.report.schema import CompileRow, Evidence, Finding, Report, Verdict
     from tpuprof.report.span_note import SpanNote
     from tpuprof.rules.what_if import WhatIf
     from tpuprof.tables.query import Answer
@@ -124,6 +125,26 @@ class OpenRun:
         from tpuprof.budget.check import check, read_budget
 
         return check(read_budget(Path(budget)), self.report, baseline.report if baseline else None)
+
+    def program_change(self, compiled: CompileRow) -> Difference:
+        """The lines in which the program of a compile differs from the nearest earlier one, both optimized.
+
+        `compiled` is a row of `report.compiles`. Raises `TpuprofError`: `input-no-trace` for a saved report, and
+        `input-no-program` where the capture does not hold both programs.
+        """
+        from tpuprof.model.compile.hlo_metadata import hlo_protos
+        from tpuprof.model.compile.program_change import program_change
+
+        host = next(each for each in self._source.run.hosts if each.name == compiled.host)
+        protos = dict(hlo_protos(self._source.timeline(host.name).trace))
+        found = program_change(compiled.program, compiled.start_ns, host.compiles, host.devices, protos)
+        if isinstance(found, str):
+            raise TpuprofError(
+                Code.NO_PROGRAM,
+                f"{compiled.program or 'this compile'}: {found.removeprefix('unavailable: ')}",
+                "Capture steps from before the compile and after it, with `tpuprof capture`.",
+            )
+        return found
 
     @property
     def notes(self) -> list[SpanNote]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import dash_mantine_components as dmc
 from dash import ALL, MATCH, Input, Output, State, html, no_update
 
-from tpuprof.render.content import amount, saves
+from tpuprof.render.content import amount, saves, tried
 from tpuprof.report.labels import shared_saving
 from tpuprof.report.schema import Report
 from tpuprof.units import format_ms, format_share
@@ -113,6 +113,11 @@ def _item(finding: Finding, view: View, group: str) -> Any:
     elif finding.status == "failed" and finding.severity > 0:
         stake = f"{format_share(finding.severity)} of step time at stake"
         badges.insert(0, dmc.Badge(stake, variant="light", color="gray", tt="none"))
+    if finding.proofs:
+        # The last one counts: it was made with what was known by then.
+        badges.append(
+            dmc.Badge(f"fix {finding.proofs[-1].outcome}", variant="outline", color="gray", tt="none")
+        )
     mark = dmc.Text(
         _MARKS.get(finding.status, "•"),
         c=_COLOURS.get(finding.status, "dimmed"),
@@ -138,6 +143,7 @@ def _body(finding: Finding, view: View) -> Any:
         parts.append(
             dmc.Text(f"{_price(finding)} {shared_saving(finding.shares_saving_with)}", size="sm", mt="xs")
         )
+    parts += [dmc.Text(f"Tried: {each}", size="sm", mt="xs", className="tpu-wrap") for each in tried(finding)]
     # What is to be done before what it rests on.
     if finding.fix:
         parts += _fix(finding, view)

@@ -129,11 +129,8 @@ def _change(view: View, each: CompileRow) -> Any:
 
 def _difference(view: View, each: CompileRow) -> Difference | str:
     """The difference to the nearest earlier graph, or why there is none."""
-    from tpuprof.model.compile.cause import with_nearest
-    from tpuprof.model.compile.compiles import earlier_programs, first_runs
-    from tpuprof.model.compile.hlo_difference import difference
     from tpuprof.model.compile.hlo_metadata import hlo_protos
-    from tpuprof.units import PS_PER_NS
+    from tpuprof.model.compile.program_change import program_change
 
     if view.saved:
         return "only the trace holds the graphs, and this is a saved report: open the run itself to compare them."
@@ -141,22 +138,7 @@ def _difference(view: View, each: CompileRow) -> Difference | str:
     if host is None or host.host is None or host.run is None:
         return "unavailable: this host's trace could not be read."
     protos = dict(hlo_protos(host.host.trace))
-    if each.program not in protos:
-        return (
-            "unavailable: the capture holds no HLO of the graph this compile made, or it did not run in it."
-        )
-    known = [*{**first_runs(host.run.devices), **protos}]
-    compiled = next(
-        (
-            one
-            for one in host.run.compiles
-            if one.start_ps // PS_PER_NS == each.start_ns and one.program == each.program
-        ),
-        None,
-    )
-    earlier = earlier_programs(compiled, host.run.compiles, known) if compiled else []
-    pair = with_nearest(each.program, earlier, protos)
-    return difference(*pair) if pair else "unavailable: the capture holds no earlier graph to compare with."
+    return program_change(each.program, each.start_ns, host.run.compiles, host.run.devices, protos)
 
 
 PAGE = Page(
