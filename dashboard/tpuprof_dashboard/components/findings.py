@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import dash_mantine_components as dmc
 from dash import ALL, MATCH, Input, Output, State, html, no_update
 
-from tpuprof.render.content import amount, saves, tried
+from tpuprof.render.content import amount, saves
+from tpuprof.render.savings import tried
 from tpuprof.report.labels import shared_saving
 from tpuprof.report.schema import Report
 from tpuprof.units import format_ms, format_share
