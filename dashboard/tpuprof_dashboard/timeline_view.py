@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from tpuprof.timeline.lanes import ANNOTATIONS, DEVICE, HOST, PERIODS, STEPS, Lane, LaneInfo
 from tpuprof.timeline.level_of_detail import Bars, windows
 from tpuprof.units import NS_PER_MS, PS_PER_NS
-
-if TYPE_CHECKING:
-    from tpuprof_dashboard.reading import HostDetails
 
 # The lane of people's notes, which is drawn where there are any.
 NOTES_LANE = "notes"
@@ -28,6 +25,16 @@ _MARGIN = 0.25
 _LEAST_WINDOW_PS = 10_000
 # Between the parts of an event in the URL, and digits of a number there: more are no time of a capture.
 _BETWEEN, _DIGITS = "@", 19
+
+
+class HasLanes(Protocol):
+    """A host, or all hosts together."""
+
+    lanes: list[LaneInfo]
+
+    def usual_lanes(self) -> list[LaneInfo]:
+        """The lanes drawn where none are chosen."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -67,13 +74,13 @@ def default_lanes(lanes: list[LaneInfo]) -> list[LaneInfo]:
     return shown + [each for each in lanes if each.kind == HOST][:_DEFAULT_THREADS]
 
 
-def chosen_lanes(host: HostDetails, keys: str | None) -> list[LaneInfo]:
+def chosen_lanes(host: HasLanes, keys: str | None) -> list[LaneInfo]:
     """The lanes named in a URL, separated by commas; the usual ones where none is named."""
     wanted = set((keys or "").split(","))
     return [each for each in host.lanes if each.key in wanted] or host.usual_lanes()
 
 
-def lanes_shown(host: HostDetails, state: Mapping[str, str]) -> list[LaneInfo]:
+def lanes_shown(host: HasLanes, state: Mapping[str, str]) -> list[LaneInfo]:
     """The lanes that a URL asks for: the pinned ones first, in the order in which they were pinned, then notes."""
     by_key = {each.key: each for each in host.lanes}
     notes = [key for key in by_key if is_notes(key)]
