@@ -26,6 +26,11 @@ def cli_page() -> str:
     parts = [
         "# The command line",
         "",
+        "```console",
+        "$ python -m tpuprof --help             # all commands",
+        "$ python -m tpuprof analyze --help     # one of them",
+        "```",
+        "",
         "Generated from the commands' own help by `python docs/generate.py`.",
         "",
         "Exit status: 0 fine, 1 a budget or comparison failed, 2 unusable input or usage, 3 a defect of tpuprof.",

@@ -78,3 +78,13 @@ def test_the_first_example_is_what_is_printed(shared_traces):
     )
     for line in example:
         assert line in ("", "...") or line.rstrip() in printed, line
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
+def test_each_page_begins_with_a_command_or_a_program(page):
+    """What stands above it is the title, and a few lines at most."""
+    above, fence, rest = page.read_text("utf-8").partition("```")
+    assert fence
+    assert len(above.splitlines()) <= 8
+    kind, _, block = rest.partition("\n")
+    assert kind == "python" or (kind == "console" and block.startswith("$ "))
