@@ -72,7 +72,7 @@ def _events(process: int, thread: int, track: Track, rows: Any) -> list[dict[str
             "dur": dur,
         }
         for name, ts, dur in zip(
-            track.name[rows].tolist(),
+            track.name_row[rows].tolist(),
             (track.start[rows] / PS_PER_US).tolist(),
             ((track.end[rows] - track.start[rows]) / PS_PER_US).tolist(),
             strict=True,

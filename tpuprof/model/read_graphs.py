@@ -125,7 +125,7 @@ def _runs(
         sorted({row for row in cuts_with_causes(thread, vocabulary, steps) if row >= 0}), np.int64
     )
     names = thread.plane.events.names
-    rows = rows[thread.name[rows] == names.index(HOST_READ)] if HOST_READ in names else rows[:0]
+    rows = rows[thread.name_row[rows] == names.index(HOST_READ)] if HOST_READ in names else rows[:0]
     stats = thread.stats("call", "source")
     calls = thread.plane.stat_text(stats, "call", len(thread))
     sources = thread.plane.stat_text(stats, "source", len(thread))

@@ -28,7 +28,7 @@ MAX_CAPTURE_NS = 10 * 86_400 * NS_PER_S
 
 @record
 class Track:
-    """One thread or device queue. `start`, `end` (ps from origin) and `name` (row in the plane's names) by event.
+    """One thread or device queue. By event: `start`, `end` (ps from origin), `name_row` (row in the plane's names).
 
     `negative` counts the events that state a negative duration; theirs is taken as 0.
     """
@@ -37,7 +37,7 @@ class Track:
     line: Line
     start: Int64
     end: Int64
-    name: Int64
+    name_row: Int64
     negative: int = 0
     _parent: Int64 | None = field(default=None, repr=False)
 
@@ -73,7 +73,7 @@ class Track:
         if key is None:
             return None
         found = self.line.sums.get(key)
-        return found or sum_stats(self.line.read_stats([key]), self.name, len(self.plane.events.ids))
+        return found or sum_stats(self.line.read_stats([key]), self.name_row, len(self.plane.events.ids))
 
 
 @record

@@ -32,10 +32,10 @@ def hand_overs(source: Source) -> Any:
             start = source_at.start[rows[0]]
             columns = {
                 "from_thread": source_at.label or "unnamed",
-                "from_event": coded(source_at.name[rows[0]], source_at.plane.events.names),
+                "from_event": coded(source_at.name_row[rows[0]], source_at.plane.events.names),
                 "to_plane": target_at.plane.name,
                 "to_thread": target_at.label or "unnamed",
-                "to_event": coded(target_at.name[rows[1]], target_at.plane.events.names),
+                "to_event": coded(target_at.name_row[rows[1]], target_at.plane.events.names),
                 "step": step_of(host.steps, start),
                 "start_ps": start,
                 "to_start_ps": target_at.start[rows[1]],
@@ -82,7 +82,7 @@ def _thread_events(host: HostRun, track: Track) -> Any:
             "host": host.name,
             "thread": track.label or "unnamed",
             "thread_id": np.full(len(track), track.line.id, np.int64),
-            "event": coded(track.name, track.plane.events.names),
+            "event": coded(track.name_row, track.plane.events.names),
             "step": step_of(host.steps, track.start),
             "start_ps": track.start,
             "duration_ps": track.end - track.start,

@@ -98,7 +98,7 @@ def details_of_event(chosen: Chosen, lanes: list[LaneInfo], links: Links) -> Eve
     if place is None:
         return EventDetails(chosen)
     track, row = place
-    plane, name = track.plane, int(track.name[row])
+    plane, name = track.plane, int(track.name_row[row])
     stats = plane.events.stats
     known = stats.row == name
     own = StatTable(
@@ -135,7 +135,7 @@ def _place(chosen: Chosen) -> tuple[Track, int] | None:
     for track in chosen.lane.tracks:
         names, displayed = track.plane.events.names, track.plane.events.display_names
         for row in np.flatnonzero(track.start == chosen.start).tolist():
-            name = int(track.name[row])
+            name = int(track.name_row[row])
             is_named = name >= 0 and chosen.name in (names[name], displayed[name])
             lasts = int(track.end[row]) - chosen.start == chosen.duration
             if is_named or lasts:
@@ -159,7 +159,7 @@ def _values(plane: Plane, stats: StatTable) -> list[tuple[str, str]]:
 
 
 def _name(track: Track, row: int) -> str:
-    name = int(track.name[row])
+    name = int(track.name_row[row])
     events = track.plane.events
     return (events.display_names[name] or events.names[name]) if name >= 0 else "(unnamed)"
 

@@ -213,7 +213,7 @@ def _annotations(run: HostRun, kind: str) -> Lane:
 
 def _thread(track: Track, group: str = HOST_GROUP) -> Lane:
     names = [*track.plane.events.names, "(unnamed)"]
-    label = np.where(track.name < 0, len(names) - 1, track.name)
+    label = np.where(track.name_row < 0, len(names) - 1, track.name_row)
     return build_lane(names, [group], [""], track.start, track.end, label)
 
 

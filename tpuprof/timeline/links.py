@@ -160,7 +160,7 @@ class Links:
         for at in np.unique(ends.track).tolist():
             track, own = self._tracks[at], ends.track == at
             twins = [name.startswith(TWIN_PREFIX) for name in track.plane.events.names]
-            keep[own] = ~np.array([*twins, False], np.bool_)[track.name[ends.row[own]]]
+            keep[own] = ~np.array([*twins, False], np.bool_)[track.name_row[ends.row[own]]]
         return _Ends(ends.track[keep], ends.row[keep], ends.kind[keep], ends.number[keep])
 
     def _launches(self, tracks: list[Track]) -> _Ends:
@@ -202,7 +202,7 @@ class Links:
         """Until when what was handed over is worked on (ps)."""
         track = self._tracks[number]
         begin, end = track.start[pairs[3]], track.end[pairs[3]]
-        stops = np.sort(track.start[np.isin(track.name, track.plane.events.named(_REGION_END))])
+        stops = np.sort(track.start[np.isin(track.name_row, track.plane.events.named(_REGION_END))])
         following = np.append(np.sort(np.concatenate((stops, begin))), track.end.max(initial=0))
         region = following[np.minimum(np.searchsorted(following, begin, "right"), len(following) - 1)]
         reaches: Int64 = np.where(end > begin, end, region)

@@ -180,7 +180,7 @@ def _on_all_threads(host: Host, event: str, vocabulary: Vocabulary, steps: Steps
 
 
 def _on_thread(track: Track, names: Int64, vocabulary: Vocabulary, steps: Steps) -> list[Compile]:
-    rows = np.flatnonzero(np.isin(track.name, names)) if len(names) else names
+    rows = np.flatnonzero(np.isin(track.name_row, names)) if len(names) else names
     if not len(rows):
         return []
     hashes = track.plane.stat_text(
@@ -190,7 +190,7 @@ def _on_thread(track: Track, names: Int64, vocabulary: Vocabulary, steps: Steps)
         Compile(
             step=_step_at(steps, int(track.start[row])),
             graph_hash=hashes[int(row)],
-            program=_program_in(track.plane.events.names[int(track.name[row])]),
+            program=_program_in(track.plane.events.names[int(track.name_row[row])]),
             start_ps=int(track.start[row]),
             duration_ps=int(track.end[row] - track.start[row]),
         )

@@ -75,7 +75,7 @@ def _allocated(number: int, time: Int64, used: Int64, free: Int64, steps: Steps)
 
 def _rows(track: Track) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
     names = [row for row, name in enumerate(track.plane.events.names) if name in _EVENTS]
-    chosen = np.flatnonzero(np.isin(track.name, names)) if names else np.empty(0, np.int64)
+    chosen = np.flatnonzero(np.isin(track.name_row, names)) if names else np.empty(0, np.int64)
     if not len(chosen):
         return None
     stats, count = track.stats(*_FACTS), len(track)

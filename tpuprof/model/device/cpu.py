@@ -129,7 +129,7 @@ def _named_spans(track: Track, names: tuple[str, ...]) -> Spans:
 
 def _rows_named(track: Track, wanted: Callable[[str], bool]) -> Int64:
     match = np.array([wanted(name) for name in track.plane.events.names] + [False], np.bool_)
-    return np.flatnonzero(match[track.name])
+    return np.flatnonzero(match[track.name_row])
 
 
 def _op_part(track: Track, table: dict[tuple[str, str], int]) -> _Part:

@@ -83,7 +83,7 @@ def _ops(plane: Plane, streams: list[Track]) -> tuple[OpNames, OpEvents]:
         )
         for name in columns
     }
-    kernel = np.concatenate([track.name for track in streams])
+    kernel = np.concatenate([track.name_row for track in streams])
     start = np.concatenate([track.start for track in streams])
     end = np.concatenate([track.end for track in streams])
     keys = np.stack([kernel, *(texts[name].codes.astype(np.int64) for name in columns)], axis=1)

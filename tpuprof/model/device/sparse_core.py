@@ -39,7 +39,7 @@ def read_sparse(planes: Sequence[tuple[Plane, list[Track]]]) -> SparseWork | Non
     parts: list[tuple[Int64, Int64, Int64]] = []
     for plane, tracks in planes:
         for track in (each for each in tracks if each.label == OPS_LINE):
-            used, op = distinct(track.name)
+            used, op = distinct(track.name_row)
             parts.append((op + len(names), track.start, track.end))
             names += [_name(plane, row) for row in used.tolist()]
     none = np.empty(0, np.int64)

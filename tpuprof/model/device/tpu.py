@@ -147,7 +147,7 @@ def _named(track: Track | None, name: str) -> Spans:
     if track is None:
         return EMPTY
     rows = [row for row, each in enumerate(track.plane.events.names) if each == name]
-    chosen = np.isin(track.name, rows)
+    chosen = np.isin(track.name_row, rows)
     return union(track.start[chosen], track.end[chosen])
 
 
@@ -170,7 +170,7 @@ def _modules(track: Track | None) -> ModuleEvents:
     none = np.empty(0, np.int64)
     if track is None:
         return ModuleEvents([], none, none, none)
-    used, module = distinct(track.name)
+    used, module = distinct(track.name_row)
     names = [track.plane.events.names[row] if row >= 0 else "" for row in used]
     return ModuleEvents(names, module, track.start, track.end)
 
@@ -180,7 +180,7 @@ def _ops(known: Known, facts: _Facts, track: Track | None, modules: ModuleEvents
     if track is None:
         return _names(facts, none, []), OpEvents(none, none, none, none)
     # Names that events refer to without metadata (-1) get a nameless row rather than being lost.
-    used, op = distinct(track.name)
+    used, op = distinct(track.name_row)
     stated, names = known.ops(facts, used, _program_names(op, len(used), track, modules))
     if not stated.flops.any() or not stated.bytes.any():
         names = _completed(_with_event_costs(stated, track, op), facts, used)

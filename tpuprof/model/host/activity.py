@@ -195,7 +195,7 @@ def kinds_of_spans(track: Track) -> tuple[list[str], npt.NDArray[np.int32]]:
 
 
 def _count(track: Track, name_rows: Int64) -> int:
-    return int(np.isin(track.name, name_rows).sum()) if len(name_rows) else 0
+    return int(np.isin(track.name_row, name_rows).sum()) if len(name_rows) else 0
 
 
 def _codes(plane: Plane, vocabulary: Vocabulary) -> Int64:
@@ -204,7 +204,7 @@ def _codes(plane: Plane, vocabulary: Vocabulary) -> Int64:
 
 
 def _classify(driver: Track, vocabulary: Vocabulary) -> tuple[dict[Activity, Spans], dict[str, Spans]]:
-    activity = _codes(driver.plane, vocabulary)[driver.name]
+    activity = _codes(driver.plane, vocabulary)[driver.name_row]
     user_name = _user_names(driver, activity, vocabulary)
     activity[user_name >= 0] = Activity.USER
     activity[activity == Activity.CHECKPOINT] = Activity.USER
@@ -273,7 +273,7 @@ def _covered(driver: Track, activity: Int64, vocabulary: Vocabulary) -> Int64:
     rows = vocabulary.covers.rows(driver.plane.events.names)
     if not len(rows):
         return activity
-    own = np.where(np.isin(driver.name, rows), activity, int(Activity.UNKNOWN))
+    own = np.where(np.isin(driver.name_row, rows), activity, int(Activity.UNKNOWN))
     around = inherit(own, driver.parent, int(Activity.UNKNOWN))
     return np.where(around == int(Activity.UNKNOWN), activity, around)
 
@@ -308,11 +308,11 @@ def _user_names(driver: Track, activity: Int64, vocabulary: Vocabulary) -> Int64
     rows, per_ms = _ops_per_ms(driver)
     # A graph cut inside says nothing of the rest of the annotation: its events have their own activity.
     cuts = [row for row, name in enumerate(driver.plane.events.names) if vocabulary.cuts(name)]
-    tracing = np.sort(driver.start[(activity == Activity.TRACING) & ~np.isin(driver.name, cuts)])
+    tracing = np.sort(driver.start[(activity == Activity.TRACING) & ~np.isin(driver.name_row, cuts)])
     inside = np.searchsorted(tracing, driver.end[rows]) - np.searchsorted(tracing, driver.start[rows])
     chosen = rows[(per_ms < TRACING_FROM_OPS_PER_MS) & (inside == 0)]
     names = np.full(len(driver), -1, np.int64)
-    names[chosen] = driver.name[chosen]
+    names[chosen] = driver.name_row[chosen]
     return names
 
 
@@ -321,7 +321,7 @@ def _user_spans(
 ) -> dict[str, Spans]:
     """Spans of USER time by the name of the event that made it so."""
     names = driver.plane.events.names
-    source = np.where(activity == Activity.USER, np.maximum(user_name, driver.name), -1)
+    source = np.where(activity == Activity.USER, np.maximum(user_name, driver.name_row), -1)
     label = inherit(source, driver.parent, -1)
     in_user = resolved[segments.event] == Activity.USER
     label = label[segments.event]
@@ -338,7 +338,7 @@ def _on_threads(threads: list[Track], codes: dict[int, Int64], activity: Activit
     parts = []
     for track in threads:
         if wanted[id(track.plane)].any():
-            chosen = np.flatnonzero(wanted[id(track.plane)][track.name])
+            chosen = np.flatnonzero(wanted[id(track.plane)][track.name_row])
             parts.append(union(track.start[chosen], track.end[chosen]))
     return merge(*parts)
 
@@ -352,7 +352,7 @@ def _annotations(threads: list[Track]) -> Annotations:
         wanted = [value in _ANNOTATION_KINDS for value in values]
         rows = np.flatnonzero(np.array([*wanted, False], np.bool_)[codes])
         names = track.plane.events.names
-        name += [names[row] if row >= 0 else "" for row in track.name[rows]]
+        name += [names[row] if row >= 0 else "" for row in track.name_row[rows]]
         kind += [values[code] if code != NO_TEXT else "" for code in codes[rows]]
         start.append(track.start[rows])
         end.append(track.end[rows])

@@ -32,7 +32,7 @@ def aten_fallbacks(driver: Track, vocabulary: Vocabulary, samples: HostSamples |
     # Only tpuprof's capture leaves it: it shows that the program's own reads are events, too.
     if GRAPH_CUT not in names:
         return EMPTY
-    activity = np.append(vocabulary.codes(names), int(Activity.UNKNOWN))[driver.name]
+    activity = np.append(vocabulary.codes(names), int(Activity.UNKNOWN))[driver.name_row]
     own = _inside(driver, [row for row, name in enumerate(names) if name in _OWN])
     reads = np.flatnonzero((activity == Activity.DEVICE_TO_HOST_SYNC) & ~own)
     reads = reads[~np.isin(driver.parent[reads], reads)]
@@ -41,7 +41,7 @@ def aten_fallbacks(driver: Track, vocabulary: Vocabulary, samples: HostSamples |
     start, end = driver.start[reads], driver.end[reads]
     uploads = np.flatnonzero((activity == Activity.HOST_TO_DEVICE) & ~own)
     edges = [row for row, name in enumerate(names) if name.startswith((PREFIX, "StepMarker", "train_step"))]
-    stops = np.sort(np.concatenate([start, driver.start[np.isin(driver.name, edges)]]))
+    stops = np.sort(np.concatenate([start, driver.start[np.isin(driver.name_row, edges)]]))
     # Autograd's threads have no marks of steps: their last op ends with the upload that follows it.
     bound = _following(stops, end, end if samples is not None else np.full_like(end, np.iinfo(np.int64).max))
     upload_row = np.searchsorted(driver.start[uploads], end, "left")
@@ -61,7 +61,7 @@ def aten_fallbacks(driver: Track, vocabulary: Vocabulary, samples: HostSamples |
 
 def _inside(driver: Track, name_rows: list[int]) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
     """Which events lie in, or are, one of those names."""
-    found = np.isin(driver.name, np.array(name_rows, np.int64))
+    found = np.isin(driver.name_row, np.array(name_rows, np.int64))
     for _ in range(64):
         grown = found | np.where(driver.parent >= 0, found[np.maximum(driver.parent, 0)], False)
         if (grown == found).all():

@@ -66,4 +66,4 @@ def _while_handing_over(driver: Track) -> Spans:
 
 def _rows(driver: Track, name: str) -> Int64:
     names = driver.plane.events.names
-    return np.flatnonzero(np.isin(driver.name, [row for row, each in enumerate(names) if each == name]))
+    return np.flatnonzero(np.isin(driver.name_row, [row for row, each in enumerate(names) if each == name]))

@@ -52,10 +52,10 @@ def _uploads(host: Host, steps: Steps) -> list[dict[_Shape, None]]:
             for row, name in enumerate(track.plane.events.names)
             if (match := _UPLOAD.search(name))
         }
-        rows = np.flatnonzero(np.isin(track.name, list(shapes)))
+        rows = np.flatnonzero(np.isin(track.name_row, list(shapes)))
         rows = rows[steps.hold(track.start[rows])]
         at = np.searchsorted(steps.start, track.start[rows], "right") - 1
-        for step, name in zip(at.tolist(), track.name[rows].tolist(), strict=True):
+        for step, name in zip(at.tolist(), track.name_row[rows].tolist(), strict=True):
             found[step][shapes[name]] = None
     return found
 

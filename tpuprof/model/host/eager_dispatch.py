@@ -81,7 +81,7 @@ def eager_dispatch(
     calls = _marked(driver, vocabulary, OPTIMIZER_MARK)
     rows = ops[id(driver)]
     rows = rows[contains(calls, driver.start[rows]) & steps.hold(driver.start[rows])]
-    names = [driver.plane.events.names[name] for name in driver.name[rows].tolist()]
+    names = [driver.plane.events.names[name] for name in driver.name_row[rows].tolist()]
     regions, between, breaks = _regions(driver, vocabulary, steps)
     return EagerDispatch(
         ops=sum(int(steps.hold(track.start[ops[id(track)]]).sum()) for track in (driver, *backward)) / count,
@@ -103,7 +103,7 @@ def _regions(driver: Track, vocabulary: Vocabulary, steps: Steps) -> tuple[int, 
     for start, end in zip(steps.start.tolist(), steps.end.tolist(), strict=True):
         own = rows[(driver.start[rows] >= start) & (driver.start[rows] < end)]
         if len(own):
-            count += len(set(driver.name[own].tolist()))
+            count += len(set(driver.name_row[own].tolist()))
             until = np.maximum.accumulate(driver.end[own])
             breaks += int((driver.start[own][1:] < until[:-1]).sum())
             runs = _compiled(driver, own, calls)
@@ -134,16 +134,16 @@ def _rows_of(driver: Track, vocabulary: Vocabulary, mark: str) -> Int64:
     names = next((each for key, each in vocabulary.marks if key == mark), None)
     wanted = names.rows(driver.plane.events.names) if names is not None else np.empty(0, np.int64)
     # Of an event that two profilers wrote, one inside the other, the outer one counts.
-    found = [driver.outermost(np.flatnonzero(driver.name == name)) for name in wanted]
+    found = [driver.outermost(np.flatnonzero(driver.name_row == name)) for name in wanted]
     return np.sort(np.concatenate(found)) if found else np.empty(0, np.int64)
 
 
 def _ops(track: Track, vocabulary: Vocabulary) -> Int64:
     """Rows of ops that lie in no other op, nor in what covers all in it (a loader that stacks its batch)."""
     names = track.plane.events.names
-    op = np.array([name.startswith(OP_PREFIX) for name in names] + [False], np.bool_)[track.name]
-    free = np.array([name in _FREE for name in names] + [False], np.bool_)[track.name]
-    over = np.isin(track.name, vocabulary.covers.rows(names))
+    op = np.array([name.startswith(OP_PREFIX) for name in names] + [False], np.bool_)[track.name_row]
+    free = np.array([name in _FREE for name in names] + [False], np.bool_)[track.name_row]
+    over = np.isin(track.name_row, vocabulary.covers.rows(names))
     rows = track.outermost(np.flatnonzero(op | over))
     return rows[op[rows] & ~free[rows]]
 
@@ -154,5 +154,5 @@ def _marked(driver: Track, vocabulary: Vocabulary, mark: str) -> Spans:
 
 
 def _programs(track: Track, vocabulary: Vocabulary, steps: Steps) -> int:
-    rows = np.isin(track.name, vocabulary.handed_over.rows(track.plane.events.names))
+    rows = np.isin(track.name_row, vocabulary.handed_over.rows(track.plane.events.names))
     return int(steps.hold(track.start[rows]).sum())

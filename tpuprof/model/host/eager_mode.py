@@ -61,5 +61,5 @@ def _handed_over(host: Host, driver: Track | None, vocabulary: Vocabulary, steps
 
 
 def _count(track: Track, vocabulary: Vocabulary, steps: Steps) -> int:
-    rows = np.isin(track.name, vocabulary.handed_over.rows(track.plane.events.names))
+    rows = np.isin(track.name_row, vocabulary.handed_over.rows(track.plane.events.names))
     return int(steps.hold(track.start[rows]).sum())

@@ -21,7 +21,7 @@ def find_marks(host: Host, vocabulary: Vocabulary, driver: Track | None) -> dict
     for mark, names in vocabulary.marks:
         spans = []
         for track in threads:
-            chosen = np.isin(track.name, names.rows(track.plane.events.names))
+            chosen = np.isin(track.name_row, names.rows(track.plane.events.names))
             spans.append(union(track.start[chosen], track.end[chosen]))
         merged = merge(*spans)
         if len(merged.start):
@@ -34,7 +34,7 @@ def event_texts(host: Host, event: str, stat: str) -> list[tuple[int, str]]:
     found = []
     for track in host.threads:
         named = [row for row, name in enumerate(track.plane.events.names) if name == event]
-        rows = np.flatnonzero(np.isin(track.name, named)) if named else np.empty(0, np.int64)
+        rows = np.flatnonzero(np.isin(track.name_row, named)) if named else np.empty(0, np.int64)
         if len(rows):
             texts = track.plane.stat_text(track.stats(stat), stat, len(track))
             found += [(int(track.start[row]), texts[row].translate(FROM_SAFE)) for row in rows.tolist()]

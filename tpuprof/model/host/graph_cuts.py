@@ -47,10 +47,10 @@ def cuts_with_causes(driver: Track, vocabulary: Vocabulary, steps: Steps) -> lis
     if not len(steps) or not vocabulary.handed_over.exact:
         return []
     names = driver.plane.events.names
-    rows = np.flatnonzero(np.isin(driver.name, vocabulary.handed_over.rows(names)))
+    rows = np.flatnonzero(np.isin(driver.name_row, vocabulary.handed_over.rows(names)))
     at = np.searchsorted(steps.start, driver.start[rows], "right") - 1
     rows = rows[(at >= 0) & (driver.start[rows] < steps.end[np.maximum(at, 0)])]
     causes = [row for row, name in enumerate(names) if name in (GRAPH_CUT, HOST_READ)]
-    own = np.where(np.isin(driver.name, np.array(causes, np.int64)), np.arange(len(driver)), -1)
+    own = np.where(np.isin(driver.name_row, np.array(causes, np.int64)), np.arange(len(driver)), -1)
     found: list[int] = inherit(own, driver.parent)[rows].tolist()
     return found

@@ -60,8 +60,10 @@ def handing_over(
 def _large(track: Track, vocabulary: Vocabulary, spans: Spans) -> list[tuple[str, int]]:
     """Names of a thread's events that take a good part of these spans, and how much (ps)."""
     names = track.plane.events.names
-    known = track.name >= 0
-    lengths = np.bincount(track.name[known], weights=(track.end - track.start)[known], minlength=len(names))
+    known = track.name_row >= 0
+    lengths = np.bincount(
+        track.name_row[known], weights=(track.end - track.start)[known], minlength=len(names)
+    )
     least = LARGE_FROM_SHARE * spans.total
     found = []
     for row in np.flatnonzero(lengths >= least).tolist():
@@ -69,7 +71,7 @@ def _large(track: Track, vocabulary: Vocabulary, spans: Spans) -> list[tuple[str
         # The call itself, and the wait for the device, are what dispatch is.
         if vocabulary.calls.matches(name) or vocabulary.activity(name) is Activity.DEVICE_WAIT:
             continue
-        chosen = track.name == row
+        chosen = track.name_row == row
         time = intersect(union(track.start[chosen], track.end[chosen]), spans).total
         if time >= least:
             found.append((name, time))

@@ -112,5 +112,5 @@ def _copies(host: Host, vocabulary: Vocabulary, inside: Spans) -> int:
 
 def _events(track: Track, vocabulary: Vocabulary, wanted: Activity) -> tuple[Int64, Int64]:
     codes = np.append(vocabulary.codes(track.plane.events.names), int(Activity.UNKNOWN))
-    chosen = codes[track.name] == wanted
+    chosen = codes[track.name_row] == wanted
     return track.start[chosen], track.end[chosen]

@@ -38,7 +38,7 @@ _PACKAGES = re.compile(r".*[/\\](?:site|dist)-packages[/\\]")
 def python_calls(driver: Track, rest: Spans) -> HostSamples | None:
     """Pieces of the training thread's time in Python functions, as far as they meet `rest`; None without any."""
     names = driver.plane.events.names
-    traced = np.array([*(name.startswith("$") for name in names), False], np.bool_)[driver.name]
+    traced = np.array([*(name.startswith("$") for name in names), False], np.bool_)[driver.name_row]
     if not traced.any() or not len(rest.start):
         return None
     # The innermost function at each event, and the one around each function.
@@ -71,7 +71,7 @@ def tracer_note(driver: Track | None, vocabulary: Vocabulary) -> list[str]:
     if driver is None or not vocabulary.python_calls:
         return []
     own = [row for row, name in enumerate(driver.plane.events.names) if name.startswith("$")]
-    count = int(np.isin(driver.name, own).sum())
+    count = int(np.isin(driver.name_row, own).sum())
     if not count:
         return []
     return [
@@ -84,7 +84,7 @@ def _chain(at: int, above: Int64, driver: Track, names: list[str]) -> tuple[str,
     """Names of a call and those around it, the outermost first."""
     chain: list[str] = []
     while at >= 0 and len(chain) < MAX_FRAMES:
-        chain.append(names[int(driver.name[at])])
+        chain.append(names[int(driver.name_row[at])])
         at = int(above[at])
     return tuple(reversed(chain))
 

@@ -74,11 +74,11 @@ def host_reads(
 def _reads_of(driver: Track, vocabulary: Vocabulary, steps: Steps) -> list[HostRead]:
     names = driver.plane.events.names
     wanted = [row for row, name in enumerate(names) if name == HOST_READ]
-    if not np.isin(driver.name, wanted).any():
+    if not np.isin(driver.name_row, wanted).any():
         wanted = [
             row for row, name in enumerate(names) if vocabulary.activity(name) == Activity.DEVICE_TO_HOST_SYNC
         ]
-    rows = np.flatnonzero(np.isin(driver.name, np.array(wanted, np.int64)))
+    rows = np.flatnonzero(np.isin(driver.name_row, np.array(wanted, np.int64)))
     step = np.searchsorted(steps.start, driver.start[rows], "right") - 1
     rows = rows[(step >= 0) & (driver.start[rows] < steps.end[np.maximum(step, 0)])]
     rows = driver.outermost(rows)  # `print` reads through `item`, and is the one to name
@@ -87,7 +87,7 @@ def _reads_of(driver: Track, vocabulary: Vocabulary, steps: Steps) -> list[HostR
     sources = driver.plane.stat_text(stats, "source", len(driver))
     groups: dict[tuple[str, str], list[int]] = {}
     for row in rows.tolist():
-        label = calls[row] or call_of(names[int(driver.name[row])])
+        label = calls[row] or call_of(names[int(driver.name_row[row])])
         groups.setdefault((label, sources[row]), []).append(row)
     return [_read(driver, key, np.array(members, np.int64)) for key, members in groups.items()]
 
@@ -105,7 +105,9 @@ def _waits(driver: Track, steps: Steps) -> list[HostRead]:
     """
     waits, _ = waits_by_reason(driver)
     cut = np.flatnonzero(
-        np.isin(driver.name, [row for row, name in enumerate(driver.plane.events.names) if name == GRAPH_CUT])
+        np.isin(
+            driver.name_row, [row for row, name in enumerate(driver.plane.events.names) if name == GRAPH_CUT]
+        )
     )
     sources = driver.plane.stat_text(driver.stats("source"), "source", len(driver))
     sums: dict[str, tuple[int, int]] = {}
@@ -138,7 +140,7 @@ def unexplained_reads(driver: Track | None, vocabulary: Vocabulary, steps: Steps
 
 
 def _spans_of(driver: Track, name_rows: list[int]) -> tuple[Int64, Int64]:
-    chosen = np.isin(driver.name, np.array(name_rows, np.int64))
+    chosen = np.isin(driver.name_row, np.array(name_rows, np.int64))
     return driver.start[chosen], driver.end[chosen]
 
 

@@ -49,7 +49,7 @@ def recorded_of(host: Host) -> Recorded:
 def _of(track: Track, names: NameSet) -> tuple[Int64, Int64]:
     """Start and end of the events of those names."""
     rows = names.rows(track.plane.events.names)
-    chosen = np.isin(track.name, rows)
+    chosen = np.isin(track.name_row, rows)
     return track.start[chosen], track.end[chosen]
 
 

@@ -118,9 +118,11 @@ def read_samples(host: Host, unexplained: Spans | None = None) -> HostSamples | 
     """
     for track in host.threads:
         names = track.plane.events.names
-        rows = np.flatnonzero(np.isin(track.name, [row for row, name in enumerate(names) if name == SAMPLE]))
+        rows = np.flatnonzero(
+            np.isin(track.name_row, [row for row, name in enumerate(names) if name == SAMPLE])
+        )
         if len(rows):
-            told = np.isin(track.name, [row for row, name in enumerate(names) if name == HOLDER])
+            told = np.isin(track.name_row, [row for row, name in enumerate(names) if name == HOLDER])
             samples, stacks = _read(track, rows, np.flatnonzero(told))
             if unexplained is not None:
                 for each in samples:

@@ -30,7 +30,7 @@ def training_threads(host: Host, vocabulary: Vocabulary, driver: Track | None) -
     """The followed thread first, then the others by the programs that they handed over."""
     names = vocabulary.handed_over if vocabulary.handed_over.exact else vocabulary.driver
     rows = by_plane(host.threads, lambda plane: names.rows(plane.events.names))
-    counts = [(track, int(np.isin(track.name, rows[id(track.plane)]).sum())) for track in host.threads]
+    counts = [(track, int(np.isin(track.name_row, rows[id(track.plane)]).sum())) for track in host.threads]
     total = sum(count for _, count in counts)
     found = [
         TrainingThread(track.label, count, count / total, _why(track) if track is driver else "")

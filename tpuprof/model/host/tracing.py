@@ -94,7 +94,7 @@ def _events(threads: list[Track], names: NameSet) -> Spans:
     """When an event of these names was open on any of the threads."""
     parts = [EMPTY]
     for track in threads:
-        chosen = np.isin(track.name, names.rows(track.plane.events.names))
+        chosen = np.isin(track.name_row, names.rows(track.plane.events.names))
         parts.append(union(track.start[chosen], track.end[chosen]))
     return merge(*parts)
 
@@ -121,7 +121,7 @@ def _retraces(threads: list[Track], vocabulary: Vocabulary, steps: Steps) -> int
     count = 0
     for track in threads:
         rows = vocabulary.scan_retraced.rows(track.plane.events.names)
-        count += int(_in_steps(track.start[np.isin(track.name, rows)], steps).sum())
+        count += int(_in_steps(track.start[np.isin(track.name_row, rows)], steps).sum())
     return count
 
 

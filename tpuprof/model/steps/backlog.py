@@ -44,11 +44,11 @@ def _last(track: Track, vocabulary: Vocabulary, end: int) -> int:
     """When a thread's last event of a role ends (ps); `end` where it has none."""
     names = track.plane.events.names
     rows = np.concatenate([found.rows(names) for _, found in vocabulary.roles])
-    chosen = np.isin(track.name, rows)
+    chosen = np.isin(track.name_row, rows)
     return max(int(track.end[chosen].max()), end) if chosen.any() else end
 
 
 def _goes_on(driver: Track, steps: Steps, vocabulary: Vocabulary) -> bool:
-    ops = np.isin(driver.name, vocabulary.driver_ops.rows(driver.plane.events.names))
+    ops = np.isin(driver.name_row, vocabulary.driver_ops.rows(driver.plane.events.names))
     inside = int(steps.hold(driver.start[ops]).sum()) / len(steps)
     return int((driver.start[ops] >= steps.end[-1]).sum()) > GOES_ON_FROM_SHARE * inside

@@ -32,7 +32,7 @@ def call_steps(driver: Track | None, vocabulary: Vocabulary, recorded: Recorded 
         return None
     rows = outermost_calls(driver, vocabulary)
     for chosen in (rows, rows[_heavy(driver, rows)]):
-        found = find_repetition(driver.name[chosen]) if len(chosen) >= MIN_REPEATS else None
+        found = find_repetition(driver.name_row[chosen]) if len(chosen) >= MIN_REPEATS else None
         steps = _steps(found, driver, chosen, recorded) if found is not None else None
         if steps is not None:
             return steps
@@ -41,7 +41,7 @@ def call_steps(driver: Track | None, vocabulary: Vocabulary, recorded: Recorded 
 
 def _heavy(driver: Track, rows: Int64) -> Bool:
     """Which calls are of a function that takes enough of the time in calls."""
-    names, length = driver.name[rows], (driver.end - driver.start)[rows]
+    names, length = driver.name_row[rows], (driver.end - driver.start)[rows]
     by_name = np.bincount(names, weights=length, minlength=1) if len(rows) else np.zeros(1)
     heavy: Bool = by_name[names] >= HEAVY_FROM_SHARE * by_name.sum()
     return heavy
@@ -72,7 +72,7 @@ def _steps(found: Repetition, driver: Track, rows: Int64, recorded: Recorded) ->
 
 def outermost_calls(driver: Track, vocabulary: Vocabulary) -> Int64:
     """Rows of calls that lie in no other call, in time order: tracing a function calls those inside it."""
-    wanted = np.flatnonzero(np.isin(driver.name, vocabulary.calls.rows(driver.plane.events.names)))
+    wanted = np.flatnonzero(np.isin(driver.name_row, vocabulary.calls.rows(driver.plane.events.names)))
     rows = driver.outermost(wanted)
     rows = rows[np.argsort(driver.start[rows], kind="stable")]
     return rows[~_belong_to_others(driver, wanted, rows)]
@@ -84,8 +84,8 @@ def _belong_to_others(driver: Track, calls: Int64, outermost: Int64) -> Bool:
     """
     if not len(outermost):
         return np.empty(0, np.bool_)
-    names = driver.name[outermost]
-    by_itself = np.bincount(names, minlength=int(driver.name[calls].max()) + 1)
-    inside = np.bincount(driver.name[calls], minlength=len(by_itself)) - by_itself
+    names = driver.name_row[outermost]
+    by_itself = np.bincount(names, minlength=int(driver.name_row[calls].max()) + 1)
+    inside = np.bincount(driver.name_row[calls], minlength=len(by_itself)) - by_itself
     belongs: Bool = inside[names] > INSIDE_FROM * by_itself[names]
     return belongs

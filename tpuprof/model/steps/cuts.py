@@ -56,8 +56,8 @@ class _Runs:
 def read_cuts(driver: Track, vocabulary: Vocabulary, devices: list[DeviceActivity]) -> Cuts | None:
     """Cuts that ran a graph, None where there are none; one that ran nothing ends nothing."""
     names = driver.plane.events.names
-    rows = np.flatnonzero(np.isin(driver.name, vocabulary.step_boundary.rows(names)))
-    work = np.flatnonzero(np.isin(driver.name, vocabulary.graph_cut.rows(names)))
+    rows = np.flatnonzero(np.isin(driver.name_row, vocabulary.step_boundary.rows(names)))
+    work = np.flatnonzero(np.isin(driver.name_row, vocabulary.graph_cut.rows(names)))
     if not len(rows) or not len(work):
         return None
     rows = rows[np.argsort(driver.start[rows], kind="stable")]
@@ -76,12 +76,12 @@ def read_cuts(driver: Track, vocabulary: Vocabulary, devices: list[DeviceActivit
 def _runs(driver: Track, vocabulary: Vocabulary, work: Int64, devices: list[DeviceActivity]) -> _Runs:
     """Each hand-over, from the end of the wait for the graph before it that it holds."""
     names = driver.plane.events.names
-    handed = np.flatnonzero(np.isin(driver.name, vocabulary.handed_over.rows(names)))
+    handed = np.flatnonzero(np.isin(driver.name_row, vocabulary.handed_over.rows(names)))
     handed = handed if len(handed) else work
     handed = handed[np.argsort(driver.start[handed], kind="stable")]
     start, end = driver.start[handed], driver.end[handed]
     waiting = [row for row, name in enumerate(names) if vocabulary.activity(name) is Activity.DEVICE_WAIT]
-    waits = np.flatnonzero(np.isin(driver.name, waiting))
+    waits = np.flatnonzero(np.isin(driver.name_row, waiting))
     # Of a wait that ended before the hand-over nothing is left to wait for.
     waited = np.concatenate(([0], np.sort(driver.end[waits])))
     start = np.maximum(start, waited[np.searchsorted(waited, end, "right") - 1])
@@ -91,7 +91,9 @@ def _runs(driver: Track, vocabulary: Vocabulary, work: Int64, devices: list[Devi
 def _reads(driver: Track, cuts: Int64, runs: _Runs) -> Cuts | None:
     """Reads that ran a graph outside of the cuts; of those inside each other the outermost."""
     names = driver.plane.events.names
-    rows = np.flatnonzero(np.isin(driver.name, [row for row, name in enumerate(names) if name == HOST_READ]))
+    rows = np.flatnonzero(
+        np.isin(driver.name_row, [row for row, name in enumerate(names) if name == HOST_READ])
+    )
     rows = rows[np.argsort(driver.start[rows], kind="stable")]
     at = runs.last_in(driver.start[rows], driver.end[rows])
     before = np.searchsorted(driver.start[cuts], driver.start[rows], "right") - 1
@@ -111,7 +113,9 @@ def _reads(driver: Track, cuts: Int64, runs: _Runs) -> Cuts | None:
 def _own_facts(driver: Track, rows: Int64) -> tuple[Int64, list[str]]:
     """What tpuprof's own event around each cut says of it."""
     names = driver.plane.events.names
-    own = np.flatnonzero(np.isin(driver.name, [row for row, name in enumerate(names) if name == GRAPH_CUT]))
+    own = np.flatnonzero(
+        np.isin(driver.name_row, [row for row, name in enumerate(names) if name == GRAPH_CUT])
+    )
     if not len(own):
         return np.full(len(rows), UNKNOWN, np.int64), [""] * len(rows)
     stats = driver.stats(GRAD_STAT, "source")

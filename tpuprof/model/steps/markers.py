@@ -65,7 +65,9 @@ def marked_steps(markers: Markers) -> Steps:
 def profiler_steps(driver: Track) -> Steps | None:
     """Steps of torch.profiler."""
     names = driver.plane.events.names
-    numbers = np.array([_profiler_step_number(name) for name in names] + [_NO_STEP], np.int64)[driver.name]
+    numbers = np.array([_profiler_step_number(name) for name in names] + [_NO_STEP], np.int64)[
+        driver.name_row
+    ]
     rows = _outermost(driver, np.flatnonzero(numbers != _NO_STEP))
     if not len(rows):
         return None

@@ -27,7 +27,7 @@ def one_function_steps(driver: Track, rows: Int64, recorded: Recorded) -> Steps 
     """
     if len(rows) < MIN_REPEATS:
         return None
-    names, start = driver.name[rows], driver.start[rows]
+    names, start = driver.name_row[rows], driver.start[rows]
     _, last = recorded.extent(driver)
     until = np.append(start[1:], max(last, int(driver.end[rows[-1]])))
     label = int(np.argmax(np.bincount(names, weights=until - start)))
@@ -60,7 +60,7 @@ def _phases(
     number = np.cumsum(whole)
     for at in np.flatnonzero(chosen).tolist():
         first, after = int(own[at]) + 1, int(follow[at])
-        names = driver.name[rows[first:after]]
+        names = driver.name_row[rows[first:after]]
         most = _function(driver, int(np.bincount(names).argmax()))
         evidence = f"{counted(after - first, 'call')} in a row of other functions, most of {most}"
         begin, end = int(driver.start[rows[first]]), int(driver.start[rows[after]])

@@ -39,23 +39,25 @@ class OptimizerCalls:
 def read_optimizer_calls(driver: Track) -> OptimizerCalls | None:
     """Calls of optimizers on the training thread; None where the trace shows none."""
     names = driver.plane.events.names
-    own = np.flatnonzero(driver.name == _row(names, OPTIMIZER_STEP))
+    own = np.flatnonzero(driver.name_row == _row(names, OPTIMIZER_STEP))
     if len(own):
         stats = driver.stats(OPTIMIZER_STAT)
         number = driver.plane.stat_integers(stats, OPTIMIZER_STAT, len(driver))
         return _in_order(driver.end[own], number[own])
     rows = np.array([row for row, name in enumerate(names) if _TORCH_EVENT.search(name)], np.int64)
-    found = np.flatnonzero(np.isin(driver.name, rows))
+    found = np.flatnonzero(np.isin(driver.name_row, rows))
     if not len(found):
-        found = np.flatnonzero(driver.name == _row(names, NAMELESS_EVENT))
+        found = np.flatnonzero(driver.name_row == _row(names, NAMELESS_EVENT))
         # Two profilers in one process each write the call: one inside the other.
         around = driver.parent[found]
-        found = found[(around < 0) | (driver.name[around] != driver.name[found])]
+        found = found[(around < 0) | (driver.name_row[around] != driver.name_row[found])]
         return (
-            replace(_in_order(driver.end[found], driver.name[found]), nameless=True) if len(found) else None
+            replace(_in_order(driver.end[found], driver.name_row[found]), nameless=True)
+            if len(found)
+            else None
         )
     # Optimizers of one class share a name: they count as one, and its round as several steps.
-    return _in_order(driver.end[found], driver.name[found]) if len(found) else None
+    return _in_order(driver.end[found], driver.name_row[found]) if len(found) else None
 
 
 def _row(names: list[str], wanted: str) -> int:
