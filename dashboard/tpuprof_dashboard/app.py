@@ -130,6 +130,11 @@ def _register_route(app: dash.Dash, store: Store) -> None:
             no_update,
         )
 
+    _register_browser_side(app)
+
+
+def _register_browser_side(app: dash.Dash) -> None:
+    """What the browser does by itself: the tab's title, a way to another page, the system's dark mode."""
     for function, store_id in (("setTitle", "title"), ("goTo", "goto")):
         app.clientside_callback(
             ClientsideFunction("tpuprof", function),

@@ -48,53 +48,52 @@ def _frame(labels: dict[str, str]) -> Any:
 
 
 def _header(labels: dict[str, str]) -> Any:
-    left = dmc.Group(
-        [
-            dmc.Burger(id="burger", hiddenFrom="sm", opened=False, size="sm", **{"aria-label": "Menu"}),
-            dmc.Text("tpuprof", fw=700, size="lg", visibleFrom="sm"),
-            dmc.Select(
-                id="run",
-                data=choices(labels),
-                allowDeselect=False,
-                w={"base": 200, "sm": 300, "lg": 360},
-                searchable=True,
-                size="sm",
-                placeholder="no run yet",
-                **{"aria-label": "Run"},
-                nothingFoundMessage="no such run",
-            ),
-            dmc.Select(
-                id="base",
-                data=choices(labels),
-                clearable=True,
-                w={"md": 220, "lg": 300},
-                searchable=True,
-                size="sm",
-                placeholder="compare with a base run",
-                visibleFrom="md",
-                **{"aria-label": "Base"},
-                nothingFoundMessage="no such run",
-            ),
-        ],
-        wrap="nowrap",
-        style={"minWidth": 0},
+    shared = {
+        "data": choices(labels),
+        "searchable": True,
+        "size": "sm",
+        "nothingFoundMessage": "no such run",
+    }
+    run = dmc.Select(
+        id="run",
+        allowDeselect=False,
+        w={"base": 200, "sm": 300, "lg": 360},
+        placeholder="no run yet",
+        **{"aria-label": "Run"},
+        **shared,
     )
-    upload = dmc.Tooltip(
-        dmc.Button(
-            "Open a trace",
-            id="upload",
-            variant="default",
-            size="sm",
-            **{"data-most": str(MAX_UPLOAD_BYTES), "data-to": UPLOAD},
-        ),
+    base = dmc.Select(
+        id="base",
+        clearable=True,
+        w={"md": 220, "lg": 300},
+        placeholder="compare with a base run",
+        visibleFrom="md",
+        **{"aria-label": "Base"},
+        **shared,
+    )
+    menu = dmc.Burger(id="burger", hiddenFrom="sm", opened=False, size="sm", **{"aria-label": "Menu"})
+    name = dmc.Text("tpuprof", fw=700, size="lg", visibleFrom="sm")
+    left = dmc.Group([menu, name, run, base], wrap="nowrap", style={"minWidth": 0})
+    dark = dmc.Switch(id="dark", label="Dark", size="sm")
+    right = dmc.Group([_upload(), dark], wrap="nowrap", visibleFrom="xs")
+    return dmc.AppShellHeader(
+        dmc.Group([left, right], h="100%", px="md", justify="space-between", wrap="nowrap")
+    )
+
+
+def _upload() -> Any:
+    button = dmc.Button(
+        "Open a trace",
+        id="upload",
+        variant="default",
+        size="sm",
+        **{"data-most": str(MAX_UPLOAD_BYTES), "data-to": UPLOAD},
+    )
+    return dmc.Tooltip(
+        button,
         withinPortal=False,
         label="Choose a trace, a saved report or a ticket bundle, or drop one on the page; "
         f"up to {MAX_UPLOAD_BYTES // 2**20} MiB",
-    )
-    dark = dmc.Switch(id="dark", label="Dark", size="sm")
-    right = dmc.Group([upload, dark], wrap="nowrap", visibleFrom="xs")
-    return dmc.AppShellHeader(
-        dmc.Group([left, right], h="100%", px="md", justify="space-between", wrap="nowrap")
     )
 
 

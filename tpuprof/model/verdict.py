@@ -249,6 +249,11 @@ def _slower(load: StepTimes, why: Decisions) -> str:
         no="the host's part is named; what the device does meanwhile is unknown",
     ):
         return ""
+    return _by_work(load, why)
+
+
+def _by_work(load: StepTimes, why: Decisions) -> str:
+    """The same, of a trace that shows both: by what each of them needs."""
     host = "the host holds the step back: its part is named"
     waits = why.at_least(
         "the host's own waits for the device in the runtime",

@@ -110,7 +110,34 @@ def register_notes(
     app: Dash, store: Store, host_of: Callable[[Mapping[str, str]], HostDetails | None]
 ) -> None:
     """Keep and delete notes; the chart is drawn again with them, as the address has not changed."""
+    _register_changes(app, store, host_of)
 
+    @app.callback(
+        Output("timeline-notes", "children"),
+        Input("noted", "data"),
+        State("url", "search"),
+        prevent_initial_call=True,
+    )
+    def listed(_noted: int, search: str | None) -> Any:
+        state = read_state(search)
+        name = state.get("run", "")
+        return notes_list(state, notes_of(store, name), may_note=store.may_note(name))
+
+    @app.callback(
+        Output("note-box", "style"),
+        Input("picked", "data"),
+        State("url", "search"),
+        prevent_initial_call=True,
+    )
+    def offer(_picked: str, search: str | None) -> Any:
+        state = read_state(search)
+        details = details_in(state, host_of(state))
+        return box_style(hidden=not can_note(details, may_note=store.may_note(state.get("run", ""))))
+
+
+def _register_changes(
+    app: Dash, store: Store, host_of: Callable[[Mapping[str, str]], HostDetails | None]
+) -> None:
     @app.callback(
         Output("noted", "data"),
         Output("note-text", "value"),
@@ -142,28 +169,6 @@ def register_notes(
         if failure is not None:
             return no_update, no_update, failure.message
         return noted + 1, "" if wanted == "note-save" else no_update, None
-
-    @app.callback(
-        Output("timeline-notes", "children"),
-        Input("noted", "data"),
-        State("url", "search"),
-        prevent_initial_call=True,
-    )
-    def listed(_noted: int, search: str | None) -> Any:
-        state = read_state(search)
-        name = state.get("run", "")
-        return notes_list(state, notes_of(store, name), may_note=store.may_note(name))
-
-    @app.callback(
-        Output("note-box", "style"),
-        Input("picked", "data"),
-        State("url", "search"),
-        prevent_initial_call=True,
-    )
-    def offer(_picked: str, search: str | None) -> Any:
-        state = read_state(search)
-        details = details_in(state, host_of(state))
-        return box_style(hidden=not can_note(details, may_note=store.may_note(state.get("run", ""))))
 
 
 def notes_of(store: Store, name: str) -> list[SpanNote]:

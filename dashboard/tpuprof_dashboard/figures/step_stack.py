@@ -12,7 +12,7 @@ from tpuprof_dashboard.figures.part_style import marker_of
 from tpuprof_dashboard.words import part_title, plain, short
 
 if TYPE_CHECKING:
-    from tpuprof.report.schema import Report
+    from tpuprof.report.schema import Report, StepRow
 
 # Bars drawn at most (steps): a browser draws some thousand rectangles smoothly, and each step has a few parts.
 MAX_STEPS_DRAWN = 500
@@ -52,15 +52,7 @@ def step_stack(report: Report, template: str = "plotly_white") -> go.Figure:
             hovertemplate=f"step %{{x}}<br>{title}: %{{y:.3f}} ms<extra></extra>",
         )
     top = axis_top([step.wall_ms for step in shown]) if shown else 0.0
-    outliers = _outliers(report, len(shown))
-    for position, step in enumerate(shown):
-        beyond = step.wall_ms > top
-        text = f"↑ {format_ms(step.wall_ms)}" if beyond else OUTLIER_MARK if position in outliers else ""
-        if text:
-            figure.add_annotation(
-                x=position, y=min(step.wall_ms, top), text=text, showarrow=False, yanchor="top" if beyond else "bottom",
-                **({"bgcolor": "rgba(255,255,255,.85)", "font": {"color": "#222"}} if beyond else {}),
-            )  # fmt: skip
+    _mark(figure, report, shown, top)
     every = report.steps.all_hosts
     title = f"step (the first {MAX_STEPS_DRAWN} listed, of {every})" if every > len(shown) else "step"
     figure.update_layout(
@@ -75,6 +67,19 @@ def step_stack(report: Report, template: str = "plotly_white") -> go.Figure:
         showlegend=True,
     )
     return figure
+
+
+def _mark(figure: go.Figure, report: Report, shown: list[StepRow], top: float) -> None:
+    """Mark steps that stand out, and say how long those are that go beyond the axis, which ends at `top` (ms)."""
+    outliers = _outliers(report, len(shown))
+    for position, step in enumerate(shown):
+        beyond = step.wall_ms > top
+        text = f"↑ {format_ms(step.wall_ms)}" if beyond else OUTLIER_MARK if position in outliers else ""
+        if text:
+            figure.add_annotation(
+                x=position, y=min(step.wall_ms, top), text=text, showarrow=False, yanchor="top" if beyond else "bottom",
+                **({"bgcolor": "rgba(255,255,255,.85)", "font": {"color": "#222"}} if beyond else {}),
+            )  # fmt: skip
 
 
 def _outliers(report: Report, drawn: int) -> set[int]:
