@@ -2,6 +2,8 @@
 
     python benchmarks/watch_overhead.py [PAIRS]
 
+First in short blocks that differ in the training thread's hooks alone, then in long blocks that are watched or not.
+
 Blocks alternate as bare, watched, watched, bare, so that drift cancels. CPU time is of the whole process, the
 watching thread included. Each block begins with steps that are not measured, until a watch has done what it does
 once, in its first tick: that is paid once per run, and is printed apart. The watching thread's own CPU time has no
@@ -24,11 +26,14 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 STEPS_PER_BLOCK = 160
+# Of blocks that differ in the hooks of the training thread alone: short ones, so that drift of the machine cancels.
+HOOKED_STEPS, HOOKED_WARM = 20, 4
+MOST_HOOKED_PAIRS = 400
 # A watch ticks first after 0.8 s, which is some 65 steps.
 WARM_STEPS = 120
 HOSTS = 1000
 
-BLOCKS = """
+TRAINING = """
 import json, sys, tempfile, time
 import torch, torch_xla
 import tpuprof
@@ -54,18 +59,23 @@ def block(loader):
     for at, batch in enumerate(loader):
         if at == warm:
             loss.item()
-            wall, cpu = time.perf_counter(), time.process_time()
+            wall, cpu, thread = time.perf_counter(), time.process_time(), time.thread_time()
         optimizer.zero_grad()
         loss = model(batch.to(device)).square().mean()
         loss.backward()
         optimizer.step()
         torch_xla.sync()
     loss.item()
-    return [(time.process_time() - cpu) / steps, (time.perf_counter() - wall) / steps]
+    spent = time.process_time() - cpu, time.perf_counter() - wall, time.thread_time() - thread
+    return [each / steps for each in spent]
 
 def loader():
     return torch.utils.data.DataLoader(batches, batch_size=None)
 
+for _ in range(3):
+    block(loader())
+"""
+BLOCKS = f"""{TRAINING}
 folders, starts = [], []
 def watched():
     # A job of its own each time: the second attempt of a job packs what the first one left.
@@ -78,20 +88,39 @@ def watched():
     finally:
         watching.stop()
 
-for _ in range(3):
-    block(loader())
 result = []
 for _ in range(pairs):
     a, b, c, d = block(loader()), watched(), watched(), block(loader())
     result.append([[x + y for x, y in zip(a, d)], [x + y for x, y in zip(b, c)]])
 size = sum(each.stat().st_size for folder in folders for each in Path(folder, "ledgers").iterdir())
 # The first tick of a watch does what is done once; the last is that of `stop`.
-print(json.dumps({"pairs": result, "ledger_bytes": size, "ticks": ticked, "starts": starts}))
+print(json.dumps({{"pairs": result, "ledger_bytes": size, "ticks": ticked, "starts": starts}}))
+"""
+HOOKS = f"""{TRAINING}
+watching = tpuprof.watch(tempfile.mkdtemp(), capture=False)._watcher
+
+def watched():
+    watching.follower.install()
+    watching.timers.install()
+    try:
+        return block(loader())
+    finally:
+        watching.follower.remove()
+        watching.timers.remove()
+
+watching.follower.remove()
+watching.timers.remove()
+result = []
+for _ in range(pairs):
+    a, b, c, d = block(loader()), watched(), watched(), block(loader())
+    result.append([[x + y for x, y in zip(a, d)], [x + y for x, y in zip(b, c)]])
+watching.stop()
+print(json.dumps({{"pairs": result, "took": ticked}}))
 """
 
 
-def overhead(pairs: int) -> None:
-    """Run the blocks, print medians of the paired ratios with the middle half of them."""
+def run(program: str, *numbers: int) -> dict[str, Any]:
+    """What one of the programs above prints."""
     environment = {
         **os.environ,
         "PJRT_DEVICE": "CPU",
@@ -99,18 +128,35 @@ def overhead(pairs: int) -> None:
         "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
         "PYTHONPATH": str(ROOT),
     }
-    command = [sys.executable, "-c", BLOCKS, str(pairs), str(STEPS_PER_BLOCK), str(WARM_STEPS)]
+    command = [sys.executable, "-c", program, *map(str, numbers)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    found = json.loads(done.stdout.strip().splitlines()[-1])
-    for at, name in enumerate(("CPU time", "wall time")):
-        ratios = sorted(100 * (watched[at] / bare[at] - 1) for bare, watched in found["pairs"])
-        middle = ratios[len(ratios) // 4], ratios[(3 * len(ratios)) // 4]
-        bare = statistics.median(bare[at] for bare, _ in found["pairs"]) / 2
-        print(
-            f"{name}: {statistics.median(ratios):+.2f} % watched ({middle[0]:+.2f} to {middle[1]:+.2f} %), "
-            f"bare {bare * 1e3:.2f} ms per step, {pairs} pairs of {2 * STEPS_PER_BLOCK} steps"
-        )
+    return dict(json.loads(done.stdout.strip().splitlines()[-1]))
+
+
+def overhead(pairs: int) -> None:
+    """Blocks of training that is watched as a whole, and the watching thread's own time in them."""
+    found = run(BLOCKS, pairs, STEPS_PER_BLOCK, WARM_STEPS)
+    print(f"watched as a whole, {pairs} pairs of {2 * STEPS_PER_BLOCK} steps:")
+    compare(found["pairs"])
     own_thread(found, statistics.median(bare[0] for bare, _ in found["pairs"]) / 2)
+
+
+def hooks(pairs: int) -> None:
+    """Blocks that differ in the hooks of the training thread alone: the watching thread runs in all."""
+    found = run(HOOKS, pairs, HOOKED_STEPS, HOOKED_WARM)
+    print(f"hooks of the training thread alone, {pairs} pairs of {2 * HOOKED_STEPS} steps:")
+    compare(found["pairs"])
+
+
+def compare(pairs: list[list[list[float]]]) -> None:
+    """Print medians of the paired ratios, each with its 95 % interval by order statistics, which no outlier moves."""
+    for at, name in enumerate(("CPU time of the process", "wall time", "CPU time of the training thread")):
+        ratios = sorted(100 * (watched[at] / bare[at] - 1) for bare, watched in pairs)
+        half, reach = len(ratios) / 2, 0.98 * len(ratios) ** 0.5
+        low, high = ratios[max(round(half - reach) - 1, 0)], ratios[min(round(half + reach), len(ratios) - 1)]
+        bare = statistics.median(bare[at] for bare, _ in pairs) / 2
+        found = f"{statistics.median(ratios):+.2f} % ({low:+.2f} to {high:+.2f} %)"
+        print(f"  {name}: {found} of {bare * 1e3:.2f} ms per step")
 
 
 def own_thread(found: dict[str, Any], bare: float) -> None:
@@ -140,7 +186,7 @@ def per_step_cost() -> None:
         for step in range(20_000):
             collector.boundary(step, None, step * 250_000_000)
             if step % 4 == 3:
-                collector._rows.clear()
+                collector._ended.clear()
         boundary = (time.process_time() - began) / 20_000
         began = time.process_time()
         for _ in range(2000):
@@ -197,7 +243,9 @@ def main() -> None:
     sys.path.insert(0, str(ROOT))
     per_step_cost()
     refresh()
-    overhead(int(sys.argv[1]) if len(sys.argv) > 1 else 20)
+    pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 20
+    hooks(min(10 * pairs, MOST_HOOKED_PAIRS))
+    overhead(pairs)
 
 
 if __name__ == "__main__":

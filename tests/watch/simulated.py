@@ -37,7 +37,7 @@ class SimCounters:
         return self.made
 
     def graphs(self):
-        return self.run
+        return self.made, self.run
 
     def drain_compiles(self):
         return []

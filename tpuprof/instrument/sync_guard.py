@@ -76,19 +76,16 @@ def _guard(original: Function) -> Function:
 
 def _observed(original: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     _threads.waits = bool(kwargs.get("wait", args[2] if len(args) > 2 else False))
-    _quietly(suspend_scopes)
-    for observer in tuple(_before):
-        _quietly(observer)
+    _quietly((suspend_scopes, *_before))
     try:
         return original(*args, **kwargs)
     finally:
-        _quietly(resume_scopes)
-        for observer in tuple(_after):
-            _quietly(observer)
+        _quietly((resume_scopes, *_after))
 
 
-def _quietly(action: Observer) -> None:
-    try:
-        action()
-    except Exception as error:
-        note_failure("the graph-cut guard", error)
+def _quietly(actions: tuple[Observer, ...]) -> None:
+    for action in actions:
+        try:
+            action()
+        except Exception as error:
+            note_failure("the graph-cut guard", error)

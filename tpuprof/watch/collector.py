@@ -43,6 +43,10 @@ class _Open:
     events: list[dict[str, Any]] = field(default_factory=list)
 
 
+# A step, the one that follows it, what was timed in it by kind (ns), and whether a recording touched it.
+_Ended = tuple[_Open, _Open, dict[str, int], bool]
+
+
 class Collector:
     """Fed by the training thread at boundaries and graph cuts, emptied by `flush` in another thread."""
 
@@ -63,7 +67,8 @@ class Collector:
         self.sums = dict.fromkeys(("steps", "compile", "input_wait", "checkpoint_save", "device_wait"), 0)
         self._clock, self._take = clock, take
         self._open: _Open | None = None
-        self._rows: list[tuple[Row, bool]] = []
+        # Steps that ended since the last flush, which makes rows of them: in the training thread each call counts.
+        self._ended: list[_Ended] = []
         self._own = Rolling(OWN_STEPS)
         self._cut = (0, 0)
         self._in_cut = False
@@ -88,37 +93,20 @@ class Collector:
         return self._own.median()
 
     def _boundary(self, number: int | None, samples: float | None, now: int, *, quiet: bool) -> None:
-        cpu, compiles, graphs = self._clock.cpu_ns(), self.counters.compiles(), self.counters.graphs()
+        compiles, graphs = self.counters.graphs()
         ended = self._open
         following = number if number is not None else (ended.number + 1 if ended is not None else 0)
-        self._open = _Open(following, now, cpu, compiles, graphs, samples)
-        if ended is None:
-            self._take()
-            return
+        self._open = following_step = _Open(following, now, self._clock.cpu_ns(), compiles, graphs, samples)
         spent = self._take()
-        self._drain(ended, compiles)
-        self.steps += 1
-        row = Row(
-            whole(ended.number),
-            ended.start_ns,
-            now - ended.start_ns,
-            compile_us=ended.compile_ns // NS_PER_US,
-            input_us=spent[INPUT] // NS_PER_US,
-            wait_us=(ended.wait_ns + spent[WAIT]) // NS_PER_US,
-            save_us=spent[SAVE] // NS_PER_US,
-            restore_us=spent[RESTORE] // NS_PER_US,
-            cut_us=ended.cut_ns // NS_PER_US,
-            compiles=compiles - ended.compiles,
-            graphs=graphs - ended.graphs,
-            cpu_us=(cpu - ended.cpu_ns) // NS_PER_US,
-            samples_milli=whole(None if ended.samples is None else 1000 * ended.samples),
-        )
-        self._rows.append((row, quiet))
-
-    def _drain(self, ended: _Open, compiles: int) -> None:
-        """Take over compiles of a framework without graph cuts."""
-        if compiles == ended.compiles:
+        if ended is None:
             return
+        if compiles != ended.compiles:
+            self._drain(ended)
+        self.steps += 1
+        self._ended.append((ended, following_step, spent, quiet))
+
+    def _drain(self, ended: _Open) -> None:
+        """Take over compiles of a framework without graph cuts."""
         for graphs, seconds, frames in self.counters.drain_compiles():
             ended.compile_ns += int(seconds * NS_PER_S)
             self._compiled(ended.number, graphs, seconds, frames)
@@ -128,7 +116,7 @@ class Collector:
         self._in_cut = True
         self._cut = (self._clock.now_ns(), self.counters.compiles())
 
-    def after_cut(self, *, waited: bool = False) -> None:
+    def after_cut(self, waited: bool = False) -> None:
         """It ended; `waited` says that it was asked to wait for the device."""
         self._in_cut = False
         began, compiles = self._cut
@@ -158,10 +146,10 @@ class Collector:
 
     def flush(self) -> list[Anomaly]:
         """Complete the rows of the last second and hand them on; returns what they reveal."""
-        taken, self._rows = self._rows, []
-        rows = self._complete([row for row, _ in taken])
+        taken, self._ended = self._ended, []
+        rows = self._complete([_row(ended, following, spent) for ended, following, spent, _ in taken])
         found = []
-        for row, (_, quiet) in zip(rows, taken, strict=True):
+        for row, (*_, quiet) in zip(rows, taken, strict=True):
             self.ledger.add(row)
             self._sum(row)
             # What our own recording adds to a step is not an anomaly of the program.
@@ -225,6 +213,24 @@ class Collector:
         ]
         done[-1] = done[-1]._replace(fallbacks=fallbacks, cache_hits=hits)
         return done
+
+
+def _row(ended: _Open, following: _Open, spent: dict[str, int]) -> Row:
+    return Row(
+        whole(ended.number),
+        ended.start_ns,
+        following.start_ns - ended.start_ns,
+        compile_us=ended.compile_ns // NS_PER_US,
+        input_us=spent[INPUT] // NS_PER_US,
+        wait_us=(ended.wait_ns + spent[WAIT]) // NS_PER_US,
+        save_us=spent[SAVE] // NS_PER_US,
+        restore_us=spent[RESTORE] // NS_PER_US,
+        cut_us=ended.cut_ns // NS_PER_US,
+        compiles=following.compiles - ended.compiles,
+        graphs=following.graphs - ended.graphs,
+        cpu_us=(following.cpu_ns - ended.cpu_ns) // NS_PER_US,
+        samples_milli=whole(None if ended.samples is None else 1000 * ended.samples),
+    )
 
 
 def anomaly_facts(anomaly: Anomaly) -> dict[str, Any]:

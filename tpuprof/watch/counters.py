@@ -38,10 +38,16 @@ class Counters:
         """Graphs compiled since the process began."""
         return counter(self.extension, "UncachedCompile") if self.extension is not None else 0
 
-    def graphs(self) -> int:
-        """Graphs handed to the runtime since the process began."""
-        hits = counter(self.extension, "CachedCompile") if self.extension is not None else 0
-        return hits + self.compiles()
+    def graphs(self) -> tuple[int, int]:
+        """Graphs compiled, and graphs handed to the runtime, since the process began.
+
+        Asked once per step, it calls the extension itself.
+        """
+        if self.extension is None:
+            return 0, 0
+        value = self.extension._xla_counter_value
+        made = int(value("UncachedCompile") or 0)
+        return made, made + int(value("CachedCompile") or 0)
 
     def drain_compiles(self) -> list[tuple[int, float, list[str]]]:
         """Compiles since the last call of a framework that has no graph cuts."""

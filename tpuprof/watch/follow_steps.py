@@ -11,17 +11,20 @@ from tpuprof.capture.step_source import BestSource, StepSource
 from tpuprof.instrument import sync_guard
 from tpuprof.instrument.frameworks.steps import AnnotatedSteps
 from tpuprof.instrument.optimizer_steps import OptimizerHook, gradients_on
-from tpuprof.instrument.state import STATE, counter
+from tpuprof.instrument.state import STATE
 
 # Called when a step ends: the number of the step that begins, None for the next one, and its samples.
 Ended = Callable[[int | None, float | None], None]
 
 
 class StepFollower:
-    """Calls `ended` at each boundary, and `before` and `after` around graph cuts of the thread that trains."""
+    """Calls `ended` at each boundary, and `before` and `after` around graph cuts of the thread that trains.
+
+    `after` is told whether the cut was asked to wait for the device.
+    """
 
     def __init__(
-        self, extension: Any, ended: Ended, before: Callable[[], None], after: Callable[[], None]
+        self, extension: Any, ended: Ended, before: Callable[[], None], after: Callable[[bool], None]
     ) -> None:
         self._extension = extension
         self._ended, self._before, self._after = ended, before, after
@@ -60,7 +63,8 @@ class StepFollower:
         self._annotated.stop()
 
     def _graphs_run(self) -> int:
-        return counter(self._extension, "UncachedCompile") + counter(self._extension, "CachedCompile")
+        value = self._extension._xla_counter_value
+        return int(value("UncachedCompile") or 0) + int(value("CachedCompile") or 0)
 
     def _marked(
         self, number: int | None, samples: float | None = None, source: StepSource = StepSource.MARKED
@@ -79,7 +83,7 @@ class StepFollower:
         self.thread = self.thread or thread
         if thread != self.thread:
             return
-        self._after()
+        self._after(sync_guard.waits())
         if self._source.best is not StepSource.FOUND:
             return
         graphs = self._graphs_run()

@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tpuprof.instrument import sync_guard
 from tpuprof.instrument.hidden_thread import HiddenThread
 from tpuprof.instrument.state import OTHER_FRAMEWORKS, STATE, import_xlac, xlac
 from tpuprof.ledger.clock import Clock, process_start_ns
@@ -64,9 +63,9 @@ class Watcher:
         name = f"{self._host}-{clock.wall_ns() // NS_PER_MS}-{os.getpid()}"
         self.ledger = LedgerWriter(Path(options.folder), name, self._about(clock), clock)
         settings = replace(Settings(), hang_seconds=options.hang_seconds, warm_steps=options.warm_steps)
-        self.follower = StepFollower(None, self._ended, self._before_cut, self._after_cut)
         self.timers = Timers(clock, lambda: self.follower.thread, self._span)
         self.collector = Collector(self.ledger, Counters(None), clock, self.timers.take, settings)
+        self.follower = StepFollower(None, self._ended, self.collector.before_cut, self.collector.after_cut)
         self.captures = ShortCaptures(options, name, self.ledger.event, clock)
         self.status = Status(Path(options.folder), name, self.ledger)
         self.anomalies: list[Anomaly] = []
@@ -164,12 +163,6 @@ class Watcher:
             if STATE.framework is not None:
                 STATE.framework.install()
             self.follower.watch_framework()
-
-    def _before_cut(self) -> None:
-        self.collector.before_cut()
-
-    def _after_cut(self) -> None:
-        self.collector.after_cut(waited=sync_guard.waits())
 
     def _span(self, name: str, began: int, until: int) -> None:
         self.collector.span(name, began, until)
