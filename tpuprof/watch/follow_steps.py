@@ -20,7 +20,7 @@ Ended = Callable[[int | None, float | None], None]
 class StepFollower:
     """Calls `ended` at each boundary, and `before` and `after` around graph cuts of the thread that trains.
 
-    `after` is told whether the cut was asked to wait for the device.
+    `after` gets whether the cut was asked to wait for the device.
     """
 
     def __init__(
