@@ -2,7 +2,10 @@
 
 import pytest
 
+from tpuprof.decode import hlo_pb2
 from tpuprof.decode.hlo_text import parse_hlo_text
+from tpuprof.decode.limited import PROGRAMS_KEPT
+from tpuprof.model.compile import programs
 from tpuprof.model.compile.cause import compare, explain
 
 
@@ -152,8 +155,8 @@ def test_programs_that_differ_in_their_results_alone_are_two(before, after, kind
 
 
 def test_of_equally_near_programs_the_one_of_the_same_sizes_is_compared(monkeypatch):
-    programs = {b"4": drawn("f32[2,2]", inside="f32[4]"), b"8": drawn("f32[8]")}
-    monkeypatch.setattr("tpuprof.model.compile.cause._parse", programs.get)
+    modules = {b"4": drawn("f32[2,2]", inside="f32[4]"), b"8": drawn("f32[8]")}
+    monkeypatch.setattr(programs, "_parse", modules.get)
     protos = {"draw(1)": b"4", "draw(2)": b"8", "draw(3)": b"8"}
     assert explain("draw(3)", ["draw(1)", "draw(2)"], protos).kind == "again"
     assert explain("draw(3)", ["draw(1)"], protos).kind == "constant"
@@ -187,3 +190,38 @@ def test_one_name_for_all_inputs_names_none():
         called(("x", "f32[8,8]"), ("x", "f32[5,8]")), called(("x", "f32[8,8]"), ("x", "f32[4,8]"))
     )
     assert cause.detail.startswith("an input changed: f32[4,8] became f32[5,8]")
+
+
+def embedded(rows):
+    """A program that multiplies so many rows."""
+    proto = hlo_pb2.HloProto()
+    module = proto.hlo_module
+    module.name, module.entry_computation_name = b"step", b"main"
+    main = module.computations.add(id=1, name=b"main", root_id=2)
+    for key, opcode in ((1, b"parameter"), (2, b"exponential")):
+        each = main.instructions.add(id=key, opcode=opcode, name=opcode + b".%d" % key)
+        each.shape.element_type = 11
+        each.shape.dimensions.extend((rows, 8))
+        each.operand_ids.extend([1] if key == 2 else [])
+    return proto.SerializeToString()
+
+
+def test_each_program_is_read_twice_at_most_however_many_compiles_there_are(monkeypatch):
+    """Once for what it holds, once where it is compared. As counted, not as timed."""
+    read, parse = [], programs._parse
+    monkeypatch.setattr(programs, "_parse", lambda data: (read.append(data), parse(data))[1])
+    count = 4 * PROGRAMS_KEPT
+    protos = {f"step({row})": embedded(100 + row) for row in range(count)}
+    names = list(protos)
+    for _host in range(3):
+        host = programs.Programs(dict(protos))
+        causes = [explain(name, names[:row][::-1], host) for row, name in enumerate(names)]
+    assert [each.kind for each in causes] == ["first", *["shape"] * (count - 1)]
+    assert causes[5].detail == "an input changed: f32[104,8] became f32[105,8]"
+    # Compared are a program and the nearest before it, once for all hosts.
+    assert len(read) <= 3 * count
+
+
+def test_of_equally_near_programs_the_newest_before_is_compared():
+    protos = {"step(1)": embedded(1), "step(2)": embedded(2), "step(3)": embedded(3)}
+    assert "f32[2,8] became f32[3,8]" in explain("step(3)", ["step(2)", "step(1)"], protos).detail

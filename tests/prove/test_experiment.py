@@ -112,6 +112,20 @@ def test_a_budget_that_ends_does_not_hide_why_it_is_undecided():
     assert "cannot be compared; the budget of 120 s has ended" in found.reason
 
 
+def test_a_block_is_begun_where_its_own_runs_fit():
+    """A slow program and its quick cure: four runs of the slow one would not fit into the budget."""
+    now = [0.0]
+
+    def runner(command, _seconds):
+        ms = 24_000 if command is A else 12_000
+        now[0] += ms / 1e3
+        return Timed(ms, BY_STEPS, None, ms / 1e3)
+
+    found = experiment(A, B, runner, Plan(budget_s=36 + 2 * 72 + 5), clock=lambda: now[0])
+    assert found.outcome is Outcome.CONFIRMED
+    assert len(found.before) == 4
+
+
 def test_the_budget_ends_it():
     now = [0.0]
 

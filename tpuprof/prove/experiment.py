@@ -88,12 +88,11 @@ def experiment(
     plan = plan or Plan()
     tried, ends = Experiment(), clock() + plan.budget_s
     commands = {"before": before, "after": after}
-    longest = 0.0
+    longest = dict.fromkeys(commands, 0.0)
 
     def timed(name: str, of: str) -> Timed:
-        nonlocal longest
         found = runner(commands[name], max(ends - clock(), 1.0))
-        longest = max(longest, found.seconds)
+        longest[name] = max(longest[name], found.seconds)
         say(f"{of}, {name}: {format_ms(found.ms)}")
         return found
 
@@ -102,7 +101,7 @@ def experiment(
             for name in commands:
                 timed(name, f"warm-up {number + 1}")
         for block in range(1, plan.blocks + 1):
-            if clock() + longest * len(ABBA) > ends:
+            if clock() + sum(longest[name] for name in ABBA) > ends:
                 _budget_ended(tried, plan)
                 break
             if _take(

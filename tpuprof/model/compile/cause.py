@@ -12,30 +12,41 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
-from functools import lru_cache
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from tpuprof.decode.limited import PROGRAMS_KEPT
-from tpuprof.model.compile.places import INCIDENTAL, first_use, odd_place, place_of, source_of
+from tpuprof.model.compile.outline import (
+    Type,
+    counted,
+    difference,
+    literal_of,
+    literals_of,
+    opcodes_of,
+    result_types,
+    size_of,
+    type_of,
+    typed,
+    types_of,
+)
+from tpuprof.model.compile.places import first_use, odd_place, place_of, source_of
+from tpuprof.model.compile.programs import Kept, Programs
 from tpuprof.records import record
 
 if TYPE_CHECKING:
     from tpuprof.decode.hlo import HloModule, Instruction
 
-Item = TypeVar("Item")
-_Type = tuple[str, tuple[int, ...]]
-
 _LAST_BATCH = ", as the last, shorter batch of an epoch does"
 _NO_BACKWARD = "; the backward pass is gone, as in evaluation after training"
 # An argument of a Python function, or a leaf of one: `batch`, `state.params['up'][0]`. torch_xla's names begin `xla__`.
 _ARGUMENT = re.compile(r"(?!xla_)[A-Za-z_]\w*(?:\.\w+|\[[^\]]{1,64}\])*")
-_TILES = re.compile(r"devices=\[([\d,]+)\]")
 # Changes named in a detail text; more are counted (items).
 _SHOWN = 3
 # What changed where neither inputs, single constants nor the ops did.
 _SIZE = "a size in the graph changed, and no input did"
 _ARRAY = "an array of constants baked into the graph changed"
 _SETTING = "the padding or window of an op changed"
+
+# Causes kept (causes): those of a host that recompiles in every step of a long capture.
+CAUSES_KEPT = 1_024
 
 SAME_PROGRAM = (
     "the two programs have the same inputs, constants and ops: a new function object, a cleared cache, or an "
@@ -67,25 +78,21 @@ def explain(program: str, earlier: list[str], protos: Mapping[str, bytes]) -> Co
             "first",
             "the first graph of this function in the capture: there is none before it to compare with",
         )
-    pair = with_nearest(program, known, protos)
-    if pair is None:
-        return CompileCause("unknown", "unavailable: the HLO in the capture is damaged")
-    return compare(*pair)
+    # Hosts of a pod embed the same programs: what is known by their contents is not compared again.
+    programs = Programs.of(protos)
+    key = b"".join(programs.digest(name) for name in (program, *known))
+    found = _KNOWN.get(key)
+    if found is not None:
+        return found
+    pair = programs.nearest(program, known)
+    cause = (
+        compare(*pair) if pair else CompileCause("unknown", "unavailable: the HLO in the capture is damaged")
+    )
+    return _KNOWN.put(key, cause)
 
 
-def with_nearest(
-    program: str, earlier: list[str], protos: Mapping[str, bytes]
-) -> tuple[HloModule, HloModule] | None:
-    """A program and that of the earlier ones which differs least from it; None where either cannot be read."""
-    new = _parse(protos[program]) if program in protos else None
-    candidates = [
-        module for name in earlier if name in protos and (module := _parse(protos[name])) is not None
-    ]
-    if new is None or not candidates:
-        return None
-    distances = [_distance(new, old) for old in candidates]
-    nearest = [old for old, each in zip(candidates, distances, strict=True) if each == min(distances)]
-    return new, min(nearest, key=lambda old: _distance_in_sizes(new, old)) if len(nearest) > 1 else nearest[0]
+# By the digests of the programs that a cause was found from.
+_KNOWN: Kept[CompileCause] = Kept(CAUSES_KEPT)
 
 
 def compare(new: HloModule, old: HloModule) -> CompileCause:
@@ -101,38 +108,8 @@ def compare(new: HloModule, old: HloModule) -> CompileCause:
     )
 
 
-@lru_cache(maxsize=PROGRAMS_KEPT)
-def _parse(data: bytes) -> HloModule | None:
-    """The module inside a trace's serialized HloProto, None where it is damaged."""
-    from google.protobuf.message import DecodeError
-
-    from tpuprof.decode import hlo_pb2
-    from tpuprof.decode.hlo_proto import from_proto
-
-    try:
-        return from_proto(hlo_pb2.HloProto.FromString(data).hlo_module)
-    except DecodeError:
-        return None
-
-
-def _distance(new: HloModule, old: HloModule) -> tuple[int, bool]:
-    """How much two programs differ; of equally near ones, one that tells source lines is nearer."""
-    inputs = _difference(_types(new), _types(old))
-    ops = _difference(_opcodes(new), _opcodes(old))
-    constants = _difference(_literals(new), _literals(old))
-    told = any(each.source for each in old.instructions())
-    return 10 * sum(map(len, inputs)) + 2 * sum(map(len, ops)) + sum(map(len, constants)), not told
-
-
-def _distance_in_sizes(new: HloModule, old: HloModule) -> int:
-    """How much two programs with the same inputs, ops and constants differ."""
-    sizes = _difference(_counted(new, _size), _counted(old, _size))
-    results = _difference(Counter(_result_types(new)), Counter(_result_types(old)))
-    return sum(map(len, sizes)) + sum(map(len, results))
-
-
 def _inputs(new: HloModule, old: HloModule) -> CompileCause | None:
-    added, removed = _difference(_types(new), _types(old))
+    added, removed = difference(types_of(new), types_of(old))
     if not added and not removed:
         return None
     if len(new.entry.parameters()) != len(old.entry.parameters()):
@@ -148,14 +125,14 @@ def _inputs(new: HloModule, old: HloModule) -> CompileCause | None:
     return CompileCause(kind, detail, _use_of(new, pairs[0][1]) or _use_of(old, pairs[0][0]))
 
 
-def _named_change(new: HloModule, old: HloModule, before: _Type, after: _Type) -> str:
+def _named_change(new: HloModule, old: HloModule, before: Type, after: Type) -> str:
     """A changed input, with the argument's name where the programs have it."""
     was = {name: type_ for name, type_ in _arguments(old).items() if type_ == before}
     name = next((name for name, type_ in _arguments(new).items() if type_ == after and name in was), "")
-    return f"{name + ' ' if name else ''}{_typed(before)} became {_typed(after)}"
+    return f"{name + ' ' if name else ''}{typed(before)} became {typed(after)}"
 
 
-def _arguments(module: HloModule) -> dict[str, _Type]:
+def _arguments(module: HloModule) -> dict[str, Type]:
     """Inputs by the names of the function's arguments (`batch`, `state['mu'][0]`), as far as each has its own.
 
     JAX writes them; torch_xla writes one name on all inputs.
@@ -163,13 +140,13 @@ def _arguments(module: HloModule) -> dict[str, _Type]:
     parameters = module.entry.parameters()
     names = Counter(each.op_name for each in parameters)
     return {
-        each.op_name: _type(each)
+        each.op_name: type_of(each)
         for each in parameters
         if names[each.op_name] == 1 and _ARGUMENT.fullmatch(each.op_name)
     }
 
 
-def _is_shorter_batch(pairs: list[tuple[_Type, _Type]]) -> bool:
+def _is_shorter_batch(pairs: list[tuple[Type, Type]]) -> bool:
     """Whether inputs changed in nothing but their first dimension, all to the same smaller size."""
     sizes = set()
     for (before_type, before), (after_type, after) in pairs:
@@ -179,11 +156,11 @@ def _is_shorter_batch(pairs: list[tuple[_Type, _Type]]) -> bool:
     return len(sizes) == 1 and all(before > after for before, after in sizes)
 
 
-def _pair(removed: list[_Type], added: list[_Type]) -> list[tuple[_Type, _Type]]:
+def _pair(removed: list[Type], added: list[Type]) -> list[tuple[Type, Type]]:
     """Match what went with what came: same shape first, then same dtype and rank, then whatever is left."""
-    left: list[_Type] = list(added)
-    pairs: list[tuple[_Type, _Type]] = []
-    rules: tuple[Callable[[_Type, _Type], bool], ...] = (
+    left: list[Type] = list(added)
+    pairs: list[tuple[Type, Type]] = []
+    rules: tuple[Callable[[Type, Type], bool], ...] = (
         lambda a, b: a[1] == b[1],
         lambda a, b: a[0] == b[0] and len(a[1]) == len(b[1]),
         lambda _a, _b: True,
@@ -203,7 +180,7 @@ def _shardings(new: HloModule, old: HloModule) -> CompileCause | None:
     def of(module: HloModule) -> Counter[str]:
         return Counter(each.attributes.get("sharding", "") for each in module.entry.parameters())
 
-    added, removed = _difference(of(new), of(old))
+    added, removed = difference(of(new), of(old))
     if not added and not removed:
         return None
     changes = [
@@ -221,19 +198,19 @@ def _shardings(new: HloModule, old: HloModule) -> CompileCause | None:
 
 
 def _constants(new: HloModule, old: HloModule) -> CompileCause | None:
-    if any(_difference(_opcodes(new), _opcodes(old))):
+    if any(difference(opcodes_of(new), opcodes_of(old))):
         return None
-    added, removed = _difference(_literals(new), _literals(old))
+    added, removed = difference(literals_of(new), literals_of(old))
     if not added or not removed:
         return None
     changes = [f"{before} became {after}" for before, after in zip(removed, added, strict=False)]
     noun = "a constant" if len(changes) == 1 else f"{len(changes)} constants"
-    place = place_of(new, added[0], _literal) or place_of(old, removed[0], _literal)
+    place = place_of(new, added[0], literal_of) or place_of(old, removed[0], literal_of)
     return CompileCause("constant", f"{noun} baked into the graph changed: {list_of(changes)}", place)
 
 
 def _ops(new: HloModule, old: HloModule) -> CompileCause | None:
-    added, removed = (Counter(each) for each in _difference(_opcodes(new), _opcodes(old)))
+    added, removed = (Counter(each) for each in difference(opcodes_of(new), opcodes_of(old)))
     parts = [f"{count} more {name}" for name, count in added.most_common()]
     parts += [f"{count} fewer {name}" for name, count in removed.most_common()]
     if not parts:
@@ -248,11 +225,11 @@ def _ops(new: HloModule, old: HloModule) -> CompileCause | None:
 
 def _sizes(new: HloModule, old: HloModule) -> CompileCause | None:
     """Ops that are the same but for a size, an array of constants or a padding: numbers of the program's Python."""
-    for told, key in ((_SIZE, _size), (_ARRAY, _array), (_SETTING, _setting)):
-        added, removed = _difference(_counted(new, key), _counted(old, key))
+    for told, key in ((_SIZE, size_of), (_ARRAY, _array), (_SETTING, _setting)):
+        added, removed = difference(counted(new, key), counted(old, key))
         if not added or not removed:
             continue
-        if key is _size:
+        if key is size_of:
             text = list_of([f"{was} became {now}" for was, now in zip(removed, added, strict=False)])
         else:
             text = ", ".join(dict.fromkeys(each.partition(" ")[0] for each in added))
@@ -263,7 +240,7 @@ def _sizes(new: HloModule, old: HloModule) -> CompileCause | None:
 
 def _results(new: HloModule, old: HloModule) -> CompileCause | None:
     """What the program returns, where inputs, ops and their sizes are the same: a shape that Python asked for."""
-    after, before = _result_types(new), _result_types(old)
+    after, before = result_types(new), result_types(old)
     root = new.entry.root
     place = source_of(root) if root is not None else ""
     if len(after) != len(before):
@@ -271,7 +248,7 @@ def _results(new: HloModule, old: HloModule) -> CompileCause | None:
             "graph", f"it returns {len(after)} results, the graph before it {len(before)}", place
         )
     changes = [
-        f"{_typed(was)} became {_typed(now)}" for was, now in zip(before, after, strict=True) if was != now
+        f"{typed(was)} became {typed(now)}" for was, now in zip(before, after, strict=True) if was != now
     ]
     if not changes:
         return None
@@ -279,29 +256,9 @@ def _results(new: HloModule, old: HloModule) -> CompileCause | None:
     return CompileCause("constant", f"{noun} changed, and no input did: {list_of(changes)}", place)
 
 
-def _result_types(module: HloModule) -> list[_Type]:
-    """Element type and shape of each result, of one device."""
-    root = module.entry.root
-    if root is None:
-        return []
-    shapes = root.shape.elements if root.shape.is_tuple else (root.shape,)
-    return [(each.element_type, tuple(each.dimensions)) for each in shapes]
-
-
-def _counted(module: HloModule, key: Callable[[Instruction], str]) -> Counter[str]:
-    return Counter(value for each in module.instructions() if (value := key(each)))
-
-
-def _size(each: Instruction) -> str:
-    """An op with the sizes of its result, empty where layouts and fusion decide them."""
-    if each.opcode in INCIDENTAL or not each.shape.dimensions:
-        return ""
-    return f"{each.opcode} {_typed((each.shape.element_type, tuple(each.shape.dimensions)))}"
-
-
 def _array(each: Instruction) -> str:
     value = each.attributes.get("value")
-    shape = _typed((each.shape.element_type, tuple(each.shape.dimensions)))
+    shape = typed((each.shape.element_type, tuple(each.shape.dimensions)))
     return f"{shape} {value}" if value else ""
 
 
@@ -314,50 +271,14 @@ def _has_backward(module: HloModule) -> bool:
     return any("backward" in each.op_name for each in module.instructions())
 
 
-def _use_of(module: HloModule, wanted: _Type) -> str:
+def _use_of(module: HloModule, wanted: Type) -> str:
     """A source line of an op that uses an input of that type."""
     for parameter in module.entry.parameters():
-        if _type(parameter) == wanted:
+        if type_of(parameter) == wanted:
             found = first_use(module, module.entry, parameter)
             if found:
                 return found
     return ""
-
-
-def _types(module: HloModule) -> Counter[_Type]:
-    return Counter(_type(each) for each in module.entry.parameters())
-
-
-def _type(parameter: Instruction) -> _Type:
-    """Element type and shape of an input, of all devices together where it is sharded."""
-    found = _TILES.search(parameter.attributes.get("sharding", ""))
-    tiles = [int(each) for each in found.group(1).split(",")] if found else []
-    sizes = parameter.shape.dimensions
-    tiles += [1] * (len(sizes) - len(tiles))
-    return parameter.shape.element_type, tuple(size * tile for size, tile in zip(sizes, tiles, strict=False))
-
-
-def _opcodes(module: HloModule) -> Counter[str]:
-    return Counter(each.opcode for each in module.instructions() if each.opcode not in INCIDENTAL)
-
-
-def _literals(module: HloModule) -> Counter[str]:
-    return _counted(module, _literal)
-
-
-def _literal(each: Instruction) -> str:
-    """A number that is part of the program: a constant's value, or the bounds of a slice."""
-    if each.opcode == "slice":
-        return each.attributes.get("slice", "")
-    return each.literal or "" if each.opcode == "constant" else ""
-
-
-def _difference(new: Counter[Item], old: Counter[Item]) -> tuple[list[Item], list[Item]]:
-    return list((new - old).elements()), list((old - new).elements())
-
-
-def _typed(each: _Type) -> str:
-    return f"{each[0]}[{','.join(map(str, each[1]))}]"
 
 
 def list_of(changes: list[str]) -> str:

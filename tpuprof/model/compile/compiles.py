@@ -10,6 +10,7 @@ import numpy as np
 from tpuprof.model.compile.cause import CompileCause, explain
 from tpuprof.model.compile.hlo_metadata import hlo_protos
 from tpuprof.model.compile.newest import number_of, with_newest
+from tpuprof.model.compile.programs import Programs
 from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.host.vocabulary import NameSet, Vocabulary
 from tpuprof.model.intervals import Int64
@@ -93,9 +94,9 @@ def _with_causes(
     """Compare each compile's program with those there were before it; without HLO, all stays as it is."""
     if not protos or not compiles:
         return compiles
-    known = [*{**first_runs(devices), **protos}]
+    known, programs = [*{**first_runs(devices), **protos}], Programs(protos)
     return [
-        replace(each, cause=explain(each.program, earlier_programs(each, compiles, known), protos))
+        replace(each, cause=explain(each.program, earlier_programs(each, compiles, known), programs))
         for each in compiles
     ]
 

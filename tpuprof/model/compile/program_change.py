@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tpuprof.model.compile.cause import with_nearest
 from tpuprof.model.compile.compiles import Compile, earlier_programs, first_runs
 from tpuprof.model.compile.hlo_difference import Difference, difference
+from tpuprof.model.compile.programs import Programs
 from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.units import PS_PER_NS
 
@@ -32,5 +32,5 @@ def program_change(
     )
     known = [*{**first_runs(devices), **protos}]
     earlier = earlier_programs(compiled, compiles, known) if compiled else []
-    pair = with_nearest(program, earlier, dict(protos))
+    pair = Programs.of(protos).nearest(program, earlier)
     return difference(*pair) if pair else "unavailable: the capture holds no earlier graph to compare with."

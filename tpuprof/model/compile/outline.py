@@ -1,0 +1,117 @@
+"""What of a program tells it from another form of the same function, and how much two of them differ."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from tpuprof.model.compile.places import INCIDENTAL
+from tpuprof.records import record
+
+if TYPE_CHECKING:
+    from tpuprof.decode.hlo import HloModule, Instruction
+
+Item = TypeVar("Item")
+# Element type and shape.
+Type = tuple[str, tuple[int, ...]]
+_TILES = re.compile(r"devices=\[([\d,]+)\]")
+
+
+@record(frozen=True)
+class Outline:
+    """A program by what it holds, without the program: small enough to be kept of hundreds."""
+
+    types: Counter[Type]
+    opcodes: Counter[str]
+    literals: Counter[str]
+    sizes: Counter[str]
+    results: Counter[Type]
+    has_lines: bool
+
+    def distance(self, old: Outline) -> tuple[int, bool]:
+        """How much two programs differ; of equally near ones, one that has source lines is nearer."""
+        inputs, ops = difference(self.types, old.types), difference(self.opcodes, old.opcodes)
+        constants = difference(self.literals, old.literals)
+        far = 10 * sum(map(len, inputs)) + 2 * sum(map(len, ops)) + sum(map(len, constants))
+        return far, not old.has_lines
+
+    def distance_in_sizes(self, old: Outline) -> int:
+        """How much two programs with the same inputs, ops and constants differ."""
+        sizes, results = difference(self.sizes, old.sizes), difference(self.results, old.results)
+        return sum(map(len, sizes)) + sum(map(len, results))
+
+
+def outline_of(module: HloModule) -> Outline:
+    """What a program holds."""
+    return Outline(
+        types_of(module),
+        opcodes_of(module),
+        literals_of(module),
+        counted(module, size_of),
+        Counter(result_types(module)),
+        any(each.source for each in module.instructions()),
+    )
+
+
+def types_of(module: HloModule) -> Counter[Type]:
+    """Element types and shapes of a program's inputs."""
+    return Counter(type_of(each) for each in module.entry.parameters())
+
+
+def type_of(parameter: Instruction) -> Type:
+    """Element type and shape of an input, of all devices together where it is sharded."""
+    found = _TILES.search(parameter.attributes.get("sharding", ""))
+    tiles = [int(each) for each in found.group(1).split(",")] if found else []
+    sizes = parameter.shape.dimensions
+    tiles += [1] * (len(sizes) - len(tiles))
+    return parameter.shape.element_type, tuple(size * tile for size, tile in zip(sizes, tiles, strict=False))
+
+
+def opcodes_of(module: HloModule) -> Counter[str]:
+    """Its ops by opcode, without those that layouts and fusion decide."""
+    return Counter(each.opcode for each in module.instructions() if each.opcode not in INCIDENTAL)
+
+
+def literals_of(module: HloModule) -> Counter[str]:
+    """The numbers that are part of it."""
+    return counted(module, literal_of)
+
+
+def literal_of(each: Instruction) -> str:
+    """A number that is part of the program: a constant's value, or the bounds of a slice."""
+    if each.opcode == "slice":
+        return each.attributes.get("slice", "")
+    return each.literal or "" if each.opcode == "constant" else ""
+
+
+def counted(module: HloModule, key: Callable[[Instruction], str]) -> Counter[str]:
+    """Its ops by a key; those whose key is empty are left out."""
+    return Counter(value for each in module.instructions() if (value := key(each)))
+
+
+def size_of(each: Instruction) -> str:
+    """An op with the sizes of its result, empty where layouts and fusion decide them."""
+    if each.opcode in INCIDENTAL or not each.shape.dimensions:
+        return ""
+    return f"{each.opcode} {typed((each.shape.element_type, tuple(each.shape.dimensions)))}"
+
+
+def result_types(module: HloModule) -> list[Type]:
+    """Element type and shape of each result, of one device."""
+    root = module.entry.root
+    if root is None:
+        return []
+    shapes = root.shape.elements if root.shape.is_tuple else (root.shape,)
+    return [(each.element_type, tuple(each.dimensions)) for each in shapes]
+
+
+def difference(new: Counter[Item], old: Counter[Item]) -> tuple[list[Item], list[Item]]:
+    """What one has more of, and what the other has."""
+    return list((new - old).elements()), list((old - new).elements())
+
+
+def typed(each: Type) -> str:
+    """Element type and shape as HLO writes them: `f32[4,8]`."""
+    return f"{each[0]}[{','.join(map(str, each[1]))}]"

@@ -1,0 +1,110 @@
+"""The programs that a capture embeds: each is parsed for its outline once, also where a thousand hosts embed it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from hashlib import blake2b
+from threading import Lock
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from tpuprof.decode.limited import PROGRAMS_KEPT
+from tpuprof.model.compile.outline import Outline, outline_of
+
+if TYPE_CHECKING:
+    from tpuprof.decode.hlo import HloModule
+
+Value = TypeVar("Value")
+# Outlines kept (programs): a capture that recompiles in every step has some dozens.
+OUTLINES_KEPT = 256
+_DIGEST_BYTES = 16
+
+
+class Kept(Generic[Value]):
+    """Values by digest, the newest so many."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._values: OrderedDict[bytes, Value] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, key: bytes) -> Value | None:
+        """The value, None where it is not kept."""
+        return self._values.get(key)
+
+    def put(self, key: bytes, value: Value) -> Value:
+        """Keep a value, and return it."""
+        with self._lock:
+            self._values[key] = value
+            while len(self._values) > self._most:
+                self._values.popitem(last=False)
+        return value
+
+
+_OUTLINES: Kept[Outline] = Kept(OUTLINES_KEPT)
+
+
+class Programs(Mapping[str, bytes]):
+    """Serialized HLO by program name."""
+
+    def __init__(self, protos: Mapping[str, bytes]) -> None:
+        self._protos = protos
+        self._digests: dict[str, bytes] = {}
+
+    @classmethod
+    def of(cls, protos: Mapping[str, bytes]) -> Programs:
+        """The programs, as they are where they are such already."""
+        return protos if isinstance(protos, cls) else cls(protos)
+
+    def __getitem__(self, name: str) -> bytes:
+        return self._protos[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._protos)
+
+    def __len__(self) -> int:
+        return len(self._protos)
+
+    def digest(self, name: str) -> bytes:
+        """What stands for a program's bytes."""
+        if name not in self._digests:
+            self._digests[name] = blake2b(self._protos[name], digest_size=_DIGEST_BYTES).digest()
+        return self._digests[name]
+
+    def nearest(self, program: str, earlier: list[str]) -> tuple[HloModule, HloModule] | None:
+        """A program and that of the earlier ones which differs least from it; None where either cannot be read."""
+        new = self._outline(program) if program in self else None
+        found = [(name, old) for name in earlier if name in self and (old := self._outline(name)) is not None]
+        if new is None or not found:
+            return None
+        distances = [new.distance(old) for _, old in found]
+        nearest = [each for each, far in zip(found, distances, strict=True) if far == min(distances)]
+        name, _ = (
+            min(nearest, key=lambda each: new.distance_in_sizes(each[1])) if len(nearest) > 1 else nearest[0]
+        )
+        pair = _parse(self[program]), _parse(self[name])
+        return pair if pair[0] is not None and pair[1] is not None else None  # type: ignore[return-value]
+
+    def _outline(self, name: str) -> Outline | None:
+        """What a program holds, None where it is damaged."""
+        key = self.digest(name)
+        known = _OUTLINES.get(key)
+        if known is not None:
+            return known
+        module = _parse(self[name])
+        return _OUTLINES.put(key, outline_of(module)) if module is not None else None
+
+
+@lru_cache(maxsize=PROGRAMS_KEPT)
+def _parse(data: bytes) -> HloModule | None:
+    """The module inside a trace's serialized HloProto, None where it is damaged."""
+    from google.protobuf.message import DecodeError
+
+    from tpuprof.decode import hlo_pb2
+    from tpuprof.decode.hlo_proto import from_proto
+
+    try:
+        return from_proto(hlo_pb2.HloProto.FromString(data).hlo_module)
+    except DecodeError:
+        return None
