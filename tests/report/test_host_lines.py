@@ -2,7 +2,14 @@
 
 import pytest
 
-from tpuprof.report.host_lines import FUNCTION_FROM_SHARE, LINE_FROM_SHARE, forward_at, traced_at, where_of
+from tpuprof.report.host_lines import (
+    FUNCTION_FROM_SHARE,
+    LINE_FROM_SHARE,
+    forward_at,
+    library_at,
+    traced_at,
+    where_of,
+)
 from tpuprof.report.sections import HostStackRow
 
 FILE = "/home/u/train.py"
@@ -165,3 +172,38 @@ def test_the_step_that_calls_backward_is_no_forward_pass():
     backward = graph(22, 6.0, "step", below=[BACKWARD])
     assert forward_at([*rows[:2], backward]) is None
     assert forward_at([*rows, backward]) is None
+
+
+LIBRARY = "/venv/lib/python3.11/site-packages/transformers"
+TRAINER = (f"train ({LIBRARY}/trainer.py:2500)", f"training_step ({LIBRARY}/trainer.py:4000)")
+
+
+def trained(ms, *below):
+    """Tracing inside `trainer.train()`, at line 90 of the user's script."""
+    frames = [MAIN, *TRAINER, *below]
+    return HostStackRow("tracing", frames, "f(x)", f"{FILE}:90", "trainer.train()", ms, 0.0)
+
+
+def block(line):
+    inner = "linear (/venv/lib/python3.11/site-packages/torch/nn/functional.py:125)"
+    return (f"forward ({LIBRARY}/models/gpt2/modeling_gpt2.py:{line})", inner)
+
+
+def test_a_library_that_trains_is_named_by_the_function_of_its_forward_pass():
+    rows = [trained(2.0, *block(400)), trained(1.5, *block(410)), trained(6.0, BACKWARD), trained(0.5)]
+    assert texts(rows) == [f"{FILE}:90 (trainer.train())"]
+    assert library_at(rows).text == "transformers/models/gpt2/modeling_gpt2.py:400, 410 (in forward)"
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [],
+        [trained(6.0, BACKWARD), trained(4.0)],
+        [trained(3.0, *block(400)), trained(2.0, f"pack ({LIBRARY}/data.py:7)"), trained(6.0, BACKWARD)],
+        [graph(82, 5.0, below=block(400)), graph(83, 3.0), graph(84, 2.0)],
+    ],
+    ids=["nothing", "no function", "two functions", "a line of the user's own loop"],
+)
+def test_no_function_of_a_library_is_named(rows):
+    assert library_at(rows) is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from itertools import accumulate
 from typing import TypeVar
 
@@ -34,6 +35,11 @@ LINES_SHOWN = 3
 _TRAINS = (TRACING, DISPATCH, COMPILE)
 _FRAME = re.compile(r"^(.*) \((.*):(\d+)\)$")
 _NOT_USERS = re.compile(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python3\.\d+[/\\]|^<")
+_PACKAGES = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
+_NOT_LIBRARIES = re.compile(
+    r"[/\\](?:torch|torch_xla|functorch|torchax|jax|jaxlib|tpuprof)[/\\]"
+    r"|[/\\]lib[/\\]python3\.\d+[/\\](?!(?:site|dist)-packages)|^<"
+)
 # Functions of torch and torch_xla that a stack of the backward pass, of an optimizer's step and of a graph cut has.
 _BACKWARD = "_engine_run_backward"
 _BESIDE_FORWARD = {_BACKWARD, "backward", "_use_grad", "sync", "mark_step"}
@@ -125,6 +131,30 @@ def forward_at(stacks: list[HostStackRow]) -> Where | None:
     return _function_of(outside, TRACING, enough, loops) if enough else None
 
 
+def library_at(stacks: list[HostStackRow]) -> Where | None:
+    """The function of a library that most of the forward pass's tracing is in, where one line of the user's trains.
+
+    `trainer.train()` says nothing: the model, and the step, are the library's. None where no function holds enough.
+    """
+    traced = traced_at(stacks)
+    if len(traced) != 1 or traced[0].source not in _train(stacks, _places, TRACING_LOOP_FROM_SHARE):
+        return None
+    rows = [row for row in stacks if row.part == TRACING]
+    outside = [row for row in rows if not _BESIDE_FORWARD & _names(row.frames)]
+    backward = [row for row in rows if _BACKWARD in _names(row.frames)]
+    # What has the backward pass, too, is the step.
+    steps = {each for row in backward for each in _library_functions(row.frames)}
+    loops = _train(stacks, _library_functions, TRACING_LOOP_FROM_SHARE) | steps
+    enough = FUNCTION_FROM_SHARE * sum(row.exposed_ms_per_step for row in outside)
+    found = _function_of(outside, TRACING, enough, loops, _library_functions) if enough else None
+    return replace(found, source=_in_package(found.source)) if found else None
+
+
+def _in_package(source: str) -> str:
+    """A line of an installed package by its path in there: `transformers/models/gpt2/modeling_gpt2.py:420`."""
+    return _PACKAGES.split(source)[-1]
+
+
 def _names(frames: list[str]) -> set[str]:
     """The functions of a stack that are not the user's."""
     found = (_FRAME.match(frame) for frame in frames)
@@ -148,13 +178,22 @@ def _by_line(stacks: list[HostStackRow], part: str) -> list[Where]:
     return [Where(source, calls[source], at[source]) for source in sorted(at, key=lambda each: -at[each])]
 
 
-def _function_of(stacks: list[HostStackRow], part: str, enough: float, loops: set[_Function]) -> Where | None:
-    """The innermost function of the user's that holds enough of a part (ms); None where only the training loop does."""
+def _function_of(
+    stacks: list[HostStackRow],
+    part: str,
+    enough: float,
+    loops: set[_Function],
+    functions: Callable[[list[str]], dict[_Function, tuple[int, str]]] | None = None,
+) -> Where | None:
+    """The innermost function of the user's that holds enough of a part (ms); None where only the training loop does.
+
+    `functions` gives those of a stack where other ones than the user's are meant.
+    """
     held: dict[_Function, dict[str, float]] = {}
     depth: dict[_Function, int] = {}
     for row in stacks:
         if row.part == part and row.exposed_ms_per_step:
-            for each, (at, line) in _functions(row.frames).items():
+            for each, (at, line) in (functions or _functions)(row.frames).items():
                 lines = held.setdefault(each, {})
                 lines[line] = lines.get(line, 0.0) + row.exposed_ms_per_step
                 depth[each] = max(depth.get(each, 0), at)
@@ -211,7 +250,14 @@ def _train(
     return {each for each, ms in trains.items() if ms > from_share * total}
 
 
-def _functions(frames: Iterable[str]) -> dict[_Function, tuple[int, str]]:
+def _library_functions(frames: Iterable[str]) -> dict[_Function, tuple[int, str]]:
+    """Functions of a stack that are neither Python's own nor of a framework that traces: libraries' and the user's."""
+    return _functions(frames, _NOT_LIBRARIES)
+
+
+def _functions(
+    frames: Iterable[str], left_out: re.Pattern[str] = _NOT_USERS
+) -> dict[_Function, tuple[int, str]]:
     """The user's functions of a stack, each with how deep it is among them and its innermost line.
 
     A comprehension, a generator or a lambda is part of the function that it stands in.
@@ -220,7 +266,7 @@ def _functions(frames: Iterable[str]) -> dict[_Function, tuple[int, str]]:
     inside: _Function | None = None
     for frame in frames:
         match = _FRAME.match(frame)
-        if not match or _NOT_USERS.search(match.group(2)):
+        if not match or left_out.search(match.group(2)):
             continue
         name, path, line = match.groups()
         if inside is None or not (name in _NAMELESS and path == inside[1]):

@@ -16,7 +16,7 @@ from tpuprof.parts import (
     INPUT_WAIT,
     USER_PREFIX,
 )
-from tpuprof.report.host_lines import forward_at, holder_of, traced_at, verb_of, where_of
+from tpuprof.report.host_lines import forward_at, holder_of, library_at, traced_at, verb_of, where_of
 from tpuprof.report.sections import HostStackRow
 from tpuprof.units import format_ms, format_share
 
@@ -127,6 +127,9 @@ def _traced(stacks: list[HostStackRow]) -> str:
     *others, last = [each.text for each in found]
     # Samples are too coarse for a time beside that of the events.
     text = f" Most of it is at {', '.join(others)}{' and ' if others else ''}{last}."
+    library = library_at(stacks)
+    if library is not None:
+        return f"{text} There, most of the forward pass's tracing is at {library.text}."
     forward = forward_at(stacks)
     if forward is None or forward in found:
         return text
