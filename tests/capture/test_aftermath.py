@@ -8,8 +8,7 @@ class Extension:
     compiled = 7
 
     def _xla_counter_value(self, name):
-        assert name == "UncachedCompile"
-        return self.compiled
+        return {"UncachedCompile": self.compiled, "CachedCompile": 100}[name]
 
 
 def counting():
@@ -22,7 +21,7 @@ def test_steps_and_compiles_are_counted_from_the_end_of_the_capture():
     for step in range(10):
         after.before_cut()
         extension.compiled += step in (3, 6)
-        after.after_cut()
+        assert after.after_cut() == extension.compiled + 100
         after.step_ended()
     after.close()
     found = written[-1]
@@ -42,8 +41,10 @@ def test_compiles_between_cuts_have_no_line():
 
 
 def test_compiles_of_the_last_step_count_where_the_framework_notes_them_itself():
-    extension, after, written = counting()
-    extension.drain_compiles = lambda: [(2, 0.5, ["f (x.py:3)"])]
+    extension, written, noted = Extension(), [], []
+    extension.drain_compiles = lambda: [noted.pop()] if noted else []
+    after = Aftermath(extension, written.append)
+    noted.append((2, 0.5, ["f (x.py:3)"]))
     extension.compiled += 2
     after.close()
     (line,) = written[-1]["lines"]
@@ -66,7 +67,7 @@ def test_memory_is_bounded(monkeypatch):
         monkeypatch.setattr(aftermath, "user_frames", lambda frames=frames: frames)
         after.before_cut()
         extension.compiled += 1
-        after.after_cut()
+        assert after.after_cut() == extension.compiled + 100
         after.step_ended()
     after.close()
     assert len(written[-1]["lines"]) == MAX_LINES + 1

@@ -13,7 +13,6 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from tpuprof.instrument.stack_frames import user_frames
-from tpuprof.instrument.state import counter
 
 # Lines that compiled, kept with their frames (lines), and steps kept of each (steps).
 MAX_LINES = 256
@@ -54,35 +53,39 @@ class Aftermath:
 
     def __init__(self, extension: Any, write: Callable[[dict[str, Any]], object]) -> None:
         self.found = After()
-        self._extension = extension
+        # Bound once: the training thread asks them at each graph cut.
+        self._value = extension._xla_counter_value
+        self._drain_compiles = getattr(extension, "drain_compiles", None)
         self._write = write
         self._process = os.getpid()
         self._compiles = 0
         # What was noted so far, as in a recording by the clock, did not come after it.
         self._drain()
-        self._compiles = counter(extension, "UncachedCompile")
+        self._compiles = self._made()
         self._began = time.perf_counter()
         self._opened = self._written = time.monotonic()
         self._last_compiling = -1
 
     def before_cut(self) -> None:
         """A graph cut begins; what compiled since the last one did so elsewhere: at a read, say."""
-        compiles = counter(self._extension, "UncachedCompile")
+        compiles = self._made()
         if compiles != self._compiles:
             self._add(compiles - self._compiles, 0.0, [])
             self._compiles = compiles
         self._began = time.perf_counter()
 
-    def after_cut(self) -> None:
-        """A graph cut ended."""
-        compiles = counter(self._extension, "UncachedCompile")
+    def after_cut(self) -> int:
+        """A graph cut ended. Returns how many graphs were handed to the runtime since the process began."""
+        compiles = int(self._value("UncachedCompile") or 0)
         if compiles != self._compiles:
             self._add(compiles - self._compiles, time.perf_counter() - self._began, user_frames())
             self._compiles = compiles
+        return compiles + int(self._value("CachedCompile") or 0)
 
     def step_ended(self) -> None:
         """One training step ended."""
-        self._take()
+        if self._drain_compiles is not None:
+            self._take()
         self.found.steps += 1
         if self.found.steps % _LOOK_EVERY == 0 and time.monotonic() - self._written >= WRITE_EVERY_SECONDS:
             self.write()
@@ -93,10 +96,13 @@ class Aftermath:
 
     def _drain(self) -> list[tuple[int, float, list[str]]]:
         """Compiles that a framework without graph cuts noted itself."""
-        drain = getattr(self._extension, "drain_compiles", None)
+        drain = self._drain_compiles
         found: list[tuple[int, float, list[str]]] = drain() if drain is not None else []
         self._compiles += sum(graphs for graphs, _, _ in found)
         return found
+
+    def _made(self) -> int:
+        return int(self._value("UncachedCompile") or 0)
 
     def close(self) -> None:
         """Write for the last time."""

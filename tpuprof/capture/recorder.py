@@ -268,10 +268,7 @@ class Recorder:
             self._progress(crumbs.STEPS, self._steps)
 
     def _before_cut(self) -> None:
-        followed = self._thread.may_be_this_one()
-        if followed and self._after is not None:
-            self._after.before_cut()
-        elif followed:
+        if self._thread.may_be_this_one():
             self.telemetry.before_cut()
         if self.controller.phase is Phase.CAPTURING:
             self._cuts.begin()
@@ -280,10 +277,22 @@ class Recorder:
         self._cuts.end()
         if not self._thread.cut_a_graph():
             return
-        (self._after or self.telemetry).after_cut()
+        self.telemetry.after_cut()
+        self._cut_ran(self.telemetry.graphs_run_so_far())
+
+    def _before_later_cut(self) -> None:
+        """A graph cut after the capture: as little is done as can be."""
+        if self._after is not None and self._thread.may_be_this_one():
+            self._after.before_cut()
+
+    def _after_later_cut(self) -> None:
+        if self._after is not None and self._thread.cut_a_graph():
+            self._cut_ran(self._after.after_cut())
+
+    def _cut_ran(self, graphs: int) -> None:
+        """So many graphs were handed over by the end of a cut in the thread that trains."""
         if self._source.best is not StepSource.FOUND:
             return
-        graphs = self.telemetry.graphs_run_so_far()
         if graphs != self._graphs_run:
             self._graphs_run = graphs
             if self._boundaries.cut(gradients=gradients_on()):
@@ -361,6 +370,7 @@ class Recorder:
         if self.marked_step in STATE.listeners:
             STATE.listeners.remove(self.marked_step)
         sync_guard.stop_observing(self._before_cut, self._after_cut)
+        sync_guard.stop_observing(self._before_later_cut, self._after_later_cut)
         self._optimizers.remove()
         self._annotated.stop()
         if self._pacer is not None:
@@ -390,4 +400,6 @@ class Recorder:
             if not self._closed:
                 # What the capture saw may come again or not: steps and compiles are counted until the program ends.
                 self._after = Aftermath(self._extension, partial(run_writer.write_after, self.run, label))
+                sync_guard.observe(self._before_later_cut, self._after_later_cut)
+                sync_guard.stop_observing(self._before_cut, self._after_cut)
         self._backend.clean_up()

@@ -18,11 +18,13 @@ MARK = "tpuprof"
 
 
 class _Threads(threading.local):
+    """The open spans of this thread, outermost first."""
+
     def __init__(self) -> None:
         self.stack: list[Span] = []
 
 
-_threads = _Threads()
+OPEN = _Threads()
 
 
 class Span:
@@ -58,7 +60,7 @@ def open_span(
         span = Span(name, event, scope, counter(extension, _OPS_COUNTER) if count_ops else None, facts)
         if scope:
             span.scope = extension.profiler.scope_pusher(scope)
-        _threads.stack.append(span)
+        OPEN.stack.append(span)
     except Exception as error:
         note_failure(f"opening {name!r}", error)
         return None
@@ -67,7 +69,7 @@ def open_span(
 
 def close_span(span: Span | None) -> None:
     """Close a span and those left open inside it. One that this thread does not hold is left alone."""
-    stack = _threads.stack
+    stack = OPEN.stack
     if span is None or span not in stack:
         return
     try:
@@ -82,7 +84,7 @@ def close_span(span: Span | None) -> None:
 
 def split_spans(span: Span | None) -> list[Span]:
     """Close a span; those open inside it end with it, and are returned for `resume_spans` to go on with."""
-    stack = _threads.stack
+    stack = OPEN.stack
     if span is None or span not in stack:
         return []
     inner = stack[stack.index(span) + 1 :]
@@ -102,14 +104,14 @@ def resume_spans(spans: list[Span]) -> None:
             span.ops = counter(extension, _OPS_COUNTER) if span.ops is not None else None
             if span.scope_name:
                 span.scope = extension.profiler.scope_pusher(span.scope_name)
-            _threads.stack.append(span)
+            OPEN.stack.append(span)
     except Exception as error:
         note_failure("going on with spans after a step", error)
 
 
 def suspend_scopes() -> None:
     """Pop this thread's scopes, innermost first, so that a graph can be cut."""
-    for span in reversed(_threads.stack):
+    for span in reversed(OPEN.stack):
         span.scope = None
 
 
@@ -118,7 +120,7 @@ def resume_scopes() -> None:
     extension = xlac()
     if extension is None or not STATE.armed:
         return
-    for span in _threads.stack:
+    for span in OPEN.stack:
         if span.scope_name:
             span.scope = extension.profiler.scope_pusher(span.scope_name)
 

@@ -10,17 +10,27 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from tpuprof.instrument.spans import resume_scopes, suspend_scopes
+from tpuprof.instrument.spans import OPEN, resume_scopes, suspend_scopes
 from tpuprof.instrument.state import note_failure, xlac
 from tpuprof.instrument.wrapped_calls import Function, Replaced
 
 _CUT = "_xla_step_marker"
 
 Observer = Callable[[], None]
+_WHAT = "the graph-cut guard"
 _before: list[Observer] = []
 _after: list[Observer] = []
-_threads = threading.local()
 _replaced = Replaced()
+
+
+class _Threads(threading.local):
+    """Whether this thread is in a graph cut, and whether that one was asked to wait for the device."""
+
+    cuts = False
+    waits = False
+
+
+_threads = _Threads()
 
 
 def install() -> bool:
@@ -57,35 +67,41 @@ def stop_observing(before: Observer | None = None, after: Observer | None = None
 
 def waits() -> bool:
     """Whether the graph cut that this thread makes was asked to wait for the device."""
-    return bool(getattr(_threads, "waits", False))
+    return _threads.waits
 
 
 def _guard(original: Function) -> Function:
+    # It runs in every step, on cold caches, where a call of Python takes some 2 us: what can stand here does.
     def guarded(*args: Any, **kwargs: Any) -> Any:
         # A guard that the program has wrapped may lie inside a new one.
-        if not _replaced or getattr(_threads, "cuts", False):
+        if not _replaced.undo or _threads.cuts:
             return original(*args, **kwargs)
         _threads.cuts = True
+        _threads.waits = bool(kwargs.get("wait", args[2] if len(args) > 2 else False))
         try:
-            return _observed(original, args, kwargs)
+            if OPEN.stack:
+                _quietly(suspend_scopes)
+            for observer in tuple(_before):
+                try:
+                    observer()
+                except Exception as error:
+                    note_failure(_WHAT, error)
+            return original(*args, **kwargs)
         finally:
+            if OPEN.stack:
+                _quietly(resume_scopes)
+            for observer in tuple(_after):
+                try:
+                    observer()
+                except Exception as error:
+                    note_failure(_WHAT, error)
             _threads.cuts = False
 
     return guarded
 
 
-def _observed(original: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    _threads.waits = bool(kwargs.get("wait", args[2] if len(args) > 2 else False))
-    _quietly((suspend_scopes, *_before))
+def _quietly(action: Observer) -> None:
     try:
-        return original(*args, **kwargs)
-    finally:
-        _quietly((resume_scopes, *_after))
-
-
-def _quietly(actions: tuple[Observer, ...]) -> None:
-    for action in actions:
-        try:
-            action()
-        except Exception as error:
-            note_failure("the graph-cut guard", error)
+        action()
+    except Exception as error:
+        note_failure(_WHAT, error)

@@ -19,10 +19,11 @@ class Replaced:
     """Attributes of modules and classes that were replaced, until `put_back`."""
 
     def __init__(self) -> None:
-        self._undo: list[Callable[[], None]] = []
+        # Empty once all is put back.
+        self.undo: list[Callable[[], None]] = []
 
     def __bool__(self) -> bool:
-        return bool(self._undo)
+        return bool(self.undo)
 
     def replace(self, owner: Any, name: str, make: Callable[[Function], Function]) -> None:
         """Put `make(original)` in the place of an attribute, which may be inherited.
@@ -41,16 +42,16 @@ class Replaced:
             else:
                 delattr(owner, name)
 
-        self._undo.append(undo)
+        self.undo.append(undo)
 
     def at_end(self, undo: Callable[[], None]) -> None:
         """Have this called as well when all is put back. It raises nothing."""
-        self._undo.append(undo)
+        self.undo.append(undo)
 
     def put_back(self) -> None:
         """Put everything back, last first."""
-        while self._undo:
-            self._undo.pop()()
+        while self.undo:
+            self.undo.pop()()
 
 
 def call_span(event: str, call: str) -> Span | None:
