@@ -29,8 +29,8 @@ class Explanations(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Put an explanation on the timeline of the thread that traced."""
-        self._print_as_before(record)
         try:
+            self._print_as_before(record)
             if not STATE.armed or not str(record.msg).startswith(_BEGINS):
                 return
             text = record.getMessage()
