@@ -251,16 +251,21 @@ def test_layers_that_stand_many_times_in_a_predicted_program_are_not_held_agains
 
 def idles_in_one(extra):
     """Six steps, the device busy for most of each; one idles so much longer."""
+    return idles_in({3: (extra, "tpuprof.checkpoint")}, STEPS)
+
+
+def idles_in(slow, steps):
+    """So many steps; of those in `slow` each idles so much longer (us), inside an event where one is named."""
     trace = TraceBuilder()
-    at = 0
-    for number in range(STEPS):
-        length = 1000 + (extra if number == 3 else 0)
-        trace.host().line("python").event("train", at, length, _r=1, step_num=number)
-        if length > 1000:
-            trace.host().line("python").event("tpuprof.checkpoint", at, extra)
-        trace.host().line("python").event("SyncLiveTensorsGraph", at + extra * (length > 1000), 10)
-        trace.tpu(0).line("XLA Modules").event("f(1)", at + length - 900, 900)
-        at += length
+    python, at = trace.host().line("python"), 0
+    for number in range(steps):
+        extra, event = slow.get(number, (0, ""))
+        python.event("train", at, 1000 + extra, _r=1, step_num=number)
+        if event:
+            python.event(event, at, extra)
+        python.event("SyncLiveTensorsGraph", at + extra, 10)
+        trace.tpu(0).line("XLA Modules").event("f(1)", at + extra + 100, 900)
+        at += 1000 + extra
     return trace
 
 
@@ -272,6 +277,27 @@ def test_one_step_idles(finding, extra, status):
         assert found.title == "1 of 6 steps takes far longer, mostly for checkpoint: 14 % of the time"
         assert (found.confidence, found.savings.low) == ("low", 0.0)
         assert found.evidence[0].step == 3
+
+
+def test_slow_steps_of_another_cause_or_of_none_do_not_count(finding):
+    """Two checkpoints, one collection of garbage that takes less, and two steps in which nothing was seen."""
+    save, collect = (1000, "tpuprof.checkpoint"), (900, "tpuprof.gc")
+    found = finding(
+        "uneven-steps", idles_in({2: save, 5: (1500, ""), 8: save, 10: collect, 12: (1500, "")}, 14)
+    )
+    assert found.status == "failed"
+    # 2.0 of 19.9 ms: the steps of other causes cost more together, and stay.
+    assert found.title == "2 of 14 steps take far longer, mostly for checkpoint: 10 % of the time"
+    assert found.savings.high <= 2.0 / 14 + 0.01
+
+
+def test_slow_steps_of_no_cause_that_costs_enough_are_shown_alone(finding):
+    slow = {2: (500, "tpuprof.checkpoint"), 5: (1500, ""), 8: (1500, "")}
+    found = finding("uneven-steps", idles_in(slow, 14))
+    assert (found.status, found.title) == (
+        "passed",
+        "3 of 14 steps take far longer; no recurring cause was seen",
+    )
 
 
 def telemetry(**counters):

@@ -4,8 +4,8 @@
 
 Steps in which the device idles far longer than in the others (by a quarter of the median step), where that adds at
 least a tenth to the mean step, and the trace names what the host did then: a checkpoint, garbage collection, an
-annotation of yours, waiting for input, reading a value, or what stack samples saw. Compiles are left out: they have
-rules of their own.
+annotation of yours, waiting for input, reading a value, or what stack samples saw. Of several causes the one that costs
+most is named, with the steps that have it. Compiles are left out: they have rules of their own.
 
 ## Why it costs time
 
@@ -45,8 +45,6 @@ return: confidence is low then, and the price begins at nothing.
 """
 
 from __future__ import annotations
-
-from collections import Counter
 
 import numpy as np
 
@@ -90,29 +88,44 @@ def check(signals: Signals) -> Outcome:
     if not len(slow):
         return passed()
     rows, idle = signals.slowest_host_steps, signals.idle_by_step
-    usual = sum(idle[even].tolist()) / len(even)
-    excess = idle[slow] - usual
-    share = sum(excess.tolist()) / sum(rows.wall_ms.tolist())
+    excess = idle[slow] - sum(idle[even].tolist()) / len(even)
     evidence = [_evidence(signals, rows.step(row)) for row in slow[:SHOWN].tolist()]
-    if share < UNEVEN_FROM_SHARE:
+    wall = sum(rows.wall_ms.tolist())
+    if sum(excess.tolist()) / wall < UNEVEN_FROM_SHARE:
         return passed(evidence)
-    what = f"{len(slow)} of {counted(len(rows), 'step')} {'takes' if len(slow) == 1 else 'take'} far longer"
-    cause, count = Counter(_causes(rows, even, slow, excess)).most_common(1)[0]
-    if not cause:
+    cause, of_cause = _costliest(_causes(rows, even, slow, excess), excess)
+    share = sum(excess[of_cause].tolist()) / wall
+    if share < UNEVEN_FROM_SHARE:
         return passed(
             evidence,
-            title=f"{what}; no recurring cause was seen",
+            title=f"{_what(len(slow), len(rows))}; no recurring cause was seen",
             reason="noise of the machine, batches that arrive in bursts and a host that runs ahead look the same",
         )
-    recurs = count >= UNEVEN_RECURS_FROM
-    gone = Change(steps=frozenset(even.tolist()))
+    own = slow[of_cause].tolist()
+    recurs = len(own) >= UNEVEN_RECURS_FROM
+    # Slow steps of other causes stay.
+    gone = Change(steps=frozenset(range(len(rows))).difference(own))
     return failed(
         share,
         evidence,
-        title=f"{what}, mostly for {part.title_of(cause)}: {format_share(share)} of the time",
+        title=f"{_what(len(own), len(rows))}, mostly for {part.title_of(cause)}: {format_share(share)} of the time",
         price=counterfactual(gone) if recurs else counterfactual(gone, Change()),
         confidence="medium" if recurs else "low",
     )
+
+
+def _what(slow: int, steps: int) -> str:
+    return f"{slow} of {counted(steps, 'step')} {'takes' if slow == 1 else 'take'} far longer"
+
+
+def _costliest(causes: list[str], excess: Float64) -> tuple[str, list[int]]:
+    """The cause whose slow steps cost most together, and which of the slow steps are its; empty without any cause."""
+    costs: dict[str, float] = {}
+    for cause, ms in zip(causes, excess.tolist(), strict=True):
+        if cause:
+            costs[cause] = costs.get(cause, 0.0) + ms
+    cause = max(costs, key=lambda each: costs[each], default="")
+    return cause, [at for at, each in enumerate(causes) if cause and each == cause]
 
 
 def _causes(rows: StepColumns, even: Int64, slow: Int64, excess: Float64) -> list[str]:
