@@ -126,6 +126,22 @@ def test_a_block_is_begun_where_its_own_runs_fit():
     assert len(found.before) == 4
 
 
+@pytest.mark.parametrize(("budget_s", "outcome"), [(115, Outcome.CONFIRMED), (None, Outcome.UNDECIDED)])
+def test_where_two_blocks_fit_the_one_look_may_be_narrower(budget_s, outcome):
+    """The same eight runs: as the only look they decide, as the first of seven they do not."""
+    now, times = [0.0], {"before": iter([100, 99, 104, 98, 102] * 2), "after": iter([80, 84, 80, 86, 81] * 2)}
+
+    def runner(command, _seconds):
+        now[0] += 10
+        if budget_s is None and now[0] > 100:
+            raise TooLongError(Code.PROVE_FAILED, "too long")
+        return Timed(next(times[command[0]]), BY_STEPS, None, 10.0)
+
+    plan = Plan(budget_s=budget_s) if budget_s else Plan()
+    found = experiment(A, B, runner, plan, clock=lambda: now[0] if budget_s else 0.0)
+    assert (found.outcome, len(found.before)) == (outcome, 4)
+
+
 def test_the_budget_ends_it():
     now = [0.0]
 

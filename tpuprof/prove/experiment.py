@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import field, replace
 from enum import StrEnum
 
 from tpuprof.prove.intervals import Interval, interval
@@ -87,7 +87,7 @@ def experiment(
     """
     plan = plan or Plan()
     tried, ends = Experiment(), clock() + plan.budget_s
-    commands = {"before": before, "after": after}
+    commands, asked = {"before": before, "after": after}, plan.blocks
     longest = dict.fromkeys(commands, 0.0)
 
     def timed(name: str, of: str) -> Timed:
@@ -100,18 +100,28 @@ def experiment(
         for number in range(plan.discarded):
             for name in commands:
                 timed(name, f"warm-up {number + 1}")
+        # What fits is known before a difference is: with fewer looks each may be narrower.
+        plan = replace(plan, blocks=_affordable(plan, ends - clock(), sum(longest[name] for name in ABBA)))
         for block in range(1, plan.blocks + 1):
             if clock() + sum(longest[name] for name in ABBA) > ends:
                 _budget_ended(tried, plan)
                 break
-            if _take(
-                [timed(name, f"block {block}") for name in ABBA], tried, plan, look_at=block >= FIRST_LOOK
-            ):
+            runs = [timed(name, f"block {block}") for name in ABBA]
+            if _take(runs, tried, plan, look_at=block >= FIRST_LOOK):
                 break
+        else:
+            if not is_known(tried) and plan.blocks < asked:
+                _budget_ended(tried, plan)
     except TooLongError:
         # A block that is not complete would favour one of the programs.
         _budget_ended(tried, plan)
     return tried
+
+
+def _affordable(plan: Plan, left_s: float, block_s: float) -> int:
+    """Blocks that fit into what is left of the budget (s), those of the first look at least; the plan's at most."""
+    fits = int(left_s // block_s) if block_s > 0 else plan.blocks
+    return max(min(plan.blocks, fits), FIRST_LOOK)
 
 
 def _take(runs: list[Timed], tried: Experiment, plan: Plan, *, look_at: bool) -> bool:
