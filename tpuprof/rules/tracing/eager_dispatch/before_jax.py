@@ -5,10 +5,10 @@ import jax.numpy as jnp
 
 import tpuprof
 
-WIDTH, DEPTH, BATCH, STEPS = 64, 4, 16, 60
+WIDTH, DEPTH, BATCH, STEPS = 256, 8, 128, 60
 
 keys = jax.random.split(jax.random.PRNGKey(0), DEPTH)
-params = [jax.random.normal(key, (WIDTH, WIDTH)) * 0.1 for key in keys]
+params = [jax.random.normal(key, (WIDTH, WIDTH)) * 0.05 for key in keys]
 data = jax.random.normal(jax.random.PRNGKey(1), (BATCH, WIDTH))
 
 
