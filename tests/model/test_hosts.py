@@ -3,12 +3,16 @@
 import pytest
 
 from tests.builders import TraceBuilder
+from tpuprof.decode import xplane
+from tpuprof.model.device.meeting import meeting_ops
+from tpuprof.model.device.tpu import Known, read_tpu
 from tpuprof.model.hosts import STRAGGLER_FROM
+from tpuprof.model.timeline import build_host
 
 REDUCE = "%all-reduce.1 = f32[8]{0} all-reduce(f32[8]{0} %g), replica_groups={}"
 
 
-def host(late, *, steps=5, clock_ms=0.0, name="train"):
+def host(late, *, steps=5, clock_ms=0.0, name="train", line=REDUCE):
     """Steps of 1 ms that end in an all-reduce of 100 us beyond the wait for the other host, which is never late."""
     trace = TraceBuilder()
     stamp = 1_000_000_000 + round(clock_ms * 1e6)
@@ -20,10 +24,10 @@ def host(late, *, steps=5, clock_ms=0.0, name="train"):
         trace.tpu(0).line("XLA Modules", stamp).event("f(1)", begin, length)
         wait = max(late) - late[0]
         trace.tpu(0).line("XLA Ops", stamp).event(
-            REDUCE,
+            line,
             begin + 900 + late[0],
             100 + wait,
-            display="all-reduce.1",
+            display=line.partition(" ")[0].lstrip("%"),
             facts={"hlo_category": "all-reduce"},
         )
         begin += length
@@ -38,6 +42,47 @@ def test_the_host_that_waits_least_came_last(analyze):
     assert (first.host, first.barrier, first.waited_ms) == (
         "host1", "all-reduce.1", {"host0": pytest.approx(0.08), "host1": 0.0},
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("line", "method"),
+    [
+        (REDUCE, "collectives"),
+        (REDUCE.replace("{}", "{{0,1,2,3}}"), "collectives"),
+        (REDUCE.replace("{}", "[1,4]<=[4]"), "collectives"),
+        ("%all-reduce.1 = f32[8]{0} all-reduce(f32[8]{0} %g)", "collectives"),
+        (REDUCE.replace("{}", "{{0,1},{2,3}}"), "step times"),
+        (REDUCE.replace("{}", "[2,2]<=[2,2]T(1,0)"), "step times"),
+        ("%collective-permute.1 = f32[8]{0} collective-permute(f32[8]{0} %g)", "step times"),
+    ],
+    ids=["all", "one group", "one group, short", "no line says", "two groups", "two groups, short", "pairs"],
+)
+def test_only_where_all_devices_meet_is_a_lateness(analyze, line, method):
+    """Two groups that do not wait for each other: one of them waits long inside, and nobody is late for the other."""
+    found = analyze(host((0, 80), line=line), host((80, 80), line=line)).hosts
+    assert found.method == method
+    assert found.straggler == ("host1" if method == "collectives" else "")
+
+
+def test_the_end_of_an_asynchronous_collective_counts_by_its_start():
+    start = "%all-reduce-start.1 = f32[8]{0} all-reduce-start(f32[8]{0} %g), replica_groups={{0,1},{2,3}}"
+    done = "%all-reduce-done.1 = f32[8]{0} all-reduce-done(f32[8]{0} %all-reduce-start.1)"
+    assert meeting_ops(device(start, done)) == []
+    assert len(meeting_ops(device(start.replace("{{0,1},{2,3}}", "{{0,1,2,3}}"), done))) == 2
+
+
+def device(*lines):
+    """A device with these collectives."""
+    trace = TraceBuilder()
+    trace.host().line("python").event("train", 0, 1000, _r=1, step_num=0)
+    trace.tpu(0).line("XLA Modules").event("f(1)", 0, 1000)
+    for at, line in enumerate(lines):
+        name = line.partition(" ")[0].lstrip("%")
+        trace.tpu(0).line("XLA Ops").event(
+            line, 100 * at, 50, display=name, facts={"hlo_category": name.rpartition(".")[0]}
+        )
+    built = build_host(xplane.parse(trace.to_bytes(), "x"), "x")
+    return read_tpu(built.device_planes[0], built.devices[0], [], Known())
 
 
 def test_clocks_that_differ_make_nobody_late(analyze):

@@ -170,8 +170,12 @@ def test_what_is_no_summary_is_refused(packed):
         assert caught.value.code is Code.CORRUPT
 
 
-def test_a_process_that_dies_again_and_again_is_named(files):
-    done = {each.name: each for each in summarise_all(hosts_of(files).jobs, work=_dies_at_h2)}
+@pytest.mark.parametrize("first", ["h1", "h2", "sample"])
+def test_a_process_that_dies_again_and_again_is_named_and_no_other(files, first):
+    """Whichever host stands in the pool beside the one that kills its reader, and waits there to be lost with it."""
+    jobs = hosts_of(files).jobs
+    at = next(row for row, job in enumerate(jobs) if job.name == first)
+    done = {each.name: each for each in summarise_all([*jobs[at:], *jobs[:at]], work=_dies_at_h2)}
     assert done["h2"].summary is None
     assert "died" in done["h2"].why
     assert {name for name, each in done.items() if each.summary == b"fine"} == {

@@ -1,7 +1,7 @@
 """Collectives of one host as columns: how long it was in each, by step. What hosts are compared by.
 
-All devices leave a collective together, so the one that spent least time in it arrived last. Devices of a host meet at
-the same collectives; the one that waited least speaks for the host.
+All devices leave a collective of all of them together, so the one that spent least time in it arrived last. Devices of
+a host meet at the same collectives; the one that waited least speaks for the host.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from tpuprof.model.device.activity import DeviceActivity
-from tpuprof.model.device.op_kind import OpKind
+from tpuprof.model.device.meeting import meeting_ops
 from tpuprof.model.intervals import Int64
 from tpuprof.model.steps import Steps
 from tpuprof.records import record
@@ -42,7 +42,7 @@ NO_BARRIERS = Barriers((), *[_NONE] * 7)
 
 
 def find_barriers(devices: list[DeviceActivity], steps: Steps) -> Barriers:
-    """The collectives inside the steps of a host; empty where the trace has none."""
+    """The collectives of all devices inside the steps of a host; empty where the trace has none."""
     names: dict[str, int] = {}
     found = [_of_device(device, steps, names) for device in devices]
     rows = [len(step) for step, *_ in found]
@@ -71,7 +71,7 @@ def _of_device(device: DeviceActivity, steps: Steps, names: dict[str, int]) -> t
         return (_NONE,) * 5
     events = device.op_events
     row_of = np.full(len(device.ops), -1, np.int64)
-    for row in np.flatnonzero(device.ops.kind == OpKind.COLLECTIVE).tolist():
+    for row in meeting_ops(device):
         name = device.ops.name[row]
         if "-start" not in name:
             row_of[row] = names.setdefault(name, len(names))

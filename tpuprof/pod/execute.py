@@ -18,8 +18,8 @@ from tpuprof.storage.address import shown
 # How long a scheduler may take to answer (s): one that runs answers at once.
 CONNECT_WITHIN = 10
 LOCAL = "local"
-# How often a host is begun again after the process that read it died (times): a file that kills its reader, for memory
-# say, must not kill one after the other for ever.
+# How often a host is tried alone after a process died that may have read it (times): a file that kills its reader, for
+# memory say, must not kill one after the other for ever.
 TRIES = 3
 _Work = Callable[[Job], bytes]
 
@@ -62,9 +62,9 @@ def _defect(error: BaseException) -> str:
 def _in_processes(jobs: list[Job], count: int, work: _Work) -> Iterator[Done]:
     import tpuprof.analysis.analyze  # noqa: F401  # a process that is forked has what is imported here
 
-    tries: dict[str, int] = {}
     left = list(reversed(jobs))
     while left:
+        lost: list[Job] = []
         with pool_of(count) as pool:
             running: dict[Future[Done], Job] = {}
             try:
@@ -78,15 +78,17 @@ def _in_processes(jobs: list[Job], count: int, work: _Work) -> Iterator[Done]:
                         del running[future]
                         yield done
             except BrokenExecutor:
-                # Nobody says which of them it was: each is tried alone until it fails as often.
                 lost = list(running.values())
-        if left or running:
-            count = 1
-            for job in lost:
-                tries[job.name] = tries.get(job.name, 0) + 1
-            given_up = [job for job in lost if tries[job.name] >= TRIES]
-            yield from (Done(job.name, None, _died()) for job in given_up)
-            left += [job for job in lost if job not in given_up]
+        # Nobody says which of them it was: each is tried alone.
+        yield from (_alone(job, work) for job in lost)
+
+
+def _alone(job: Job, work: _Work) -> Done:
+    """A host in a process of its own, so that no other is taken for the one that kills its reader."""
+    for _ in range(TRIES):
+        with pool_of(1) as pool, contextlib.suppress(BrokenExecutor):
+            return pool.submit(_tried, job, work).result()
+    return Done(job.name, None, _died())
 
 
 def _died() -> str:
