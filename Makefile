@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.tpuprof-ready
 
 .PHONY: prove questions newcomer
-.PHONY: torchtpu torchtpu-environment help setup demo test test-all check lint format types layers tests docs samples scenarios advice zoo fuzz fuzz-commands bench proto clean
+.PHONY: torchtpu torchtpu-environment help setup demo test test-browser test-all check lint format types layers tests docs samples scenarios advice zoo fuzz fuzz-commands bench proto clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -46,8 +46,11 @@ questions: $(READY)  ## ask an MCP server fifty questions whose answers are know
 demo: $(READY)  ## train a small model with a planted fault, capture it, print what is wrong
 	$(BIN)/tpuprof demo
 
-test: $(READY)  ## run the tests, each capability for real at least once (about 10 minutes on two cores)
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations 10 -m "not slow"
+test: $(READY)  ## run the tests, each capability for real at least once (about 8 minutes on two cores)
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations 10 -m "not slow and not browser"
+
+test-browser: $(READY)  ## do on the dashboard's pages what users do, in Chromium (about 4 minutes on two cores)
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations 10 -m "browser and not slow" tests/dashboard
 
 # A machine with other work may stretch the longest of them past the 300 seconds of `make test`.
 test-all: $(READY)  ## run every test, those marked `slow` too (about 45 minutes on two cores)
@@ -73,7 +76,7 @@ types: $(READY)
 layers: $(READY)
 	$(BIN)/lint-imports
 
-tests: test
+tests: test test-browser
 
 docs: $(READY)  ## regenerate the pages that are made from code
 	$(BIN)/python docs/generate.py

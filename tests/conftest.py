@@ -55,9 +55,17 @@ def _place(item: pytest.Item) -> int:
     return next((place for place, part in enumerate(LONG) if f"/tests/{part}" in path), len(LONG))
 
 
+# Tests in a browser that `make test` runs: every page, once. What is done on pages, `make test-browser` runs.
+EVERY_PAGE = "dashboard/test_pages.py"
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long files come first. Every test that `make test` leaves out says why."""
     items.sort(key=_place)
+    for item in items:
+        if "tab" in getattr(item, "fixturenames", ()) and not item.path.as_posix().endswith(EVERY_PAGE):
+            item.add_marker(pytest.mark.browser)
     silent = [each.nodeid for each in items for mark in each.iter_markers("slow") if not mark.args]
     if silent:
         raise pytest.UsageError(f'say why: pytest.mark.slow("..."): {silent}')
