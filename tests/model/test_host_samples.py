@@ -4,10 +4,10 @@ import pytest
 
 from tests.builders import TraceBuilder
 from tpuprof.analysis.sections.host_stacks import host_stack_rows
+from tpuprof.model.host.op_cost import OP_MS_AT_MOST, OPS_TO_MEASURE, OTHER_CODE_FROM_OP_MS
 from tpuprof.model.host.samples import (
     FRAMEWORK_WITHOUT_OPS_MS,
     MISSED_FROM_MS,
-    OPS_TO_MEASURE,
     RAN_FROM_SHARE,
     SAME_CALL_WITHOUT_OPS,
 )
@@ -280,16 +280,71 @@ def at_line(number, call):
     return {**stack(call), "source": f"/home/u/train.py:{number}"}
 
 
-@pytest.mark.parametrize(("alone", "tracing"), [(0, 40.0), (1, 10.0)])
+@pytest.mark.parametrize(("alone", "tracing"), [(0, 5.0), (1, 10.0)])
 def test_ops_beside_other_code_take_what_ops_take(read, alone, tracing):
-    """Samples of 20 ms with 50 ops each, in two lines of the user's: 0.4 ms per op, or other code between them."""
+    """Samples of 20 ms with 50 ops each, in two lines of the user's: 0.4 ms per op, so other code is between them."""
     trace = step(40_000 + alone * 20_000)
     for row in range(2):
         trace.sampled(20_000 * row, 20_000, ops=50, stack=1 + row, **at_line(row, "numbers.normal()"))
     if alone:
         trace.sampled(40_000, 20_000, ops=0, stack=3, **at_line(3, "numbers.normal()"))
-    # Twice the middle of what ops take, 0.05 ms, is taken at most.
+    # The middle of what ops take is 0.05 ms. Where samples show other code alone, twice that is taken at most.
     assert parts_ms(read(trace))["tracing"] == pytest.approx(tracing, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("op_ms", "tracing", "python"),
+    [
+        (0.99 * OP_MS_AT_MOST, 40, 0),
+        (1.01 * OP_MS_AT_MOST, 40 / 1.01 / 2, 0),
+        (0.99 * OTHER_CODE_FROM_OP_MS, 40 / 0.99 / 3, 0),
+        (1.01 * OTHER_CODE_FROM_OP_MS, 40 / 1.01 / 3, 40 - 40 / 1.01 / 3),
+    ],
+)
+def test_what_ops_take_too_long_for_is_other_code_or_unknown(read, op_ms, tracing, python):
+    """Each interval lasts a step and ends in the user's own lines: nothing in the capture shows what an op takes."""
+    trace = step()
+    for row in range(2):
+        ops = round(20 / op_ms)
+        trace.sampled(20_000 * row, 20_000, ops=ops, stack=1 + row, **at_line(row, "np.sort(a)"))
+    found = parts_ms(read(trace))
+    assert found["tracing"] == pytest.approx(tracing, rel=0.02)
+    assert found.get("host:python", 0) == pytest.approx(python, rel=0.02)
+    assert found.get("host_other", 0) == pytest.approx(40 - tracing - python, abs=0.5)
+
+
+def test_ops_that_wait_for_a_cpu_are_no_other_code(read):
+    """0.2 ms per op by the clock, a quarter of it on a CPU: other programs have the machine."""
+    trace = step()
+    for row in range(2):
+        trace.sampled(
+            20_000 * row, 20_000, ops=100, cpu=5_000, ready=15_000, stack=1 + row, **at_line(row, "y @ w")
+        )
+    assert parts_ms(read(trace)) == {"tracing": 40.0}
+
+
+@pytest.mark.parametrize(("cuts", "part"), [(False, "tracing"), (True, "host:python")])
+def test_a_line_at_both_ends_of_an_interval_with_a_graph_cut_may_be_seen_in_two_steps(read, cuts, part):
+    trace = step(60_000).sampled(0, 20_000, ops=0, stack=1, **at_line(3, "numbers.normal()"))
+    for row in range(4):
+        begin = 20_000 + 10_000 * row
+        if cuts:
+            trace.host().line("python").event(
+                "tpuprof.graph_cut", begin + 5_000, 100, grad=1, source="t.py:9"
+            )
+        trace.sampled(begin, 10_000, ops=OPS_TO_MEASURE, stack=2, **at_line(7, "np.sort(a)"))
+    assert parts_ms(read(trace))[part] >= 34.9
+
+
+def test_an_undecided_verdict_of_sampled_steps_asks_for_more_of_them(analyze):
+    """The samples did not tell: to sample is no advice."""
+    trace = step()
+    for row in range(2):
+        trace.sampled(20_000 * row, 20_000, ops=160, stack=1 + row, **at_line(row, "np.sort(a)"))
+    sentence = analyze(trace).verdict.sentence
+    assert sentence.startswith("Undecided")
+    assert "Samples are too far apart" in sentence
+    assert "samples the stack and tells" not in sentence
 
 
 @pytest.mark.parametrize(("ops", "part"), [(OPS_TO_MEASURE, "tracing"), (OPS_TO_MEASURE - 1, "host:python")])

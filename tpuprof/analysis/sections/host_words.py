@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tpuprof.model.host.handing_over import HandingOver
 from tpuprof.model.host.vocabulary import PYTORCH
+from tpuprof.model.host_run import HostRun
 from tpuprof.model.run import Run
 from tpuprof.model.step_times import StepTimes
 from tpuprof.parts import (
@@ -38,6 +39,11 @@ LONGEST_NAME = 80
 # device_to_host_sync (0.007), and a chain of element-wise ops on a busy machine (0.06), PJRT_DEVICE=CPU, torch_xla 2.9.
 # The range allows for hosts twice as fast, and half again as slow. A scan that traces its body again takes far longer.
 TRACE_OP_MS = (0.003, 0.09)
+
+
+# What tells tracing from other Python, where the capture has no samples, and where those that it has do not tell.
+TO_SAMPLE = " `tpuprof capture` samples the stack and tells."
+TOO_COARSE = " Samples are too far apart here to tell: capture more steps (`--steps`), on a machine with less other work."
 
 
 def host_sentence(word: str, name: str, load: StepTimes, stacks: list[HostStackRow], run: Run) -> str:
@@ -144,10 +150,16 @@ def _in_annotation(part: str, load: StepTimes, stacks: list[HostStackRow]) -> st
     return f" It is at {where.text}, {format_ms(where.ms)} of {format_ms(load.wall)}."
 
 
+def _sampled(host: HostRun) -> bool:
+    """Whether the stack of a host's training thread was sampled during its steps."""
+    samples = host.activity.samples
+    return samples is not None and len(samples.start) > 0
+
+
 def _estimate(load: StepTimes, run: Run) -> str:
     """What tracing as many ops as the step's programs have usually takes: evidence for or against tracing."""
     ops = max((host.program_ops or 0 for host in run.hosts), default=0)
-    advice = " `tpuprof capture` samples the stack and tells."
+    advice = TOO_COARSE if any(_sampled(host) for host in run.hosts) else TO_SAMPLE
     if not ops:
         return advice
     low, high = (ops * each for each in TRACE_OP_MS)

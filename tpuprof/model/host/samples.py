@@ -13,10 +13,17 @@ from itertools import pairwise
 
 import numpy as np
 
+from tpuprof.model.host.op_cost import (
+    BLOCKED_FROM_SHARE,
+    OPS_TO_MEASURE,
+    OpCost,
+    Sample,
+    op_cost,
+)
 from tpuprof.model.host.stacks import FRAMEWORK, IO, LOCK, PLAIN, SLEEP, Stack, family
 from tpuprof.model.intervals import EMPTY, Int64, Spans, intersect, merge, subtract, union
 from tpuprof.model.timeline import Host, Track
-from tpuprof.own_events import HOLDER, SAMPLE
+from tpuprof.own_events import GRAPH_CUT, HOLDER, SAMPLE
 from tpuprof.records import record
 from tpuprof.safe_text import FROM_SAFE
 from tpuprof.units import PS_PER_MS, PS_PER_US
@@ -24,26 +31,10 @@ from tpuprof.units import PS_PER_MS, PS_PER_US
 TRACING = "tracing"
 # Further kinds of host time, in the order of `host:` parts.
 KINDS = (TRACING, "sleep", "io", "lock", "gil", "python", "wait")
-# What tracing one op takes on the training thread where a capture does not show it (ms): the middle of what forward
-# passes of small and large models took (measured, PJRT_DEVICE=CPU: 0.02 to 0.09).
-OP_MS = 0.05
-# What an op takes at most where no interval lies inside a framework, but some hold other code alone (ms): twice the
-# above, since such code between the ops counts with them there. Share of the time in such intervals that shows it.
-OP_MS_AT_MOST = 0.1
-OTHER_CODE_FROM_SHARE = 0.1
-# Ops traced in an interval from which it shows by itself what an op takes (ops).
-OPS_TO_MEASURE = 10
-# Intervals inside a framework from which their median is taken (intervals), and else the share of all intervals that
-# are quick: in a loop of nothing but ops all take about the same; of others, the quick ones hold least other work.
-INTERVALS_TO_MEASURE = 3
-QUICK_INTERVALS = 0.25
 # Share of an interval's running time that its ops must explain for all of it to be tracing; and where it ends in code
 # that is no framework's, which may be what took the rest: what an op takes is known to about a quarter.
 TRACING_FROM_SHARE = 0.5
 TRACING_BESIDE_CODE_FROM_SHARE = 0.8
-# Share of an interval that the thread must be blocked for the block to be a piece of its own: below it, it is the
-# sampler's own hold on Python's lock.
-BLOCKED_FROM_SHARE = 0.15
 # Share of an interval between two calls that sleep or wait that the thread must have been on a CPU for other code to
 # lie between them (share): below it, it waited for a CPU as it woke up, which takes long on a busy machine.
 RAN_FROM_SHARE = 0.15
@@ -87,24 +78,6 @@ class HostSamples:
         return union(self.start[chosen], self.end[chosen])
 
 
-@record
-class _Sample:
-    """One sample: its moment, the length of its interval, and of that on a CPU, waiting for one, blocked (ps)."""
-
-    at: int
-    gap: int
-    cpu: int
-    waited: int
-    others: int
-    ops: int
-    stack: int
-    family: str
-    holder: int = -1
-    blocked: int = 0
-    # In a line of the program that calls the framework, at a moment which the call's own event explains.
-    in_call: bool = False
-
-
 def _inside(spans: Spans, at: int) -> bool:
     row = int(np.searchsorted(spans.start, at, "right")) - 1
     return row >= 0 and at < int(spans.end[row])
@@ -124,6 +97,10 @@ def read_samples(host: Host, unexplained: Spans | None = None) -> HostSamples | 
         if len(rows):
             told = np.isin(track.name_row, [row for row, name in enumerate(names) if name == HOLDER])
             samples, stacks = _read(track, rows, np.flatnonzero(told))
+            cuts = _cuts(host)
+            for each in samples:
+                first, last = np.searchsorted(cuts, [each.at - each.gap, each.at])
+                each.cut = bool(last > first)
             if unexplained is not None:
                 for each in samples:
                     each.in_call = each.family == PLAIN and not _inside(unexplained, each.at)
@@ -131,7 +108,17 @@ def read_samples(host: Host, unexplained: Spans | None = None) -> HostSamples | 
     return None
 
 
-def _read(track: Track, rows: Int64, holders: Int64) -> tuple[list[_Sample], list[Stack]]:
+def _cuts(host: Host) -> Int64:
+    """When graphs were cut, on any thread (ps)."""
+    found = [EMPTY.start]
+    for track in host.threads:
+        names = track.plane.events.names
+        if GRAPH_CUT in names:
+            found.append(track.start[track.name_row == names.index(GRAPH_CUT)])
+    return np.sort(np.concatenate(found))
+
+
+def _read(track: Track, rows: Int64, holders: Int64) -> tuple[list[Sample], list[Stack]]:
     stats = track.stats(*_COLUMNS, *_TEXTS)
     columns = {
         name: track.plane.stat_integers(stats, name, len(track), missing=-1)[rows].tolist()
@@ -149,7 +136,7 @@ def _read(track: Track, rows: Int64, holders: Int64) -> tuple[list[_Sample], lis
         kind = families[stack] if stack >= 0 else PLAIN
         ops = max(columns["ops"][row], 0)
         holder = numbers.get(columns["holder"][row], -1)
-        samples.append(_Sample(at, gap, cpu, waited, others, ops, stack, kind, holder))
+        samples.append(Sample(at, gap, cpu, waited, others, ops, stack, kind, holder))
     samples.sort(key=lambda each: each.at)
     _settle(samples)
     return samples, stacks
@@ -177,7 +164,7 @@ def _stacks(track: Track, rows: Int64, numbers: list[int]) -> tuple[list[Stack],
     return stacks, found
 
 
-def _settle(samples: list[_Sample]) -> None:
+def _settle(samples: list[Sample]) -> None:
     """Put waits for a CPU where they were: the scheduler counts one when it ends, which may be a sample later."""
     for each, after in pairwise(samples):
         blocked = each.gap - each.cpu - each.waited
@@ -192,8 +179,8 @@ def _settle(samples: list[_Sample]) -> None:
         each.blocked = max(each.gap - each.cpu - each.waited, 0)
 
 
-def _pieces(samples: list[_Sample], stacks: list[Stack], *, counts_ops: bool) -> HostSamples:
-    op_ps = _op_ps(samples)
+def _pieces(samples: list[Sample], stacks: list[Stack], *, counts_ops: bool) -> HostSamples:
+    cost = op_cost(samples)
     silent = _silent_frameworks(samples) if counts_ops else set()
     lines = _tracing_lines(samples, stacks)
     for each in samples:
@@ -205,7 +192,7 @@ def _pieces(samples: list[_Sample], stacks: list[Stack], *, counts_ops: bool) ->
         at = each.at - each.gap
         if before is not None and abs(before.at - at) < _JOINS_WITHIN_PS:
             at = before.at
-        for kind, stack, length in _split(before or each, each, op_ps, silent=id(each) in silent):
+        for kind, stack, length in _split(before or each, each, cost, silent=id(each) in silent):
             if length > 0:
                 rows.append((at, at + length, KINDS.index(kind), stack))
                 at += length
@@ -217,41 +204,15 @@ def _pieces(samples: list[_Sample], stacks: list[Stack], *, counts_ops: bool) ->
     return HostSamples(columns[0], columns[1], columns[2], columns[3], stacks, holder, taken[0], taken[1])
 
 
-def _op_ps(samples: list[_Sample]) -> float:
-    """What tracing an op takes (ps), by the intervals that traced many.
-
-    An interval that lies in a framework's frames is nothing but tracing. One that ends in other code holds that code's
-    time too, up to a call that keeps Python's lock for long: of those, the quick ones tell.
-    """
-    cost = [
-        (
-            (each.gap - each.blocked) / each.ops,
-            before is not None and before.family == each.family == FRAMEWORK,
-        )
-        for before, each in zip([None, *samples], samples, strict=False)
-        # Where the training thread waits, autograd's thread traces meanwhile.
-        if each.ops >= OPS_TO_MEASURE and each.blocked < BLOCKED_FROM_SHARE * each.gap
-    ]
-    inside = [ps for ps, in_framework in cost if in_framework]
-    if len(inside) >= INTERVALS_TO_MEASURE:
-        return float(np.median(inside))
-    if not cost:
-        return OP_MS * PS_PER_MS
-    quick = float(np.quantile([ps for ps, _ in cost], QUICK_INTERVALS))
-    other = sum(each.gap for each in samples if each.family == PLAIN and each.ops < OPS_TO_MEASURE)
-    mixed = other >= OTHER_CODE_FROM_SHARE * sum(each.gap for each in samples)
-    return min(quick, OP_MS_AT_MOST * PS_PER_MS) if mixed else quick
-
-
-def _tracing_lines(samples: list[_Sample], stacks: list[Stack]) -> set[str]:
+def _tracing_lines(samples: list[Sample], stacks: list[Stack]) -> set[str]:
     """Lines of the user's own code that call ops: intervals that begin and end there hold many.
 
     A call of NumPy is no such line, though an interval that ends in it may hold the ops of the lines before. Nor does
-    an interval with missed samples tell: the thread may have been round a whole step in it.
+    an interval with missed samples or a graph cut tell: the thread may have been round a whole step in it.
     """
     ops: dict[str, list[int]] = {}
     for before, each in pairwise(samples):
-        if each.gap >= MISSED_FROM_MS * PS_PER_MS:
+        if each.gap >= MISSED_FROM_MS * PS_PER_MS or each.cut:
             continue
         if before.stack >= 0 and each.stack >= 0 and before.family == each.family == PLAIN:
             source = stacks[each.stack].source
@@ -260,7 +221,7 @@ def _tracing_lines(samples: list[_Sample], stacks: list[Stack]) -> set[str]:
     return {source for source, found in ops.items() if np.median(found) >= OPS_TO_MEASURE}
 
 
-def _silent_frameworks(samples: list[_Sample]) -> set[int]:
+def _silent_frameworks(samples: list[Sample]) -> set[int]:
     """Samples in a framework's frames that trace nothing for long: it works on host tensors there.
 
     That is so where many samples follow each other without an op, and where a call is seen again and again to last from
@@ -273,7 +234,7 @@ def _silent_frameworks(samples: list[_Sample]) -> set[int]:
         if each.family == FRAMEWORK and each.stack == before.stack >= 0 and not each.ops
     )
     found = {id(each) for each in quiet if lasts[each.stack] >= SAME_CALL_WITHOUT_OPS}
-    run: list[_Sample] = []
+    run: list[Sample] = []
     for each in [*samples, None]:
         if each is not None and each.family == FRAMEWORK and not each.ops:
             run.append(each)
@@ -284,12 +245,12 @@ def _silent_frameworks(samples: list[_Sample]) -> set[int]:
     return found
 
 
-def _split(before: _Sample, each: _Sample, op_ps: float, *, silent: bool) -> list[tuple[str, int, int]]:
+def _split(before: Sample, each: Sample, cost: OpCost, *, silent: bool) -> list[tuple[str, int, int]]:
     """The pieces of an interval in order: kind, stack, length (ps)."""
     blocked = each.blocked + _woke_late(before, each)
     blocked = blocked if blocked >= BLOCKED_FROM_SHARE * each.gap else 0
     running = each.gap - blocked
-    ran = _ran(before, each, running, op_ps, silent=silent)
+    ran = _ran(before, each, running, cost, silent=silent)
     if not blocked:
         return ran
     for of, first in ((each, False), (before, True)):
@@ -298,7 +259,7 @@ def _split(before: _Sample, each: _Sample, op_ps: float, *, silent: bool) -> lis
             return [piece, *ran] if first else [*ran, piece]
     if each.others >= TRACING_FROM_SHARE * blocked:
         held = blocked + _held_while_ready(each)
-        ran = _ran(before, each, each.gap - held, op_ps, silent=silent)
+        ran = _ran(before, each, each.gap - held, cost, silent=silent)
         return [*ran, ("gil", each.stack, held)]
     if each.ops or (each.family == FRAMEWORK and not silent):
         # The training thread waits while autograd's thread traces.
@@ -306,13 +267,13 @@ def _split(before: _Sample, each: _Sample, op_ps: float, *, silent: bool) -> lis
     return [*ran, ("wait", each.stack, blocked)]
 
 
-def _woke_late(before: _Sample, each: _Sample) -> int:
+def _woke_late(before: Sample, each: Sample) -> int:
     """Of a wait for a CPU, what belongs to a call that sleeps or waits: whoever wakes up needs a CPU (ps)."""
     in_call = each.family == before.family and each.family in (SLEEP, LOCK)
     return each.waited if in_call and each.cpu < RAN_FROM_SHARE * each.gap else 0
 
 
-def _held_while_ready(each: _Sample) -> int:
+def _held_while_ready(each: Sample) -> int:
     """Of a wait for a CPU, what belongs to the thread that holds Python's lock (ps).
 
     Who waits for the lock wakes up in between, and then needs a CPU too. On a busy machine both threads wait for one:
@@ -322,14 +283,14 @@ def _held_while_ready(each: _Sample) -> int:
 
 
 def _ran(
-    before: _Sample, each: _Sample, running: int, op_ps: float, *, silent: bool
+    before: Sample, each: Sample, running: int, cost: OpCost, *, silent: bool
 ) -> list[tuple[str, int, int]]:
     """What the thread did while it was on a CPU or ready for one."""
     if each.family == before.family == IO:
         return [(IO, each.stack, running)]
     of = _ran_at(before, each)
     framework = of.family == FRAMEWORK and not silent
-    tracing = min(each.ops * op_ps, running)
+    tracing = cost.of(each, running)
     if of.family == OPS and of.ops:
         return [(TRACING, of.stack, running)]
     most = TRACING_BESIDE_CODE_FROM_SHARE if of.family == PLAIN else TRACING_FROM_SHARE
@@ -337,14 +298,16 @@ def _ran(
         return [(TRACING, of.stack, running)]
     if framework:
         # The rest is unknown.
-        return [(TRACING, of.stack, round(tracing))]
+        return [(TRACING, of.stack, tracing)]
+    if cost.leaves_unknown(each):
+        return [(TRACING, of.stack, tracing)]
     other = IO if of.family == IO else "python"
     # Where other code runs now, the ops were traced before it.
     traced = before.stack if before.family == FRAMEWORK else of.stack
-    return [(TRACING, traced, round(tracing)), (other, of.stack, running - round(tracing))]
+    return [(TRACING, traced, tracing), (other, of.stack, running - tracing)]
 
 
-def _ran_at(before: _Sample, each: _Sample) -> _Sample:
+def _ran_at(before: Sample, each: Sample) -> Sample:
     """Where the thread was while it ran, outside the framework's calls."""
     if each.family in (SLEEP, LOCK, IO):
         # A call that blocks has hardly begun: what ran before it belongs to where the thread was then.
@@ -355,7 +318,7 @@ def _ran_at(before: _Sample, each: _Sample) -> _Sample:
     return before if each.in_call else each
 
 
-def _missed(before: _Sample, each: _Sample, tracing: float, running: int) -> bool:
+def _missed(before: Sample, each: Sample, tracing: float, running: int) -> bool:
     """Whether the thread went from one place to another for longer than its ops explain, unseen."""
     elsewhere = before.stack != each.stack and each.gap >= MISSED_FROM_MS * PS_PER_MS
     return elsewhere and tracing < TRACING_FROM_SHARE * running

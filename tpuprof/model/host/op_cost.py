@@ -1,0 +1,99 @@
+"""What tracing an op takes, by samples of the training thread that count ops."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tpuprof.model.host.stacks import FRAMEWORK, PLAIN
+from tpuprof.records import record
+from tpuprof.units import PS_PER_MS
+
+# What tracing one op takes on the training thread where a capture does not show it (ms): the middle of what forward
+# passes of small and large models took (measured, PJRT_DEVICE=CPU: 0.02 to 0.09).
+OP_MS = 0.05
+# What an op takes at most where no interval lies inside a framework, but some hold other code alone (ms): twice the
+# above, since such code between the ops counts with them there. Share of the time in such intervals that shows it.
+OP_MS_AT_MOST = 0.1
+OTHER_CODE_FROM_SHARE = 0.1
+# CPU time per op (ms) from which an interval holds other code, though nothing else shows what an op takes: on a host
+# half again as slow as any that was measured, ops still leave a third of it. From `OP_MS_AT_MOST` up to it the rest
+# may be either, and counts as neither.
+OTHER_CODE_FROM_OP_MS = 1.5 * OP_MS_AT_MOST
+# Ops traced in an interval from which it shows by itself what an op takes (ops).
+OPS_TO_MEASURE = 10
+# Intervals inside a framework from which their median is taken (intervals), and else the share of all intervals that
+# are quick: in a loop of nothing but ops all take about the same; of others, the quick ones hold least other work.
+INTERVALS_TO_MEASURE = 3
+QUICK_INTERVALS = 0.25
+# Share of an interval that the thread must be blocked for the block to be a piece of its own: below it, it is the
+# sampler's own hold on Python's lock.
+BLOCKED_FROM_SHARE = 0.15
+
+
+@record
+class Sample:
+    """One sample: its moment, the length of its interval, and of that on a CPU, waiting for one, blocked (ps)."""
+
+    at: int
+    gap: int
+    cpu: int
+    waited: int
+    others: int
+    ops: int
+    stack: int
+    family: str
+    holder: int = -1
+    blocked: int = 0
+    # In a line of the program that calls the framework, at a moment which the call's own event explains.
+    in_call: bool = False
+    # A graph was cut in the interval: a line at both of its ends may lie in two steps.
+    cut: bool = False
+
+
+@record(frozen=True)
+class OpCost:
+    """What tracing an op takes (ps). `assumed` where no interval of the capture shows it: it is then CPU time."""
+
+    ps: float
+    assumed: bool = False
+
+    def of(self, each: Sample, running: int) -> int:
+        """How much of what a thread ran in an interval its ops explain (ps)."""
+        slowed = running / each.cpu if self.assumed and each.cpu else 1.0
+        return round(min(each.ops * self.ps * slowed, running))
+
+    def leaves_unknown(self, each: Sample) -> bool:
+        """Whether the rest of an interval may be slow ops as well as other code."""
+        return self.assumed and 0 < each.cpu < each.ops * OTHER_CODE_FROM_OP_MS * PS_PER_MS
+
+
+def op_cost(samples: list[Sample]) -> OpCost:
+    """What tracing an op takes, by the intervals that traced many.
+
+    An interval that lies in a framework's frames is nothing but tracing. One that ends in other code holds that code's
+    time too, up to a call that keeps Python's lock for long: of those, the quick ones tell. Intervals that last a whole
+    step may all hold other code: where even the quick ones are on a CPU for longer than ops are, none tells.
+    """
+    cost = [
+        (
+            (each.gap - each.blocked) / each.ops,
+            each.cpu / each.ops,
+            before is not None and before.family == each.family == FRAMEWORK,
+        )
+        for before, each in zip([None, *samples], samples, strict=False)
+        # Where the training thread waits, autograd's thread traces meanwhile.
+        if each.ops >= OPS_TO_MEASURE and each.blocked < BLOCKED_FROM_SHARE * each.gap
+    ]
+    inside = [ps for ps, _, in_framework in cost if in_framework]
+    if len(inside) >= INTERVALS_TO_MEASURE:
+        return OpCost(float(np.median(inside)))
+    if not cost:
+        return OpCost(OP_MS * PS_PER_MS)
+    quick = float(np.quantile([ps for ps, _, _ in cost], QUICK_INTERVALS))
+    on_cpu = float(np.quantile([ps for _, ps, _ in cost], QUICK_INTERVALS))
+    other = sum(each.gap for each in samples if each.family == PLAIN and each.ops < OPS_TO_MEASURE)
+    mixed = other >= OTHER_CODE_FROM_SHARE * sum(each.gap for each in samples)
+    at_most = OP_MS_AT_MOST * PS_PER_MS
+    if mixed:
+        return OpCost(min(quick, at_most))
+    return OpCost(quick) if on_cpu <= at_most or inside else OpCost(OP_MS * PS_PER_MS, assumed=True)
