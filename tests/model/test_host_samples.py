@@ -336,17 +336,6 @@ def test_a_line_at_both_ends_of_an_interval_with_a_graph_cut_may_be_seen_in_two_
     assert parts_ms(read(trace))[part] >= 34.9
 
 
-def test_an_undecided_verdict_of_sampled_steps_asks_for_more_of_them(analyze):
-    """The samples did not tell: to sample is no advice."""
-    trace = step()
-    for row in range(2):
-        trace.sampled(20_000 * row, 20_000, ops=160, stack=1 + row, **at_line(row, "np.sort(a)"))
-    sentence = analyze(trace).verdict.sentence
-    assert sentence.startswith("Undecided")
-    assert "Samples are too far apart" in sentence
-    assert "samples the stack and tells" not in sentence
-
-
 @pytest.mark.parametrize(("ops", "part"), [(OPS_TO_MEASURE, "tracing"), (OPS_TO_MEASURE - 1, "host:python")])
 def test_a_line_of_the_users_that_calls_ops_again_and_again_traces(read, ops, part):
     trace = step(60_000).sampled(0, 20_000, ops=0, stack=1, **at_line(3, "numbers.normal()"))

@@ -4,6 +4,7 @@ import ast
 import dataclasses
 import html
 import io
+import json
 import shlex
 from pathlib import Path
 
@@ -146,6 +147,26 @@ def test_a_verdict_that_is_open_leads_the_list(tmp_path):
     first = report.measure_next[0]
     assert first.decides == ["verdict"]
     assert first.command == "tpuprof capture -- python train.py"
+
+
+@pytest.mark.parametrize(
+    ("sampled", "said", "command"),
+    [
+        ({"samples": 0}, "too few samples", "tpuprof capture --steps 50 -- python train.py"),
+        ({}, "samples the stack and tells", "tpuprof capture -- python train.py"),
+    ],
+)
+def test_a_capture_that_meant_to_sample_needs_more_steps(tmp_path, sampled, said, command):
+    """The steps were so short that no sample fell into them: to capture again in the same way would tell no more."""
+    notes = tmp_path / "tpuprof"
+    notes.mkdir()
+    info = {"schema": "tpuprof.run/1", "warnings": [], "capture": {"host_samples": sampled}}
+    (notes / "run.json").write_text(json.dumps(info))
+    undecided().write(tmp_path / "plugins" / "profile" / "2026" / "host.xplane.pb")
+    report = analyze_run(tmp_path)
+    assert report.verdict.bound == "undecided"
+    assert said in report.verdict.sentence
+    assert report.measure_next[0].command == command
 
 
 def gpu_run(tmp_path, **environment):

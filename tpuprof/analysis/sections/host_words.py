@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tpuprof.model.host.handing_over import HandingOver
 from tpuprof.model.host.vocabulary import PYTORCH
-from tpuprof.model.host_run import HostRun
 from tpuprof.model.run import Run
+from tpuprof.model.run_facts import was_sampled
 from tpuprof.model.step_times import StepTimes
 from tpuprof.parts import (
     CALLS_OPS,
@@ -41,9 +41,9 @@ LONGEST_NAME = 80
 TRACE_OP_MS = (0.003, 0.09)
 
 
-# What tells tracing from other Python, where the capture has no samples, and where those that it has do not tell.
+# What tells tracing from other Python, where the capture sampled nothing, and where its samples do not tell.
 TO_SAMPLE = " `tpuprof capture` samples the stack and tells."
-TOO_COARSE = " Samples are too far apart here to tell: capture more steps (`--steps`), on a machine with less other work."
+TOO_COARSE = " The capture has too few samples to tell: capture more steps (`--steps`)."
 
 
 def host_sentence(word: str, name: str, load: StepTimes, stacks: list[HostStackRow], run: Run) -> str:
@@ -150,16 +150,10 @@ def _in_annotation(part: str, load: StepTimes, stacks: list[HostStackRow]) -> st
     return f" It is at {where.text}, {format_ms(where.ms)} of {format_ms(load.wall)}."
 
 
-def _sampled(host: HostRun) -> bool:
-    """Whether the stack of a host's training thread was sampled during its steps."""
-    samples = host.activity.samples
-    return samples is not None and len(samples.start) > 0
-
-
 def _estimate(load: StepTimes, run: Run) -> str:
     """What tracing as many ops as the step's programs have usually takes: evidence for or against tracing."""
     ops = max((host.program_ops or 0 for host in run.hosts), default=0)
-    advice = TOO_COARSE if any(_sampled(host) for host in run.hosts) else TO_SAMPLE
+    advice = TOO_COARSE if was_sampled(run.info) else TO_SAMPLE
     if not ops:
         return advice
     low, high = (ops * each for each in TRACE_OP_MS)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from tpuprof.chips import chip_of
 from tpuprof.model.compile.recurrence import Returns
 from tpuprof.model.host.vocabulary import PYTORCH, TORCH_XLA
+from tpuprof.model.run_facts import was_sampled
 from tpuprof.model.step_times import Bound, StepTimes
 from tpuprof.records import record
 from tpuprof.report.schema import Finding, Report
@@ -55,6 +56,10 @@ class Remedy:
     by_torch: str = NOT_CAPTURED
 
 
+_SAMPLES = ("samples of the training thread", "neither events nor samples")
+# For a capture that has samples, or meant to.
+MORE_SAMPLES = Remedy(_SAMPLES, _MANY, "It samples more steps.")
+
 # The first that fits counts.
 REMEDIES: tuple[Remedy, ...] = (
     Remedy(("knows TPUs only",), "", NOTHING_ON_A_GPU),
@@ -71,7 +76,7 @@ REMEDIES: tuple[Remedy, ...] = (
     ),
     Remedy(("no device activity", "no device ops"), _CAPTURE, "Run it on the machine that holds the TPU."),
     Remedy(
-        ("samples of the training thread", "neither events nor samples"),
+        _SAMPLES,
         _CAPTURE,
         "It samples the training thread's stack, which tells tracing from other Python.",
     ),
@@ -173,6 +178,8 @@ def _that_works(remedy: Remedy, report: Report) -> Remedy:
     """The remedy where it works for the run's framework and device, else what can be done there."""
     if remedy.of_tpu and str(report.environment.get("device_type") or "").startswith("GPU"):
         return Remedy(remedy.words, "", NOTHING_ON_A_GPU)
+    if remedy.words == _SAMPLES and was_sampled(report.environment.get("run")):
+        return MORE_SAMPLES
     if remedy.command and report.environment.get("framework") == PYTORCH:
         return Remedy(remedy.words, "", remedy.by_torch)
     return remedy
