@@ -72,3 +72,42 @@ def test_modes_of_the_program_end_where_it_ends_them(tmp_path):
         "under theirs 2",
         "at the end 0",
     ]
+
+
+MASKS = """
+import torch
+import torch_xla
+from tpuprof.capture.fallbacks import FallbackFinder
+
+x = torch.randn(6, 4).to(torch_xla.device())
+rows = torch.tensor([0, 2]).to(x.device)
+finder = FallbackFinder()
+finder.step_ended({"aten::nonzero": 1})
+taken = x[rows]
+x[rows] = 0.0
+print("by rows", finder.sources)
+kept = x[x > 0]  # the mask
+finder.stop()
+print("by a mask", finder.sources["aten::nonzero"].rpartition(":")[2])
+other = FallbackFinder()
+other.step_ended({"aten::nonzero": 1})
+x[x[:, 0] > 0] = 1.0  # the mask that is written
+other.stop()
+print("written", other.sources["aten::nonzero"].rpartition(":")[2])
+"""
+
+
+@pytest.mark.slow("a torch_xla process of its own")
+def test_a_mask_as_index_is_where_nonzero_falls_back(tmp_path):
+    """torch_xla calls `nonzero` itself, below what a dispatch mode sees. A list of rows as index calls none."""
+    script = scripts.write(tmp_path / "train.py", MASKS, prelude=False)
+    lines = script.read_text().splitlines()
+    mask, written = (
+        next(number for number, line in enumerate(lines, 1) if line.endswith(words))
+        for words in ("# the mask", "# the mask that is written")
+    )
+    assert scripts.run(script).stdout.splitlines() == [
+        "by rows {}",
+        f"by a mask {mask}",
+        f"written {written}",
+    ]

@@ -14,6 +14,9 @@ from tpuprof.instrument.state import note_failure
 
 # torch_xla counts reading one value back among the fallbacks; those reads are counted elsewhere.
 _VALUE_READ = "aten::_local_scalar_dense"
+# Ops that torch_xla expands into `nonzero` below the dispatch mode, where an index is a mask.
+_NONZERO = "aten::nonzero"
+_INDEXES = frozenset({"index", "index_put", "index_put_", "_index_put_impl_"})
 # Steps watched at most: an op that is not met by then is called in few steps only.
 MAX_WATCHED = 3
 
@@ -63,6 +66,14 @@ def _mode_stack() -> list[Any]:
     return list(_get_current_dispatch_mode_stack())
 
 
+def _by_mask(args: Any) -> bool:
+    """Whether a tensor is indexed by a mask: `x[mask]`, `x[mask] = v`."""
+    import torch
+
+    indices = args[1] if len(args) > 1 and isinstance(args[1], (list, tuple)) else ()
+    return any(getattr(each, "dtype", None) in (torch.bool, torch.uint8) for each in indices)
+
+
 def _watch(wanted: set[str], sources: dict[str, str]) -> Any:
     from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -75,12 +86,13 @@ def _watch(wanted: set[str], sources: dict[str, str]) -> Any:
 
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             if self.wanted:
-                self._note(func)
+                self._note(func, args)
             return func(*args, **(kwargs or {}))
 
-        def _note(self, func: Any) -> None:
+        def _note(self, func: Any, args: Any) -> None:
             try:
-                name = FALLBACK_PREFIX + func.__name__.partition(".")[0]
+                called = func.__name__.partition(".")[0]
+                name = _NONZERO if called in _INDEXES and _by_mask(args) else FALLBACK_PREFIX + called
                 if name in self.wanted:
                     self.wanted.discard(name)
                     # On autograd's own threads no frame of the program is below this one.
