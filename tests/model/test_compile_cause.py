@@ -67,6 +67,35 @@ def test_the_line_is_of_an_op_that_uses_what_changed():
     assert compare(program(x="f32[4,9]", metadata=""), program(metadata="")).source == ""
 
 
+def fed(bounds, line=9, *, lines=True):
+    """An encoder's loop takes columns 0 to 2 at line 7; a decoder takes one column at another line."""
+    columns = [*((column, 7) for column in range(3)), (bounds, line)]
+    ops = "".join(
+        f"  %s{row} = f32[4,1]{{1,0}} slice(%x), slice={{[0:4], [{at}:{at + 1}]}}"
+        + (f', metadata={{op_name="a" source_file="m.py" source_line={where}}}\n' if lines else "\n")
+        for row, (at, where) in enumerate(columns)
+    )
+    return parse_hlo_text(
+        f"HloModule step.1\n\nENTRY %main (x: f32[4,8]) -> f32[4,1] {{\n"
+        f"  %x = f32[4,8]{{1,0}} parameter(0)\n{ops}  ROOT %out = f32[4,1]{{1,0}} add(%s2, %s3)\n}}\n"
+    )
+
+
+@pytest.mark.parametrize(("line", "named"), [(9, "m.py:9"), (7, "m.py:7")])
+def test_a_line_whose_same_constant_did_not_change_is_not_named(line, named):
+    """The new bounds are also those of a slice at line 7, which both programs have."""
+    cause = compare(fed(1, line), fed(5, line))
+    assert (cause.kind, cause.source) == ("constant", named)
+
+
+@pytest.mark.parametrize(("old", "named"), [(5, ""), (1, "m.py:9")])
+def test_of_two_lines_none_is_named_where_the_other_program_tells_none(old, named):
+    """The program without lines has column 1, too, so which line has it no longer is unknown; column 5 it has not."""
+    with_lines, without = (fed(1), fed(old, lines=False)) if old == 5 else (fed(5), fed(old, lines=False))
+    cause = compare(with_lines, without)
+    assert (cause.kind, cause.source) == ("constant", named)
+
+
 def test_a_shape_change_outweighs_what_follows_from_it():
     cause = compare(program(x="f32[4,9]", rate="0.3"), program())
     assert cause.kind == "shape"

@@ -205,7 +205,7 @@ def _constants(new: HloModule, old: HloModule) -> CompileCause | None:
         return None
     changes = [f"{before} became {after}" for before, after in zip(removed, added, strict=False)]
     noun = "a constant" if len(changes) == 1 else f"{len(changes)} constants"
-    place = place_of(new, added[0], literal_of) or place_of(old, removed[0], literal_of)
+    place = place_of(new, added[0], literal_of, old) or place_of(old, removed[0], literal_of, new)
     return CompileCause("constant", f"{noun} baked into the graph changed: {list_of(changes)}", place)
 
 
@@ -233,7 +233,7 @@ def _sizes(new: HloModule, old: HloModule) -> CompileCause | None:
             text = list_of([f"{was} became {now}" for was, now in zip(removed, added, strict=False)])
         else:
             text = ", ".join(dict.fromkeys(each.partition(" ")[0] for each in added))
-        place = place_of(new, added[0], key) or place_of(old, removed[0], key)
+        place = place_of(new, added[0], key, old) or place_of(old, removed[0], key, new)
         return CompileCause("constant", f"{told}: {text}", place)
     return None
 

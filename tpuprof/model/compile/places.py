@@ -17,15 +17,26 @@ INCIDENTAL = frozenset(
 )
 
 
-def place_of(module: HloModule, wanted: str, key: Callable[[Instruction], str]) -> str:
-    """A source line of an op of that key, else of an op that uses it."""
-    for computation in module.computations.values():
-        for each in computation:
-            if key(each) == wanted:
-                found = source_of(each) or first_use(module, computation, each)
-                if found:
-                    return found
-    return ""
+def place_of(module: HloModule, wanted: str, key: Callable[[Instruction], str], other: HloModule) -> str:
+    """A source line of an op of that key, else of an op that uses it: the first that has more of them than in `other`.
+
+    A slice of a loop that did not change may have the same bounds as one that did. Where the other program has such
+    ops too and tells no lines, nothing tells which of several lines it was.
+    """
+    here, there = (_places_of(each, wanted, key) for each in (module, other))
+    if len(here) > 1 and not there and any(key(each) == wanted for each in other.instructions()):
+        return ""
+    return next(iter(here - there), next(iter(here), ""))
+
+
+def _places_of(module: HloModule, wanted: str, key: Callable[[Instruction], str]) -> Counter[str]:
+    """The source lines of ops of that key, in the program's order, and how many each has."""
+    return Counter(
+        found
+        for computation in module.computations.values()
+        for each in computation
+        if key(each) == wanted and (found := source_of(each) or first_use(module, computation, each))
+    )
 
 
 def odd_place(one: HloModule, other: HloModule) -> str:
