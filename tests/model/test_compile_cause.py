@@ -60,6 +60,13 @@ def test_an_op_removed():
     )
 
 
+@pytest.mark.parametrize(("metadata", "said"), [('metadata={op_name="forward"}', True), ("", False)])
+def test_a_backward_pass_is_gone_only_where_the_program_names_its_ops(metadata, said):
+    """A program that was traced without debug information names none, whatever it computes."""
+    old = program(extra="  %e = f32[4,8]{1,0} exponential(%x)\n", metadata='metadata={op_name="a_backward"}')
+    assert ("the backward pass is gone" in compare(program(metadata=metadata), old).detail) is said
+
+
 def test_the_line_is_of_an_op_that_uses_what_changed():
     assert compare(program(x="f32[4,9]"), program()).source == "m.py:7"
     # The new program tells no lines where it was traced without them: then the old one's line counts.

@@ -120,6 +120,28 @@ def test_a_read_that_makes_turns_is_first_with_its_line_and_price(turns):
     assert finding.fix.after and finding.fix.doc == "docs/rules/device-to-host-sync.md"
 
 
+@pytest.mark.parametrize(("builds", "most"), [(4_000, 10), (0, 6)])
+def test_what_a_read_does_to_run_a_graph_of_its_own_goes_with_it(tmp_path, builds, most):
+    """Host 10 ms, then a read that walks its own graph for 4 ms, then the device 6 ms. Or the host walks it before."""
+    trace = TraceBuilder()
+    python = trace.host().line("python")
+    modules, ops = trace.tpu(0).line("XLA Modules"), trace.tpu(0).line("XLA Ops")
+    for number in range(6):
+        at = number * 20_000
+        python.event("train_step", at, 20_000, _r=1, step_num=number)
+        begin = at + 14_000 - builds
+        python.event("tpuprof.host_read", begin, at + 20_000 - begin, call="item", source="train.py:9")
+        python.event("RunPostOrder", at + 10_000, 4_000)
+        python.event("PjRtComputationClient::ExecuteComputation", at + 13_900, 100)
+        python.event("TransferFromDevice", at + 14_000, 6_000)
+        modules.event("step(7)", at + 14_000, 6_000)
+        ops.event(start=at + 14_000, duration=6_000, **op("fusion.1"))
+    trace.sampled(0, 6 * 20_000, ops=6 * 20_000)
+    found = {each.rule: each for each in analyze_run(trace.write(tmp_path / "host.xplane.pb")).findings}
+    savings = found["device-to-host-sync"].savings
+    assert (savings.low, savings.high) == (pytest.approx(6, abs=0.5), pytest.approx(most, abs=0.5))
+
+
 def test_the_verdict_names_the_read_of_every_step_not_a_longer_one_at_the_end(tmp_path):
     report = analyze_run(taking_turns(drain_ms=70).write(tmp_path / "host.xplane.pb"))
     assert [each.call for each in report.host_reads] == ["cpu", "item"]

@@ -10,7 +10,7 @@ from tpuprof.report.host_lines import lines_of
 from tpuprof.report.labels import cache_title, diagnosis_title, of_steps, phase_title
 from tpuprof.report.schema import LoopRow, Report
 from tpuprof.report.sections import ChipWaitRow, InputRow, OutlierRow
-from tpuprof.units import format_bytes, format_ms, format_share
+from tpuprof.units import counted, format_bytes, format_ms, format_share
 
 # Entries of each kind that a line names; the JSON has all.
 SHOWN = 3
@@ -199,10 +199,17 @@ def _graph_cuts(report: Report) -> list[str]:
     if sum(each.per_step for each in rows) <= 1:
         return []
     return [
-        f"{each.per_step:g} graph{'s' if each.per_step != 1 else ''} per step by {each.call}"
+        f"{_graphs(each.per_step, report.steps.count)} by {each.call}"
         + (f" at {each.source}" if each.source else "")
         for each in rows[:SHOWN]
     ]
+
+
+def _graphs(per_step: float, steps: int) -> str:
+    """How many graphs: of fewer than one per step, how many in all."""
+    if per_step < 1 and steps:
+        return f"{counted(round(per_step * steps), 'graph')} in {counted(steps, 'step')}"
+    return f"{per_step:.3g} graph{'s' if per_step != 1 else ''} per step"
 
 
 def _cache(report: Report) -> list[str]:

@@ -216,7 +216,7 @@ def _ops(new: HloModule, old: HloModule) -> CompileCause | None:
     if not parts:
         return None
     detail = f"the ops changed: {list_of(parts)}"
-    if _has_backward(old) and not _has_backward(new):
+    if _has_backward(old) and _names_ops(new) and not _has_backward(new):
         detail += _NO_BACKWARD
     grew = sum(added.values()) >= sum(removed.values())
     first, second = (new, old) if grew else (old, new)
@@ -269,6 +269,11 @@ def _setting(each: Instruction) -> str:
 
 def _has_backward(module: HloModule) -> bool:
     return any("backward" in each.op_name for each in module.instructions())
+
+
+def _names_ops(module: HloModule) -> bool:
+    """Whether a program says what its ops are of: one that was traced without debug information does not."""
+    return any(each.op_name for each in module.instructions())
 
 
 def _use_of(module: HloModule, wanted: Type) -> str:
