@@ -84,3 +84,15 @@ def test_it_writes_from_time_to_time(monkeypatch):
         now[0] += 1.0
     assert len(written) == 2
     assert not written[-1]["ended"]
+
+
+def test_the_time_of_steps_ends_with_the_last_of_them(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(aftermath.time, "monotonic", lambda: now[0])
+    _, after, written = counting()
+    for _ in range(4):
+        now[0] += 0.5
+        after.step_ended()
+    now[0] += 30.0
+    after.close()
+    assert (written[-1]["steps_seconds"], written[-1]["wall_seconds"]) == (2.0, 32.0)

@@ -19,7 +19,7 @@ MAX_LINES = 256
 MAX_STEPS = 32
 # Time between two writes (seconds): a write takes a fraction of a millisecond.
 WRITE_EVERY_SECONDS = 30.0
-# Steps between two looks at the clock (steps).
+# Steps between two looks at whether a write is due (steps).
 _LOOK_EVERY = 16
 UNKNOWN_LINE = "unknown"
 
@@ -37,13 +37,17 @@ class CompilingLine:
 
 @dataclass
 class After:
-    """What happened in `wall_seconds` after the captured steps. `ended` tells that the program came to its end."""
+    """What happened in `wall_seconds` after the captured steps, of which steps took `steps_seconds`.
+
+    The rest came after the last step: a last evaluation, say. `ended` tells that the program came to its end.
+    """
 
     steps: int = 0
     compiling_steps: int = 0
     graphs: int = 0
     seconds: float = 0.0
     wall_seconds: float = 0.0
+    steps_seconds: float = 0.0
     ended: bool = False
     lines: dict[str, CompilingLine] = field(default_factory=dict)
 
@@ -87,7 +91,9 @@ class Aftermath:
         if self._drain_compiles is not None:
             self._take()
         self.found.steps += 1
-        if self.found.steps % _LOOK_EVERY == 0 and time.monotonic() - self._written >= WRITE_EVERY_SECONDS:
+        now = time.monotonic()
+        self.found.steps_seconds = now - self._opened
+        if self.found.steps % _LOOK_EVERY == 0 and now - self._written >= WRITE_EVERY_SECONDS:
             self.write()
 
     def _take(self) -> None:

@@ -4,11 +4,43 @@ from __future__ import annotations
 
 from tpuprof.model.compile.recurrence import MIN_STEPS_AFTER, AfterCapture
 from tpuprof.model.intervals import Int64
+from tpuprof.records import record
 from tpuprof.units import PS_PER_S, format_ms, ps_to_ms
 
 # How much longer than a captured step one after the capture must take on average to be worth a word (ratio). Of 36
 # programs of the zoo without a known reason, all lay between 0.79 and 1.29 on a busy machine, but one (1.37).
 SLOWER_FROM = 1.3
+# From where on the verdict itself says so (ratio): half of the run's time is then spent on what the capture lacks.
+VERDICT_FROM = 2.0
+
+
+@record(frozen=True)
+class Outside:
+    """Steps after a capture, without their compiles, beside the captured ones: how many, and the mean of each (ps)."""
+
+    steps: int
+    later: float
+    captured: float
+
+    @property
+    def slower(self) -> float:
+        """How much longer they took (ratio)."""
+        return self.later / self.captured if self.captured else 0.0
+
+    @property
+    def took(self) -> str:
+        """How many they are and what they took, in words."""
+        return f"{self.steps} steps after the capture took {format_ms(ps_to_ms(self.later))} on average"
+
+
+def outside_of(wall_ps: Int64, after: AfterCapture | None) -> Outside | None:
+    """The steps after a capture whose steps took `wall_ps`; None where too few were counted."""
+    if after is None or after.estimated or after.steps < MIN_STEPS_AFTER or not len(wall_ps):
+        return None
+    # What came after the last step was none. Compiles have findings of their own.
+    seconds = after.steps_seconds if after.steps_seconds is not None else after.wall_seconds
+    later = max(seconds - after.seconds, 0.0) / after.steps * PS_PER_S
+    return Outside(after.steps, later, float(wall_ps.mean()))
 
 
 def outside_capture(wall_ps: Int64, after: AfterCapture | None) -> list[str]:
@@ -16,16 +48,20 @@ def outside_capture(wall_ps: Int64, after: AfterCapture | None) -> list[str]:
 
     `wall_ps` is each captured step's time.
     """
-    if after is None or after.estimated or after.steps < MIN_STEPS_AFTER or not len(wall_ps):
-        return []
-    captured = float(wall_ps.mean())
-    # Compiles have findings of their own.
-    later = max(after.wall_seconds - after.seconds, 0.0) / after.steps * PS_PER_S
-    if not captured or later < SLOWER_FROM * captured:
+    found = outside_of(wall_ps, after)
+    if found is None or found.slower < SLOWER_FROM:
         return []
     return [
-        f"the {after.steps} steps after the capture took {format_ms(ps_to_ms(later))} on average, without compiles; "
-        f"the captured ones took {format_ms(ps_to_ms(captured))}. What the others spent is not in this capture: "
-        "batches may have been ready before it, evaluations or checkpoints may have come later, or the device was "
-        "behind. Capture more steps (`--steps`), or later (`--warmup`)"
+        f"the {found.took}, without compiles; the captured ones took {format_ms(ps_to_ms(found.captured))}. What the "
+        "others spent is not in this capture: batches may have been ready before it, evaluations or checkpoints may "
+        "have come later, or the device was behind. Capture more steps (`--steps`), or later (`--warmup`)"
     ]
+
+
+def said_with_the_verdict(outside: list[Outside | None]) -> str:
+    """What the verdict adds where steps took far longer after the capture of a host; empty where they did not."""
+    found = [each for each in outside if each is not None and each.slower >= VERDICT_FROM]
+    if not found:
+        return ""
+    most = max(found, key=lambda each: each.slower)
+    return f" That is of the captured steps: the {most.took}, and what holds those up is not in this capture."

@@ -12,6 +12,7 @@ from tpuprof.model.device.op_kind import OpKind
 from tpuprof.model.host.reads import WAITS_ALONE
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.in_few_steps import said_of_few
+from tpuprof.model.outside_capture import outside_of, said_with_the_verdict
 from tpuprof.model.read_graphs import again_by_step
 from tpuprof.model.run import Run
 from tpuprof.model.step_times import Bound, StepTimes, without_part
@@ -50,6 +51,7 @@ def verdict_section(
     text = sentence_of(run, bound, times, hidden, rows)
     if history is not None:
         text += _if_no_compile_returns(bound, times, history, hidden)
+    text += said_with_the_verdict([outside_of(host.steps.wall_ps, host.after) for host in run.hosts])
     return Verdict(bound.word, round(bound.share, 6), text)
 
 

@@ -63,6 +63,7 @@ class CompilingLine:
 class AfterCapture:
     """What the process counted after the captured steps, until `ended` or its last note. Times in seconds.
 
+    `steps_seconds` is the time until the last step ended, None in notes of older versions.
     `estimated` tells that no step was seen there, and that `steps` are so many as fit into its time.
     """
 
@@ -74,6 +75,7 @@ class AfterCapture:
     ended: bool
     lines: dict[str, CompilingLine] = field(default_factory=dict)
     estimated: bool = False
+    steps_seconds: float | None = None
 
     @property
     def steps_text(self) -> str:
@@ -129,6 +131,7 @@ def _after_of(row: dict[str, Any]) -> AfterCapture:
         seconds=float(row["seconds"]),
         wall_seconds=float(row.get("wall_seconds", 0.0)),
         ended=bool(row.get("ended")),
+        steps_seconds=float(row["steps_seconds"]) if "steps_seconds" in row else None,
         lines={
             str(name): CompilingLine(
                 int(each["cuts"]),
