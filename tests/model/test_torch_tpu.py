@@ -179,6 +179,25 @@ def test_a_host_that_runs_ahead_is_charged_with_what_it_left(report):
     assert found.steps.per_step[-1].wall_ms == pytest.approx(210, abs=1)
 
 
+@pytest.mark.parametrize(("at", "bound"), [(100, "input"), (6_200, "compile")])
+def test_a_compile_beside_the_wait_for_a_batch_costs_nothing(report, at, bound):
+    """The training thread waits for its batch as long, whatever another thread compiles; for ops it waits longer."""
+    trace = training(loader=6_000, ops=12)
+    compiler = trace.host().line("tf_tt_compile/17")
+    for step in range(5):
+        compiler.event("PjRtCApiClient::CompileAndLoad(tt_jit_linear)", step * STEP + at, 3_600)
+    found = report(trace)
+    spent = {name: part.ms_per_step for name, part in found.breakdown.items()}
+    if bound == "input":
+        assert found.verdict.bound == "input"
+        assert (spent["input_wait"], spent.get("compile", 0.0)) == (pytest.approx(6.0, abs=0.1), 0.0)
+    else:
+        assert (spent["input_wait"], spent["compile"]) == (
+            pytest.approx(6.0, abs=0.1),
+            pytest.approx(3.6, abs=0.2),
+        )
+
+
 def test_short_pauses_are_dispatch_and_long_ones_are_undecided(report):
     found = report(training(ops=20, op_us=100))
     # 2 ms of ops in a step of 10 ms: what is left has no event.

@@ -126,6 +126,26 @@ def test_a_block_is_begun_where_its_own_runs_fit():
     assert len(found.before) == 4
 
 
+@pytest.mark.parametrize(
+    ("budget_s", "outcome"), [(36 + 3 * 36, Outcome.CONFIRMED), (36 + 2 * 36, Outcome.UNDECIDED)]
+)
+def test_where_no_two_blocks_fit_three_pairs_are_looked_at_once(budget_s, outcome):
+    now, calls = [0.0], []
+    noise = random.Random(5)
+
+    def runner(command, _seconds):
+        calls.append(command[0])
+        ms = (24_000 if command is A else 12_000) * noise.uniform(0.97, 1.0)
+        now[0] += 24 if command is A else 12
+        return Timed(ms, BY_STEPS, None, 24.0 if command is A else 12.0)
+
+    found = experiment(A, B, runner, Plan(budget_s=budget_s), clock=lambda: now[0])
+    assert found.outcome is outcome
+    assert now[0] <= budget_s
+    if outcome is Outcome.CONFIRMED:
+        assert calls[2:] == ["before", "after", "after", "before", "before", "after"]
+
+
 @pytest.mark.parametrize(("budget_s", "outcome"), [(115, Outcome.CONFIRMED), (None, Outcome.UNDECIDED)])
 def test_where_two_blocks_fit_the_one_look_may_be_narrower(budget_s, outcome):
     """The same eight runs: as the only look they decide, as the first of seven they do not."""
@@ -149,11 +169,11 @@ def test_the_budget_ends_it():
         now[0] += 10
         return Timed(100 if command is A else 95, BY_STEPS, None, 10.0)
 
-    found = experiment(A, B, runner, Plan(budget_s=90), clock=lambda: now[0])
-    assert now[0] <= 90
+    found = experiment(A, B, runner, Plan(budget_s=70), clock=lambda: now[0])
+    assert now[0] <= 70
     assert len(found.before) == 2
     assert found.outcome is Outcome.UNDECIDED
-    assert "budget of 90 s ended before" in found.reason
+    assert "budget of 70 s ended before" in found.reason
 
 
 @pytest.mark.parametrize(("calls", "pairs"), [(0, 0), (1, 0), (4, 0), (8, 2), (11, 4)])

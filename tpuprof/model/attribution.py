@@ -25,6 +25,7 @@ from tpuprof.parts import (
     DEVICE_PARTS,
     DISPATCH,
     HOST_IO,
+    HOST_PREFIX,
     NAMES,
     OFFLOAD,
     OTHER_DEVICE,
@@ -34,6 +35,8 @@ from tpuprof.parts import (
 )
 from tpuprof.records import record
 
+# Kinds of host time in samples that wait for no other thread.
+_HOLDS = ("sleep", "io", "python")
 # What each host activity is called when the device idles meanwhile.
 _IDLE_NAME = {Activity[activity.upper()]: name for activity, name in of_activity().items()}
 
@@ -96,12 +99,23 @@ def _device_layers(device: DeviceActivity) -> list[tuple[str, Spans]]:
 
 
 def _idle_layers(host: HostActivity) -> list[tuple[str, Spans]]:
-    """Compiles first, whichever thread runs them: the training thread only waits for those."""
-    layers = [(COMPILE, merge(host.compiling, host.spans(Activity.COMPILE)))]
+    """Compiles first, whichever thread runs them, but where the training thread is held by something else meanwhile."""
+    elsewhere = subtract(host.compiling, _held(host))
+    layers = [(COMPILE, merge(elsewhere, host.spans(Activity.COMPILE)))]
     layers += [(USER_PREFIX + name, spans) for name, spans in sorted(host.user.items())]
     layers += sorted(host.named.items())
     layers += [(name, host.spans(activity)) for activity, name in _IDLE_NAME.items() if name != COMPILE]
     return [*layers, (DISPATCH, host.dispatching)]
+
+
+def _held(host: HostActivity) -> Spans:
+    """When the training thread does what takes as long whether or not another thread compiles.
+
+    It waits for its next batch, sleeps, reads or writes, or runs Python. A lock, or a call that waits, may be held by
+    the compile.
+    """
+    named = [host.named.get(HOST_PREFIX + kind, EMPTY) for kind in _HOLDS]
+    return subtract(merge(host.spans(Activity.INPUT_WAIT), *named), host.spans(Activity.COMPILE))
 
 
 def device_parts(device: DeviceActivity, start: Int64, end: Int64) -> dict[str, Int64]:

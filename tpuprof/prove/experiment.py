@@ -16,6 +16,9 @@ from tpuprof.units import format_ms, format_share
 
 # A block is before, after, after, before: a machine that gets slower or faster steadily favours neither.
 ABBA = ("before", "after", "after", "before")
+# What is run where the budget holds no two blocks: the least that an interval can be made of. In turns, so that a
+# machine that gets slower or faster steadily favours neither by more than a third of a pair's drift.
+FEW_PAIRS = (("before", "after"), ("after", "before"), ("before", "after"))
 # Blocks before the first look, so that an interval has some pairs (blocks of two pairs).
 FIRST_LOOK = 2
 # A saving below this share of the time before is no reason to change a program, and is called none (share).
@@ -100,6 +103,10 @@ def experiment(
         for number in range(plan.discarded):
             for name in commands:
                 timed(name, f"warm-up {number + 1}")
+        left, pair = ends - clock(), sum(longest.values())
+        if len(FEW_PAIRS) * pair <= left < FIRST_LOOK * 2 * pair:
+            _few_pairs(timed, tried, plan)
+            return tried
         # What fits is known before a difference is: with fewer looks each may be narrower.
         plan = replace(plan, blocks=_affordable(plan, ends - clock(), sum(longest[name] for name in ABBA)))
         for block in range(1, plan.blocks + 1):
@@ -116,6 +123,17 @@ def experiment(
         # A block that is not complete would favour one of the programs.
         _budget_ended(tried, plan)
     return tried
+
+
+def _few_pairs(timed: Callable[[str, str], Timed], tried: Experiment, plan: Plan) -> None:
+    """Run three pairs and look once."""
+    for number, order in enumerate(FEW_PAIRS, 1):
+        runs = {name: timed(name, f"pair {number}") for name in order}
+        tried.before.append(runs["before"])
+        tried.after.append(runs["after"])
+    look(tried, replace(plan, blocks=FIRST_LOOK))
+    if not is_known(tried):
+        _budget_ended(tried, plan)
 
 
 def _affordable(plan: Plan, left_s: float, block_s: float) -> int:
