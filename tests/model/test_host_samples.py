@@ -11,11 +11,13 @@ from tpuprof.model.host.samples import (
     RAN_FROM_SHARE,
     SAME_CALL_WITHOUT_OPS,
 )
-from tpuprof.model.host.stacks import FRAMEWORK, IO, LOCK, PLAIN, SLEEP, Stack, called, family
+from tpuprof.model.host.stacks import COMPILING, FRAMEWORK, IO, LOCK, PLAIN, SLEEP, Stack, called, family
 
 TRAIN = "train (/home/u/train.py:7)"
 ADAM = "step (/venv/lib/python3.11/site-packages/torch/optim/adam.py:9)"
 SAVE = "save (/venv/lib/python3.11/site-packages/torch/serialization.py:9)"
+DYNAMO = "_compile (/venv/lib/python3.11/site-packages/torch/_dynamo/convert_frame.py:9)"
+BRIDGE = "/venv/lib/python3.11/site-packages/torch_xla/_dynamo/dynamo_bridge.py"
 LOGGING = "emit (/usr/lib/python3.11/logging/__init__.py:9)"
 
 
@@ -71,6 +73,19 @@ def test_the_last_name_called(call, last):
         ("re.sub(a, b, c)", (TRAIN, "sub (/usr/lib/python3.11/re/__init__.py:185)"), PLAIN),
         ("next(self.gen)", (ADAM, "__enter__ (/usr/lib/python3.11/contextlib.py:137)"), FRAMEWORK),
         ("pickler.dump(x)", (TRAIN, SAVE), PLAIN),
+        (
+            "x.clone()",
+            (TRAIN, DYNAMO, "clone (/venv/lib/python3.11/site-packages/torch/_ops.py:9)"),
+            COMPILING,
+        ),
+        ("lock.acquire()", (TRAIN, DYNAMO), COMPILING),
+        ("_xla_warm_up_cache(args)", (TRAIN, f"extract_internal ({BRIDGE}:9)"), COMPILING),
+        ("_run_cached_graph(hash, args)", (TRAIN, f"optimized_mod ({BRIDGE}:9)"), FRAMEWORK),
+        (
+            "fn(*args)",
+            (TRAIN, "_fn (/venv/lib/python3.11/site-packages/torch/_dynamo/eval_frame.py:9)"),
+            FRAMEWORK,
+        ),
         ("x * 2", (TRAIN,), PLAIN),
     ],
 )
@@ -116,6 +131,19 @@ def test_a_busy_machine_alone_is_no_wait_for_the_gil(read):
 def test_a_block_without_a_reason_is_a_wait(read):
     trace = step().sampled(0, 40_000, cpu=4_000, others=0, **stack("ext.fetch(x)"))
     assert parts_ms(read(trace))["host:wait"] == pytest.approx(36, abs=0.02)
+
+
+@pytest.mark.parametrize(("frame", "word"), [(DYNAMO, "compile"), (ADAM, "host")])
+def test_what_torch_compile_does_to_make_a_program_is_compiling(analyze, frame, word):
+    """Three samples of 10 ms without an op lie in one call: of dynamo, or of a framework that works on host tensors."""
+    trace = step()
+    for row in range(4):
+        trace.sampled(10_000 * row, 10_000, stack=1, **stack("fast(x)", TRAIN, frame) if not row else {})
+    report = analyze(trace)
+    assert report.verdict.bound == word
+    assert ("torch.compile traces for it at /home/u/train.py:7 (fast(x))" in report.verdict.sentence) is (
+        word == "compile"
+    )
 
 
 def test_a_block_in_backward_while_ops_are_traced_is_tracing(read):
@@ -237,6 +265,35 @@ def test_the_thread_that_holds_the_lock_is_named_with_its_line(analyze):
     assert not [row for row in report.host_stacks if row.part != "host:gil" and row.holder]
     finding = next(each for each in report.findings if each.rule == "host-blocked")
     assert any("/home/u/logs.py:9" in each.text for each in finding.evidence)
+
+
+@pytest.mark.parametrize(
+    ("call", "named"),
+    [("out.write(text)", "logs.py:8 (encode(0))"), ("compress(text)", "logs.py:9 (compress(text))")],
+)
+def test_the_line_that_held_the_lock_is_not_the_one_that_lets_go_of_it(analyze, call, named):
+    """Two samples in a line's calls, each with a stack of its own, and one that lasts longer when the lock is let go."""
+    trace = step()
+    line = trace.host().line("tpuprof-sampler")
+    trace.sampled(0, 1_000, stack=1, **stack("y * 2"))
+    begin = 1_000
+    for number, (length, at, does) in enumerate(
+        [(8_000, 8, "encode(0)"), (7_000, 8, "encode(1)"), (20_000, 9, call)]
+    ):
+        words = {"call": does, "source": f"/home/u/logs.py:{at}", "user_call": does}
+        frames = f"hog (/home/u/logs.py:{at});inner (/home/u/logs.py:{number})"
+        line.event("tpuprof.holder", begin + 500, 0, stack=2 + number, frames=frames, **words)
+        facts = {
+            "stack": 1,
+            "gap_us": length,
+            "ops": 0,
+            "cpu_us": 500,
+            "wait_us": 0,
+            "python_us": length - 500,
+        }
+        begin += length
+        line.event("tpuprof.sample", begin, 0, holder=2 + number, **facts)
+    assert f"That thread is at /home/u/{named}." in analyze(trace).verdict.sentence
 
 
 def test_the_lock_of_a_trace_without_holders_has_no_line(analyze):

@@ -6,7 +6,7 @@ import pytest
 
 from tests.rules.given import compiled, given, steps
 from tpuprof.model.compile.recurrence import AfterCapture, CompilingLine
-from tpuprof.rules.shared.recompiles import _chosen, check_afterwards
+from tpuprof.rules.shared.recompiles import _chosen, check_afterwards, check_kinds
 
 LINE, OTHER = "train (train.py:20)", "evaluate (train.py:7)"
 
@@ -29,6 +29,42 @@ def signals(*lines):
 def test_only_lines_that_compiled_in_no_captured_step_count(lines, said):
     found = check_afterwards(signals(*lines))
     assert found is None if not said else said in found.title
+
+
+@pytest.mark.parametrize(
+    ("later", "title"),
+    [
+        (25, "5 compiles in 10 steps take 90 % of the time; after the capture 25 of 200 steps compiled"),
+        (100, "5 compiles in 10 steps take 90 % of the time"),
+    ],
+)
+def test_the_title_says_what_compiles_took_and_how_many_steps_compiled_later(later, title):
+    """In half of the captured steps, and later in an eighth of them: the price is of the later rate."""
+    after = AfterCapture(
+        200,
+        later,
+        later,
+        1.0 * later,
+        30.0,
+        True,
+        {LINE: CompilingLine(later, later, 1.0 * later, [LINE], [1])},
+    )
+    rows = [replace(compiled("shape", step=step), frames=[LINE]) for step in range(5)]
+    found = check_kinds(
+        given(
+            steps=steps(count=10),
+            step_ms=100.0,
+            step_compiles=rows,
+            compile_share=0.9,
+            after_capture=after,
+            records_if_noted=[],
+            phases=[],
+            framework="torch_xla",
+        ),
+        ("shape",),
+    )
+    assert (found.title, found.confidence) == (title, "high")
+    assert found.share == pytest.approx(0.9 * min(later / 200 / 0.5, 1.0))
 
 
 @pytest.mark.parametrize(

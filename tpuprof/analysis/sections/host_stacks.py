@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from tpuprof.model.host.samples import KINDS, TRACING, HostSamples
-from tpuprof.model.host.stacks import Stack
+from tpuprof.model.host.stacks import COMPILING, Stack
 from tpuprof.model.host.vocabulary import Activity
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.intervals import EMPTY, Int64, Spans, contains, covered, intersect, merge, subtract, union
-from tpuprof.parts import HOST_OTHER, HOST_PREFIX, USER_PREFIX, of_activity
+from tpuprof.parts import COMPILE, HOST_OTHER, HOST_PREFIX, USER_PREFIX, of_activity
 from tpuprof.parts import TRACING as TRACING_PART
 from tpuprof.report.sections import HostStackRow
 from tpuprof.units import PS_PER_MS
@@ -17,6 +17,9 @@ from tpuprof.units import PS_PER_MS
 # Rows kept, those with most time (rows); stacks below this share of the step are left out as well.
 MAX_ROWS = 400
 LEAST_SHARE = 0.0005
+# Kinds of samples that are parts by themselves, and the activity that each counts for.
+_PARTS = {TRACING: TRACING_PART, COMPILING: COMPILE}
+_ACTIVITIES = {TRACING_PART: Activity.TRACING, COMPILE: Activity.COMPILE}
 _Sums = dict[tuple[Stack, str], tuple[int, int, int]]
 
 
@@ -69,7 +72,7 @@ def _add(sums: _Sums, host: HostRun, samples: HostSamples) -> None:
         chosen = np.flatnonzero((samples.kind == number) & (samples.stack >= 0))
         if not len(chosen):
             continue
-        name = TRACING_PART if kind == TRACING else HOST_PREFIX + kind
+        name = _PARTS.get(kind, HOST_PREFIX + kind)
         spans = _of_part(host, name)
         own = covered(intersect(spans, steps), start[chosen], end[chosen])
         open_own = covered(subtract(intersect(spans, steps), busy), start[chosen], end[chosen])
@@ -95,11 +98,8 @@ def _annotated(
 
 
 def _of_part(host: HostRun, name: str) -> Spans:
-    return (
-        host.activity.spans(Activity.TRACING)
-        if name == TRACING_PART
-        else host.activity.named.get(name, EMPTY)
-    )
+    activity = _ACTIVITIES.get(name)
+    return host.activity.spans(activity) if activity is not None else host.activity.named.get(name, EMPTY)
 
 
 def _parts_at(host: HostRun, times: Int64) -> list[str]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from tpuprof.model.host.handing_over import HandingOver
+from tpuprof.model.host.stacks import makes_program
 from tpuprof.model.host.vocabulary import PYTORCH
 from tpuprof.model.run import Run
 from tpuprof.model.run_facts import was_sampled
 from tpuprof.model.step_times import StepTimes
 from tpuprof.parts import (
     CALLS_OPS,
+    COMPILE,
     HANDS_OVER,
     HOST_IO,
     HOST_OTHER,
@@ -58,6 +60,7 @@ def host_sentence(word: str, name: str, load: StepTimes, stacks: list[HostStackR
     more = {
         "undecided": lambda: _estimate(load, run),
         "tracing": lambda: _traced(stacks),
+        "compile": lambda: _made_anew(stacks),
         "dispatch": lambda: _handing_over(run) if load.seen else "",
     }
     return eager or more.get(word, str)()
@@ -140,6 +143,12 @@ def _traced(stacks: list[HostStackRow]) -> str:
     if forward is None or forward in found:
         return text
     return f"{text} The backward pass traces what the forward pass built: most of that at {forward.text}."
+
+
+def _made_anew(stacks: list[HostStackRow]) -> str:
+    """The line at which torch.compile makes programs, where it is seen to; empty elsewhere."""
+    where = where_of([row for row in stacks if any(map(makes_program, row.frames))], COMPILE)
+    return f" torch.compile traces for it at {where.text}." if where is not None else ""
 
 
 def _in_annotation(part: str, load: StepTimes, stacks: list[HostStackRow]) -> str:

@@ -14,6 +14,7 @@ from tpuprof.model.host.blocking_waits import waits_by_reason
 from tpuprof.model.host.loaders import loading
 from tpuprof.model.host.python_calls import python_calls
 from tpuprof.model.host.samples import HostSamples, read_samples, refine
+from tpuprof.model.host.stacks import COMPILING
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
 from tpuprof.model.intervals import (
     EMPTY,
@@ -238,6 +239,8 @@ def _explain(
     loaded = intersect(unknown, loading(samples, training))
     by_activity[Activity.INPUT_WAIT] = merge(by_activity[Activity.INPUT_WAIT], loaded)
     building, kinds, rest = refine(samples, subtract(unknown, loaded))
+    making = kinds.pop(COMPILING, EMPTY)
+    by_activity[Activity.COMPILE] = merge(by_activity[Activity.COMPILE], making)
     shown = [_counted_tracing(driver)] if residual == Activity.HOST_OTHER else []
     # The training thread waits in `backward()`, without an event, while autograd's thread calls the ops.
     shown += [_in_events(autograd)] if shown or vocabulary.eager else []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpuprof.model.host.stacks import FRAMEWORK, PLAIN
+from tpuprof.model.host.stacks import COMPILING, FRAMEWORK, PLAIN
 from tpuprof.records import record
 from tpuprof.units import PS_PER_MS
 
@@ -82,7 +82,9 @@ def op_cost(samples: list[Sample]) -> OpCost:
         )
         for before, each in zip([None, *samples], samples, strict=False)
         # Where the training thread waits, autograd's thread traces meanwhile.
-        if each.ops >= OPS_TO_MEASURE and each.blocked < BLOCKED_FROM_SHARE * each.gap
+        if each.ops >= OPS_TO_MEASURE
+        and each.blocked < BLOCKED_FROM_SHARE * each.gap
+        and each.family != COMPILING
     ]
     inside = [ps for ps, _, in_framework in cost if in_framework]
     if len(inside) >= INTERVALS_TO_MEASURE:

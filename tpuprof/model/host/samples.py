@@ -20,7 +20,7 @@ from tpuprof.model.host.op_cost import (
     Sample,
     op_cost,
 )
-from tpuprof.model.host.stacks import FRAMEWORK, IO, LOCK, PLAIN, SLEEP, Stack, family
+from tpuprof.model.host.stacks import COMPILING, FRAMEWORK, IO, LOCK, PLAIN, SLEEP, Stack, family
 from tpuprof.model.intervals import EMPTY, Int64, Spans, intersect, merge, subtract, union
 from tpuprof.model.timeline import Host, Track
 from tpuprof.own_events import GRAPH_CUT, HOLDER, SAMPLE
@@ -30,7 +30,7 @@ from tpuprof.units import PS_PER_MS, PS_PER_US
 
 TRACING = "tracing"
 # Further kinds of host time, in the order of `host:` parts.
-KINDS = (TRACING, "sleep", "io", "lock", "gil", "python", "wait")
+KINDS = (TRACING, "sleep", "io", "lock", "gil", "python", "wait", COMPILING)
 # Share of an interval's running time that its ops must explain for all of it to be tracing; and where it ends in code
 # that is no framework's, which may be what took the rest: what an op takes is known to about a quarter.
 TRACING_FROM_SHARE = 0.5
@@ -106,6 +106,22 @@ def read_samples(host: Host, unexplained: Spans | None = None) -> HostSamples | 
                     each.in_call = each.family == PLAIN and not _inside(unexplained, each.at)
             return _pieces(samples, stacks, counts_ops=unexplained is None)
     return None
+
+
+def _most_held(held: dict[int, int], stacks: list[Stack]) -> Stack | None:
+    """The stack that held Python's lock longest, of the line that did; `held` is by row of the stacks (ps).
+
+    What a line calls may have a stack of its own in each sample. A sample often comes when the other thread lets go of
+    the lock, to write a file or to wait: what it did before is then at another line, where one was seen.
+    """
+    working = {row: ps for row, ps in held.items() if family(stacks[row]) not in (SLEEP, IO, LOCK)}
+    held = working or held
+    at_line: Counter[str] = Counter()
+    for row, ps in held.items():
+        at_line[stacks[row].source] += ps
+    line = max(at_line, key=lambda each: at_line[each], default="")
+    rows = [row for row in held if stacks[row].source == line]
+    return stacks[max(rows, key=lambda row: held[row])] if rows else None
 
 
 def _cuts(host: Host) -> Int64:
@@ -199,7 +215,7 @@ def _pieces(samples: list[Sample], stacks: list[Stack], *, counts_ops: bool) -> 
                 if kind == "gil" and each.holder >= 0:
                     held[each.holder] = held.get(each.holder, 0) + length
     columns = np.array(rows, np.int64).reshape(-1, 4).T
-    holder = stacks[max(held, key=lambda row: held[row])] if held else None
+    holder = _most_held(held, stacks)
     taken = np.array([(each.at, each.stack) for each in samples], np.int64).reshape(-1, 2).T
     return HostSamples(columns[0], columns[1], columns[2], columns[3], stacks, holder, taken[0], taken[1])
 
@@ -247,6 +263,9 @@ def _silent_frameworks(samples: list[Sample]) -> set[int]:
 
 def _split(before: Sample, each: Sample, cost: OpCost, *, silent: bool) -> list[tuple[str, int, int]]:
     """The pieces of an interval in order: kind, stack, length (ps)."""
+    if each.family == COMPILING:
+        # It calls ops and Python of all sorts, and waits for the compiler.
+        return [(COMPILING, each.stack, each.gap)]
     blocked = each.blocked + _woke_late(before, each)
     blocked = blocked if blocked >= BLOCKED_FROM_SHARE * each.gap else 0
     running = each.gap - blocked

@@ -7,6 +7,8 @@ import re
 from tpuprof.records import record
 
 SLEEP, IO, LOCK, FRAMEWORK, PLAIN = "sleep", "io", "lock", "framework", "plain"
+# torch.compile makes a program.
+COMPILING = "compile"
 # Last names of calls that block, as in `time.sleep(1)` or `self.stream.flush()`.
 _CALLS = {
     **dict.fromkeys(("sleep", "usleep", "nanosleep"), SLEEP),
@@ -50,6 +52,14 @@ _NOT_TRACING = (
     "/torch/utils/tensorboard/",
     "/torch/distributed/",
 )
+# Files of torch.compile that are on the stack only while it makes a program: dynamo's, and torch_xla's bridge to it,
+# whose function that runs a program is another one.
+_MAKES_PROGRAMS = (
+    "/torch/_dynamo/convert_frame.py",
+    "/torch/_dynamo/symbolic_convert.py",
+    "/torch/_dynamo/output_graph.py",
+)
+_BRIDGE, _RUNS_PROGRAM = "/torch_xla/_dynamo/dynamo_bridge.py", "optimized_mod "
 # Files of loaders: what their frames call makes or awaits a batch.
 _LOADERS = (
     "/torch/utils/data/dataloader.py",
@@ -87,7 +97,9 @@ class Stack:
 
 
 def family(stack: Stack) -> str:
-    """What a stack is in: a call that sleeps, reads or writes, waits for a thread; a framework that traces; or none."""
+    """What a stack is in: torch.compile, a call that sleeps, writes or waits, a framework that traces, or none."""
+    if any(map(makes_program, stack.frames)):
+        return COMPILING
     blocking = _CALLS.get(called(stack.call), "")
     if stack.call.startswith(_WITH):
         blocking = LOCK
@@ -110,6 +122,13 @@ def called(text: str) -> str:
             found = _NAME.search(text[:at])
             return found.group(1) if found else ""
     return ""
+
+
+def makes_program(frame: str) -> bool:
+    """Whether a frame is of torch.compile as it makes a program: it traces for it, and nothing runs meanwhile."""
+    if _BRIDGE in frame:
+        return not frame.startswith(_RUNS_PROGRAM)
+    return any(path in frame for path in _MAKES_PROGRAMS)
 
 
 def _in_framework(stack: Stack) -> bool:

@@ -26,6 +26,9 @@ from tpuprof.units import MS_PER_S, counted, format_ms, format_share
 
 # Compiles listed as evidence (rows).
 SHOWN = 8
+# Share of the captured compiles' time that must return for the title to speak of the captured steps alone (ratio): a
+# rate counted in some tens of steps is known to about a tenth. A judgement.
+SAME_RATE_FROM = 0.9
 
 
 def check_kinds(signals: Signals, kinds: tuple[str, ...]) -> Outcome:
@@ -44,7 +47,9 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...]) -> Outcome:
     if not chosen:
         return passed(reason=f"compiles in the captured steps have other causes ({len(compiles)})")
     least, most = returning_parts(signals, compiles, chosen)
-    share = (signals.compile_share + _tracing_share(signals)) * most
+    compiling = signals.compile_share + _tracing_share(signals)
+    share = compiling * most
+    seen = compiling * _part_of_all(compiles, chosen)
     evidence = [compile_evidence(row) for row in chosen[:SHOWN]]
     if len(chosen) > SHOWN:
         evidence.append(Evidence("further compiles of this kind", len(chosen) - SHOWN, "compiles"))
@@ -55,7 +60,7 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...]) -> Outcome:
     return failed(
         share,
         evidence,
-        title=_title(signals, chosen, share, sure=least == most),
+        title=_title(signals, chosen, seen, rarer=share < SAME_RATE_FROM * seen, sure=least == most),
         price=counterfactual(_without(signals, most), _without(signals, least)),
         confidence="low" if least != most else "high" if known else "medium",
     )
@@ -79,12 +84,24 @@ def _without(signals: Signals, share: float) -> Change:
     return Change(host=dict.fromkeys(gone, 1.0 - share))
 
 
-def _title(signals: Signals, chosen: list[CompileRow], share: float, *, sure: bool) -> str:
+def _part_of_all(compiles: list[CompileRow], chosen: list[CompileRow]) -> float:
+    """What the chosen compiles take of the time of all of them in the capture (ratio)."""
+    total = sum(row.duration_ms for row in compiles)
+    return sum(row.duration_ms for row in chosen) / total if total else 0.0
+
+
+def _title(signals: Signals, chosen: list[CompileRow], share: float, *, rarer: bool, sure: bool) -> str:
+    """What the compiles take of the captured steps; where fewer steps compiled after them, that it is less there."""
     text = (
         f"{counted(len(chosen), 'compile')} in {counted(len(signals.steps), 'step')} "
         f"{'takes' if len(chosen) == 1 else 'take'} {format_share(share)} of the time"
     )
-    return text if sure else text + "; it is unknown whether compiles come again"
+    if not sure:
+        return text + "; it is unknown whether compiles come again"
+    after = signals.after_capture if rarer else None
+    return text + (
+        f"; after the capture {after.compiling_steps} of {after.steps_text} compiled" if after else ""
+    )
 
 
 def returning_parts(

@@ -108,7 +108,7 @@ def check(signals: Signals) -> Outcome:
     return failed(
         share,
         evidence,
-        title=_title(largest, where, sampled[largest]),
+        title=_title(largest, where, sampled[largest]) + _held_at(holder_of(stacks, largest)),
         price=counterfactual(Change(host={largest: left}), Change(host=dict.fromkeys(sampled, 0.0))),
         confidence="high" if samples >= SAMPLES_FOR_HIGH else "medium",
     )
@@ -139,6 +139,10 @@ def _callbacks(signals: Signals, ms: float) -> Outcome:
         ),
         confidence="medium",
     )
+
+
+def _held_at(holder: str) -> str:
+    return f"; that thread is at {holder}" if holder else ""
 
 
 def _title(name: str, where: Where | None, ms: float) -> str:
