@@ -4,11 +4,15 @@ from dataclasses import replace
 
 import pytest
 
+from tests.report import reports
 from tests.rules.given import compiled, given
 from tests.rules.situations import steps
+from tpuprof.analysis.sections.measure_next import measure_next
 from tpuprof.model.compile.recurrence import MIN_STEPS_AFTER, AfterCapture, CompilingLine
+from tpuprof.model.step_times import Bound, StepTimes
 from tpuprof.rules.registry import find_rule
 from tpuprof.rules.runner import outcome_of
+from tpuprof.rules.shared.recompiles import UNSEEN_CAUSE, check_afterwards
 
 SYNC, EVALUATION = "<module> (/home/u/train.py:44)", "evaluate (/home/u/train.py:9)"
 
@@ -42,6 +46,23 @@ def test_a_line_that_compiles_in_the_capture_too_has_the_cause_seen_there():
 @pytest.mark.parametrize(("after", "status"), [(MIN_STEPS_AFTER - 1, "passed"), (MIN_STEPS_AFTER, "failed")])
 def test_another_line_is_a_finding_of_its_own(after, status):
     assert outcome(EVALUATION, [compiled_in_the_capture()], after)["recompiles-other"] == status
+
+
+def test_what_changed_in_compiles_that_no_captured_step_holds_is_unknown_and_measured_next():
+    """Their time was counted, and not what made them: the advice may not fit."""
+    seen = AfterCapture(50, 4, 4, 50.0, 100.0, True, {SYNC: CompilingLine(4, 4, 50.0, [SYNC])})
+    found = check_afterwards(
+        given(steps=steps(), step_compiles=[], after_capture=seen, records_if_noted=[], phases=[])
+    )
+    assert (found.confidence, found.reason.endswith(UNSEEN_CAUSE)) == ("medium", True)
+    report = replace(
+        reports.report(),
+        findings=[reports.finding("recompiles-other", title=found.title, reason=found.reason)],
+    )
+    rows = measure_next(report, Bound("device", 1.0, 1.0), StepTimes(1.0, {}, 1.0, 0.0, 0.0))
+    (row,) = [each for each in rows if "recompiles-other" in each.decides]
+    assert "--steps 50" in row.command
+    assert "4 of 50 steps compiled" in row.reason
 
 
 def test_so_is_any_line_where_the_capture_holds_no_compile():

@@ -19,6 +19,7 @@ from tpuprof.records import record
 from tpuprof.report.schema import Finding, Report
 from tpuprof.report.triage import VERDICT, NextMeasurement
 from tpuprof.rules.runner import DEVICE_IS_BEHIND, REPLAY_DISAGREES
+from tpuprof.rules.shared.recompiles import UNSEEN_CAUSE
 from tpuprof.run_folder import RUN_INFO
 
 # Steps that answer what too few could not (steps): twice the default, and what a rate of rare events needs.
@@ -239,6 +240,9 @@ def _of_findings(report: Report) -> Iterator[_Unknown]:
     for each in report.findings:
         if each.status == "unavailable" or _disagrees(each):
             yield _sentence(each.reason), [each.rule], remedy_of(each.reason)
+        elif each.status == "failed" and each.reason.endswith(UNSEEN_CAUSE):
+            reason = f"{each.title}. What changed is unknown: the captured steps hold no such compile."
+            yield reason, [each.rule], Remedy((), _MANY, "It captures more steps.")
 
 
 def _disagrees(finding: Finding) -> bool:
