@@ -2,11 +2,12 @@
 
 import pytest
 
-from tests.builders import TraceBuilder
+from tests.builders import US, TraceBuilder
 from tpuprof.analysis.sections.host_stacks import host_stack_rows
 from tpuprof.model.host.op_cost import OP_MS_AT_MOST, OPS_TO_MEASURE, OTHER_CODE_FROM_OP_MS
 from tpuprof.model.host.samples import (
     FRAMEWORK_WITHOUT_OPS_MS,
+    HARDLY_BEGUN_PS,
     MISSED_FROM_MS,
     RAN_FROM_SHARE,
     SAME_CALL_WITHOUT_OPS,
@@ -494,6 +495,37 @@ def test_between_two_calls_of_jax_that_nobody_looked_at_no_line_holds(read):
     host = read(trace)
     assert parts_ms(host)["host:python"] == pytest.approx(19.5, abs=0.2)
     assert not [row for row in host_stack_rows([host]) if row.part == "host:python" and row.source]
+
+
+def after_a_call(call, since):
+    """A loop's 10 ms of Python, seen once in the middle; the next sample comes `since` us after a call's event."""
+    trace = TraceBuilder()
+    trace.host().line("python").event("train", 0, 12_000 + since, _r=1, step_num=0)
+    called_by(trace, 0, 500)
+    called_by(trace, 10_500, 500)
+    trace.sampled(0, 5_000, stack=1, **stack("line.split()"))
+    words = {**stack(call), "source": "/home/u/train.py:9"}
+    trace.sampled(5_000, 6_000 + since, stack=2, **words)
+    return trace
+
+
+def python_lines(host):
+    return {row.source for row in host_stack_rows([host]) if row.part == "host:python"}
+
+
+@pytest.mark.parametrize("call", ["loss", "np.asarray(action)"])
+def test_a_line_that_stores_or_reads_what_a_call_of_jax_gave_did_not_run_before_it(read, call):
+    host = read(after_a_call(call, HARDLY_BEGUN_PS / US - 100))
+    assert python_lines(host) == {"/home/u/train.py:7"}
+
+
+@pytest.mark.parametrize(
+    ("call", "since"),
+    [("tokenize(rows)", 100), ("weights[0]", 100), ("np.asarray(rows)", HARDLY_BEGUN_PS / US + 100)],
+)
+def test_another_line_after_a_call_of_jax_holds_what_ran_since_the_sample_before(read, call, since):
+    host = read(after_a_call(call, since))
+    assert "/home/u/train.py:9" in python_lines(host)
 
 
 def test_long_calls_of_jax_own_python_are_dispatch(read):

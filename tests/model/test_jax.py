@@ -316,3 +316,27 @@ def test_tf_data_is_input(analyze, making, diagnosis):
     assert row.diagnosis == diagnosis
     assert row.wait_ms_per_step == pytest.approx(0.29)
     assert report.verdict.bound == "input"
+
+
+def pmapped(function="JaxPmapFunction(train_step)", steps=8, devices=4):
+    """Each step calls one function that runs on several devices, after Python made the batch."""
+    trace = TraceBuilder()
+    python = trace.host().line("python")
+    for number in range(steps):
+        at = number * 3_000
+        python.event(function, at + 1_000, 700)
+        python.event("ndarray pmap ShardArg", at + 1_010, 90)
+        for device in range(devices):
+            run = trace.host().line(f"tf_XLAPjRtCpuClient/{device}")
+            run.event("ThunkExecutor::Execute (wait for completion)", at + 1_700 + device * 50, 1_000)
+    return trace
+
+
+@pytest.mark.parametrize("function", ["JaxPmapFunction(train_step)", "PjitFunction(train_step)"])
+def test_a_call_that_runs_on_four_devices_is_one_step(analyze, function):
+    report = analyze(pmapped(function))
+    assert (report.steps.count, report.steps.confidence) == (7, "medium")  # the last one is not whole
+    assert report.steps.method == "inferred from calls of jitted functions"
+    assert report.steps.median_ms == pytest.approx(3)
+    assert report.breakdown["dispatch"].ms_per_step == pytest.approx(0.61, abs=0.1)
+    assert report.breakdown["host_to_device"].ms_per_step == pytest.approx(0.09, abs=0.02)

@@ -44,7 +44,7 @@ class Sample:
     family: str
     holder: int = -1
     blocked: int = 0
-    # In a line of the program that calls the framework, at a moment which the call's own event explains.
+    # In a line of the program that calls the framework, at a moment that the call's own event explains, or right after.
     in_call: bool = False
     # A graph was cut in the interval: a line at both of its ends may lie in two steps.
     cut: bool = False

@@ -20,7 +20,7 @@ from tpuprof.model.host.op_cost import (
     Sample,
     op_cost,
 )
-from tpuprof.model.host.stacks import COMPILING, FRAMEWORK, IO, LOCK, PLAIN, SLEEP, Stack, family
+from tpuprof.model.host.stacks import COMPILING, FRAMEWORK, IO, LOCK, PLAIN, SLEEP, Stack, called, family
 from tpuprof.model.intervals import EMPTY, Int64, Spans, intersect, merge, subtract, union
 from tpuprof.model.timeline import Host, Track
 from tpuprof.own_events import GRAPH_CUT, HOLDER, SAMPLE
@@ -47,6 +47,11 @@ SAME_CALL_WITHOUT_OPS = 3
 # An interval from which samples are missing (ms), at one per 10 ms: Python's lock was kept, or the machine was busy.
 # Nobody looked where the thread was in between, so frames at its end do not stand for all of it.
 MISSED_FROM_MS = 15.0
+# Time since the framework's last event in which what follows a call has hardly begun (ps): Python lets go of its lock
+# as a call ends, and the sampler then needs a CPU (nine in ten times 0.1 to 0.3 ms, on a busy machine of two cores).
+HARDLY_BEGUN_PS = 500 * PS_PER_US
+# Calls that wait for a value of the device, and leave no event on JAX's CPU client (`np.asarray(loss)`).
+_READ_BY = ("asarray", "array")
 # The family of a line of the user's own that calls ops.
 OPS = "ops"
 _COLUMNS = ("stack", "gap_us", "ops", "cpu_us", "wait_us", "python_us", "holder")
@@ -83,6 +88,16 @@ def _inside(spans: Spans, at: int) -> bool:
     return row >= 0 and at < int(spans.end[row])
 
 
+def _has_hardly_begun(unexplained: Spans, at: int, stack: Stack) -> bool:
+    """Whether a call has just ended, so that what ran before it was no work of the line that is seen now.
+
+    The line stores what the call gave (`loss`), or waits for it (`np.asarray(loss)`).
+    """
+    row = int(np.searchsorted(unexplained.start, at, "right")) - 1
+    after_a_call = row > 0 and at - int(unexplained.start[row]) <= HARDLY_BEGUN_PS
+    return after_a_call and (stack.user_call.isidentifier() or called(stack.user_call) in _READ_BY)
+
+
 def read_samples(host: Host, unexplained: Spans | None = None) -> HostSamples | None:
     """The samples of a host's trace as pieces of time; None where it has none.
 
@@ -103,7 +118,10 @@ def read_samples(host: Host, unexplained: Spans | None = None) -> HostSamples | 
                 each.cut = bool(last > first)
             if unexplained is not None:
                 for each in samples:
-                    each.in_call = each.family == PLAIN and not _inside(unexplained, each.at)
+                    each.in_call = each.family == PLAIN and (
+                        not _inside(unexplained, each.at)
+                        or (each.stack >= 0 and _has_hardly_begun(unexplained, each.at, stacks[each.stack]))
+                    )
             return _pieces(samples, stacks, counts_ops=unexplained is None)
     return None
 
@@ -283,7 +301,8 @@ def _split(before: Sample, each: Sample, cost: OpCost, *, silent: bool) -> list[
     if each.ops or (each.family == FRAMEWORK and not silent):
         # The training thread waits while autograd's thread traces.
         return [*ran, (TRACING, each.stack, blocked)]
-    return [*ran, ("wait", each.stack, blocked)]
+    # What a call of the framework waits for is no wait of the line's own.
+    return [*ran, ("wait", -1 if each.in_call else each.stack, blocked)]
 
 
 def _woke_late(before: Sample, each: Sample) -> int:
