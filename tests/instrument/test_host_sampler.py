@@ -11,6 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tpuprof.instrument import host_sampler
+from tpuprof.instrument.hidden_thread import HiddenThread
+from tpuprof.instrument.in_backward import autograd_thread
 from tpuprof.instrument.stack_text import places_of_thread
 from tpuprof.own_events import HOLDER, SAMPLE
 from tpuprof.safe_text import FROM_SAFE
@@ -242,3 +244,33 @@ def test_what_autograds_thread_runs_stands_for_the_wait_in_backward():
     ran = sum(int(each["cpu_us"]) for each in facts)
     assert ran > 2 * sum(int(each["python_us"]) for each in facts)
     assert not any(",holder=" in name for name in samples)
+
+
+def in_backward(wait):
+    """The stack of a thread that is in `backward()`, as the sampler sees it."""
+    engine: dict = {}
+    source = "def _engine_run_backward(wait):\n    return wait()\n"
+    exec(compile(source, "/venv/site-packages/torch/autograd/graph.py", "exec"), engine)
+    return engine["_engine_run_backward"](wait)
+
+
+@pytest.mark.parametrize(("start", "found"), [("hidden", False), ("plain", True)])
+def test_a_thread_of_ours_that_waits_is_not_autograds(start, found):
+    """Neither is begun by `threading`: the pacer of a capture waits so while the program trains."""
+    event, begun = threading.Event(), threading.Event()
+    idents = []
+
+    def waits():
+        idents.append(threading.get_ident())
+        begun.set()
+        event.wait(AT_MOST)
+
+    if start == "hidden":
+        HiddenThread(waits).start()
+    else:
+        _thread.start_new_thread(waits, ())
+    assert begun.wait(AT_MOST)
+    here = threading.get_ident()
+    ident, inside = autograd_thread(in_backward(lambda: places_of_thread(here)[1:]), idents)
+    event.set()
+    assert (ident == idents[0], bool(inside)) == (found, found)

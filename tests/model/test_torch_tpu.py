@@ -343,3 +343,23 @@ def test_without_a_device_plane_compiles_are_priced_because_the_device_waits_for
     assert savings.method == "counterfactual"
     assert 0 < savings.high <= 4.2
     assert savings.note == ""
+
+
+def sleeping(device):
+    """Steps of TorchTPU in which the training thread sleeps for 5 of 10 ms, with a device plane or without."""
+    trace = training(ops=10)
+    for number in range(5):
+        words = {"frames": "train (/home/u/train.py:7)", "call": "time.sleep(0.005)"} if not number else {}
+        words.update({"source": "/home/u/train.py:7", "user_call": "time.sleep(0.005)"} if words else {})
+        trace.sampled(number * STEP + 4_000, 5_000, cpu=0, stack=1, **words)
+        if device:
+            trace.tpu(0).line("XLA Modules").event("step(7)", number * STEP + 100, 3_000)
+            trace.tpu(0).line("XLA Ops").event("%fusion.1 = f32[8]{0} fusion()", number * STEP + 100, 3_000)
+    return trace
+
+
+@pytest.mark.parametrize("device", [False, True])
+def test_a_title_says_that_the_device_idles_only_where_the_trace_shows_it(report, device):
+    found = finding(report(sleeping(device)), "host-blocked")
+    assert found.status == "failed" and "sleeps at /home/u/train.py:7" in found.title
+    assert found.title.endswith("while the device idles") is device

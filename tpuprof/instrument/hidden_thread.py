@@ -10,6 +10,14 @@ import _thread
 import threading
 from collections.abc import Callable
 
+# Threads of ours that run now (`get_ident`).
+_idents: set[int] = set()
+
+
+def is_ours(ident: int) -> bool:
+    """Whether a thread is one of ours: it does nothing for the program."""
+    return ident in _idents
+
 
 class HiddenThread:
     """A thread that `threading` does not list. Python does not wait for it at its end."""
@@ -40,10 +48,12 @@ class HiddenThread:
 
     def _run(self) -> None:
         self._ident = threading.get_ident()
+        _idents.add(self._ident)
         try:
             self._target()
         finally:
             leave_list()
+            _idents.discard(self._ident)
             self._running.release()
 
 

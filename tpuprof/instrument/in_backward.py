@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tpuprof.instrument.hidden_thread import is_ours
 from tpuprof.instrument.stack_text import MAX_FRAMES, Place, places_of_thread
 
 _WAITS, _FILE = "_engine_run_backward", "graph.py"
@@ -22,6 +23,8 @@ def autograd_thread(places: list[Place], others: Iterable[int]) -> tuple[int, li
     if not places or not _waits(places[0]):
         return 0, []
     for ident in others:
+        if is_ours(ident):
+            continue  # it waits for what the capture does next
         found = places_of_thread(ident)
         # Where a stack is cut off, how its thread began is unknown.
         if found and len(found) < MAX_FRAMES and found[-1][0].co_name not in _BEGUN_BY_PYTHON:

@@ -20,6 +20,7 @@ from tpuprof.simulate.replay import Simulator
 from tpuprof.units import format_ms
 
 _DEVICE_WAITS = "The device waits"
+_DEVICE_IDLES = " while the device idles"
 # Rules about what a TPU's compiler, cores and memories do. Their advice does not hold for GPUs.
 TPU_CATEGORIES = frozenset({"collective", "compute", "memory", "offload"})
 ONLY_TPU = "the rule knows TPUs only, and this run is of GPUs"
@@ -150,9 +151,10 @@ def _rank(rule: Rule, finding: Finding) -> float:
 
 def _title(title: str, pricing: Pricing) -> str:
     """The title as it is; where the trace shows no device, nothing is known to wait but training itself."""
-    if pricing.sees_device or not title.startswith(_DEVICE_WAITS):
+    if pricing.sees_device:
         return title
-    return f"Training waits{title.removeprefix(_DEVICE_WAITS)}"
+    title = title.removesuffix(_DEVICE_IDLES)
+    return f"Training waits{title.removeprefix(_DEVICE_WAITS)}" if title.startswith(_DEVICE_WAITS) else title
 
 
 def _finding(rule: Rule, outcome: Outcome, pricing: Pricing, places: Places, framework: str) -> Finding:
