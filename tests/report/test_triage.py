@@ -16,7 +16,13 @@ from typer.testing import CliRunner
 from tests.builders import TraceBuilder
 from tests.report import reports
 from tpuprof.analysis.analyze import analyze_run
-from tpuprof.analysis.sections.measure_next import NOTHING_ON_A_GPU, REMEDIES, measure_next, remedy_of
+from tpuprof.analysis.sections.measure_next import (
+    BY_THE_CLOCK,
+    NOTHING_ON_A_GPU,
+    REMEDIES,
+    measure_next,
+    remedy_of,
+)
 from tpuprof.analysis.sections.why import decision_rows
 from tpuprof.cli.analyze import analyze
 from tpuprof.model.decisions import MS, SHARE, Decision
@@ -107,6 +113,18 @@ def test_the_command_is_of_the_program_that_ran():
     assert row.command.startswith("tpuprof capture --steps 50 -- python /")
     assert "recompile_shapes.py" in row.command
     assert found.measure_next[0] == row
+
+
+@pytest.mark.parametrize(("wanted", "by_the_clock"), [(None, True), (8, False)])
+def test_more_steps_of_a_program_without_marks_need_marks(wanted, by_the_clock):
+    """A recording by the clock lasts as long whatever `--steps` says."""
+    found = analyze_run(ROOT / "sample_traces" / "recompile_shapes")
+    run = {**found.environment["run"], "capture": {"steps_wanted": wanted}}
+    found = dataclasses.replace(found, environment={**found.environment, "run": run})
+    bound = Bound("compile", 0.9, 0.9)
+    row = measure_next(found, bound, StepTimes(1.0, {"compile": 0.9}, 0.1, 0.0, 0.0))[0]
+    assert row.command.startswith("tpuprof capture --steps 50 -- python /")
+    assert (row.advice == BY_THE_CLOCK) is by_the_clock
 
 
 def test_a_price_that_is_in_doubt_is_proved_by_two_runs():

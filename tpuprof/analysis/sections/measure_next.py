@@ -34,6 +34,11 @@ _PROVE = "tpuprof prove {rule} --before {before} --after COMMAND_WITH_THE_FIX{ou
 NOTHING_ON_A_GPU = "Nothing decides this on a GPU."
 # What is said of PyTorch on GPUs, which tpuprof reads and does not capture.
 NOT_CAPTURED = "Nothing decides this: tpuprof reads traces of PyTorch on GPUs, and does not capture them."
+# What makes `--steps` count where no step was seen while recording.
+BY_THE_CLOCK = (
+    "Mark steps with `with tpuprof.step(i):` first: this program marks none, so it was recorded by the clock, which "
+    "`--steps` does not change."
+)
 _BY_TORCH_STEPS = (
     "Give `torch.profiler.profile` a schedule, and call `prof.step()` at the end of each training step."
 )
@@ -183,7 +188,16 @@ def _that_works(remedy: Remedy, report: Report) -> Remedy:
         return MORE_SAMPLES
     if remedy.command and report.environment.get("framework") == PYTORCH:
         return Remedy(remedy.words, "", remedy.by_torch)
+    if remedy.command in (_MORE, _MANY) and _by_the_clock(report):
+        return Remedy(remedy.words, remedy.command, BY_THE_CLOCK)
     return remedy
+
+
+def _by_the_clock(report: Report) -> bool:
+    """Whether no step was seen while recording: run.json then says no number of steps."""
+    run = report.environment.get("run")
+    capture = run.get("capture") if isinstance(run, dict) else None
+    return isinstance(capture, dict) and "steps_wanted" in capture and capture["steps_wanted"] is None
 
 
 _Unknown = tuple[str, list[str], Remedy | None]
