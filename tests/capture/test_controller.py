@@ -265,3 +265,32 @@ def test_after_a_failure_nothing_runs_and_what_was_recorded_before_counts():
     tape.controller.give_up()
     assert tape.events == ["start", "stop"]
     assert tape.controller.phase is Phase.DONE
+
+
+def test_a_step_that_may_still_compile_is_no_quiet_one():
+    """TorchTPU's host runs ahead of its compiles: their counter stands still while one of them compiles."""
+    tape = Tape(warmup=1, steps=2, steady=2)
+    tape.controller.step_ended(3)
+    for _ in range(5):
+        tape.controller.step_ended(0, settled=False)
+    assert tape.events == [] and tape.controller.quiet == 0
+    tape.controller.step_ended(92)
+    assert tape.events == ["early"]
+    tape.controller.step_ended(0, settled=False)
+    tape.controller.step_ended(0)
+    assert tape.events == ["early", "stop"]
+    tape.steps(0)
+    assert tape.events == ["early", "stop", "start"]
+
+
+def test_a_step_that_compiles_nothing_is_quiet_where_nothing_is_under_way():
+    tape = Tape(warmup=1, steps=2, steady=2).steps(3, 0, 0)
+    assert "start" in tape.events
+
+
+def test_only_steps_that_are_waited_for_need_be_asked_about():
+    tape = Tape(warmup=1, steps=2, steady=1)
+    assert tape.controller.waits_for_quiet
+    tape.steps(1, 0)
+    assert not tape.controller.waits_for_quiet
+    assert not tape.end().controller.waits_for_quiet

@@ -119,6 +119,28 @@ def test_ops_without_jit_have_a_price(analyze):
     assert 0.5 <= found.savings.low <= found.savings.high <= 2.0 and not found.reason
 
 
+def rollout(others, steps=8, calls=30):
+    """Steps that call `act` again and again, `others` calls of other functions in between, and `learn` at the end."""
+    trace = TraceBuilder()
+    python, run = trace.host().line("python"), trace.host().line("tf_XLAEigen/1")
+    for number in range(steps):
+        for call in range(calls):
+            name = f"other{call}" if call < others else "act" if call < calls - 1 else "learn"
+            at = number * 3000 + call * 90
+            python.event(f"PjitFunction({name})", at, 60)
+            run.event("ThunkExecutor::Execute", at + 50, 5)
+    return trace
+
+
+@pytest.mark.parametrize(("others", "one_function"), [(0, True), (4, True), (6, False)])
+def test_many_calls_of_one_function_are_no_ops_that_run_one_by_one(analyze, others, one_function):
+    (found,) = [each for each in analyze(rollout(others)).findings if each.rule == "eager-dispatch"]
+    assert found.status == "failed"
+    assert ("A step calls jitted functions 30 times, most often act, and" in found.title) is one_function
+    assert found.title.startswith("Ops run one by one: 30 programs") is not one_function
+    assert (found.savings.low == pytest.approx(0)) is one_function
+
+
 def test_jax_marks_no_optimizer_so_its_loop_is_not_judged(analyze):
     (found,) = [each for each in analyze(one_by_one()).findings if each.rule == "optimizer-loop"]
     assert (found.status, found.evidence) == ("not_applicable", [])

@@ -162,6 +162,8 @@ CASES = {
         ("one by one", "failed", dispatched(ABOVE)),
         ("no device plane", "failed", {**dispatched(ABOVE), "sees_device": False}),
         ("little of the step", "passed", dispatched(BELOW)),
+        ("the host ran ahead", "unavailable", dispatched(programs=0.0)),
+        ("one program", "passed", dispatched(programs=1.0)),
         ("fused", "passed", dispatched(programs=EAGER_FROM_PROGRAMS - 1.0)),
         ("just not fused", "failed", dispatched(programs=float(EAGER_FROM_PROGRAMS))),
         ("programs of compiled functions", "passed", dispatched(compiled_regions=8.0)),

@@ -125,6 +125,7 @@ class Controller:
         self.quiet = 0
         self.compiling = 0
         self._restless = 0
+        self._settled = True
         self._recorder = recorder
         self._clock = clock
         self._first: float | None = None
@@ -155,13 +156,21 @@ class Controller:
             f"{self.plan.steady} in a row did not, so the capture shows that"
         )
 
+    @property
+    def waits_for_quiet(self) -> bool:
+        """Whether it counts if the next step compiles nothing."""
+        return self.phase is not Phase.DONE and (self._current is None or self._current.early)
+
     def begin(self) -> None:
         """Start at once where nothing is to be waited for; called before the first step."""
         if self.plan.warmup == 0 and self.plan.steady == 0:
             self._start(early=False)
 
-    def step_ended(self, compiles: int) -> None:
-        """One step ended that compiled so many graphs."""
+    def step_ended(self, compiles: int, *, settled: bool = True) -> None:
+        """One step ended that compiled so many graphs.
+
+        `settled` tells that no compile is under way. One that is not counts neither as quiet nor as compiling.
+        """
         if self.phase is Phase.DONE:
             return
         if self._first is None:
@@ -172,7 +181,8 @@ class Controller:
         if self._current is None or self._current.early:
             self.seen += 1
             self.compiling += bool(compiles)
-            self.quiet = 0 if compiles else self.quiet + 1
+            self._settled = settled or bool(compiles)
+            self.quiet = 0 if compiles else self.quiet + settled
             self._restless = self._restless + 1 if compiles else 0
         self._decide()
 
@@ -282,7 +292,7 @@ class Controller:
 
     def _early_is_due(self, *, quiet: bool) -> bool:
         first = self.plan.early and not self._ended
-        return first and (quiet or (self.seen > self.plan.warmup and not self.quiet))
+        return first and (quiet or (self.seen > self.plan.warmup and not self.quiet and self._settled))
 
     def _patience_is_over(self) -> bool:
         waited = self._clock() - self._first if self._first is not None else 0.0

@@ -236,6 +236,11 @@ class Recorder:
             self._failed("following the steps", error)
         self.overhead_ns[phase] += time.perf_counter_ns() - entered
 
+    def _settled(self) -> bool:
+        """Whether a step that compiled nothing is a quiet one; asked only while that counts."""
+        framework = STATE.framework if self.controller.waits_for_quiet else None
+        return framework is None or bool(framework.settled())
+
     def _turn(self, number: int | None) -> None:
         capturing = self.controller.phase is Phase.CAPTURING
         self._count_step()
@@ -252,7 +257,7 @@ class Recorder:
             self._fallbacks.step_ended(record.counters)
             record.fallbacks = dict(self._fallbacks.sources)
         self._prefetched.step_ended()
-        self.controller.step_ended(compiles - self._compiles)
+        self.controller.step_ended(compiles - self._compiles, settled=self._settled())
         self._compiles = compiles
         step.number = number if number is not None else step.number + 1
         if self._ir_debug and self.controller.phase is Phase.WAITING:

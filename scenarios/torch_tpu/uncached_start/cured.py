@@ -2,4 +2,4 @@
 
 from stack import train
 
-train(widths=[160] * 24)
+train(widths=[160] * 200)

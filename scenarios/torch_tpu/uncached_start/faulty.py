@@ -2,4 +2,4 @@
 
 from stack import train
 
-train(widths=[64 + 8 * layer for layer in range(24)])
+train(widths=[64 + 4 * layer for layer in range(200)])

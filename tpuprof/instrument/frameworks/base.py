@@ -65,6 +65,10 @@ class Framework:
         """Whether a compile is under way, as far as the framework tells."""
         return False
 
+    def settled(self) -> bool:
+        """Whether a step without a compile shows that none is under way: the counter of compiles may lag behind."""
+        return True
+
     def lookups(self) -> int:
         """Programs or ops asked for since the process began: grows while the host feeds the device."""
         return 0

@@ -11,6 +11,7 @@ import sys
 from typing import Any
 
 from tpuprof.instrument.frameworks.base import Framework, Profiler, loaded
+from tpuprof.instrument.frameworks.compile_threads import CompileThreads
 
 _CACHE = "torch_tpu._internal.device._device_ops_backend"
 # Takes the place of the last key, which is lost.
@@ -60,6 +61,7 @@ class TorchTpu(Framework):
         # What the program cache's counters said last, and whether the program is about to end the runtime.
         self._last: dict[str, int] = {}
         self._listening = self._over = False
+        self._threads = CompileThreads()
 
     def initialized(self) -> bool:
         """Whether the runtime was started."""
@@ -83,6 +85,14 @@ class TorchTpu(Framework):
     def compiles(self) -> int:
         """Misses of the program cache."""
         return self._count("_get_cache_misses")
+
+    def settled(self) -> bool:
+        """Whether the compile threads have not worked for a while: the host runs ahead of its compiles."""
+        return self._threads.settled()
+
+    def drain_compiles(self) -> list[tuple[int, float, list[str]]]:
+        """Compiles since the last call, with the CPU time of the compile threads."""
+        return [(found, self._threads.seconds(), frames) for found, _, frames in super().drain_compiles()]
 
     def lookups(self) -> int:
         """Programs asked for."""

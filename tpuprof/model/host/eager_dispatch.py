@@ -53,7 +53,8 @@ class EagerDispatch:
     many parameters at once. `compiled_regions` are different functions that torch.compile made, `between_ps` is the
     time of the training thread from the first to the last of them in which none of what was compiled runs. Of the
     functions, `graph_breaks` are called inside of another: dynamo left that one in the middle. `optimizer_ps` and
-    `compiled_regions` are None where the framework marks no such calls; the others then say nothing.
+    `compiled_regions` are None where the framework marks no such calls; the others then say nothing. Where calls are of
+    named functions (JAX), `most_calls` are those of the one called most often.
     """
 
     ops: float
@@ -64,6 +65,8 @@ class EagerDispatch:
     compiled_regions: float | None = None
     between_ps: float = 0.0
     graph_breaks: float = 0.0
+    most_called: str = ""
+    most_calls: float = 0.0
 
 
 def eager_dispatch(
@@ -74,8 +77,7 @@ def eager_dispatch(
         return None
     count = len(steps)
     if vocabulary.calls.prefixes:
-        called = int(steps.hold(driver.start[outermost_calls(driver, vocabulary)]).sum()) / count
-        return EagerDispatch(called, called)
+        return _calls(driver, vocabulary, steps)
     backward = autograd_threads(host)
     ops = {id(track): _ops(track, vocabulary) for track in (driver, *backward)}
     calls = _marked(driver, vocabulary, OPTIMIZER_MARK)
@@ -93,6 +95,19 @@ def eager_dispatch(
         between_ps=between / count,
         graph_breaks=breaks / count,
     )
+
+
+def _calls(driver: Track, vocabulary: Vocabulary, steps: Steps) -> EagerDispatch:
+    """Calls of functions, which the framework names: `PjitFunction(act)`."""
+    rows = outermost_calls(driver, vocabulary)
+    names = driver.name_row[rows[steps.hold(driver.start[rows])]]
+    if not len(names):
+        return EagerDispatch(0.0, 0.0)
+    counts = np.bincount(names)
+    most = int(counts.argmax())
+    name = driver.plane.events.names[most].partition("(")[2].removesuffix(")")
+    called = len(names) / len(steps)
+    return EagerDispatch(called, called, most_called=name, most_calls=int(counts[most]) / len(steps))
 
 
 def _regions(driver: Track, vocabulary: Vocabulary, steps: Steps) -> tuple[int, int, int]:

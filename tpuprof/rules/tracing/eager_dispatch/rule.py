@@ -23,13 +23,16 @@ were tried on the CPU plugin. On a device neither was tried.
 ## How to fix in JAX
 
 Put `jax.jit` around the whole step: loss, gradients and update. Ops that are called outside of a jitted function run
-one by one. A list comprehension over parameters belongs inside, too.
+one by one. A list comprehension over parameters belongs inside, too. Where one function of yours is called many times
+in a step, give each call more: `jax.lax.scan` over the calls, `jax.vmap` over the cases. Where Python must run between
+two calls, as an environment in NumPy does, give each call more cases.
 
 ## Limits and false positives
 
 Where the trace has no device plane, the host may run ahead of a busy device, and its dispatch then costs nothing.
 What fusion gains on the device is not known. The price in JAX is of all calls, with the device's work as it is: the
-one call that is left takes next to nothing beside them. In TorchTPU there is no price: what a compiled step takes to
+one call that is left takes next to nothing beside them. Where most calls are of one function, it is not known how
+many of them can go: the price begins at nothing. In TorchTPU there is no price: what a compiled step takes to
 call is not known.
 
 ## References
@@ -41,8 +44,9 @@ call is not known.
 from __future__ import annotations
 
 from tpuprof import parts as part
+from tpuprof.model.host.eager_dispatch import EagerDispatch
 from tpuprof.report.schema import Evidence
-from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
+from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, not_checked, passed, rule
 from tpuprof.rules.programs import JAX
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals
@@ -54,6 +58,11 @@ from tpuprof.units import format_share
 EAGER_FROM_PROGRAMS = 8
 # The whole step as one jitted function: its one call is next to nothing beside those it replaces.
 CALLED_ONCE = counterfactual(Change(host={part.DISPATCH: 0.0}))
+
+# Share of the calls from which they are of one function (share): ops that run one by one are of several kinds.
+ONE_FUNCTION_FROM_SHARE = 0.8
+# The same where Python may need each result before the next call: how many calls can go is not known.
+CALLED_LESS = counterfactual(Change(host={part.DISPATCH: 0.0}), Change())
 
 # Programs of a function that torch.compile made: its forward and its backward pass.
 OF_A_FUNCTION = 2
@@ -81,6 +90,8 @@ def check(signals: Signals) -> Outcome:
     if found.compiled_regions is not None:
         regions = Evidence("different functions of torch.compile called", found.compiled_regions, "per step")
         evidence.insert(2, regions)
+    if not found.programs and found.ops >= EAGER_FROM_PROGRAMS:
+        return not_checked("no program ran in the captured steps: the host ran ahead of them", evidence)
     # Functions of torch.compile are programs too, and no ops.
     alone = found.programs - OF_A_FUNCTION * (found.compiled_regions or 0.0)
     if min(alone, found.ops) < EAGER_FROM_PROGRAMS:
@@ -90,16 +101,25 @@ def check(signals: Signals) -> Outcome:
     share = dispatch / signals.typical_ms
     if share < FAILS_FROM_SHARE:
         return passed(evidence, reason="ops run one by one, but calling them takes little of the step")
-    price = CALLED_ONCE if signals.framework == JAX and signals.sees_device else None
+    one_function = bool(found.most_called) and found.most_calls >= ONE_FUNCTION_FROM_SHARE * found.programs
+    if one_function:
+        evidence.append(Evidence(f"calls of {found.most_called}", found.most_calls, "per step"))
+    priced = signals.framework == JAX and signals.sees_device
+    price = (CALLED_LESS if one_function else CALLED_ONCE) if priced else None
     return failed(
         # Without a device plane the host may run ahead of a busy device: what is at stake is nothing to all of it.
         share if signals.sees_device else share / 2,
         evidence,
-        title=f"Ops run one by one: {found.programs:,.0f} programs for {found.ops:,.0f} ops per step, and "
-        f"{format_share(share)} of the step goes to calling them",
+        title=f"{_said(found, one_function=one_function)}, and {format_share(share)} of the step goes to calling them",
         price=price,
         reason=""
         if price
         else "it cannot be priced: what one program of the whole step would take is unknown",
         confidence="medium" if signals.sees_device else "low",
     )
+
+
+def _said(found: EagerDispatch, *, one_function: bool) -> str:
+    if one_function:
+        return f"A step calls jitted functions {found.programs:,.0f} times, most often {found.most_called}"
+    return f"Ops run one by one: {found.programs:,.0f} programs for {found.ops:,.0f} ops per step"

@@ -1,0 +1,78 @@
+"""TorchTPU's compile threads by their CPU time, as Linux shows it."""
+
+import pytest
+
+from tpuprof.instrument.frameworks.compile_threads import (
+    NAME,
+    SETTLED_SECONDS,
+    WORKED_FROM_NS,
+    CompileThreads,
+)
+from tpuprof.instrument.frameworks.torch_tpu import TorchTpu
+
+
+class Tasks:
+    """Threads of a process: a folder each, with name and CPU time (ns)."""
+
+    def __init__(self, folder):
+        self.folder, self.now = folder, 0.0
+        self.threads = CompileThreads(folder, lambda: self.now)
+
+    def ran(self, number, name, cpu_ns):
+        task = self.folder / str(number)
+        task.mkdir(exist_ok=True)
+        (task / "comm").write_text(f"{name}\n")
+        (task / "schedstat").write_text(f"{cpu_ns} 5 7\n")
+
+
+@pytest.fixture
+def tasks(tmp_path):
+    return Tasks(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "worked_ns", "after", "settled"),
+    [
+        (NAME, WORKED_FROM_NS, 0.0, False),
+        (NAME, WORKED_FROM_NS, SETTLED_SECONDS - 0.01, False),
+        (NAME, WORKED_FROM_NS, SETTLED_SECONDS, True),
+        (NAME, WORKED_FROM_NS - 1, 0.0, True),
+        ("python", 1000 * WORKED_FROM_NS, 0.0, True),
+    ],
+)
+def test_compiles_are_over_when_their_threads_have_rested(tasks, name, worked_ns, after, settled):
+    tasks.ran(1, NAME, 0)
+    assert tasks.threads.settled()
+    tasks.ran(2, name, worked_ns)
+    tasks.threads.settled()
+    tasks.now += after
+    assert tasks.threads.settled() is settled
+
+
+def test_their_seconds_add_up(tasks):
+    tasks.ran(1, NAME, 2_000_000_000)
+    tasks.ran(2, NAME, 500_000_000)
+    tasks.ran(3, "python", 9_000_000_000)
+    assert tasks.threads.seconds() == pytest.approx(2.5)
+    tasks.ran(1, NAME, 2_100_000_000)
+    assert tasks.threads.seconds() == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("text", ["", "many 2 3"])
+def test_what_cannot_be_read_counts_nothing(tasks, text):
+    tasks.ran(1, NAME, 0)
+    (tasks.folder / "1" / "schedstat").write_text(text)
+    assert tasks.threads.seconds() == 0 and tasks.threads.settled()
+
+
+def test_compiles_of_torch_tpu_have_seconds(tasks, monkeypatch):
+    framework = TorchTpu()
+    framework._threads = tasks.threads
+    tasks.ran(1, NAME, 3_000_000_000)
+    misses = 4
+    monkeypatch.setattr(TorchTpu, "compiles", lambda _: misses)
+    assert framework.drain_compiles() == [(4, pytest.approx(3.0), [])]
+    tasks.ran(1, NAME, 4_000_000_000)
+    assert framework.drain_compiles() == []
+    misses = 5
+    assert framework.drain_compiles() == [(1, pytest.approx(1.0), [])]

@@ -1,0 +1,58 @@
+"""How long TorchTPU's compile threads have worked: its program cache counts a compile when it is asked for, and later.
+
+The host runs ahead: programs of the first steps are looked up, one after the other, while later steps are called. So
+that the counter stands still says nothing while one of them compiles.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tpuprof.instrument.state import pass_on
+from tpuprof.units import NS_PER_MS, NS_PER_S
+
+# TorchTPU's own name for them; Linux keeps 15 letters of a name.
+NAME = "tf_tt_compile"
+# CPU time from which they compiled (ns): waking up takes microseconds, the smallest program of the CPU plugin 30 ms.
+WORKED_FROM_NS = NS_PER_MS
+# Time without work of theirs after which none is under way (s): Linux brings a running thread's CPU time up to date
+# every 4 ms, one that waits for a CPU uses none, and between two programs another thread prepares the next.
+SETTLED_SECONDS = 0.1
+
+
+class CompileThreads:
+    """CPU time of the compile threads of this process."""
+
+    def __init__(
+        self, tasks: Path = Path("/proc/self/task"), clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._tasks, self._clock = tasks, clock
+        self._is_one: dict[str, bool] = {}
+        self._said, self._asked = 0, 0
+        self._worked = -SETTLED_SECONDS
+
+    def settled(self) -> bool:
+        """Whether they have compiled nothing for a while; asked again and again."""
+        now, cpu = self._clock(), self._cpu_ns()
+        if cpu - self._asked >= WORKED_FROM_NS:
+            self._asked, self._worked = cpu, now
+        return now - self._worked >= SETTLED_SECONDS
+
+    def seconds(self) -> float:
+        """What they worked since this was asked last (s)."""
+        before, self._said = self._said, self._cpu_ns()
+        return max(self._said - before, 0) / NS_PER_S
+
+    def _cpu_ns(self) -> int:
+        total = 0
+        try:
+            for task in self._tasks.iterdir():
+                if task.name not in self._is_one:
+                    self._is_one[task.name] = (task / "comm").read_text().startswith(NAME)
+                if self._is_one[task.name]:
+                    total += int((task / "schedstat").read_text().split()[0])
+        except (OSError, ValueError, IndexError) as error:  # a thread that has just ended, or another system
+            pass_on(error)
+        return max(total, self._said, self._asked)
