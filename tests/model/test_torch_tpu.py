@@ -1,6 +1,7 @@
 """TorchTPU captures: event names as torch_tpu 0.2 with torch 2.13 writes them, and the real captures where they are."""
 
 import io
+import json
 from pathlib import Path
 
 import pytest
@@ -363,3 +364,16 @@ def test_a_title_says_that_the_device_idles_only_where_the_trace_shows_it(report
     found = finding(report(sleeping(device)), "host-blocked")
     assert found.status == "failed" and "sleeps at /home/u/train.py:7" in found.title
     assert found.title.endswith("while the device idles") is device
+
+
+@pytest.mark.parametrize(("seconds", "status"), [(24.0, "failed"), (8.0, "passed")])
+def test_a_slow_start_is_found_without_a_device_plane(tmp_path, seconds, status):
+    compiled = [{"graphs": 700, "seconds": seconds, "frames": [], "graph_hashes": []}]
+    row = {"step": 0, "wall_ns": 25 * 10**9, "captured": False, "counters": {}, "compiles": compiled}
+    (tmp_path / "tpuprof").mkdir()
+    (tmp_path / "tpuprof" / "telemetry.vm.0.jsonl").write_text(json.dumps(row) + "\n")
+    training().write(tmp_path / "plugins" / "profile" / "2026_11_22" / "vm.xplane.pb")
+    found = finding(analyze_run(tmp_path), "slow-compile")
+    assert found.status == status
+    if status == "failed":
+        assert found.savings.start_high_s == pytest.approx(seconds)

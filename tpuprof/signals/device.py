@@ -6,6 +6,7 @@ import statistics
 
 from tpuprof.model.device.allocator import Allocated
 from tpuprof.model.device.op_kind import OpKind
+from tpuprof.model.host.vocabulary import TORCH_TPU
 from tpuprof.model.intervals import covered, merge, subtract
 from tpuprof.report.schema import LoopRow, Memory, OpRow
 from tpuprof.report.sections import Compute
@@ -57,7 +58,12 @@ class DeviceSignals(StepSignals, TelemetrySignals):
 
     @signal("loop")
     def unrolled(self) -> LoopRow | None:
-        """The block that a program repeats most often without a loop; None where none does."""
+        """The block that a program repeats most often without a loop; None where none does.
+
+        TorchTPU shows no ops of programs where the trace has no device plane: none is known to repeat.
+        """
+        if self.framework == TORCH_TPU and not self.sees_device:
+            return None
         rows = [row for row in self.loops if row.kind == "unrolled" and row.trip_count]
         return max(rows, key=lambda each: each.trip_count or 0, default=None)
 

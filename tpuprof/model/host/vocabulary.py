@@ -23,6 +23,7 @@ GRAPH_WALK = "ir_walk_and_hash"
 # PyTorch on GPUs, as its vocabulary and reports call it.
 PYTORCH = "pytorch"
 TORCH_XLA = "torch_xla"
+TORCH_TPU = "torch_tpu"
 # Names whose meaning is remembered (names): a trace has a few thousand, one that numbers its events has millions.
 NAMES_KEPT = 100_000
 

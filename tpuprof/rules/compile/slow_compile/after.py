@@ -6,7 +6,7 @@ from torch_xla.experimental.scan_layers import scan_layers
 
 import tpuprof
 
-WIDTH, DEPTH, BATCH, STEPS = 128, 160, 512, 12
+WIDTH, DEPTH, BATCH, STEPS = 128, 80, 512, 12
 
 
 class Layer(torch.nn.Module):

@@ -5,7 +5,7 @@ import torch_xla
 
 import tpuprof
 
-WIDTH, DEPTH, BATCH, STEPS = 128, 160, 512, 12
+WIDTH, DEPTH, BATCH, STEPS = 128, 80, 512, 12
 
 
 class Layer(torch.nn.Module):

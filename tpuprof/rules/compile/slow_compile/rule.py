@@ -45,7 +45,7 @@ from __future__ import annotations
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import STABLE, Outcome, failed, passed, rule
 from tpuprof.rules.shared.startup import at_stake, compile_evidence, saved_at_start, slow_start
-from tpuprof.signals import Signals, Unavailable
+from tpuprof.signals import Signals
 
 
 @rule(
@@ -88,10 +88,7 @@ def check(signals: Signals) -> Outcome:
 
 def _folded(signals: Signals) -> tuple[float, float, list[Evidence]]:
     """Share of the compile that folding repeated layers saves, at least and at most, and what tells of them."""
-    try:
-        row = signals.unrolled
-    except Unavailable:  # the compile took as long, though no op of the device is in the trace
-        row = None
+    row = signals.unrolled
     if row is None or not row.trip_count or row.ops_share_low is None or row.ops_share_high is None:
         return 0.0, 1.0, []
     folded = 1 - 1 / row.trip_count
