@@ -76,3 +76,21 @@ def test_compiles_of_torch_tpu_have_seconds(tasks, monkeypatch):
     assert framework.drain_compiles() == []
     misses = 5
     assert framework.drain_compiles() == [(1, pytest.approx(1.0), [])]
+
+
+@pytest.mark.parametrize(("looked_up", "missed", "settled"), [(20, 0, True), (20, 1, False), (0, 0, False)])
+def test_a_step_whose_programs_were_all_found_compiles_nothing(
+    tasks, monkeypatch, looked_up, missed, settled
+):
+    """A loop that reads a value in each step does not run ahead: its own lookups tell, though programs just compiled."""
+    framework = TorchTpu()
+    framework._threads = tasks.threads
+    counts = {"lookups": 100, "compiles": 30}
+    for name in ("lookups", "compiles"):
+        monkeypatch.setattr(TorchTpu, name, lambda _, name=name: counts[name])
+    tasks.ran(1, NAME, 3_000_000_000)
+    assert not framework.settled()
+    counts.update(lookups=100 + looked_up, compiles=30 + missed)
+    assert framework.settled() is settled
+    tasks.now += SETTLED_SECONDS
+    assert framework.settled()

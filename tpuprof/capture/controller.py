@@ -125,7 +125,7 @@ class Controller:
         self.quiet = 0
         self.compiling = 0
         self._restless = 0
-        self._settled = True
+        self._unsettled = 0
         self._recorder = recorder
         self._clock = clock
         self._first: float | None = None
@@ -150,6 +150,11 @@ class Controller:
             return (
                 "the loader handed out batches that it had made while the first steps compiled: if it is slow, the "
                 "captured steps do not show it"
+            )
+        if self._unsettled:
+            return (
+                f"training was never seen to be steady: {self.compiling} of its {self.seen} steps compiled, and in "
+                f"{self._unsettled} more a compile may have been under way, so the capture may show its start"
             )
         return (
             f"training never became steady: {self.compiling} of its {self.seen} steps compiled, and never "
@@ -181,7 +186,7 @@ class Controller:
         if self._current is None or self._current.early:
             self.seen += 1
             self.compiling += bool(compiles)
-            self._settled = settled or bool(compiles)
+            self._unsettled += not (settled or compiles)
             self.quiet = 0 if compiles else self.quiet + settled
             self._restless = self._restless + 1 if compiles else 0
         self._decide()
@@ -242,7 +247,7 @@ class Controller:
         self._stop()
         self._before_training = self._before_training or self.kept()
         self._ended.clear()
-        self.seen = self.quiet = self.compiling = self._restless = 0
+        self.seen = self.quiet = self.compiling = self._restless = self._unsettled = 0
         self._first = None
 
     def finish(self) -> None:
@@ -292,7 +297,7 @@ class Controller:
 
     def _early_is_due(self, *, quiet: bool) -> bool:
         first = self.plan.early and not self._ended
-        return first and (quiet or (self.seen > self.plan.warmup and not self.quiet and self._settled))
+        return first and (quiet or (self.seen > self.plan.warmup and not self.quiet))
 
     def _patience_is_over(self) -> bool:
         waited = self._clock() - self._first if self._first is not None else 0.0

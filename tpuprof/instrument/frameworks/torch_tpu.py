@@ -62,6 +62,8 @@ class TorchTpu(Framework):
         self._last: dict[str, int] = {}
         self._listening = self._over = False
         self._threads = CompileThreads()
+        # Programs looked up and compiled when `settled` was asked last.
+        self._asked = (0, 0)
 
     def initialized(self) -> bool:
         """Whether the runtime was started."""
@@ -87,8 +89,14 @@ class TorchTpu(Framework):
         return self._count("_get_cache_misses")
 
     def settled(self) -> bool:
-        """Whether the compile threads have not worked for a while: the host runs ahead of its compiles."""
-        return self._threads.settled()
+        """Whether programs were looked up since this was asked last and all found, or the compile threads have rested.
+
+        The host runs ahead of both: where no program was looked up, the one before may still compile.
+        """
+        rested = self._threads.settled()
+        before, self._asked = self._asked, (self.lookups(), self.compiles())
+        looked_up, missed = (now - then for now, then in zip(self._asked, before, strict=True))
+        return rested or (looked_up > 0 and not missed)
 
     def drain_compiles(self) -> list[tuple[int, float, list[str]]]:
         """Compiles since the last call, with the CPU time of the compile threads."""
