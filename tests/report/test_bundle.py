@@ -3,6 +3,7 @@
 import gzip
 import importlib.util
 import json
+import os
 import shutil
 import zipfile
 
@@ -206,3 +207,18 @@ def test_which_steps_are_kept(walls, expected):
     window = representative(reports.report(walls), "host-a")
     assert window.steps == expected
     assert representative(reports.report(walls), "elsewhere") is None
+
+
+@pytest.mark.parametrize("text", ["{", '{"a": ' + "[" * 200_000, "pipe"])
+def test_notes_of_a_run_that_cannot_be_read_are_left_out(samples, tmp_path, text):
+    shutil.copytree(samples / "recompile_shapes", tmp_path / "run")
+    for path in (tmp_path / "run" / "tpuprof").glob("[rt]*.json*"):
+        path.unlink()
+        if text == "pipe":
+            os.mkfifo(path)
+        else:
+            path.write_text(text)
+    _, folder, notes = bundle(tmp_path / "run", tmp_path)
+    assert "run.json cannot be read and was left out" in notes
+    assert not (folder / "run" / "tpuprof" / "run.json").exists()
+    assert analyze_run(folder / "run").steps.count > 0

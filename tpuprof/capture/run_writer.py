@@ -12,6 +12,7 @@ from typing import Any
 from tpuprof.capture.telemetry import StepRecord
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.instrument.state import pass_on
+from tpuprof.json_notes import read_json
 from tpuprof.run_folder import (
     NOTES,
     PROFILES,
@@ -96,7 +97,7 @@ def write_text(run: Path, name: str, text: str) -> Path:
 def has_run_info(run: Path, name: str) -> bool:
     """Whether a process has already described the capture of that name."""
     try:
-        info = json.loads((run / RUN_INFO).read_text("utf-8"))
+        info = read_json(run / RUN_INFO)
     except (OSError, ValueError) as error:
         pass_on(error)
         return False

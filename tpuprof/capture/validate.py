@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tpuprof.errors import Code, TpuprofError
+from tpuprof.json_notes import read_json
 from tpuprof.run_folder import PROFILE_SUFFIX, PROFILES, RUN_INFO, profile_name
 from tpuprof.units import GIGA
 
@@ -40,7 +40,7 @@ def profiles(run: Path, name: str) -> list[Path]:
 
 def _read_info(run: Path) -> dict[str, Any]:
     try:
-        info = json.loads((run / RUN_INFO).read_text("utf-8"))
+        info = read_json(run / RUN_INFO)
     except (OSError, ValueError):
         return {}
     return info if isinstance(info, dict) else {}

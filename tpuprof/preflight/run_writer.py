@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tpuprof.errors import Code, TpuprofError
+from tpuprof.json_notes import read_json
 from tpuprof.preflight.predicted_trace import predicted_xspace
 from tpuprof.preflight.prediction import Prediction, prediction_dict
 from tpuprof.preflight.script import Trace
@@ -88,7 +89,7 @@ def _clear(folder: Path) -> None:
     if not any(folder.iterdir()):
         return
     try:
-        info = json.loads((folder / RUN_INFO).read_text("utf-8"))
+        info = read_json(folder / RUN_INFO)
     except (OSError, ValueError):
         info = {}
     if not (isinstance(info, dict) and info.get("predicted")):

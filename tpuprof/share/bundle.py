@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tpuprof.decode import sniff
 from tpuprof.decode.find import host_name
 from tpuprof.decode.mapped_file import ProfileFile
+from tpuprof.json_notes import parse_json, read_json, read_text
 from tpuprof.render import content
 from tpuprof.render.html import render_html
 from tpuprof.render.markdown import render_markdown
@@ -119,15 +120,23 @@ def _telemetry(run_folder: Path | None) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {}
     for path in telemetry_files(run_folder) if run_folder else []:
         rows = []
-        for line in path.read_text("utf-8", "replace").splitlines():
+        for line in _lines(path):
             try:
-                row = json.loads(line)
-            except (ValueError, RecursionError):
+                row = parse_json(line)
+            except ValueError:
                 continue
             if isinstance(row, dict):
                 rows.append(row)
         found[path.name] = rows
     return found
+
+
+def _lines(path: Path) -> list[str]:
+    """The lines of a file, none where it cannot be read."""
+    try:
+        return read_text(path).splitlines()
+    except OSError:
+        return []
 
 
 def _add_run_notes(
@@ -140,8 +149,8 @@ def _add_run_notes(
     text = redactor.text if redactor is not None else _same
     for path in run_infos(run_folder):
         try:
-            info = json.loads(path.read_text("utf-8", "replace"))
-        except ValueError:
+            info = read_json(path)
+        except (OSError, ValueError):
             bundle.notes.append(f"{text(path.name)} cannot be read and was left out")
             continue
         if isinstance(info, dict):
