@@ -102,11 +102,15 @@ def test_what_was_captured_is_kept_when_told_to_stop(tmp_path, number):
     assert analyze_run(tmp_path / "run").steps.count >= 20
 
 
+READS = "for _ in range(6):\n    torch.ones(3, device=torch_xla.device()).add(1).cpu()\n"
+
+
 @pytest.mark.parametrize(
     ("code", "prelude", "steps", "expected"),
     [
         ("print('no xla here')", False, 0, "[capture-empty]"),
         pytest.param("torch_xla.sync()", True, 0, "[capture-no-steps]", marks=ANOTHER),
+        pytest.param(READS, True, 0, "needs a tpuprof.step(i) for each batch", marks=ANOTHER),
         # It ends right when the recording begins.
         pytest.param(LOOP, True, 3, "[capture-never-steady]", marks=ANOTHER),
     ],

@@ -106,7 +106,8 @@ def _no_steps(processes: list[crumbs.Process]) -> tuple[Code, str, str]:
         return (
             Code.CAPTURE_NO_STEPS,
             "graphs ran on the device, but no training step ended",
-            "A step ends at a graph cut (torch_xla.sync), an optimizer's call or a tpuprof.step(i): check the loop.",
+            "A step ends at a graph cut (torch_xla.sync), an optimizer's call or a tpuprof.step(i): check the loop. "
+            "One that only reads values (inference, generation) needs a tpuprof.step(i) for each batch.",
         )
     failed = [text for each in processes for text in each.all(crumbs.FAILED)]
     if failed:
