@@ -377,3 +377,17 @@ def test_a_slow_start_is_found_without_a_device_plane(tmp_path, seconds, status)
     assert found.status == status
     if status == "failed":
         assert found.savings.start_high_s == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(("value", "deferred"), [("1", True), ("0", False), (None, False)])
+def test_deferred_ops_are_not_said_to_run_one_by_one(tmp_path, value, deferred):
+    environment = {} if value is None else {"TORCH_TPU_DEFER_AND_FUSE": value}
+    (tmp_path / "tpuprof").mkdir()
+    (tmp_path / "tpuprof" / "run.json").write_text(
+        json.dumps({"schema": "tpuprof.run/1", "environment": environment})
+    )
+    training().write(tmp_path / "plugins" / "profile" / "2026_11_22" / "vm.xplane.pb")
+    found = finding(analyze_run(tmp_path), "eager-dispatch")
+    assert found.status == "failed"
+    assert found.title.startswith("Deferred ops are run in 20 programs") is deferred
+    assert found.title.startswith("Ops run one by one") is not deferred

@@ -170,6 +170,7 @@ def dispatched(share=0.5, **counts):
         "steps": steps(dispatch=100.0 * share),
         "eager_dispatch": EagerDispatch(**facts),
         "noted_graph_breaks": [],
+        "defers_ops": False,
     }
 
 

@@ -176,6 +176,13 @@ class TelemetrySignals(SignalsBase):
             raise Unavailable("run.json does not say which environment variables were set")
         return {str(name): str(value) for name, value in found.items()}
 
+    @signal("yes or no")
+    def defers_ops(self) -> bool:
+        """Whether the environment has TorchTPU defer and fuse ops; no where run.json does not say."""
+        environment = self._run.info.get("environment")
+        said = environment.get("TORCH_TPU_DEFER_AND_FUSE") if isinstance(environment, dict) else None
+        return str(said or "0").lower() not in ("0", "false", "off")
+
     @signal("features")
     def features(self) -> list[str]:
         """Features of torch_xla whose modules were loaded: scan, fsdpv2, pallas, assume_pure, dynamo, host_offload."""

@@ -1,4 +1,4 @@
-"""torch.compile makes one program of the model."""
+"""torch.compile makes one program of the model and its loss."""
 
 import torch
 import torch_tpu  # noqa: F401  # the "tpu" device
@@ -10,8 +10,14 @@ WIDTH, DEPTH, BATCH, STEPS = 64, 4, 16, 60
 torch.manual_seed(0)
 layers = [layer for _ in range(DEPTH) for layer in (torch.nn.Linear(WIDTH, WIDTH), torch.nn.ReLU())]
 model = torch.nn.Sequential(*layers).to("tpu")
+
+
 # [shown]
-forward = torch.compile(model)
+@torch.compile
+def loss_of(data):
+    return model(data).square().mean()
+
+
 # [/shown]
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 data = torch.randn(BATCH, WIDTH).to("tpu")
@@ -20,7 +26,7 @@ for step in range(STEPS):
     tpuprof.step(step)
     optimizer.zero_grad()
     # [shown]
-    loss = forward(data).square().mean()
+    loss = loss_of(data)
     # [/shown]
     loss.backward()
     optimizer.step()

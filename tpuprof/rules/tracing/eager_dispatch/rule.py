@@ -17,7 +17,8 @@ Ops called and programs run per step, calls of what torch.compile made, and the 
 ## How to fix in TorchTPU
 
 Compile the model: `model = torch.compile(model)`. Or let ops wait until a value is needed, so that many become one
-program: set TORCH_TPU_DEFER_AND_FUSE=1, or call `torch.tpu.set_eager_mode(torch.tpu.EagerMode.DEFER_AND_FUSE)`. Both
+program: set TORCH_TPU_DEFER_AND_FUSE=1, or call `torch.tpu.set_eager_mode(torch.tpu.EagerMode.DEFER_AND_FUSE)`. Where
+ops are deferred already, read values less often: each read ends a fused program. Compiling and deferring
 were tried on the CPU plugin. On a device neither was tried.
 
 ## How to fix in JAX
@@ -74,7 +75,7 @@ OF_A_FUNCTION = 2
     bad="Ops run one by one, as a program each",
     broad=True,
     of_one_host=True,
-    reads=("typical_parts", "typical_ms", "sees_device", "framework", "eager_dispatch"),
+    reads=("typical_parts", "typical_ms", "sees_device", "framework", "eager_dispatch", "defers_ops"),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where dispatch takes enough of a typical step, and the step is many programs."""
@@ -104,13 +105,14 @@ def check(signals: Signals) -> Outcome:
     one_function = bool(found.most_called) and found.most_calls >= ONE_FUNCTION_FROM_SHARE * found.programs
     if one_function:
         evidence.append(Evidence(f"calls of {found.most_called}", found.most_calls, "per step"))
+    said = _said(found, one_function=one_function, deferred=signals.defers_ops)
     priced = signals.framework == JAX and signals.sees_device
     price = (CALLED_LESS if one_function else CALLED_ONCE) if priced else None
     return failed(
         # Without a device plane the host may run ahead of a busy device: what is at stake is nothing to all of it.
         share if signals.sees_device else share / 2,
         evidence,
-        title=f"{_said(found, one_function=one_function)}, and {format_share(share)} of the step goes to calling them",
+        title=f"{said}, and {format_share(share)} of the step goes to calling them",
         price=price,
         reason=""
         if price
@@ -119,7 +121,9 @@ def check(signals: Signals) -> Outcome:
     )
 
 
-def _said(found: EagerDispatch, *, one_function: bool) -> str:
+def _said(found: EagerDispatch, *, one_function: bool, deferred: bool) -> str:
+    if deferred:
+        return f"Deferred ops are run in {found.programs:,.0f} programs per step for {found.ops:,.0f} ops"
     if one_function:
         return f"A step calls jitted functions {found.programs:,.0f} times, most often {found.most_called}"
     return f"Ops run one by one: {found.programs:,.0f} programs for {found.ops:,.0f} ops per step"
