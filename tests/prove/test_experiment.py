@@ -146,6 +146,22 @@ def test_where_no_two_blocks_fit_three_pairs_are_looked_at_once(budget_s, outcom
         assert calls[2:] == ["before", "after", "after", "before", "before", "after"]
 
 
+def test_where_runs_become_longer_a_third_pair_stands_for_the_second_block():
+    now, calls = [0.0], []
+
+    def runner(command, _seconds):
+        calls.append(command[0])
+        seconds = (20 if command is A else 10) * (1 if len(calls) <= 2 else 1.1)
+        now[0] += seconds
+        return Timed(seconds * 1e3, BY_STEPS, None, seconds)
+
+    # Two blocks of 60 s fit after the discarded runs, and the first takes 66.
+    found = experiment(A, B, runner, Plan(budget_s=30 + 121), clock=lambda: now[0])
+    assert found.outcome is Outcome.CONFIRMED
+    assert calls[2:] == [*ABBA, "before", "after"]
+    assert now[0] <= 151
+
+
 @pytest.mark.parametrize(("budget_s", "outcome"), [(115, Outcome.CONFIRMED), (None, Outcome.UNDECIDED)])
 def test_where_two_blocks_fit_the_one_look_may_be_narrower(budget_s, outcome):
     """The same eight runs: as the only look they decide, as the first of seven they do not."""

@@ -105,13 +105,17 @@ def experiment(
                 timed(name, f"warm-up {number + 1}")
         left, pair = ends - clock(), sum(longest.values())
         if len(FEW_PAIRS) * pair <= left < FIRST_LOOK * 2 * pair:
-            _few_pairs(timed, tried, plan)
+            _few_pairs(timed, tried, plan, FEW_PAIRS)
             return tried
         # What fits is known before a difference is: with fewer looks each may be narrower.
         plan = replace(plan, blocks=_affordable(plan, ends - clock(), sum(longest[name] for name in ABBA)))
         for block in range(1, plan.blocks + 1):
             if clock() + sum(longest[name] for name in ABBA) > ends:
-                _budget_ended(tried, plan)
+                if block == FIRST_LOOK and clock() + sum(longest.values()) <= ends:
+                    # Runs took longer than those before them: three pairs are there with one more.
+                    _few_pairs(timed, tried, plan, FEW_PAIRS[:1])
+                else:
+                    _budget_ended(tried, plan)
                 break
             runs = [timed(name, f"block {block}") for name in ABBA]
             if _take(runs, tried, plan, look_at=block >= FIRST_LOOK):
@@ -125,9 +129,14 @@ def experiment(
     return tried
 
 
-def _few_pairs(timed: Callable[[str, str], Timed], tried: Experiment, plan: Plan) -> None:
-    """Run three pairs and look once."""
-    for number, order in enumerate(FEW_PAIRS, 1):
+def _few_pairs(
+    timed: Callable[[str, str], Timed],
+    tried: Experiment,
+    plan: Plan,
+    orders: tuple[tuple[str, str], ...],
+) -> None:
+    """Run these pairs, then look once."""
+    for number, order in enumerate(orders, len(tried.before) + 1):
         runs = {name: timed(name, f"pair {number}") for name in order}
         tried.before.append(runs["before"])
         tried.after.append(runs["after"])
