@@ -90,7 +90,7 @@ def experiment(
     """
     plan = plan or Plan()
     tried, ends = Experiment(), clock() + plan.budget_s
-    commands, asked = {"before": before, "after": after}, plan.blocks
+    commands = {"before": before, "after": after}
     longest = dict.fromkeys(commands, 0.0)
 
     def timed(name: str, of: str) -> Timed:
@@ -103,30 +103,40 @@ def experiment(
         for number in range(plan.discarded):
             for name in commands:
                 timed(name, f"warm-up {number + 1}")
-        left, pair = ends - clock(), sum(longest.values())
-        if len(FEW_PAIRS) * pair <= left < FIRST_LOOK * 2 * pair:
-            _few_pairs(timed, tried, plan, FEW_PAIRS)
-            return tried
-        # What fits is known before a difference is: with fewer looks each may be narrower.
-        plan = replace(plan, blocks=_affordable(plan, ends - clock(), sum(longest[name] for name in ABBA)))
-        for block in range(1, plan.blocks + 1):
-            if clock() + sum(longest[name] for name in ABBA) > ends:
-                if block == FIRST_LOOK and clock() + sum(longest.values()) <= ends:
-                    # Runs took longer than those before them: three pairs are there with one more.
-                    _few_pairs(timed, tried, plan, FEW_PAIRS[:1])
-                else:
-                    _budget_ended(tried, plan)
-                break
-            runs = [timed(name, f"block {block}") for name in ABBA]
-            if _take(runs, tried, plan, look_at=block >= FIRST_LOOK):
-                break
-        else:
-            if not is_known(tried) and plan.blocks < asked:
-                _budget_ended(tried, plan)
+        _blocks(timed, tried, plan, left=lambda: ends - clock(), pair=lambda: sum(longest.values()))
     except TooLongError:
         # A block that is not complete would favour one of the programs.
         _budget_ended(tried, plan)
     return tried
+
+
+def _blocks(
+    timed: Callable[[str, str], Timed],
+    tried: Experiment,
+    plan: Plan,
+    *,
+    left: Callable[[], float],
+    pair: Callable[[], float],
+) -> None:
+    """Run what fits: `left` is what is left of the budget, and `pair` what a run of each program takes at most (s)."""
+    if len(FEW_PAIRS) * pair() <= left() < FIRST_LOOK * 2 * pair():
+        _few_pairs(timed, tried, plan, FEW_PAIRS)
+        return
+    # What fits is known before a difference is: with fewer looks each may be narrower.
+    asked, plan = plan.blocks, replace(plan, blocks=_affordable(plan, left(), 2 * pair()))
+    for block in range(1, plan.blocks + 1):
+        if left() < 2 * pair():
+            if block == FIRST_LOOK and left() >= pair():
+                # Runs took longer than those before them: three pairs are there with one more.
+                _few_pairs(timed, tried, plan, FEW_PAIRS[:1])
+            else:
+                _budget_ended(tried, plan)
+            return
+        runs = [timed(name, f"block {block}") for name in ABBA]
+        if _take(runs, tried, plan, look_at=block >= FIRST_LOOK):
+            return
+    if not is_known(tried) and plan.blocks < asked:
+        _budget_ended(tried, plan)
 
 
 def _few_pairs(
