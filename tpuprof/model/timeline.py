@@ -24,13 +24,15 @@ HOST_PLANE = "/host:CPU"
 METADATA_PLANE = "/host:metadata"
 # Ten days: past it a time is damage, not a capture, and picoseconds would no longer fit 63 bits beside it.
 MAX_CAPTURE_NS = 10 * 86_400 * NS_PER_S
+_FARTHEST_PS = MAX_CAPTURE_NS * PS_PER_NS
 
 
 @record
 class Track:
     """One thread or device queue. By event: `start`, `end` (ps from origin), `name_row` (row in the plane's names).
 
-    `negative` counts the events that state a negative duration; theirs is taken as 0.
+    `negative` counts the events that state a negative duration; theirs is taken as 0. `far` counts those that begin, or
+    last, beyond what a capture can; theirs is cut.
     """
 
     plane: Plane
@@ -39,6 +41,7 @@ class Track:
     end: Int64
     name_row: Int64
     negative: int = 0
+    far: int = 0
     _parent: Int64 | None = field(default=None, repr=False)
 
     @property
@@ -130,7 +133,7 @@ def build_host(trace: Trace, name: str) -> Host:
             host.gpus.append((plane, _tracks(plane, origin)))
         elif plane.name.startswith(HOST_PLANE):
             host.threads.extend(_tracks(plane, origin))
-    host.warnings += _negative(host)
+    host.warnings += _damaged(host)
     return host
 
 
@@ -141,24 +144,44 @@ def _tracks(plane: Plane, origin_ns: int) -> list[Track]:
 def _track(plane: Plane, line: Line, origin_ns: int) -> Track:
     start, end, name = line.offset_ps, line.duration_ps, plane.events.rows(line.metadata_id)
     line.metadata_id = line.offset_ps = line.duration_ps = np.empty(0, np.int64)
+    far = _cut_far(start, end)
     start += (line.timestamp_ns - origin_ns) * PS_PER_NS
     negative = int((end < 0).sum())
     if negative:
         np.maximum(end, 0, out=end)
     end += start
-    return Track(plane, line, start, end, name, negative)
+    return Track(plane, line, start, end, name, negative, far)
 
 
-def _negative(host: Host) -> list[str]:
-    """A warning for each plane with events that end before they begin."""
+def _cut_far(offset: Int64, duration: Int64) -> int:
+    """Cut offsets and durations beyond what a capture can last, in place: sums of them would not fit 63 bits.
+
+    Returns how many events have one.
+    """
+    if offset.min() >= -_FARTHEST_PS and offset.max() <= _FARTHEST_PS and duration.max() <= _FARTHEST_PS:
+        return 0
+    far = (offset < -_FARTHEST_PS) | (offset > _FARTHEST_PS) | (duration > _FARTHEST_PS)
+    np.clip(offset, -_FARTHEST_PS, _FARTHEST_PS, out=offset)
+    np.minimum(duration, _FARTHEST_PS, out=duration)
+    return int(far.sum())
+
+
+def _damaged(host: Host) -> list[str]:
+    """A warning for each plane with events that end before they begin, or lie outside of any capture."""
     cores = [each for found in host.sparse.values() for each in found]
     queues = [*host.devices.values(), *(tracks for _, tracks in [*cores, *host.gpus])]
     tracks = [track for each in queues for track in each] + host.threads
-    counts: dict[str, int] = {}
+    negative: dict[str, int] = {}
+    far: dict[str, int] = {}
     for track in tracks:
-        if track.negative:
-            counts[track.plane.name] = counts.get(track.plane.name, 0) + track.negative
+        for counts, count in ((negative, track.negative), (far, track.far)):
+            if count:
+                counts[track.plane.name] = counts.get(track.plane.name, 0) + count
     return [
-        f"{name}: {INCONSISTENT}{count} events have negative durations and count as 0 ms: the profile is damaged"
+        f"{name}: {INCONSISTENT}{count} events {what}: the profile is damaged"
+        for counts, what in (
+            (negative, "have negative durations and count as 0 ms"),
+            (far, "begin or last more than ten days and are cut"),
+        )
         for name, count in counts.items()
     ]
