@@ -13,7 +13,7 @@ from tpuprof.report.schema import Report
 from tpuprof.timeline.lanes import DEVICE, PERIODS, STEPS, Lane, LaneInfo
 from tpuprof.timeline.level_of_detail import Bars, Pyramid
 from tpuprof.units import NS_PER_MS, PS_PER_NS
-from tpuprof_dashboard.reading import Details, HostDetails
+from tpuprof_dashboard.reading import Details, HostDetails, Moved
 from tpuprof_dashboard.timeline_view import BETWEEN_HOSTS
 
 if TYPE_CHECKING:
@@ -23,10 +23,6 @@ if TYPE_CHECKING:
 ALL_HOSTS = "*"
 # Hosts whose lanes are drawn by default (hosts): more rows than these fill no screen. Others can be chosen.
 SHOWN_HOSTS = 8
-
-
-# Lanes that were moved, by their host's number and their key, with what each was moved from: a note makes another lane.
-Moved = dict[tuple[int, str], tuple[LaneInfo, LaneInfo]]
 
 
 @dataclass(frozen=True)

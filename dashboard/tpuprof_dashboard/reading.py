@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from tpuprof.errors import Code, TpuprofError
 from tpuprof_dashboard.pods import as_pod
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 _READ = 0.75
 
 Tell = Callable[[float, str], None]
+
+# Lanes that were moved, by their host's number and their key, with what each was moved from: a note makes another lane.
+Moved: TypeAlias = "dict[tuple[int, str], tuple[LaneInfo, LaneInfo]]"
 
 
 @dataclass
@@ -85,7 +88,7 @@ class Details:
 
     run: Run | None
     hosts: dict[str, HostDetails]
-    moved: dict[tuple[int, str], tuple[LaneInfo, LaneInfo]] = field(default_factory=dict)
+    moved: Moved = field(default_factory=dict)
 
 
 def read_saved(source: Source) -> Report:

@@ -4,6 +4,7 @@ import gzip
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -128,6 +129,9 @@ def test_a_compile_names_what_its_program_has_newly(samples):
             compared.append((row, run.program_change(row)))
         except tpuprof.TpuprofError as error:
             refused.append(error.code)
+    with pytest.raises(tpuprof.TpuprofError, match="no such host") as raised:
+        run.program_change(replace(row, host="of another run"))
+    assert raised.value.code == "usage"
     assert set(refused) <= {"input-no-program"}
     for row, found in compared:
         assert row.cause.kind == "shape"

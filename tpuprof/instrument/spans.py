@@ -24,7 +24,7 @@ class _Threads(threading.local):
         self.stack: list[Span] = []
 
 
-OPEN = _Threads()
+_threads = _Threads()
 
 
 class Span:
@@ -60,7 +60,7 @@ def open_span(
         span = Span(name, event, scope, counter(extension, _OPS_COUNTER) if count_ops else None, facts)
         if scope:
             span.scope = extension.profiler.scope_pusher(scope)
-        OPEN.stack.append(span)
+        _threads.stack.append(span)
     except Exception as error:
         note_failure(f"opening {name!r}", error)
         return None
@@ -69,7 +69,7 @@ def open_span(
 
 def close_span(span: Span | None) -> None:
     """Close a span and those left open inside it. One that this thread does not hold is left alone."""
-    stack = OPEN.stack
+    stack = _threads.stack
     if span is None or span not in stack:
         return
     try:
@@ -84,7 +84,7 @@ def close_span(span: Span | None) -> None:
 
 def split_spans(span: Span | None) -> list[Span]:
     """Close a span; those open inside it end with it, and are returned for `resume_spans` to go on with."""
-    stack = OPEN.stack
+    stack = _threads.stack
     if span is None or span not in stack:
         return []
     inner = stack[stack.index(span) + 1 :]
@@ -104,14 +104,14 @@ def resume_spans(spans: list[Span]) -> None:
             span.ops = counter(extension, _OPS_COUNTER) if span.ops is not None else None
             if span.scope_name:
                 span.scope = extension.profiler.scope_pusher(span.scope_name)
-            OPEN.stack.append(span)
+            _threads.stack.append(span)
     except Exception as error:
         note_failure("going on with spans after a step", error)
 
 
 def suspend_scopes() -> None:
     """Pop this thread's scopes, innermost first, so that a graph can be cut."""
-    for span in reversed(OPEN.stack):
+    for span in reversed(_threads.stack):
         span.scope = None
 
 
@@ -120,7 +120,7 @@ def resume_scopes() -> None:
     extension = xlac()
     if extension is None or not STATE.armed:
         return
-    for span in OPEN.stack:
+    for span in _threads.stack:
         if span.scope_name:
             span.scope = extension.profiler.scope_pusher(span.scope_name)
 

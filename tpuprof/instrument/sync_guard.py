@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from tpuprof.instrument.spans import OPEN, resume_scopes, suspend_scopes
+from tpuprof.instrument.spans import resume_scopes, suspend_scopes
 from tpuprof.instrument.state import note_failure, xlac
 from tpuprof.instrument.wrapped_calls import Function, Replaced
 
@@ -71,7 +71,6 @@ def waits() -> bool:
 
 
 def _guard(original: Function) -> Function:
-    # It runs in every step, on cold caches, where a call of Python takes some 2 us: what can stand here does.
     def guarded(*args: Any, **kwargs: Any) -> Any:
         # A guard that the program has wrapped may lie inside a new one.
         if not _replaced.undo or _threads.cuts:
@@ -79,29 +78,18 @@ def _guard(original: Function) -> Function:
         _threads.cuts = True
         _threads.waits = bool(kwargs.get("wait", args[2] if len(args) > 2 else False))
         try:
-            if OPEN.stack:
-                _quietly(suspend_scopes)
-            for observer in tuple(_before):
-                try:
-                    observer()
-                except Exception as error:
-                    note_failure(_WHAT, error)
+            _call_each((suspend_scopes, *_before))
             return original(*args, **kwargs)
         finally:
-            if OPEN.stack:
-                _quietly(resume_scopes)
-            for observer in tuple(_after):
-                try:
-                    observer()
-                except Exception as error:
-                    note_failure(_WHAT, error)
+            _call_each((resume_scopes, *_after))
             _threads.cuts = False
 
     return guarded
 
 
-def _quietly(action: Observer) -> None:
-    try:
-        action()
-    except Exception as error:
-        note_failure(_WHAT, error)
+def _call_each(observers: tuple[Observer, ...]) -> None:
+    for observer in observers:
+        try:
+            observer()
+        except Exception as error:
+            note_failure(_WHAT, error)

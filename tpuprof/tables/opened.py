@@ -129,12 +129,13 @@ class OpenRun:
     def program_change(self, compiled: CompileRow) -> Difference:
         """The lines in which the program of a compile differs from the nearest earlier one, both optimized.
 
-        `compiled` is a row of `report.compiles`. Raises `TpuprofError`: `input-no-trace` for a saved report, and
-        `input-no-program` where the capture does not hold both programs.
+        `compiled` is a row of `report.compiles`. Raises `TpuprofError`: `input-no-trace` for a saved report, `usage`
+        for a row of another run, and `input-no-program` where the capture does not hold both programs.
         """
         from tpuprof.model.compile.hlo_metadata import hlo_protos
         from tpuprof.model.compile.program_change import program_change
 
+        self._check_host(compiled.host)
         host = next(each for each in self._source.run.hosts if each.name == compiled.host)
         protos = dict(hlo_protos(self._source.timeline(host.name).trace))
         found = program_change(compiled.program, compiled.start_ns, host.compiles, host.devices, protos)
@@ -169,11 +170,14 @@ class OpenRun:
         """
         from tpuprof.export.chrome_json import chrome_json
 
-        if host not in self._source.found.files:
-            raise TpuprofError(Code.USAGE, f"{host}: no such host.", f"Hosts are {', '.join(self.hosts)}.")
+        self._check_host(host)
         data, left_out = chrome_json(self._source.timeline(host), start_ps, end_ps)
         Path(path).write_bytes(data)
         return left_out
+
+    def _check_host(self, name: str) -> None:
+        if name not in self._source.found.files:
+            raise TpuprofError(Code.USAGE, f"{name}: no such host.", f"Hosts are {', '.join(self.hosts)}.")
 
     def preflight(self) -> tuple[list[Variant], list[str]]:
         """What the TPU compiler said of the script, as the run folder has it, and notes on what is wrong there."""

@@ -66,6 +66,10 @@ class CompileCause:
     source: str = ""
 
 
+# By the digests of the programs that a cause was found from.
+_KNOWN: Kept[CompileCause] = Kept(CAUSES_KEPT)
+
+
 def explain(program: str, earlier: list[str], protos: Mapping[str, bytes]) -> CompileCause:
     """Why `program` was compiled, given the programs there were `earlier` and the serialized HLO of each."""
     if not program:
@@ -89,10 +93,6 @@ def explain(program: str, earlier: list[str], protos: Mapping[str, bytes]) -> Co
         compare(*pair) if pair else CompileCause("unknown", "unavailable: the HLO in the capture is damaged")
     )
     return _KNOWN.put(key, cause)
-
-
-# By the digests of the programs that a cause was found from.
-_KNOWN: Kept[CompileCause] = Kept(CAUSES_KEPT)
 
 
 def compare(new: HloModule, old: HloModule) -> CompileCause:
