@@ -31,6 +31,7 @@ NATIVE = {
     "tpuprof/model/_sweeps": [],
     "tpuprof/simulate/_replay": [],
     "tpuprof/instrument/_gc_events": [],
+    "tpuprof/instrument/_prompt_wait": [],
 }
 
 

@@ -36,4 +36,5 @@ def test_the_first_finding_is_the_one_of_the_page(tmp_path, name):
         # What the three fixes are for is gone.
         assert {"input-starved", "aten-fallback", "device-to-host-sync"} & set(failed) == set()
     else:
-        assert failed[0] == shown(name)
+        # Of the second, each of two causes hides behind the other, and they cost about as much.
+        assert shown(name) in failed[: 2 if name == "second" else 1]

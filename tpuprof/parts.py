@@ -270,8 +270,8 @@ HOST_KINDS: dict[str, tuple[str, str]] = {
     ),
     "gil": ("Host waits for the GIL", "device idle while another thread of the program holds Python's lock"),
     "python": (
-        "Code that traces nothing",
-        "device idle while the training thread runs code that traces no op",
+        "Code without work for the device",
+        "device idle while the training thread runs code that gives the device no work",
     ),
     "wait": ("Host waits", "device idle while the training thread waits in a call, for what is unknown"),
 }
@@ -362,10 +362,10 @@ WORDS: dict[str, Word] = {
         ),
         Word(
             "host",
-            "Host-bound: the device idles for {of_step} while the host does something else than trace.",
+            "Host-bound: the device idles for {of_step} while the host does other work.",
             "host",
             HOST_OTHER,
-            "device idle while the host does something else than trace",
+            "device idle while the host does other work",
             unseen="Host-bound: the host does something else than feed the device for {of_step}.",
         ),
         Word(

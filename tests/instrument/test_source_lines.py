@@ -1,6 +1,7 @@
 """Positions and lines agree with what Python itself says of them."""
 
 import argparse
+import dis
 import linecache
 import types
 
@@ -54,3 +55,39 @@ def test_a_notebooks_cell_is_known_to_python():
 @pytest.mark.parametrize("path", ["<string>", "/no/such/file.py", "/", "a\0b"])
 def test_what_is_no_file_has_no_lines(path):
     assert source_lines.source_lines(path, 1, 2) == []
+
+
+def ends_in_an_if(words):
+    found = []
+    for word in words:
+        found.append(word)
+        if found[-1] < 0:
+            found.pop()
+    return found
+
+
+def two_rounds(words):
+    for word in words:
+        for each in word:
+            if each:
+                words.append(each)
+
+
+@pytest.mark.parametrize("function", [ends_in_an_if, two_rounds])
+def test_a_jump_back_without_a_line_belongs_to_its_loop(function):
+    code = function.__code__
+    first = code.co_firstlineno
+    found = {
+        each.offset: source_lines.line_of(code, each.offset) - first
+        for each in dis.get_instructions(code)
+        if each.opname == "JUMP_BACKWARD" and each.positions.lineno is None
+    }
+    assert sorted(found.values()) == [2]
+
+
+def test_every_instruction_has_a_line_of_its_function():
+    with open(argparse.__file__, encoding="utf-8") as file:
+        whole = compile(file.read(), argparse.__file__, "exec")
+    for code in codes(whole):
+        lines = {line for _, _, line in code.co_lines() if line} | {code.co_firstlineno}
+        assert {source_lines.line_of(code, at) for at in range(0, len(code.co_code), 2)} <= lines

@@ -3,8 +3,8 @@
 import pytest
 
 from tpuprof.report.host_lines import (
-    FUNCTION_FROM_SHARE,
     LINE_FROM_SHARE,
+    at_line,
     forward_at,
     library_at,
     traced_at,
@@ -59,7 +59,7 @@ def test_the_innermost_function_that_holds_enough_is_named():
 
 
 @pytest.mark.parametrize(
-    ("share", "named"), [(FUNCTION_FROM_SHARE, "jitter"), (FUNCTION_FROM_SHARE - 0.02, "")]
+    ("share", "named"), [(LINE_FROM_SHARE + 0.01, "jitter"), (LINE_FROM_SHARE - 0.02, "")]
 )
 def test_a_function_that_holds_too_little_of_the_part_is_not_named(share, named):
     most, rest = 10 * share / 2, 10 * (1 - share)
@@ -207,3 +207,23 @@ def test_a_library_that_trains_is_named_by_the_function_of_its_forward_pass():
 )
 def test_no_function_of_a_library_is_named(rows):
     assert library_at(rows) is None
+
+
+def test_a_function_with_half_is_named_rather_than_the_loop_around_it():
+    """The loop waits for the device, and calls jitted functions; no event of JAX says that it trains."""
+    rows = [row(21, 3.0), row(22, 3.0), row(60, 2.0, "log"), row(70, 2.0, "save")]
+    waits = HostStackRow("device_to_host_sync", [MAIN, LOOP], "loss", f"{FILE}:81", "loss", 1.0, 0.0)
+    assert where_of([*rows, waits], "host:python").text == f"{FILE}:21, 22 (in jitter)"
+
+
+@pytest.mark.parametrize(
+    ("call", "source", "text"),
+    [
+        ("time.sleep(1)", "train.py:7", "time.sleep(1) at train.py:7"),
+        ("", "train.py:7", "train.py:7"),
+        ("loss", "train.py:7", "freeing what loss held at train.py:7"),
+        ("", "", "source unknown"),
+    ],
+)
+def test_what_runs_where(call, source, text):
+    assert at_line(call, source) == text

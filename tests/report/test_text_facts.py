@@ -80,6 +80,6 @@ def test_a_line_of_the_program_is_named_once_with_all_that_it_calls():
         host_stacks=[*stacks, replace(stacks[0], part="host:io", exposed_ms_per_step=5.0)]
     )
     assert _host(report) == [
-        "Code that traces nothing: net(x) at /u/t.py:3, 6.00 ms per step",
+        "Code without work for the device: net(x) at /u/t.py:3, 6.00 ms per step",
         "Host reads or writes: net(x) at /u/t.py:3, 5.00 ms per step",
     ]

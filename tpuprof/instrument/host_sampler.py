@@ -1,30 +1,39 @@
 """Samples what the training thread does, on a timeline line of its own, while a capture runs.
 
 Each sample is an event with the thread's Python stack and what changed since the sample before: ops traced, CPU time
-of the thread, its wait for a CPU, CPU time of the program's other Python threads. The sampler needs Python's global
-lock (GIL) for a sample, so samples come where the training thread lets go of it. The changes say what the time
+of the thread, its wait for a CPU, CPU time of the program's other Python threads. The changes say what the time
 between two samples was; the stack says where it was.
+
+The sampler needs Python's global lock (GIL), and asks for it promptly (`_prompt_wait.pyx`). Where that native module is
+missing, a sample shows where the training thread lets go of the lock by itself, which may be lines later.
 
 Nothing between waking and sleeping releases the GIL: giving it away costs up to Python's switch interval (5 ms).
 """
 
 from __future__ import annotations
 
-import ctypes
 import os
 import sys
 import threading
 import time
+from functools import cache
 from itertools import chain, islice, tee
 from typing import Any
 
 from tpuprof.instrument.awaited import Awaited
 from tpuprof.instrument.hidden_thread import HiddenThread
 from tpuprof.instrument.in_backward import autograd_thread
+from tpuprof.instrument.run_queue import RunQueue
 from tpuprof.instrument.stack_text import Place, describe, places_of_thread, safe
 from tpuprof.instrument.state import counter, pass_on
 from tpuprof.own_events import HOLDER, SAMPLE
 from tpuprof.units import MS_PER_S, NS_PER_S, NS_PER_US
+
+try:
+    from tpuprof.instrument._prompt_wait import PromptWait, put_back, wake_at_once
+except ImportError:  # no compiler built it
+    from tpuprof.instrument.plain_wait import PlainWait as PromptWait  # type: ignore[assignment]
+    from tpuprof.instrument.plain_wait import put_back, wake_at_once
 
 # Share of an interval that another Python thread must have run for its stack to be looked at (share): it can then be
 # what the training thread waited for.
@@ -35,6 +44,8 @@ OPS_COUNTER = "CreateXlaTensor"
 # waking up takes more CPU time where timers are slow (docs/instrument.md). The longest is Python's switch interval.
 SAMPLES_PER_STEP = 3
 SHORTEST, LONGEST = 0.002, 0.005
+# How far the time between two samples may be from its mean (share), and the golden ratio's fraction.
+SPREAD, GOLDEN = 0.3, 0.618034
 # Share of a CPU that sampling may take; where waking up for a sample takes more, the time between two grows, up to
 # `SLOWEST` (s). An interval that holds both ops and other work cannot be split well, so samples must not be too few:
 # at a sample of 0.2 ms, as on slow virtual machines, this share still gives one in 5 ms. A judgement.
@@ -53,6 +64,14 @@ def interval_for(step_seconds: float | None) -> float:
     if step_seconds is None:
         return LONGEST
     return min(max(step_seconds / SAMPLES_PER_STEP, SHORTEST), LONGEST)
+
+
+def spread(number: int) -> float:
+    """A factor for the time before a sample (1 on average): a loop that takes as long as it must not keep in step.
+
+    Multiples of the golden ratio fill an interval evenly, without a random number.
+    """
+    return 1 - SPREAD + 2 * SPREAD * (number * GOLDEN % 1)
 
 
 def lengthened(interval: float, cost: float) -> float:
@@ -75,9 +94,9 @@ class HostSampler:
         self._texts: dict[str, int] = {}
         # Keeps what the keys of `_stacks` are addresses of.
         self._codes: dict[int, Any] = {}
-        self._halt = threading.Lock()
+        self._run_queue = RunQueue(thread)
+        self._waits = PromptWait()
         self._thread: HiddenThread | None = None
-        self._run_queue = _RunQueue(thread)
         self._seen = (0, 0, 0, 0, 0)
         self._others: dict[int, int] = {}
         self._autograd: dict[int, int] = {}
@@ -85,7 +104,7 @@ class HostSampler:
     def start(self) -> None:
         """Begin to sample."""
         try:
-            self._halt.acquire()
+            _follow_forks()
             self._thread = HiddenThread(self._run)
             self._thread.start()
         except Exception as error:
@@ -97,12 +116,13 @@ class HostSampler:
         """Stop, and say what was done: samples, time between them, the sampler's own CPU time (s)."""
         thread, self._thread = self._thread, None
         if thread is not None:
-            self._halt.release()
+            self._waits.halt()
             thread.join(timeout=1.0)
         self._run_queue.close()
         return {
             "samples": self.samples,
             "interval_ms": self.interval * MS_PER_S,
+            "prompt": self._waits.works,
             "stacks": len(self._texts),
             "cpu_seconds": self._cpu_ns / NS_PER_S,
             "error": self.error,
@@ -110,20 +130,20 @@ class HostSampler:
 
     def _run(self) -> None:
         try:
+            wake_at_once()
             self._seen = self._look()
             self._others_cpu()
             shortest, cost, before = self.interval, 0.0, time.thread_time_ns()
-            # True as soon as `stop` lets go of the lock; else it waits, without the GIL.
-            while not self._halt.acquire(timeout=self.interval):
+            while not self._waits.wait(self.interval * spread(self.samples)):
                 self._sample()
                 now = time.thread_time_ns()
                 taken, before = (now - before) / NS_PER_S, now
                 cost = taken if not cost else cost + _NEWEST * (taken - cost)
                 self.interval = lengthened(shortest, cost)
-            self._halt.release()
         except Exception as error:  # a sampler that fails is missing from the trace, and training goes on
             self.error = f"{type(error).__name__}: {error}"
         finally:
+            put_back()
             self._cpu_ns = time.thread_time_ns()
 
     def _look(self) -> tuple[int, int, int, int, int]:
@@ -211,6 +231,12 @@ class HostSampler:
         return number, text if fresh else ""
 
 
+@cache
+def _follow_forks() -> None:
+    """A child process that is forked during a sample gets the interval of its parent; no callback can be taken back."""
+    os.register_at_fork(after_in_child=put_back)
+
+
 def _cpu_of_threads() -> dict[int, int]:
     """CPU time (ns) of the threads that run Python.
 
@@ -220,35 +246,3 @@ def _cpu_of_threads() -> dict[int, int]:
     found = chain.from_iterable(map(tuple, islice(iter(sys._current_frames, None), 1)))
     idents, again = tee(islice(found, MAX_THREADS))
     return dict(zip(idents, map(time.clock_gettime_ns, map(time.pthread_getcpuclockid, again)), strict=False))
-
-
-class _RunQueue:
-    """How long a thread waited for a CPU that others had, by the scheduler's own count; 0 where there is none.
-
-    The file is read by a call that keeps the GIL: Python's own would give it away.
-    """
-
-    def __init__(self, thread: int) -> None:
-        self._file = -1
-        self._buffer = ctypes.create_string_buffer(96)
-        native = next((each.native_id for each in threading.enumerate() if each.ident == thread), None)
-        try:
-            self._read = ctypes.PyDLL(None).pread
-            self._file = os.open(f"/proc/self/task/{native}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
-        except (OSError, AttributeError) as error:
-            self._file = -1
-            pass_on(error)
-
-    def waited_ns(self) -> int:
-        """Time waited since the thread began (ns)."""
-        if self._file < 0:
-            return 0
-        length = self._read(self._file, self._buffer, 95, 0)
-        fields = self._buffer.raw[: max(length, 0)].split()
-        return int(fields[1]) if len(fields) > 1 else 0
-
-    def close(self) -> None:
-        """Close the file."""
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1

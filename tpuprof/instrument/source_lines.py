@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import linecache
+from dis import EXTENDED_ARG, opmap
 from functools import lru_cache
 from itertools import islice
 from types import CodeType
@@ -18,6 +19,9 @@ FILES_KEPT = 256
 FILE_BYTES_AT_MOST = 4_000_000
 # Line, last line, first column, column after the last; None where the code does not tell.
 Position = tuple[int | None, int | None, int | None, int | None]
+# Bytes of an instruction, and those that jump back to the begin of a loop.
+_UNIT = 2
+_JUMPS_BACK = frozenset(code for name, code in opmap.items() if name.startswith("JUMP_BACKWARD"))
 _UNKNOWN: Position = (None, None, None, None)
 
 
@@ -39,6 +43,33 @@ def position(code: CodeType, instruction: int) -> Position:
     # What is unknown is 0 or negative; a column may be 0.
     places = (line.value, last.value, column.value, until.value)
     return tuple(each if each >= least else None for each, least in zip(places, (1, 1, 0, 0), strict=True))  # type: ignore[return-value]
+
+
+def line_of(code: CodeType, instruction: int) -> int:
+    """The line of an instruction; that of its loop for a jump back to it that has none.
+
+    The compiler gives no line to a jump that is reached from several lines, as where a loop ends in an `if`. Other
+    instructions without one belong to the line before them.
+    """
+    line = position(code, instruction)[0]
+    if line is not None or instruction < 0:
+        return line or code.co_firstlineno
+    for at in range(_jumps_to(code.co_code, instruction), -1, -_UNIT):
+        line = position(code, at)[0]
+        if line is not None:
+            return line
+    return code.co_firstlineno
+
+
+def _jumps_to(bytecode: bytes, at: int) -> int:
+    """Where a jump back goes to; of another instruction its own place."""
+    if bytecode[at] not in _JUMPS_BACK:
+        return at
+    rounds, shift, prefix = bytecode[at + 1], 8, at - _UNIT
+    while prefix >= 0 and bytecode[prefix] == EXTENDED_ARG:
+        rounds |= bytecode[prefix + 1] << shift
+        shift, prefix = shift + 8, prefix - _UNIT
+    return max(at + _UNIT - rounds * _UNIT, 0)
 
 
 def source_lines(path: str, first: int, last: int) -> list[bytes]:

@@ -14,7 +14,7 @@ from itertools import accumulate, chain, islice, pairwise, repeat, takewhile
 from operator import attrgetter, itemgetter, truth
 from types import CodeType, FrameType
 
-from tpuprof.instrument.source_lines import position, source_lines
+from tpuprof.instrument.source_lines import line_of, position, source_lines
 from tpuprof.safe_text import TO_SAFE
 
 # Frames kept of a stack, innermost first (frames): recursion beyond it says nothing new.
@@ -80,14 +80,14 @@ def describe(places: list[Place]) -> dict[str, str]:
     the outermost one.
     """
     places = _that_have_begun(places)
-    frames = [f"{code.co_name} ({code.co_filename}:{_line(code, at)})" for code, at in reversed(places)]
+    frames = [f"{code.co_name} ({code.co_filename}:{line_of(code, at)})" for code, at in reversed(places)]
     users = [place for place in places if is_users(place[0].co_filename)]
     own = users[0] if users else None
     iterator = _iterator(places)
     return {
         "frames": ";".join(frame.replace(";", ",") for frame in frames),
         "call": expression(*places[0]) if places else "",
-        "source": f"{own[0].co_filename}:{_line(*own)}" if own else "",
+        "source": f"{own[0].co_filename}:{line_of(*own)}" if own else "",
         "user_call": expression(*own) if own else "",
         **({"iterator": iterator} if iterator else {}),
     }
@@ -158,7 +158,3 @@ def expression(code: CodeType, instruction: int) -> str:
         raw[-1] = raw[-1][:until] if last < line + MORE_LINES else raw[-1]
     text = _TEXT_LITERAL.sub(r"\1…\1", " ".join(b" ".join(raw).decode("utf-8", "replace").split()))
     return text if len(text) <= MAX_EXPRESSION else text[: MAX_EXPRESSION - 1] + "…"
-
-
-def _line(code: CodeType, instruction: int) -> int:
-    return position(code, instruction)[0] or code.co_firstlineno

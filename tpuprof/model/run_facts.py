@@ -8,5 +8,15 @@ from typing import Any
 
 def was_sampled(info: Mapping[str, Any] | None) -> bool:
     """Whether the capture sampled the training thread's stack, though it may have got no sample of a short step."""
+    return bool(_of_samples(info))
+
+
+def sampled_late(info: Mapping[str, Any] | None) -> bool:
+    """Whether samples show where the training thread let go of Python's lock, which may be lines later."""
+    return _of_samples(info).get("prompt") is False
+
+
+def _of_samples(info: Mapping[str, Any] | None) -> Mapping[str, Any]:
     capture = (info or {}).get("capture")
-    return isinstance(capture, dict) and bool(capture.get("host_samples"))
+    found = capture.get("host_samples") if isinstance(capture, dict) else None
+    return found if isinstance(found, dict) else {}

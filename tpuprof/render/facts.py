@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from tpuprof.parts import HOST_PREFIX, title_of
 from tpuprof.render.pod_facts import pod_lines
-from tpuprof.report.host_lines import lines_of
+from tpuprof.report.host_lines import at_line, lines_of
 from tpuprof.report.labels import cache_title, diagnosis_title, of_steps, phase_title
 from tpuprof.report.schema import LoopRow, Report
 from tpuprof.report.sections import ChipWaitRow, InputRow, OutlierRow
@@ -61,8 +61,7 @@ def _host(report: Report) -> list[str]:
     rows = [(name, *line) for name in sorted(parts) for line in lines_of(report.host_stacks, name)]
     rows = sorted((row for row in rows if row[3]), key=lambda row: -row[3])
     return [
-        f"{title_of(name)}: {call or 'source unknown'}{f' at {source}' if source else ''}, "
-        f"{format_ms(exposed)} per step"
+        f"{title_of(name)}: {at_line(call, source)}, {format_ms(exposed)} per step"
         for name, source, call, exposed, _ in rows[:SHOWN]
     ]
 

@@ -18,7 +18,7 @@ _VERBS = {
     "io": "reads or writes",
     "lock": "waits for a lock, queue or process",
     "gil": "waits for Python's lock (the GIL), which another thread holds,",
-    "python": "runs code that traces nothing",
+    "python": "runs code that gives the device no work",
     "wait": "waits in a call",
 }
 # Share of a part from which one line stands for it; below it, the function that most of the part lies in is named.
@@ -78,17 +78,35 @@ class Where:
 def where_of(stacks: list[HostStackRow], part: str) -> Where | None:
     """Where a part is spent: its line, else the function whose lines share it, else the line that calls all of it.
 
-    None where no line is known.
+    Where no other function than the training loop holds so much, one that holds half of the part. None where no line is
+    known.
     """
     line, total = _top(stacks, part)
-    if line is None or line.ms >= LINE_FROM_SHARE * total:
+    half, enough = LINE_FROM_SHARE * total, FUNCTION_FROM_SHARE * total
+    if line is None or line.ms >= half:
         return line
-    enough = FUNCTION_FROM_SHARE * total
+    loops = _train(stacks, _functions, LOOP_FROM_SHARE)
     return (
-        _function_of(stacks, part, enough, _train(stacks, _functions, LOOP_FROM_SHARE))
+        _function_of(stacks, part, enough, loops)
         or _caller_of(stacks, part, enough, _train(stacks, _places, LOOP_FROM_SHARE))
+        or _function_of(stacks, part, half, loops)
         or line
     )
+
+
+def at_line(call: str, source: str) -> str:
+    """What is run where: `time.sleep(1) at train.py:7`."""
+    return " at ".join(each for each in (_run(call), source) if each) or "source unknown"
+
+
+def running(call: str) -> str:
+    """What is run, as the end of a sentence whose line is known elsewhere: `: time.sleep(1)`; empty where unknown."""
+    return f": {_run(call)}" if call else ""
+
+
+def _run(call: str) -> str:
+    """A sampled expression; of the target of an assignment, what takes time there: the end of what it held before."""
+    return f"freeing what {call} held" if call.isidentifier() else call
 
 
 def traced_at(stacks: list[HostStackRow]) -> list[Where]:
@@ -237,16 +255,18 @@ def _train(
 ) -> set[_Place]:
     """The training loop, and what it calls to train: places of a stack (functions or lines) with more than that share.
 
-    The share is of tracing, compiling and handing over.
+    The share is of tracing, compiling and handing over; where no sample saw any, of waiting for the device and such.
     """
     trains: dict[_Place, float] = {}
     total = 0.0
-    for row in stacks:
-        if row.part in _TRAINS:
-            ms = row.exposed_ms_per_step + row.hidden_ms_per_step
-            total += ms
-            for each in places(row.frames):
-                trains[each] = trains.get(each, 0.0) + ms
+    feeding = [row for row in stacks if row.part in _TRAINS] or [
+        row for row in stacks if not row.part.startswith((HOST_PREFIX, USER_PREFIX))
+    ]
+    for row in feeding:
+        ms = row.exposed_ms_per_step + row.hidden_ms_per_step
+        total += ms
+        for each in places(row.frames):
+            trains[each] = trains.get(each, 0.0) + ms
     return {each for each, ms in trains.items() if ms > from_share * total}
 
 

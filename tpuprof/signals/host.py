@@ -12,6 +12,7 @@ from tpuprof.model.host.vocabulary import Activity
 from tpuprof.model.in_few_steps import few_of
 from tpuprof.model.intervals import covered, subtract
 from tpuprof.model.read_graphs import ReadGraphs, again_by_step
+from tpuprof.model.run_facts import sampled_late
 from tpuprof.model.step_columns import Float64
 from tpuprof.report.schema import HostReadRow
 from tpuprof.report.sections import HostStackRow, InputRow, Tracing
@@ -74,6 +75,11 @@ class HostSignals(StepSignals):
         if not any(host.activity.samples is not None for host in self._run.hosts):
             raise Unavailable(NO_SAMPLES)
         return self._report.host_stacks
+
+    @signal("yes or no", needs=(STEPS, HOST_EVENTS))
+    def sampled_late(self) -> bool:
+        """Whether samples may show a later line than the one that took the time."""
+        return sampled_late(self._run.info)
 
     @signal("stacks", needs=(STEPS, HOST_EVENTS))
     def stacks_if_sampled(self) -> list[HostStackRow]:

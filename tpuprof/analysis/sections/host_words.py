@@ -30,11 +30,6 @@ _AT_INPUT = {
     INPUT_WAIT: "The host makes the next batch, or waits for it, at",
     HOST_TO_DEVICE: "The host copies to the device at",
 }
-# What of lazy tensors is said otherwise where a framework calls op by op.
-_OF_TORCH = (
-    ("something else than trace", "something else than call ops"),
-    ("code that traces nothing", "code that calls no op"),
-)
 # Characters shown of an event's name: names of C++ templates can be as long as a page (characters).
 LONGEST_NAME = 80
 # Tracing time of a step over the ops of its program (ms), least and most: the samples decoder_loop (0.0065) and
@@ -70,8 +65,6 @@ def in_words_of(run: Run, text: str) -> str:
     """A sentence in the words of the framework: PyTorch on GPUs hands no programs over, it launches kernels."""
     found = _most_handing_over(run)
     by_op = all(host.framework == PYTORCH for host in run.hosts)
-    for usual, of_torch in _OF_TORCH if by_op else ():
-        text = text.replace(usual, of_torch)
     what = CALLS_OPS if by_op else HANDS_OVER
     if found is not None and found.waits:
         what += ", or waits for them to begin"

@@ -59,7 +59,7 @@ from __future__ import annotations
 
 from tpuprof import parts as part
 from tpuprof.model.device.op_kind import OpKind, with_the_host
-from tpuprof.report.host_lines import Where, holder_of, lines_of, verb_of, where_of
+from tpuprof.report.host_lines import Where, holder_of, lines_of, running, verb_of, where_of
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, counterfactual, failed, passed, rule
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
@@ -77,7 +77,7 @@ SAMPLES_FOR_HIGH = 36
     about="what the training thread does other than training",
     good="The training thread does little else than training that the device waits for",
     bad="The device waits while the training thread does something else",
-    reads=("step_ms", "steps", "ops", "callback_alone_ms", "host_stacks", "sampled_host_ms"),
+    reads=("step_ms", "steps", "ops", "callback_alone_ms", "host_stacks", "sampled_host_ms", "sampled_late"),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where the device idles for long while samples show the training thread at something else than tracing."""
@@ -89,9 +89,7 @@ def check(signals: Signals) -> Outcome:
     total = sum(sampled.values())
     share = total / signals.step_ms
     evidence = [
-        Evidence(
-            f"the host {verb_of(name)}: {call or 'source unknown'}", exposed, "ms per step", source=source
-        )
+        Evidence(f"the host {verb_of(name)}{running(call)}", exposed, "ms per step", source=source)
         for name in sorted(sampled, key=lambda each: -sampled[each])
         for source, call, exposed, _ in lines_of(stacks, name)[:SHOWN]
         if exposed
@@ -110,7 +108,7 @@ def check(signals: Signals) -> Outcome:
         evidence,
         title=_title(largest, where, sampled[largest]) + _held_at(holder_of(stacks, largest)),
         price=counterfactual(Change(host={largest: left}), Change(host=dict.fromkeys(sampled, 0.0))),
-        confidence="high" if samples >= SAMPLES_FOR_HIGH else "medium",
+        confidence="high" if samples >= SAMPLES_FOR_HIGH and not signals.sampled_late else "medium",
     )
 
 

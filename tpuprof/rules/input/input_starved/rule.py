@@ -47,7 +47,7 @@ the step to its own rate: more workers, or a cheaper transform.
 from __future__ import annotations
 
 from tpuprof import parts as part
-from tpuprof.report.host_lines import lines_of, where_of
+from tpuprof.report.host_lines import lines_of, running, where_of
 from tpuprof.report.schema import Evidence
 from tpuprof.report.sections import InputRow
 from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, passed, rule
@@ -97,7 +97,7 @@ def check(signals: Signals) -> Outcome:
     where = where_of(signals.stacks_if_sampled, largest)
     evidence += [_pipeline(row, _in_workers(signals)) for row in signals.input_pipelines]
     evidence += [
-        Evidence(f"waited at: {call or 'source unknown'}", exposed, "ms per step", source=source)
+        Evidence(f"waited at{running(call)}", exposed, "ms per step", source=source)
         for source, call, exposed, _ in lines[:SHOWN]
         if exposed
     ]

@@ -1,0 +1,124 @@
+"""A thread that looks at another one sees where its time goes, and leaves Python's switch interval as it was."""
+
+import os
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from tpuprof.instrument.plain_wait import PlainWait
+
+native = pytest.importorskip("tpuprof.instrument._prompt_wait", reason="the native module is not built")
+# Samples taken, and how long a program may run for them (s).
+SAMPLES, AT_MOST = 60, 20.0
+
+
+def keeps_the_lock():
+    for number in range(40_000):
+        if number % 7:
+            pass
+
+
+def functions_seen(work):
+    """The function of each sample of this thread, which repeats the work meanwhile."""
+    wait, seen, main = native.PromptWait(), [], threading.get_ident()
+
+    def look():
+        native.wake_at_once()
+        while not wait.wait(0.003):
+            frame = sys._current_frames()[main]
+            seen.append(frame.f_code.co_name)
+            del frame
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    end = time.monotonic() + AT_MOST
+    while len(seen) < SAMPLES and time.monotonic() < end:
+        work()
+    wait.halt()
+    thread.join()
+    native.put_back()
+    return seen
+
+
+def test_python_code_is_seen_and_not_the_call_after_it():
+    """With Python's own wait, all samples show the call of NumPy: it lets go of the lock."""
+    generator = np.random.default_rng()
+
+    def works():
+        keeps_the_lock()
+        generator.random(5_000)
+
+    seen = functions_seen(works)
+    assert len(seen) >= SAMPLES
+    assert seen.count("keeps_the_lock") > len(seen) / 2
+
+
+@pytest.fixture
+def interval():
+    before = sys.getswitchinterval()
+    yield before
+    sys.setswitchinterval(before)
+
+
+def test_the_switch_interval_is_as_before(interval):
+    functions_seen(keeps_the_lock)
+    assert sys.getswitchinterval() == interval
+
+
+def test_an_interval_that_the_program_sets_stays(interval):
+    changed = []
+
+    def works():
+        if not changed:
+            sys.setswitchinterval(0.004)
+            changed.append(True)
+        keeps_the_lock()
+
+    functions_seen(works)
+    assert sys.getswitchinterval() == pytest.approx(0.004)
+
+
+def test_a_child_process_gets_the_usual_interval(interval):
+    """It may be forked in the middle of a sample."""
+    wait = native.PromptWait()
+    assert not wait.wait(0.001)
+    assert sys.getswitchinterval() < interval
+    read, write = os.pipe()
+    pid = os.fork()
+    if not pid:
+        native.put_back()
+        os.write(write, repr(sys.getswitchinterval()).encode())
+        os._exit(0)
+    os.waitpid(pid, 0)
+    native.put_back()
+    assert float(os.read(read, 100)) == interval
+    os.close(read)
+    os.close(write)
+
+
+@pytest.mark.parametrize("kind", [native.PromptWait, PlainWait])
+def test_a_wait_ends_when_it_is_halted(kind):
+    wait = kind()
+    assert not wait.wait(0.001)
+    wait.halt()
+    assert wait.wait(AT_MOST)
+    native.put_back()
+
+
+def test_a_thread_keeps_its_priority():
+    found = []
+
+    def look():
+        for change in (lambda: None, native.wake_at_once):
+            change()
+            found.append(
+                (os.getpriority(os.PRIO_PROCESS, threading.get_native_id()), os.sched_getscheduler(0))
+            )
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    thread.join()
+    assert found[0] == found[1]

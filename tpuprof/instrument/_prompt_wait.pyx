@@ -1,0 +1,116 @@
+# cython: language_level=3
+"""Waits without Python's global lock (GIL), and then sees where another thread is, not where it next lets go of the lock.
+
+A thread that wants the lock lets another one keep it for Python's switch interval (5 ms), or until that one lets go of it
+by itself: at a call of NumPy after two milliseconds of Python code, all of which then looks like that call. A loop that
+lets go for some microseconds now and then even keeps it for hundreds of milliseconds. So from when a wait is over until
+the next one begins, the interval is `INTERVAL_US`: the other thread lets go at the end of the call, or of the round of a
+loop, that it is in. benchmarks/sampler_lines.py compares both.
+"""
+
+from posix.dlfcn cimport dlsym
+
+cdef extern from "Python.h":
+    ctypedef void* PyThread_type_lock
+    ctypedef enum PyLockStatus:
+        PY_LOCK_ACQUIRED
+    PyThread_type_lock PyThread_allocate_lock()
+    void PyThread_free_lock(PyThread_type_lock)
+    int PyThread_acquire_lock(PyThread_type_lock, int)
+    PyLockStatus PyThread_acquire_lock_timed(PyThread_type_lock, long long, int) nogil
+    void PyThread_release_lock(PyThread_type_lock)
+
+cdef extern from "<unistd.h>":
+    long syscall(long number, ...) nogil
+
+cdef extern from "<sys/syscall.h>":
+    long SYS_sched_getattr, SYS_sched_setattr
+
+cdef extern from "<sched.h>":
+    int SCHED_OTHER
+
+# The kernel's struct sched_attr in its first version, which all kernels know.
+cdef struct Attributes:
+    unsigned int size
+    unsigned int policy
+    unsigned long long flags
+    int nice
+    unsigned int priority
+    unsigned long long runtime
+    unsigned long long deadline
+    unsigned long long period
+
+cdef enum:
+    # Time slice of a thread that looks (ns), the shortest of Linux. From 6.12 on, who asks for a shorter one than the
+    # thread that runs gets the CPU as it wakes up. With equal ones, both on one CPU, a sample waits until the thread
+    # that it looks at sleeps.
+    SLICE_NS = 100_000
+    # Time for which another thread keeps the lock meanwhile (us): shorter than what a line takes that matters. No program
+    # sets this value, so it tells that the interval is still ours.
+    INTERVAL_US = 23
+
+# What `sys.setswitchinterval` calls, without the lock; NULL where Python does not export it.
+ctypedef void (*_Set)(unsigned long) noexcept nogil
+ctypedef unsigned long (*_Get)() noexcept nogil
+cdef _Set _set_interval = <_Set>dlsym(NULL, b"_PyEval_SetSwitchInterval")
+cdef _Get _get_interval = <_Get>dlsym(NULL, b"_PyEval_GetSwitchInterval")
+
+
+# The interval that is put back (us), 0 before the first wait is over. Python has one for all threads.
+cdef unsigned long _usual = 0
+
+
+def put_back():
+    """Put the interval back; also where a program has set what it read of ours, and in a child process."""
+    if _usual and _get_interval() == INTERVAL_US:
+        _set_interval(_usual)
+
+
+cdef void _shorten() noexcept nogil:
+    global _usual
+    cdef unsigned long found = _get_interval()
+    if found > INTERVAL_US:
+        _usual = found
+        _set_interval(INTERVAL_US)
+
+
+def wake_at_once():
+    """Let the calling thread run as soon as it wakes up, beside others on its CPU. Where Linux cannot, nothing changes."""
+    cdef Attributes attributes
+    if syscall(SYS_sched_getattr, 0, &attributes, sizeof(Attributes), 0) or attributes.policy != SCHED_OTHER:
+        return
+    attributes.size, attributes.runtime = sizeof(Attributes), SLICE_NS
+    syscall(SYS_sched_setattr, 0, &attributes, 0)
+
+
+cdef class PromptWait:
+    """The waits of a thread that looks at others. `works` tells whether this Python lets it have the lock promptly."""
+
+    cdef readonly bint works
+    cdef PyThread_type_lock _halt
+
+    def __cinit__(self):
+        self.works = _set_interval is not NULL and _get_interval is not NULL
+        self._halt = PyThread_allocate_lock()
+        if self._halt is NULL:
+            raise MemoryError
+        PyThread_acquire_lock(self._halt, 0)
+
+    def __dealloc__(self):
+        if self._halt is not NULL:
+            PyThread_free_lock(self._halt)
+
+    def wait(self, double seconds):
+        """Wait so long, and get the lock promptly. True as soon as `halt` was called."""
+        cdef PyLockStatus status
+        cdef long long microseconds = <long long>(seconds * 1e6)
+        put_back()
+        with nogil:
+            status = PyThread_acquire_lock_timed(self._halt, microseconds, 0)
+            if self.works and status != PY_LOCK_ACQUIRED:
+                _shorten()
+        return status == PY_LOCK_ACQUIRED
+
+    def halt(self):
+        """End the wait."""
+        PyThread_release_lock(self._halt)
