@@ -279,6 +279,16 @@ def test_one_step_idles(finding, extra, status):
         assert found.evidence[0].step == 3
 
 
+@pytest.mark.parametrize(("compiles", "status"), [(100, "passed"), (0, "failed")])
+def test_a_step_that_compiles_is_not_uneven_for_what_else_takes_longer_in_it(finding, compiles, status):
+    trace = idles_in_one(1500)
+    if compiles:
+        trace.host().line("pool").event(
+            "XLAGraphExecutor::Compile", 3 * 1000 + 1500, compiles, graph_hash="h"
+        )
+    assert finding("uneven-steps", trace).status == status
+
+
 def test_slow_steps_of_another_cause_or_of_none_do_not_count(finding):
     """Two checkpoints, one collection of garbage that takes less, and two steps in which nothing was seen."""
     save, collect = (1000, "tpuprof.checkpoint"), (900, "tpuprof.gc")

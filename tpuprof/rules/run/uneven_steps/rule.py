@@ -5,7 +5,8 @@
 Steps in which the device idles far longer than in the others (by a quarter of the median step), where that adds at
 least a tenth to the mean step, and the trace names what the host did then: a checkpoint, garbage collection, an
 annotation of yours, waiting for input, reading a value, or what stack samples saw. Of several causes the one that costs
-most is named, with the steps that have it. Compiles are left out: they have rules of their own.
+most is named, with the steps that have it. Steps that compile are left out: compiles have rules of their own, and what
+else takes longer in such a step (the first run of the new program, a wait for it) goes with them.
 
 ## Why it costs time
 
@@ -144,6 +145,8 @@ def _causes(rows: StepColumns, even: Int64, slow: Int64, excess: Float64) -> lis
     grown = np.where(found != 0, found - np.array(usual)[:, None], -np.inf)
     most = np.argmax(grown, axis=0)
     enough = grown[most, np.arange(len(slow))] >= UNEVEN_CAUSE_FROM_SHARE * excess
+    if part.COMPILE in rows.parts:
+        enough &= rows.parts[part.COMPILE][slow] == 0
     return [names[row] if told else "" for row, told in zip(most.tolist(), enough.tolist(), strict=True)]
 
 
