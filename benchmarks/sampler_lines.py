@@ -19,9 +19,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from tpuprof.instrument._prompt_wait import PromptWait, wake_at_once
+from tpuprof.instrument import _prompt_wait, plain_wait
 from tpuprof.instrument.host_sampler import spread
-from tpuprof.instrument.plain_wait import PlainWait
 
 SECONDS, APART = 3.0, 0.005
 
@@ -35,13 +34,15 @@ def python_code(count: int) -> int:
     return total
 
 
-def sampled(wait: PromptWait | PlainWait, program: Callable[[], None]) -> tuple[list[str], list[float]]:
+def sampled(
+    wait: _prompt_wait.Wait | plain_wait.Wait, program: Callable[[], None]
+) -> tuple[list[str], list[float]]:
     """The function that each sample of the main thread lies in, and the times between samples (s)."""
     main, names, times = threading.get_ident(), [], []
 
     def look() -> None:
-        if isinstance(wait, PromptWait):
-            wake_at_once()
+        if wait.works:
+            _prompt_wait.wake_at_once()
         while not wait.wait(APART * spread(len(names))):
             times.append(time.perf_counter())
             frame = sys._current_frames()[main]
@@ -59,7 +60,7 @@ def sampled(wait: PromptWait | PlainWait, program: Callable[[], None]) -> tuple[
 def measure(name: str, count: int, call: Callable[[], object]) -> None:
     """Run one program with both waits, and print."""
     shares: dict[str, tuple[float, float, float, float]] = {}
-    for wait in (PlainWait(), PromptWait()):
+    for kind, wait in (("plain", plain_wait.Wait()), ("prompt", _prompt_wait.Wait())):
         spent = [0.0, 0.0]
 
         def program(spent: list[float] = spent) -> None:
@@ -75,7 +76,7 @@ def measure(name: str, count: int, call: Callable[[], object]) -> None:
         names, apart = sampled(wait, program)
         share = sum(each == "python_code" for each in names) / max(len(names), 1)
         longest = max(apart, default=SECONDS)
-        shares[type(wait).__name__] = (
+        shares[kind] = (
             spent[0] / sum(spent),
             share,
             statistics.median(apart or [SECONDS]),
@@ -83,7 +84,7 @@ def measure(name: str, count: int, call: Callable[[], object]) -> None:
         )
     for wait_name, (truth, share, median, longest) in shares.items():
         print(
-            f"{name:28} {wait_name:10}  measured {truth:6.1%}  by samples {share:6.1%}  "
+            f"{name:28} {wait_name:6}  measured {truth:6.1%}  by samples {share:6.1%}  "
             f"a sample per {median * 1e3:.1f} ms, longest gap {longest * 1e3:.0f} ms"
         )
 

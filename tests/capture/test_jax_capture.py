@@ -150,7 +150,7 @@ thread.join()
 @ANOTHER
 def test_what_is_recorded_while_the_program_makes_its_data_is_recorded_again(tmp_path):
     body = (
-        "made = sum(index * index for _ in range(60) for index in range(1_000_000))\n"
+        "made = sum(index * index for _ in range(200) for index in range(1_000_000))\n"
         "end = time.time() + 5\nwhile time.time() < end:\n    w, loss = update(w, x)\n    float(loss)\n"
     )
     report, done = captured(tmp_path, body)

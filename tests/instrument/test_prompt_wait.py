@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from tpuprof.instrument.plain_wait import PlainWait
+from tpuprof.instrument import plain_wait
 
 native = pytest.importorskip("tpuprof.instrument._prompt_wait", reason="the native module is not built")
 # Samples taken, and how long a program may run for them (s).
@@ -23,7 +23,7 @@ def keeps_the_lock():
 
 def functions_seen(work):
     """The function of each sample of this thread, which repeats the work meanwhile."""
-    wait, seen, main = native.PromptWait(), [], threading.get_ident()
+    wait, seen, main = native.Wait(), [], threading.get_ident()
 
     def look():
         native.wake_at_once()
@@ -83,7 +83,7 @@ def test_an_interval_that_the_program_sets_stays(interval):
 
 def test_a_child_process_gets_the_usual_interval(interval):
     """It may be forked in the middle of a sample."""
-    wait = native.PromptWait()
+    wait = native.Wait()
     assert not wait.wait(0.001)
     assert sys.getswitchinterval() < interval
     read, write = os.pipe()
@@ -99,7 +99,7 @@ def test_a_child_process_gets_the_usual_interval(interval):
     os.close(write)
 
 
-@pytest.mark.parametrize("kind", [native.PromptWait, PlainWait])
+@pytest.mark.parametrize("kind", [native.Wait, plain_wait.Wait])
 def test_a_wait_ends_when_it_is_halted(kind):
     wait = kind()
     assert not wait.wait(0.001)

@@ -3,7 +3,7 @@
 def put_back() -> None: ...
 def wake_at_once() -> None: ...
 
-class PromptWait:
+class Wait:
     """The waits of a thread that looks at others."""
 
     works: bool

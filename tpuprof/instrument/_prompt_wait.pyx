@@ -83,7 +83,7 @@ def wake_at_once():
     syscall(SYS_sched_setattr, 0, &attributes, 0)
 
 
-cdef class PromptWait:
+cdef class Wait:
     """The waits of a thread that looks at others. `works` tells whether this Python lets it have the lock promptly."""
 
     cdef readonly bint works

@@ -29,11 +29,11 @@ from tpuprof.instrument.state import counter, pass_on
 from tpuprof.own_events import HOLDER, SAMPLE
 from tpuprof.units import MS_PER_S, NS_PER_S, NS_PER_US
 
+waits: Any
 try:
-    from tpuprof.instrument._prompt_wait import PromptWait, put_back, wake_at_once
+    from tpuprof.instrument import _prompt_wait as waits
 except ImportError:  # no compiler built it
-    from tpuprof.instrument.plain_wait import PlainWait as PromptWait  # type: ignore[assignment]
-    from tpuprof.instrument.plain_wait import put_back, wake_at_once
+    from tpuprof.instrument import plain_wait as waits
 
 # Share of an interval that another Python thread must have run for its stack to be looked at (share): it can then be
 # what the training thread waited for.
@@ -95,7 +95,7 @@ class HostSampler:
         # Keeps what the keys of `_stacks` are addresses of.
         self._codes: dict[int, Any] = {}
         self._run_queue = RunQueue(thread)
-        self._waits = PromptWait()
+        self._wait = waits.Wait()
         self._thread: HiddenThread | None = None
         self._seen = (0, 0, 0, 0, 0)
         self._others: dict[int, int] = {}
@@ -116,13 +116,13 @@ class HostSampler:
         """Stop, and say what was done: samples, time between them, the sampler's own CPU time (s)."""
         thread, self._thread = self._thread, None
         if thread is not None:
-            self._waits.halt()
+            self._wait.halt()
             thread.join(timeout=1.0)
         self._run_queue.close()
         return {
             "samples": self.samples,
             "interval_ms": self.interval * MS_PER_S,
-            "prompt": self._waits.works,
+            "prompt": self._wait.works,
             "stacks": len(self._texts),
             "cpu_seconds": self._cpu_ns / NS_PER_S,
             "error": self.error,
@@ -130,11 +130,11 @@ class HostSampler:
 
     def _run(self) -> None:
         try:
-            wake_at_once()
+            waits.wake_at_once()
             self._seen = self._look()
             self._others_cpu()
             shortest, cost, before = self.interval, 0.0, time.thread_time_ns()
-            while not self._waits.wait(self.interval * spread(self.samples)):
+            while not self._wait.wait(self.interval * spread(self.samples)):
                 self._sample()
                 now = time.thread_time_ns()
                 taken, before = (now - before) / NS_PER_S, now
@@ -143,7 +143,7 @@ class HostSampler:
         except Exception as error:  # a sampler that fails is missing from the trace, and training goes on
             self.error = f"{type(error).__name__}: {error}"
         finally:
-            put_back()
+            waits.put_back()
             self._cpu_ns = time.thread_time_ns()
 
     def _look(self) -> tuple[int, int, int, int, int]:
@@ -234,7 +234,7 @@ class HostSampler:
 @cache
 def _follow_forks() -> None:
     """A child process that is forked during a sample gets the interval of its parent; no callback can be taken back."""
-    os.register_at_fork(after_in_child=put_back)
+    os.register_at_fork(after_in_child=waits.put_back)
 
 
 def _cpu_of_threads() -> dict[int, int]:

@@ -13,8 +13,8 @@ def wake_at_once() -> None:
     """Nothing is changed: samples are late in any case."""
 
 
-class PlainWait:
-    """The waits of one thread that looks at others, as `PromptWait`, without promptness."""
+class Wait:
+    """The waits of one thread that looks at others, as `_prompt_wait` has them, without promptness."""
 
     works = False
 
