@@ -81,12 +81,67 @@ def test_an_interval_that_the_program_sets_stays(interval):
     assert sys.getswitchinterval() == pytest.approx(0.004)
 
 
-def test_a_child_process_gets_the_usual_interval(interval):
-    """It may be forked in the middle of a sample."""
+def test_the_interval_is_short_only_until_the_look_begins(interval):
+    """The other thread would get the lock back in the middle of it."""
     wait = native.Wait()
     assert not wait.wait(0.001)
-    assert sys.getswitchinterval() < interval
+    assert sys.getswitchinterval() == interval
+
+
+def short_interval():
+    """The interval of a sample that asks for the lock, as a program that reads all the time sees it."""
+    end = time.monotonic() + AT_MOST
+    while time.monotonic() < end:
+        read = sys.getswitchinterval()
+        if read < 0.0001:
+            return read
+    raise AssertionError("no sample asked for the lock")
+
+
+@pytest.mark.parametrize("own", [0.005, 0.006, 0.007, 0.008])
+def test_a_program_that_sets_what_it_read_of_ours_gets_what_it_would_have_read(interval, own):
+    """As a context manager does that sets an interval of its own for some lines."""
+    states = []
+
+    def works():
+        if not states:
+            sys.setswitchinterval(own)
+            states.append(short_interval())
+            sys.setswitchinterval(0.001)
+            time.sleep(0.02)
+            assert sys.getswitchinterval() == pytest.approx(0.001)
+            sys.setswitchinterval(states[0])
+        keeps_the_lock()
+
+    functions_seen(works)
+    assert sys.getswitchinterval() == pytest.approx(own)
+
+
+@pytest.mark.parametrize("own", [0.00001, 0.00004])
+def test_an_interval_of_the_program_that_is_short_enough_stays(interval, own):
+    functions_seen(keeps_the_lock)
+    sys.setswitchinterval(own)
+    functions_seen(keeps_the_lock)
+    assert sys.getswitchinterval() == pytest.approx(own)
+
+
+def test_more_intervals_than_are_numbered(interval):
+    functions_seen(keeps_the_lock)
+    wait = native.Wait()
+    for each in range(1, 20):
+        sys.setswitchinterval(each / 1000)
+        assert not wait.wait(0.001)
+        assert sys.getswitchinterval() == pytest.approx(each / 1000)
+
+
+def test_a_child_process_gets_the_usual_interval(interval):
+    """It may be forked while a sample asks for the lock."""
+    wait = native.Wait()
+    assert not wait.wait(0.001)
+    seen = []
+    functions_seen(lambda: seen or seen.append(short_interval()))
     read, write = os.pipe()
+    sys.setswitchinterval(seen[0])
     pid = os.fork()
     if not pid:
         native.put_back()

@@ -4,8 +4,9 @@
 A thread that wants the lock lets another one keep it for Python's switch interval (5 ms), or until that one lets go of it
 by itself: at a call of NumPy after two milliseconds of Python code, all of which then looks like that call. A loop that
 lets go for some microseconds now and then even keeps it for hundreds of milliseconds. So from when a wait is over until
-the next one begins, the interval is `INTERVAL_US`: the other thread lets go at the end of the call, or of the round of a
-loop, that it is in. benchmarks/sampler_lines.py compares both.
+the thread has the lock, the interval is about `INTERVAL_US`: the other thread lets go at the end of the call, or of the
+round of a loop, that it is in. Not for longer: the other thread would get the lock back in the middle of a look, and the
+look would mix two places. benchmarks/sampler_lines.py compares both.
 """
 
 from posix.dlfcn cimport dlsym
@@ -45,9 +46,13 @@ cdef enum:
     # thread that runs gets the CPU as it wakes up. With equal ones, both on one CPU, a sample waits until the thread
     # that it looks at sleeps.
     SLICE_NS = 100_000
-    # Time for which another thread keeps the lock meanwhile (us): shorter than what a line takes that matters. No program
-    # sets this value, so it tells that the interval is still ours.
+    # Time for which another thread keeps the lock meanwhile (us): shorter than what a line takes that matters. Each of the
+    # first intervals that were found has a number, and twice that is added: a program that reads ours, and sets it later,
+    # sets the interval that it would have read. Twice, because reading and setting can lose 1 us (25 becomes 24).
+    # No program sets such values by itself.
     INTERVAL_US = 23
+    # Intervals that have a number of their own (intervals): more than a program sets.
+    MOST_FOUND = 8
 
 # What `sys.setswitchinterval` calls, without the lock; NULL where Python does not export it.
 ctypedef void (*_Set)(unsigned long) noexcept nogil
@@ -56,22 +61,36 @@ cdef _Set _set_interval = <_Set>dlsym(NULL, b"_PyEval_SetSwitchInterval")
 cdef _Get _get_interval = <_Get>dlsym(NULL, b"_PyEval_GetSwitchInterval")
 
 
-# The interval that is put back (us), 0 before the first wait is over. Python has one for all threads.
-cdef unsigned long _usual = 0
+# The intervals that were found and shortened (us). Python has one for all threads.
+cdef unsigned long[MOST_FOUND] _found
+cdef unsigned long _number_found = 0
+
+
+cdef unsigned long _number_of(unsigned long interval) noexcept nogil:
+    """The number of the interval that was shortened to this one; `MOST_FOUND` where the program set it."""
+    cdef unsigned long number = (interval - INTERVAL_US + 1) // 2
+    return number if interval + 1 >= INTERVAL_US and number < _number_found else MOST_FOUND
 
 
 def put_back():
     """Put the interval back; also where a program has set what it read of ours, and in a child process."""
-    if _usual and _get_interval() == INTERVAL_US:
-        _set_interval(_usual)
+    cdef unsigned long number = _number_of(_get_interval()) if _number_found else MOST_FOUND
+    if number < MOST_FOUND:
+        _set_interval(_found[number])
 
 
 cdef void _shorten() noexcept nogil:
-    global _usual
-    cdef unsigned long found = _get_interval()
-    if found > INTERVAL_US:
-        _usual = found
-        _set_interval(INTERVAL_US)
+    global _number_found
+    cdef unsigned long number = 0, interval = _get_interval()
+    if interval < INTERVAL_US + 2 * MOST_FOUND:
+        return
+    while number < _number_found and _found[number] != interval:
+        number += 1
+    if number == MOST_FOUND:
+        number -= 1
+    _found[number] = interval
+    _number_found = max(_number_found, number + 1)
+    _set_interval(INTERVAL_US + 2 * number)
 
 
 def wake_at_once():
@@ -109,6 +128,7 @@ cdef class Wait:
             status = PyThread_acquire_lock_timed(self._halt, microseconds, 0)
             if self.works and status != PY_LOCK_ACQUIRED:
                 _shorten()
+        put_back()
         return status == PY_LOCK_ACQUIRED
 
     def halt(self):
