@@ -20,3 +20,5 @@ SCAN_TRACE = "tpuprof.scan_trace"
 SAMPLE, HOLDER = "tpuprof.sample", "tpuprof.holder"
 # What JAX compiled, with its frames, and why its cache had no entry.
 COMPILED, CACHE_MISS = "tpuprof.compiled", "tpuprof.cache_miss"
+# In a sample's stack, what follows the name that a loop set last before it jumped back: the jump has the name's place.
+SET_LAST = " = …"

@@ -62,6 +62,32 @@ def test_a_generator_that_goes_on_stays():
     assert describe([again, *seen()[0]])["frames"].split(";")[-1].startswith("numbers ")
 
 
+def adds(words):
+    total = 0
+    for word in words:
+        total += len(word)
+    return total
+
+
+def sets_once(words):
+    total = len(words)
+    return total
+
+
+def texts_at(function, name):
+    return {
+        expression(function.__code__, each.offset)
+        for each in dis.get_instructions(function)
+        if each.opname == name
+    }
+
+
+def test_a_loop_that_jumps_back_frees_nothing():
+    """The jump has the place of the name that was set; an assignment by itself stays a name."""
+    assert texts_at(adds, "JUMP_BACKWARD") == {"total = …"}
+    assert texts_at(sets_once, "STORE_FAST") == {"total"}
+
+
 def test_an_expression_over_several_lines_is_one_line():
     def together(*values):
         return seen()[0][1]

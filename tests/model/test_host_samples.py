@@ -70,6 +70,21 @@ def test_the_last_name_called(call, last):
         ("os.fsync(f)", (TRAIN,), IO),
         ("waiter.acquire()", (TRAIN, "wait (/usr/lib/python3.11/threading.py:320)"), LOCK),
         ("with lock", (TRAIN,), LOCK),
+        ("queue.get()", (TRAIN,), LOCK),
+        ("queue.get(timeout=left)", (TRAIN,), LOCK),
+        ("queue.get(True, 5)", (TRAIN,), LOCK),
+        ("await asyncio.gather(first, second)", (TRAIN,), LOCK),
+        ("self._selector.select(timeout)", (TRAIN,), LOCK),
+        ("select.select([pipe], [], [], 1)", (TRAIN,), LOCK),
+        ("thread.join()", (TRAIN,), LOCK),
+        ("worker.join(timeout)", (TRAIN,), LOCK),
+        # Dicts, strings and tensors have methods of these names.
+        ("counts.get(word, 0)", (TRAIN,), PLAIN),
+        ("counts.get(0)", (TRAIN,), PLAIN),
+        ('"…".join(words)', (TRAIN,), PLAIN),
+        ('"".join(str(each) for each in words)', (TRAIN,), PLAIN),
+        ("scores.gather(1, index)", (TRAIN,), PLAIN),
+        ("rows.select(0, 1)", (TRAIN,), PLAIN),
         ("torch._foreach_add_(a, b)", (TRAIN, ADAM), FRAMEWORK),
         ("re.sub(a, b, c)", (TRAIN, "sub (/usr/lib/python3.11/re/__init__.py:185)"), PLAIN),
         ("next(self.gen)", (ADAM, "__enter__ (/usr/lib/python3.11/contextlib.py:137)"), FRAMEWORK),
@@ -513,7 +528,7 @@ def python_lines(host):
     return {row.source for row in host_stack_rows([host]) if row.part == "host:python"}
 
 
-@pytest.mark.parametrize("call", ["loss", "np.asarray(action)"])
+@pytest.mark.parametrize("call", ["loss", "loss = …", "np.asarray(action)"])
 def test_a_line_that_stores_or_reads_what_a_call_of_jax_gave_did_not_run_before_it(read, call):
     host = read(after_a_call(call, HARDLY_BEGUN_PS / US - 100))
     assert python_lines(host) == {"/home/u/train.py:7"}

@@ -61,9 +61,14 @@ def line_of(code: CodeType, instruction: int) -> int:
     return code.co_firstlineno
 
 
+def jumps_back(bytecode: bytes, at: int) -> bool:
+    """Whether an instruction is a loop's jump back to its begin."""
+    return at >= 0 and bytecode[at] in _JUMPS_BACK
+
+
 def _jumps_to(bytecode: bytes, at: int) -> int:
     """Where a jump back goes to; of another instruction its own place."""
-    if bytecode[at] not in _JUMPS_BACK:
+    if not jumps_back(bytecode, at):
         return at
     rounds, shift, prefix = bytecode[at + 1], 8, at - _UNIT
     while prefix >= 0 and bytecode[prefix] == EXTENDED_ARG:

@@ -14,7 +14,8 @@ from itertools import accumulate, chain, islice, pairwise, repeat, takewhile
 from operator import attrgetter, itemgetter, truth
 from types import CodeType, FrameType
 
-from tpuprof.instrument.source_lines import line_of, position, source_lines
+from tpuprof.instrument.source_lines import jumps_back, line_of, position, source_lines
+from tpuprof.own_events import SET_LAST
 from tpuprof.safe_text import TO_SAFE
 
 # Frames kept of a stack, innermost first (frames): recursion beyond it says nothing new.
@@ -157,4 +158,7 @@ def expression(code: CodeType, instruction: int) -> str:
         raw[0] = raw[0][column:]
         raw[-1] = raw[-1][:until] if last < line + MORE_LINES else raw[-1]
     text = _TEXT_LITERAL.sub(r"\1…\1", " ".join(b" ".join(raw).decode("utf-8", "replace").split()))
+    if text.isidentifier() and jumps_back(code.co_code, instruction):
+        # What the name held was freed before, where it took long at all.
+        return f"{text}{SET_LAST}"
     return text if len(text) <= MAX_EXPRESSION else text[: MAX_EXPRESSION - 1] + "…"

@@ -23,7 +23,7 @@ from tpuprof.model.host.op_cost import (
 from tpuprof.model.host.stacks import COMPILING, FRAMEWORK, IO, LOCK, PLAIN, SLEEP, Stack, called, family
 from tpuprof.model.intervals import EMPTY, Int64, Spans, intersect, merge, subtract, union
 from tpuprof.model.timeline import Host, Track
-from tpuprof.own_events import GRAPH_CUT, HOLDER, SAMPLE
+from tpuprof.own_events import GRAPH_CUT, HOLDER, SAMPLE, SET_LAST
 from tpuprof.records import record
 from tpuprof.safe_text import FROM_SAFE
 from tpuprof.units import PS_PER_MS, PS_PER_US
@@ -95,7 +95,8 @@ def _has_hardly_begun(unexplained: Spans, at: int, stack: Stack) -> bool:
     """
     row = int(np.searchsorted(unexplained.start, at, "right")) - 1
     after_a_call = row > 0 and at - int(unexplained.start[row]) <= HARDLY_BEGUN_PS
-    return after_a_call and (stack.user_call.isidentifier() or called(stack.user_call) in _READ_BY)
+    name = stack.user_call.removesuffix(SET_LAST)
+    return after_a_call and (name.isidentifier() or called(stack.user_call) in _READ_BY)
 
 
 def read_samples(host: Host, unexplained: Spans | None = None) -> HostSamples | None:

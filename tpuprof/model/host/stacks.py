@@ -42,6 +42,12 @@ _CALLS = {
         LOCK,
     ),
 }
+# Of these names, methods of dicts, strings and tensors have some too: they wait for nobody.
+_WAITS_BY_ARGUMENT = frozenset({"get", "join"})
+# Arguments of a call that waits: none, whether to wait, or how long.
+_ARGUMENTS_OF_A_WAIT = re.compile(r"\s*(?:$|(?:True|False|None)\b)|.*\b(?:timeout|block)\b", re.DOTALL)
+# What a call of `select` that waits is a method of.
+_SELECTS = re.compile(r"(?:^|[^.\w])select$|sel\w*\.select$", re.IGNORECASE)
 _WITH = "with "
 _NAME = re.compile(r"([A-Za-z_]\w*)\s*$")
 # Folders of the frameworks that trace, and what in them does not.
@@ -100,7 +106,7 @@ def family(stack: Stack) -> str:
     """What a stack is in: torch.compile, a call that sleeps, writes or waits, a framework that traces, or none."""
     if any(map(makes_program, stack.frames)):
         return COMPILING
-    blocking = _CALLS.get(called(stack.call), "")
+    blocking = _blocking(stack.call)
     if stack.call.startswith(_WITH):
         blocking = LOCK
     if blocking:
@@ -108,20 +114,43 @@ def family(stack: Stack) -> str:
     return FRAMEWORK if _in_framework(stack) else PLAIN
 
 
+def _blocking(text: str) -> str:
+    """What a call does that blocks: `q.get()` waits for a thread, `d.get(key)` and `", ".join(names)` for none."""
+    head, name, arguments = _call(text)
+    kind = _CALLS.get(name, "")
+    if name in _WAITS_BY_ARGUMENT and not _ARGUMENTS_OF_A_WAIT.match(arguments):
+        return ""
+    if name == "select" and not _SELECTS.search(head):
+        return ""
+    if name == "gather" and not head.startswith(("await ", "asyncio.")):
+        return ""
+    return kind
+
+
 def called(text: str) -> str:
     """The last name that an expression calls: `flush` of `self.stream.flush()`; empty where it calls nothing."""
+    return _call(text)[1]
+
+
+def _call(text: str) -> tuple[str, str, str]:
+    """What an expression calls last: all before its arguments, its last name, the arguments; empty where it calls nothing.
+
+    Of an expression that was cut off, the first call.
+    """
     text = text.rstrip()
+    head, arguments = "", ""
     if not text.endswith(")"):
-        head, cut, _ = text.partition("(")  # an expression that was cut off
-        found = _NAME.search(head) if cut and text.endswith("…") else None
-        return found.group(1) if found else ""
-    depth = 0
-    for at in range(len(text) - 1, -1, -1):
-        depth += (text[at] == ")") - (text[at] == "(")
-        if depth == 0:
-            found = _NAME.search(text[:at])
-            return found.group(1) if found else ""
-    return ""
+        if text.endswith("…"):
+            head, _, arguments = text.partition("(")
+    else:
+        depth = 0
+        for at in range(len(text) - 1, -1, -1):
+            depth += (text[at] == ")") - (text[at] == "(")
+            if depth == 0:
+                head, arguments = text[:at], text[at + 1 : -1]
+                break
+    found = _NAME.search(head)
+    return head.rstrip(), found.group(1) if found else "", arguments
 
 
 def makes_program(frame: str) -> bool:
