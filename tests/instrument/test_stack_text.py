@@ -71,7 +71,7 @@ def adds(words):
 
 def sets_once(words):
     total = len(words)
-    return total
+    return [total for _ in words]
 
 
 def texts_at(function, name):
@@ -85,7 +85,7 @@ def texts_at(function, name):
 def test_a_loop_that_jumps_back_frees_nothing():
     """The jump has the place of the name that was set; an assignment by itself stays a name."""
     assert texts_at(adds, "JUMP_BACKWARD") == {"total = …"}
-    assert texts_at(sets_once, "STORE_FAST") == {"total"}
+    assert "total" in texts_at(sets_once, "STORE_FAST") | texts_at(sets_once, "STORE_DEREF")
 
 
 def test_an_expression_over_several_lines_is_one_line():

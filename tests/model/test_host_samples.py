@@ -543,6 +543,47 @@ def test_another_line_after_a_call_of_jax_holds_what_ran_since_the_sample_before
     assert "/home/u/train.py:9" in python_lines(host)
 
 
+def digests_then(call, *, blocked=(0, 0), prompt=1):
+    """Four rounds of 10 ms: a digest and `call`; of three samples, the second comes in `call`.
+
+    `blocked` is how long the thread was off the CPU before the sample in the call, and after it (us).
+    """
+    trace, before, after = step(), *blocked
+    digest, other = ({**words, "prompt": prompt} for words in (stack("digest(tree)"), stack(call)))
+    other["source"] = "/home/u/train.py:9"
+    for begin in range(0, 40_000, 10_000):
+        trace.sampled(begin, 2_000, stack=1, **digest)
+        trace.sampled(begin + 2_000, 5_000, cpu=5_000 - before, stack=2, **other)
+        trace.sampled(begin + 7_000, 3_000, cpu=3_000 - after, stack=1, **digest)
+    return trace
+
+
+def ms_at(host, part, line):
+    rows = [row for row in host_stack_rows([host]) if row.part == part and row.source.endswith(f":{line}")]
+    return sum(row.exposed_ms_per_step for row in rows)
+
+
+def test_a_write_that_only_copies_is_seen_as_often_as_it_runs(read):
+    """It is half of the time, in every second sample: all of it went to the line before."""
+    host = read(digests_then("buffer.write(line)"))
+    assert ms_at(host, "host:io", 9) == pytest.approx(20, abs=0.2)
+    assert ms_at(host, "host:python", 7) == pytest.approx(20, abs=0.2)
+
+
+def test_a_lock_that_nobody_else_has_is_python(read):
+    host = read(digests_then("with lock"))
+    assert ms_at(host, "host:python", 9) == pytest.approx(20, abs=0.2)
+
+
+@pytest.mark.parametrize("call", ["file.flush()", "queue.get()"])
+@pytest.mark.parametrize("given", [{"blocked": (0, 1_500)}, {"blocked": (1_500, 0)}, {"prompt": 0}])
+def test_what_ran_before_a_call_that_blocks_is_where_the_thread_was(read, call, given):
+    """It blocks before the sample, or after it; or the sample came because the call let go of Python's lock."""
+    host = read(digests_then(call, **given))
+    assert ms_at(host, "host:python", 9) == pytest.approx(0, abs=0.2)
+    assert ms_at(host, "host:python", 7) >= 33
+
+
 def test_long_calls_of_jax_own_python_are_dispatch(read):
     """JAX's samples count no ops, so that none came says nothing."""
     inside = "value_and_grad_f (/venv/lib/python3.11/site-packages/jax/_src/api.py:9)"

@@ -179,6 +179,8 @@ class HostSampler:
             f"stack={stack},gap_us={gap // NS_PER_US},ops={ops},cpu_us={cpu // NS_PER_US},"
             f"wait_us={waited // NS_PER_US},python_us={others // NS_PER_US},process_us={process // NS_PER_US}"
         )
+        if self._wait.works:
+            facts += ",prompt=1"
         if longest >= HOLDS_FROM_SHARE * gap:
             facts += f",holder={self._holder(busiest)}"
         self._put(f"{SAMPLE}#{facts}{text}#")

@@ -48,6 +48,15 @@ class Sample:
     in_call: bool = False
     # A graph was cut in the interval: a line at both of its ends may lie in two steps.
     cut: bool = False
+    # It came where the thread was, not where it let go of Python's lock.
+    prompt: bool = False
+    # The call that it came in, one of those that may block, did not: the thread was on a CPU before and after.
+    works: bool = False
+
+    @property
+    def was_blocked(self) -> bool:
+        """Whether the thread was off the CPU in a part of the interval that is worth a piece of its own."""
+        return self.blocked >= BLOCKED_FROM_SHARE * self.gap
 
 
 @record(frozen=True)
@@ -82,9 +91,7 @@ def op_cost(samples: list[Sample]) -> OpCost:
         )
         for before, each in zip([None, *samples], samples, strict=False)
         # Where the training thread waits, autograd's thread traces meanwhile.
-        if each.ops >= OPS_TO_MEASURE
-        and each.blocked < BLOCKED_FROM_SHARE * each.gap
-        and each.family != COMPILING
+        if each.ops >= OPS_TO_MEASURE and not each.was_blocked and each.family != COMPILING
     ]
     inside = [ps for ps, _, in_framework in cost if in_framework]
     if len(inside) >= INTERVALS_TO_MEASURE:

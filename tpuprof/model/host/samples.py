@@ -50,11 +50,13 @@ MISSED_FROM_MS = 15.0
 # Time since the framework's last event in which what follows a call has hardly begun (ps): Python lets go of its lock
 # as a call ends, and the sampler then needs a CPU (nine in ten times 0.1 to 0.3 ms, on a busy machine of two cores).
 HARDLY_BEGUN_PS = 500 * PS_PER_US
+# Families of calls that may block.
+_BLOCKING = (SLEEP, IO, LOCK)
 # Calls that wait for a value of the device, and leave no event on JAX's CPU client (`np.asarray(loss)`).
 _READ_BY = ("asarray", "array")
 # The family of a line of the user's own that calls ops.
 OPS = "ops"
-_COLUMNS = ("stack", "gap_us", "ops", "cpu_us", "wait_us", "python_us", "holder")
+_COLUMNS = ("stack", "gap_us", "ops", "cpu_us", "wait_us", "python_us", "holder", "prompt")
 _TEXTS = ("frames", "call", "source", "user_call", "iterator")
 # A sample's event is written this long after its clocks were read, at most: intervals so near are end to end (ps).
 _JOINS_WITHIN_PS = PS_PER_MS
@@ -171,7 +173,8 @@ def _read(track: Track, rows: Int64, holders: Int64) -> tuple[list[Sample], list
         kind = families[stack] if stack >= 0 else PLAIN
         ops = max(columns["ops"][row], 0)
         holder = numbers.get(columns["holder"][row], -1)
-        samples.append(Sample(at, gap, cpu, waited, others, ops, stack, kind, holder))
+        prompt = columns["prompt"][row] == 1
+        samples.append(Sample(at, gap, cpu, waited, others, ops, stack, kind, holder, prompt=prompt))
     samples.sort(key=lambda each: each.at)
     _settle(samples)
     return samples, stacks
@@ -212,6 +215,9 @@ def _settle(samples: list[Sample]) -> None:
         after.waited -= late
     for each in samples:
         each.blocked = max(each.gap - each.cpu - each.waited, 0)
+    for each, after in pairwise(samples):
+        blocks_after = after.was_blocked and (after.stack == each.stack or after.family not in _BLOCKING)
+        each.works = each.prompt and each.family in _BLOCKING and not (each.was_blocked or blocks_after)
 
 
 def _pieces(samples: list[Sample], stacks: list[Stack], *, counts_ops: bool) -> HostSamples:
@@ -292,7 +298,7 @@ def _split(before: Sample, each: Sample, cost: OpCost, *, silent: bool) -> list[
     if not blocked:
         return ran
     for of, first in ((each, False), (before, True)):
-        if of.family in (SLEEP, IO, LOCK):
+        if of.family in _BLOCKING:
             piece = (of.family, of.stack, blocked)
             return [piece, *ran] if first else [*ran, piece]
     if each.others >= TRACING_FROM_SHARE * blocked:
@@ -332,7 +338,7 @@ def _ran(
     tracing = cost.of(each, running)
     if of.family == OPS and of.ops:
         return [(TRACING, of.stack, running)]
-    most = TRACING_BESIDE_CODE_FROM_SHARE if of.family == PLAIN else TRACING_FROM_SHARE
+    most = TRACING_BESIDE_CODE_FROM_SHARE if of.family == PLAIN or of.works else TRACING_FROM_SHARE
     if tracing >= most * running or (framework and not _missed(before, each, tracing, running)):
         return [(TRACING, of.stack, running)]
     if framework:
@@ -348,8 +354,9 @@ def _ran(
 
 def _ran_at(before: Sample, each: Sample) -> Sample:
     """Where the thread was while it ran, outside the framework's calls."""
-    if each.family in (SLEEP, LOCK, IO):
-        # A call that blocks has hardly begun: what ran before it belongs to where the thread was then.
+    if each.family in _BLOCKING and not each.works:
+        # A call that blocks has hardly begun: what ran before it belongs to where the thread was then. One that only
+        # copies (`buffer.write(line)`) is seen as often as it runs, like other code.
         return before
     if each.in_call and before.in_call:
         # Between two calls it was at neither of them.

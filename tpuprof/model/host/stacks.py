@@ -133,9 +133,9 @@ def called(text: str) -> str:
 
 
 def _call(text: str) -> tuple[str, str, str]:
-    """What an expression calls last: all before its arguments, its last name, the arguments; empty where it calls nothing.
+    """What an expression calls last: all before its arguments, its last name, the arguments; of one cut off, the first.
 
-    Of an expression that was cut off, the first call.
+    Empty where it calls nothing.
     """
     text = text.rstrip()
     head, arguments = "", ""
