@@ -13,7 +13,7 @@ from tpuprof.model.host.aten_fallbacks import aten_fallbacks
 from tpuprof.model.host.blocking_waits import waits_by_reason
 from tpuprof.model.host.loaders import loading
 from tpuprof.model.host.python_calls import python_calls
-from tpuprof.model.host.samples import HostSamples, read_samples, refine
+from tpuprof.model.host.samples import GIL, HostSamples, read_samples, refine
 from tpuprof.model.host.stacks import COMPILING
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
 from tpuprof.model.intervals import (
@@ -253,6 +253,11 @@ def _explain(
         samples = python_calls(driver, rest)
         called, kinds, rest = refine(samples, rest)
         building = merge(building, called)
+    if samples is not None and vocabulary.building == Activity.DISPATCH:
+        # A call of a program needs Python's lock again before it ends.
+        held = intersect(by_activity[Activity.DISPATCH], samples.spans(GIL))
+        by_activity[Activity.DISPATCH] = subtract(by_activity[Activity.DISPATCH], held)
+        kinds[GIL] = merge(kinds.get(GIL, EMPTY), held)
     by_activity[vocabulary.building] = merge(by_activity[vocabulary.building], building)
     by_activity[Activity.HOST_NAMED] = merge(*kinds.values())
     by_activity[residual] = merge(by_activity.get(residual, EMPTY), rest)

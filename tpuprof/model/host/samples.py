@@ -28,9 +28,9 @@ from tpuprof.records import record
 from tpuprof.safe_text import FROM_SAFE
 from tpuprof.units import PS_PER_MS, PS_PER_US
 
-TRACING = "tracing"
+TRACING, GIL = "tracing", "gil"
 # Further kinds of host time, in the order of `host:` parts.
-KINDS = (TRACING, "sleep", "io", "lock", "gil", "python", "wait", COMPILING)
+KINDS = (TRACING, "sleep", "io", "lock", GIL, "python", "wait", COMPILING)
 # Share of an interval's running time that its ops must explain for all of it to be tracing; and where it ends in code
 # that is no framework's, which may be what took the rest: what an op takes is known to about a quarter.
 TRACING_FROM_SHARE = 0.5
@@ -237,7 +237,7 @@ def _pieces(samples: list[Sample], stacks: list[Stack], *, counts_ops: bool) -> 
             if length > 0:
                 rows.append((at, at + length, KINDS.index(kind), stack))
                 at += length
-                if kind == "gil" and each.holder >= 0:
+                if kind == GIL and each.holder >= 0:
                     held[each.holder] = held.get(each.holder, 0) + length
     columns = np.array(rows, np.int64).reshape(-1, 4).T
     holder = _most_held(held, stacks)
@@ -304,7 +304,7 @@ def _split(before: Sample, each: Sample, cost: OpCost, *, silent: bool) -> list[
     if each.others >= TRACING_FROM_SHARE * blocked:
         held = blocked + _held_while_ready(each)
         ran = _ran(before, each, each.gap - held, cost, silent=silent)
-        return [*ran, ("gil", each.stack, held)]
+        return [*ran, (GIL, each.stack, held)]
     if each.ops or (each.family == FRAMEWORK and not silent):
         # The training thread waits while autograd's thread traces.
         return [*ran, (TRACING, each.stack, blocked)]
