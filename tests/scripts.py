@@ -90,7 +90,20 @@ def run(path, *args, status=0, **env):
 
 def capture_command(run, *command, options=()):
     """The command line that runs a command under `tpuprof capture`, into the folder `run`."""
-    return [sys.executable, "-m", "tpuprof", "capture", "-o", str(run), *options, "--", *map(str, command)]
+    # Without a number of steps, a capture of short ones holds as many as half a second does.
+    steps = () if {"--steps", "--addr"} & set(options) else ("--steps", "8")
+    return [
+        sys.executable,
+        "-m",
+        "tpuprof",
+        "capture",
+        "-o",
+        str(run),
+        *steps,
+        *options,
+        "--",
+        *map(str, command),
+    ]
 
 
 def capture(run, *command, options=(), **popen):

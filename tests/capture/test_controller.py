@@ -2,7 +2,17 @@
 
 import pytest
 
-from tpuprof.capture.controller import ENDLESS_STEPS, MAX_GIVEN_WAY, PATIENCE_SECONDS, Controller, Phase, Plan
+from tpuprof.capture.controller import (
+    ENDLESS_STEPS,
+    LEAST_SECONDS,
+    MAX_GIVEN_WAY,
+    MOST_STEPS,
+    PATIENCE_SECONDS,
+    Controller,
+    Phase,
+    Plan,
+)
+from tpuprof.capture.orders import Orders
 
 
 class Tape:
@@ -303,3 +313,38 @@ def test_only_steps_that_are_waited_for_need_be_asked_about():
     tape.steps(1, 0)
     assert not tape.controller.waits_for_quiet
     assert not tape.end().controller.waits_for_quiet
+
+
+@pytest.mark.parametrize(
+    ("step_seconds", "held"),
+    [
+        (LEAST_SECONDS / 8, 8),
+        (LEAST_SECONDS / 9, 9),
+        (LEAST_SECONDS / MOST_STEPS, MOST_STEPS),
+        (0.001, MOST_STEPS),
+        (3.0, 8),
+    ],
+)
+def test_short_steps_are_recorded_for_a_least_time(step_seconds, held):
+    tape = Tape(warmup=2, steps=8, steady=2, seconds=LEAST_SECONDS).steps(1, 0, 0)
+    while tape.kept is None:
+        tape.now += step_seconds * 1.000001
+        tape.steps(0)
+    assert tape.kept.steps == held
+
+
+def test_what_a_short_program_leaves_of_the_least_time_counts():
+    assert Tape(warmup=2, steps=8, steady=2, seconds=LEAST_SECONDS).steps(*[0] * 14).end().kept.steps >= 8
+
+
+def test_training_that_always_compiles_is_recorded_for_the_steps_alone():
+    tape = Tape(warmup=2, steps=8, steady=2, seconds=1e9, patience=20).steps(*[1] * 40)
+    assert tape.kept.steps == 8
+
+
+@pytest.mark.parametrize(
+    ("stated", "members", "seconds"), [(True, 1, 0.0), (False, 1, LEAST_SECONDS), (False, 2, 0.0)]
+)
+def test_hosts_that_record_together_and_stated_steps_have_no_least_time(stated, members, seconds):
+    orders = Orders("run", "name", 3, 8, 100, hlo_debug=True, steps_stated=stated, members=members)
+    assert (orders.plan.seconds, orders.plan.steps) == (seconds, 8)

@@ -37,6 +37,12 @@ MAX_GIVEN_WAY = 3
 ENOUGH_BY_CLOCK_SECONDS = 1.0
 
 
+# What a recording of steady training lasts at least where no number of steps was asked for (s), and the steps after
+# which it ends all the same. Eight steps of 5 ms hold some ten samples of the host, which name no line; half a second
+# holds a hundred. More steps than this make a trace larger, and not more certain.
+LEAST_SECONDS, MOST_STEPS = 0.5, 48
+
+
 class Phase(Enum):
     """What the capture is doing."""
 
@@ -49,7 +55,8 @@ class Phase(Enum):
 class Plan:
     """How much to capture: at least `warmup` steps first, then `steps` of them. `patience` in steps.
 
-    `early` allows the first recording of training that is not steady.
+    Steady training is recorded for at least `seconds`, in `MOST_STEPS` at most. `early` allows the first recording of
+    training that is not steady.
     """
 
     warmup: int = 3
@@ -57,6 +64,7 @@ class Plan:
     steady: int = STEADY_STEPS
     patience: int = PATIENCE_STEPS
     early: bool = True
+    seconds: float = 0.0
 
 
 @dataclass
@@ -78,12 +86,13 @@ class Recording:
     whole: bool = False
     empty: bool = False
 
-    def announced(self, steps: int) -> str:
-        """What is said when it begins, of so many steps that it is to hold."""
+    def announced(self, plan: Plan) -> str:
+        """What is said when it begins."""
         if self.by_clock:
             return "no step was seen so far; recording by the clock"
         steady = "not yet steady" if self.early else "steady"
-        return f"training is {steady} after {self.after} steps; capturing {steps}"
+        more = " or more" if plan.seconds and not self.early else ""
+        return f"training is {steady} after {self.after} steps; capturing {plan.steps}{more}"
 
     def ended(self) -> str:
         """What is said when it has ended."""
@@ -275,6 +284,8 @@ class Controller:
     def _decide(self) -> None:
         current = self._current
         if current is not None and current.steps >= self.plan.steps:
+            if not current.early and not self._is_long_enough(current):
+                return
             if not current.early or self._patience_is_over():
                 self.finish()
                 return
@@ -294,6 +305,9 @@ class Controller:
                 self._start(early=True, prefetched=quiet)
         elif self._current is None and self._early_is_due(quiet=quiet):
             self._start(early=True, prefetched=quiet)
+
+    def _is_long_enough(self, current: Recording) -> bool:
+        return current.steps >= MOST_STEPS or self._clock() - self._started >= self.plan.seconds
 
     def _early_is_due(self, *, quiet: bool) -> bool:
         first = self.plan.early and not self._ended

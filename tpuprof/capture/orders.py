@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tpuprof.capture.controller import Plan
 
 # Holds the private folder's path. Processes that the program starts inherit it.
 VARIABLE = "TPUPROF_CAPTURE"
@@ -28,9 +31,20 @@ class Orders:
     source_lines: bool = False
     session: str = "tpuprof.capture.session:Session"
     watch: dict[str, Any] = field(default_factory=dict)
+    # Whether so many steps were asked for; else more are recorded where they are short.
+    steps_stated: bool = True
     # Which of how many hosts this is, where several are to record the same steps.
     member: int = 0
     members: int = 1
+
+    @property
+    def plan(self) -> Plan:
+        """What a process of these orders records. Hosts that record together record the same steps."""
+        from tpuprof.capture.controller import LEAST_SECONDS, Plan
+
+        alone = self.members == 1
+        seconds = 0.0 if self.steps_stated or not alone else LEAST_SECONDS
+        return Plan(self.warmup, self.steps, patience=self.patience, early=alone, seconds=seconds)
 
     def write(self, folder: Path) -> None:
         """Put the orders where the hook looks for them."""

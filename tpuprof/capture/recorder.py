@@ -336,7 +336,7 @@ class Recorder:
             self._ir_debug.captures(
                 source_lines=self._source_lines or (recording.early and not recording.prefetched)
             )
-        self._report(recording.announced(self.controller.plan.steps))
+        self._report(recording.announced(self.controller.plan))
         if recording.by_clock:
             self.telemetry.end_preparation(*self._step.began)
         self._recordings.start(recording)

@@ -42,7 +42,6 @@ class Session:
 
     def _open_recorder(self) -> Recorder:
         from tpuprof.capture.backend import choose_backend
-        from tpuprof.capture.controller import Plan
         from tpuprof.capture.recorder import Recorder
 
         orders = Orders.read(self._folder)
@@ -52,7 +51,7 @@ class Session:
             raise ImportError("torch_xla's extension module cannot be loaded")
         recorder = Recorder(
             Path(orders.run),
-            Plan(orders.warmup, orders.steps, patience=orders.patience, early=orders.members == 1),
+            orders.plan,
             choose_backend(),
             extension,
             name=orders.name,

@@ -56,6 +56,12 @@ TpuName = Annotated[
     ),
 ]
 Zone = Annotated[str, typer.Option("--zone", help="With --tpu-name: its zone.", show_default="gcloud's own")]
+# Steps of a capture where no number is asked for (steps): one period of accumulation over eight micro-batches.
+DEFAULT_STEPS = 8
+Steps = Annotated[
+    int | None,
+    typer.Option(min=1, help="Steps to capture.", show_default="8, or more of short ones: half a second"),
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace a capture of the same name.")]
 NoHloDebug = Annotated[
     bool, typer.Option("--no-hlo-debug", help="Leave scopes and source lines out of compiled programs.")
@@ -74,7 +80,7 @@ def capture(
     out: Out = Path("runs/capture"),
     name: Name = None,
     warmup: Warmup = 3,
-    steps: Annotated[int, typer.Option(min=1, help="Steps to capture.")] = 8,
+    steps: Steps = None,
     patience: Patience = 100,
     addr: Addr = None,
     duration: Duration = "5s",
@@ -96,7 +102,7 @@ def capture(
     example = "`tpuprof capture -- python train.py`, or `tpuprof capture --addr HOST:PORT`"
     either("capture", command, "--addr", addr, example)
     session, words = name or session_name(), list(command or ())
-    amounts = {"--warmup": warmup, "--steps": steps, "--patience": patience}
+    amounts = {"--warmup": warmup, "--steps": steps or DEFAULT_STEPS, "--patience": patience}
     flags = {"--no-hlo-debug": no_hlo_debug, "--source-lines": source_lines, "--force": force}
     if pod is not None or tpu_name or zone:
         from tpuprof.cli.capture_pod import capture_pod, hosts_of
@@ -108,7 +114,7 @@ def capture(
         if addr:
             _attach(folder, session, addr, duration)
         else:
-            _launch(words, _orders(out, folder, session, amounts, flags))
+            _launch(words, _orders(out, folder, session, amounts, {**flags, "--steps": steps is not None}))
 
 
 def _orders(out: Path, folder: Path, session: str, amounts: dict[str, int], flags: dict[str, bool]) -> Orders:
@@ -125,6 +131,7 @@ def _orders(out: Path, folder: Path, session: str, amounts: dict[str, int], flag
         warmup=amounts["--warmup"],
         steps=amounts["--steps"],
         patience=amounts["--patience"],
+        steps_stated=flags["--steps"],
         hlo_debug=not flags["--no-hlo-debug"],
         source_lines=flags["--source-lines"],
         member=member,
