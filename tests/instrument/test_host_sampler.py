@@ -274,3 +274,23 @@ def test_a_thread_of_ours_that_waits_is_not_autograds(start, found):
     ident, inside = autograd_thread(in_backward(lambda: places_of_thread(here)[1:]), idents)
     event.set()
     assert (ident == idents[0], bool(inside)) == (found, found)
+
+
+def test_a_thread_that_hogs_the_lock_is_not_asked_for_it_promptly(monkeypatch):
+    """It would let the training thread have it sooner as well."""
+    asked = []
+
+    class Waits:
+        works = True
+
+        def wait(self, seconds, prompt):
+            asked.append(prompt)
+            return len(asked) > 2
+
+    sampler = host_sampler.HostSampler(Extension, threading.get_ident())
+    sampler._wait = Waits()
+    cpu = iter([{}, {1: 0}, {1: 10**12}])
+    monkeypatch.setattr(host_sampler, "_cpu_of_threads", lambda: next(cpu))
+    monkeypatch.setattr(host_sampler.HostSampler, "_holder", lambda *_: -1)
+    sampler._run()
+    assert (asked, sampler.error) == ([True, True, False], "")

@@ -119,14 +119,14 @@ cdef class Wait:
         if self._halt is not NULL:
             PyThread_free_lock(self._halt)
 
-    def wait(self, double seconds):
-        """Wait so long, and get the lock promptly. True as soon as `halt` was called."""
+    def wait(self, double seconds, bint prompt=True):
+        """Wait so long, and get the lock promptly if wanted. True as soon as `halt` was called."""
         cdef PyLockStatus status
         cdef long long microseconds = <long long>(seconds * 1e6)
         put_back()
         with nogil:
             status = PyThread_acquire_lock_timed(self._halt, microseconds, 0)
-            if self.works and status != PY_LOCK_ACQUIRED:
+            if prompt and self.works and status != PY_LOCK_ACQUIRED:
                 _shorten()
         put_back()
         return status == PY_LOCK_ACQUIRED

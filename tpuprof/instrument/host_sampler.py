@@ -99,6 +99,9 @@ class HostSampler:
         self._thread: HiddenThread | None = None
         self._seen = (0, 0, 0, 0, 0)
         self._others: dict[int, int] = {}
+        # Whether another Python thread ran in the last interval. Asking it for the lock would give it to the training
+        # thread sooner, and training would be faster than without a sampler.
+        self._contended = False
         self._autograd: dict[int, int] = {}
 
     def start(self) -> None:
@@ -134,7 +137,7 @@ class HostSampler:
             self._seen = self._look()
             self._others_cpu()
             shortest, cost, before = self.interval, 0.0, time.thread_time_ns()
-            while not self._wait.wait(self.interval * spread(self.samples)):
+            while not self._wait.wait(self.interval * spread(self.samples), not self._contended):
                 self._sample()
                 now = time.thread_time_ns()
                 taken, before = (now - before) / NS_PER_S, now
@@ -179,9 +182,10 @@ class HostSampler:
             f"stack={stack},gap_us={gap // NS_PER_US},ops={ops},cpu_us={cpu // NS_PER_US},"
             f"wait_us={waited // NS_PER_US},python_us={others // NS_PER_US},process_us={process // NS_PER_US}"
         )
-        if self._wait.works:
+        if self._wait.works and not self._contended:
             facts += ",prompt=1"
-        if longest >= HOLDS_FROM_SHARE * gap:
+        self._contended = longest >= HOLDS_FROM_SHARE * gap
+        if self._contended:
             facts += f",holder={self._holder(busiest)}"
         self._put(f"{SAMPLE}#{facts}{text}#")
         self.samples += 1

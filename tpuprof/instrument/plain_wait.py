@@ -22,7 +22,7 @@ class Wait:
         self._halt = threading.Lock()
         self._halt.acquire()
 
-    def wait(self, seconds: float) -> bool:
+    def wait(self, seconds: float, _prompt: bool = True) -> bool:
         """Wait so long; True as soon as `halt` was called."""
         return self._halt.acquire(timeout=seconds)
 
