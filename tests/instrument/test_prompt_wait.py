@@ -81,11 +81,29 @@ def test_an_interval_that_the_program_sets_stays(interval):
     assert sys.getswitchinterval() == pytest.approx(0.004)
 
 
-def test_the_interval_is_short_only_until_the_look_begins(interval):
-    """The other thread would get the lock back in the middle of it."""
+def test_the_interval_is_put_back_before_the_next_wait(interval):
     wait = native.Wait()
     assert not wait.wait(0.001)
+    assert sys.getswitchinterval() < interval
+    wait.halt()
+    assert wait.wait(AT_MOST)
     assert sys.getswitchinterval() == interval
+
+
+def test_a_look_says_what_python_says():
+    wait, at = native.Wait(), sys._getframe()
+    before, cpu = time.perf_counter_ns(), time.thread_time_ns()
+    now, ops, used, _, _, places = wait.look(threading.get_ident(), 64, -1, lambda: 7)
+    assert before <= now <= time.perf_counter_ns()
+    assert cpu <= used <= time.thread_time_ns()
+    assert (ops, places[0][0], len(wait.look(threading.get_ident(), 2, -1, None)[-1])) == (7, at.f_code, 2)
+
+
+def test_a_thread_that_has_ended_is_not_looked_at():
+    thread = threading.Thread(target=keeps_the_lock)
+    thread.start()
+    thread.join()
+    assert native.Wait().look(thread.ident, 64, -1, None) is None
 
 
 def short_interval():
@@ -131,6 +149,7 @@ def test_more_intervals_than_are_numbered(interval):
     for each in range(1, 20):
         sys.setswitchinterval(each / 1000)
         assert not wait.wait(0.001)
+        native.put_back()
         assert sys.getswitchinterval() == pytest.approx(each / 1000)
 
 

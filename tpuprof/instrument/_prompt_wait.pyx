@@ -4,12 +4,18 @@
 A thread that wants the lock lets another one keep it for Python's switch interval (5 ms), or until that one lets go of it
 by itself: at a call of NumPy after two milliseconds of Python code, all of which then looks like that call. A loop that
 lets go for some microseconds now and then even keeps it for hundreds of milliseconds. So from when a wait is over until
-the thread has the lock, the interval is about `INTERVAL_US`: the other thread lets go at the end of the call, or of the
-round of a loop, that it is in. Not for longer: the other thread would get the lock back in the middle of a look, and the
-look would mix two places. benchmarks/sampler_lines.py compares both.
+the next one begins, the interval is about `INTERVAL_US`: the other thread lets go at the end of the call, or of the
+round of a loop, that it is in. It gets the lock back as soon, and the looking thread then again: where the interval is put
+back before, a sample takes up to half a second, in which none is taken. So a look is compiled: Python switches threads
+between instructions of Python code alone, and its stack and its clocks are of one moment. benchmarks/sampler_lines.py
+compares both.
 """
 
+import sys
+
 from posix.dlfcn cimport dlsym
+from posix.time cimport CLOCK_MONOTONIC, CLOCK_PROCESS_CPUTIME_ID, clock_gettime, timespec
+from posix.types cimport clockid_t, off_t
 
 cdef extern from "Python.h":
     ctypedef void* PyThread_type_lock
@@ -23,6 +29,10 @@ cdef extern from "Python.h":
 
 cdef extern from "<unistd.h>":
     long syscall(long number, ...) nogil
+    ssize_t pread(int file, void* buffer, size_t size, off_t offset) nogil
+
+cdef extern from "<pthread.h>":
+    int pthread_getcpuclockid(unsigned long thread, clockid_t* clock) nogil
 
 cdef extern from "<sys/syscall.h>":
     long SYS_sched_getattr, SYS_sched_setattr
@@ -128,9 +138,57 @@ cdef class Wait:
             status = PyThread_acquire_lock_timed(self._halt, microseconds, 0)
             if prompt and self.works and status != PY_LOCK_ACQUIRED:
                 _shorten()
-        put_back()
         return status == PY_LOCK_ACQUIRED
 
     def halt(self):
         """End the wait."""
         PyThread_release_lock(self._halt)
+
+    def look(self, unsigned long thread, int frames, int schedstat, ops):
+        """What a thread does now, in one piece; None where it has ended.
+
+        Time (`time.perf_counter_ns`), ops (what the compiled `ops` gives, 0 where that is None), CPU time of the thread,
+        what it waited for a CPU (from the open file `schedstat` of its `/proc` entry, 0 for -1), CPU time of the process
+        (times in ns), and (code, instruction) of its `frames` innermost frames.
+        """
+        cdef clockid_t clock
+        cdef long long cpu = 0
+        cdef int left = frames
+        frame = sys._current_frames().get(thread)
+        if frame is None:
+            return None
+        places = []
+        while frame is not None and left:
+            places.append((frame.f_code, frame.f_lasti))
+            frame = frame.f_back
+            left -= 1
+        frame = None
+        now = _now(CLOCK_MONOTONIC)
+        if not pthread_getcpuclockid(thread, &clock):
+            cpu = _now(clock)
+        count = 0 if ops is None else ops() or 0
+        return now, count, cpu, _waited(schedstat), _now(CLOCK_PROCESS_CPUTIME_ID), places
+
+
+cdef long long _now(clockid_t clock) noexcept nogil:
+    cdef timespec now
+    if clock_gettime(clock, &now):
+        return 0
+    return <long long>now.tv_sec * 1000000000 + now.tv_nsec
+
+
+cdef long long _waited(int file) noexcept nogil:
+    """The second number of a schedstat file: time that the thread waited for a CPU (ns)."""
+    cdef char text[96]
+    cdef ssize_t length, at = 0
+    cdef long long value = 0
+    if file < 0:
+        return 0
+    length = pread(file, text, sizeof(text), 0)
+    while at < length and text[at] != b" ":
+        at += 1
+    at += 1
+    while at < length and b"0" <= text[at] <= b"9":
+        value = value * 10 + (text[at] - 48)
+        at += 1
+    return value

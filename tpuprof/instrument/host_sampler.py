@@ -16,15 +16,16 @@ import os
 import sys
 import threading
 import time
-from functools import cache
+from functools import cache, partial
 from itertools import chain, islice, tee
+from types import BuiltinFunctionType
 from typing import Any
 
 from tpuprof.instrument.awaited import Awaited
 from tpuprof.instrument.hidden_thread import HiddenThread
 from tpuprof.instrument.in_backward import autograd_thread
 from tpuprof.instrument.run_queue import RunQueue
-from tpuprof.instrument.stack_text import Place, describe, places_of_thread, safe
+from tpuprof.instrument.stack_text import MAX_FRAMES, Place, describe, is_own, places_of_thread, safe
 from tpuprof.instrument.state import counter, pass_on
 from tpuprof.own_events import HOLDER, SAMPLE
 from tpuprof.units import MS_PER_S, NS_PER_S, NS_PER_US
@@ -96,6 +97,9 @@ class HostSampler:
         self._codes: dict[int, Any] = {}
         self._run_queue = RunQueue(thread)
         self._wait = waits.Wait()
+        # Compiled code that counts ops, None where Python code does: threads are switched in that.
+        read = extension._xla_counter_value
+        self._ops = partial(read, OPS_COUNTER) if isinstance(read, BuiltinFunctionType) else None
         self._thread: HiddenThread | None = None
         self._seen = (0, 0, 0, 0, 0)
         self._others: dict[int, int] = {}
@@ -149,6 +153,19 @@ class HostSampler:
             waits.put_back()
             self._cpu_ns = time.thread_time_ns()
 
+    def _now(self) -> tuple[tuple[int, int, int, int, int], list[Place]] | None:
+        """What the target has used so far, as `_look` says it, and its stack; None where it has ended."""
+        if not self._wait.works:
+            places = places_of_thread(self._target)
+            return None if places is None else (self._look(), places)
+        found = self._wait.look(self._target, MAX_FRAMES, self._run_queue.file, self._ops)
+        if found is None:
+            return None
+        at, ops, cpu, waited, process, frames = found
+        if self._ops is None:
+            ops = counter(self._extension, OPS_COUNTER)
+        return (at, ops, cpu, waited, process), [each for each in frames if not is_own(each[0].co_filename)]
+
     def _look(self) -> tuple[int, int, int, int, int]:
         """Time, ops, and the target's CPU time and wait for a CPU (ns), CPU time of the process."""
         clock = time.pthread_getcpuclockid(self._target)
@@ -161,10 +178,10 @@ class HostSampler:
         )
 
     def _sample(self) -> None:
-        places = places_of_thread(self._target)
-        if places is None:
+        found = self._now()
+        if found is None:
             return
-        now, before = self._look(), self._seen
+        (now, places), before = found, self._seen
         self._seen = now
         took = self._others_cpu()
         gap, ops, cpu, waited, process = (new - old for new, old in zip(now, before, strict=True))
