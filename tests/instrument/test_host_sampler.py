@@ -281,7 +281,7 @@ def test_a_thread_that_hogs_the_lock_is_not_asked_for_it_promptly(monkeypatch):
     asked = []
 
     class Waits:
-        works = True
+        works = False
 
         def wait(self, seconds, prompt):
             asked.append(prompt)
