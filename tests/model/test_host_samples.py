@@ -543,11 +543,16 @@ def test_another_line_after_a_call_of_jax_holds_what_ran_since_the_sample_before
     assert "/home/u/train.py:9" in python_lines(host)
 
 
-def one_call(cpu, others):
-    """A call of a jitted function for 10 ms, with a sample as it ends; `cpu` and `others` are us of this and another thread."""
+def one_call(cpu, others, inside=0):
+    """A call of a jitted function for 10 ms, with a sample as it ends; `cpu` and `others` are us of this and another thread.
+
+    `inside` is how much of it is in the runtime (us), at its end.
+    """
     trace = TraceBuilder()
     trace.host().line("python").event("train", 0, 10_000, _r=1, step_num=0)
     called_by(trace, 0, 10_000)
+    if inside:
+        called_by(trace, 10_000 - inside, inside, "PjRtCpuExecutable::ExecuteHelper")
     trace.sampled(0, 9_990, cpu=cpu, others=others, stack=1, **stack("update(w, x)"))
     return trace
 
@@ -559,12 +564,12 @@ def test_a_call_of_jax_that_waits_for_pythons_lock_waits_for_the_thread_that_has
 
 
 @pytest.mark.parametrize(
-    ("cpu", "others"),
-    [(1_000, 0), (1_000, 4_000), (9_990, 9_990)],
-    ids=["no other thread runs Python", "too little of it", "the call works"],
+    "given",
+    [(1_000, 0), (1_000, 4_000), (9_990, 9_990), (1_000, 9_000, 9_500)],
+    ids=["no other thread runs Python", "too little of it", "the call works", "it is in the runtime"],
 )
-def test_other_calls_of_jax_are_dispatch(read, cpu, others):
-    found = parts_ms(read(one_call(cpu, others)))
+def test_other_calls_of_jax_are_dispatch(read, given):
+    found = parts_ms(read(one_call(*given)))
     assert "host:gil" not in found
     assert found["dispatch"] == pytest.approx(10, abs=0.1)
 

@@ -253,15 +253,27 @@ def _explain(
         samples = python_calls(driver, rest)
         called, kinds, rest = refine(samples, rest)
         building = merge(building, called)
-    if samples is not None and vocabulary.building == Activity.DISPATCH:
-        # A call of a program needs Python's lock again before it ends.
-        held = intersect(by_activity[Activity.DISPATCH], samples.spans(GIL))
+    if samples is not None:
+        held = intersect(_in_calls_alone(driver, vocabulary), samples.spans(GIL))
+        held = intersect(by_activity[Activity.DISPATCH], held)
         by_activity[Activity.DISPATCH] = subtract(by_activity[Activity.DISPATCH], held)
         kinds[GIL] = merge(kinds.get(GIL, EMPTY), held)
     by_activity[vocabulary.building] = merge(by_activity[vocabulary.building], building)
     by_activity[Activity.HOST_NAMED] = merge(*kinds.values())
     by_activity[residual] = merge(by_activity.get(residual, EMPTY), rest)
     return {HOST_PREFIX + kind: spans for kind, spans in kinds.items()}, samples
+
+
+def _in_calls_alone(driver: Track, vocabulary: Vocabulary) -> Spans:
+    """Time in calls of programs, outside the runtime's own events in them: the runtime has let go of Python's lock.
+
+    A call needs the lock again before it ends. What runs in the runtime waits for a CPU at most, though threads of the
+    program take them.
+    """
+    segments = flatten(driver.start, driver.end, driver.parent)
+    rows = vocabulary.calls.rows(driver.plane.events.names)
+    chosen = np.isin(driver.name_row[segments.event], rows)
+    return union(segments.start[chosen], segments.end[chosen])
 
 
 def _short(rest: Spans) -> Spans:
