@@ -48,7 +48,7 @@ def recompiled(share, *kinds):
 def scan(traces, share, ms=None):
     marks = {"scan_trace": 1.0} if ms is not None else {}
     report = {"tracing": Tracing(scan_retraces_per_step=traces)}
-    return {**traced(share), "report": report, "mark_count": marks, "mark_ms": {"scan_trace": ms}}
+    return {**traced(share), "report": report, "event_count": marks, "event_ms": {"scan_trace": ms}}
 
 
 def info(**more):
@@ -86,7 +86,7 @@ def debug(with_ms, without_ms, by_user=True, **variables):
 
 def cut(graphs, ms):
     return {
-        "framework": "torch_xla", "records": [record(CachedCompile=graphs)], "mark_ms": {"graph_cut": ms},
+        "framework": "torch_xla", "records": [record(CachedCompile=graphs)], "event_ms": {"graph_cut": ms},
         "steps": steps(),
     }  # fmt: skip
 

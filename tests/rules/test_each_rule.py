@@ -116,7 +116,7 @@ CASES = {
         ("rarely", "passed", scan(thresholds.SCAN_RETRACES_FROM - 0.1, 0.5, ms=50.0)),
         ("often", "failed", scan(thresholds.SCAN_RETRACES_FROM, 0.5, ms=50.0)),
         ("untimed", "failed", scan(1.0, 0.5)),
-        ("no scan", "not_applicable", {"steps": steps(), "mark_count": {}}),
+        ("no scan", "not_applicable", {"steps": steps(), "event_count": {}}),
         ("no steps", "unavailable", NOTHING),
     ],
     "unrolled-layers": [
@@ -253,8 +253,8 @@ CASES = {
         ("no telemetry", "unavailable", NOTHING),
     ],
     "torch-compile-candidate": [
-        ("worth a try", "passed", traced(TORCH_COMPILE + 0.01, mark_count={})),
-        ("compiled already", "not_applicable", traced(TORCH_COMPILE + 0.01, mark_count={"compiled_region": 1.0})),
+        ("worth a try", "passed", traced(TORCH_COMPILE + 0.01, event_count={})),
+        ("compiled already", "not_applicable", traced(TORCH_COMPILE + 0.01, event_count={"compiled_region": 1.0})),
         ("jax", "not_applicable", {"framework": "jax"}),
         ("no steps", "unavailable", {"framework": "torch_xla"}),
     ],

@@ -16,7 +16,7 @@ STEPS = 6
 
 def simulated(trace, tmp_path):
     host = build_run(find(trace.write(tmp_path / "host.xplane.pb"))).hosts[0]
-    return fit(read_timeline(host.steps, host.devices, host.activity, host.marks))
+    return fit(read_timeline(host.steps, host.devices, host.activity, host.named_events))
 
 
 def pipelined(host_us, device_us, *, read=False, loader_us=0, compile_us=0):
@@ -172,7 +172,7 @@ def test_the_compiled_replay_is_the_one_in_python(samples, sample, monkeypatch):
     ]
 
     def replayed():
-        simulator = fit(read_timeline(host.steps, host.devices, host.activity, host.marks))
+        simulator = fit(read_timeline(host.steps, host.devices, host.activity, host.named_events))
         return [simulator.in_flight, simulator.base_ms, *(simulator.step_ms(each) for each in changes)]
 
     compiled = replayed()

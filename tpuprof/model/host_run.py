@@ -35,7 +35,7 @@ from tpuprof.model.host.activity import HostActivity, autograd_threads, find_dri
 from tpuprof.model.host.eager_causes import with_upload_causes
 from tpuprof.model.host.eager_dispatch import EagerDispatch, eager_dispatch
 from tpuprof.model.host.eager_mode import EagerOps, eager_ops
-from tpuprof.model.host.event_times import find_marks
+from tpuprof.model.host.event_times import find_named_events
 from tpuprof.model.host.graph_cuts import GraphCut, graph_cuts
 from tpuprof.model.host.handing_over import HandingOver, handing_over
 from tpuprof.model.host.input_pipeline import InputPipeline, read_input
@@ -95,8 +95,8 @@ class HostRun:
     program_ops: int | None = None
     # Python frames of the compile in each step, by step number, where the run folder has them.
     compile_frames: dict[int, list[str]] = field(default_factory=dict)
-    # When the training threads were in events that rules ask for by name (`marks` of the vocabulary).
-    marks: dict[str, Spans] = field(default_factory=dict)
+    # When the training threads were in events that rules ask for by name (`named_events` of the vocabulary).
+    named_events: dict[str, Spans] = field(default_factory=dict)
     # What the process noted of each step, captured or not, where the run folder has it.
     records: list[StepRecord] = field(default_factory=list)
     gpus: Gpus | None = None
@@ -237,7 +237,7 @@ def _of_host(
         "tracing": split_tracing(host, driver, words, activity, steps, devices),
         "input": read_input(host, driver, words, activity, steps, devices),
         "host_reads": host_reads(driver, words, steps, autograd_threads(host)),
-        "marks": find_marks(host, words, driver),
+        "named_events": find_named_events(host, words, driver),
         "graph_cuts": graph_cuts(driver, words, steps),
         "eager_ops": None if words.eager else eager_ops(host, driver, words, steps, history.records),
         "eager": eager_dispatch(host, driver, words, steps),

@@ -114,7 +114,7 @@ def simulator_of(all_hosts: list[HostRun]) -> Simulator | str:
     host = max(hosts, key=lambda each: float(each.steps.wall_ps.mean()))
     if not host.devices and host.framework != TORCH_TPU:
         return "it cannot be priced: the trace has no device activity"
-    simulator = fit(read_timeline(host.steps, host.devices, host.activity, host.marks))
+    simulator = fit(read_timeline(host.steps, host.devices, host.activity, host.named_events))
     if simulator.error > FIT_WITHIN:
         return (
             f"it cannot be priced: the replay gives {format_ms(simulator.base_ms)} per step where "

@@ -119,30 +119,30 @@ class HostSignals(StepSignals):
         """How each host's input pipeline keeps up with its steps."""
         return self._report.input
 
-    @signal("ms by mark", needs=(STEPS, HOST_EVENTS))
-    def mark_ms(self) -> dict[str, float]:
-        """Time per step that training threads work in events of each mark (`scan_retrace`, `graph_cut`).
+    @signal("ms by event", needs=(STEPS, HOST_EVENTS))
+    def event_ms(self) -> dict[str, float]:
+        """Time per step that training threads work in each named event (`scan_retrace`, `graph_cut`).
 
         Waits for the device inside them are left out.
         """
         totals: dict[str, float] = {}
         for host in self._run.hosts:
-            for mark, spans in host.marks.items():
+            for name, spans in host.named_events.items():
                 working = subtract(spans, host.activity.spans(Activity.DEVICE_WAIT))
                 inside = int(covered(working, host.steps.start, host.steps.end).sum())
-                totals[mark] = totals.get(mark, 0.0) + inside / PS_PER_MS
-        return {mark: ms / len(self.steps) for mark, ms in totals.items()}
+                totals[name] = totals.get(name, 0.0) + inside / PS_PER_MS
+        return {name: ms / len(self.steps) for name, ms in totals.items()}
 
-    @signal("events by mark", needs=(STEPS, HOST_EVENTS))
-    def mark_count(self) -> dict[str, float]:
-        """How often per step training threads enter events of each mark."""
+    @signal("times by event", needs=(STEPS, HOST_EVENTS))
+    def event_count(self) -> dict[str, float]:
+        """How often per step training threads enter each named event."""
         totals: dict[str, int] = {}
         for host in self._run.hosts:
-            for mark, spans in host.marks.items():
+            for name, spans in host.named_events.items():
                 if len(host.steps):
                     inside = (spans.start >= host.steps.start[0]) & (spans.start < host.steps.end[-1])
-                    totals[mark] = totals.get(mark, 0) + int(inside.sum())
-        return {mark: count / len(self.steps) for mark, count in totals.items()}
+                    totals[name] = totals.get(name, 0) + int(inside.sum())
+        return {name: count / len(self.steps) for name, count in totals.items()}
 
     @signal("ops", needs=(STEPS, HOST_EVENTS))
     def eager_ops(self) -> EagerOps | None:

@@ -12,14 +12,14 @@ from tpuprof.records import record
 class Change:
     """What is different in a replay. Factors (0 to 1) say how much of a time is left; 1 is left out.
 
-    `host` is by kind of host time (a part of the breakdown, or `device_wait`), `marks` by mark of the vocabulary,
+    `host` is by kind of host time (a part of the breakdown, or `device_wait`), `named_events` by those of the vocabulary,
     `device` by part of the breakdown that the device itself makes up. `unblock` lets the host run past reads and
     the waits they bring, but not past the waits of graph cuts. `join_cuts` keeps that share of every graph cut of a
     step but the longest, and lets the host run past all waits. `steps` limits the replay to those rows of the steps.
     """
 
     host: Mapping[str, float] = field(default_factory=dict)
-    marks: Mapping[str, float] = field(default_factory=dict)
+    named_events: Mapping[str, float] = field(default_factory=dict)
     device: Mapping[str, float] = field(default_factory=dict)
     unblock: bool = False
     join_cuts: float | None = None
@@ -29,7 +29,7 @@ class Change:
         """Both changes at once: where both touch the same time, the one that leaves less of it holds."""
         return Change(
             host=_least(self.host, other.host),
-            marks=_least(self.marks, other.marks),
+            named_events=_least(self.named_events, other.named_events),
             device=_least(self.device, other.device),
             unblock=self.unblock or other.unblock,
             join_cuts=_less(self.join_cuts, other.join_cuts),

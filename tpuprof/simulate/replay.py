@@ -140,7 +140,7 @@ def host_factors(rows: Stretches, change: Change) -> Float64:
     if change.unblock:
         factor[rows.of(lambda sort: sort.kind in WAITS) & (rows.cut < 0)] = 0.0
     if change.join_cuts is not None:
-        joined = rows.of(lambda sort: GRAPH_CUT in sort.marks and sort.kind not in (*WAITS, part.COMPILE))
+        joined = rows.of(lambda sort: GRAPH_CUT in sort.inside and sort.kind not in (*WAITS, part.COMPILE))
         joined &= ~np.isin(rows.cut, _longest_cuts(rows))
         factor[joined] = np.minimum(factor[joined], change.join_cuts)
     return factor
@@ -152,7 +152,9 @@ def _factor(sort: Sort, change: Change) -> float:
         change.join_cuts is not None and sort.kind in WAITS
     ):
         return 0.0
-    return min(change.host.get(sort.kind, 1.0), *(change.marks.get(mark, 1.0) for mark in sort.marks), 1.0)
+    return min(
+        change.host.get(sort.kind, 1.0), *(change.named_events.get(name, 1.0) for name in sort.inside), 1.0
+    )
 
 
 def _locking_cuts(rows: Stretches) -> Int64:

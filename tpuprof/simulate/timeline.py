@@ -47,10 +47,10 @@ _KIND[Activity.DEVICE_WAIT] = DEVICE_WAIT
 
 
 class Sort(NamedTuple):
-    """A sort of host time: its kind, and the marks it is in."""
+    """A sort of host time: its kind, and the named events it is inside."""
 
     kind: str
-    marks: frozenset[str]
+    inside: frozenset[str]
 
 
 @record(frozen=True)
@@ -110,7 +110,7 @@ class Timeline:
 
 
 def read_timeline(
-    steps: Steps, devices: list[DeviceActivity], host: HostActivity, marks: dict[str, Spans]
+    steps: Steps, devices: list[DeviceActivity], host: HostActivity, named_events: dict[str, Spans]
 ) -> Timeline:
     """The timeline of one host and the busiest of its devices, over all its steps."""
     device = max(devices, key=lambda each: each.busy.total) if devices else None
@@ -118,7 +118,7 @@ def read_timeline(
     host_paced = host.driver is not None and steps.source.host_paced
     busy = EMPTY if host_paced or device is None else device.busy
     return Timeline(
-        stretches=_without_phases(_stretches(steps, host, marks, work.launch, busy), steps),
+        stretches=_without_phases(_stretches(steps, host, named_events, work.launch, busy), steps),
         work=_moved(work, steps),
         steps=len(steps),
         wall_ps=int(steps.wall_ps.sum()),
@@ -134,17 +134,17 @@ def _handing_over(host: HostActivity) -> Spans:
 
 
 def _stretches(
-    steps: Steps, host: HostActivity, marks: dict[str, Spans], launches: Int64, without: Spans
+    steps: Steps, host: HostActivity, named_events: dict[str, Spans], launches: Int64, without: Spans
 ) -> Stretches:
     layers = _layers(host)
     begin, end = int(steps.start[0]), int(steps.end[-1])
-    spans = [*(span for _, span in layers), *marks.values(), without]
+    spans = [*(span for _, span in layers), *named_events.values(), without]
     points = np.concatenate([np.concatenate(span) for span in spans] + [launches, steps.start, steps.end])
     points = ascending_distinct(points[(points >= begin) & (points <= end)])
     start = points[:-1]
     kind = _first_layer(start, [span for _, span in layers])
-    inside = {name: contains(span, start) for name, span in marks.items()}
-    cut = _span_row(marks.get(GRAPH_CUT, EMPTY), start)
+    inside = {name: contains(span, start) for name, span in named_events.items()}
+    cut = _span_row(named_events.get(GRAPH_CUT, EMPTY), start)
     step = np.searchsorted(steps.start, start, "right") - 1
     hidden = contains(without, start)
     first = np.flatnonzero(_changes(kind, step, cut, among(start, launches), hidden, *inside.values()))

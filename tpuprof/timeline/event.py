@@ -191,7 +191,7 @@ class _Shown:
         return HandOver(source, self._end(target, at, inside))
 
     def _end(self, track: Track, row: int, around: int) -> End:
-        """The end of a hand-over; marks without length are known by the event around them."""
+        """The end of a hand-over; events without length are known by the event around them."""
         event = int(around) if around >= 0 else row
         lane, depth = self._lane(track, event)
         on_device = "device" in track.plane.name

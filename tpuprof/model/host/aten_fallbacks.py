@@ -42,7 +42,7 @@ def aten_fallbacks(driver: Track, vocabulary: Vocabulary, samples: HostSamples |
     uploads = np.flatnonzero((activity == Activity.HOST_TO_DEVICE) & ~own)
     edges = [row for row, name in enumerate(names) if name.startswith((PREFIX, "StepMarker", "train_step"))]
     stops = np.sort(np.concatenate([start, driver.start[np.isin(driver.name_row, edges)]]))
-    # Autograd's threads have no marks of steps: their last op ends with the upload that follows it.
+    # Autograd's threads have no step events: their last op ends with the upload that follows it.
     bound = _following(stops, end, end if samples is not None else np.full_like(end, np.iinfo(np.int64).max))
     upload_row = np.searchsorted(driver.start[uploads], end, "left")
     has_upload = upload_row < len(uploads)

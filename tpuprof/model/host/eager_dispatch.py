@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from tpuprof.model.host.activity import autograd_threads
-from tpuprof.model.host.event_times import COMPILED_MARK
+from tpuprof.model.host.event_times import COMPILED_REGION
 from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.model.intervals import Int64, Spans, contains, covered, union
 from tpuprof.model.steps import Steps
@@ -53,8 +53,8 @@ class EagerDispatch:
     many parameters at once. `compiled_regions` are different functions that torch.compile made, `between_ps` is the
     time of the training thread from the first to the last of them in which none of what was compiled runs. Of the
     functions, `graph_breaks` are called inside of another: dynamo left that one in the middle. `optimizer_ps` and
-    `compiled_regions` are None where the framework marks no such calls; the others then say nothing. Where calls are of
-    named functions (JAX), `most_calls` are those of the one called most often.
+    `compiled_regions` are None where the framework has no events of such calls; the others then say nothing. Where
+    calls are of named functions (JAX), `most_calls` are those of the one called most often.
     """
 
     ops: float
@@ -112,7 +112,7 @@ def _calls(driver: Track, vocabulary: Vocabulary, steps: Steps) -> EagerDispatch
 
 def _regions(driver: Track, vocabulary: Vocabulary, steps: Steps) -> tuple[int, int, int]:
     """Different compiled functions of all steps, time between the first and the last of each step (ps), and breaks."""
-    rows = _rows_of(driver, vocabulary, COMPILED_MARK)
+    rows = _rows_of(driver, vocabulary, COMPILED_REGION)
     calls = _rows_of(driver, vocabulary, CALL_MARK)
     count = between = breaks = 0
     for start, end in zip(steps.start.tolist(), steps.end.tolist(), strict=True):
@@ -145,8 +145,8 @@ def _compiled(driver: Track, regions: Int64, calls: Int64) -> Spans:
     )
 
 
-def _rows_of(driver: Track, vocabulary: Vocabulary, mark: str) -> Int64:
-    names = next((each for key, each in vocabulary.marks if key == mark), None)
+def _rows_of(driver: Track, vocabulary: Vocabulary, named: str) -> Int64:
+    names = next((each for key, each in vocabulary.named_events if key == named), None)
     wanted = names.rows(driver.plane.events.names) if names is not None else np.empty(0, np.int64)
     # Of an event that two profilers wrote, one inside the other, the outer one counts.
     found = [driver.outermost(np.flatnonzero(driver.name_row == name)) for name in wanted]
@@ -163,8 +163,8 @@ def _ops(track: Track, vocabulary: Vocabulary) -> Int64:
     return rows[op[rows] & ~free[rows]]
 
 
-def _marked(driver: Track, vocabulary: Vocabulary, mark: str) -> Spans:
-    rows = _rows_of(driver, vocabulary, mark)
+def _marked(driver: Track, vocabulary: Vocabulary, named: str) -> Spans:
+    rows = _rows_of(driver, vocabulary, named)
     return union(driver.start[rows], driver.end[rows])
 
 

@@ -10,22 +10,22 @@ from tpuprof.model.intervals import Spans, merge, union
 from tpuprof.model.timeline import Host, Track
 from tpuprof.safe_text import FROM_SAFE
 
-# The mark of calls of functions that torch.compile made.
-COMPILED_MARK = "compiled_region"
+# The named event of calls of functions that torch.compile made.
+COMPILED_REGION = "compiled_region"
 
 
-def find_marks(host: Host, vocabulary: Vocabulary, driver: Track | None) -> dict[str, Spans]:
-    """Spans of each mark of the vocabulary, on the training thread and on autograd's; empty ones are left out."""
+def find_named_events(host: Host, vocabulary: Vocabulary, driver: Track | None) -> dict[str, Spans]:
+    """Spans of each named event of the vocabulary, on the training thread and autograd's; empty ones are left out."""
     threads = [track for track in host.threads if track is driver or track.label.startswith(AUTOGRAD_THREAD)]
     found = {}
-    for mark, names in vocabulary.marks:
+    for name, names in vocabulary.named_events:
         spans = []
         for track in threads:
             chosen = np.isin(track.name_row, names.rows(track.plane.events.names))
             spans.append(union(track.start[chosen], track.end[chosen]))
         merged = merge(*spans)
         if len(merged.start):
-            found[mark] = merged
+            found[name] = merged
     return found
 
 

@@ -88,8 +88,8 @@ class NameSet:
 class Vocabulary:
     """The host events of one framework. `residual` is the activity of unexplained training-thread time.
 
-    `marks` are events that rules ask for by what they mean, whatever activity they belong to. `building` is what the
-    host does while it calls ops: lazy tensors trace them, eager ones dispatch them (`eager`). Whatever is in an event
+    `named_events` are events that rules ask for by what they mean, whatever activity they belong to. `building` is what
+    the host does while it calls ops: lazy tensors trace them, eager ones dispatch them (`eager`). Whatever is in an event
     of `covers` counts as that event. `roles` name threads by what they do.
     """
 
@@ -105,7 +105,7 @@ class Vocabulary:
     tracing_phases: tuple[tuple[str, NameSet], ...] = ()
     scan_retraced: NameSet = field(default_factory=lambda: NameSet.of(()))
     handed_over: NameSet = field(default_factory=lambda: NameSet.of(()))
-    marks: tuple[tuple[str, NameSet], ...] = ()
+    named_events: tuple[tuple[str, NameSet], ...] = ()
     building: Activity = Activity.TRACING
     eager: bool = False
     calls: NameSet = field(default_factory=lambda: NameSet.of(()))
@@ -202,7 +202,7 @@ def _load(table: dict[str, Any]) -> Vocabulary:
         ),
         handed_over=NameSet.of(table.get("handed_over", ())),
         scan_retraced=NameSet.of(table.get("scan", {}).get("retraced", ())),
-        marks=tuple((key, NameSet.of(names)) for key, names in table.get("marks", {}).items()),
+        named_events=tuple((key, NameSet.of(names)) for key, names in table.get("named_events", {}).items()),
         building=Activity[table.get("building", "tracing").upper()],
         eager=bool(table.get("eager", False)),
         calls=NameSet.of(table.get("calls", ())),

@@ -71,7 +71,7 @@ from tpuprof.units import PS_PER_MS, format_ms, format_share
 # program whose price was right at 54 % busy and programs that are busy nearly all of the step, whose measured gains
 # (paired runs on a shared machine) reached from nothing to a quarter of the step.
 DEVICE_MOSTLY_BUSY_FROM = 0.7
-# The mark of a read, with the graph that it runs.
+# The named event of a read, with the graph that it runs.
 READ = "host_read"
 
 
@@ -142,7 +142,7 @@ def _turns(signals: Signals) -> Outcome:
         )
     free = Change(unblock=True)
     # What the host itself does in a read goes with it, but for tracing that the step's own graph then needs.
-    gone = Change(unblock=True, marks={READ: 0.0})
+    gone = Change(unblock=True, named_events={READ: 0.0})
     # A device that is busy most of the step leaves little to gain, and how much of it depends on what else the host's
     # cores do: the price begins at nothing.
     sure = signals.busy_share < DEVICE_MOSTLY_BUSY_FROM and bool(first)

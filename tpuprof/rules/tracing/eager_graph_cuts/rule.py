@@ -49,7 +49,7 @@ LEFT_AT_MOST = 0.5
     about="graph cuts in the step",
     good="Graph cuts in the step cost little or nothing",
     bad="A step is cut into several graphs",
-    reads=("step_ms", "fallbacks", "graphs_per_step", "framework", "mark_ms", "eager_ops"),
+    reads=("step_ms", "fallbacks", "graphs_per_step", "framework", "event_ms", "eager_ops"),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where the cuts beyond the first cost enough of a step."""
@@ -61,7 +61,7 @@ def check(signals: Signals) -> Outcome:
         return passed(evidence)
     if signals.eager_ops is not None:
         return passed(evidence, reason="eager mode runs each op as a graph of its own: see eager-mode")
-    spent = signals.mark_ms.get(CUT, 0.0)
+    spent = signals.event_ms.get(CUT, 0.0)
     evidence.append(Evidence("time per step in cutting graphs", spent, "ms"))
     share = spent * (1 - 1 / graphs) / signals.step_ms
     if share < FAILS_FROM_SHARE:
@@ -79,5 +79,5 @@ def check(signals: Signals) -> Outcome:
 
 
 def _left(signals: Signals) -> float:
-    walk = signals.mark_ms.get(WALK)
-    return min(walk / signals.mark_ms[CUT], 1.0) if walk else LEFT_AT_MOST
+    walk = signals.event_ms.get(WALK)
+    return min(walk / signals.event_ms[CUT], 1.0) if walk else LEFT_AT_MOST

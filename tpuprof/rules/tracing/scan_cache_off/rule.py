@@ -58,14 +58,14 @@ LEFT_WHERE_UNTIMED = 0.3
         "typical_ms",
         "loops_if_seen",
         "scan_retraces",
-        "mark_ms",
-        "mark_count",
+        "event_ms",
+        "event_count",
     ),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where the body is traced in at least every other step and that is worth naming."""
     traced = signals.scan_retraces
-    called = signals.mark_count.get(CALL, 0.0)
+    called = signals.event_count.get(CALL, 0.0)
     if not traced and not called:
         return not_applicable("no scan ran in the captured steps")
     evidence = [Evidence("traces of a scan's body", traced, "per step")]
@@ -83,14 +83,16 @@ def check(signals: Signals) -> Outcome:
         return passed(evidence)
     exposed = signals.typical_tracing_ms / signals.typical_ms
     if not called:
-        price = counterfactual(Change(host={part.TRACING: LEFT_WHERE_UNTIMED}), Change(marks={RETRACE: 0.0}))
+        price = counterfactual(
+            Change(host={part.TRACING: LEFT_WHERE_UNTIMED}), Change(named_events={RETRACE: 0.0})
+        )
         return failed(exposed, evidence, title=_title(traced), price=price, confidence="low")
-    spent = signals.mark_ms[CALL]
+    spent = signals.event_ms[CALL]
     evidence.append(Evidence("time per step in scan's own tracing", spent, "ms"))
     share = min(spent / signals.step_ms, exposed)
     if share < SCAN_RETRACE_FROM_SHARE:
         return passed(evidence, reason="retracing is hidden behind device work, or too short to matter")
-    price = counterfactual(Change(marks={CALL: 0.0}))
+    price = counterfactual(Change(named_events={CALL: 0.0}))
     return failed(share, evidence, title=_title(traced), price=price, confidence="high")
 
 

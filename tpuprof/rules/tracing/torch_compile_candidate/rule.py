@@ -33,7 +33,7 @@ only: it never fails, since tracing-bound prices the same time.
 
 from __future__ import annotations
 
-from tpuprof.model.host.event_times import COMPILED_MARK
+from tpuprof.model.host.event_times import COMPILED_REGION
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, not_applicable, passed, rule
 from tpuprof.rules.thresholds import TORCH_COMPILE_FROM_SHARE
@@ -44,13 +44,13 @@ from tpuprof.signals import Signals
     about="use of torch.compile",
     good="torch.compile has nothing to gain here",
     bad="torch.compile may remove tracing",
-    reads=("typical_tracing_ms", "typical_ms", "step_compiles", "framework", "mark_count"),
+    reads=("typical_tracing_ms", "typical_ms", "step_compiles", "framework", "event_count"),
 )
 def check(signals: Signals) -> Outcome:
     """Say whether torch.compile is worth a try; it is advice, so it never fails."""
     if signals.framework != "torch_xla":
         return not_applicable("only PyTorch/XLA traces each step")
-    if signals.mark_count.get(COMPILED_MARK):
+    if signals.event_count.get(COMPILED_REGION):
         return not_applicable("the step calls functions that torch.compile made")
     share = signals.typical_tracing_ms / signals.typical_ms
     evidence = [Evidence("exposed tracing, share of a typical step", share, "share")]
