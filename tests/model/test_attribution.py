@@ -199,4 +199,4 @@ def test_cpu_ops_run_until_their_twin_ends(read):
         "dispatch": 50,
     }
     assert host.devices[0].type == "CPU"
-    assert set(host.devices[0].ops.module) == {"g(1)"}
+    assert set(host.devices[0].ops.program) == {"g(1)"}

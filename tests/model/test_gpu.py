@@ -60,7 +60,7 @@ def test_the_op_table_of_a_gpu_names_hlo_ops_and_kernels(analyze):
     rows = {row.name: row for row in analyze(gpu_trace()).ops}
     assert set(rows) == {"dot.1", "all-reduce.2", "MemcpyH2D"}
     assert (rows["dot.1"].occurrences, rows["dot.1"].self_ms) == (3, pytest.approx(1.5))
-    assert rows["dot.1"].module == "jit_step"
+    assert rows["dot.1"].program == "jit_step"
     assert rows["all-reduce.2"].category == "all-reduce"
 
 

@@ -127,7 +127,7 @@ def test_flops_stated_on_events_instead_of_metadata(analyze):
         ops.event(start=start, duration=900, flops=12_000, bytes_accessed=34, **op("fusion.1"))
     row = analyze(trace).ops[0]
     assert (row.flops, row.bytes, row.occurrences) == (12_000, 34, 3)
-    assert row.module == "f(1)"
+    assert row.program == "f(1)"
 
 
 def run_folder(tmp_path, info, telemetry=""):
@@ -193,7 +193,9 @@ def test_a_trace_without_devices_has_no_duty_cycle(analyze):
 
 def test_ops_are_summed_by_what_they_share(analyze):
     report = analyze(one_host())
-    assert {row.name for row in report.op_groups if row.by == "program"} == {row.module for row in report.ops}
+    assert {row.name for row in report.op_groups if row.by == "program"} == {
+        row.program for row in report.ops
+    }
     for by in ("category", "program", "annotation"):
         assert sum(row.self_ms for row in report.op_groups if row.by == by) == pytest.approx(1.2)
         assert sum(row.occurrences for row in report.op_groups if row.by == by) == 4

@@ -190,7 +190,7 @@ def test_ops_are_matched_across_programs_and_numbers():
     base = report(10, 1)
     ops = [
         dataclasses.replace(
-            op, name=op.name.replace(".1", ".77"), module="graph(9)", source=op.source.replace(":12", ":15")
+            op, name=op.name.replace(".1", ".77"), program="graph(9)", source=op.source.replace(":12", ":15")
         )
         for op in base.ops
     ]

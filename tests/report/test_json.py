@@ -12,7 +12,7 @@ from tpuprof.analysis.analyze import analyze_run
 from tpuprof.errors import TpuprofError
 from tpuprof.report.as_json import to_json
 from tpuprof.report.load import read_report, report_from
-from tpuprof.report.schema import DEPRECATED, LoopRow, Report
+from tpuprof.report.schema import DEPRECATED, DEPRECATED_OF_ROWS, LoopRow, OpRow, Report
 
 
 def within(kept, now, path="report"):
@@ -75,8 +75,11 @@ def test_what_is_no_report_is_refused_in_one_line(tmp_path, text, code):
     assert str(error.value).endswith(f"[{code}]")
 
 
+OF_ROWS = {OpRow: DEPRECATED_OF_ROWS["ops"], LoopRow: DEPRECATED_OF_ROWS["loops"]}
+
+
 def deprecated(kind):
-    return DEPRECATED.items() if kind is Report else ()
+    return (DEPRECATED if kind is Report else OF_ROWS.get(kind, {})).items()
 
 
 def names_of(kind, found=None):
@@ -127,3 +130,11 @@ def test_names_that_were_wrong_are_written_and_read_as_before():
     assert report_from(older) == report
     newer = {name: value for name, value in plain.items() if name not in DEPRECATED}
     assert report_from(newer) == report
+
+
+def test_a_report_of_an_older_version_says_module_for_program():
+    plain = reports.report().to_dict()
+    assert [row["module"] for row in plain["ops"]] == [row["program"] for row in plain["ops"]] != []
+    for row in plain["ops"]:
+        del row["program"]
+    assert report_from(plain) == reports.report()

@@ -25,7 +25,7 @@ def test_v6e(shared_traces, tmp_path, core):
     theirs = xprof_numbers.op_totals(alone)
     ours = {}
     for row in analyze_run(source).ops:
-        program = row.module.rpartition("(")[2].rstrip(")")
+        program = row.program.rpartition("(")[2].rstrip(")")
         found = [each for each in row.cores if each.device == device]
         if found:
             ours[program, row.name] = (found[0].occurrences, found[0].clock_ms)

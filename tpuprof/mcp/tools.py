@@ -243,7 +243,7 @@ def _op(op: Any) -> dict[str, Any]:
         "name",
         "category",
         "kind",
-        "module",
+        "program",
         "occurrences",
         "self_ms",
         "self_ms_per_step",

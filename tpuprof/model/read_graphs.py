@@ -134,12 +134,12 @@ def _runs(
         first, last = np.searchsorted(start, (thread.start[row], thread.end[row]))
         if first == last:
             continue
-        modules = [device.ops.module[each] for each in op[first:last].tolist()]
+        programs = [device.ops.program[each] for each in op[first:last].tolist()]
         ps = sum(
-            ps for name, ps in zip(modules, own[first:last].tolist(), strict=True) if name == modules[-1]
+            ps for name, ps in zip(programs, own[first:last].tolist(), strict=True) if name == programs[-1]
         )
         step = int(np.searchsorted(steps.start, thread.start[row], "right")) - 1
-        found.append((calls[row], sources[row], step, modules[-1], ps))
+        found.append((calls[row], sources[row], step, programs[-1], ps))
     return found
 
 
@@ -152,7 +152,7 @@ def _again(
     """
     events = device.op_events
     inside = (events.start >= steps.start[0]) & (events.start < steps.end[-1])
-    ran = {device.ops.module[row] for row in np.unique(events.op[inside]).tolist()}
+    ran = {device.ops.program[row] for row in np.unique(events.op[inside]).tolist()}
     work = {name: _work(protos[name]) for name in ran | programs if name in protos}
     shared = {
         name: max((_shared(work[name], other) for each, other in work.items() if each != name), default=0.0)

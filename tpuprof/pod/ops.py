@@ -40,9 +40,19 @@ class MergedOps:
 
 def columns_of(totals: list[OpTotal]) -> OpColumns:
     """The ops of one host as columns."""
-    rows = sorted(totals, key=lambda op: (op.module, op.name))
+    rows = sorted(totals, key=lambda op: (op.program, op.name))
     facts = [
-        (op.module, op.name, op.category, int(op.kind), op.source, op.scope, op.flops, op.bytes, op.hbm_bytes)
+        (
+            op.program,
+            op.name,
+            op.category,
+            int(op.kind),
+            op.source,
+            op.scope,
+            op.flops,
+            op.bytes,
+            op.hbm_bytes,
+        )
         for op in rows
     ]
     clock = [-1 if op.clock_ps is None else op.clock_ps for op in rows]
@@ -105,12 +115,12 @@ def _rows_of(packed: bytes, number: dict[tuple[str, str], int], facts: list[list
 
 
 def _total(facts: list[Any], sums: dict[str, int], unknown: bool) -> OpTotal:
-    module, name, category, kind, source, scope, flops, size, hbm_bytes, *rest = facts
+    program, name, category, kind, source, scope, flops, size, hbm_bytes, *rest = facts
     return OpTotal(
         name=name,
         category=category,
         kind=OpKind(kind),
-        module=module,
+        program=program,
         source=source,
         scope=scope,
         flops=flops,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tpuprof.model.attribution import Breakdown
-from tpuprof.model.device.activity import DeviceActivity, ModuleEvents, no_ops
+from tpuprof.model.device.activity import DeviceActivity, ProgramRuns, no_ops
 from tpuprof.model.device.memory import DeviceMemory
 from tpuprof.model.host.activity import Annotations, HostActivity
 from tpuprof.model.host.tracing import Tracing
@@ -58,7 +58,7 @@ def _device(facts: DeviceFacts) -> DeviceActivity:
         op_events=events,
         async_ops=names,
         async_events=events,
-        modules=ModuleEvents([], none, none, none),
+        programs=ProgramRuns([], none, none, none),
         executing=EMPTY,
         peak_flops_per_s=facts.peak_flops_per_s,
         peak_hbm_bytes_per_s=facts.peak_hbm_bytes_per_s,

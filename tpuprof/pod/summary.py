@@ -134,7 +134,7 @@ def _program(host: HostRun) -> str:
     """
     times: dict[str, int] = {}
     for device in host.devices:
-        names = device.ops.module
+        names = device.ops.program
         spent = np.zeros(len(names), np.int64)
         np.add.at(spent, device.op_events.op, device.op_events.self_ps)
         for name, each in zip(names, spent.tolist(), strict=True):

@@ -15,7 +15,7 @@ from typing import Any
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.json_notes import parse_json, read_bytes
 from tpuprof.report.run_info import checked
-from tpuprof.report.schema import DEPRECATED, SCHEMA, Report
+from tpuprof.report.schema import DEPRECATED, DEPRECATED_OF_ROWS, SCHEMA, Report
 from tpuprof.run_folder import REPORT
 
 # A report of a long run has some tens of MB; more than this is not a report (bytes).
@@ -78,9 +78,18 @@ def report_from(plain: dict[str, Any]) -> Report:
     """A Report from the dictionaries of `Report.to_dict`; unknown fields (of a newer tpuprof) are left out."""
     # Of an offload copy the JSON calls the kind its direction.
     offload = [{**row, "kind": row["direction"], "direction": ""} for row in plain["offload"]]
-    known = {"source": _source(plain["source"]), "environment": _environment(plain["environment"])}
+    known: dict[str, Any] = {
+        "source": _source(plain["source"]),
+        "environment": _environment(plain["environment"]),
+    }
     # A report of an older tpuprof has the deprecated names alone.
     older = {name: plain[old] for old, name in DEPRECATED.items() if old in plain}
+    for section, columns in DEPRECATED_OF_ROWS.items():
+        if section in plain:
+            known[section] = [
+                {**{name: row[old] for old, name in columns.items() if old in row}, **row}
+                for row in plain[section]
+            ]
     return typing.cast(Report, _build(Report, {**older, **plain, **known, "offload": offload}))
 
 

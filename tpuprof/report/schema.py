@@ -42,6 +42,8 @@ from tpuprof.run_folder import REPORT_SCHEMA_NAME
 SCHEMA = f"{REPORT_SCHEMA_NAME}/1"
 # Names that were wrong, and what each is called now. The JSON keeps the old ones while the schema is version 1.
 DEPRECATED = {"scan": "loops", "goodput": "run_summary"}
+# The same of the rows of a section.
+DEPRECATED_OF_ROWS = {"ops": {"module": "program"}, "loops": {"module": "program"}}
 
 
 @record(frozen=True)
@@ -173,7 +175,7 @@ class OpRow:
     name: str
     category: str
     kind: str
-    module: str
+    program: str
     occurrences: int
     total_ms: float
     self_ms: float
@@ -199,6 +201,11 @@ class OpRow:
     looks_up: bool | None = None
     hosts: int | None = None
     host_names: list[str] = field(default_factory=list)
+
+    @property
+    def module(self) -> str:
+        """Deprecated: `program`."""
+        return self.program
 
     @property
     def wasted_ms(self) -> float | None:
@@ -387,7 +394,7 @@ class LoopRow:
 
     name: str
     kind: str
-    module: str
+    program: str
     direction: str
     trip_count: int | None
     occurrences: int
@@ -398,6 +405,11 @@ class LoopRow:
     detail: str
     ops_share_low: float | None = None
     ops_share_high: float | None = None
+
+    @property
+    def module(self) -> str:
+        """Deprecated: `program`."""
+        return self.program
 
 
 @record(frozen=True)
@@ -503,6 +515,11 @@ class Report:
         for row in offload:
             del row["kind"]
         fields = {"schema": self.schema, **vars(self), "offload": offload}
+        for section, columns in DEPRECATED_OF_ROWS.items():
+            fields[section] = [
+                {**vars(row), **{old: getattr(row, name) for old, name in columns.items()}}
+                for row in fields[section]
+            ]
         return {**fields, **{old: fields[name] for old, name in DEPRECATED.items()}}
 
     @property

@@ -146,14 +146,14 @@ class DeviceSignals(StepSignals, TelemetrySignals):
         """Ops that the framework traced under a scope with this word in it."""
         # Devices of one program share the lists of what their ops are.
         lists = {
-            (id(each.ops.scope), id(each.ops.module), id(each.ops.name)): each.ops
+            (id(each.ops.scope), id(each.ops.program), id(each.ops.name)): each.ops
             for host in self.hosts
             for each in host.devices
         }
         wanted = {
-            (ops.module[row], ops.name[row])
+            (ops.program[row], ops.name[row])
             for ops in lists.values()
             for row, scope in enumerate(ops.scope)
             if word in scope.lower()
         }
-        return [op for op in self.ops if (op.module, op.name) in wanted]
+        return [op for op in self.ops if (op.program, op.name) in wanted]

@@ -223,9 +223,9 @@ def _work(device: DeviceActivity, dispatching: Spans, steps: Steps) -> Work:
     begin, end = int(steps.start[0]), int(steps.end[-1])
     busy = device.busy
     start, stop = busy.start, busy.end
-    if device.type != "CPU" and len(device.modules.start):
+    if device.type != "CPU" and len(device.programs.start):
         # Programs queue up without a gap between them: each is a piece of its own.
-        cuts = device.modules.start[contains(busy, device.modules.start)]
+        cuts = device.programs.start[contains(busy, device.programs.start)]
         start = ascending_distinct(np.concatenate((busy.start, cuts)))
         stop = np.minimum(np.append(start[1:], np.iinfo(np.int64).max), busy.end[_rows(busy, start)])
     launch = _launches(dispatching, start)

@@ -35,9 +35,9 @@ def programs(source: Source) -> Any:
     """One row per execution of a program."""
     tables = []
     for host, device in _devices(source):
-        events = device.modules
+        events = device.programs
         columns = {
-            "program": coded(events.module, events.names),
+            "program": coded(events.program, events.names),
             "step": step_of(host.steps, events.start),
             "start_ps": events.start,
             "duration_ps": events.end - events.start,
@@ -57,7 +57,7 @@ def transfers(source: Source) -> Any:
                 group,
                 each.kind,
                 each.name,
-                each.module,
+                each.program,
                 each.bytes or None,
                 each.occurrences,
                 each.rate,
@@ -127,7 +127,7 @@ def _ops(host: HostRun, device: DeviceActivity, line: str, names: OpNames, event
             "device": device.name,
             "op_id": ran,
             "line": line,
-            "program": chosen(names.module),
+            "program": chosen(names.program),
             "op": chosen(names.name),
             "kind": coded(names.kind[ran], _KINDS),
             "category": chosen(names.category),
@@ -156,7 +156,7 @@ def _op_events(host: HostRun, device: DeviceActivity, line: str, names: OpNames,
             "device": device.name,
             "line": line,
             "op_id": events.op,
-            "program": coded(*_by_op(events.op, names.module)),
+            "program": coded(*_by_op(events.op, names.program)),
             "op": coded(*_by_op(events.op, names.name)),
             "kind": coded(names.kind[events.op], _KINDS),
             "step": step_of(host.steps, events.start),

@@ -155,17 +155,17 @@ def _tracks_of(host: Host, device: DeviceActivity) -> tuple[Track, ...]:
 
 
 def _device_lanes(number: int, device: DeviceActivity, tracks: tuple[Track, ...]) -> list[LaneInfo]:
-    modules = device.modules
+    programs = device.programs
     found = []
-    if len(modules.start):
+    if len(programs.start):
         found.append(
             LaneInfo(
                 f"{DEVICE}:{number}:programs",
                 f"{_short(device.name)} programs",
                 DEVICE,
-                len(modules.start),
+                len(programs.start),
                 lambda: build_lane(
-                    modules.names, [PROGRAM_GROUP], [""], modules.start, modules.end, modules.module
+                    programs.names, [PROGRAM_GROUP], [""], programs.start, programs.end, programs.program
                 ),
                 tracks,
             )
@@ -220,8 +220,8 @@ def _thread(track: Track, group: str = HOST_GROUP) -> Lane:
 def _ops(names: OpNames, events: OpEvents) -> Lane:
     groups = [_KIND_GROUPS[OpKind(int(kind))] for kind in names.kind]
     details = [
-        " · ".join(filter(None, [category, module, source]))
-        for category, module, source in zip(names.category, names.module, names.source, strict=True)
+        " · ".join(filter(None, [category, program, source]))
+        for category, program, source in zip(names.category, names.program, names.source, strict=True)
     ]
     return build_lane(names.name, groups, details, events.start, events.end, events.op)
 

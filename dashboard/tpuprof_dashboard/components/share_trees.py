@@ -75,7 +75,7 @@ def _op_path(op: OpRow, by: str) -> tuple[str, ...]:
         return op.category or op.kind, op.name
     if by == "source":
         return (*_place(op.source), op.name)
-    return op.module or "(no program)", op.annotation or _NO_MODULE, op.name
+    return op.program or "(no program)", op.annotation or _NO_MODULE, op.name
 
 
 def _buffer_path(buffer: BufferRow, by: str) -> tuple[str, ...]:

@@ -91,7 +91,7 @@ def _op_row(op: OpRow) -> dict[str, Any]:
         "bytes each": op.bytes,
         "annotation": op.annotation,
         "source": op.source,
-        "program": op.module,
+        "program": op.program,
     }
 
 

@@ -39,7 +39,7 @@ def _row(each: LoopRow) -> dict[str, Any]:
         "stand out": ", ".join(map(str, each.outliers)),
         "detail": each.detail,
         "source": each.source,
-        "program": each.module,
+        "program": each.program,
     }
 
 

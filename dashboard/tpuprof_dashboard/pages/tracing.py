@@ -169,7 +169,7 @@ PAGE = Page(
         "tracing_hidden_ms",
         "host_stacks",
         "sampled_host_ms",
-        "mark_ms",
+        "event_ms",
         "input_pipelines",
         "fallbacks",
     ),

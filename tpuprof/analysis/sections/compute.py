@@ -145,7 +145,7 @@ def _sparse_ps(host: HostRun, *, beside_compute: bool) -> int | None:
 
 def _running_ps(devices: list[DeviceActivity]) -> int | None:
     """How long programs ran on TPUs, summed over devices; None where a device does not say."""
-    known = bool(devices) and all(each.type != "CPU" and len(each.modules.start) for each in devices)
+    known = bool(devices) and all(each.type != "CPU" and len(each.programs.start) for each in devices)
     return int(sum(each.executing.total for each in devices)) if known else None
 
 
@@ -206,7 +206,7 @@ def per_step(ops: list[OpRow]) -> float | None:
 def _group(op: OpRow, by: str) -> str:
     if by == "category":
         return op.category or op.kind
-    return op.module if by == "program" else op.annotation
+    return op.program if by == "program" else op.annotation
 
 
 def _categories(sums: list[tuple[str, float]], lanes: int, total: float) -> list[CategoryRow]:
@@ -218,7 +218,7 @@ def _op_row(op: OpTotal, cost: OpCost, lanes: int, with_cores: bool) -> OpRow:
         name=op.name,
         category=op.category,
         kind=_KIND_NAMES[op.kind],
-        module=op.module,
+        program=op.program,
         occurrences=op.occurrences,
         total_ms=ps_to_ms(op.total_ps),
         self_ms=ps_to_ms(op.self_ps),

@@ -25,7 +25,7 @@ def _loop_row(each: Loop, steps: int) -> LoopRow:
     return LoopRow(
         name=each.name,
         kind="while",
-        module=each.module,
+        program=each.program,
         direction=each.direction,
         trip_count=each.trip_count,
         occurrences=each.occurrences,
@@ -47,7 +47,7 @@ def _repetition_row(each: Repetition) -> LoopRow:
     return LoopRow(
         name=each.path or "repeated block",
         kind="unrolled",
-        module=each.module,
+        program=each.program,
         direction="",
         trip_count=each.layers,
         occurrences=1,

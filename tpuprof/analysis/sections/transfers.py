@@ -96,7 +96,7 @@ def _gb_per_s(value: float) -> str:
 
 
 def _transfer_row(each: Transfer, steps: int, roles: dict[tuple[str, str], Role], host: str) -> TransferRow:
-    role = roles.get((each.module, each.name), Role())
+    role = roles.get((each.program, each.name), Role())
     return TransferRow(
         name=each.name,
         kind=f"{each.kind} {ACROSS}" if each.across else each.kind,

@@ -129,14 +129,14 @@ def first_runs(devices: list[DeviceActivity]) -> dict[str, int]:
     first: dict[str, int] = {}
     rows: dict[int, tuple[list[str], Int64]] = {}
     for device in devices:
-        modules, events = device.ops.module, device.op_events
+        programs, events = device.ops.program, device.op_events
         # Devices of one program share the list of what their ops belong to.
-        if id(modules) not in rows:
-            rows[id(modules)] = _numbered(modules)
-        names, of_op = rows[id(modules)]
+        if id(programs) not in rows:
+            rows[id(programs)] = _numbered(programs)
+        names, of_op = rows[id(programs)]
         for program, when in (
             *_earliest(names, of_op[events.op], events.start),
-            *_earliest(device.modules.names, device.modules.module, device.modules.start),
+            *_earliest(device.programs.names, device.programs.program, device.programs.start),
         ):
             if program and (program not in first or when < first[program]):
                 first[program] = when

@@ -34,13 +34,13 @@ class HloMetadata:
     by_op: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
     work: dict[tuple[str, str], str] = field(default_factory=dict)
 
-    def describe(self, module: str, op: str) -> tuple[str, str]:
+    def describe(self, program: str, op: str) -> tuple[str, str]:
         """(scope path, `file:line`) of an op, empty strings where unknown."""
-        return self.by_op.get((module, op), ("", ""))
+        return self.by_op.get((program, op), ("", ""))
 
-    def work_of(self, module: str, op: str) -> str:
+    def work_of(self, program: str, op: str) -> str:
         """What the op does, as a category of ops; empty where its name says it."""
-        return self.work.get((module, op), "")
+        return self.work.get((program, op), "")
 
 
 def read_hlo_metadata(trace: Trace) -> HloMetadata:

@@ -44,7 +44,7 @@ class OpNames:
     long_name: list[str]
     category: list[str]
     kind: Int64
-    module: list[str]
+    program: list[str]
     source: list[str]
     scope: list[str]
     flops: Int64
@@ -74,11 +74,11 @@ class OpEvents:
 
 
 @record(frozen=True)
-class ModuleEvents:
-    """Executions of programs: `module` is a row of `names` (`graph(fingerprint)`)."""
+class ProgramRuns:
+    """Executions of programs: `program` is a row of `names` (`graph(fingerprint)`)."""
 
     names: list[str]
-    module: Int64
+    program: Int64
     start: Int64
     end: Int64
 
@@ -98,7 +98,7 @@ class DeviceActivity:
     op_events: OpEvents
     async_ops: OpNames
     async_events: OpEvents
-    modules: ModuleEvents
+    programs: ProgramRuns
     executing: Spans
     step_start: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
     step_end: Int64 = field(default_factory=lambda: np.empty(0, np.int64))

@@ -200,14 +200,14 @@ def collective_roles(
     for device in devices:
         names = device.ops
         for row in np.flatnonzero(names.kind == OpKind.COLLECTIVE).tolist():
-            key = (names.module[row], names.name[row])
+            key = (names.program[row], names.name[row])
             if key in found:
                 continue
-            if names.module[row] not in programs:
-                programs[names.module[row]] = _read_program(
-                    protos.get(names.module[row]), tuple(parameter_names)
+            if names.program[row] not in programs:
+                programs[names.program[row]] = _read_program(
+                    protos.get(names.program[row]), tuple(parameter_names)
                 )
-            program = programs[names.module[row]]
+            program = programs[names.program[row]]
             scope = names.scope[row]
             if program is None:
                 found[key] = Role(

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof.decode.columns import NO_TEXT
-from tpuprof.model.device.activity import DeviceActivity, ModuleEvents, OpEvents, OpNames, no_ops
+from tpuprof.model.device.activity import DeviceActivity, OpEvents, OpNames, ProgramRuns, no_ops
 from tpuprof.model.device.op_kind import OpKind, op_kind
 from tpuprof.model.intervals import Int64, Spans, covered, merge, union
 from tpuprof.model.timeline import Track
@@ -23,9 +23,9 @@ EXECUTE = "ThunkExecutor::Execute"
 WAIT = "ThunkExecutor::Execute (wait for completion)"
 TWIN_PREFIX = "end: "
 
-# (module, op) -> (scope, source), from HLO protos; empty strings where unknown.
+# (program, op) -> (scope, source), from HLO protos; empty strings where unknown.
 Describe = Callable[[str, str], tuple[str, str]]
-# (module, op) -> what the op does where its name need not say it, from the same; empty else.
+# (program, op) -> what the op does where its name need not say it, from the same; empty else.
 WorkOf = Callable[[str, str], str]
 
 
@@ -102,7 +102,7 @@ def read_cpu(threads: list[Track], count: int, describe: Describe, work_of: Work
         op_events=events,
         async_ops=async_ops,
         async_events=async_events,
-        modules=_modules(threads),
+        programs=_programs(threads),
         executing=executing,
     )
 
@@ -133,17 +133,17 @@ def _rows_named(track: Track, wanted: Callable[[str], bool]) -> Int64:
 
 
 def _op_part(track: Track, table: dict[tuple[str, str], int]) -> _Part:
-    """The op launches of one thread, their (module, op) entered into the shared table."""
+    """The op launches of one thread, their (program, op) entered into the shared table."""
     stats, plane, rows = track.stats("hlo_op", "hlo_module", "program_id", "_p"), track.plane, len(track)
     op = plane.stat_text(stats, "hlo_op", rows)
-    module = plane.stat_text(stats, "hlo_module", rows)
-    program = plane.stat_integers(stats, "program_id", rows)
+    program = plane.stat_text(stats, "hlo_module", rows)
+    numbers = plane.stat_integers(stats, "program_id", rows)
     chosen = np.flatnonzero(op.codes != NO_TEXT)
-    triples = np.stack((module.codes[chosen], program[chosen], op.codes[chosen]), axis=1)
+    triples = np.stack((program.codes[chosen], numbers[chosen], op.codes[chosen]), axis=1)
     distinct, which = np.unique(triples, axis=0, return_inverse=True)
     ids = np.empty(len(distinct), np.int64)
-    for row, (module_code, program_id, op_code) in enumerate(distinct.tolist()):
-        name = module.strings[module_code] if module_code != NO_TEXT else ""
+    for row, (program_code, program_id, op_code) in enumerate(distinct.tolist()):
+        name = program.strings[program_code] if program_code != NO_TEXT else ""
         key = (f"{name}({program_id})", op.strings[op_code])
         ids[row] = table.setdefault(key, len(table))
     producer = plane.stat_integers(stats, "_p", rows)[chosen]
@@ -179,8 +179,8 @@ def _paired(parts: list[_Part], twins: list[tuple[Int64, Int64]]) -> OpEvents:
 
 
 def _op_names(keys: list[tuple[str, str]], describe: Describe, work_of: WorkOf) -> OpNames:
-    described = [describe(module, op) for module, op in keys]
-    categories = [work_of(module, op) for module, op in keys]
+    described = [describe(program, op) for program, op in keys]
+    categories = [work_of(program, op) for program, op in keys]
     return OpNames(
         name=[op for _, op in keys],
         long_name=["" for _ in keys],
@@ -188,7 +188,7 @@ def _op_names(keys: list[tuple[str, str]], describe: Describe, work_of: WorkOf) 
         kind=np.array(
             [op_kind("", op, work) for (_, op), work in zip(keys, categories, strict=True)], np.int64
         ),
-        module=[module for module, _ in keys],
+        program=[program for program, _ in keys],
         source=[source for _, source in described],
         scope=[scope for scope, _ in described],
         flops=np.zeros(len(keys), np.int64),
@@ -211,10 +211,10 @@ def _with_self_time(events: OpEvents, names: OpNames) -> OpEvents:
     return OpEvents(events.op, events.start, events.end, self_ps)
 
 
-def _modules(threads: list[Track]) -> ModuleEvents:
+def _programs(threads: list[Track]) -> ProgramRuns:
     """Program executions; the CPU client names no program on them, so they share the name of the thunk executor."""
     rows = [(track, _rows_named(track, lambda name: name == WAIT)) for track in threads]
     start = np.concatenate([track.start[at] for track, at in rows]) if rows else np.empty(0, np.int64)
     end = np.concatenate([track.end[at] for track, at in rows]) if rows else np.empty(0, np.int64)
     order = np.argsort(start, kind="stable")
-    return ModuleEvents([WAIT], np.zeros(len(start), np.int64), start[order], end[order])
+    return ProgramRuns([WAIT], np.zeros(len(start), np.int64), start[order], end[order])

@@ -52,7 +52,7 @@ def read_fusions(devices: Iterable[DeviceActivity], protos: Mapping[str, bytes])
             continue  # devices of one program share what is known of its ops
         read.append(ops.fused)
         for row, line in enumerate(ops.long_name):
-            data = protos.get(ops.module[row])
+            data = protos.get(ops.program[row])
             if data is not None and opcode(line, ops.name[row]) == "fusion":
                 found = _fusions(data).get(ops.name[row])
                 if found is not None:

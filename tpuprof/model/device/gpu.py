@@ -59,7 +59,7 @@ def lacking_work(steps: Steps, devices: list[DeviceActivity]) -> list[str]:
     inside = [device.op_events.op[steps.hold(device.op_events.start)] for device in gpus]
     # Ops of a program: copies and other libraries' kernels come as they like.
     own = [
-        op[np.array([bool(each) for each in d.ops.module])[op]] for d, op in zip(gpus, inside, strict=True)
+        op[np.array([bool(each) for each in d.ops.program])[op]] for d, op in zip(gpus, inside, strict=True)
     ]
     most = max((int(np.bincount(op).max()) for op in own if len(op)), default=0)
     if not most or most >= RUNS_FROM_SHARE * len(steps):

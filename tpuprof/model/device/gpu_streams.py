@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tpuprof.decode.columns import NO_TEXT, Plane, TextColumn
-from tpuprof.model.device.activity import DeviceActivity, ModuleEvents, OpEvents, OpNames, no_ops
+from tpuprof.model.device.activity import DeviceActivity, OpEvents, OpNames, ProgramRuns, no_ops
 from tpuprof.model.device.op_kind import OpKind, op_kind
 from tpuprof.model.intervals import union
 from tpuprof.model.timeline import Track
@@ -60,7 +60,7 @@ def read_gpu(plane: Plane, tracks: Sequence[Track], vendor: str) -> DeviceActivi
         op_events=events,
         async_ops=none_names,
         async_events=none_events,
-        modules=ModuleEvents([], none, none, none),
+        programs=ProgramRuns([], none, none, none),
         executing=union(events.start, events.end),
         step_start=steps.start if steps else none,
         step_end=steps.end if steps else none,
@@ -89,7 +89,7 @@ def _ops(plane: Plane, streams: list[Track]) -> tuple[OpNames, OpEvents]:
     keys = np.stack([kernel, *(texts[name].codes.astype(np.int64) for name in columns)], axis=1)
     used, first, op = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     kernels = [plane.events.names[row] if row >= 0 else "" for row in used[:, 0].tolist()]
-    hlo, module, scope = ([texts[name][row] for row in first.tolist()] for name in columns)
+    hlo, program, scope = ([texts[name][row] for row in first.tolist()] for name in columns)
     categories = [_category(name, op_name) for name, op_name in zip(kernels, hlo, strict=True)]
     zeros = np.zeros(len(used), np.int64)
     order = np.argsort(start, kind="stable")
@@ -98,7 +98,7 @@ def _ops(plane: Plane, streams: list[Track]) -> tuple[OpNames, OpEvents]:
         long_name=kernels,
         category=categories,
         kind=np.array([_kind(*each) for each in zip(kernels, hlo, categories, strict=True)], np.int64),
-        module=module,
+        program=program,
         source=[""] * len(used),
         scope=scope,
         flops=zeros,

@@ -51,7 +51,7 @@ def _open(ops: OpNames) -> list[int]:
 def _named(ops: OpNames, programs: Mapping[str, bytes], across: bool) -> OpNames:
     kind, through_hosts, unclear = ops.kind.copy(), set(ops.across), set()
     for row in _open(ops):
-        program = programs.get(ops.module[row])
+        program = programs.get(ops.program[row])
         if _IN_PROGRAM in program if program is not None else across:
             kind[row] = OpKind.COLLECTIVE
             through_hosts.add(row)

@@ -40,7 +40,7 @@ class Loop:
     """
 
     name: str
-    module: str
+    program: str
     direction: str
     trip_count: int | None
     occurrences: int
@@ -106,7 +106,7 @@ def _loop(device: DeviceActivity, events: OpEvents, row: int, spans: dict[int, t
     scopes = [ops.scope[each] for each in names if ops.scope[each]]
     return Loop(
         name=ops.name[row],
-        module=ops.module[row],
+        program=ops.program[row],
         direction=_direction(ops.scope[row], scopes),
         trip_count=trips,
         occurrences=-(-len(start) // device.count),

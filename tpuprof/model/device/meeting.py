@@ -27,7 +27,7 @@ def meeting_ops(device: DeviceActivity) -> list[int]:
     """
     ops = device.ops
     lines = {
-        (each.module[row], each.name[row]): each.long_name[row]
+        (each.program[row], each.name[row]): each.long_name[row]
         for each in (device.async_ops, ops)
         for row in (each.kind == OpKind.COLLECTIVE).nonzero()[0].tolist()
     }
@@ -38,7 +38,7 @@ def meeting_ops(device: DeviceActivity) -> list[int]:
             continue
         begun = _OPERAND.search(line)
         groups = _groups(line) or (
-            _groups(lines.get((ops.module[row], begun.group(1)), "")) if begun else None
+            _groups(lines.get((ops.program[row], begun.group(1)), "")) if begun else None
         )
         if groups in (None, 1):
             found.append(row)

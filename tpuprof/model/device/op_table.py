@@ -35,7 +35,7 @@ class OpTotal:
     name: str
     category: str
     kind: OpKind
-    module: str
+    program: str
     source: str
     scope: str
     flops: int
@@ -92,7 +92,7 @@ def op_totals(hosts: list[tuple[str, list[DeviceActivity], Steps]]) -> list[OpTo
         _op_total(stated[id(device.ops)], at, sums_of, CoresOf(cores, row))
         for row, ((device, at), *sums_of) in enumerate(zip(first, *columns, strict=True))
     ]
-    order = by_self_time([(op.self_ps, op.name, op.module) for op in totals])
+    order = by_self_time([(op.self_ps, op.name, op.program) for op in totals])
     return [totals[row] for row in order]
 
 
@@ -118,14 +118,14 @@ def _rows_of(
         if (
             before is not None
             and before.ops.name == ops.name
-            and before.ops.module == ops.module
+            and before.ops.program == ops.program
             and not (ran & (executions[len(found) - 1] == 0)).any()
         ):
             found.append(found[-1])
             continue
         row = np.zeros(len(ops), np.int64)
         for at in np.flatnonzero(ran).tolist():
-            row[at] = number.setdefault((ops.module[at], ops.name[at]), len(number))
+            row[at] = number.setdefault((ops.program[at], ops.name[at]), len(number))
             if len(number) > len(first):
                 first.append((device, at))
         found.append(row)
@@ -233,7 +233,7 @@ def _op_total(stated: _Stated, at: int, sums: list[Any], cores: CoresOf) -> OpTo
         name=ops.name[at],
         category=ops.category[at],
         kind=kind,
-        module=ops.module[at],
+        program=ops.program[at],
         source=ops.source[at],
         scope=ops.scope[at],
         flops=stated.flops[at],

@@ -27,7 +27,7 @@ def program_ops(devices: list[DeviceActivity], steps: Steps, protos: dict[str, b
     device = devices[0]
     events = device.op_events
     inside = (events.start >= steps.start[0]) & (events.start < steps.end[-1])
-    ran = {device.ops.module[row] for row in ascending_distinct(events.op[inside]).tolist()}
+    ran = {device.ops.program[row] for row in ascending_distinct(events.op[inside]).tolist()}
     counts = [_instructions(protos[name]) for name in ran if name in protos]
     return sum(counts) if counts else None
 

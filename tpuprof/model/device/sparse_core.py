@@ -67,7 +67,7 @@ def with_sparse(names: OpNames, events: OpEvents, work: SparseWork) -> tuple[OpN
         long_name=[*names.long_name, *(long_name for _, long_name in work.names)],
         category=[*names.category, *blank],
         kind=np.append(names.kind, [op_kind(long_name, short, "") for short, long_name in work.names]),
-        module=[*names.module, *blank],
+        program=[*names.program, *blank],
         source=[*names.source, *blank],
         scope=[*names.scope, *blank],
         flops=np.append(names.flops, zeros),

@@ -14,7 +14,7 @@ from tpuprof.decode.columns import NO_TEXT, EventNames, Plane, TextColumn
 from tpuprof.decode.hlo_shape import HBM, parse_shape
 from tpuprof.decode.memory_access import HBM_SPACE, bytes_by_space
 from tpuprof.decode.sums import SUMMED_STAT
-from tpuprof.model.device.activity import DeviceActivity, ModuleEvents, OpEvents, OpNames
+from tpuprof.model.device.activity import DeviceActivity, OpEvents, OpNames, ProgramRuns
 from tpuprof.model.device.kernel_flops import kernel_flops
 from tpuprof.model.device.op_kind import ARRAY, MEGASCALE, ON_CHIP, OpKind, op_kind
 from tpuprof.model.device.sparse_core import read_sparse, with_sparse
@@ -114,10 +114,10 @@ def read_tpu(
     """Read the activity of one `/device:TPU:N` plane from its lines, and of its SparseCores' planes."""
     known = known or Known()
     lines = {track.label: track for track in reversed(tracks)}
-    modules = _modules(lines.get(MODULES_LINE))
+    programs = _programs(lines.get(MODULES_LINE))
     facts = known.facts(plane)
-    ops, events = _ops(known, facts, lines.get(OPS_LINE), modules)
-    async_ops, async_events = _ops(known, facts, lines.get(ASYNC_LINE), modules)
+    ops, events = _ops(known, facts, lines.get(OPS_LINE), programs)
+    async_ops, async_events = _ops(known, facts, lines.get(ASYNC_LINE), programs)
     sparse_work = read_sparse(sparse)
     if sparse_work is not None:
         async_ops, async_events = with_sparse(async_ops, async_events, sparse_work)
@@ -131,8 +131,8 @@ def read_tpu(
         op_events=events,
         async_ops=async_ops,
         async_events=async_events,
-        modules=modules,
-        executing=union(modules.start, modules.end),
+        programs=programs,
+        executing=union(programs.start, programs.end),
         step_start=steps.start if steps else none,
         step_end=steps.end if steps else none,
         megacore=_megacore(plane),
@@ -166,22 +166,22 @@ def _peak_flops(plane: Plane) -> float | None:
     return chip.peak_flops_per_s if abs(stated - half) <= HALF_WITHIN * half else stated
 
 
-def _modules(track: Track | None) -> ModuleEvents:
+def _programs(track: Track | None) -> ProgramRuns:
     none = np.empty(0, np.int64)
     if track is None:
-        return ModuleEvents([], none, none, none)
-    used, module = distinct(track.name_row)
+        return ProgramRuns([], none, none, none)
+    used, program = distinct(track.name_row)
     names = [track.plane.events.names[row] if row >= 0 else "" for row in used]
-    return ModuleEvents(names, module, track.start, track.end)
+    return ProgramRuns(names, program, track.start, track.end)
 
 
-def _ops(known: Known, facts: _Facts, track: Track | None, modules: ModuleEvents) -> tuple[OpNames, OpEvents]:
+def _ops(known: Known, facts: _Facts, track: Track | None, programs: ProgramRuns) -> tuple[OpNames, OpEvents]:
     none = np.empty(0, np.int64)
     if track is None:
         return _names(facts, none, []), OpEvents(none, none, none, none)
     # Names that events refer to without metadata (-1) get a nameless row rather than being lost.
     used, op = distinct(track.name_row)
-    stated, names = known.ops(facts, used, _program_names(op, len(used), track, modules))
+    stated, names = known.ops(facts, used, _program_names(op, len(used), track, programs))
     if not stated.flops.any() or not stated.bytes.any():
         names = _completed(_with_event_costs(stated, track, op), facts, used)
     names = replace(names, clock_ps=_clock_totals(track, used))
@@ -258,7 +258,7 @@ def _names(facts: _Facts, used: Int64, programs: list[str]) -> OpNames:
         category=categories,
         kind=kind,
         across=frozenset(across),
-        module=programs,
+        program=programs,
         source=texts(facts.source),
         scope=texts(facts.scope),
         flops=np.where(known, facts.flops[used], 0) if count else np.zeros(len(used), np.int64),
@@ -266,19 +266,19 @@ def _names(facts: _Facts, used: Int64, programs: list[str]) -> OpNames:
     )
 
 
-def _program_names(op: Int64, count: int, track: Track, modules: ModuleEvents) -> list[str]:
+def _program_names(op: Int64, count: int, track: Track, programs: ProgramRuns) -> list[str]:
     """Name of the program that each of `count` ops belongs to, empty where unknown.
 
-    It is the module executing when the op first ran.
+    It is the program executing when the op first ran.
     """
-    if not len(modules.start) or not len(op):
+    if not len(programs.start) or not len(op):
         return [""] * count
     first = _first_rows(op, count)
-    order = np.argsort(modules.start, kind="stable")
-    position = np.searchsorted(modules.start[order], track.start[first], "right") - 1
-    module = np.where(position >= 0, modules.module[order[np.maximum(position, 0)]], len(modules.names))
-    names = [*modules.names, ""]
-    return [names[row] for row in module.tolist()]
+    order = np.argsort(programs.start, kind="stable")
+    position = np.searchsorted(programs.start[order], track.start[first], "right") - 1
+    program = np.where(position >= 0, programs.program[order[np.maximum(position, 0)]], len(programs.names))
+    names = [*programs.names, ""]
+    return [names[row] for row in program.tolist()]
 
 
 def _first_rows(op: Int64, count: int) -> Int64:

@@ -44,7 +44,7 @@ class Transfer:
 
     name: str
     kind: str
-    module: str
+    program: str
     bytes: int
     occurrences: int
     rate: float | None
@@ -85,7 +85,7 @@ class Transfers:
         names = device.ops
         groups: dict[_Key, list[int]] = {}
         for row in np.flatnonzero(names.kind == kind).tolist():
-            groups.setdefault((names.module[row], _PHASE.sub("", names.name[row])), []).append(row)
+            groups.setdefault((names.program[row], _PHASE.sub("", names.name[row])), []).append(row)
         self._device, self._steps, self._kind = device, steps, kind
         self._totals = _totals_in_steps(device, steps)
         # Those with executions inside steps; others do not count, but do share the link.
@@ -156,8 +156,8 @@ def _own_spans(device: DeviceActivity, keys: list[_Key]) -> dict[_Key, Span]:
     first = np.searchsorted(events.op[order], np.arange(len(names) + 1))
     spans = {}
     for key in keys:
-        module, base = key
-        rows = [row for row in by_base.get(base, []) if names.module[row] in ("", module)]
+        program, base = key
+        rows = [row for row in by_base.get(base, []) if names.program[row] in ("", program)]
         if rows:
             chosen = np.sort(np.concatenate([order[first[row] : first[row + 1]] for row in rows]))
             spans[key] = (events.start[chosen], events.end[chosen])
@@ -185,7 +185,7 @@ def _transfer(device: DeviceActivity, rows: list[int], totals: _Totals, moved: M
     return Transfer(
         name=ops.name[first],
         kind=_kind(device, rows, long_name),
-        module=ops.module[first],
+        program=ops.program[first],
         bytes=size,
         occurrences=-(-_sum_of(totals.occurrences, starts) // device.count),
         rate=moved.rate,

@@ -52,7 +52,7 @@ class Repetition:
     it, at least and at most, None where nothing names them: ops that the compiler made have no name.
     """
 
-    module: str
+    program: str
     layers: int
     matmuls: int
     share: float
@@ -76,11 +76,11 @@ def find_repetition(
 
     `parameter_names` are those of the program's inputs, empty where unknown.
     """
-    module, matmuls = _main_program(device, device.sums(steps.spans))
+    program, matmuls = _main_program(device, device.sums(steps.spans))
     if any(each.layer for each in matmuls):
-        return _by_layer_names(device, module, matmuls)
+        return _by_layer_names(device, program, matmuls)
     # Without FLOPs (PJRT_DEVICE=CPU) matmuls of one line cannot be distinguished.
-    return _by_signature(module, [each for each in matmuls if each.flops], _stated_layers(parameter_names))
+    return _by_signature(program, [each for each in matmuls if each.flops], _stated_layers(parameter_names))
 
 
 def _main_program(device: DeviceActivity, sums: OpSums) -> tuple[str, list[_Matmul]]:
@@ -89,13 +89,13 @@ def _main_program(device: DeviceActivity, sums: OpSums) -> tuple[str, list[_Matm
     if not count.any():
         return "", []
     time: dict[str, int] = {}
-    for module, each in zip(names.module, sums.self_ps.tolist(), strict=True):
-        time[module] = time.get(module, 0) + each
-    module = max(time, key=lambda name: time[name])
-    rows = [row for row in range(len(names)) if names.module[row] == module and count[row]]
+    for program, each in zip(names.program, sums.self_ps.tolist(), strict=True):
+        time[program] = time.get(program, 0) + each
+    program = max(time, key=lambda name: time[name])
+    rows = [row for row in range(len(names)) if names.program[row] == program and count[row]]
     # Ops of a loop's body run more often than the program; the usual count is the program's own.
     executions = Counter(count[rows].tolist()).most_common(1)[0][0]
-    return module, _without_fused_flops(
+    return program, _without_fused_flops(
         [_matmul(device, row) for row in rows if count[row] <= executions and _multiplies(device, row)]
     )
 
@@ -123,7 +123,7 @@ def _matmul(device: DeviceActivity, row: int) -> _Matmul:
     return _Matmul((label, names.source[row], flops), layer, flops)
 
 
-def _by_layer_names(device: DeviceActivity, module: str, matmuls: list[_Matmul]) -> Repetition | None:
+def _by_layer_names(device: DeviceActivity, program: str, matmuls: list[_Matmul]) -> Repetition | None:
     layers: dict[str, dict[int, list[_Matmul]]] = {}
     for each in matmuls:
         path, _, index = each.layer.rpartition(".")
@@ -136,14 +136,14 @@ def _by_layer_names(device: DeviceActivity, module: str, matmuls: list[_Matmul])
         return None
     every = Counter(label for table in members.values() for label in {each.signature[0] for each in table})
     differs = sorted(label for label, count in every.items() if count < len(members))
-    shares = _ops_share(device, module, path)
-    return _repetition(module, matmuls, held, len(members), f"{path}.*", differs, shares)
+    shares = _ops_share(device, program, path)
+    return _repetition(program, matmuls, held, len(members), f"{path}.*", differs, shares)
 
 
-def _ops_share(device: DeviceActivity, module: str, path: str) -> tuple[float, float]:
+def _ops_share(device: DeviceActivity, program: str, path: str) -> tuple[float, float]:
     """Share of a program's ops that are traced in layers called `path`, without and with those of no scope."""
     names = device.ops
-    scopes = [scope for scope, of in zip(names.scope, names.module, strict=True) if of == module]
+    scopes = [scope for scope, of in zip(names.scope, names.program, strict=True) if of == program]
     of_layers = sum(layer_of("/".join(scope_names(scope))).rpartition(".")[0] == path for scope in scopes)
     unnamed = scopes.count("")
     return of_layers / len(scopes), (of_layers + unnamed) / len(scopes)
@@ -159,7 +159,7 @@ def _stated_layers(parameter_names: Sequence[str]) -> set[int]:
     return {len(indices) for indices in stacks.values() if len(indices) >= MIN_LAYERS}
 
 
-def _by_signature(module: str, matmuls: list[_Matmul], stated: set[int]) -> Repetition | None:
+def _by_signature(program: str, matmuls: list[_Matmul], stated: set[int]) -> Repetition | None:
     counts = Counter(each.signature for each in matmuls)
 
     def fits(each: _Matmul, layers: int) -> bool:
@@ -182,7 +182,7 @@ def _by_signature(module: str, matmuls: list[_Matmul], stated: set[int]) -> Repe
     layers = max(each for each in share if share[each] >= NEAR_BEST * best)
     held = [each for each in matmuls if fits(each, layers)]
     differs = sorted({each.signature[0] for each in matmuls if counts[each.signature] == layers - 1})
-    return _repetition(module, matmuls, held, layers, "", differs)
+    return _repetition(program, matmuls, held, layers, "", differs)
 
 
 def _share(some: list[_Matmul], every: list[_Matmul]) -> float:
@@ -191,7 +191,7 @@ def _share(some: list[_Matmul], every: list[_Matmul]) -> float:
 
 
 def _repetition(
-    module: str,
+    program: str,
     matmuls: list[_Matmul],
     held: list[_Matmul],
     layers: int,
@@ -200,7 +200,7 @@ def _repetition(
     ops_share: tuple[float, float] | None = None,
 ) -> Repetition:
     return Repetition(
-        module=module,
+        program=program,
         layers=layers,
         # One of the layers may lack one of them.
         matmuls=round(len(held) / layers),

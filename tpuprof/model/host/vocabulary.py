@@ -89,8 +89,8 @@ class Vocabulary:
     """The host events of one framework. `residual` is the activity of unexplained training-thread time.
 
     `named_events` are events that rules ask for by what they mean, whatever activity they belong to. `building` is what
-    the host does while it calls ops: lazy tensors trace them, eager ones dispatch them (`eager`). Whatever is in an event
-    of `covers` counts as that event. `roles` name threads by what they do.
+    the host does while it calls ops: lazy tensors trace them, eager ones dispatch them (`eager`). Whatever is in an
+    event of `covers` counts as that event. `roles` name threads by what they do.
     """
 
     framework: str

@@ -141,8 +141,8 @@ def _graphs(handed: Int64, devices: list[DeviceActivity]) -> Int64:
     device = devices[0]
     if device.type == "CPU":
         return _by_first_op(handed, device)
-    order = np.argsort(device.modules.start, kind="stable")
-    program = device.modules.module[order]
+    order = np.argsort(device.programs.start, kind="stable")
+    program = device.programs.program[order]
     # Programs that others ran beside these look like theirs: then nothing is known.
     if not len(handed) <= len(program) <= len(handed) + 1:
         return np.full(len(handed), UNKNOWN, np.int64)
@@ -155,8 +155,8 @@ def _by_first_op(handed: Int64, device: DeviceActivity) -> Int64:
         return np.full(len(handed), UNKNOWN, np.int64)
     order = np.argsort(events.start, kind="stable")
     at = np.searchsorted(events.start[order], handed)
-    modules = {name: row for row, name in enumerate(dict.fromkeys(device.ops.module))}
-    number = np.array([modules[name] for name in device.ops.module], np.int64)
+    programs = {name: row for row, name in enumerate(dict.fromkeys(device.ops.program))}
+    number = np.array([programs[name] for name in device.ops.program], np.int64)
     known = at < len(order)
     found = number[events.op[order[np.minimum(at, len(order) - 1)]]]
     return np.where(known, found, UNKNOWN)

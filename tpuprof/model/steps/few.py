@@ -46,17 +46,17 @@ def _main_program(devices: list[DeviceActivity]) -> Steps | None:
 
     PJRT_DEVICE=CPU names no program on an execution, so it has no main program here.
     """
-    device = next((each for each in devices if each.type != "CPU" and len(each.modules.start)), None)
+    device = next((each for each in devices if each.type != "CPU" and len(each.programs.start)), None)
     if device is None:
         return None
-    modules = device.modules
-    length = np.bincount(modules.module, weights=modules.end - modules.start)
+    programs = device.programs
+    length = np.bincount(programs.program, weights=programs.end - programs.start)
     main = int(np.argmax(length))
     if length[main] < MAIN_FROM_SHARE * length.sum():
         return None
-    start = np.sort(modules.start[modules.module == main])
-    until = np.append(start[1:], modules.end.max())
-    name = modules.names[main].partition("(")[0]
+    start = np.sort(programs.start[programs.program == main])
+    until = np.append(start[1:], programs.end.max())
+    name = programs.names[main].partition("(")[0]
     note = (
         f"{name} ran {times(len(start))}, which makes no period: each execution counts as a step, with the programs "
         "after it"
@@ -78,7 +78,7 @@ def _whole_capture(
         ends.append(last)
     if not begins:
         return None
-    programs = sum(len(each.modules.start) for each in devices)
+    programs = sum(len(each.programs.start) for each in devices)
     ran = (
         f" ({counted(programs, 'program execution')}, none of which repeats often enough)"
         if programs

@@ -25,11 +25,11 @@ REPEATED_FROM_SHARE = 0.5
 def program_steps(devices: list[DeviceActivity]) -> Steps | None:
     """Steps from the repetition of programs on the first device that ran enough; None without programs."""
     for device in devices:
-        if len(device.modules.start) >= MIN_REPEATS:
-            order = np.argsort(device.modules.start, kind="stable")
-            modules = device.modules
-            program = modules.module if device.type != "CPU" else _by_last_op(device)
-            return _of_programs(program[order], modules.start[order], modules.end[order])
+        if len(device.programs.start) >= MIN_REPEATS:
+            order = np.argsort(device.programs.start, kind="stable")
+            runs = device.programs
+            program = runs.program if device.type != "CPU" else _by_last_op(device)
+            return _of_programs(program[order], runs.start[order], runs.end[order])
     return None
 
 
@@ -37,11 +37,11 @@ def _by_last_op(device: DeviceActivity) -> Int64:
     """A number for the program of each execution, by the op that began last in it: the CPU client names none."""
     events = device.op_events
     if not len(events.start):
-        return device.modules.module
-    rows = {name: row for row, name in enumerate(dict.fromkeys(device.ops.module))}
-    number = np.array([rows[name] for name in device.ops.module], np.int64)
+        return device.programs.program
+    rows = {name: row for row, name in enumerate(dict.fromkeys(device.ops.program))}
+    number = np.array([rows[name] for name in device.ops.program], np.int64)
     order = np.argsort(events.start, kind="stable")
-    at = np.searchsorted(events.start[order], device.modules.end, "right") - 1
+    at = np.searchsorted(events.start[order], device.programs.end, "right") - 1
     return np.where(at >= 0, number[events.op[order[np.maximum(at, 0)]]], -1)
 
 

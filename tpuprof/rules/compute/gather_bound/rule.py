@@ -80,7 +80,7 @@ def check(signals: Signals) -> Outcome:
             price=counterfactual(
                 Change(device={part.COMPUTE: 1 - share}),
                 Change(),
-                ops={(op.module, op.name): op.self_ms for op in rows},
+                ops={(op.program, op.name): op.self_ms for op in rows},
             ),
             confidence="low",
         )

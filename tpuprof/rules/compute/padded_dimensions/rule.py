@@ -61,7 +61,7 @@ def check(signals: Signals) -> Outcome:
     evidence = op_evidence([op for op, _ in rows])
     if share < OPS_FROM_SHARE:
         return passed(evidence)
-    taken = {(op.module, op.name): op.self_ms * (1 - 1 / padding) for op, padding in rows}
+    taken = {(op.program, op.name): op.self_ms * (1 - 1 / padding) for op, padding in rows}
     wasted = sum(taken.values()) / signals.op_ms
     return failed(
         wasted * signals.busy_share,

@@ -79,7 +79,7 @@ def check(signals: Signals) -> Outcome:
         price=counterfactual(
             Change(device={part.COMPUTE: 1 - share * (1 - LEFT)}),
             Change(),
-            ops={(op.module, op.name): op.self_ms * (1 - LEFT) for op in rows},
+            ops={(op.program, op.name): op.self_ms * (1 - LEFT) for op in rows},
         ),
         confidence="low",
     )

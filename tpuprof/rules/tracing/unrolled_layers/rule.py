@@ -91,7 +91,7 @@ def check(signals: Signals) -> Outcome:
     if signals.framework == "jax":
         return not_applicable("JAX traces a function once, not in every step")
     count = row.trip_count or 0
-    copies = Evidence(f"{row.detail} in {row.module or 'a program'}", count, "copies", source=row.source)
+    copies = Evidence(f"{row.detail} in {row.program or 'a program'}", count, "copies", source=row.source)
     variants = variant_evidence(signals, "folding the layers", "folded.py")
     if signals.predicted:
         reason = "a predicted run has no tracing: capture a real one"
