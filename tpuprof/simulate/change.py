@@ -13,9 +13,10 @@ class Change:
     """What is different in a replay. Factors (0 to 1) say how much of a time is left; 1 is left out.
 
     `host` is by kind of host time (a part of the breakdown, or `device_wait`), `named_events` by those of the
-    vocabulary, `device` by part of the breakdown that the device itself makes up. `unblock` lets the host run past
-    reads and the waits they bring, but not past the waits of graph cuts. `join_cuts` keeps that share of each graph cut
-    of a step but the longest, and lets the host run past all waits. `steps` limits the replay to those rows of the steps.
+    vocabulary, `device` by part of the breakdown that the device itself makes up. `unblock` lets the host run
+    past reads and the waits they bring, but not past the waits of graph cuts. `join_cuts` keeps that share of
+    each graph cut of a step but the longest, and lets the host run past all waits. `steps` limits the replay to
+    those rows of the steps.
     """
 
     host: Mapping[str, float] = field(default_factory=dict)
