@@ -12,6 +12,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from tpuprof.capture import crumbs, environment
+from tpuprof.capture.interrupt import keep_interrupt
 from tpuprof.capture.orders import Orders
 from tpuprof.instrument.state import STATE, import_xlac, pass_on, use_framework
 
@@ -114,6 +115,7 @@ class Session:
         self._ending = True
         self._close()
         crumbs.leave(self._folder, crumbs.ENDED)
+        keep_interrupt()
 
     def _forked(self) -> None:
         """In a forked process: leave the parent's recorder, and open one if the device is still untouched."""
