@@ -103,9 +103,9 @@ def test_the_time_for_which_it_waits_for_a_cpu_does_not_count():
     assert not pacer.due()
     program.now = 0.1
     assert not pacer.due()
-    program.now = 1.8
+    program.now = 2 * QUIET_SECONDS - 0.2
     assert not pacer.due()
-    program.now = 2.0
+    program.now = 2 * QUIET_SECONDS
     assert pacer.due()
 
 

@@ -199,3 +199,14 @@ def test_ops_are_summed_by_what_they_share(analyze):
     for by in ("category", "program", "annotation"):
         assert sum(row.self_ms for row in report.op_groups if row.by == by) == pytest.approx(1.2)
         assert sum(row.occurrences for row in report.op_groups if row.by == by) == 4
+
+
+@pytest.mark.parametrize(("noted", "framework"), [("jax", "jax"), (None, "unknown"), (7, "unknown")])
+def test_a_host_without_events_of_a_framework_has_that_of_the_capture(tmp_path, noted, framework):
+    trace = TraceBuilder()
+    trace.tpu(0).line("XLA Modules").event("f(1)", 0, 900)
+    trace.write(tmp_path / "plugins" / "profile" / "x" / "vm.xplane.pb")
+    (tmp_path / "tpuprof").mkdir()
+    info = {"schema": "tpuprof.run/1", "framework": noted}
+    (tmp_path / "tpuprof" / "run.json").write_text(json.dumps(info), "utf-8")
+    assert analyze_run(tmp_path).environment["framework"] == framework

@@ -42,6 +42,7 @@ def describe(host: str, rank: int, processes: int) -> dict[str, Any]:
     return {
         "schema": RUN_SCHEMA,
         "versions": {name: _version(name) for name in PACKAGES},
+        "framework": STATE.framework.name if STATE.framework is not None else "torch_xla",
         "python": platform.python_version(),
         "platform": platform.platform(),
         "device": devices(),

@@ -20,9 +20,9 @@ from tpuprof.instrument.hidden_thread import HiddenThread, leave_list
 # How often the pacer looks (s). It only reads a few numbers.
 LOOK_EVERY_SECONDS = 0.1
 # Time without a compile after which a program counts as warm (s): short, because a program may train for seconds only.
-# On a busy machine a second is little. So the process must also have used this much CPU, or have had the second besides
+# On a busy machine half a second is little. So the process must also have used this much CPU, or have had it besides
 # what its threads waited for a CPU (one that sleeps uses none), or have waited for longer.
-QUIET_SECONDS, QUIET_CPU_SECONDS, QUIET_IDLE_SECONDS = 1.0, 0.5, 4.0
+QUIET_SECONDS, QUIET_CPU_SECONDS, QUIET_IDLE_SECONDS = 0.5, 0.25, 4.0
 # Time after the first compile, or after a recording that compiled, at which a program that still compiles is recorded
 # (s).
 PATIENCE_SECONDS = 5.0

@@ -30,6 +30,7 @@ FIELDS = {
     "graph_count": WHOLE,
     "process_count": WHOLE,
     "rank": WHOLE,
+    "framework": TEXT,
     "host": TEXT,
     "python": TEXT,
     "platform": TEXT,
