@@ -97,6 +97,7 @@ ELSEWHERE = {
     "capture/board.py:forget": "the command",
     "capture/by_clock.py": "the pacer's thread",
     "capture/checks.py": "the command",
+    "capture/interrupt.py:keep_interrupt": "after the program's last line: it catches what it raises itself",
     "capture/launch.py": "the command",
     "capture/nothing.py": "the command",
     "capture/oom.py": "the command",
