@@ -31,8 +31,8 @@ from tpuprof.analysis.analyze import analyze_run
 from tpuprof.decode import xplane_pb2
 from tpuprof.decode.find import host_name
 from tpuprof.errors import TpuprofError
-from tpuprof.pod import analyse
-from tpuprof.pod.analyse import analyse_pod
+from tpuprof.pod import analyze
+from tpuprof.pod.analyze import analyze_pod
 from tpuprof.pod.execute import Done, summarise_all
 from tpuprof.pod.hosts import hosts_of, summarise_host
 from tpuprof.report.schema import Report
@@ -175,9 +175,9 @@ def _measured(place: str) -> tuple[Report, dict[str, float], list[int]]:
             sizes.append(len(done.summary or b""))
             yield done
 
-    analyse.summarise_all = kept
+    analyze.summarise_all = kept
     cpu, begun = _cpu(), time.monotonic()
-    report = analyse_pod(place)
+    report = analyze_pod(place)
     spent = {"seconds": time.monotonic() - begun, "cpu_seconds": _cpu() - cpu}
     watch.ended.set()
     return report, {**spent, "memory_bytes": watch.most}, sizes
@@ -214,8 +214,8 @@ def _whole(place: str) -> Report:
             except TpuprofError as error:
                 yield Done(job.name, None, str(error))
 
-    analyse.summarise_all = alone
-    return analyse_pod(place)
+    analyze.summarise_all = alone
+    return analyze_pod(place)
 
 
 def _differing(folder: str, report: Report) -> list[str]:

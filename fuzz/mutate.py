@@ -1,4 +1,4 @@
-"""Damages real and built files in many ways, and checks that each is analysed or refused: exit status 0 or 2, no other.
+"""Damages real and built files in many ways, and checks that each is analyzed or refused: exit status 0 or 2, no other.
 
 usage: python fuzz/mutate.py [analyze|chrome|hlo|all] [--seconds S] [--count N] [--seed N]
 
@@ -109,7 +109,7 @@ def _hlo_cases(rng: random.Random) -> Iterator[tuple[str, bytes]]:
 
 
 def _analyze(data: bytes, folder: Path) -> None:
-    """All of `tpuprof analyze`: read, analyse, and write as text, JSON, Markdown and HTML."""
+    """All of `tpuprof analyze`: read, analyze, and write as text, JSON, Markdown and HTML."""
     import io
 
     from rich.console import Console
@@ -165,7 +165,7 @@ TARGETS: dict[
 
 
 def outcome(target: str, data: bytes, folder: Path) -> str:
-    """`analysed`, `refused`, or the traceback of what should not have happened."""
+    """`analyzed`, `refused`, or the traceback of what should not have happened."""
     from tpuprof.errors import Code, TpuprofError
 
     try:
@@ -176,7 +176,7 @@ def outcome(target: str, data: bytes, folder: Path) -> str:
         return "refused"
     except BaseException:
         return traceback.format_exc()
-    return "analysed"
+    return "analyzed"
 
 
 def run(
@@ -185,7 +185,7 @@ def run(
     """Try so many inputs or so long; returns what was found, a text each."""
     rng = random.Random(seed)
     until = time.monotonic() + seconds
-    tally = {"analysed": 0, "refused": 0}
+    tally = {"analyzed": 0, "refused": 0}
     found: list[str] = []
     slowest = 0.0
     cases = TARGETS[target][0](rng)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tpuprof.decode.find import Found
-    from tpuprof.pod.analyse import Progress
+    from tpuprof.pod.analyze import Progress
     from tpuprof.report.schema import Report
 
 
 def as_pod(found: Found, tell: Callable[[float, str], None]) -> Report | None:
     """The Report of a run of many hosts, None of fewer; `tell` gets the share that is done, and what to show."""
-    from tpuprof.pod.analyse import POD_FROM, analyse_pod
+    from tpuprof.pod.analyze import POD_FROM, analyze_pod
     from tpuprof.pod.hosts import hosts_found
 
     if len(found.files) < POD_FROM:
@@ -23,4 +23,4 @@ def as_pod(found: Found, tell: Callable[[float, str], None]) -> Report | None:
     def show(now: Progress) -> None:
         tell((now.done + now.failed) / len(hosts.jobs), f"{now.done:,} hosts done, {now.left:,} left")
 
-    return analyse_pod(hosts, progress=show)
+    return analyze_pod(hosts, progress=show)

@@ -22,7 +22,7 @@ def pod_of_1024():
     late = compared[0].stragglers[0]
     return Pod(
         hosts=1024,
-        analysed=1024,
+        analyzed=1024,
         shown="h0000",
         groups=[HostGroupRow(1023, ["h0000"], "device", "step", f"Device-bound {HOSTILE[1]}", 50.0, {})],
         stragglers=[StragglerRow(late.host, late.method, late.lag_ps / 1e9, late.share, late.steps)],

@@ -21,8 +21,8 @@ def read(tmp_path):
 def analyze(tmp_path):
     """Write a trace (or several, one a host) and analyze it."""
 
-    def analyser(*traces):
+    def analyzer(*traces):
         files = {f"host{i}": trace.write(tmp_path / f"host{i}.xplane.pb") for i, trace in enumerate(traces)}
         return report_of(build_run(Found(files, None))) if len(files) > 1 else analyze_run(files["host0"])
 
-    return analyser
+    return analyzer

@@ -8,7 +8,7 @@ import pytest
 from tests.pod.pods import trace
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.pod import execute
-from tpuprof.pod.analyse import analyse_pod
+from tpuprof.pod.analyze import analyze_pod
 from tpuprof.report.as_json import to_json
 
 HOSTS = 9
@@ -35,7 +35,7 @@ def cluster():
 
 
 def test_a_worker_killed_in_the_middle_changes_nothing(folder, cluster):
-    expected = to_json(analyse_pod(folder))
+    expected = to_json(analyze_pod(folder))
     pids = [worker.pid for worker in cluster.workers.values()]
     assert len(pids) == 3
     seen = []
@@ -45,7 +45,7 @@ def test_a_worker_killed_in_the_middle_changes_nothing(folder, cluster):
         if len(seen) == 2:
             os.kill(pids[0], signal.SIGKILL)
 
-    found = to_json(analyse_pod(folder, dask=cluster.scheduler_address, progress=progress))
+    found = to_json(analyze_pod(folder, dask=cluster.scheduler_address, progress=progress))
     assert found == expected
     assert [sum(each) for each in seen] == [HOSTS] * HOSTS
     assert seen[-1] == (HOSTS - 1, 1, 0)
@@ -54,7 +54,7 @@ def test_a_worker_killed_in_the_middle_changes_nothing(folder, cluster):
 def test_no_scheduler_is_an_error(folder, monkeypatch):
     monkeypatch.setattr(execute, "CONNECT_WITHIN", 0.5)
     with pytest.raises(TpuprofError) as caught:
-        analyse_pod(folder, dask="tcp://127.0.0.1:9")
+        analyze_pod(folder, dask="tcp://127.0.0.1:9")
     assert caught.value.code is Code.CAPTURE_CONNECT
 
 
@@ -63,4 +63,4 @@ def test_without_dask_the_extra_is_named(folder, monkeypatch):
 
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(TpuprofError, match=r"tpuprof\[pod\]"):
-        analyse_pod(folder, dask="local")
+        analyze_pod(folder, dask="local")

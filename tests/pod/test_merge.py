@@ -16,7 +16,7 @@ from tests.storage.conftest import _moto, s3  # noqa: F401
 from tpuprof.analysis.analyze import analyze_run
 from tpuprof.decode.find import Found
 from tpuprof.errors import Code, TpuprofError
-from tpuprof.pod.analyse import POD_FROM, analyse_pod, sampled, what_is_missed
+from tpuprof.pod.analyze import POD_FROM, analyze_pod, sampled, what_is_missed
 from tpuprof.pod.execute import summarise_all
 from tpuprof.pod.hosts import hosts_found, hosts_of, summarise_host
 from tpuprof.pod.merge import Asked, merge
@@ -127,11 +127,11 @@ def test_a_damaged_host_is_named_and_the_rest_is_analysed(files, tmp_path):
     shutil.copytree(files, folder)
     whole = (folder / "h1.xplane.pb").read_bytes()
     (folder / "h1.xplane.pb").write_bytes(whole[: len(whole) // 2])
-    report = analyse_pod(folder)
+    report = analyze_pod(folder)
     assert report.pod is not None
     assert list(report.pod.failed) == ["h1"]
     assert "input-truncated" in report.pod.failed["h1"]
-    assert report.pod.analysed == 6
+    assert report.pod.analyzed == 6
     assert any(each.startswith("h1: this host is left out.") for each in report.warnings)
 
 
@@ -139,14 +139,14 @@ def test_where_no_host_can_be_read_that_is_an_error(tmp_path):
     (tmp_path / "a.xplane.pb").write_bytes(b"\x0a\xff")
     found = Found({"a": tmp_path / "a.xplane.pb"}, None)
     with pytest.raises(TpuprofError) as caught:
-        analyse_pod(hosts_found(found))
+        analyze_pod(hosts_found(found))
     assert caught.value.code is Code.NO_TRACE
 
 
 def test_a_sample_says_what_it_may_miss(files):
-    report = analyse_pod(files, sample=3)
+    report = analyze_pod(files, sample=3)
     assert report.pod is not None
-    assert (report.pod.analysed, report.pod.hosts) == (3, 7)
+    assert (report.pod.analyzed, report.pod.hosts) == (3, 7)
     assert "3 of 7 hosts" in report.pod.sampled
     assert "57%" in report.pod.sampled
     assert what_is_missed(7, 7) == ""
@@ -215,7 +215,7 @@ def test_many_hosts_are_a_pod_for_every_command(files, tmp_path):
         (folder / f"n{row:03}.xplane.pb").symlink_to(files / f"h{row % 6}.xplane.pb")
     report = open_report(tmp_path)
     assert report.pod is not None
-    assert report.pod.analysed == POD_FROM
+    assert report.pod.analyzed == POD_FROM
     assert json.loads(open_json(tmp_path))["pod"]["groups"] == report.to_dict()["pod"]["groups"]
 
 
@@ -226,8 +226,8 @@ def test_a_pod_in_a_bucket_is_named_by_its_urls(files, s3):  # noqa: F811
             f"run/plugins/profile/x/{path.name}",
             data[: len(data) // 2] if path.name.startswith("h1") else data,
         )
-    report = analyse_pod("s3://pods/run")
-    here = analyse_pod(files)
+    report = analyze_pod("s3://pods/run")
+    here = analyze_pod(files)
     assert report.pod is not None
     assert here.pod is not None
     assert report.source["files"][0] == "s3://pods/run/plugins/profile/x/h0.xplane.pb"

@@ -12,6 +12,7 @@ from tpuprof.analysis.analyze import analyze_run
 from tpuprof.errors import TpuprofError
 from tpuprof.report.as_json import to_json
 from tpuprof.report.load import read_report, report_from
+from tpuprof.report.pod import Pod
 from tpuprof.report.schema import DEPRECATED, DEPRECATED_OF_ROWS, LoopRow, OpRow, Report
 
 
@@ -75,7 +76,11 @@ def test_what_is_no_report_is_refused_in_one_line(tmp_path, text, code):
     assert str(error.value).endswith(f"[{code}]")
 
 
-OF_ROWS = {OpRow: DEPRECATED_OF_ROWS["ops"], LoopRow: DEPRECATED_OF_ROWS["loops"]}
+OF_ROWS = {
+    OpRow: DEPRECATED_OF_ROWS["ops"],
+    LoopRow: DEPRECATED_OF_ROWS["loops"],
+    Pod: DEPRECATED_OF_ROWS["pod"],
+}
 
 
 def deprecated(kind):

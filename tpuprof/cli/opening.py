@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tpuprof.decode.find import Found
     from tpuprof.report.schema import Report
 
-# From this many hosts on a run is analysed as a pod (hosts); see `tpuprof.pod.analyse`, which is not imported for less.
+# From this many hosts on a run is analyzed as a pod (hosts); see `tpuprof.pod.analyze`, which is not imported for less.
 MANY_HOSTS = 33
 
 
@@ -62,7 +62,7 @@ def open_report(path: Path, *, use_cache: bool = True, all_ops: bool = False) ->
     found = find(path)
     entry, text = _kept(found, use_cache and not all_ops)
     if text is None:
-        return _analysed(path, found, entry, all_ops)[0]
+        return _analyzed(path, found, entry, all_ops)[0]
     from tpuprof.report.load import report_from
 
     return report_from(json.loads(text))
@@ -82,7 +82,7 @@ def open_json(path: Path, *, use_cache: bool = True, all_ops: bool = False) -> s
         return to_json(read_report(path))
     found = find(path)
     entry, text = _kept(found, use_cache and not all_ops)
-    return _analysed(path, found, entry, all_ops)[1] if text is None else text
+    return _analyzed(path, found, entry, all_ops)[1] if text is None else text
 
 
 def _json_of_url(path: Path, all_ops: bool) -> str:
@@ -130,14 +130,14 @@ def _kept(found: Found, use_cache: bool) -> tuple[str, str | None]:
     return entry, cache.read(entry)
 
 
-def _analysed(path: Path, found: Found, entry: str, all_ops: bool) -> tuple[Report, str]:
+def _analyzed(path: Path, found: Found, entry: str, all_ops: bool) -> tuple[Report, str]:
     if len(found.files) >= MANY_HOSTS:
-        return _analysed_as_pod(found)
+        return _analyzed_as_pod(found)
     with _hosts_read_by(found) as executor:
-        return _analysed_by(executor, path, found, entry, all_ops)
+        return _analyzed_by(executor, path, found, entry, all_ops)
 
 
-def _analysed_as_pod(found: Found) -> tuple[Report, str]:
+def _analyzed_as_pod(found: Found) -> tuple[Report, str]:
     """The Report of many hosts. It is not kept: to know that no file changed takes reading a part of each."""
     _prepare()
     from tpuprof.cli.pods import pod_report
@@ -158,7 +158,7 @@ def _hosts_read_by(found: Found) -> AbstractContextManager[Executor | None]:
     return processes(found)
 
 
-def _analysed_by(
+def _analyzed_by(
     executor: Executor | None, path: Path, found: Found, entry: str, all_ops: bool
 ) -> tuple[Report, str]:
     read = _reading(found) if executor is None else None
@@ -195,7 +195,7 @@ def _prepare() -> None:
 
 
 def _reading(found: Found) -> Callable[[Path], Trace]:
-    """Begin to read, so that what analyses it is imported meanwhile."""
+    """Begin to read, so that what analyzes it is imported meanwhile."""
     _prepare()
     from tpuprof.decode.prefetch import reading_ahead
 

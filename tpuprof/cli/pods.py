@@ -1,4 +1,4 @@
-"""Runs of many hosts for commands: who analyses them, and what is shown meanwhile."""
+"""Runs of many hosts for commands: who analyzes them, and what is shown meanwhile."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tpuprof.pod.analyse import Progress
+    from tpuprof.pod.analyze import Progress
     from tpuprof.pod.hosts import Hosts
     from tpuprof.report.schema import Report
 
@@ -19,7 +19,7 @@ _EVERY_TERMINAL_S, _EVERY_LOG_S = 0.5, 30.0
 
 def is_pod(path: Path) -> bool:
     """Whether a URL has so many hosts that no process should hold all of them."""
-    from tpuprof.pod.analyse import POD_FROM
+    from tpuprof.pod.analyze import POD_FROM
     from tpuprof.run_folder import PROFILE_SUFFIXES
     from tpuprof.storage.address import url_of
     from tpuprof.storage.mirror import listing
@@ -33,11 +33,11 @@ def is_pod(path: Path) -> bool:
 
 def pod_report(path: Path | Hosts, *, sample: int = 0, dask: str = "") -> Report:
     """The Report of a pod, with progress on stderr. Raises `TpuprofError`."""
-    from tpuprof.pod.analyse import analyse_pod
+    from tpuprof.pod.analyze import analyze_pod
 
     show = _shown_progress()
     try:
-        return analyse_pod(path, sample=sample, dask=dask, progress=show)
+        return analyze_pod(path, sample=sample, dask=dask, progress=show)
     finally:
         if sys.stderr.isatty():
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)

@@ -126,7 +126,7 @@ def read_host_run(
     """
     trace = read(path)
     try:
-        found = _analysed(name, trace, virtual_devices, parameter_names, history)
+        found = _analyzed(name, trace, virtual_devices, parameter_names, history)
     except Exception:
         trace.check()  # a file that changes meanwhile looks damaged in many ways
         raise
@@ -134,7 +134,7 @@ def read_host_run(
     return found
 
 
-def _analysed(
+def _analyzed(
     name: str,
     trace: Trace,
     virtual_devices: int | None,

@@ -1,4 +1,4 @@
-"""Finds the hosts of a pod, and makes one task of each: read its file, analyse it, pack the summary."""
+"""Finds the hosts of a pod, and makes one task of each: read its file, analyze it, pack the summary."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _hosts(found: Found, places: dict[str, tuple[str, str]], warnings: list[str]
 
 
 def summarise_host(job: Job) -> bytes:
-    """Read and analyse one host's file, and pack what the report of the pod needs. Raises `TpuprofError`."""
+    """Read and analyze one host's file, and pack what the report of the pod needs. Raises `TpuprofError`."""
     from tpuprof.analysis.analyze import report_of
     from tpuprof.model.run import parameter_names, virtual_devices
     from tpuprof.pod.pack import to_bytes
@@ -108,7 +108,7 @@ def summarise_host(job: Job) -> bytes:
 
 @contextmanager
 def _file(place: str) -> Iterator[Path]:
-    """The file here; of a URL a copy, in memory where there is room, for as long as this host is analysed."""
+    """The file here; of a URL a copy, in memory where there is room, for as long as this host is analyzed."""
     url = url_of(place)
     if url is None:
         yield Path(place)

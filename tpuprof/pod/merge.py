@@ -41,7 +41,7 @@ WARNINGS_LISTED = 60
 
 @record(frozen=True)
 class Asked:
-    """What was asked for beside the hosts that were analysed.
+    """What was asked for beside the hosts that were analyzed.
 
     `hosts` is how many there are, `failed` why some could not be read, `sampled` what a sample may miss.
     """
@@ -97,7 +97,7 @@ def _pod(found: list[HostSummary], digests: list[Digest], shown: int, asked: Ask
     compared = find_lateness(found)
     return Pod(
         hosts=asked.hosts,
-        analysed=len(found),
+        analyzed=len(found),
         shown=found[shown].name,
         failed=dict(sorted(asked.failed.items())),
         sampled=asked.sampled,

@@ -86,11 +86,15 @@ def report_from(plain: dict[str, Any]) -> Report:
     older = {name: plain[old] for old, name in DEPRECATED.items() if old in plain}
     for section, columns in DEPRECATED_OF_ROWS.items():
         if section in plain:
-            known[section] = [
-                {**{name: row[old] for old, name in columns.items() if old in row}, **row}
-                for row in plain[section]
-            ]
+            found = plain[section]
+            many = isinstance(found, list)
+            known[section] = [_with(each, columns) for each in found] if many else _with(found, columns)
     return typing.cast(Report, _build(Report, {**older, **plain, **known, "offload": offload}))
+
+
+def _with(row: dict[str, Any] | None, columns: dict[str, str]) -> dict[str, Any] | None:
+    """A row with the names of today, where an older report has the deprecated ones alone."""
+    return row and {**{name: row[old] for old, name in columns.items() if old in row}, **row}
 
 
 def _source(stated: dict[str, Any]) -> dict[str, Any]:

@@ -67,14 +67,14 @@ class HeatMap:
 class Pod:
     """Many hosts in one report.
 
-    `hosts` were found and `analysed` could be read; `failed` says why others could not. `sampled` says what analysing
+    `hosts` were found and `analyzed` could be read; `failed` says why others could not. `sampled` says what analyzing
     a part of them may miss, empty where all were. Tables of ops, memory and tracing are those of the host `shown`.
     `skew_ms` is the median over steps of how much later the last host is than the first. `not_compared` are hosts
     with other steps than the rest.
     """
 
     hosts: int
-    analysed: int
+    analyzed: int
     shown: str
     failed: dict[str, str] = field(default_factory=dict)
     sampled: str = ""

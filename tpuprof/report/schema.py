@@ -42,8 +42,12 @@ from tpuprof.run_folder import REPORT_SCHEMA_NAME
 SCHEMA = f"{REPORT_SCHEMA_NAME}/1"
 # Names that were wrong, and what each is called now. The JSON keeps the old ones while the schema is version 1.
 DEPRECATED = {"scan": "loops", "goodput": "run_summary"}
-# The same of the rows of a section.
-DEPRECATED_OF_ROWS = {"ops": {"module": "program"}, "loops": {"module": "program"}}
+# The same of the rows of a section, or of the section itself.
+DEPRECATED_OF_ROWS = {
+    "ops": {"module": "program"},
+    "loops": {"module": "program"},
+    "pod": {"analysed": "analyzed"},
+}
 
 
 @record(frozen=True)
@@ -516,10 +520,10 @@ class Report:
             del row["kind"]
         fields = {"schema": self.schema, **vars(self), "offload": offload}
         for section, columns in DEPRECATED_OF_ROWS.items():
-            fields[section] = [
-                {**vars(row), **{old: getattr(row, name) for old, name in columns.items()}}
-                for row in fields[section]
-            ]
+            found = fields[section]
+            fields[section] = (
+                [_with(each, columns) for each in found] if isinstance(found, list) else _with(found, columns)
+            )
         return {**fields, **{old: fields[name] for old, name in DEPRECATED.items()}}
 
     @property
@@ -531,6 +535,11 @@ class Report:
     def goodput(self) -> RunSummary:
         """Deprecated: `run_summary`."""
         return self.run_summary
+
+
+def _with(row: Any, columns: dict[str, str]) -> dict[str, Any] | None:
+    """The fields of a record by their deprecated names as well; None for none."""
+    return row and {**vars(row), **{old: getattr(row, name) for old, name in columns.items()}}
 
 
 def _plain(value: Any) -> Any:

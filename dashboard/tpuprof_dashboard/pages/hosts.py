@@ -41,7 +41,7 @@ def _render(view: View) -> list[Any]:
 
 def _pod(view: View, pod: Pod) -> list[Any]:
     """Groups of like hosts, stragglers, and who was late when."""
-    note = f"{pod.analysed:,} of {pod.hosts:,} hosts. {pod.sampled}"
+    note = f"{pod.analyzed:,} of {pod.hosts:,} hosts. {pod.sampled}"
     parts = [section("Hosts that are alike", table("host-groups", rows_of(pod.groups)), note=note)]
     if pod.stragglers:
         text = "Behind the host in the middle, at the collectives where all meet; by step times where there are none."

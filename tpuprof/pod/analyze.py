@@ -16,7 +16,7 @@ from tpuprof.pod.summary import HostSummary
 from tpuprof.records import record
 from tpuprof.report.schema import Report
 
-# From this many hosts on a run is analysed as a pod (hosts): the plain report lists ops by device and transfers by
+# From this many hosts on a run is analyzed as a pod (hosts): the plain report lists ops by device and transfers by
 # host, which fewer people read the more hosts there are, and holds all events of all hosts in memory at once.
 POD_FROM = 33
 
@@ -30,7 +30,7 @@ class Progress:
     left: int
 
 
-def analyse_pod(
+def analyze_pod(
     path: str | Path | Hosts,
     *,
     sample: int = 0,
@@ -39,7 +39,7 @@ def analyse_pod(
 ) -> Report:
     """The Report of many hosts, here or at a URL; a host that cannot be read is named in it.
 
-    `sample` is how many hosts to analyse, 0 for all. `dask` is where, see `summarise_all`. Raises `TpuprofError`.
+    `sample` is how many hosts to analyze, 0 for all. `dask` is where, see `summarise_all`. Raises `TpuprofError`.
     """
     hosts = path if isinstance(path, Hosts) else hosts_of(path)
     if not hosts.jobs:
@@ -67,20 +67,20 @@ def sampled(jobs: list[Job], count: int) -> list[Job]:
     return [jobs[row] for row in chosen.tolist()]
 
 
-def what_is_missed(analysed: int, of: int) -> str:
-    """What a sample may miss, empty where all hosts were analysed."""
-    if analysed >= of:
+def what_is_missed(analyzed: int, of: int) -> str:
+    """What a sample may miss, empty where all hosts were analyzed."""
+    if analyzed >= of:
         return ""
     return (
-        f"{analysed:,} of {of:,} hosts were analysed, at even distances by name. What a single host does is missed "
-        f"with a chance of {1 - analysed / of:.0%}, what five hosts do of {_missed(5, analysed, of):.0%}. "
-        "Lag is against the middle of the hosts that were analysed."
+        f"{analyzed:,} of {of:,} hosts were analyzed, at even distances by name. What a single host does is missed "
+        f"with a chance of {1 - analyzed / of:.0%}, what five hosts do of {_missed(5, analyzed, of):.0%}. "
+        "Lag is against the middle of the hosts that were analyzed."
     )
 
 
-def _missed(bad: int, analysed: int, of: int) -> float:
+def _missed(bad: int, analyzed: int, of: int) -> float:
     """The chance that none of the bad hosts is in a sample."""
     chance = 1.0
     for each in range(bad):
-        chance *= max(of - analysed - each, 0) / max(of - each, 1)
+        chance *= max(of - analyzed - each, 0) / max(of - each, 1)
     return chance
