@@ -25,6 +25,7 @@ from tpuprof.model.decisions import Decisions
 from tpuprof.model.device.op_table import op_totals
 from tpuprof.model.proof_notes import Proof
 from tpuprof.model.run import Run, build_run
+from tpuprof.model.run_facts import frameworks_stated
 from tpuprof.model.verdict import bound_of
 from tpuprof.parallel import begin
 from tpuprof.report.schema import Finding, ProofRow, Report
@@ -121,10 +122,8 @@ def _environment(run: Run) -> dict[str, Any]:
     devices = [device for host in run.hosts for device in host.devices]
     gpus = [host.gpus for host in run.hosts if host.gpus is not None]
     frameworks = {host.framework for host in run.hosts}
-    # Where the host left no event that tells (it had handed everything over before), the capture knows.
-    known = sorted(frameworks - {"unknown"}) or [str(run.info.get("framework") or "unknown")]
     stated = {
-        "framework": ", ".join(known),
+        "framework": frameworks_stated(frameworks, run.info),
         "device_type": devices[0].type if devices else gpus[0].type if gpus else None,
         "device_count": sum(device.count for device in devices) or sum(each.count for each in gpus),
         "megacore": devices[0].megacore if devices else None,

@@ -20,3 +20,9 @@ def _of_samples(info: Mapping[str, Any] | None) -> Mapping[str, Any]:
     capture = (info or {}).get("capture")
     found = capture.get("host_samples") if isinstance(capture, dict) else None
     return found if isinstance(found, dict) else {}
+
+
+def frameworks_stated(of_hosts: set[str], info: Mapping[str, Any] | None) -> str:
+    """The frameworks of a run's hosts; where no host left an event that tells, that of the capture."""
+    noted = (info or {}).get("framework") if of_hosts == {"unknown"} else None
+    return str(noted or ", ".join(sorted(of_hosts)))

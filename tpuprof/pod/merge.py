@@ -17,6 +17,7 @@ from tpuprof.analysis.sections.why import decision_rows
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.model.decisions import Decisions
 from tpuprof.model.run import Run
+from tpuprof.model.run_facts import frameworks_stated
 from tpuprof.model.steps.few import is_whole_capture
 from tpuprof.model.verdict import bound_of
 from tpuprof.pod.digest import Digest, digest_of
@@ -150,7 +151,7 @@ def _environment(base: dict[str, Any], found: list[HostSummary], asked: Asked) -
     devices = sum(device.count for each in found for device in each.devices)
     return {
         **base,
-        "framework": ", ".join(sorted({each.framework for each in found})),
+        "framework": frameworks_stated({each.framework for each in found}, asked.info),
         "device_count": devices or base.get("device_count"),
         "host_count": len(found),
         "unread_hosts": dict(sorted(asked.failed.items())),
