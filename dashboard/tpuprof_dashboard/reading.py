@@ -5,6 +5,7 @@ Each function says how far it is through `tell(share, what)`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -159,7 +160,8 @@ def read_run(found: Found, tell: Tell) -> Run:
 
     def read(path: Path) -> Trace:
         at = paths.index(path)
-        tell(_READ * at / len(paths), f"host {at + 1} of {len(paths)}, {format_bytes(path.stat().st_size)}")
+        size = path.stat().st_size if os.path.exists(path) else 0
+        tell(_READ * at / len(paths), f"host {at + 1} of {len(paths)}, {format_bytes(size)}")
         return load(path)
 
     return build_run(found, read=read)

@@ -53,6 +53,12 @@ def test_a_reader_that_leaves(command):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_a_reader_that_leaves_a_comparison_is_told_nothing_of_its_outcome():
+    """Status 1 would say that the candidate is worse. The reader is gone before the first byte is written."""
+    done = shell(f"tpuprof diff {SAMPLE} {SAMPLE} | true; exit ${{PIPESTATUS[0]}}")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.parametrize("columns", ["0", "-3", "wide"])
 def test_columns_that_make_no_sense(columns):
     done = shell(f"tpuprof analyze {SAMPLE}", COLUMNS=columns)
@@ -91,6 +97,8 @@ def test_a_file_that_unpacks_without_end(tmp_path):
 def test_debug_after_the_command():
     done = shell("tpuprof analyze nowhere --debug")
     assert "Traceback" in done.stderr
+    assert done.stderr.strip().endswith("[input-not-found]")
+    assert done.returncode == 2
 
 
 def test_a_defect_of_ours_is_one_line_and_status_3(tmp_path):

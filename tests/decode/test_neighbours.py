@@ -11,6 +11,7 @@ from tpuprof.analysis.analyze import analyze_run
 from tpuprof.decode.find import find
 from tpuprof.decode.limited import MAX_CHARACTERS, MAX_MESSAGES, limited
 from tpuprof.errors import TpuprofError
+from tpuprof.report.labels import host_count
 
 
 def profile(path, shift=0):
@@ -62,18 +63,25 @@ def test_a_neighbour_is_not_a_host(session, name, content):
 
 
 @pytest.mark.parametrize(
-    "name", ["h0 (copy).xplane.pb", "h0 (1).xplane.pb", "Copy of h0.xplane.pb", "h0_copy.xplane.pb"]
+    "stem", ["h0 (copy)", "h0 (1)", "Copy of h0", "h0_copy", "Kopie von h0", "h0 - Kopie", "h0 (copia)"]
 )
-def test_a_copy_is_left_out_and_named(session, name):
+def test_a_copy_is_left_out_and_named(session, stem):
+    name = f"{stem}.xplane.pb"
     shutil.copy(session / "h0.xplane.pb", session / name)
     found = find(session.parents[2])
     assert sorted(found.files) == HOSTS
     assert found.warnings == [f"{name} was left out: it is a copy of h0.xplane.pb"]
 
 
-def test_a_host_with_the_bytes_of_another_is_a_host(session):
-    shutil.copy(session / "h0.xplane.pb", session / "h9.xplane.pb")
-    assert sorted(find(session.parents[2]).files) == [*HOSTS, "h9"]
+@pytest.mark.parametrize("name", ["h9", "h0-1", "h01", "h"])
+def test_a_host_with_the_bytes_of_another_is_a_host(session, name):
+    shutil.copy(session / "h0.xplane.pb", session / f"{name}.xplane.pb")
+    assert sorted(find(session.parents[2]).files) == sorted([*HOSTS, name])
+
+
+def test_a_host_whose_name_says_more_than_anothers_is_a_host(session):
+    shutil.copy(session / "h1.xplane.pb", session / "h0 (copy).xplane.pb")
+    assert sorted(find(session.parents[2]).files) == sorted([*HOSTS, "h0 (copy)"])
 
 
 def test_a_program_alone_is_not_a_profile(tmp_path):
@@ -92,6 +100,65 @@ def test_a_damaged_host_is_named_and_the_others_are_analysed(session):
     assert "input-truncated" in report.environment["unread_hosts"]["h2"]
     assert any(note.startswith("h2: this host is left out.") for note in report.warnings)
     assert {row.host for row in report.steps.per_step} == {"h0", "h1", "h3"}
+
+
+def _lost(path):
+    path.unlink()
+    path.symlink_to("nowhere")
+
+
+def _pipe(path):
+    path.unlink()
+    os.mkfifo(path)
+
+
+@pytest.mark.parametrize(
+    ("damage", "code"),
+    [
+        (lambda path: path.write_bytes(b""), "input-empty"),
+        (lambda path: path.write_bytes(bytes(5000)), "input-unknown-format"),
+        (lambda path: path.write_text("<html>404: not found</html>"), "input-unknown-format"),
+        (lambda path: path.write_text("version https://git-lfs.github.com/spec/v1"), "input-unknown-format"),
+        (_lost, "input-not-found"),
+        (_pipe, "input-unreadable"),
+    ],
+    ids=["empty", "zeros", "web page", "pointer", "lost", "pipe"],
+)
+def test_a_host_that_only_its_name_calls_a_profile_is_named(session, damage, code):
+    damage(session / "h2.xplane.pb")
+    report = analyze_run(session.parents[2])
+    assert host_count(report) == "3 of 4 hosts"
+    assert code in report.environment["unread_hosts"]["h2"]
+    assert {row.host for row in report.steps.per_step} == {"h0", "h1", "h3"}
+
+
+def test_a_link_that_may_not_be_followed_ends_nothing(session):
+    """As one into a folder that is closed to the user: asking what it is raises an error."""
+    (session / "link").symlink_to("x" * 300)
+    (session / "h4.xplane.pb").symlink_to("x" * 300)
+    assert host_count(analyze_run(session.parents[2])) == "4 of 5 hosts"
+
+
+def test_damage_beside_a_good_file_of_the_same_host_is_not_a_host(session):
+    shutil.copy(session / "h0.xplane.pb", session / "h1.xplane.pb.gz")
+    (session / "h1.trace.json.gz").write_bytes(b"")
+    (session / "._h1.xplane.pb").write_bytes(b"\0\5\x16\7" + bytes(4000))
+    assert host_count(analyze_run(session.parents[2])) == "4 hosts"
+
+
+def test_a_good_file_of_any_name_is_read_beside_a_damaged_profile(tmp_path):
+    profile(tmp_path / "a.xplane.pb").rename(tmp_path / "rank0.pb")
+    (tmp_path / "b.xplane.pb").write_bytes(bytes(100))
+    assert host_count(analyze_run(tmp_path)) == "1 of 2 hosts"
+
+
+def test_a_newer_capture_that_holds_no_profile_is_named(session):
+    newer = session.parent / "second"
+    newer.mkdir()
+    (newer / "h0.xplane.pb").write_bytes(bytes(5000))
+    assert find(session.parents[2]).warnings == [f"{newer / 'h0.xplane.pb'} is newer, and holds no profile"]
+    os.utime(newer / "h0.xplane.pb", (1, 1))
+    assert find(session.parents[2]).warnings == []
 
 
 def test_where_no_host_can_be_read_the_reason_is_raised(session):

@@ -35,7 +35,7 @@ def guarded(run: Callable[[], object]) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except Exception as error:
         if debug:
-            raise
+            traceback.print_exc()
         known = error if isinstance(error, TpuprofError) else _unexpected(error)
         print(f"tpuprof: {_shown(known)}", file=sys.stderr)
         _leave(EXIT_INTERNAL if known.code in (Code.INTERNAL, Code.OUT_OF_MEMORY) else EXIT_UNUSABLE)

@@ -30,5 +30,10 @@ def console() -> Console:
     """A console on stdout: as wide as the terminal, else as COLUMNS says, else wide enough to cut nothing."""
     from rich.console import Console
 
+    class OurConsole(Console):
+        def on_broken_pipe(self) -> None:
+            """Let `guarded` end the command: rich would end it with 1, which says that a comparison failed."""
+            raise BrokenPipeError
+
     wide = not sys.stdout.isatty() and "COLUMNS" not in os.environ
-    return Console(highlight=False, width=PIPED_WIDTH if wide else None)
+    return OurConsole(highlight=False, width=PIPED_WIDTH if wide else None)

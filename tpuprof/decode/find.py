@@ -3,7 +3,8 @@
 XProf, TensorBoard, JAX, torch_xla and TorchTPU all write `plugins/profile/<session>/<host>.xplane.pb`
 somewhere below the folder they were given. Files side by side are one session, and the newest session is the run.
 In a session with files of those names, only such files are profiles: XProf keeps programs and tables of its own beside
-them, JAX a trace for Perfetto, and people copies. In any other folder every file is looked at.
+them, JAX a trace for Perfetto, and people copies. There, a file of such a name that holds no profile is a host that
+cannot be read: whoever reads it says why. In any other folder every file is looked at.
 """
 
 from __future__ import annotations
@@ -11,14 +12,16 @@ from __future__ import annotations
 import filecmp
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import field
+from itertools import combinations_with_replacement
 from pathlib import Path
 
 from tpuprof.decode import ranks, sniff
+from tpuprof.decode.reading import not_regular
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.records import record
-from tpuprof.run_folder import EXPORT_SUFFIXES, GRAPHS, PLUGINS, PROFILE_SUFFIX, PROFILE_SUFFIXES, RUN_INFO
+from tpuprof.run_folder import EXPORT_SUFFIXES, GRAPHS, PLUGINS, PROFILE_SUFFIXES, RUN_INFO
 
 # A logdir with more files than this is searched no further, so that a home directory cannot hang a command.
 MAX_FILES_LOOKED_AT = 20_000
@@ -31,11 +34,16 @@ _NEIGHBOUR_NAMES = """
     perfetto_trace.json.gz .jsonl .py .SSTABLE .bak .old .orig .tmp ~
 """
 _NEIGHBOURS = tuple(_NEIGHBOUR_NAMES.split())
+# Rank of a file that holds no profile: it stands for its host only where nothing else does.
+_UNREADABLE = 99
 # How file managers name a copy.
 _COPY = re.compile(
     r"^Copy of |[ _-]?\((?:copy|\d+|\d+[a-z]{2} copy|another copy)\)|[ _-]copy(?: \d+)?(?=\.)",
     re.IGNORECASE,
 )
+
+_WORD = re.compile(r"[^\W_]+")
+_LETTER = re.compile(r"[^\W\d_]")
 
 
 @record(frozen=True)
@@ -56,18 +64,15 @@ def find(path: Path) -> Found:
         raise TpuprofError(Code.NOT_FOUND, f"{path}: no such file or folder.", "Check the path.")
     if not path.is_dir():
         if not path.is_file():
-            raise TpuprofError(
-                Code.UNREADABLE,
-                f"{path}: this is not a regular file.",
-                "Copy the profile to a file, and give that.",
-            )
+            raise not_regular(path)
         return Found({host_name(path): path}, _run_folder(path.parent))
-    sessions, empty, notes = _sessions(path)
+    sessions, unread, notes = _sessions(path)
     if not sessions:
+        empty = next((each for each in unread if os.path.isfile(each) and not each.stat().st_size), None)
         if empty:
             raise TpuprofError(
                 Code.EMPTY_FILE,
-                f"{empty[0]}: the profile is empty (a profile over 2 GB ends this way).",
+                f"{empty}: the profile is empty (a profile over 2 GB ends this way).",
                 "Capture fewer steps.",
             )
         raise TpuprofError(
@@ -77,14 +82,14 @@ def find(path: Path) -> Found:
         )
     newest = max(sessions, key=lambda folder: (_modified(sessions[folder]), folder.name))
     warnings = [note for folder, note in notes if folder == newest]
-    warnings += [
-        f"{each} is empty, so the profile of that host is missing" for each in empty if each.parent == newest
-    ]
     if len(sessions) > 1:
         warnings.append(
             f"{len(sessions)} captures lie in this folder; this is the newest, {newest.name}. "
             "Give another's path to read it."
         )
+    changed = _modified(sessions[newest])
+    later = [each for each in unread if each.parent not in sessions and each.lstat().st_mtime > changed]
+    warnings += [f"{each} is newer, and holds no profile" for each in later]
     return Found(_by_host(sessions[newest]), _run_folder(newest), warnings)
 
 
@@ -115,24 +120,32 @@ def host_name(path: Path) -> str:
 
 
 def _sessions(folder: Path) -> tuple[dict[Path, list[tuple[int, Path]]], list[Path], list[tuple[Path, str]]]:
-    """Readable files by folder, empty profiles, and notes on copies that were left out, each with its folder."""
+    """Files by folder, files that only their names call profiles, and notes on copies that were left out.
+
+    A folder has at least one profile, and then also what only its name calls one. A note stands with its folder.
+    """
     sessions: dict[Path, list[tuple[int, Path]]] = {}
-    empty: list[Path] = []
+    unread: list[Path] = []
     for path in _files(folder):
-        try:
-            kind = sniff.sniff(path)
-        except OSError:
-            continue
-        rank = sniff.rank_of(kind)
+        rank = sniff.rank_of(_kind(path))
         if rank is not None:
             sessions.setdefault(path.parent, []).append((rank, path))
-        elif kind == sniff.EMPTY and path.name.endswith((PROFILE_SUFFIX, EXPORT_SUFFIXES[1])):
-            empty.append(path)
+        elif path.name.endswith(PROFILE_SUFFIXES + EXPORT_SUFFIXES) and not path.name.startswith("."):
+            unread.append(path)
     notes: list[tuple[Path, str]] = []
     for each, files in sessions.items():
-        sessions[each], copies = _without_copies(_profiles(files))
+        in_vain = [(_UNREADABLE, path) for path in unread if path.parent == each]
+        sessions[each], copies = _without_copies(_profiles(files) + in_vain)
         notes += [(each, f"{copy.name} was left out: it is a copy of {of.name}") for copy, of in copies]
-    return sessions, empty, notes
+    return sessions, unread, notes
+
+
+def _kind(path: Path) -> str:
+    """The format of a file; unknown where it is a pipe, or cannot be opened."""
+    try:
+        return sniff.sniff(path) if path.is_file() else sniff.UNKNOWN
+    except OSError:
+        return sniff.UNKNOWN
 
 
 def _profiles(files: list[tuple[int, Path]]) -> list[tuple[int, Path]]:
@@ -147,28 +160,51 @@ def _without_copies(
 ) -> tuple[list[tuple[int, Path]], list[tuple[Path, Path]]]:
     """Files without copies, and (copy, original) of what was left out.
 
-    A copy is named as one (`host (copy).xplane.pb`, `Copy of host.xplane.pb`) and has the bytes of the original.
+    A copy is named as one (`host (copy).xplane.pb`, `Kopie von host.xplane.pb`) and has the bytes of the original.
     """
     by_name = {path.name: path for _, path in files}
     kept, copies = [], []
     for each in files:
-        name = _COPY.sub("", each[1].name)
-        original = by_name.get(name) if name != each[1].name else None
-        if original is not None and filecmp.cmp(original, each[1], shallow=False):
+        original = next((by_name[name] for name in _originals(each[1].name) if name in by_name), None)
+        if original is not None and _same_bytes(original, each[1]):
             copies.append((each[1], original))
         else:
             kept.append(each)
     return kept, copies
 
 
+def _originals(name: str) -> Iterator[str]:
+    """What the original of a copy of that name may be called: file managers add words in the user's language."""
+    yield from {_COPY.sub("", name)} - {name}
+    stem = host_name(Path(name))
+    words = list(_WORD.finditer(stem))
+    for first, last in combinations_with_replacement(range(len(words)), 2):
+        start, end = words[first].start(), words[last].end()
+        if _LETTER.search(stem[:start] + stem[end:]):
+            yield stem[start:end] + name[len(stem) :]
+
+
+def _same_bytes(one: Path, other: Path) -> bool:
+    try:
+        return filecmp.cmp(one, other, shallow=False)
+    except OSError:
+        return False
+
+
 def _files(folder: Path) -> list[Path]:
-    return files_below(folder, not_into=(GRAPHS.name,), not_named=_NEIGHBOURS)
+    return files_below(folder, not_into=(GRAPHS.name,), not_named=_NEIGHBOURS, always=PROFILE_SUFFIXES)
 
 
-def files_below(folder: Path, not_into: tuple[str, ...] = (), not_named: tuple[str, ...] = ()) -> list[Path]:
+def files_below(
+    folder: Path,
+    not_into: tuple[str, ...] = (),
+    not_named: tuple[str, ...] = (),
+    always: tuple[str, ...] = (),
+) -> list[Path]:
     """Files below a folder, at most `MAX_FILES_LOOKED_AT`, without hidden folders and those of the names `not_into`.
 
-    Files whose name ends as one of `not_named` are left out, and do not count.
+    Files whose name ends as one of `not_named` are left out, and do not count. Pipes, and links that lead nowhere, are
+    left out unless their name ends as one of `always`.
     """
     found: list[Path] = []
     for root, folders, names in os.walk(folder):
@@ -176,7 +212,9 @@ def files_below(folder: Path, not_into: tuple[str, ...] = (), not_named: tuple[s
         found += [Path(root) / name for name in sorted(names) if not name.endswith(not_named)]
         if len(found) > MAX_FILES_LOOKED_AT:
             break
-    return [path for path in found[:MAX_FILES_LOOKED_AT] if path.is_file()]
+    return [
+        path for path in found[:MAX_FILES_LOOKED_AT] if path.name.endswith(always) or os.path.isfile(path)
+    ]
 
 
 def _by_host(files: list[tuple[int, Path]]) -> dict[str, Path]:
@@ -188,7 +226,7 @@ def _by_host(files: list[tuple[int, Path]]) -> dict[str, Path]:
 
 
 def _modified(files: list[tuple[int, Path]]) -> float:
-    return max(path.stat().st_mtime for _, path in files)
+    return max(path.lstat().st_mtime for _, path in files)
 
 
 def _run_folder(folder: Path) -> Path | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tpuprof.decode import sniff
 from tpuprof.decode.kineto import looks_like_kineto
 from tpuprof.decode.mapped_file import ProfileFile
-from tpuprof.decode.reading import reading
+from tpuprof.decode.reading import not_regular, reading
 from tpuprof.decode.text_damage import was_text, was_text_error
 from tpuprof.errors import Code, TpuprofError
 
@@ -24,6 +24,8 @@ def load(path: Path) -> Trace:
     truncated or damaged.
     """
     with reading(path):
+        if path.exists() and not path.is_file():  # a pipe would be waited for
+            raise not_regular(path)
         kind = sniff.sniff(path)
         if kind == sniff.EMPTY:
             raise TpuprofError(

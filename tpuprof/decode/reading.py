@@ -32,3 +32,10 @@ def reading(path: Path, what: str = "a profile") -> Iterator[None]:
         raise TpuprofError(
             Code.UNREADABLE, f"{path}: cannot be read ({error.strerror or error}).", "Check its permissions."
         ) from error
+
+
+def not_regular(path: Path) -> TpuprofError:
+    """The error of a pipe or device where a file should be."""
+    return TpuprofError(
+        Code.UNREADABLE, f"{path}: this is not a regular file.", "Copy the profile to a file, and give that."
+    )

@@ -56,13 +56,8 @@ def hosts_of(path: str | Path) -> Hosts:
         for each in notes:
             fetch(each, folder / each.below)
         found = Found({}, folder)
-        places = {name: (each.url, shown(each.url)) for name, each in profiles.items() if each.size}
-        empty = [
-            f"{shown(each.url)} is empty, so the profile of that host is missing"
-            for each in profiles.values()
-            if not each.size
-        ]
-        return _hosts(found, places, empty)
+        places = {name: (each.url, shown(each.url)) for name, each in profiles.items()}
+        return _hosts(found, places, [])
 
 
 def hosts_found(found: Found) -> Hosts:
