@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.tpuprof-ready
 
-.PHONY: prove questions newcomer
+.PHONY: prove questions newcomer azurite
 .PHONY: torchtpu torchtpu-environment help setup demo test test-browser test-all check lint format types layers tests docs samples scenarios advice zoo fuzz fuzz-commands bench proto clean
 
 help:  ## list the targets
@@ -33,6 +33,13 @@ torchtpu-environment:
 		&& .venv-torchtpu/bin/python -m pip install --quiet --no-deps torch_tpu==0.2.0 xla-cpu-pjrt==0.0.1 "libtpu>=0.0.50" \
 		&& .venv-torchtpu/bin/python -m pip install --quiet absl-py portpicker frozendict immutabledict pyzmq protobuf; } \
 		|| { echo "the TorchTPU environment cannot be made here: its tests and scenarios are skipped"; rm -rf .venv-torchtpu; }
+
+# Azurite is a program of Node.js, so it stays out of the virtual environment. Without it the tests of az:// that need it
+# are skipped and say so.
+azurite: $(READY)  ## install Microsoft's emulator of az:// with npm (370 MB), and run the tests that need it
+	test -x .azurite/node_modules/.bin/azurite-blob \
+		|| npm install --prefix .azurite --no-save --no-fund --no-audit --ignore-scripts azurite@3
+	$(BIN)/python -m pytest -q tests/storage/test_azure.py
 
 prove: $(READY)  ## prove the fix of every scenario, and that pairs without a change are never confirmed (hours)
 	$(BIN)/python benchmarks/prove_scenarios.py

@@ -1,10 +1,14 @@
-"""Stores on this machine: moto for s3://, gcp-storage-emulator for gs://, and web servers that misbehave as asked."""
+"""Stores on this machine: moto for s3://, gcp-storage-emulator for gs://, Azurite for az:// where `make azurite` put it,
+and web servers that misbehave as asked."""
 
 import http.client
 import http.server
 import os
+import shutil
 import socket
+import subprocess
 import threading
+import time
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
@@ -16,6 +20,10 @@ from tpuprof.storage import failures
 
 SAMPLE = Path(__file__).resolve().parents[2] / "sample_traces" / "input_starved"
 BUCKET = "pods"
+# What `make azurite` installs.
+AZURITE = Path(__file__).resolve().parents[2] / ".azurite" / "node_modules" / ".bin" / "azurite-blob"
+# The key that every Azurite has, from its documentation.
+AZURE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
 
 @pytest.fixture(autouse=True)
@@ -83,6 +91,67 @@ def gcs(monkeypatch):
     gcsfs.GCSFileSystem.clear_instance_cache()
 
 
+def connection_string(address: str) -> str:
+    """What names an emulated account to Azure's client."""
+    return (
+        f"DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey={AZURE_KEY};"
+        f"BlobEndpoint={address}/devstoreaccount1;"
+    )
+
+
+def azure_client(address: str, monkeypatch) -> None:
+    """Let az:// go to a store at this address; a client that another test made goes elsewhere."""
+    import adlfs
+
+    monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", connection_string(address))
+    adlfs.AzureBlobFileSystem.clear_instance_cache()
+
+
+@pytest.fixture(scope="session")
+def azurite(tmp_path_factory):
+    """The address of Microsoft's emulator, which is a program of Node.js."""
+    program = AZURITE if AZURITE.is_file() else shutil.which("azurite-blob")
+    if not program:
+        pytest.skip("Azurite is not installed; make azurite installs it with npm")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    # Azure's client is newer than what Azurite knows of the protocol.
+    options = ("--silent", "--inMemoryPersistence", "--disableTelemetry", "--skipApiVersionCheck")
+    place = tmp_path_factory.mktemp("azurite")
+    with (place / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [str(program), *options, "--blobPort", str(port)], cwd=place, stdout=log, stderr=log
+        )
+    try:
+        for _ in range(600):
+            with socket.socket() as there:
+                if there.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            if process.poll() is not None:
+                pytest.fail(f"Azurite ended: {(place / 'log').read_text('utf-8')}")
+            time.sleep(0.1)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@pytest.fixture
+def azure(azurite, monkeypatch):
+    """The same for az://pods."""
+    adlfs = pytest.importorskip("adlfs")
+    azure_client(azurite, monkeypatch)
+    store = adlfs.AzureBlobFileSystem(
+        connection_string=connection_string(azurite), use_listings_cache=False, skip_instance_cache=True
+    )
+    if not store.exists(BUCKET):
+        store.mkdir(BUCKET)
+    yield lambda key, data: store.pipe_file(f"{BUCKET}/{key}", data)
+    store.rm(BUCKET, recursive=True)
+    adlfs.AzureBlobFileSystem.clear_instance_cache()
+
+
 class Handler(http.server.SimpleHTTPRequestHandler):
     """Serves a folder; does `trouble[path]` first where there is any: a list of statuses, or "cut"."""
 
@@ -125,25 +194,43 @@ def web(tmp_path):
 
 
 class Busy(http.server.BaseHTTPRequestHandler):
-    """Stands before a store; answers with the statuses in `trouble` first to whoever reads `key`, then passes on."""
+    """Stands before a store; does what is in `trouble` first to whoever reads `key` (a status, or "cut"), then passes on."""
 
     protocol_version = "HTTP/1.1"
     store: ClassVar[str] = ""
     key: ClassVar[str] = ".xplane.pb"
-    trouble: ClassVar[list[int]] = []
+    trouble: ClassVar[list[object]] = []
     refused: ClassVar[int] = 0
 
     def _pass_on(self):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         if self.trouble and self.command == "GET" and self.key in self.path:
             type(self).refused += 1
-            self._answer(self.trouble.pop(0), {}, b"")
+            what = self.trouble.pop(0)
+            if what == "cut":
+                self._cut_off(body)
+            else:
+                self._answer(what, {}, b"")
             return
+        self._answer(*self._asked(body))
+
+    def _asked(self, body):
         connection = http.client.HTTPConnection(urlsplit(self.store).netloc)
         connection.request(self.command, self.path, body, dict(self.headers))
         answer = connection.getresponse()
-        self._answer(answer.status, dict(answer.getheaders()), answer.read())
+        found = answer.status, dict(answer.getheaders()), answer.read()
         connection.close()
+        return found
+
+    def _cut_off(self, body):
+        status, headers, whole = self._asked(body)
+        self.send_response(status)
+        for name, value in headers.items():
+            if name.lower() not in ("transfer-encoding", "connection", "date", "server"):
+                self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(whole[: len(whole) // 2])
+        self.close_connection = True
 
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _pass_on  # noqa: N815
 

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import types
+import zipfile
 from pathlib import Path
 
 import fsspec
@@ -194,6 +195,8 @@ def test_a_missing_client_names_the_extra(monkeypatch):
     import sys
 
     monkeypatch.setitem(sys.modules, "adlfs", None)
+    # Another test may have made a client.
+    monkeypatch.delitem(fsspec.registry._registry, "az", raising=False)
     with pytest.raises(TpuprofError, match=r"tpuprof\[azure\]") as caught:
         open_report(Path("az://container/run"))
     assert caught.value.code is Code.MISSING_EXTRA
@@ -248,10 +251,20 @@ def test_commands_take_urls(s3, tmp_path):
         ["report", url, "-o", str(tmp_path / "r.zip")],
         ["diff", str(SAMPLE), url],
         ["check", url, "-b", str(budget)],
-        ["tensorboard", url, "--write-only"],
         ["analyze", url, "--what-if", "input-starved"],
     ):
         done = CliRunner().invoke(app, arguments)
         assert done.exit_code in (0, 4), (arguments, done.output, done.exception)
+        assert "left out" not in done.output
     assert (tmp_path / "r.html").stat().st_size
+    with zipfile.ZipFile(tmp_path / "r.zip") as bundle:
+        assert [name for name in bundle.namelist() if name.endswith(".xplane.pb")]
     assert "/dev/shm" not in (tmp_path / "r.html").read_text("utf-8")
+
+
+def test_tensorboard_does_not_write_into_a_copy_that_is_removed(s3):
+    for key, data in sample_files().items():
+        s3(key, data)
+    done = CliRunner().invoke(app, ["tensorboard", f"s3://{BUCKET}/{SAMPLE.name}", "--write-only"])
+    assert isinstance(done.exception, TpuprofError)
+    assert done.exception.code is Code.USAGE

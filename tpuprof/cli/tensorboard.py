@@ -19,10 +19,17 @@ def tensorboard(
 ) -> None:
     """Open a run in TensorBoard: its profile in XProf's plugin, verdict, step times and breakdown beside it."""
     from tpuprof.analysis.analyze import analyze_run
-    from tpuprof.cli.opening import here
+    from tpuprof.cli.opening import here, is_url
     from tpuprof.errors import Code, TpuprofError
     from tpuprof.export.tensorboard_events import write_events
 
+    elsewhere = is_url(run)
+    if elsewhere and write_only:
+        raise TpuprofError(
+            Code.USAGE,
+            "--write-only writes beside the profile, and of a run at a URL that is a copy, which is removed.",
+            "Leave --write-only out, or copy the run here first.",
+        )
     run = here(run)
     if not run.is_dir():
         raise TpuprofError(
@@ -30,7 +37,8 @@ def tensorboard(
         )
     report = analyze_run(run)
     written = write_events(report, run)
-    typer.echo(f"tpuprof: wrote {written}", err=True)
+    if not elsewhere:
+        typer.echo(f"tpuprof: wrote {written}", err=True)
     if write_only:
         return
     command = [sys.executable, "-m", "tensorboard.main", "--logdir", str(run), "--port", str(port)]

@@ -8,14 +8,14 @@ from tpuprof.pod.summary import HostSummary
 from tpuprof.records import record
 from tpuprof.report.load import report_from
 from tpuprof.report.schema import CompileRow, Finding
-from tpuprof.report.sections import AllocatorRow, ChipWaitRow
+from tpuprof.report.sections import AllocatorRow, ChipWaitRow, CompileHistory, GraphCutRow, PhaseRow
 
 FAILED = "failed"
 
 
 @record(frozen=True)
 class Digest:
-    """One host: its verdict, what failed on it, its compiles, warnings and waits of its chips."""
+    """One host: what its own report says that the merged one needs."""
 
     name: str
     bound: str
@@ -25,6 +25,10 @@ class Digest:
     warnings: list[str]
     chip_waits: list[ChipWaitRow]
     allocator: list[AllocatorRow]
+    environment: dict[str, Any]
+    history: CompileHistory
+    graph_cuts: list[GraphCutRow]
+    phases: list[PhaseRow]
 
 
 def digest_of(summary: HostSummary) -> Digest:
@@ -41,4 +45,8 @@ def digest_of(summary: HostSummary) -> Digest:
         report.warnings,
         report.hosts.chip_waits,
         report.memory.allocator,
+        report.environment,
+        report.compile_history,
+        report.graph_cuts,
+        report.phases,
     )

@@ -14,6 +14,7 @@ from tpuprof.analysis.sections.measure_next import measure_next
 from tpuprof.analysis.sections.steps import mean_step, run_summary, step_sections
 from tpuprof.analysis.sections.verdict import Rows, verdict_section
 from tpuprof.analysis.sections.why import decision_rows
+from tpuprof.decode.ranks import machines
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.model.decisions import Decisions
 from tpuprof.model.run import Run
@@ -32,10 +33,13 @@ from tpuprof.records import record
 from tpuprof.report.load import report_from
 from tpuprof.report.pod import Pod, StragglerRow
 from tpuprof.report.schema import CompileRow, Report
+from tpuprof.report.sections import GraphCutRow
 from tpuprof.units import PS_PER_MS
 
 # Compiles listed of all hosts together, the longest (rows): each has its frames.
 COMPILES_LISTED = 1_000
+# What a report's environment says of the first host's devices.
+_OF_DEVICES = ("device_type", "megacore", "peak_flops_per_s", "peak_hbm_bytes_per_s")
 # Warnings listed (rows); equal ones of several hosts are one row.
 WARNINGS_LISTED = 60
 
@@ -56,7 +60,8 @@ class Asked:
 
 def merge(summaries: Iterable[HostSummary], asked: Asked) -> Report:
     """The Report of all hosts. Raises `TpuprofError` where no host could be read."""
-    found = _without_windows(sorted(summaries, key=lambda each: each.name))
+    read = sorted(summaries, key=lambda each: each.name)
+    found = _without_windows(read)
     if not found:
         why = next(iter(asked.failed.values()), "no host was found")
         raise TpuprofError(Code.NO_TRACE, f"none of {asked.hosts} hosts could be read: {why}")
@@ -69,6 +74,8 @@ def merge(summaries: Iterable[HostSummary], asked: Asked) -> Report:
     decisions = Decisions()
     bound = bound_of(times, decisions)
     compiles = _compiles(digests)
+    # Of the host with most steps, as that of all files together.
+    history = digests[max(range(len(found)), key=lambda row: len(found[row].steps))].history
     section = hosts_section(hosts, [each.barriers for each in found])
     work = merged_work(found, [each.allocator for each in digests])
     steps = step_sections(hosts, times, hidden)
@@ -76,13 +83,16 @@ def merge(summaries: Iterable[HostSummary], asked: Asked) -> Report:
     report = replace(
         base,
         source={"files": [each.path for each in found], "sizes": [each.size for each in found]},
-        environment=_environment(base.environment, found, asked),
+        environment=_environment(base.environment, found, digests, asked),
         verdict=verdict_section(
-            run, bound, times, hidden, Rows(base.host_stacks, work["ops"], work["collectives"])
+            run, bound, times, hidden, Rows(base.host_stacks, work["ops"], work["collectives"]), history
         ),
         why=decision_rows(decisions.made, times.wall),
         warnings=_warnings(digests, asked),
         compiles=compiles,
+        compile_history=history,
+        graph_cuts=_graph_cuts(read, digests, sum(len(each.steps) for each in found)),
+        phases=[row for each in digests for row in each.phases],
         run_summary=run_summary(hosts, times, compiles),
         hosts=replace(section, chip_waits=[row for each in digests for row in each.chip_waits]),
         pod=_pod(found, digests, shown, asked),
@@ -147,13 +157,29 @@ def _compiles(digests: list[Digest]) -> list[CompileRow]:
     return sorted(kept, key=lambda row: (row.host, row.start_ns))
 
 
-def _environment(base: dict[str, Any], found: list[HostSummary], asked: Asked) -> dict[str, Any]:
-    devices = sum(device.count for each in found for device in each.devices)
+def _graph_cuts(read: list[HostSummary], digests: list[Digest], steps: int) -> list[GraphCutRow]:
+    totals: dict[tuple[str, str], int] = {}
+    for host, digest in zip(read, digests, strict=True):
+        for row in digest.graph_cuts:
+            key = row.call, row.source
+            totals[key] = totals.get(key, 0) + round(row.per_step * len(host.steps))
+    rows = [GraphCutRow(*key, count / steps) for key, count in totals.items()]
+    return sorted(rows, key=lambda row: -row.per_step)
+
+
+def _environment(
+    base: dict[str, Any], found: list[HostSummary], digests: list[Digest], asked: Asked
+) -> dict[str, Any]:
+    own = [each.environment for each in digests]
+    first = next((each for each in own if each.get("device_count")), own[0])
+    stated = {each.framework for each in found}
     return {
         **base,
-        "framework": frameworks_stated({each.framework for each in found}, asked.info),
-        "device_count": devices or base.get("device_count"),
+        **{name: first.get(name) for name in _OF_DEVICES},
+        "framework": frameworks_stated(stated, asked.info),
+        "device_count": sum(each.get("device_count") or 0 for each in own),
         "host_count": len(found),
+        "machine_count": machines([each.name for each in found], torch_tpu="torch_tpu" in stated),
         "unread_hosts": dict(sorted(asked.failed.items())),
         "run": asked.info or None,
     }

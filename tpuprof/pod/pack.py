@@ -13,13 +13,16 @@ import orjson
 from tpuprof.analysis.sections.compute import HostDevices
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.model.barriers import Barriers
+from tpuprof.model.compile.recurrence import AfterCapture
 from tpuprof.model.device.cpu import Queue
+from tpuprof.model.host.eager_mode import EagerOps
+from tpuprof.model.host.handing_over import HandingOver
 from tpuprof.model.host.reads import HostRead
 from tpuprof.model.intervals import Int64
 from tpuprof.pod.ops import SUMS, OpColumns, same
-from tpuprof.pod.summary import COLUMNS, TRANSFERS, DeviceFacts, HostSummary, steps_from
+from tpuprof.pod.summary import COLUMNS, TRANSFERS, DeviceFacts, HostSummary, Told, steps_from
 
-SCHEMA = "tpuprof.host/3"
+SCHEMA = "tpuprof.host/4"
 SUFFIX = ".tpuprof-host"
 # Larger is no summary (bytes): one of a 2-GB profile takes less than a megabyte.
 MAX_BYTES = 64 << 20
@@ -75,6 +78,7 @@ def _header(summary: HostSummary) -> dict[str, Any]:
         "work": asdict(summary.work),
         "memory_peak": summary.memory_peak,
         "spans": summary.spans,
+        "told": asdict(summary.told),
     }
 
 
@@ -124,7 +128,14 @@ def _summary(header: dict[str, Any], report: bytes, ops: bytes, columns: dict[st
         memory_peak=header["memory_peak"],
         spans={name: header["spans"][name] for name in TRANSFERS},
         report=report,
+        told=_told(header["told"]),
     )
+
+
+def _told(row: dict[str, Any]) -> Told:
+    kinds = {"after": AfterCapture, "handing_over": HandingOver, "eager_ops": EagerOps}
+    found = {name: kind(**row[name]) for name, kind in kinds.items() if row[name] is not None}
+    return Told(program_ops=row["program_ops"], **found)
 
 
 def _with_prefix(prefix: str, columns: dict[str, Int64]) -> dict[str, Int64]:

@@ -44,6 +44,10 @@ def host_run(summary: HostSummary) -> HostRun:
         unexplained_reads_ps=0,
         read_graphs=again_alone(summary.again),
         queue=summary.queue,
+        after=summary.told.after,
+        handing_over=summary.told.handing_over,
+        eager_ops=summary.told.eager_ops,
+        program_ops=summary.told.program_ops,
     )
 
 

@@ -16,9 +16,12 @@ import orjson
 from tpuprof.analysis.sections.compute import HostDevices, host_devices
 from tpuprof.analysis.sections.transfers import spans_known
 from tpuprof.model.barriers import NO_BARRIERS, Barriers, find_barriers
+from tpuprof.model.compile.recurrence import AfterCapture
 from tpuprof.model.device.cpu import Queue
 from tpuprof.model.device.op_kind import OpKind
 from tpuprof.model.device.op_table import op_totals
+from tpuprof.model.host.eager_mode import EagerOps
+from tpuprof.model.host.handing_over import HandingOver
 from tpuprof.model.host.reads import HostRead
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.intervals import Int64
@@ -47,13 +50,23 @@ class DeviceFacts:
 
 
 @record(frozen=True)
+class Told:
+    """What a verdict's sentence says of a host beyond its times; each None where there is nothing to say."""
+
+    after: AfterCapture | None = None
+    handing_over: HandingOver | None = None
+    eager_ops: EagerOps | None = None
+    program_ops: int | None = None
+
+
+@record(frozen=True)
 class HostSummary:
     """One host. `parts`, `again` and the other columns have a row per step; times in ps. `report` is packed JSON.
 
     `program` is the program that took most of the devices' time, without its fingerprint. `barriers_seen` counts
     the collectives before some were left out. `work` is what its devices did, `memory_peak` the HBM (bytes) of its
     largest program, None where it is unknown. `again` is what devices do again for reads in mid-step. `spans` has
-    by kind of transfer how many of them the host tells most of, None where it has none.
+    by kind of transfer how many of them the host tells most of, None where it has none. `told` is for the verdict.
     """
 
     name: str
@@ -76,6 +89,7 @@ class HostSummary:
     memory_peak: int | None
     spans: dict[str, int | None]
     report: bytes
+    told: Told = Told()
 
     def own_report(self) -> dict[str, Any]:
         """The host's own report as it would be read from JSON, its long tables cut."""
@@ -124,6 +138,13 @@ def summarise(host: HostRun, report: Report, path: str) -> HostSummary:
         memory_peak=host.memory.peak,
         spans={name: spans_known(host, kind) for name, kind in TRANSFERS.items()},
         report=zlib.compress(orjson.dumps(_cut(report)), 6),
+        told=Told(
+            # What compiled there is in the host's own report.
+            replace(host.after, lines={}) if host.after else None,
+            host.handing_over,
+            host.eager_ops,
+            host.program_ops,
+        ),
     )
 
 

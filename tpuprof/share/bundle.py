@@ -36,6 +36,7 @@ from tpuprof.share.cut import cut
 from tpuprof.share.redact_proto import blot, redact_hlo, redact_xspace
 from tpuprof.share.sensitive import Kind
 from tpuprof.share.trim import Window, embedded_programs, representative, trim
+from tpuprof.storage.mirror import copy_of
 
 if TYPE_CHECKING:
     from tpuprof.decode import xplane_pb2
@@ -90,7 +91,7 @@ def write_bundle(path: Path, report: Report, run_folder: Path | None, redactor: 
     _add_run_notes(bundle, run_folder, telemetry, redactor)
     _add_texts(bundle, run_folder, redactor)
     for file, host in zip(report.source["files"], _hosts(report), strict=True):
-        _add_profile(bundle, Path(file), host, report, text, redactor is not None)
+        _add_profile(bundle, copy_of(file), host, report, text, redactor is not None)
     if redactor is not None:
         shown = replace(shown, redactions=redactor.counts_by_kind())
     bundle.members["environment.txt"] = _environment_text(shown).encode()

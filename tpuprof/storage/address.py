@@ -17,6 +17,7 @@ SCHEMES = {
     "http": "http",
     "https": "http",
 }
+AZURE = ("az", "abfs", "abfss")
 # `Path` makes one slash of two.
 _URL = re.compile(rf"^({'|'.join(SCHEMES)}):/+(?=[^/])")
 
@@ -38,7 +39,10 @@ def scheme_of(url: str) -> str:
 def shown(url: str) -> str:
     """The URL as it may stand in a message or report: without user, password, query (a signature) and fragment."""
     parts = urlsplit(url)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+    user, _, host = parts.netloc.rpartition("@")
+    # What stands there in Azure's URLs is the container.
+    netloc = f"{user}@{host}" if user and parts.scheme in AZURE and ":" not in user else host
+    return urlunsplit((parts.scheme, netloc, parts.path, "", ""))
 
 
 def joined(url: str, below: str) -> str:

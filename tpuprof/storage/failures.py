@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from tpuprof.errors import Code, TpuprofError
-from tpuprof.storage.address import scheme_of, shown
+from tpuprof.storage.address import AZURE, scheme_of, shown
 
 _T = TypeVar("_T")
 # Pauses before each further try (s). A bucket that throttles asks for exponential pauses; three of them are the first
@@ -15,7 +15,15 @@ _T = TypeVar("_T")
 PAUSES_S = [0.5, 1.5, 4.0]
 _MISSING, _THROTTLED, _FORBIDDEN = (404, 410), (429, 503), (401, 403, 407)
 # What clients name their errors where they give no status.
-_NO_CREDENTIALS = ("NoCredentialsError", "DefaultCredentialsError", "PartialCredentialsError", "RefreshError")
+_NO_CREDENTIALS = (
+    "NoCredentialsError",
+    "DefaultCredentialsError",
+    "PartialCredentialsError",
+    "RefreshError",
+    "ClientAuthenticationError",
+)
+# adlfs's one error for an account that is not given, or whose connection string cannot be read.
+_NO_ACCOUNT = "unable to connect to account"
 _CUT_OFF = ("ClientPayloadError", "IncompleteReadError", "ContentLengthError", "ResponseStreamingError")
 # fsspec says "not found" of a web server that does not answer.
 _NO_ANSWER = (
@@ -60,6 +68,13 @@ def failure(url: str, error: BaseException) -> TpuprofError:
     missing = status is None and isinstance(error, FileNotFoundError) and not names & set(_NO_ANSWER)
     if status in _MISSING or missing:
         return TpuprofError(Code.NOT_FOUND, f"{place}: no such object or folder.", "Check the URL.")
+    if scheme_of(url) in AZURE and isinstance(error, ValueError) and str(error).startswith(_NO_ACCOUNT):
+        return TpuprofError(
+            Code.STORAGE_FORBIDDEN,
+            f"{place}: no storage account of Azure is known.",
+            "Set AZURE_STORAGE_ACCOUNT_NAME or AZURE_STORAGE_CONNECTION_STRING, or name the account in the URL: "
+            "abfs://CONTAINER@ACCOUNT.dfs.core.windows.net/PATH.",
+        )
     if status in _FORBIDDEN or isinstance(error, PermissionError) or names & set(_NO_CREDENTIALS):
         return TpuprofError(
             Code.STORAGE_FORBIDDEN,

@@ -60,6 +60,14 @@ def with_urls(text: str) -> str:
     return text
 
 
+def copy_of(name: str) -> Path:
+    """The copy that a report names by its URL, or the path itself; the other way round than `with_urls`."""
+    for place, url in _shown_for.items():
+        if name == url or name.startswith(f"{url}/"):
+            return Path(place + name[len(url) :])
+    return Path(name)
+
+
 def failures(path: str | os.PathLike[str]) -> list[str]:
     """What could not be read of a URL's run, where the rest of it could."""
     return _failures.get(url_of(path) or "", [])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.records import record
-from tpuprof.storage.address import SCHEMES, scheme_of, shown
+from tpuprof.storage.address import AZURE, SCHEMES, joined, scheme_of, shown
 from tpuprof.storage.failures import TruncatedError, tried
 
 # A larger object comes in pieces of this size side by side, and one that is cut off comes again alone (bytes).
@@ -19,6 +20,7 @@ REQUESTS = 8
 # Folders of a web server below the one that is given (levels).
 _DEPTH = 12
 _WEB = ("http", "https")
+_QUIET = logging.NullHandler()
 
 
 @record(frozen=True)
@@ -55,12 +57,24 @@ def filesystem(url: str) -> tuple[Any, str]:
             f"{shown(url)}: the client for {scheme}:// is not installed.",
             f'Install it with: pip install "tpuprof[{extra}]".',
         ) from error
+    if scheme in AZURE:
+        _tries_once(found)
     return found, path
 
 
 def _made(make: Any, url: str, options: dict[str, Any]) -> tuple[Any, str]:
+    if scheme_of(url) in AZURE:
+        # Its list of credentials that are not there would be printed.
+        logging.getLogger("azure").addHandler(_QUIET)
     found, path = make(url, **options)
     return found, str(path)
+
+
+def _tries_once(store: Any) -> None:
+    """Azure's client tries four times in a minute, each time that we try; adlfs has no option for that."""
+    policy = getattr(getattr(store.service_client, "_config", None), "retry_policy", None)
+    if policy is not None and hasattr(policy, "total_retries"):
+        policy.total_retries = 0
 
 
 def entry_of(url: str) -> Entry | None:
@@ -94,7 +108,9 @@ def entries_below(url: str) -> list[Entry]:
         # A key may hold "..", and a listing is not ours: nothing is ever written above the folder.
         if not below or info.get("type") == "directory" or ".." in below.split("/") or below.endswith("/"):
             continue
-        entries.append(Entry(str(store.unstrip_protocol(name)), below, _size(info), _modified(info)))
+        # adlfs names a blob without the account, which may stand in the URL alone.
+        full = joined(url, below) if scheme_of(url) in AZURE else str(store.unstrip_protocol(name))
+        entries.append(Entry(full, below, _size(info), _modified(info)))
     return sorted(entries, key=lambda each: each.below)
 
 
