@@ -362,3 +362,29 @@ def test_a_call_that_runs_on_four_devices_is_one_step(analyze, function):
     assert report.steps.median_ms == pytest.approx(3)
     assert report.breakdown["dispatch"].ms_per_step == pytest.approx(0.61, abs=0.1)
     assert report.breakdown["host_to_device"].ms_per_step == pytest.approx(0.09, abs=0.02)
+
+
+def called_ahead(steps=12, run_us=100_000):
+    """The host calls all steps within a moment and then waits, without an event; each runs for long on the device."""
+    trace = TraceBuilder()
+    python, run = trace.host().line("python"), trace.host().line("tf_XLAPjRtCpuClient/1")
+    for number in range(steps):
+        python.event("PjitFunction(step)", 1_000 + number * 50, 30)
+        at = 1_040 + number * run_us
+        run.event("ThunkExecutor::Execute (wait for completion)", at, 0.95 * run_us)
+    return trace
+
+
+def test_steps_that_the_host_called_ahead_last_as_long_as_the_device_takes(analyze):
+    """The calls repeat every 50 us; the device needs 100 ms for each."""
+    report = analyze(called_ahead())
+    assert report.steps.method == "inferred from the period of XLA Modules"
+    assert report.steps.median_ms == pytest.approx(100, rel=0.01)
+    assert report.verdict.bound == "device"
+
+
+def test_calls_that_hold_the_device_s_work_are_the_steps(analyze):
+    """The same calls, with a device that keeps up."""
+    report = analyze(called_ahead(run_us=50))
+    assert report.steps.method == "inferred from calls of jitted functions"
+    assert report.steps.median_ms == pytest.approx(0.05, rel=0.1)

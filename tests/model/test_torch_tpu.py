@@ -391,3 +391,23 @@ def test_deferred_ops_are_not_said_to_run_one_by_one(tmp_path, value, deferred):
     assert found.status == "failed"
     assert found.title.startswith("Deferred ops are run in 20 programs") is deferred
     assert found.title.startswith("Ops run one by one") is not deferred
+
+
+def test_the_line_of_a_slow_loader_is_named_though_its_samples_lie_in_ops(report):
+    """A data set decodes with ops of torch's, which are events; the backward pass is sampled, too."""
+    trace = training(loader=6_000, ops=4)
+    made = {"call": "noise.sort()", "source": "/home/u/data.py:14", "user_call": "noise.sort()"}
+    frames = "main (/home/u/train.py:20);__getitem__ (/home/u/data.py:14)"
+    other = {"call": "run_backward()", "source": "/home/u/train.py:17", "user_call": "loss.backward()"}
+    for number in range(5):
+        begin = number * STEP
+        trace.sampled(begin, 4_000, stack=1, **({"frames": frames, **made} if not number else {}))
+        trace.sampled(begin + 4_000, 1_900, stack=1)
+        trace.sampled(
+            begin + 5_900,
+            1_500,
+            stack=2,
+            **({"frames": "main (/home/u/train.py:17)", **other} if not number else {}),
+        )
+    rule = finding(report(trace), "input-starved")
+    assert (rule.status, rule.title.partition(", at ")[2]) == ("failed", "/home/u/data.py:14 (noise.sort())")

@@ -21,9 +21,11 @@ from tpuprof.model.host.eager_dispatch import EagerDispatch
 from tpuprof.model.host.eager_mode import EagerOps
 from tpuprof.model.preflight_notes import Variant
 from tpuprof.model.read_graphs import ReadGraphs
+from tpuprof.report.schema import HostReadRow
 from tpuprof.report.sections import Tracing
 from tpuprof.rules import thresholds
 from tpuprof.rules.tracing.optimizer_loop.rule import KNOWN_FROM_SAMPLES
+from tpuprof.units import PS_PER_MS
 
 TENTH = thresholds.FAILS_FROM_SHARE
 BELOW, ABOVE = TENTH - 0.01, TENTH + 0.01
@@ -159,6 +161,19 @@ def special(ms, name="fusion.2", **facts):
 
 def attention(ms):
     return special(ms, annotation="attention/softmax")
+
+
+def parts_of(between, calls):
+    """What lies between compiled functions, and what calling them costs, as shares of a step of 100 ms."""
+    return {"between_ps": 100 * PS_PER_MS * between, "parts_ps": 100 * PS_PER_MS * calls}
+
+
+def flushed(count, cost=0.5):
+    """Ten deferred steps of so many reads each (a step of 100 ms, that share of it for reads and dispatch)."""
+    rows = [HostReadRow("item", "train.py:9", 10 * count, 1.0)] if count else []
+    facts = dispatched(share=cost / 2)
+    parts = {"dispatch": 100 * cost / 2, "device_to_host_sync": 100 * cost / 2}
+    return {**facts, "steps": steps(**parts), "defers_ops": True, "report": {"host_reads": rows}}
 
 
 def dispatched(share=0.5, **counts):

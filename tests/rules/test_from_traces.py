@@ -357,6 +357,13 @@ def test_the_persistent_cache(finding, path, counters, off, ineffective):
     assert finding("persistent-cache-ineffective", idle(), notes=notes).status == ineffective
 
 
+@pytest.mark.parametrize(("root", "status"), [("/c", "not_applicable"), ("", "failed")])
+def test_torch_tpu_s_cache_is_on_by_a_variable(finding, root, status):
+    info = {"schema": "tpuprof.run/1", "environment": {"TORCH_TPU_TIER3_COMPILATION_CACHE_ROOT": root}}
+    notes = {**noted(), "run.json": json.dumps(info)}
+    assert finding("persistent-cache-off", idle(), notes=notes).status == status
+
+
 def test_without_counters_nothing_is_said_of_the_cache(finding):
     assert finding("persistent-cache-off", idle()).status == "unavailable"
     assert finding("persistent-cache-ineffective", idle()).status == "unavailable"

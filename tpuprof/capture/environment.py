@@ -59,7 +59,17 @@ def describe(host: str, rank: int, processes: int) -> dict[str, Any]:
             name for name, modules in _FEATURES.items() if any(each in sys.modules for each in modules)
         ],
         **_compilation_cache(),
+        **_deferring(),
     }
+
+
+def _deferring() -> dict[str, Any]:
+    """Whether eager ops are deferred and fused; nothing where they are not, or no framework says."""
+    try:
+        return {"defers_ops": True} if STATE.framework is not None and STATE.framework.defers_ops() else {}
+    except Exception as error:  # an experimental setting of another library
+        pass_on(error)
+        return {}
 
 
 def _compilation_cache() -> dict[str, Any]:

@@ -178,7 +178,9 @@ class TelemetrySignals(SignalsBase):
 
     @signal("yes or no")
     def defers_ops(self) -> bool:
-        """Whether the environment has TorchTPU defer and fuse ops; no where run.json does not say."""
+        """Whether TorchTPU defers and fuses ops: so the program or its environment said; no where run.json has neither."""
+        if self._run.info.get("defers_ops") is True:
+            return True
         environment = self._run.info.get("environment")
         said = environment.get("TORCH_TPU_DEFER_AND_FUSE") if isinstance(environment, dict) else None
         return str(said or "0").lower() not in ("0", "false", "off")

@@ -1,4 +1,4 @@
-"""Samples are decoded once, before training begins."""
+"""Batches are decoded and made once, before training begins."""
 
 import torch
 from samples import Kept
@@ -7,7 +7,7 @@ from training import mlp, run
 
 model = mlp(width=256, depth=8)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-loader = iter(DataLoader(Kept(), batch_size=32))
+loader = iter(DataLoader(Kept(), batch_size=None))
 
 
 def step(_: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from torch.utils.data import Dataset
+from torch.utils.data import Dataset, default_collate
 
 COUNT, WIDTH, CLASSES, ROUNDS = 100_000, 256, 10, 4
 
@@ -25,11 +25,16 @@ class Decoded(Dataset):
         return _decoded(number)
 
 
-class Kept(Decoded):
-    """Decodes a few samples when it is made, and gives those again and again."""
+class Kept(Dataset):
+    """Decodes a few batches when it is made, and gives those again and again."""
 
-    def __init__(self, kept: int = 64) -> None:
-        self._samples = [_decoded(number) for number in range(kept)]
+    def __init__(self, kept: int = 2, rows: int = 32) -> None:
+        samples = [_decoded(number) for number in range(kept * rows)]
+        batches = (samples[at : at + rows] for at in range(0, len(samples), rows))
+        self._batches = [default_collate(batch) for batch in batches]
 
-    def __getitem__(self, number: int) -> tuple[torch.Tensor, int]:
-        return self._samples[number % len(self._samples)]
+    def __len__(self) -> int:
+        return COUNT
+
+    def __getitem__(self, number: int) -> list[torch.Tensor]:
+        return self._batches[number % len(self._batches)]

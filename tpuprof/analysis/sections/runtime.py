@@ -8,7 +8,8 @@ from tpuprof.model.telemetry import FALLBACK_PREFIX, VALUE_READ, StepRecord, fal
 from tpuprof.report.sections import CompilationCache, FallbackRow, GraphCutRow
 from tpuprof.units import PS_PER_MS
 
-_PATH = "XLA_PERSISTENT_CACHE_PATH"
+# Variables that name the folder of a persistent cache: torch_xla's, and TorchTPU's (its third tier).
+_PATHS = ("XLA_PERSISTENT_CACHE_PATH", "TORCH_TPU_TIER3_COMPILATION_CACHE_ROOT")
 # Frameworks without torch_xla's counters, as their vocabularies call them.
 _NOT_TORCH_XLA = ("jax", "torch_tpu", PYTORCH)
 
@@ -52,7 +53,7 @@ def cache_section(run: Run) -> CompilationCache:
     path = str(noted.get("path") or "") if isinstance(noted, dict) else ""
     environment = run.info.get("environment")
     if not path and isinstance(environment, dict):
-        path = str(environment.get(_PATH) or "")
+        path = next((str(environment[name]) for name in _PATHS if environment.get(name)), "")
     telemetry = [each for host in run.hosts for each in host.records]
     if not telemetry:
         return CompilationCache("unknown", path, detail=f"unavailable: {_without_counters(run)}")

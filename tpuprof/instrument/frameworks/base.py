@@ -77,6 +77,10 @@ class Framework:
         """Folder of the persistent compilation cache, empty where none is on or none is known."""
         return ""
 
+    def defers_ops(self) -> bool:
+        """Whether eager ops wait until a value is needed, so that many become one program."""
+        return False
+
     def drain_compiles(self) -> list[tuple[int, float, list[str]]]:
         """(programs, seconds, Python frames) of compiles since the last call."""
         now = self.compiles()

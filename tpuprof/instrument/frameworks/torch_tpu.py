@@ -14,6 +14,7 @@ from tpuprof.instrument.frameworks.base import Framework, Profiler, loaded
 from tpuprof.instrument.frameworks.compile_threads import CompileThreads
 
 _CACHE = "torch_tpu._internal.device._device_ops_backend"
+_EAGER_MODES = "torch_tpu._internal.execution_mode"
 # Takes the place of the last key, which is lost.
 _LAST = "z=1"
 # What would end a stat inside of one: a path with a comma, say.
@@ -101,6 +102,11 @@ class TorchTpu(Framework):
     def drain_compiles(self) -> list[tuple[int, float, list[str]]]:
         """Compiles since the last call, with the CPU time of the compile threads."""
         return [(found, self._threads.seconds(), frames) for found, _, frames in super().drain_compiles()]
+
+    def defers_ops(self) -> bool:
+        """Whether ops are deferred and fused now: by the environment, or by what the program called since."""
+        mode = getattr(loaded(_EAGER_MODES), "eager_mode", None)
+        return getattr(mode, "name", "") == "DEFER_AND_FUSE"
 
     def lookups(self) -> int:
         """Programs asked for."""

@@ -109,7 +109,9 @@ def read_host(host: Host, vocabulary: Vocabulary, driver: Track | None) -> HostA
             # Between its events the thread runs Python, too: only captures by tpuprof have an event around a step.
             by_activity[Activity.UNKNOWN] = merge(by_activity[Activity.UNKNOWN], _outside_events(driver))
         calls_are_events = vocabulary.building is Activity.DISPATCH
-        samples = read_samples(host, by_activity[Activity.UNKNOWN] if calls_are_events else None)
+        # What a loader calls is the loader's, ops and all: its lines count as they are seen.
+        own = merge(by_activity[Activity.UNKNOWN], by_activity[Activity.INPUT_WAIT])
+        samples = read_samples(host, own if calls_are_events else None)
         read_there = _on_threads(autograd, codes, Activity.DEVICE_TO_HOST_SYNC)
         named, samples = _explain(by_activity, driver, samples, vocabulary, autograd, read_there)
         _waiting(by_activity, driver)

@@ -52,7 +52,8 @@ class EagerDispatch:
     `optimizer_ps` is the time of the training thread in optimizer calls; of the ops in them, `optimizer_many` update
     many parameters at once. `compiled_regions` are different functions that torch.compile made, `between_ps` is the
     time of the training thread from the first to the last of them in which none of what was compiled runs. Of the
-    functions, `graph_breaks` are called inside of another: dynamo left that one in the middle. `optimizer_ps` and
+    functions, `graph_breaks` are called inside of another: dynamo left that one in the middle; `parts_ps` is what the
+    calls beyond one take, each as long as the shortest. `optimizer_ps` and
     `compiled_regions` are None where the framework has no events of such calls; the others then say nothing. Where
     calls are of named functions (JAX), `most_calls` are those of the one called most often.
     """
@@ -65,6 +66,7 @@ class EagerDispatch:
     compiled_regions: float | None = None
     between_ps: float = 0.0
     graph_breaks: float = 0.0
+    parts_ps: float = 0.0
     most_called: str = ""
     most_calls: float = 0.0
 
@@ -84,7 +86,7 @@ def eager_dispatch(
     rows = ops[id(driver)]
     rows = rows[contains(calls, driver.start[rows]) & steps.hold(driver.start[rows])]
     names = [driver.plane.events.names[name] for name in driver.name_row[rows].tolist()]
-    regions, between, breaks = _regions(driver, vocabulary, steps)
+    regions, between, breaks, parts = _regions(driver, vocabulary, steps)
     return EagerDispatch(
         ops=sum(int(steps.hold(track.start[ops[id(track)]]).sum()) for track in (driver, *backward)) / count,
         programs=sum(_programs(track, vocabulary, steps) for track in host.threads) / count,
@@ -94,6 +96,7 @@ def eager_dispatch(
         compiled_regions=regions / count,
         between_ps=between / count,
         graph_breaks=breaks / count,
+        parts_ps=parts / count,
     )
 
 
@@ -110,11 +113,13 @@ def _calls(driver: Track, vocabulary: Vocabulary, steps: Steps) -> EagerDispatch
     return EagerDispatch(called, called, most_called=name, most_calls=int(counts[most]) / len(steps))
 
 
-def _regions(driver: Track, vocabulary: Vocabulary, steps: Steps) -> tuple[int, int, int]:
-    """Different compiled functions of all steps, time between the first and the last of each step (ps), and breaks."""
+def _regions(driver: Track, vocabulary: Vocabulary, steps: Steps) -> tuple[int, int, int, int]:
+    """Different compiled functions of all steps, time between the first and the last of each step (ps), breaks, and
+    what the calls beyond one take where each takes as long as the shortest (ps).
+    """
     rows = _rows_of(driver, vocabulary, COMPILED_REGION)
     calls = _rows_of(driver, vocabulary, CALL_MARK)
-    count = between = breaks = 0
+    count = between = breaks = parts = 0
     for start, end in zip(steps.start.tolist(), steps.end.tolist(), strict=True):
         own = rows[(driver.start[rows] >= start) & (driver.start[rows] < end)]
         if len(own):
@@ -123,7 +128,9 @@ def _regions(driver: Track, vocabulary: Vocabulary, steps: Steps) -> tuple[int, 
             breaks += int((driver.start[own][1:] < until[:-1]).sum())
             runs = _compiled(driver, own, calls)
             between += int(until[-1] - driver.start[own][0]) - runs.total
-    return count, between, breaks
+            lengths = runs.end - runs.start
+            parts += int(lengths.min()) * (len(lengths) - 1) if len(lengths) else 0
+    return count, between, breaks, parts
 
 
 def _compiled(driver: Track, regions: Int64, calls: Int64) -> Spans:

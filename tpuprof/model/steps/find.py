@@ -9,7 +9,7 @@ import numpy as np
 from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.host.recorded import ALL, Recorded
 from tpuprof.model.host.vocabulary import Vocabulary
-from tpuprof.model.intervals import Int64, ascending_distinct
+from tpuprof.model.intervals import Int64, ascending_distinct, covered
 from tpuprof.model.steps.calls import call_steps
 from tpuprof.model.steps.cuts import Cuts, read_cuts
 from tpuprof.model.steps.from_cuts import cut_steps
@@ -24,7 +24,7 @@ from tpuprof.model.steps.markers import (
 from tpuprof.model.steps.optimizer import OptimizerCalls, boundaries, enough, read_optimizer_calls
 from tpuprof.model.steps.phases import leading_phases
 from tpuprof.model.steps.programs import program_steps
-from tpuprof.model.steps.table import HIGH, LOW, MEDIUM, Steps, StepSource, no_steps, tiled
+from tpuprof.model.steps.table import COVERS_FROM_SHARE, HIGH, LOW, MEDIUM, Steps, StepSource, no_steps, tiled
 from tpuprof.model.timeline import Track
 
 _NAMELESS = (
@@ -63,7 +63,14 @@ def _of_calls(
     calls = call_steps(driver, vocabulary, recorded)
     if calls is None or (calls.confidence == LOW and of_device.confidence != LOW and len(of_device)):
         return of_device
-    return calls
+    return of_device if len(of_device) and _work_later(calls, devices) else calls
+
+
+def _work_later(calls: Steps, devices: list[DeviceActivity]) -> bool:
+    """Whether the devices do most of their work outside of these steps: the host called ahead, and then waited."""
+    busy = sum(device.busy.total for device in devices)
+    inside = sum(int(covered(device.busy, calls.start, calls.end).sum()) for device in devices)
+    return inside < COVERS_FROM_SHARE * busy
 
 
 def _of_host(

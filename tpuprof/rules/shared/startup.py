@@ -62,6 +62,8 @@ def known_of_cache(signals: Signals) -> tuple[str, str]:
     """Why the release's persistent cache is of no use on the device, and what is doubtful of it; both may be empty."""
     if "jax" in signals.framework:
         return "", ""
+    if signals.framework == "torch_tpu":
+        return "", "TorchTPU's cache was tried on a CPU plugin, and on no device"
     if not signals.is_tpu:
         return (
             "",

@@ -17,9 +17,10 @@ Ops called and programs run per step, calls of what torch.compile made, and the 
 ## How to fix in TorchTPU
 
 Compile the model: `model = torch.compile(model)`. Or let ops wait until a value is needed, so that many become one
-program: set TORCH_TPU_DEFER_AND_FUSE=1, or call `torch.tpu.set_eager_mode(torch.tpu.EagerMode.DEFER_AND_FUSE)`. Where
-ops are deferred already, read values less often: each read ends a fused program. Compiling and deferring
-were tried on the CPU plugin. On a device neither was tried.
+program: set TORCH_TPU_DEFER_AND_FUSE=1, or train under
+`with torch.tpu.set_eager_mode(torch.tpu.EagerMode.DEFER_AND_FUSE):`. Where ops are deferred already, read values less
+often: each read ends a fused program (see frequent-flushes). Compiling and deferring were tried on the CPU plugin. On a
+device neither was tried.
 
 ## How to fix in JAX
 

@@ -1,0 +1,37 @@
+"""Norms stay on the device, and those of twenty steps are read at once."""
+
+import torch
+import torch_tpu  # noqa: F401  # the "tpu" device
+
+import tpuprof
+
+WIDTH, DEPTH, BATCH, STEPS = 64, 6, 16, 80
+
+torch.manual_seed(0)
+layers = torch.nn.ModuleList(torch.nn.Linear(WIDTH, WIDTH) for _ in range(DEPTH)).to("tpu")
+optimizer = torch.optim.SGD(layers.parameters(), lr=0.01)
+data = torch.randn(BATCH, WIDTH).to("tpu")
+log, waiting = [], []
+
+
+def train_step(step):
+    optimizer.zero_grad()
+    # [shown]
+    hidden, norms = data, []
+    for layer in layers:
+        hidden = layer(hidden).relu()
+        norms.append(hidden.detach().norm())
+    waiting.append(torch.stack(norms))
+    if step % 20 == 19:
+        log.extend(torch.stack(waiting).tolist())
+        waiting.clear()
+    # [/shown]
+    hidden.square().mean().backward()
+    optimizer.step()
+
+
+for step in range(STEPS):
+    tpuprof.step(step)
+    train_step(step)
+
+print("result", sum(log[0]))
