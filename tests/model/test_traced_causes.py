@@ -16,6 +16,7 @@ from tpuprof.model.telemetry import StepRecord
 from tpuprof.run_folder import TORCH_TRACE
 
 LOG = "dedicated_log_torch_trace_ab12.log"
+LIBRARY = "/venv/lib/python3.11/site-packages/torch/nn/modules/linear.py"
 
 
 def program(argument, body="", *, name="tt_jit_linear", line=7, hit=False, file="/home/me/train.py"):
@@ -102,23 +103,42 @@ def test_a_recompile_of_a_capture_gets_cause_and_line(tmp_path):
 
 def test_a_line_of_torch_is_named_by_the_programs_line_that_calls_it(tmp_path):
     """The log has the innermost line of an op; samples of the stack know who called it."""
-    library = "/venv/lib/python3.11/site-packages/torch/nn/modules/linear.py"
     session = tmp_path / "plugins" / "profile" / "one"
     session.mkdir(parents=True)
     trace = training(6, compile_us=4000, ops=10)
-    inner = f"forward ({library}:134)"
+    inner = f"forward ({LIBRARY}:134)"
     for at, line in enumerate((20, 20, 9)):
         frames = f"step (/home/me/train.py:{line});{inner}"
         words = {"call": "F.linear()", "source": f"/home/me/train.py:{line}", "user_call": "model(x)"}
         trace.sampled(at * 5000, 5000, stack=line, frames=frames, **words)
     trace.write(session / "vm.xplane.pb")
     (tmp_path / TORCH_TRACE).mkdir(parents=True)
-    text = "".join(program(f"{n}x64xf32", file=library, line=134) for n in range(1, 7))
+    text = "".join(program(f"{n}x64xf32", file=LIBRARY, line=134) for n in range(1, 7))
     (tmp_path / TORCH_TRACE / LOG).write_text(text)
     rows = analyze_run(tmp_path).compiles
     assert {(row.cause.kind, row.cause.source_file, row.cause.source_line) for row in rows} == {
         ("shape", "/home/me/train.py", 20)
     }
+
+
+@pytest.mark.parametrize(("line", "source"), [(134, ("/home/me/train.py", 15)), (160, (LIBRARY, 160))])
+def test_a_line_of_torch_is_named_by_the_line_that_the_capture_noted(tmp_path, line, source):
+    """An eager call of some microseconds is in no sample. A line of another function keeps its own name."""
+    session = tmp_path / "plugins" / "profile" / "one"
+    session.mkdir(parents=True)
+    training(6, compile_us=4000, ops=10).write(session / "vm.xplane.pb")
+    (tmp_path / TORCH_TRACE).mkdir(parents=True)
+    text = "".join(program(f"{n}x64xf32", file=LIBRARY, line=line) for n in range(1, 7))
+    (tmp_path / TORCH_TRACE / LOG).write_text(text)
+    calls = [
+        {"file": LIBRARY, "first": 130, "last": 140, "source": "/home/me/train.py:15"},
+        {"file": LIBRARY, "first": 1, "last": 150, "source": "/home/me/train.py:3"},
+        {"file": LIBRARY, "first": "damaged"},
+    ]
+    info = {"schema": "tpuprof.run/1", "library_calls": calls}
+    (tmp_path / "tpuprof" / "run.json").write_text(json.dumps(info))
+    rows = analyze_run(tmp_path).compiles
+    assert {(row.cause.source_file, row.cause.source_line) for row in rows} == {source}
 
 
 def test_a_capture_keeps_the_logs_of_its_time(tmp_path, monkeypatch):

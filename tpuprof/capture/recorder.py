@@ -31,6 +31,7 @@ from tpuprof.capture.writing import capture_facts, write_run
 from tpuprof.instrument import sync_guard
 from tpuprof.instrument.cut_events import CutEvents, optimizer_event
 from tpuprof.instrument.frameworks.steps import AnnotatedSteps
+from tpuprof.instrument.library_calls import LibraryCalls
 from tpuprof.instrument.optimizer_steps import OptimizerHook, gradients_on
 from tpuprof.instrument.spans import close_span, open_span
 from tpuprof.instrument.state import STATE, note_failure
@@ -93,6 +94,7 @@ class Recorder:
         self._after: Aftermath | None = None
         self._thread = FollowedThread()
         self._cuts = CutEvents()
+        self._library_calls = LibraryCalls()
         self._step = OpenStep()
         self._compiles = self.telemetry.compiles_so_far()
         self._closed = False
@@ -242,6 +244,7 @@ class Recorder:
         return framework is None or bool(framework.settled())
 
     def _turn(self, number: int | None) -> None:
+        self._library_calls.stop()
         capturing = self.controller.phase is Phase.CAPTURING
         self._count_step()
         # Our own work counts into the step that ends, under its own name, so that steps lie end to end.
@@ -265,6 +268,8 @@ class Recorder:
         step.begin()
         if self.controller.phase is Phase.CAPTURING:
             self._open_step()
+        elif STATE.framework is not None and STATE.framework.logs_lines:
+            self._library_calls.start()
 
     def _count_step(self) -> None:
         """Say how far training came: at the first step, and whenever the number of steps has doubled."""
@@ -366,6 +371,7 @@ class Recorder:
 
     def _disarm(self) -> None:
         STATE.armed = False
+        self._library_calls.stop()
         self._prefetched.remove()
         self._fallbacks.stop()
         if self._ir_debug:
@@ -401,7 +407,8 @@ class Recorder:
                 source_lines=self._source_lines,
                 overhead_ns=self.overhead_ns,
             )
-            label = write_run(self.run, name, self.profile, self.telemetry, facts, self.notes)
+            calls = self._library_calls.rows()
+            label = write_run(self.run, name, self.profile, self.telemetry, facts, self.notes, calls)
             if not self._closed:
                 # What the capture saw may come again or not: steps and compiles are counted until the program ends.
                 self._after = Aftermath(self._extension, partial(run_writer.write_after, self.run, label))

@@ -49,7 +49,13 @@ def capture_facts(
 
 
 def write_run(
-    run: Path, name: str, profile: Path, telemetry: Telemetry, capture: dict[str, Any], notes: list[str]
+    run: Path,
+    name: str,
+    profile: Path,
+    telemetry: Telemetry,
+    capture: dict[str, Any],
+    notes: list[str],
+    library_calls: list[dict[str, Any]],
 ) -> str:
     """Write everything of the capture `name`; returns the label that this process's files carry."""
     host = socket.gethostname() or "localhost"
@@ -66,6 +72,8 @@ def write_run(
     _keep_text(run, label, telemetry, notes)
     info["capture"] = capture
     info["dynamo"] = dynamo.notes()
+    if library_calls:
+        info["library_calls"] = library_calls
     info["warnings"] = [*notes, *STATE.notes]
     run_writer.write_run_info(run, info)
     return label

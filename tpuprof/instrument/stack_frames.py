@@ -33,13 +33,13 @@ def source_of(frame: str) -> str:
     return frame.rpartition(" (")[2].rstrip(")")
 
 
-def user_line() -> str:
-    """`file:line` of the innermost frame of the user's own code.
+def user_line(innermost: FrameType | None = None) -> str:
+    """`file:line` of the innermost frame of the user's own code, from a frame on or from here.
 
     Where the whole program is an installed package, that of the innermost frame outside of frameworks; empty where
     there is none.
     """
-    frame: FrameType | None = sys._getframe(1)
+    frame: FrameType | None = innermost or sys._getframe(1)
     package = ""
     while frame is not None:
         path = frame.f_code.co_filename

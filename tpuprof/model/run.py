@@ -91,7 +91,7 @@ def build_run(found: Found, executor: Executor | None = None, read: Callable[[Pa
         hosts,
         info,
         warnings,
-        read_notes(found.run_folder),
+        read_notes(found.run_folder, info),
         preflight,
         unread_hosts,
         read_proofs(found.run_folder),

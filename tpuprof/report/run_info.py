@@ -27,6 +27,7 @@ FIELDS = {
     "preflight": TABLE,
     "compilation_cache": TABLE,
     "dynamo": TABLE,
+    "library_calls": LIST,
     "graph_count": WHOLE,
     "process_count": WHOLE,
     "rank": WHOLE,

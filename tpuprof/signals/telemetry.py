@@ -178,7 +178,7 @@ class TelemetrySignals(SignalsBase):
 
     @signal("yes or no")
     def defers_ops(self) -> bool:
-        """Whether TorchTPU defers and fuses ops: so the program or its environment said; no where run.json has neither."""
+        """Whether TorchTPU defers and fuses ops, by the program or its environment; no where run.json says neither."""
         if self._run.info.get("defers_ops") is True:
             return True
         environment = self._run.info.get("environment")

@@ -25,7 +25,7 @@ def compile_rows(host: HostRun, notes: Notes) -> list[CompileRow]:
     seen: set[str] = set()
     rows = []
     once = [each for each in host.steps.phases if each.name == ONE_OFF_COMPILE]
-    callers = _callers(host)
+    callers = _callers(host, notes)
     for each in host.compiles:
         number = int(host.steps.number[each.step]) if each.step is not None else None
         # A step that is left out for its compile has frames all the same.
@@ -51,13 +51,19 @@ def compile_rows(host: HostRun, notes: Notes) -> list[CompileRow]:
     return rows
 
 
-def _callers(host: HostRun) -> dict[str, list[str]]:
-    """The program's own line that called a library's line (`file:line`) in most samples, as the only frame of a list.
+def _callers(host: HostRun, notes: Notes) -> dict[str, list[str]]:
+    """The program's own line that calls a library's line (`file:line`), as the only frame of a list.
 
-    TorchTPU's log names the innermost Python line of an op: that of `torch/nn/modules/linear.py`, say.
+    TorchTPU's log names the innermost Python line of an op: that of `torch/nn/modules/linear.py`, say. Where the
+    capture did not note who calls that, it is the line that called it in most samples.
     """
-    samples = host.activity.samples
     wanted = {each.cause.source for each in host.compiles if _LIBRARIES in each.cause.source}
+    noted = {place: [f"line ({line})"] for place in wanted if (line := notes.caller_of(place))}
+    return {**_sampled_callers(host, wanted), **noted}
+
+
+def _sampled_callers(host: HostRun, wanted: set[str]) -> dict[str, list[str]]:
+    samples = host.activity.samples
     if samples is None or not wanted:
         return {}
     counts = np.bincount(samples.seen[samples.seen >= 0], minlength=len(samples.stacks))

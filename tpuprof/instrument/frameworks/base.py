@@ -37,6 +37,8 @@ class Framework:
     # Device types of tensors that lie on the accelerator.
     devices: tuple[str, ...] = ()
     profiler: Any = None
+    # Whether a log of the framework names lines of libraries, so that it is worth to note who calls them.
+    logs_lines = False
 
     def __init__(self) -> None:
         self._compiled = 0

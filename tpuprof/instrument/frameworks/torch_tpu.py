@@ -55,6 +55,7 @@ class TorchTpu(Framework):
 
     name = "torch_tpu"
     devices = ("tpu",)
+    logs_lines = True
 
     def __init__(self) -> None:
         self.profiler = Profiler(_Event, _start_server, in_python=True)

@@ -22,9 +22,9 @@ Not on TPU with torch_xla 2.9: it writes programs and cannot load them, so that 
 
 ## How to fix in TorchTPU
 
-Set TORCH_TPU_TIER3_COMPILATION_CACHE_ROOT to a folder that survives the run, before torch_tpu is imported. Every program
-is kept there, those of torch.compile too, and later starts load them. On the CPU plugin a second start took about half
-of the first one's CPU time; on a device this was not tried.
+Set TORCH_TPU_TIER3_COMPILATION_CACHE_ROOT to a folder that survives the run, before torch_tpu is imported. Every
+program is kept there, those of torch.compile too, and later starts load them. On the CPU plugin a second start took
+about half of the first one's CPU time; on a device this was not tried.
 
 ## How to fix in JAX
 

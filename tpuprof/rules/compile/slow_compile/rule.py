@@ -22,10 +22,10 @@ and doubled the step. Then let later runs find programs compiled, where that wor
 
 ## How to fix in TorchTPU
 
-Have later starts find programs compiled: see persistent-cache-off. Of a model under torch.compile, compile the block that
-repeats instead of the whole model (`for block in blocks: block.compile()`): programs of equal blocks are one program. On
-the CPU plugin the start of a model of forty blocks took a third of the CPU time, and its step longer. On a device this was
-not tried.
+Have later starts find programs compiled: see persistent-cache-off. Of a model under torch.compile, compile the block
+that repeats instead of the whole model (`for block in blocks: block.compile()`): programs of equal blocks are one
+program. On the CPU plugin the start of a model of forty blocks took a third of the CPU time, and its step took longer.
+On a device this was not tried.
 
 ## How to fix in JAX
 

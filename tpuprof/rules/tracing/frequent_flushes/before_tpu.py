@@ -14,7 +14,7 @@ data = torch.randn(BATCH, WIDTH).to("tpu")
 log = []
 
 
-def train_step(step):
+def train_step():
     optimizer.zero_grad()
     # [shown]
     hidden, norms = data, []
@@ -29,6 +29,6 @@ def train_step(step):
 
 for step in range(STEPS):
     tpuprof.step(step)
-    train_step(step)
+    train_step()
 
 print("result", sum(log[0]))

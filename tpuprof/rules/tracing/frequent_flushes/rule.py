@@ -16,8 +16,8 @@ Programs run and ops called per step, and each line that reads or waits, with ho
 
 ## How to fix in TorchTPU
 
-Read once, at the end: keep the values on the device, `torch.stack` them, and call `.cpu()` or `.tolist()` on the stack,
-every twentieth step if that will do. Replace a branch on a value by `torch.where`.
+Read once, at the end of the step: keep the values on the device, `torch.stack` them, and call `.tolist()` on the
+stack; rarer still where every twentieth step will do. Replace a branch on a value by `torch.where`.
 
 ## Limits and false positives
 
@@ -40,8 +40,8 @@ from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.units import format_share, times
 
-# Reads of a step from which they end programs too often (reads). One for a log and one for a branch (a scaler that looks
-# for infinite gradients, say) are usual, and three still leave most of a step whole. A judgement.
+# Reads of a step from which they end programs too often (reads). One for a log and one for a branch (a scaler that
+# looks for infinite gradients, say) are usual, and three still leave most of a step whole. A judgement.
 FLUSHES_FROM = 4
 # Lines listed as evidence (rows).
 SHOWN = 5

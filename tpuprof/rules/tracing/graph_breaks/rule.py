@@ -14,7 +14,8 @@ the compiler cannot fuse over the break.
 ## Evidence
 
 Different compiled functions per step, how many are called inside of another, and the time from the first to the last in
-which nothing that was compiled runs; where the graph breaks often, also what calling each part costs. In captures by tpuprof each line of a break, with dynamo's own reason.
+which nothing that was compiled runs; where the graph breaks often, also what calling each part costs. In captures by
+tpuprof each line of a break, with dynamo's own reason.
 
 ## How to fix in TorchTPU
 
