@@ -196,7 +196,7 @@ def test_a_missing_client_names_the_extra(monkeypatch):
 
     monkeypatch.setitem(sys.modules, "adlfs", None)
     # Another test may have made a client.
-    monkeypatch.delitem(fsspec.registry._registry, "az", raising=False)
+    monkeypatch.delitem(sys.modules["fsspec.registry"]._registry, "az", raising=False)
     with pytest.raises(TpuprofError, match=r"tpuprof\[azure\]") as caught:
         open_report(Path("az://container/run"))
     assert caught.value.code is Code.MISSING_EXTRA
