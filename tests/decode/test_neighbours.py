@@ -1,11 +1,13 @@
 """What is beside a profile is never taken for one, and one host's damage never ends the others' analysis."""
 
+import json
 import os
 import shutil
 
 import pytest
 
 from tests.builders import TraceBuilder
+from tests.model.test_gpu import kineto
 from tests.report.planted import hlo
 from tpuprof.analysis.analyze import analyze_run
 from tpuprof.decode.find import find
@@ -82,6 +84,23 @@ def test_a_host_with_the_bytes_of_another_is_a_host(session, name):
 def test_a_host_whose_name_says_more_than_anothers_is_a_host(session):
     shutil.copy(session / "h1.xplane.pb", session / "h0 (copy).xplane.pb")
     assert sorted(find(session.parents[2]).files) == sorted([*HOSTS, "h0 (copy)"])
+
+
+def test_captures_that_torch_profiler_made_one_after_the_other_are_no_hosts(tmp_path):
+    """`schedule(repeat=2)` writes two files for each worker; the newer is the run."""
+    for worker in ("vm_17", "vm_18"):
+        for made in ("1795445816201381138", "1795445816229344416"):
+            path = tmp_path / f"{worker}.{made}.pt.trace.json"
+            path.write_text(json.dumps(kineto()), "utf-8")
+    found = find(tmp_path)
+    assert {host: path.name for host, path in found.files.items()} == {
+        worker: f"{worker}.1795445816229344416.pt.trace.json" for worker in ("vm_17", "vm_18")
+    }
+    assert found.warnings == ["2 older captures of torch.profiler lie beside these, and are left out"]
+    # A host may be called by a number.
+    assert find(profile(tmp_path / "one" / "vm.1795445816201381138.xplane.pb")).files.keys() == {
+        "vm.1795445816201381138"
+    }
 
 
 def test_a_program_alone_is_not_a_profile(tmp_path):

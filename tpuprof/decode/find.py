@@ -42,6 +42,8 @@ _COPY = re.compile(
     re.IGNORECASE,
 )
 
+# How torch.profiler's `tensorboard_trace_handler` ends the name of each of a worker's captures: when it was made (ns).
+_OF_TORCH = re.compile(r"\.(?P<made>\d{12,20})\.pt$")
 _WORD = re.compile(r"[^\W_]+")
 _LETTER = re.compile(r"[^\W\d_]")
 
@@ -87,10 +89,14 @@ def find(path: Path) -> Found:
             f"{len(sessions)} captures lie in this folder; this is the newest, {newest.name}. "
             "Give another's path to read it."
         )
+    chosen = _by_host(sessions[newest])
+    older = [each for _, each in sessions[newest] if _made(each) and each not in chosen.values()]
+    if older:
+        warnings.append(f"{len(older)} older captures of torch.profiler lie beside these, and are left out")
     changed = _modified(sessions[newest])
     later = [each for each in unread if each.parent not in sessions and each.lstat().st_mtime > changed]
     warnings += [f"{each} is newer, and holds no profile" for each in later]
-    return Found(_by_host(sessions[newest]), _run_folder(newest), warnings)
+    return Found(chosen, _run_folder(newest), warnings)
 
 
 def find_all(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> Found:
@@ -110,8 +116,12 @@ def find_all(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -
 
 
 def host_name(path: Path) -> str:
-    """The host a profiler file is of: its name without the formats' suffixes."""
-    name = path.name
+    """The host a profiler file is of: its name without the formats' suffixes, and without the time it was made."""
+    return _OF_TORCH.sub("", _stem(path.name))
+
+
+def _stem(name: str) -> str:
+    """A file's name without the formats' suffixes."""
     while True:
         stem, suffix = os.path.splitext(name)
         if suffix not in _SUFFIXES or not stem:
@@ -218,11 +228,17 @@ def files_below(
 
 
 def _by_host(files: list[tuple[int, Path]]) -> dict[str, Path]:
-    """One file per host: an XPlane before the Chrome export of the same capture."""
+    """One file per host: an XPlane before the Chrome export of the same capture, and the newest of torch.profiler's."""
     chosen: dict[str, tuple[int, Path]] = {}
-    for rank, path in sorted(files):
+    for rank, path in sorted(files, key=lambda each: (each[0], -_made(each[1]), each[1])):
         chosen.setdefault(host_name(path), (rank, path))
     return {host: chosen[host][1] for host in sorted(chosen, key=ranks.in_order)}
+
+
+def _made(path: Path) -> int:
+    """When torch.profiler made a capture, by its name (ns since 1970); 0 for the files of others."""
+    found = _OF_TORCH.search(_stem(path.name))
+    return int(found["made"]) if found else 0
 
 
 def _modified(files: list[tuple[int, Path]]) -> float:
