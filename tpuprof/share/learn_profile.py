@@ -24,6 +24,9 @@ _SIGNS = (
     b"ip-",
     b"projects/",
     b"PROJECT",
+    b"HOST",
+    b"USER=",
+    b"ADDR",
 )
 # Texts longer than this are cut around the sign (bytes on each side).
 _AROUND = 200

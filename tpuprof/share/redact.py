@@ -39,6 +39,8 @@ MIN_HOST = 4
 # Names of these kinds are replaced in any letter case: computers and mail servers do not tell cases apart.
 _ANY_CASE = frozenset({Kind.HOST, Kind.PROJECT, Kind.BUCKET, Kind.USER, Kind.EMAIL})
 _TRIVIAL = re.compile(r"(?i)^(?:\d{1,6}|none|null|true|false|yes|no|on|off|int|str|\$\{?\w+\}?|<.*>|\*+)$")
+# A host among others in the value of a variable, without its scheme and port.
+_HOST_NAME = re.compile(r"(?<![\w.:/-])[A-Za-z][\w.-]+(?![\w/])(?!://)")
 _SPLIT = re.compile(r"[,;\s]+")
 _PROCESS = re.compile(r"-p\d+$")
 # How TorchTPU names the profiles of a host's processes.
@@ -54,6 +56,9 @@ _LEARNT = (
     (Kind.HOST, sensitive.UNC_PATH, (2,)),
     (Kind.PROJECT, sensitive.PROJECT, (1,)),
     (Kind.PROJECT, sensitive.ACCOUNT_PROJECT, (1,)),
+    (Kind.PROJECT, sensitive.ACCOUNT, (1,)),
+    (Kind.USER, sensitive.TRACKED, (1,)),
+    (Kind.PROJECT, sensitive.TRACKED, (2,)),
     (Kind.USER, sensitive.WINDOWS_USER, (1,)),
     (Kind.BUCKET, sensitive.BUCKET, (1,)),
     (Kind.BUCKET, sensitive.BUCKET_HOST, (1,)),
@@ -268,6 +273,8 @@ class Redactor:
         for kind, pattern, groups in _LEARNT:
             for match in pattern.finditer(text):
                 self._add(kind, next(found for group in groups if (found := match.group(group))))
+        for match in sensitive.VARIABLE.finditer(text):
+            self._learn_named(*match.groups())
 
     # replacing
 
@@ -325,11 +332,12 @@ class Redactor:
         return [
             (sensitive.BASE64, self._base64),
             *secrets,
+            (sensitive.VARIABLE, self._variable),
             (sensitive.EMAIL, self._email),
             (sensitive.LOGIN, self._login),
             (sensitive.UNC_PATH, self._unc_path),
             (sensitive.BUCKET, self._bucket),
-            (sensitive.BUCKET_HOST, lambda m: self._hit(Kind.BUCKET, m.group())),
+            (sensitive.BUCKET_HOST, self._bucket_host),
             (sensitive.WINDOWS_PATH, self._windows_path),
             (sensitive.HOME, self._home),
             (sensitive.PATH, self._path),
@@ -341,6 +349,8 @@ class Redactor:
             (self._literals(Kind.HOST), lambda m: self._hit(Kind.HOST, m.group())),
             (sensitive.HOST, lambda m: self._hit(Kind.HOST, m.group())),
             (sensitive.PROJECT, self._project),
+            (sensitive.ACCOUNT, self._project),
+            (sensitive.TRACKED, self._tracked),
             (self._literals(Kind.PROJECT), lambda m: self._hit(Kind.PROJECT, m.group())),
             (sensitive.USER_FOLDER, self._user_folder),
             (self._literals(Kind.USER), lambda m: self._hit(Kind.USER, m.group())),
@@ -394,17 +404,53 @@ class Redactor:
         folder, _, base = rest.rpartition("\\")
         return f"{slashes}{self._hit(Kind.HOST, host)}/{self._folder(host + folder, base)}"
 
+    def _bucket_host(self, match: re.Match[str]) -> str:
+        bucket, domain, rest = match.groups()
+        if sensitive.PSEUDONYM.fullmatch(bucket):
+            return match.group()
+        return f"{self._hit(Kind.BUCKET, bucket)}{domain}{self._below(bucket, rest)}"
+
     def _url_host(self, match: re.Match[str]) -> str:
-        host = match.group(1)
+        """The host of an address, and where that is nobody's but theirs, what it has there."""
+        host, port, rest = match.groups()
         if sensitive.public_host(host) or sensitive.private_ip(host):
             return match.group()
-        return match.group()[: match.start(1) - match.start()] + self._hit(Kind.HOST, host)
+        before = match.group()[: match.start(1) - match.start()]
+        return f"{before}{self._hit(Kind.HOST, host)}{port}{self._below(host, rest)}"
+
+    def _below(self, owner: str, rest: str) -> str:
+        """The path of an address as a pseudonym, its file's name kept."""
+        folder, _, base = rest.rpartition("/")
+        if not any(each.isalpha() for each in rest):
+            return rest
+        if not folder and sensitive.FILE_NAME.match(base):
+            return rest
+        return f"/{self._folder(f'{owner}{folder}', base)}"
 
     def _project(self, match: re.Match[str]) -> str:
         project = match.group(1)
         if _TRIVIAL.match(project):
             return match.group()
         return match.group()[: match.start(1) - match.start()] + self._hit(Kind.PROJECT, project)
+
+    def _tracked(self, match: re.Match[str]) -> str:
+        return (
+            f"{self._known_or_generic(Kind.USER, match.group(1))}/{self._hit(Kind.PROJECT, match.group(2))}"
+        )
+
+    def _variable(self, match: re.Match[str]) -> str:
+        """A variable that names hosts or a user; other values are found by their own forms."""
+        name, value = match.groups()
+        before = match.group()[: match.start(2) - match.start()]
+        if sensitive.USER_NAMED.search(name) and value.isidentifier():
+            return before + self._known_or_generic(Kind.USER, value)
+        if sensitive.HOST_NAMED.search(name):
+            return before + _HOST_NAME.sub(self._host_name, value)
+        return match.group()
+
+    def _host_name(self, match: re.Match[str]) -> str:
+        found = match.group()
+        return found if sensitive.public_host(found) or _TRIVIAL.match(found) else self._hit(Kind.HOST, found)
 
     def _user_folder(self, match: re.Match[str]) -> str:
         user = match.group(1)

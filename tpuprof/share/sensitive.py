@@ -42,11 +42,13 @@ EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]+(?:@(?!backward\b)|%40)(?:[A-Za-z0-9-]+
 LOGIN = re.compile(r"(?<![\w.+@/%-])([A-Za-z_][\w-]*)@(?!backward\b)([A-Za-z][\w-]*)(?![\w.-])")
 BUCKET = re.compile(
     r"(?:(?<=gs://)|(?<=s3://)|(?<=s3a://)|(?<=r2://)|(?<=gcs://)|(?<=storage\.googleapis\.com/)"
-    r"|(?<=storage\.cloud\.google\.com/)|(?<=/gcs/)|(?<=abfs://)|(?<=abfss://)|(?<=hdfs://)|(?<=az://))"
-    r"([A-Za-z0-9][\w.@-]*)((?:/[^\s\"'`,;<>|()\[\]{}]*)?)"
+    r"|(?<=storage\.cloud\.google\.com/)|(?<=/gcs/)|(?<=abfs://)|(?<=abfss://)|(?<=hdfs://)|(?<=az://)"
+    r"|(?<=arn:aws:s3:::))([A-Za-z0-9][\w.@-]*(?::\d+(?=/))?)((?:/[^\s\"'`,;<>|()\[\]{}]*)?)"
 )
+# A bucket that is a host, and its object.
 BUCKET_HOST = re.compile(
     r"([A-Za-z0-9][A-Za-z0-9.-]+)(?=\.s3[.-][\w.-]*amazonaws\.com|\.storage\.googleapis\.com)"
+    r"([\w.-]+)((?:/[^\s\"'`,;<>|()\[\]{}?#]+)?)"
 )
 # A folder name in a path; the stops are what stands between paths, or around them, in code and in flags.
 _PART = r"[^\s/:;,\"'`<>|()\[\]{}=\\&?*#!$^@\x00-\x1f]+"
@@ -74,12 +76,16 @@ IP6 = re.compile(r"(?<![\w:.])(?:[0-9A-Fa-f]{0,4}:){2,7}[0-9A-Fa-f]{0,4}(?![\w:]
 # Names that give a machine away by their form: TPU VMs, GCE and cluster-internal names, and hosts of addresses.
 HOST = re.compile(
     r"(?<![\w.-])(?:t1v-n-[0-9a-f]{8}-w-\d+(?!\.[\w.-]*internal)"
+    r"|gke-[a-z0-9-]+-[0-9a-f]{8}-[a-z0-9]{4}(?!\w)"
     r"|(?i:ip(?:-\d{1,3}){4})(?![\w.-]*internal)(?!\w)"
     r"|(?:[A-Za-z0-9-]+\.)+(?:internal|local|localdomain|lan|corp|intranet)(?![\w-]))"
 )
 URL_HOST = re.compile(
-    r"(?i)(?:https?|grpcs?|tcp|ssh|s?ftp|dns|unix|wss?|redis|postgres(?:ql)?|mysql|mongodb|amqp|kafka)://(?:[^/\s@\"']+@)?([A-Za-z0-9][A-Za-z0-9.-]*)"
+    r"(?i)(?:https?|grpcs?|tcp|ssh|git|rsync|s?ftp|smb|nfs|dns|unix|wss?|redis|postgres(?:ql)?|mysql|mongodb|amqp|kafka)"
+    r":///?(?:[^/\s@\"']+@)?([A-Za-z0-9][A-Za-z0-9.-]*)((?::\d+)?)((?:/[^\s\"'`,;<>|()\[\]{}?#]+)?)"
 )
+# A variable as a shell writes it: what its name says of the value is learned.
+VARIABLE = re.compile(r"(?<![\w.-])([A-Z][A-Z0-9_]*)=[\"']?([^\s\"';&]+)")
 PUBLIC_HOSTS = (
     "github.com",
     "pytorch.org",
@@ -98,12 +104,17 @@ PUBLIC_HOSTS = (
 HOST_NAMED = re.compile(
     r"(?i)(?:^|[_-])(?:host|host_?names?|hosts|addr|address|addresses|node_?name|tpu_name|master|endpoint|server)$"
 )
-# A project of Google Cloud: as a resource's name has it, a variable, a flag, or a service account's domain.
+# A project of Google Cloud: as a resource's name has it, a variable, a flag, or an image's registry.
 PROJECT = re.compile(
-    r"(?i)(?:(?<![\w.-])projects/|(?<![a-z])(?:[\w-]*_)?project(?:_?id|_?name)?[\"']?\s?[=:]\s?[\"']?|--project[ =])"
+    r"(?i)(?:(?<![\w.-])projects/|(?<![a-z])(?:[\w-]*_)?project(?:_?id|_?name)?[\"']?\s?[=:]\s?[\"']?"
+    r"|--[\w-]*project[ =]|(?<![\w-])(?:\w+\.)?gcr\.io/|-docker\.pkg\.dev/)"
     r"([a-z][a-z0-9-]{4,28}[a-z0-9])(?![\w.])"
 )
 ACCOUNT_PROJECT = re.compile(r"(?:@|%40)([a-z][a-z0-9-]{4,28}[a-z0-9])(?=\.iam\.gserviceaccount\.com)")
+# The number of an account of AWS in the name of a resource.
+ACCOUNT = re.compile(r"(?<![\w-])arn:aws[\w-]*:[\w-]+:[\w-]*:(\d{12})(?=:)")
+# Who logs a run to Weights & Biases, and for which project.
+TRACKED = re.compile(r"(?<=wandb\.ai/)([\w-]+)/([\w.-]+)")
 PROJECT_NAMED = re.compile(r"(?i)(?:^|_)(?:project|project_?id|project_?name|account|organi[sz]ation|org)$")
 USER_NAMED = re.compile(r"(?i)^(?:user|user_?name|logname|sudo_user|owner|author)$")
 BUCKET_NAMED = re.compile(r"(?i)(?:^|_)bucket(?:_?name)?$")

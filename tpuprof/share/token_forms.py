@@ -19,6 +19,7 @@ FORMS = (
     ("AWS key id", r"(?:AKIA|ASIA|AIDA|AROA|ABIA|ACCA)[A-Z0-9]{12,}"),
     ("Google", r"AIza[\w-]{30,}|ya29\.[\w.-]{10,}|GOCSPX-[\w-]{10,}|1//0[\w-]{20,}"),
     ("Weights & Biases", r"wandb_v1_\w{16,}|[0-9a-f]{40}(?![0-9a-z])"),
+    ("Together", r"[0-9a-f]{64}(?![0-9a-z])"),
     ("OpenAI, Anthropic and others", r"sk-[\w-]{16,}"),
     ("Slack", r"xox[abeoprs]-[\w-]{10,}|xapp-[\w-]{10,}|xoxe\.[\w-]{10,}"),
     ("Stripe", r"(?:sk|rk|pk)_(?:live|test)_[a-z0-9]{10,}|whsec_[a-z0-9+/=]{16,}"),
@@ -47,6 +48,9 @@ FORMS = (
     ("Supabase", r"sbp_[0-9a-f]{20,}"),
     ("Doppler", r"dp\.(?:pt|st|ct|sa|scim|audit)\.[\w.-]{20,}"),
     ("Mailgun", r"key-[0-9a-f]{32}"),
+    ("Mailchimp", r"[0-9a-f]{32}-us\d{1,2}(?!\w)"),
+    ("Postman", r"PMAK-[0-9a-f]{20,}-[0-9a-f]{20,}"),
+    ("Kaggle", r"KGAT_[0-9a-f]{20,}"),
     ("age", r"AGE-SECRET-KEY-1[A-Z0-9]{20,}"),
     ("JSON web token", r"eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?"),
 )
