@@ -21,7 +21,7 @@ START_LINE = (
     'import os; (os.environ.get("TPUPROF_CAPTURE") or os.path.isdir("/tmp/tpuprof-captures-%d" '
     '% getattr(os, "geteuid", int)())) and __import__("tpuprof.capture.at_start", fromlist=["start"]).start()\n'
 )
-# Each with the headers it includes, which lie beside it.
+# Each with the C files and headers that lie beside it.
 NATIVE = {
     "tpuprof/decode/_xspace": ["_xspace.h"],
     "tpuprof/decode/_mapped": ["_mapped.h"],
@@ -31,7 +31,7 @@ NATIVE = {
     "tpuprof/model/_sweeps": [],
     "tpuprof/simulate/_replay": [],
     "tpuprof/instrument/_gc_events": [],
-    "tpuprof/instrument/_prompt_wait": [],
+    "tpuprof/instrument/_prompt_wait": ["_python_inside.c", "_python_inside.h"],
 }
 
 
@@ -79,12 +79,12 @@ def native() -> list[Extension]:
     extensions = [
         Extension(
             path.replace("/", "."),
-            [f"{path}.pyx"],
-            depends=[str(Path(path).parent / header) for header in headers],
+            [f"{path}.pyx", *(str(Path(path).parent / file) for file in files if file.endswith(".c"))],
+            depends=[str(Path(path).parent / file) for file in files],
             include_dirs=[str(Path(path).parent)],
             optional=True,
         )
-        for path, headers in NATIVE.items()
+        for path, files in NATIVE.items()
     ]
     try:
         return list(cythonize(extensions, build_dir="build"))

@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import os
 import statistics
-import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable
 from itertools import pairwise
+from types import CodeType
 
 import numpy as np
 
 from tpuprof.instrument import _prompt_wait, plain_wait
 from tpuprof.instrument.host_sampler import spread
+from tpuprof.instrument.stack_text import MAX_FRAMES
 
 SECONDS, APART = 3.0, 0.005
 
@@ -39,15 +40,16 @@ def sampled(
 ) -> tuple[list[str], list[float]]:
     """The function that each sample of the main thread lies in, and the times between samples (s)."""
     main, names, times = threading.get_ident(), [], []
+    known: dict[int, CodeType] = {}
 
     def look() -> None:
         if wait.works:
             _prompt_wait.wake_at_once()
         while not wait.wait(APART * spread(len(names))):
             times.append(time.perf_counter())
-            frame = sys._current_frames()[main]
-            names.append(frame.f_code.co_name)
-            del frame
+            places = wait.look(main, MAX_FRAMES, -1, None, known)[5]
+            known.update((id(code), code) for code, _ in places)
+            names.append(places[0][0].co_name)
 
     thread = threading.Thread(target=look)
     thread.start()
@@ -93,6 +95,7 @@ def main() -> None:
     """Measure all programs."""
     generator, large = np.random.default_rng(), np.zeros(1_000_000)
     with tempfile.TemporaryFile() as file:
+        measure("0.05 ms, then numpy, 1 us", 1_000, lambda: generator.random(100))
         measure("2 ms, then numpy, 20 us", 40_000, lambda: generator.random(5_000))
         measure("0.5 ms, then numpy, 20 us", 10_000, lambda: generator.random(5_000))
         measure("2 ms, then numpy, 1 ms", 40_000, lambda: large.sum() + large.max())

@@ -287,6 +287,9 @@ def test_a_thread_that_hogs_the_lock_is_not_asked_for_it_promptly(monkeypatch):
             asked.append(prompt)
             return len(asked) > 2
 
+        def look(self, *_):
+            return time.perf_counter_ns(), 0, 0, 0, 0, [], False
+
     sampler = host_sampler.HostSampler(Extension, threading.get_ident())
     sampler._wait = Waits()
     cpu = iter([{}, {1: 0}, {1: 10**12}])

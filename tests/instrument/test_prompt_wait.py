@@ -4,11 +4,15 @@ import os
 import sys
 import threading
 import time
+from types import CodeType
 
 import numpy as np
 import pytest
 
 from tpuprof.instrument import plain_wait
+from tpuprof.instrument.known_codes import KnownCodes
+from tpuprof.instrument.run_queue import RunQueue
+from tpuprof.instrument.source_lines import line_of
 
 native = pytest.importorskip("tpuprof.instrument._prompt_wait", reason="the native module is not built")
 # Samples taken, and how long a program may run for them (s).
@@ -21,26 +25,37 @@ def keeps_the_lock():
             pass
 
 
-def functions_seen(work):
-    """The function of each sample of this thread, which repeats the work meanwhile."""
-    wait, seen, main = native.Wait(), [], threading.get_ident()
+def keeps_it_in_one_operator(number):
+    square = number * number
+    return len([square])
+
+
+def samples_of(work, samples=SAMPLES):
+    """(places, whether exact) of each sample of this thread, which repeats the work meanwhile."""
+    wait, seen, main, known = native.Wait(), [], threading.get_ident(), KnownCodes()
 
     def look():
         native.wake_at_once()
         while not wait.wait(0.003):
-            frame = sys._current_frames()[main]
-            seen.append(frame.f_code.co_name)
-            del frame
+            *_, places, exact = wait.look(main, 64, -1, None, known)
+            for code, _ in places:
+                known.learn(code)
+            seen.append((places, exact))
 
     thread = threading.Thread(target=look)
     thread.start()
     end = time.monotonic() + AT_MOST
-    while len(seen) < SAMPLES and time.monotonic() < end:
+    while len(seen) < samples and time.monotonic() < end:
         work()
     wait.halt()
     thread.join()
     native.put_back()
     return seen
+
+
+def functions_seen(work):
+    """The innermost function of each of those."""
+    return [places[0][0].co_name for places, _ in samples_of(work)]
 
 
 def test_python_code_is_seen_and_not_the_call_after_it():
@@ -54,6 +69,75 @@ def test_python_code_is_seen_and_not_the_call_after_it():
     seen = functions_seen(works)
     assert len(seen) >= SAMPLES
     assert seen.count("keeps_the_lock") > len(seen) / 2
+
+
+def test_a_loop_that_lets_go_of_the_lock_all_the_time_is_seen():
+    """Who asks for the lock gets it in one of those calls; the stack is read before."""
+    generator = np.random.default_rng()
+
+    def works():
+        for number in range(1_000):
+            if number % 7:
+                pass
+        calls(generator)
+
+    def calls(generator):
+        generator.random(10)
+
+    seen = functions_seen(works)
+    assert len(seen) >= SAMPLES
+    assert seen.count("works") > 2 * len(seen) / 3
+
+
+def test_an_operator_that_calls_nothing_is_seen_where_it_is():
+    """Python lets go of the lock after it, at the next call or jump."""
+    number = 3**100_000
+
+    def works():
+        keeps_it_in_one_operator(number)
+
+    operator = keeps_it_in_one_operator.__code__.co_firstlineno + 1
+    lines = [
+        line_of(*places[0])
+        for places, _ in samples_of(works)
+        if places[0][0] is keeps_it_in_one_operator.__code__
+    ]
+    assert len(lines) > SAMPLES / 2
+    assert lines.count(operator) > 2 * len(lines) / 3
+
+
+def test_a_stack_that_was_read_is_the_one_that_python_has():
+    """Innermost first and to its end, where the thread waits."""
+
+    def waits():
+        time.sleep(0.05)
+
+    seen = samples_of(waits, samples=20)
+    stacks = {tuple(code.co_name for code, _ in places) for places, exact in seen if exact}
+    here = []
+    frame = sys._getframe()
+    while frame is not None:
+        here.append(frame.f_code.co_name)
+        frame = frame.f_back
+    assert ("waits", "samples_of", *here)[:64] in stacks
+
+
+def test_what_has_ended_since_is_left_out_where_its_code_is_unknown():
+    """No address is taken for a code object that nobody keeps alive."""
+    wait, main, seen = native.Wait(), threading.get_ident(), []
+
+    def look():
+        while not wait.wait(0.001):
+            seen.append(wait.look(main, 64, -1, None, {}))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    for number in range(3_000):
+        exec(f"def made_{number}(): return [each for each in range(50)]\nmade_{number}()", {})
+    wait.halt()
+    thread.join()
+    assert seen
+    assert all(isinstance(code, CodeType) for each in seen for code, _ in each[5])
 
 
 @pytest.fixture
@@ -81,29 +165,44 @@ def test_an_interval_that_the_program_sets_stays(interval):
     assert sys.getswitchinterval() == pytest.approx(0.004)
 
 
-def test_the_interval_is_put_back_before_the_next_wait(interval):
+def test_the_interval_is_put_back_as_soon_as_the_lock_is_there(interval):
     wait = native.Wait()
     assert not wait.wait(0.001)
-    assert sys.getswitchinterval() < interval
+    assert sys.getswitchinterval() == interval
     wait.halt()
     assert wait.wait(AT_MOST)
     assert sys.getswitchinterval() == interval
 
 
-def test_a_look_says_what_python_says():
-    wait, at = native.Wait(), sys._getframe()
+@pytest.mark.parametrize("kind", [native.Wait, plain_wait.Wait])
+def test_a_look_says_what_python_says(kind):
+    wait, at, here = kind(), sys._getframe(), threading.get_ident()
     before, cpu = time.perf_counter_ns(), time.thread_time_ns()
-    now, ops, used, _, _, places = wait.look(threading.get_ident(), 64, -1, lambda: 7)
+    now, ops, used, _, _, places, exact = wait.look(here, 64, -1, lambda: 7, {})
     assert before <= now <= time.perf_counter_ns()
     assert cpu <= used <= time.thread_time_ns()
-    assert (ops, places[0][0], len(wait.look(threading.get_ident(), 2, -1, None)[-1])) == (7, at.f_code, 2)
+    assert (ops, places[0][0], exact) == (7, at.f_code, False)
+    assert len(wait.look(here, 2, -1, None, {})[5]) == 2
 
 
-def test_a_thread_that_has_ended_is_not_looked_at():
+@pytest.mark.parametrize("kind", [native.Wait, plain_wait.Wait])
+def test_a_thread_that_has_ended_is_not_looked_at(kind):
     thread = threading.Thread(target=keeps_the_lock)
     thread.start()
     thread.join()
-    assert native.Wait().look(thread.ident, 64, -1, None) is None
+    assert kind().look(thread.ident, 64, -1, None, {}) is None
+
+
+@pytest.mark.parametrize("kind", [native.Wait, plain_wait.Wait])
+def test_time_waited_for_a_cpu_is_the_schedulers(kind):
+    queue = RunQueue(threading.get_ident())
+    try:
+        waited = kind().look(threading.get_ident(), 1, queue.file, None, {})[3]
+        with open(f"/proc/self/task/{threading.get_native_id()}/schedstat") as file:
+            after = int(file.read().split()[1])
+    finally:
+        queue.close()
+    assert 0 < waited <= after
 
 
 def short_interval():

@@ -2,18 +2,17 @@
 """Waits without Python's global lock (GIL), and then sees where another thread is, not where it next lets go of the lock.
 
 A thread that wants the lock lets another one keep it for Python's switch interval (5 ms), or until that one lets go of it
-by itself: at a call of NumPy after two milliseconds of Python code, all of which then looks like that call. A loop that
-lets go for some microseconds now and then even keeps it for hundreds of milliseconds. So from when a wait is over until
-the next one begins, the interval is about `INTERVAL_US`: the other thread lets go at the end of the call, or of the
-round of a loop, that it is in. It gets the lock back as soon, and the looking thread then again: where the interval is put
-back before, a sample takes up to half a second, in which none is taken. So a look is compiled: Python switches threads
-between instructions of Python code alone, and its stack and its clocks are of one moment. benchmarks/sampler_lines.py
-compares both.
+by itself: at a call of NumPy after two milliseconds of Python code, all of which then looks like that call. So the stack
+is read as the wait ends, without the lock (`_python_inside.c`). With the lock, a look tells which of it is alive.
+
+For that look the interval is about `INTERVAL_US` until the lock is there: a loop that lets go of it for some
+microseconds now and then keeps it for hundreds of milliseconds else. A look is compiled: Python switches threads between
+instructions of Python code alone, and the stack and the clocks of a look are of one moment.
+benchmarks/sampler_lines.py compares this with Python's own wait.
 """
 
 import sys
 
-from posix.dlfcn cimport dlsym
 from posix.time cimport CLOCK_MONOTONIC, CLOCK_PROCESS_CPUTIME_ID, clock_gettime, timespec
 from posix.types cimport clockid_t, off_t
 
@@ -21,11 +20,33 @@ cdef extern from "Python.h":
     ctypedef void* PyThread_type_lock
     ctypedef enum PyLockStatus:
         PY_LOCK_ACQUIRED
+    unsigned long PyThread_get_thread_ident()
     PyThread_type_lock PyThread_allocate_lock()
     void PyThread_free_lock(PyThread_type_lock)
     int PyThread_acquire_lock(PyThread_type_lock, int)
     PyLockStatus PyThread_acquire_lock_timed(PyThread_type_lock, long long, int) nogil
     void PyThread_release_lock(PyThread_type_lock)
+
+    ctypedef struct PyInterpreterState
+    ctypedef struct PyThreadState:
+        PyThreadState* next
+        unsigned long thread_id
+    PyInterpreterState* PyInterpreterState_Get()
+    PyThreadState* PyInterpreterState_ThreadHead(PyInterpreterState*)
+
+cdef extern from "_python_inside.h":
+    ctypedef struct raw_place:
+        size_t frame, code
+        Py_ssize_t at
+    bint raw_read(size_t address, void* into, size_t size) nogil
+    unsigned long* switch_interval()
+    int raw_stack(PyThreadState* thread, raw_place* places, int most) nogil
+    size_t raw_frame(object frame)
+    Py_ssize_t raw_size(object code)
+
+cdef extern from "<sys/prctl.h>":
+    int PR_SET_TIMERSLACK
+    int prctl(int option, unsigned long value, ...)
 
 cdef extern from "<unistd.h>":
     long syscall(long number, ...) nogil
@@ -61,15 +82,32 @@ cdef enum:
     # sets the interval that it would have read. Twice, because reading and setting can lose 1 us (25 becomes 24).
     # No program sets such values by itself.
     INTERVAL_US = 23
+    # Innermost frames that are read as a thread wakes up (frames), about 1 us each: more than a function called in the
+    # meantime can hide of the stack.
+    MOST_RAW = 16
+    # How much later than asked a sleep of the looking thread may end (ns). Linux's 50 us are longer than the rounds of
+    # many a loop: it would miss each one.
+    SLACK_NS = 1
     # Intervals that have a number of their own (intervals): more than a program sets.
     MOST_FOUND = 8
 
-# What `sys.setswitchinterval` calls, without the lock; NULL where Python does not export it.
-ctypedef void (*_Set)(unsigned long) noexcept nogil
-ctypedef unsigned long (*_Get)() noexcept nogil
-cdef _Set _set_interval = <_Set>dlsym(NULL, b"_PyEval_SetSwitchInterval")
-cdef _Get _get_interval = <_Get>dlsym(NULL, b"_PyEval_GetSwitchInterval")
 
+cdef unsigned long* _interval_if_there() except? NULL:
+    """Where Python's switch interval is; NULL where it is not what Python says, before and after it was changed."""
+    cdef unsigned long* place = switch_interval()
+    cdef unsigned long before = 0, after = 0
+    own = sys.getswitchinterval()
+    found = place is not NULL and raw_read(<size_t>place, &before, sizeof(before))
+    sys.setswitchinterval(own + 0.001)
+    found = found and raw_read(<size_t>place, &after, sizeof(after))
+    sys.setswitchinterval(own)
+    if not found or abs(before - own * 1e6) > 1 or abs(after - before - 1000.0) > 1:
+        return NULL
+    place[0] = before
+    return place
+
+
+cdef unsigned long* _interval = _interval_if_there()
 
 # The intervals that were found and shortened (us). Python has one for all threads.
 cdef unsigned long[MOST_FOUND] _found
@@ -84,14 +122,14 @@ cdef unsigned long _number_of(unsigned long interval) noexcept nogil:
 
 def put_back():
     """Put the interval back; also where a program has set what it read of ours, and in a child process."""
-    cdef unsigned long number = _number_of(_get_interval()) if _number_found else MOST_FOUND
+    cdef unsigned long number = _number_of(_interval[0]) if _number_found else MOST_FOUND
     if number < MOST_FOUND:
-        _set_interval(_found[number])
+        _interval[0] = _found[number]
 
 
 cdef void _shorten() noexcept nogil:
     global _number_found
-    cdef unsigned long number = 0, interval = _get_interval()
+    cdef unsigned long number = 0, interval = _interval[0]
     if interval < INTERVAL_US + 2 * MOST_FOUND:
         return
     while number < _number_found and _found[number] != interval:
@@ -100,7 +138,7 @@ cdef void _shorten() noexcept nogil:
         number -= 1
     _found[number] = interval
     _number_found = max(_number_found, number + 1)
-    _set_interval(INTERVAL_US + 2 * number)
+    _interval[0] = INTERVAL_US + 2 * number
 
 
 def wake_at_once():
@@ -108,6 +146,7 @@ def wake_at_once():
     cdef Attributes attributes
     if syscall(SYS_sched_getattr, 0, &attributes, sizeof(Attributes), 0) or attributes.policy != SCHED_OTHER:
         return
+    prctl(PR_SET_TIMERSLACK, SLACK_NS)
     attributes.size, attributes.runtime = sizeof(Attributes), SLICE_NS
     syscall(SYS_sched_setattr, 0, &attributes, 0)
 
@@ -117,9 +156,14 @@ cdef class Wait:
 
     cdef readonly bint works
     cdef PyThread_type_lock _halt
+    cdef PyThreadState* _thread
+    cdef raw_place[MOST_RAW] _raw
+    cdef int _raws
+    cdef bint _reads
 
     def __cinit__(self):
-        self.works = _set_interval is not NULL and _get_interval is not NULL
+        self.works = _interval is not NULL
+        self._reads = _stacks_can_be_read()
         self._halt = PyThread_allocate_lock()
         if self._halt is NULL:
             raise MemoryError
@@ -133,23 +177,25 @@ cdef class Wait:
         """Wait so long, and get the lock promptly if wanted. True as soon as `halt` was called."""
         cdef PyLockStatus status
         cdef long long microseconds = <long long>(seconds * 1e6)
-        put_back()
         with nogil:
             status = PyThread_acquire_lock_timed(self._halt, microseconds, 0)
+            self._raws = raw_stack(self._thread, self._raw, MOST_RAW) if self._reads and self._thread is not NULL else 0
             if prompt and self.works and status != PY_LOCK_ACQUIRED:
                 _shorten()
+        put_back()
         return status == PY_LOCK_ACQUIRED
 
     def halt(self):
         """End the wait."""
         PyThread_release_lock(self._halt)
 
-    def look(self, unsigned long thread, int frames, int schedstat, ops):
+    def look(self, unsigned long thread, int frames, int schedstat, ops, known):
         """What a thread does now, in one piece; None where it has ended.
 
         Time (`time.perf_counter_ns`), ops (what the compiled `ops` gives, 0 where that is None), CPU time of the thread,
         what it waited for a CPU (from the open file `schedstat` of its `/proc` entry, 0 for -1), CPU time of the process
-        (times in ns), and (code, instruction) of its `frames` innermost frames.
+        (times in ns), (code, instruction) of its `frames` innermost frames, and whether those are of the moment at which
+        the last wait ended. `known` has code objects that are alive by their addresses.
         """
         cdef clockid_t clock
         cdef long long cpu = 0
@@ -157,9 +203,10 @@ cdef class Wait:
         frame = sys._current_frames().get(thread)
         if frame is None:
             return None
-        places = []
+        places, addresses = [], []
         while frame is not None and left:
             places.append((frame.f_code, frame.f_lasti))
+            addresses.append(raw_frame(frame))
             frame = frame.f_back
             left -= 1
         frame = None
@@ -167,7 +214,52 @@ cdef class Wait:
         if not pthread_getcpuclockid(thread, &clock):
             cpu = _now(clock)
         count = 0 if ops is None else ops() or 0
-        return now, count, cpu, _waited(schedstat), _now(CLOCK_PROCESS_CPUTIME_ID), places
+        before = self._as_it_woke(places, addresses, known)
+        self._thread = _state_of(thread)
+        return now, count, cpu, _waited(schedstat), _now(CLOCK_PROCESS_CPUTIME_ID), before or places, before is not None
+
+    cdef list _as_it_woke(self, list places, list addresses, known):
+        """The stack when the wait ended, None where it is unknown: the frames that are still there as they were then, and
+        inside them those that have ended since and whose code is known."""
+        cdef int raw, at, kept
+        for raw in range(self._raws):
+            for at in range(len(addresses)):
+                if addresses[at] == self._raw[raw].frame and id(places[at][0]) == self._raw[raw].code:
+                    break
+            else:
+                continue
+            break
+        else:
+            return None
+        kept = raw
+        while kept and self._raw[kept - 1].code in known:
+            kept -= 1
+        stack = [_place(known[self._raw[each].code], self._raw[each].at) for each in range(kept, raw)]
+        while at < len(addresses) and raw < self._raws and addresses[at] == self._raw[raw].frame:
+            stack.append(_place(places[at][0], self._raw[raw].at))
+            at, raw = at + 1, raw + 1
+        return stack + places[at:]
+
+
+cdef bint _stacks_can_be_read():
+    """Whether the frame that calls is read as Python says that it is."""
+    cdef raw_place here
+    frame = sys._getframe()
+    if not raw_stack(_state_of(PyThread_get_thread_ident()), &here, 1):
+        return False
+    return here.frame == raw_frame(frame) and here.code == id(frame.f_code) and here.at == frame.f_lasti
+
+
+cdef tuple _place(code, Py_ssize_t at):
+    """A place of a frame that was read; before the first instruction where the number says none."""
+    return code, at if 0 <= at < raw_size(code) else -1
+
+
+cdef PyThreadState* _state_of(unsigned long thread):
+    cdef PyThreadState* state = PyInterpreterState_ThreadHead(PyInterpreterState_Get())
+    while state is not NULL and state.thread_id != thread:
+        state = state.next
+    return state
 
 
 cdef long long _now(clockid_t clock) noexcept nogil:

@@ -4,8 +4,8 @@ Each sample is an event with the thread's Python stack and what changed since th
 of the thread, its wait for a CPU, CPU time of the program's other Python threads. The changes say what the time
 between two samples was; the stack says where it was.
 
-The sampler needs Python's global lock (GIL), and asks for it promptly (`_prompt_wait.pyx`). Where that native module is
-missing, a sample shows where the training thread lets go of the lock by itself, which may be lines later.
+The sampler needs Python's global lock (GIL), and reads the stack before it asks for it (`_prompt_wait.pyx`). Where that
+native module is missing, a sample shows where the training thread lets go of the lock by itself, which may be lines later.
 
 Nothing between waking and sleeping releases the GIL: giving it away costs up to Python's switch interval (5 ms).
 """
@@ -24,6 +24,7 @@ from typing import Any
 from tpuprof.instrument.awaited import Awaited
 from tpuprof.instrument.hidden_thread import HiddenThread
 from tpuprof.instrument.in_backward import autograd_thread
+from tpuprof.instrument.known_codes import KnownCodes
 from tpuprof.instrument.run_queue import RunQueue
 from tpuprof.instrument.stack_text import MAX_FRAMES, Place, describe, is_own, places_of_thread, safe
 from tpuprof.instrument.state import counter, pass_on
@@ -94,7 +95,7 @@ class HostSampler:
         self._stacks: dict[tuple[int, ...], int] = {}
         self._texts: dict[str, int] = {}
         # Keeps what the keys of `_stacks` are addresses of.
-        self._codes: dict[int, Any] = {}
+        self._codes = KnownCodes()
         self._run_queue = RunQueue(thread)
         self._wait = waits.Wait()
         # Compiled code that counts ops, None where Python code does: threads are switched in that.
@@ -138,7 +139,10 @@ class HostSampler:
     def _run(self) -> None:
         try:
             waits.wake_at_once()
-            self._seen = self._look()
+            found = self._look()
+            if found is None:
+                return
+            self._seen = found[0]
             self._others_cpu()
             shortest, cost, before = self.interval, 0.0, time.thread_time_ns()
             while not self._wait.wait(self.interval * spread(self.samples), not self._contended):
@@ -153,35 +157,25 @@ class HostSampler:
             waits.put_back()
             self._cpu_ns = time.thread_time_ns()
 
-    def _now(self) -> tuple[tuple[int, int, int, int, int], list[Place]] | None:
-        """What the target has used so far, as `_look` says it, and its stack; None where it has ended."""
-        if not self._wait.works:
-            places = places_of_thread(self._target)
-            return None if places is None else (self._look(), places)
-        found = self._wait.look(self._target, MAX_FRAMES, self._run_queue.file, self._ops)
+    def _look(self) -> tuple[tuple[int, int, int, int, int], list[Place], bool] | None:
+        """What the target has used so far, its stack, and whether that is of the moment of waking; None: it has ended.
+
+        Used: time, ops, CPU time, wait for a CPU, and CPU time of the process (ns).
+        """
+        found = self._wait.look(self._target, MAX_FRAMES, self._run_queue.file, self._ops, self._codes)
         if found is None:
             return None
-        at, ops, cpu, waited, process, frames = found
+        at, ops, cpu, waited, process, frames, exact = found
         if self._ops is None:
             ops = counter(self._extension, OPS_COUNTER)
-        return (at, ops, cpu, waited, process), [each for each in frames if not is_own(each[0].co_filename)]
-
-    def _look(self) -> tuple[int, int, int, int, int]:
-        """Time, ops, and the target's CPU time and wait for a CPU (ns), CPU time of the process."""
-        clock = time.pthread_getcpuclockid(self._target)
-        return (
-            time.perf_counter_ns(),
-            counter(self._extension, OPS_COUNTER),
-            time.clock_gettime_ns(clock),
-            self._run_queue.waited_ns(),
-            time.process_time_ns(),
-        )
+        places = [each for each in frames if not is_own(each[0].co_filename)]
+        return (at, ops, cpu, waited, process), places, exact
 
     def _sample(self) -> None:
-        found = self._now()
+        found = self._look()
         if found is None:
             return
-        (now, places), before = found, self._seen
+        (now, places, exact), before = found, self._seen
         self._seen = now
         took = self._others_cpu()
         gap, ops, cpu, waited, process = (new - old for new, old in zip(now, before, strict=True))
@@ -199,7 +193,7 @@ class HostSampler:
             f"stack={stack},gap_us={gap // NS_PER_US},ops={ops},cpu_us={cpu // NS_PER_US},"
             f"wait_us={waited // NS_PER_US},python_us={others // NS_PER_US},process_us={process // NS_PER_US}"
         )
-        if self._wait.works and not self._contended:
+        if exact or (self._wait.works and not self._contended):
             facts += ",prompt=1"
         self._contended = longest >= HOLDS_FROM_SHARE * gap
         if self._contended:
@@ -243,7 +237,8 @@ class HostSampler:
             return known, ""
         if len(self._stacks) >= MAX_STACKS:
             return -1, ""
-        self._codes.update((id(code), code) for code, _ in places)
+        for code, _ in places:
+            self._codes.learn(code)
         words = describe(places)
         text = "".join(f",{name}={safe(value)}" for name, value in words.items())
         number = self._texts.get(text)

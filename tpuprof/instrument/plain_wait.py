@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
+import time
+from collections.abc import Callable, Mapping
+from types import CodeType
+
+from tpuprof.instrument.stack_text import Place, places_of_thread
+
+# Bytes of a schedstat file that are read: three numbers of at most 20 digits (bytes).
+_SCHEDSTAT_BYTES = 96
 
 
 def put_back() -> None:
@@ -21,6 +30,9 @@ class Wait:
     def __init__(self) -> None:
         self._halt = threading.Lock()
         self._halt.acquire()
+        self._buffer = ctypes.create_string_buffer(_SCHEDSTAT_BYTES)
+        # A call that keeps the GIL: Python's own would give it away.
+        self._read = ctypes.PyDLL(None).pread
 
     def wait(self, seconds: float, _prompt: bool = True) -> bool:
         """Wait so long; True as soon as `halt` was called."""
@@ -29,3 +41,28 @@ class Wait:
     def halt(self) -> None:
         """End the wait."""
         self._halt.release()
+
+    def look(
+        self,
+        thread: int,
+        frames: int,
+        schedstat: int,
+        ops: Callable[[], int] | None,
+        _known: Mapping[int, CodeType],
+    ) -> tuple[int, int, int, int, int, list[Place], bool] | None:
+        """As `_prompt_wait.Wait.look`; the frames are never of the moment at which the wait ended."""
+        places = places_of_thread(thread)
+        if places is None:
+            return None
+        cpu = time.clock_gettime_ns(time.pthread_getcpuclockid(thread))
+        count = 0 if ops is None else ops() or 0
+        waited = self._waited(schedstat)
+        return time.perf_counter_ns(), count, cpu, waited, time.process_time_ns(), places[:frames], False
+
+    def _waited(self, file: int) -> int:
+        """The second number of a schedstat file: time that the thread waited for a CPU (ns)."""
+        if file < 0:
+            return 0
+        length = self._read(file, self._buffer, _SCHEDSTAT_BYTES - 1, 0)
+        fields = self._buffer.raw[: max(length, 0)].split()
+        return int(fields[1]) if len(fields) > 1 else 0
