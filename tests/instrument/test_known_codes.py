@@ -17,7 +17,7 @@ def wraps(function):
 
 @wraps
 def wrapped():
-    return [each for each in range(3)]
+    return sorted(range(3))
 
 
 class Thing:

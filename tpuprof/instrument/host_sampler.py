@@ -4,8 +4,8 @@ Each sample is an event with the thread's Python stack and what changed since th
 of the thread, its wait for a CPU, CPU time of the program's other Python threads. The changes say what the time
 between two samples was; the stack says where it was.
 
-The sampler needs Python's global lock (GIL), and reads the stack before it asks for it (`_prompt_wait.pyx`). Where that
-native module is missing, a sample shows where the training thread lets go of the lock by itself, which may be lines later.
+The sampler needs Python's global lock (GIL), and reads the stack before it asks for it (`_prompt_wait.pyx`). Where
+that native module is missing, a sample shows where the training thread lets go of the lock by itself, maybe lines later.
 
 Nothing between waking and sleeping releases the GIL: giving it away costs up to Python's switch interval (5 ms).
 """

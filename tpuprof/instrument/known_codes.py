@@ -38,7 +38,7 @@ class KnownCodes(dict[int, CodeType]):
 
 
 def _codes_of_file(file: str) -> list[CodeType]:
-    """Of the functions of each module of that file. Nothing is asked of an object itself: it may answer with an import."""
+    """Of the functions of each module of that file. No object is asked itself: it may answer with an import."""
     modules = [vars(each) for each in list(sys.modules.values()) if type(each) is type(sys)]
     values = [value for names in modules if names.get("__file__") == file for value in list(names.values())]
     classes = [value for value in values if issubclass(type(value), type)]
