@@ -5,7 +5,7 @@ of the thread, its wait for a CPU, CPU time of the program's other Python thread
 between two samples was; the stack says where it was.
 
 The sampler needs Python's global lock (GIL), and reads the stack before it asks for it (`_prompt_wait.pyx`). Where
-that native module is missing, a sample shows where the training thread lets go of the lock by itself, maybe lines later.
+that module is missing, a sample shows where the training thread lets go of the lock by itself, often lines later.
 
 Nothing between waking and sleeping releases the GIL: giving it away costs up to Python's switch interval (5 ms).
 """
