@@ -48,9 +48,10 @@ def serve(
         ) from error
     found = [_with_base(each, store, base) for each in addresses(host, server.server_port, guard.token)]
     if guard.token:
+        bound = server.server_port
         _say(
             f"whoever has this address can read these runs and upload traces: {', '.join(map(str, paths))}. "
-            "The connection is not encrypted; an SSH tunnel (ssh -L 8050:localhost:8050 HOST) is."
+            f"The connection is not encrypted; an SSH tunnel (ssh -L {bound}:localhost:{bound} HOST) is."
         )
     try:
         with _ended_by_signals():

@@ -2,6 +2,7 @@
 
 import dataclasses
 import io
+from html import escape
 
 import pytest
 from rich.console import Console
@@ -58,3 +59,18 @@ def test_the_host_with_most_time_comes_first_and_evidence_names_a_host_that_is_a
     assert list(ms_by_host(made.ops[0])) == ["h1", "h0"]
     assert op_evidence(made.ops)[0].host == ""
     assert op_evidence(run_on("h2").ops)[0].host == "h2"
+
+
+@pytest.mark.parametrize(
+    ("host", "title"), [("", "Host offload"), ("<i>w-3</i>", "Host offload, one device of <i>w-3</i>")]
+)
+def test_tables_of_transfers_of_several_hosts_say_whose_they_are(host, title):
+    """They show the device that tells most of them: their rows are no sum over hosts."""
+    made = reports.report()
+    made = dataclasses.replace(made, offload=[dataclasses.replace(each, host=host) for each in made.offload])
+    out = io.StringIO()
+    render(made, Console(file=out, width=200))
+    assert title in [line.strip() for line in out.getvalue().splitlines()]
+    assert f">{escape(title)}</h2>" in render_html(made)
+    assert "#### Host offload" in render_markdown(made)
+    assert ("one device of" in render_markdown(made)) == bool(host)

@@ -15,7 +15,7 @@ from tpuprof.render.facts import fact_lines
 from tpuprof.render.flame_svg import flame_graph
 from tpuprof.render.op_time import largest_first, op_ms, over
 from tpuprof.render.triage import measurements, numbers_of, verdict_note
-from tpuprof.report.labels import nothing_failed, of_steps
+from tpuprof.report.labels import nothing_failed, of_steps, transfers_title
 from tpuprof.report.op_hosts import has_several_hosts, hosts_of
 from tpuprof.shown_text import printable, printable_lines
 from tpuprof.units import NS_PER_MS, format_bytes, format_ms, format_share
@@ -97,6 +97,7 @@ def _page(report: Report) -> str:
         style=Markup(style),
         script=Markup(script),
         several_hosts=has_several_hosts(report),
+        transfers_title=transfers_title,
         hosts_of=hosts_of,
     )
 

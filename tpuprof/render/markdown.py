@@ -12,7 +12,7 @@ from tpuprof.render.facts import fact_lines
 from tpuprof.render.op_time import largest_first, op_ms, over
 from tpuprof.render.savings import tried
 from tpuprof.render.triage import measurements
-from tpuprof.report.labels import nothing_failed, of_steps
+from tpuprof.report.labels import nothing_failed, of_steps, transfers_title
 from tpuprof.report.op_hosts import has_several_hosts, hosts_of
 from tpuprof.shown_text import printable, printable_lines
 from tpuprof.units import NS_PER_MS, format_bytes, format_ms, format_share
@@ -298,7 +298,8 @@ def _transfers(title: str, found: list[TransferRow], rows: int, limit: int) -> l
         "behind compute:",
         "behind other transfers:",
     )
-    return [f"#### {title}", table(columns, cells), *_more(len(found), rows)]
+    heading = plain(transfers_title(title, found))
+    return [f"#### {heading}", table(columns, cells), *_more(len(found), rows)]
 
 
 def _memory(report: Report) -> list[str]:

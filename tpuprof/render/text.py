@@ -14,7 +14,14 @@ from tpuprof.render.facts import fact_lines
 from tpuprof.render.op_time import IN_ALL, PER_STEP, annotation_ms, largest_first, op_ms, over
 from tpuprof.render.savings import saved_amount, tried
 from tpuprof.render.triage import verdict_note
-from tpuprof.report.labels import host_count, nothing_failed, of_steps, samples_per_second, shared_saving
+from tpuprof.report.labels import (
+    host_count,
+    nothing_failed,
+    of_steps,
+    samples_per_second,
+    shared_saving,
+    transfers_title,
+)
 from tpuprof.report.op_hosts import has_several_hosts, hosts_of
 from tpuprof.report.schema import CompileRow, Finding, Report, StepRow, TransferRow
 from tpuprof.shown_text import printable
@@ -271,7 +278,16 @@ def _host_reads(report: Report) -> RenderableType:
 
 def _transfers(title: str, kind: str, rows: list[TransferRow]) -> RenderableType:
     table = _table(
-        title, "op", kind, "times", "bytes", "GB/s", "exposed", "behind compute", "behind others", "tensor"
+        escape(transfers_title(title, rows)),
+        "op",
+        kind,
+        "times",
+        "bytes",
+        "GB/s",
+        "exposed",
+        "behind compute",
+        "behind others",
+        "tensor",
     )
     for each in rows[:ROWS_SHOWN]:
         table.add_row(

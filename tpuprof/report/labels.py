@@ -8,7 +8,7 @@ from tpuprof.parts import word_of
 from tpuprof.units import counted
 
 if TYPE_CHECKING:
-    from tpuprof.report.schema import Report
+    from tpuprof.report.schema import Report, TransferRow
 
 # Rules about what the verdict names whose reasons are shown where none of them failed (rules).
 RELATED_SHOWN = 3
@@ -108,6 +108,11 @@ def nothing_failed(report: Report) -> str:
     related = sorted((each for each in related if each.status in order), key=lambda each: order[each.status])
     said = [f"{each.rule}: {each.reason}" for each in related[:RELATED_SHOWN]]
     return ". ".join(["No rule has a fix for what the verdict names", *said]) + "."
+
+
+def transfers_title(title: str, rows: list[TransferRow]) -> str:
+    """The heading of a table of transfers: they are of one device, and of several hosts' it says whose."""
+    return f"{title}, one device of {rows[0].host}" if rows and rows[0].host else title
 
 
 def host_count(report: Report) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tpuprof.report.labels import host_count
+from tpuprof.report.labels import host_count, transfers_title
 from tpuprof_dashboard.components.comparison import changed_parts
 from tpuprof_dashboard.components.layout import chart, empty, section
 from tpuprof_dashboard.components.rows import rows_of
@@ -56,9 +56,8 @@ def _transfers(view: View, title: str, key: str, rows: list[TransferRow], reason
     if any(row.hidden_ms_per_step is None for row in rows):
         note += " Hidden and waiting time are unavailable where the capture has no Async XLA Ops line."
     label = f"Exposed and hidden time of {title.lower()}; the table below has it"
-    return section(
-        title, chart(figure, f"{key}-bars", label), table(key, rows_of(ordered, names=_NAMES)), note=note
-    )
+    shown = table(key, rows_of(ordered, names=_NAMES))
+    return section(transfers_title(title, ordered), chart(figure, f"{key}-bars", label), shown, note=note)
 
 
 def _layers(view: View) -> Any:
