@@ -61,7 +61,9 @@ class StepLog:
 
 
 @dataclass(frozen=True)
-class _Counts:
+class Counts:
+    """What the runtime has counted so far."""
+
     compiles: int
     graphs: int
     reads: int
@@ -92,7 +94,7 @@ class CallWatch:
         for name in _EXTENSION_CALLS:
             if hasattr(self._extension, name):
                 self._replaced.replace(self._extension, name, partial(self._wrapped, name))
-        self._mode = _function_mode(self)
+        self._mode = function_mode(self)
         self._mode.__enter__()
         self._seen = self._counts()
 
@@ -172,12 +174,12 @@ class CallWatch:
     def _cause(self) -> str:
         return what_changed(self.steps[-1].calls, self._log.calls) if self.steps else "the first graph"
 
-    def _counts(self) -> _Counts:
+    def _counts(self) -> Counts:
         extension = self._extension
         names = [name for name in extension._xla_counter_names() if name.startswith(_FALLBACKS)]
         reads = extension._xla_metric_data("TransferFromDeviceTime")
         compiles = counter(extension, "UncachedCompile")
-        return _Counts(
+        return Counts(
             compiles,
             compiles + counter(extension, "CachedCompile"),
             int(reads[0]) if reads else 0,
@@ -216,7 +218,8 @@ def what_changed(before: list[Call], now: list[Call]) -> str:
     return "unknown: the step made the same torch calls as the one before"
 
 
-def _function_mode(watch: CallWatch) -> Any:
+def function_mode(watch: CallWatch) -> Any:
+    """A function mode of torch that hands each call to the watch."""
     from torch.compiler import is_dynamo_compiling
     from torch.overrides import TorchFunctionMode
 

@@ -10,10 +10,13 @@ from tpuprof.errors import Code, TpuprofError
 
 if TYPE_CHECKING:
     from tpuprof.instrument.call_watch import CallWatch, Event, StepLog
+    from tpuprof.instrument.frameworks.base import Framework
 
 # The first step compiles because it is the first; the second often does, because only then does the optimizer
 # have its state (pytorch/xla issue 2327). A third that compiles is a recompile (steps).
 WARMUP_STEPS = 2
+# The framework besides torch_xla that counts what is needed, by its name.
+EAGER = "torch_tpu"
 # Places shown of one expectation (places).
 PLACES_SHOWN = 5
 
@@ -40,9 +43,13 @@ class expect(ContextDecorator):  # noqa: N801  # used like a function
     A step ends where `tpuprof.step` says so, else at each `torch_xla.sync()`; only steps that ran a graph count.
     Only this thread is watched. Works on PJRT_DEVICE=CPU: what is counted here happens there as on TPU.
 
+    With TorchTPU a step ends where `tpuprof.step` says so, else after each optimizer; a graph is a program, of an op,
+    of deferred ops or of torch.compile. It waits for the device after each call of torch, unless ops are deferred:
+    what compiled then counts for the read, or the end of the step, that came next. `aten_fallbacks` is not counted.
+
     Raises `ExpectationError` (an AssertionError) with causes and source lines; also where nothing could be
     counted, since no graph ran or no step came after warm-up. Raises `TpuprofError`: `usage` without any
-    expectation, or where the program trains with TorchTPU or JAX; `missing-extra` without torch_xla. What the
+    expectation, or where the program trains with JAX; `missing-extra` without torch_xla. What the
     code inside raises passes through.
     """
 
@@ -84,15 +91,31 @@ class expect(ContextDecorator):  # noqa: N801  # used like a function
                 'Install it with: pip install "tpuprof[xla]".',
             )
         if STATE.framework is not None:
+            self._watch = self._of(STATE.framework)
+        else:
+            self._watch = CallWatch(extension)
+        self._watch.start()
+        return self
+
+    def _of(self, framework: Framework) -> CallWatch:
+        """The watch of a framework other than torch_xla; refuses what that does not count."""
+        from tpuprof.instrument.eager_call_watch import EagerCallWatch
+
+        if framework.name != EAGER:
             raise TpuprofError(
                 Code.USAGE,
-                f"expect() counts with torch_xla's counters, and this program trains with {STATE.framework.name}, "
+                f"expect() counts with torch_xla's counters, and this program trains with {framework.name}, "
                 "which has none: nothing could be counted.",
                 "Capture the program (tpuprof capture), and hold its report to a budget with tpuprof check.",
             )
-        self._watch = CallWatch(extension)
-        self._watch.start()
-        return self
+        if self.aten_fallbacks is not None:
+            raise TpuprofError(
+                Code.USAGE,
+                "expect(aten_fallbacks=...) counts with torch_xla's counters: TorchTPU does not count ops that ran on "
+                "the CPU.",
+                "Leave aten_fallbacks out.",
+            )
+        return EagerCallWatch(framework)
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None

@@ -15,7 +15,7 @@ import pytest
 MARKER = "tpuprof"
 _HELP = (
     "tpuprof(recompiles=None, device_to_host_syncs=None, aten_fallbacks=None, max_graphs_per_step=None, "
-    "warmup_steps=2): fail where the test's torch_xla code does more of these than said (see tpuprof.expect)"
+    "warmup_steps=2): fail where the test's code does more of these than said (see tpuprof.expect)"
 )
 
 
