@@ -42,6 +42,7 @@ from tpuprof.model.host.input_pipeline import InputPipeline, read_input
 from tpuprof.model.host.python_calls import tracer_note
 from tpuprof.model.host.reads import HostRead, host_reads, unexplained_reads
 from tpuprof.model.host.recorded import recorded_of
+from tpuprof.model.host.slice_messages import SliceMessages, slice_messages
 from tpuprof.model.host.threads import TrainingThread, training_threads, warnings_of
 from tpuprof.model.host.tracing import Tracing, split_tracing
 from tpuprof.model.host.vocabulary import Vocabulary
@@ -108,6 +109,7 @@ class HostRun:
     threads: list[TrainingThread] = field(default_factory=list)
     # What it counted after the capture, where the run folder has it.
     after: AfterCapture | None = None
+    slice_messages: list[SliceMessages] = field(default_factory=list)
 
 
 def read_host_run(
@@ -248,6 +250,7 @@ def _of_host(
         "records": history.records,
         "compile_frames": compile_frames(history.records, numbers_of(steps)),
         "after": history.after,
+        "slice_messages": slice_messages(host, steps),
     }
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from tpuprof.analysis.sections.hosts import hosts_section
 from tpuprof.analysis.sections.measure_next import measure_next
+from tpuprof.analysis.sections.slices import slice_message_rows
 from tpuprof.analysis.sections.steps import mean_step, run_summary, step_sections
 from tpuprof.analysis.sections.verdict import Rows, verdict_section
 from tpuprof.analysis.sections.why import decision_rows
@@ -92,6 +93,7 @@ def merge(summaries: Iterable[HostSummary], asked: Asked) -> Report:
         compiles=compiles,
         compile_history=history,
         graph_cuts=_graph_cuts(read, digests, sum(len(each.steps) for each in found)),
+        slice_messages=slice_message_rows(hosts),
         phases=[row for each in digests for row in each.phases],
         run_summary=run_summary(hosts, times, compiles),
         hosts=replace(section, chip_waits=[row for each in digests for row in each.chip_waits]),

@@ -18,6 +18,7 @@ from tpuprof.model.device.cpu import Queue
 from tpuprof.model.host.eager_mode import EagerOps
 from tpuprof.model.host.handing_over import HandingOver
 from tpuprof.model.host.reads import HostRead
+from tpuprof.model.host.slice_messages import SliceMessages
 from tpuprof.model.intervals import Int64
 from tpuprof.pod.ops import SUMS, OpColumns, same
 from tpuprof.pod.summary import COLUMNS, TRANSFERS, DeviceFacts, HostSummary, Told, steps_from
@@ -79,6 +80,7 @@ def _header(summary: HostSummary) -> dict[str, Any]:
         "memory_peak": summary.memory_peak,
         "spans": summary.spans,
         "told": asdict(summary.told),
+        "slice_messages": [asdict(each) for each in summary.slice_messages],
     }
 
 
@@ -129,6 +131,7 @@ def _summary(header: dict[str, Any], report: bytes, ops: bytes, columns: dict[st
         spans={name: header["spans"][name] for name in TRANSFERS},
         report=report,
         told=_told(header["told"]),
+        slice_messages=tuple(SliceMessages(**each) for each in header["slice_messages"]),
     )
 
 

@@ -45,6 +45,7 @@ def host_run(summary: HostSummary) -> HostRun:
         read_graphs=again_alone(summary.again),
         queue=summary.queue,
         after=summary.told.after,
+        slice_messages=list(summary.slice_messages),
         handing_over=summary.told.handing_over,
         eager_ops=summary.told.eager_ops,
         program_ops=summary.told.program_ops,

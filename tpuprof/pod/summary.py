@@ -23,6 +23,7 @@ from tpuprof.model.device.op_table import op_totals
 from tpuprof.model.host.eager_mode import EagerOps
 from tpuprof.model.host.handing_over import HandingOver
 from tpuprof.model.host.reads import HostRead
+from tpuprof.model.host.slice_messages import SliceMessages
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.intervals import Int64
 from tpuprof.model.read_graphs import again_by_step
@@ -90,6 +91,7 @@ class HostSummary:
     spans: dict[str, int | None]
     report: bytes
     told: Told = Told()
+    slice_messages: tuple[SliceMessages, ...] = ()
 
     def own_report(self) -> dict[str, Any]:
         """The host's own report as it would be read from JSON, its long tables cut."""
@@ -145,6 +147,7 @@ def summarise(host: HostRun, report: Report, path: str) -> HostSummary:
             host.eager_ops,
             host.program_ops,
         ),
+        slice_messages=tuple(host.slice_messages),
     )
 
 

@@ -9,7 +9,7 @@ from tpuprof.render.pod_facts import pod_lines
 from tpuprof.report.host_lines import at_line, lines_of
 from tpuprof.report.labels import cache_title, diagnosis_title, of_steps, phase_title
 from tpuprof.report.schema import LoopRow, Report
-from tpuprof.report.sections import ChipWaitRow, InputRow, OutlierRow
+from tpuprof.report.sections import ChipWaitRow, InputRow, OutlierRow, SliceMessageRow
 from tpuprof.units import counted, format_bytes, format_ms, format_share
 
 # Entries of each kind that a line names; the JSON has all.
@@ -27,6 +27,7 @@ def fact_lines(report: Report) -> list[tuple[str, str]]:
         ("Memory", _memory),
         ("Pod", lambda each: pod_lines(each.pod)),
         ("Hosts", lambda each: [] if each.pod else _hosts(each)),
+        ("Between slices", lambda each: [_message(row) for row in each.slice_messages[:SHOWN]]),
         ("Uneven steps", lambda each: [_outlier(row) for row in each.steadiness.outliers[:SHOWN]]),
         ("Drift", _drift),
         ("Not training", _phases),
@@ -202,6 +203,19 @@ def _graph_cuts(report: Report) -> list[str]:
         + (f" at {each.source}" if each.source else "")
         for each in rows[:SHOWN]
     ]
+
+
+def _message(row: SliceMessageRow) -> str:
+    many = "" if row.messages_per_step == 1 else "s"
+    text = (
+        f"slice {row.from_slice} to {row.to_slice}: {row.messages_per_step:.3g} message{many} with "
+        f"{format_bytes(round(row.bytes_per_step))} per step by {row.collective}"
+    )
+    if row.mean_ms is None or row.longest_ms is None:
+        return f"{text}; the clocks of the hosts disagree, so their time is unknown"
+    return (
+        f"{text}, each on its way for {format_ms(row.mean_ms)}, the slowest for {format_ms(row.longest_ms)}"
+    )
 
 
 def _graphs(per_step: float, steps: int) -> str:

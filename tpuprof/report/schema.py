@@ -30,6 +30,7 @@ from tpuprof.report.sections import (
     OpsLeftOut,
     PhaseRow,
     RunSummary,
+    SliceMessageRow,
     Steadiness,
     ThreadRow,
     Throughput,
@@ -498,6 +499,7 @@ class Report:
     ops_left_out: OpsLeftOut = field(default_factory=OpsLeftOut)
     throughput: Throughput = field(default_factory=Throughput)
     pod: Pod | None = None
+    slice_messages: list[SliceMessageRow] = field(default_factory=list)
     # Each comparison that led to the verdict, in order.
     why: list[DecisionRow] = field(default_factory=list)
     # What this run cannot tell, and the command that would.

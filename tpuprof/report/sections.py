@@ -287,6 +287,26 @@ class GraphCutRow:
 
 
 @record(frozen=True)
+class SliceMessageRow:
+    """Messages of one collective from one slice to another, over the data centre network, that arrived in steps.
+
+    Counts and bytes are of all hosts, per step. A message is on its way for `mean_ms` on average, at `gb_per_s` (10^9
+    bytes/s; several travel at once); None where the clocks of sender and receiver disagree for all of them. They do for
+    `untimed` messages.
+    """
+
+    collective: str
+    from_slice: int
+    to_slice: int
+    messages_per_step: float
+    bytes_per_step: float
+    mean_ms: float | None
+    longest_ms: float | None
+    gb_per_s: float | None
+    untimed: int = 0
+
+
+@record(frozen=True)
 class CompilationCache:
     """The persistent compilation cache over the whole run; counts are None where the run folder has none.
 

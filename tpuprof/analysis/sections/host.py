@@ -6,6 +6,7 @@ from typing import Any
 
 from tpuprof.analysis.sections.hosts import hosts_section
 from tpuprof.analysis.sections.runtime import cache_section, fallback_rows, graph_cut_rows
+from tpuprof.analysis.sections.slices import slice_message_rows
 from tpuprof.analysis.sections.throughput import throughput_section
 from tpuprof.analysis.sections.tracing import input_rows, tracing_section
 from tpuprof.model.host_run import HostRun
@@ -27,6 +28,7 @@ def host_sections(run: Run) -> dict[str, Any]:
         "phases": phase_rows(hosts),
         "threads": thread_rows(hosts),
         "throughput": throughput_section(hosts),
+        "slice_messages": slice_message_rows(hosts),
     }
 
 
