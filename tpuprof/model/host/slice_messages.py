@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from tpuprof.model.intervals import Int64
 from tpuprof.model.steps import Steps
@@ -96,7 +97,7 @@ def _received(track: Track, steps: Steps) -> Iterable[SliceMessages]:
         )
 
 
-def _in_steps(times: Int64, steps: Steps) -> Int64:
+def _in_steps(times: Int64, steps: Steps) -> npt.NDArray[np.bool_]:
     place = np.searchsorted(steps.start, times, side="right") - 1
-    within: Int64 = (place >= 0) & (times <= steps.end[np.maximum(place, 0)])
+    within: npt.NDArray[np.bool_] = (place >= 0) & (times <= steps.end[np.maximum(place, 0)])
     return within
