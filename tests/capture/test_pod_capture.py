@@ -5,10 +5,15 @@ import os
 import shlex
 import sys
 import threading
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
 
+from tpuprof.capture.crumbs import STEPS, Process
+from tpuprof.capture.launch import Ended
+from tpuprof.capture.nothing import explain
+from tpuprof.capture.orders import Orders
 from tpuprof.capture.pod import place_of, problems, read_hosts, start_all
 from tpuprof.cli.capture_pod import hosts_of
 from tpuprof.cli.main import app
@@ -68,6 +73,35 @@ def test_a_host_that_does_not_answer_is_named_and_left(tmp_path):
         "dead: it did not answer. Look at that host. [capture-missing-host]"
     ]
     assert threading.active_count() < 50
+
+
+@pytest.mark.parametrize(
+    ("others", "statuses"),
+    [
+        ({"short": "echo here; exit 7"}, [7, None]),
+        # One that failed, and one that trains on: nobody is given up while it does.
+        ({"short": "exit 7", "long": "echo here; sleep 1.5; exit 0"}, [7, 0, None]),
+    ],
+)
+def test_a_host_that_does_not_answer_is_named_also_where_the_others_failed(tmp_path, others, statuses):
+    script = tmp_path / "reach"
+    cases = "".join(f'[ "$1" = {name} ] && {{ {text}; }}\n' for name, text in others.items())
+    script.write_text(f"#!/bin/sh\n{cases}exec sleep 600\n", "utf-8")
+    script.chmod(0o755)
+    members = start_all([*others, "dead"], shlex.quote(str(script)), ["true"], grace=0.3)
+    assert [member.status for member in members] == statuses
+    assert str(problems(members)[-1]).startswith("dead: it did not answer.")
+
+
+def test_training_that_ends_before_hosts_agree_says_so():
+    steps = Process(1, [(STEPS, "900")])
+    ended = Ended(0, b"", processes=[steps])
+    pod = Orders(run="runs/x", name="capture", warmup=3, steps=8, patience=0, hlo_debug=False, members=4)
+    said = str(explain(["python", "train.py"], pod, ended))
+    assert "ended after 900 training steps, before the 4 hosts had agreed on one to begin at" in said
+    assert "64 s" in said
+    alone = str(explain(["python", "train.py"], replace(pod, members=1), ended))
+    assert "agreed" not in alone
 
 
 def test_what_cannot_be_started_is_an_error():

@@ -10,6 +10,7 @@ from tpuprof.capture import crumbs
 from tpuprof.capture.command import isolating_python
 from tpuprof.capture.launch import Ended
 from tpuprof.capture.orders import Orders
+from tpuprof.capture.together import AHEAD_SECONDS, PATIENCE_SECONDS
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.run_folder import PROFILES
 
@@ -89,6 +90,14 @@ def _how_far(command: list[str], orders: Orders, ended: Ended) -> tuple[Code, st
             Code.CAPTURE_FAILED,
             "steps were recorded, but the recording was not written to its end",
             "See the program's own messages above, and capture again.",
+        )
+    if steps > orders.warmup and orders.members > 1:
+        return (
+            Code.CAPTURE_NEVER_STEADY,
+            f"the program ended after {steps} training steps, before the {orders.members} hosts had agreed on one to "
+            "begin at",
+            f"Train for longer than {PATIENCE_SECONDS + AHEAD_SECONDS:.0f} s after it is steady: so long the others "
+            "wait for a host that does not answer. With all hosts there five seconds are enough.",
         )
     if steps:
         return (

@@ -63,7 +63,7 @@ def start_all(
     """Run a command on every host in the folder we are in, and wait for all; their lines go to stderr.
 
     `label` stands before each host's name in what is shown. A host that does not end within `grace` seconds after the
-    first that ended well is given up. Raises `TpuprofError` (`usage`).
+    first that ended well, or after all that ever said a word, is given up. Raises `TpuprofError` (`usage`).
     """
     template = shlex.split(ssh)
     if not any("{command}" in word for word in template):
@@ -116,7 +116,7 @@ def _wait(members: list[Member], grace: float) -> None:
                 assert member.process is not None
                 if member.status is None:
                     member.status = member.process.poll()
-            if until is None and any(member.status == 0 for member in members):
+            if until is None and _only_silent_ones_are_left(members):
                 until = time.monotonic() + grace
             if until is not None and time.monotonic() > until:
                 break
@@ -125,6 +125,18 @@ def _wait(members: list[Member], grace: float) -> None:
         for member in members:
             if member.process is not None and member.process.poll() is None:
                 member.process.terminate()
+
+
+def _only_silent_ones_are_left(members: list[Member]) -> bool:
+    """Whether a host has captured, or all have ended but those that never said a word: no job is running there.
+
+    One that failed ends nothing: the others may train for days.
+    """
+    if any(member.status == 0 for member in members):
+        return True
+    return any(member.status is not None for member in members) and not any(
+        member.status is None and member.last for member in members
+    )
 
 
 def problems(members: list[Member]) -> list[TpuprofError]:
