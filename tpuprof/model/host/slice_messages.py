@@ -87,7 +87,7 @@ def _received(track: Track, steps: Steps) -> Iterable[SliceMessages]:
         track.plane.stat_integers(stats, name, len(track), missing=-1) for name in (_FROM, _TO, _BYTES, _TIME)
     )
     for row in rows.tolist():
-        # One without them is none that can be told from others.
+        # Without them nobody knows which one it is.
         if not labels[row] or min(source[row], target[row], size[row]) < 0:
             continue
         length, took = int(size[row]), max(int(time[row]), 0)
