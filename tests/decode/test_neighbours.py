@@ -10,6 +10,7 @@ from tests.builders import TraceBuilder
 from tests.model.test_gpu import kineto
 from tests.report.planted import hlo
 from tpuprof.analysis.analyze import analyze_run
+from tpuprof.cli.opening import open_report
 from tpuprof.decode.find import find
 from tpuprof.decode.limited import MAX_CHARACTERS, MAX_MESSAGES, limited
 from tpuprof.errors import TpuprofError
@@ -149,6 +150,8 @@ def test_a_host_that_only_its_name_calls_a_profile_is_named(session, damage, cod
     assert host_count(report) == "3 of 4 hosts"
     assert code in report.environment["unread_hosts"]["h2"]
     assert {row.host for row in report.steps.per_step} == {"h0", "h1", "h3"}
+    # With the cache of reports, too, which looks into every file.
+    assert host_count(open_report(session.parents[2])) == "3 of 4 hosts"
 
 
 def test_a_link_that_may_not_be_followed_ends_nothing(session):

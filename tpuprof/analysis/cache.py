@@ -11,6 +11,7 @@ Nothing here fails a command: where the folder cannot be used, reports are compu
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import threading
@@ -157,6 +158,8 @@ def _add(state: hashlib.blake2b, *parts: object) -> None:
 
 def _add_samples(state: hashlib.blake2b, path: Path) -> None:
     size = path.stat().st_size
+    if not path.is_file():  # a pipe would be waited for
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
     with path.open("rb") as file:
         for number in range(SAMPLES):
             file.seek(max(size - SAMPLE_BYTES, 0) * number // (SAMPLES - 1))
