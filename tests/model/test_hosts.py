@@ -12,7 +12,7 @@ from tpuprof.model.timeline import build_host
 REDUCE = "%all-reduce.1 = f32[8]{0} all-reduce(f32[8]{0} %g), replica_groups={}"
 
 
-def host(late, *, steps=5, clock_ms=0.0, name="train", line=REDUCE):
+def host(late, *, steps=5, clock_ms=0.0, name="train", line=REDUCE, program="f(1)"):
     """Steps of 1 ms that end in an all-reduce of 100 us beyond the wait for the other host, which is never late."""
     trace = TraceBuilder()
     stamp = 1_000_000_000 + round(clock_ms * 1e6)
@@ -21,7 +21,7 @@ def host(late, *, steps=5, clock_ms=0.0, name="train", line=REDUCE):
         python = trace.host().line("python", stamp)
         length = 1000 + max(late)
         python.event(name, begin, length, _r=1, step_num=step)
-        trace.tpu(0).line("XLA Modules", stamp).event("f(1)", begin, length)
+        trace.tpu(0).line("XLA Modules", stamp).event(program, begin, length)
         wait = max(late) - late[0]
         trace.tpu(0).line("XLA Ops", stamp).event(
             line,
@@ -83,6 +83,24 @@ def device(*lines):
         )
     built = build_host(xplane.parse(trace.to_bytes(), "x"), "x")
     return read_tpu(built.device_planes[0], built.devices[0], [], Known())
+
+
+OF_A_GROUP = REDUCE.replace("{}", "{{0},{1},{2}}")
+
+
+@pytest.mark.parametrize(("other", "straggler"), [("f(1)", "host2"), ("g(2)", "")])
+def test_hosts_that_meet_nowhere_are_compared_where_they_run_one_program(analyze, other, straggler):
+    """A host of another program takes longer, as it should; one of the same program holds the others up."""
+    slow = host((400, 400), line=OF_A_GROUP, program=other)
+    found = analyze(host((0, 0), line=OF_A_GROUP), host((0, 0), line=OF_A_GROUP), slow).hosts
+    assert (found.method, found.straggler) == ("step times", straggler)
+    assert ("because they run another program: host2" in found.clocks) == (not straggler)
+    assert [row.host for row in found.hosts] == ["host0", "host1", "host2"]
+
+
+def test_hosts_of_two_programs_that_meet_are_compared(analyze):
+    found = analyze(host((0, 80)), host((80, 80), program="g(2)")).hosts
+    assert (found.method, found.straggler) == ("collectives", "host1")
 
 
 def test_clocks_that_differ_make_nobody_late(analyze):

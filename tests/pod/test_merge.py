@@ -318,6 +318,18 @@ def test_a_pod_counts_its_machines(tmp_path, ranks):
     assert host_count(report) == ("4 processes of 2 hosts" if ranks else "4 hosts")
 
 
+def test_hosts_of_another_program_are_no_stragglers_of_this_one(tmp_path):
+    """Of two programs without a collective in common, the slower one held up the other by its whole step."""
+    folder = tmp_path / "plugins" / "profile" / "x"
+    folder.mkdir(parents=True)
+    for row, sample in enumerate(["decoder_loop"] * 3 + ["input_starved"] * 2):
+        shutil.copy(next((SAMPLES / sample).rglob("*.xplane.pb")), folder / f"h{row}.xplane.pb")
+    report = analyze_pod(folder)
+    assert report.hosts == analyze_run(folder).hosts
+    assert report.hosts.straggler == ""
+    assert "run another program: h3, h4" in report.hosts.clocks
+
+
 def merged_verdict(folder):
     packed = {job.name: summarise_host(job) for job in hosts_of(folder).jobs}
     return merged(packed, list(packed)).verdict.sentence

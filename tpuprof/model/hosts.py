@@ -4,11 +4,13 @@ Clocks of different hosts differ by what NTP leaves, so lateness is not read off
 a collective, all leave it together, and the one that spent least time in it arrived last: that needs no common
 clock. Where no collective is seen, a host's own step time against the others' is compared instead.
 
-A host whose capture holds other steps than most hosts' is left out of the comparison.
+A host whose capture holds other steps than most hosts' is left out of the comparison. So is one that runs another
+program and meets the others at no collective.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import field
 
 import numpy as np
@@ -37,6 +39,8 @@ class HostView:
     origin_ns: int
     steps: Steps
     barriers: Barriers = NO_BARRIERS
+    # The program that its devices mostly run, empty where that is unknown.
+    program: str = ""
 
 
 @record(frozen=True)
@@ -55,7 +59,8 @@ class Skew:
     """Lateness over a run. `straggler` is the host that costs the others most, empty where none stands out.
 
     `lag_ps` is its sum over steps. `clock_ns` is how far each host's clock reads ahead of the first host's at the
-    same barrier, None where no collective tells. `left_out` are hosts that have other steps.
+    same barrier, None where no collective tells. `left_out` are hosts that have other steps, `other_program` those
+    that run another program than most, and share no collective with them.
     """
 
     method: str
@@ -64,6 +69,7 @@ class Skew:
     lag_ps: int
     clock_ns: dict[str, int | None] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)
+    other_program: list[str] = field(default_factory=list)
 
 
 @record(frozen=True)
@@ -126,7 +132,12 @@ def meet(views: list[HostView]) -> Meeting | None:
 
 def find_skew(hosts: list[HostView]) -> Skew | None:
     """Compare hosts step by step; None with fewer than two hosts or without common steps."""
+    others: list[str] = []
     met = meet(hosts)
+    if met is not None and not len(met.step):
+        # Step times of two programs say nothing of either.
+        same, others = _of_one_program(hosts)
+        met = meet(same) if others else met
     if met is None:
         return None
     wall = met.wall
@@ -143,7 +154,16 @@ def find_skew(hosts: list[HostView]) -> Skew | None:
         lag_ps=lost[worst],
         clock_ns=_clocks(met),
         left_out=[host.name for host in met.left_out],
+        other_program=others,
     )
+
+
+def _of_one_program(hosts: list[HostView]) -> tuple[list[HostView], list[str]]:
+    """The hosts that run the program of most of them, and the names of the others."""
+    programs = Counter(host.program for host in hosts)
+    usual = max(programs, key=lambda name: programs[name])
+    same = [host for host in hosts if host.program == usual]
+    return same, [host.name for host in hosts if host.program != usual]
 
 
 def _rows(numbers: Int64, wanted: Int64) -> Int64:

@@ -77,7 +77,7 @@ def merge(summaries: Iterable[HostSummary], asked: Asked) -> Report:
     compiles = _compiles(digests)
     # Of the host with most steps, as that of all files together.
     history = digests[max(range(len(found)), key=lambda row: len(found[row].steps))].history
-    section = hosts_section(hosts, [each.barriers for each in found])
+    section = hosts_section(hosts, [each.barriers for each in found], [each.program for each in found])
     work = merged_work(found, [each.allocator for each in digests])
     steps = step_sections(hosts, times, hidden)
     steps["steadiness"] = replace(steps["steadiness"], profiler_ratio=base.steadiness.profiler_ratio)

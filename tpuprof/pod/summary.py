@@ -18,6 +18,7 @@ from tpuprof.analysis.sections.transfers import spans_known
 from tpuprof.model.barriers import NO_BARRIERS, Barriers, find_barriers
 from tpuprof.model.compile.recurrence import AfterCapture
 from tpuprof.model.device.cpu import Queue
+from tpuprof.model.device.main_program import main_program
 from tpuprof.model.device.op_kind import OpKind
 from tpuprof.model.device.op_table import op_totals
 from tpuprof.model.host.eager_mode import EagerOps
@@ -115,7 +116,7 @@ def summarise(host: HostRun, report: Report, path: str) -> HostSummary:
         size=host.size,
         origin_ns=host.origin_ns,
         framework=host.framework,
-        program=_program(host),
+        program=main_program(host.devices),
         devices=tuple(
             DeviceFacts(
                 each.name,
@@ -149,22 +150,6 @@ def summarise(host: HostRun, report: Report, path: str) -> HostSummary:
         ),
         slice_messages=tuple(host.slice_messages),
     )
-
-
-def _program(host: HostRun) -> str:
-    """The program that most of the devices' time goes to, by the name before its fingerprint; empty without one.
-
-    By its ops: PJRT_DEVICE=CPU gives executions of all programs one name.
-    """
-    times: dict[str, int] = {}
-    for device in host.devices:
-        names = device.ops.program
-        spent = np.zeros(len(names), np.int64)
-        np.add.at(spent, device.op_events.op, device.op_events.self_ps)
-        for name, each in zip(names, spent.tolist(), strict=True):
-            short = name.partition("(")[0]
-            times[short] = times.get(short, 0) + each
-    return max(sorted(times), key=lambda name: times[name], default="")
 
 
 def _thinned(found: Barriers) -> Barriers:

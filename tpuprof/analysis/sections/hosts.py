@@ -6,6 +6,7 @@ import numpy as np
 
 from tpuprof.model.barriers import NO_BARRIERS, Barriers, find_barriers
 from tpuprof.model.device.chip_waits import chip_waits, last_chip
+from tpuprof.model.device.main_program import main_program
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.hosts import BARRIER, HostView, LateStep, Skew, find_skew
 from tpuprof.report.sections import ChipWaitRow, HostRow, Hosts, LateStepRow
@@ -29,21 +30,30 @@ NAMED = 8
 WAITS_LISTED_UP_TO = 32
 
 
-def hosts_section(hosts: list[HostRun], barriers: list[Barriers] | None = None) -> Hosts:
-    """Each host's own values, and who was late in each step; `barriers` of each host where they are known already."""
+def hosts_section(
+    hosts: list[HostRun], barriers: list[Barriers] | None = None, programs: list[str] | None = None
+) -> Hosts:
+    """Each host's own values, and who was late in each step.
+
+    `barriers` and `programs` are each host's, where they are known already.
+    """
+    if programs is None:
+        programs = [main_program(host.devices) if len(hosts) > 1 else "" for host in hosts]
     if barriers is None:
         several = len(hosts) > 1
         barriers = [find_barriers(host.devices, host.steps) if several else NO_BARRIERS for host in hosts]
     skew = find_skew(
         [
-            HostView(host.name, host.origin_ns, host.steps, each)
-            for host, each in zip(hosts, barriers, strict=True)
+            HostView(host.name, host.origin_ns, host.steps, each, program)
+            for host, each, program in zip(hosts, barriers, programs, strict=True)
         ]
     )
     rows = [_host_row(host, skew) for host in hosts]
     waits = [row for host in hosts for row in _chip_rows(host)]
     if skew is None:
-        clocks = _ALONE if len(hosts) == 1 else "hosts have no step in common"
+        clocks = (
+            _ALONE if len(hosts) == 1 else "hosts have no step in common, or each runs a program of its own"
+        )
         return Hosts(hosts=rows, clocks=clocks, chip_waits=waits)
     return Hosts(
         hosts=rows,
@@ -59,11 +69,12 @@ def hosts_section(hosts: list[HostRun], barriers: list[Barriers] | None = None) 
 def _clocks(skew: Skew) -> str:
     """How the hosts' clocks were compared, and which hosts were not."""
     text = _BY_BARRIER if skew.method == BARRIER else _BY_WALL
-    if not skew.left_out:
-        return text
-    named = ", ".join(skew.left_out[:NAMED])
-    rest = f" and {len(skew.left_out) - NAMED} more" if len(skew.left_out) > NAMED else ""
-    return f"{text}; not compared, because they have other steps: {named}{rest}"
+    for why, left_out in (("have other steps", skew.left_out), ("run another program", skew.other_program)):
+        if left_out:
+            named = ", ".join(left_out[:NAMED])
+            rest = f" and {len(left_out) - NAMED} more" if len(left_out) > NAMED else ""
+            text += f"; not compared, because they {why}: {named}{rest}"
+    return text
 
 
 def _late_step_row(late: LateStep, *, with_waits: bool) -> LateStepRow:
