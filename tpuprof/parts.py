@@ -431,6 +431,13 @@ def title_of(name: str) -> str:
     return part_of(name).title
 
 
+def noun_of(name: str) -> str:
+    """The title of a part as it stands within a sentence."""
+    title = title_of(name)
+    own = name.startswith(USER_PREFIX) and name.removeprefix(USER_PREFIX) not in _USER_KINDS
+    return f"the annotation {title!r}" if own else title[:1].lower() + title[1:]
+
+
 def meaning_of(name: str, *, sees_device: bool = True) -> str:
     """What a part is, for readers who have not seen the docs."""
     return said_of(part_of(name).meaning, sees_device=sees_device)

@@ -154,7 +154,7 @@ def test_what_is_recorded_while_the_program_makes_its_data_is_recorded_again(tmp
         "end = time.time() + 5\nwhile time.time() < end:\n    w, loss = update(w, x)\n    float(loss)\n"
     )
     report, done = captured(tmp_path, body)
-    assert done.stderr.count("recorded by the clock") >= 2
+    assert done.stderr.count("s by the clock; the analysis") >= 2
     assert report.steps.method == "inferred from calls of jitted functions"
 
 

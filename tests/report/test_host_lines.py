@@ -32,11 +32,36 @@ def test_a_line_with_half_of_the_part_stands_for_it():
     assert where.ms == pytest.approx(5.0)
 
 
+def test_a_line_with_several_expressions_is_named_alone():
+    """The line's time would be taken for that of one of them."""
+    where = where_of([row(20, 9.2, call="float(self.s[i])"), row(20, 6.0, call="len(self.t)")], "host:python")
+    assert (where.text, where.ms) == (f"{FILE}:20", pytest.approx(15.2))
+
+
 def test_calls_of_one_line_count_together():
     where = where_of(
         [row(20, 3.0, call="a.cpu()"), row(20, 3.0, call="a.cpu().double()"), row(22, 4.0)], "host:python"
     )
-    assert (where.text, where.ms) == (f"{FILE}:20 (a.cpu())", pytest.approx(6.0))
+    assert (where.text, where.ms) == (f"{FILE}:20 (a.cpu().double())", pytest.approx(6.0))
+
+
+def test_what_was_handed_over_before_a_sample_makes_no_loop_of_its_function():
+    """The time before a sample is shown with its stack, and the loop hands over just before it calls the function."""
+    lines = [row(line, 2.0, call=f"part_{line}") for line in range(20, 25)]
+    handed_over = [row(line, 0.1, part="dispatch", call=f"part_{line}") for line in range(20, 25)]
+    others = [
+        row(40, 4.0, function="other"),
+        HostStackRow("sync", [MAIN, LOOP], "", f"{FILE}:80", "", 1.0, 0.0),
+    ]
+    where = where_of([*lines, *handed_over, *others], "host:python")
+    assert (where.function, where.ms) == ("jitter", pytest.approx(10.0))
+
+
+def test_a_function_that_mostly_hands_over_is_the_loop():
+    lines = [row(line, 2.0, call=f"part_{line}") for line in range(20, 25)]
+    handed_over = [row(line, 2.5, part="dispatch", call=f"part_{line}") for line in range(20, 25)]
+    where = where_of([*lines, *handed_over, row(40, 4.0, function="other")], "host:python")
+    assert where.function != "jitter"
 
 
 def test_lines_that_share_a_part_are_named_with_their_function():

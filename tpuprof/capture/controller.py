@@ -98,7 +98,9 @@ class Recording:
         """What is said when it has ended."""
         if self.empty:
             return "the recording ended before a step did"
-        return "recorded by the clock" if self.by_clock else f"captured {self.steps} steps"
+        if self.by_clock:
+            return f"recorded {self.seconds:.1f} s by the clock; the analysis looks for steps in it"
+        return f"captured {self.steps} steps"
 
 
 class Recorder(Protocol):

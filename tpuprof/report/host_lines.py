@@ -30,6 +30,8 @@ LOOP_FROM_SHARE = 0.5
 # The same where tracing itself is looked at: of it, a function of the model may well hold more than half, and only the
 # loop, or the step that it calls, holds the backward pass and the graph cut as well.
 TRACING_LOOP_FROM_SHARE = 0.9
+# Share of a line's time that one expression must hold to be shown with it: else the time would be taken for that one's.
+CALL_FROM_SHARE = 0.75
 # Lines named of a function (lines).
 LINES_SHOWN = 3
 _TRAINS = (TRACING, DISPATCH, COMPILE)
@@ -187,13 +189,8 @@ def _top(stacks: list[HostStackRow], part: str) -> tuple[Where | None, float]:
 
 
 def _by_line(stacks: list[HostStackRow], part: str) -> list[Where]:
-    """The lines of a part with all their exposed time, most first; each with the call that takes most of it."""
-    at: dict[str, float] = {}
-    calls: dict[str, str] = {}
-    for source, call, exposed, _ in lines_of(stacks, part):
-        at[source] = at.get(source, 0.0) + exposed
-        calls.setdefault(source, call)
-    return [Where(source, calls[source], at[source]) for source in sorted(at, key=lambda each: -at[each])]
+    """The lines of a part with all their exposed time, most first; each with the call that takes nearly all of it."""
+    return [Where(source, call, exposed) for source, call, exposed, _ in lines_of(stacks, part)]
 
 
 def _function_of(
@@ -236,18 +233,17 @@ def _caller_of(stacks: list[HostStackRow], part: str, enough: float, trains: set
     """
     held: dict[str, float] = {}
     depth: dict[str, int] = {}
-    calls: dict[str, str] = {}
     for row in stacks:
         if row.part == part and row.exposed_ms_per_step:
             for place, at in _places(row.frames).items():
                 held[place] = held.get(place, 0.0) + row.exposed_ms_per_step
                 depth[place] = max(depth.get(place, 0), at)
-            calls.setdefault(row.source, row.user_call or row.call)
     found = [place for place, ms in held.items() if ms >= enough and place not in trains]
     if not found:
         return None
     best = max(found, key=lambda place: depth[place])
-    return Where(best, calls.get(best, ""), held[best])
+    call = next((call for source, call, *_ in lines_of(stacks, part) if source == best), "")
+    return Where(best, call, held[best])
 
 
 def _train(
@@ -259,8 +255,10 @@ def _train(
     """
     trains: dict[_Place, float] = {}
     total = 0.0
-    feeding = [row for row in stacks if row.part in _TRAINS] or [
-        row for row in stacks if not row.part.startswith((HOST_PREFIX, USER_PREFIX))
+    feeding = _feeding(stacks) or [
+        row
+        for row in stacks
+        if row.part not in _TRAINS and not row.part.startswith((HOST_PREFIX, USER_PREFIX))
     ]
     for row in feeding:
         ms = row.exposed_ms_per_step + row.hidden_ms_per_step
@@ -268,6 +266,24 @@ def _train(
         for each in places(row.frames):
             trains[each] = trains.get(each, 0.0) + ms
     return {each for each, ms in trains.items() if ms > from_share * total}
+
+
+def _feeding(stacks: list[HostStackRow]) -> list[HostStackRow]:
+    """Rows of tracing, compiling and handing over whose stacks do no more of anything else.
+
+    The time before a sample is shown with the sample's stack: what was handed over at its begin, too.
+    """
+    other: dict[tuple[str, ...], float] = {}
+    for row in stacks:
+        if row.part.startswith(HOST_PREFIX):
+            key = tuple(row.frames)
+            other[key] = other.get(key, 0.0) + row.exposed_ms_per_step + row.hidden_ms_per_step
+    return [
+        row
+        for row in stacks
+        if row.part in _TRAINS
+        and row.exposed_ms_per_step + row.hidden_ms_per_step >= other.get(tuple(row.frames), 0.0)
+    ]
 
 
 def _library_functions(frames: Iterable[str]) -> dict[_Function, tuple[int, str]]:
@@ -303,15 +319,28 @@ def _places(frames: Iterable[str]) -> dict[str, int]:
 
 
 def lines_of(stacks: list[HostStackRow], part: str) -> list[tuple[str, str, float, float]]:
-    """(line, what it calls, exposed ms, hidden ms) of a part, by the user's line, most exposed first."""
-    sums: dict[tuple[str, str], tuple[float, float]] = {}
+    """(line, what it calls, exposed ms, hidden ms) of a part, by the user's line, most exposed first.
+
+    What it calls is empty where no expression of the line takes nearly all of that time.
+    """
+    sums: dict[str, tuple[float, float]] = {}
+    calls: dict[str, dict[str, float]] = {}
     for row in stacks:
         if row.part == part:
-            key = (row.source or (row.frames[-1] if row.frames else ""), row.user_call or row.call)
-            before = sums.get(key, (0.0, 0.0))
-            sums[key] = (before[0] + row.exposed_ms_per_step, before[1] + row.hidden_ms_per_step)
-    found = [(source, call, *ms) for (source, call), ms in sums.items()]
+            source = row.source or (row.frames[-1] if row.frames else "")
+            exposed, hidden = sums.get(source, (0.0, 0.0))
+            sums[source] = (exposed + row.exposed_ms_per_step, hidden + row.hidden_ms_per_step)
+            of_line, call = calls.setdefault(source, {}), row.user_call or row.call
+            of_line[call] = of_line.get(call, 0.0) + row.exposed_ms_per_step + row.hidden_ms_per_step
+    found = [(source, _most_of(calls[source]), *ms) for source, ms in sums.items()]
     return sorted(found, key=lambda each: -each[2])
+
+
+def _most_of(calls: dict[str, float]) -> str:
+    """The shortest expression that takes nearly all of a line's time, with what stands within it; empty without one."""
+    enough = CALL_FROM_SHARE * sum(calls.values())
+    held = {call: sum(ms for each, ms in calls.items() if each in call) for call in calls}
+    return min((call for call in calls if held[call] >= enough), key=len, default="")
 
 
 def verb_of(part: str) -> str:

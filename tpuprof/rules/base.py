@@ -58,7 +58,8 @@ class Price:
 class Outcome:
     """What a rule found. `share` is the share of step time at stake before it is priced; `reason` says why not.
 
-    `title` replaces the rule's own where the figures belong into it.
+    `title` replaces the rule's own where the figures belong into it. `cases` names the causes that were seen, where the
+    rule's advice has paragraphs for certain ones.
     """
 
     status: str
@@ -68,6 +69,7 @@ class Outcome:
     price: Price | None = None
     reason: str = ""
     confidence: str = "medium"
+    cases: frozenset[str] = frozenset()
 
 
 @record(frozen=True)
@@ -168,9 +170,10 @@ def failed(
     title: str = "",
     reason: str = "",
     confidence: str = "medium",
+    cases: frozenset[str] = frozenset(),
 ) -> Outcome:
     """The fault is there. `reason` says why there is no price, where there is none."""
-    return Outcome(FAILED, min(max(share, 0.0), 1.0), title, evidence, price, reason, confidence)
+    return Outcome(FAILED, min(max(share, 0.0), 1.0), title, evidence, price, reason, confidence, cases)
 
 
 def passed(evidence: list[Evidence] | None = None, *, title: str = "", reason: str = "") -> Outcome:

@@ -35,13 +35,26 @@ CHECKED = "How the fix was checked"
 _HEADING = re.compile(r"^## (.+)$", re.MULTILINE)
 
 
+# How a paragraph of advice begins that is for runs with a certain cause alone: `[gil] Move …`.
+_CASE = re.compile(r"\[([a-z]+)\] ")
+_CASES = re.compile(rf"^{_CASE.pattern}", re.MULTILINE)
+
+
 @record(frozen=True)
 class Remedy:
-    """What to do in one framework: prose, and the lines of two programs that show it (may be empty)."""
+    """What to do in one framework: prose, and the lines of two programs that show it (may be empty).
+
+    `paragraphs` has the prose in parts, each with the case that it is for, empty where it is for all.
+    """
 
     text: str
     before: str = ""
     after: str = ""
+    paragraphs: tuple[tuple[str, str], ...] = ()
+
+    def text_for(self, cases: frozenset[str]) -> str:
+        """The prose for a run that has these cases."""
+        return " ".join(text for case, text in self.paragraphs if not case or case in cases) or self.text
 
 
 class _Parts(NamedTuple):
@@ -144,8 +157,14 @@ def _read(docstring: str, rule_id: str, programs: dict[str, Advice]) -> _Parts:
 
 
 def _remedy(body: str, advice: Advice | None) -> Remedy:
-    text = " ".join(body.split())
-    return Remedy(text, advice.before.shown, advice.after.shown) if advice else Remedy(text)
+    parts = [" ".join(each.split()) for each in body.split("\n\n")]
+    found = [
+        (match.group(1) if (match := _CASE.match(each)) else "", _CASE.sub("", each, count=1))
+        for each in parts
+    ]
+    text = " ".join(each for _, each in found)
+    before, after = (advice.before.shown, advice.after.shown) if advice else ("", "")
+    return Remedy(text, before, after, tuple(found))
 
 
 def _with_code(body: str, remedy: Remedy) -> str:
@@ -154,4 +173,4 @@ def _with_code(body: str, remedy: Remedy) -> str:
         for label, code in (("Before", remedy.before), ("After", remedy.after))
         if code
     ]
-    return body + "".join(blocks)
+    return _CASES.sub("", body) + "".join(blocks)

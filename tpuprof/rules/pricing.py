@@ -41,8 +41,8 @@ def bounded(savings: Savings, step_ms: float | None, cause: float | None) -> Sav
     note = savings.note
     if low > most * INCONSISTENT_FROM:
         note = (
-            f"inconsistent: the replay gives {format_ms(low)} per step where the cause takes {format_ms(most)}, so the "
-            "price is cut to that"
+            f"inconsistent: a simulated step without it is {format_ms(low)} shorter, but it takes {format_ms(most)} of "
+            "a step, so no more than that is said"
         )
     return replace(savings, low=min(low, most), high=min(high, most), note=note)
 

@@ -190,7 +190,7 @@ def _finding(rule: Rule, outcome: Outcome, pricing: Pricing, places: Places, fra
         savings=savings,
         confidence=outcome.confidence,
         evidence=places.of(outcome, rule.category),
-        fix=_fix(rule, framework) if outcome.status == FAILED else None,
+        fix=_fix(rule, framework, outcome.cases) if outcome.status == FAILED else None,
         reason=reason,
     )
 
@@ -202,10 +202,10 @@ def _framework(signals: Signals) -> str:
         return "unknown"
 
 
-def _fix(rule: Rule, framework: str) -> Fix:
-    """The rule's advice for the framework of the run."""
+def _fix(rule: Rule, framework: str, cases: frozenset[str]) -> Fix:
+    """The rule's advice for the framework of the run, and for the causes that were seen in it."""
     remedy = rule.page.remedy(framework)
-    return Fix(remedy.text, remedy.before, remedy.after, rule.doc)
+    return Fix(remedy.text_for(cases), remedy.before, remedy.after, rule.doc)
 
 
 def _with_step(savings: Savings | None, step_ms: float | None) -> Savings | None:

@@ -22,9 +22,15 @@ counted.
 ## How to fix
 
 Take this work out of the training thread: do it in a loader's workers or in a thread of its own, do it less often, or
-buffer what is written. Where another thread holds the GIL, move that thread's Python to a process of its own. Where it
-is garbage collections, leave `gc.collect()` out of the step, and call `gc.freeze()` when training begins: what exists
-then is not walked again.
+buffer what is written.
+
+[python] Where it is a Python loop over elements, write it as operations on whole arrays (NumPy, torch): each round of
+such a loop takes as long as thousands of elements do.
+
+[gil] Where another thread holds Python's lock (the GIL), move that thread's Python to a process of its own.
+
+[gc] Where it is garbage collections, leave `gc.collect()` out of the step, and call `gc.freeze()` when training begins:
+what exists then is not walked again.
 
 ## How to fix in TorchTPU
 
@@ -32,14 +38,26 @@ Take this work out of the training thread: do it in a loader's workers or in a t
 buffer what is written. `torch.accelerator.synchronize()` in the step makes the thread wait for the device: leave it
 out.
 
+[python] Where it is a Python loop over elements, write it as operations on whole arrays (NumPy, torch).
+
+[gil] Where another thread holds Python's lock (the GIL), move that thread's Python to a process of its own.
+
 ## How to fix in JAX
 
 Take this work out of the training thread: load and prepare batches in worker processes (Grain, a DataLoader), log and
 save from another thread, do it less often. Call `jax.device_put` for the next batch before you wait for this step.
-Write functions of a callback (`jax.pure_callback`, `io_callback`, `jax.debug.callback`, `jax.debug.print`) in
-`jax.numpy`, or call them in every hundredth step only, by `jax.lax.cond`. In Flax, `nnx.jit` walks the whole module in
-Python at each call: bind the module once with `nnx.cached_partial`, or split it once with `nnx.split` and give its
-state to a function of `jax.jit`.
+
+[python] Where it is a Python loop over elements, write it as operations on whole arrays (NumPy, `jax.numpy`).
+
+[gil] Where another thread holds Python's lock (the GIL), move that thread's Python to a process of its own.
+
+[gc] Where it is garbage collections, leave `gc.collect()` out of the step, and call `gc.freeze()` when training begins.
+
+[callback] Write functions of a callback (`jax.pure_callback`, `io_callback`, `jax.debug.callback`, `jax.debug.print`)
+in `jax.numpy`, or call them in every hundredth step only, by `jax.lax.cond`.
+
+[flax] In Flax, `nnx.jit` walks the whole module in Python at each call: bind the module once with `nnx.cached_partial`,
+or split it once with `nnx.split` and give its state to a function of `jax.jit`.
 
 ## Limits and false positives
 
@@ -61,6 +79,7 @@ from tpuprof import parts as part
 from tpuprof.model.device.op_kind import OpKind, with_the_host
 from tpuprof.report.host_lines import Where, holder_of, lines_of, running, verb_of, where_of
 from tpuprof.report.schema import Evidence
+from tpuprof.report.sections import HostStackRow
 from tpuprof.rules.base import Outcome, counterfactual, failed, passed, rule
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals
@@ -69,6 +88,10 @@ from tpuprof.units import format_ms
 
 # Lines listed as evidence of each kind of host time (rows).
 SHOWN = 3
+# Share of this time that a kind of it must have for its advice to be given. A judgement.
+ADVISED_FROM_SHARE = 0.2
+# How a frame of a stack says that it is Flax's.
+_FLAX = "/flax/nnx/"
 # Samples that make the time at a line certain to about a sixth (samples): the error goes with their square root.
 SAMPLES_FOR_HIGH = 36
 
@@ -109,7 +132,17 @@ def check(signals: Signals) -> Outcome:
         title=_title(largest, where, sampled[largest]) + _held_at(holder_of(stacks, largest)),
         price=counterfactual(Change(host={largest: left}), Change(host=dict.fromkeys(sampled, 0.0))),
         confidence="high" if samples >= SAMPLES_FOR_HIGH and not signals.sampled_late else "medium",
+        cases=_cases(sampled, stacks),
     )
+
+
+def _cases(sampled: dict[str, float], stacks: list[HostStackRow]) -> frozenset[str]:
+    """The kinds of time that are a good part of it, and Flax where that walks modules: each has advice of its own."""
+    enough = ADVISED_FROM_SHARE * sum(sampled.values())
+    kinds = {name.rpartition(":")[2] for name, ms in sampled.items() if ms >= enough}
+    rows = [row for row in stacks if row.part in sampled and any(_FLAX in frame for frame in row.frames)]
+    flax = sum(row.exposed_ms_per_step for row in rows) >= enough
+    return frozenset(kinds | ({"flax"} if rows and flax else set()))
 
 
 def _callbacks(signals: Signals, ms: float) -> Outcome:
@@ -136,6 +169,7 @@ def _callbacks(signals: Signals, ms: float) -> Outcome:
             Change(device={part.CALLBACK: 1 - min(signals.callback_alone_ms / ms, 1.0)}),
         ),
         confidence="medium",
+        cases=frozenset({"callback"}),
     )
 
 

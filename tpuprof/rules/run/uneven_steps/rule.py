@@ -109,7 +109,7 @@ def check(signals: Signals) -> Outcome:
     return failed(
         share,
         evidence,
-        title=f"{_what(len(own), len(rows))}, mostly for {part.title_of(cause)}: {format_share(share)} of the time",
+        title=f"{_what(len(own), len(rows))}, mostly for {part.noun_of(cause)}: {format_share(share)} of the time",
         price=counterfactual(gone) if recurs else counterfactual(gone, Change()),
         confidence="medium" if recurs else "low",
     )

@@ -1,0 +1,66 @@
+"""Advice for a cause that was seen, and not for others."""
+
+import pytest
+
+from tests.rules.test_few_steps import asleep_in
+from tpuprof.report.sections import HostStackRow
+from tpuprof.rules.docstring import Page
+from tpuprof.rules.host.host_blocked.rule import ADVISED_FROM_SHARE, _cases
+from tpuprof.rules.registry import all_rules, find_rule
+from tpuprof.rules.runner import run_rules
+
+TEXT = """A rule.
+
+## How to fix
+
+For all.
+
+[gil] For programs with threads,
+in two lines.
+
+[gc] For garbage.
+"""
+
+
+def stack(part, ms, frame="f (/home/u/train.py:1)"):
+    return HostStackRow(part, [frame], "f()", "/home/u/train.py:1", "f()", ms, 0.0)
+
+
+def test_paragraphs_of_other_cases_are_left_out():
+    remedy = Page(TEXT).remedy("torch_xla")
+    assert remedy.text_for(frozenset({"gil"})) == "For all. For programs with threads, in two lines."
+    assert remedy.text_for(frozenset()) == "For all."
+    assert remedy.text == "For all. For programs with threads, in two lines. For garbage."
+
+
+def test_the_page_has_all_of_them_without_marks():
+    page = Page(TEXT)
+    assert "[g" not in page.text
+    assert "For garbage." in page.sections["How to fix"]
+
+
+@pytest.mark.parametrize(
+    ("share", "named"), [(ADVISED_FROM_SHARE * 1.01, True), (ADVISED_FROM_SHARE * 0.99, False)]
+)
+def test_a_kind_counts_from_a_share(share, named):
+    found = _cases({"host:sleep": 1 - share, "host:gil": share}, [])
+    assert found == ({"sleep", "gil"} if named else {"sleep"})
+
+
+def test_flax_counts_where_it_walks_modules():
+    walks = stack("host:python", 2.0, "flatten (/venv/lib/python3.11/site-packages/flax/nnx/graph.py:9)")
+    assert "flax" in _cases({"host:python": 4.0}, [walks, stack("host:python", 2.0)])
+    assert "flax" not in _cases({"host:python": 4.0}, [stack("host:python", 4.0)])
+
+
+def test_a_run_that_sleeps_is_not_told_of_garbage():
+    (found,) = run_rules(asleep_in(8), [find_rule("host-blocked")])
+    assert "Take this work out of the training thread" in found.fix.text
+    assert "gc.freeze" not in found.fix.text
+
+
+def test_each_mark_is_a_case_that_its_rule_can_give():
+    given = {"host-blocked": {"python", "gil", "gc", "callback", "flax"}}
+    for rule in all_rules():
+        marks = {case for remedy in rule.page.remedies.values() for case, _ in remedy.paragraphs if case}
+        assert marks <= given.get(rule.id, set())
