@@ -5,7 +5,8 @@ python benchmarks/pod.py --hosts 64 --place folder --whole
 
 Hosts are made from two sample captures. Some are slowed by a known share, some are captured later (other steps), and
 one file is damaged. `--whole` compares the report with that of the same hosts read one after another in one process,
-`--unsharded` the sections that are of all hosts with those of `analyze_run`, which knows no summaries.
+`--unsharded` the sections that are of all hosts with those of `analyze_run`, which knows no summaries, `--kill` the
+report, byte by byte, with that of three Dask workers of which one is killed. `--slow 0.1` slows a tenth of the hosts.
 Prints one JSON object per size.
 """
 
@@ -15,6 +16,7 @@ import argparse
 import json
 import os
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -35,6 +37,7 @@ from tpuprof.pod import analyze
 from tpuprof.pod.analyze import analyze_pod
 from tpuprof.pod.execute import Done, summarise_all
 from tpuprof.pod.hosts import hosts_of, summarise_host
+from tpuprof.report.as_json import to_json
 from tpuprof.report.schema import Report
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_traces"
@@ -69,14 +72,14 @@ def _changed(source: bytes, factor: float, later: int) -> bytes:
     return bytes(space.SerializeToString())
 
 
-def _build(folder: Path, hosts: int, rng: np.random.Generator) -> dict[str, Any]:
+def _build(folder: Path, hosts: int, rng: np.random.Generator, slow_share: float = SLOW) -> dict[str, Any]:
     """Write the hosts' files; what was planted."""
     session = folder / "plugins" / "profile" / "capture"
     session.mkdir(parents=True)
     sources = [next((SAMPLES / name).rglob("*.xplane.pb")).read_bytes() for name in PROGRAMS]
     second = set(rng.choice(hosts, round(SECOND * hosts), replace=False).tolist())
     others = [row for row in range(hosts) if row not in second]
-    slow_count, late_count = max(round(SLOW * hosts), 2), max(round(LATE * hosts), 1)
+    slow_count, late_count = max(round(slow_share * hosts), 2), max(round(LATE * hosts), 1)
     picked = rng.choice(others, slow_count + late_count + 1, replace=False).tolist()
     slow = {row: float(rng.uniform(*SLOWER)) for row in picked[:slow_count]}
     late, damaged = set(picked[slow_count:-1]), picked[-1]
@@ -231,13 +234,30 @@ def _differing(folder: str, report: Report) -> list[str]:
     return [name for name in merged if name not in NOT_COMPARED and merged[name] != unsharded[name]]
 
 
+def _with_a_worker_killed(place: str, hosts: int) -> Report:
+    """The same hosts on three workers of Dask, one of which is killed when a third of the hosts are done."""
+    from distributed import LocalCluster
+
+    with LocalCluster(n_workers=3, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+        victim = next(iter(cluster.workers.values())).pid
+
+        def progress(now: analyze.Progress) -> None:
+            if now.done + now.failed == hosts // 3:
+                os.kill(victim, signal.SIGKILL)
+
+        analyze.summarise_all = summarise_all
+        return analyze_pod(place, dask=cluster.scheduler_address, progress=progress)
+
+
 def _one(place: str, folder: str, hosts: int, planted: dict[str, Any], asked: argparse.Namespace) -> None:
     report, spent, sizes = _measured(place)
     found = {"hosts": hosts, "place": "s3" if "://" in place else "folder", **spent}
     found |= _judged(report, planted)
     found["summary_bytes_most"] = max(sizes)
     if asked.whole:
-        found["same_as_one_after_another"] = _whole(place).to_dict() == report.to_dict()
+        found["same_as_one_after_another"] = to_json(_whole(place)) == to_json(report)
+    if asked.kill:
+        found["same_with_a_worker_killed"] = to_json(_with_a_worker_killed(place, hosts)) == to_json(report)
     if asked.unsharded:
         found["sections_compared"] = len(report.to_dict()) - len(NOT_COMPARED)
         found["sections_that_differ"] = _differing(folder, report)
@@ -250,12 +270,14 @@ def main() -> None:
     parser.add_argument("--place", choices=["folder", "s3"], default="folder")
     parser.add_argument("--whole", action="store_true")
     parser.add_argument("--unsharded", action="store_true")
+    parser.add_argument("--kill", action="store_true")
+    parser.add_argument("--slow", type=float, default=SLOW)
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
     for hosts in asked.hosts:
         with tempfile.TemporaryDirectory(prefix="tpuprof-pod-") as name:
             folder = Path(name) / "run"
-            planted = _build(folder, hosts, np.random.default_rng(asked.seed))
+            planted = _build(folder, hosts, np.random.default_rng(asked.seed), asked.slow)
             if asked.place == "s3":
                 with _bucket(folder) as url:
                     _one(url, str(folder), hosts, planted, asked)
