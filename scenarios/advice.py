@@ -195,7 +195,7 @@ def hashes(advice: Advice) -> dict[str, str]:
     plan = {
         name: value
         for name, value in advice.plan.items()
-        if name not in (JAX, "fast", "no_result", "also", "pending")
+        if name not in (JAX, TORCH_TPU, "fast", "no_result", "also", "pending")
     }
     return {
         advice.before.path.name: _hash(advice.before.path.read_bytes()),
