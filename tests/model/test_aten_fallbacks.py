@@ -3,6 +3,9 @@
 import pytest
 
 from tests.builders import TraceBuilder
+from tpuprof.model.compile.recurrence import History
+from tpuprof.model.host_run import read_host_run
+from tpuprof.model.telemetry import StepRecord
 
 LINE = {
     "frames": "train (/u/train.py:7)",
@@ -98,3 +101,36 @@ def test_a_read_in_a_gradient_hook_is_a_read(read):
 
 def test_an_op_of_the_backward_pass_that_runs_on_the_host_is_one(read):
     assert parts_ms(read(backward()))["aten_fallback"] == pytest.approx(60)
+
+
+def with_counters(tmp_path, trace, **counters):
+    """The host of a trace whose captured step had these counters."""
+    records = [StepRecord(0, 100_000_000, captured=True, counters=counters)]
+    return read_host_run("host", trace.write(tmp_path / "host.xplane.pb"), history=History(records))
+
+
+def test_a_transfer_is_a_read_where_counters_show_no_op_on_the_host(tmp_path):
+    """A tensor that stands for a number is read by C++ code: Adam with a tensor as learning rate, say."""
+    trace = step().sampled(0, 90_000, cpu=1_000, ops=2000, stack=1, **{**LINE, "call": "optimizer.step()"})
+    host = with_counters(tmp_path, trace, **{"MarkStep": 1, "aten::_local_scalar_dense": 120})
+    assert "aten_fallback" not in parts_ms(host)
+    assert parts_ms(host)["device_to_host_sync"] == pytest.approx(2)
+    assert parts_ms(host)["tracing"] > 80
+    assert [(each.call, each.source, each.blocked_ps) for each in host.host_reads] == [
+        ("an implicit read", "/u/train.py:7", 2_000_000_000)
+    ]
+
+
+def test_a_transfer_fetches_inputs_where_counters_show_an_op_on_the_host(tmp_path):
+    host = with_counters(tmp_path, step(), **{"aten::_local_scalar_dense": 1, "aten::median": 1})
+    assert parts_ms(host)["aten_fallback"] == pytest.approx(51)
+    assert [each.call for each in host.host_reads] == ["PjRtComputationClient::TransferFromDevice"]
+
+
+def test_a_transfer_without_a_sample_has_no_line(tmp_path):
+    host = with_counters(tmp_path, step(), MarkStep=1)
+    assert [(each.call, each.source) for each in host.host_reads] == [("an implicit read", "")]
+
+
+def test_without_counters_nothing_tells_that_no_op_ran_on_the_host(tmp_path):
+    assert parts_ms(with_counters(tmp_path, step()))["aten_fallback"] > 0

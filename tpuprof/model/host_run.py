@@ -40,7 +40,7 @@ from tpuprof.model.host.graph_cuts import GraphCut, graph_cuts
 from tpuprof.model.host.handing_over import HandingOver, handing_over
 from tpuprof.model.host.input_pipeline import InputPipeline, read_input
 from tpuprof.model.host.python_calls import tracer_note
-from tpuprof.model.host.reads import HostRead, host_reads, unexplained_reads
+from tpuprof.model.host.reads import HostRead, host_reads, implicit_reads, unexplained_reads
 from tpuprof.model.host.recorded import recorded_of
 from tpuprof.model.host.slice_messages import SliceMessages, slice_messages
 from tpuprof.model.host.threads import TrainingThread, training_threads, warnings_of
@@ -51,7 +51,7 @@ from tpuprof.model.read_graphs import ReadGraphs, read_graphs
 from tpuprof.model.steps import Steps, find_steps
 from tpuprof.model.steps.backlog import with_backlog
 from tpuprof.model.steps.few import few_steps
-from tpuprof.model.telemetry import StepRecord, compile_frames
+from tpuprof.model.telemetry import StepRecord, compile_frames, none_fell_back
 from tpuprof.model.timeline import Host, Track, build_host
 from tpuprof.parallel import begin, in_threads
 from tpuprof.parts import HOST_OTHER
@@ -148,7 +148,8 @@ def _analyzed(
     # Two halves side by side: what takes long over a device's events, and what is asked of the host and of programs.
     devices_read = begin(lambda: _devices(host, virtual_devices))
     driver = find_driver(host, words)
-    threads, activity = training_threads(host, words, driver), read_host(host, words, driver)
+    threads = training_threads(host, words, driver)
+    activity = read_host(host, words, driver, all_lowered=none_fell_back(history.records))
     protos = dict(hlo_protos(trace))
     devices = with_purposes(devices_read(), host.event_names, protos, calls_python=words.host_callbacks)
     steps, compiles, history = _steps(host, words, driver, devices, history)
@@ -234,11 +235,13 @@ def _of_host(
 ) -> dict[str, Any]:
     """Fields of a host that are read from its threads, and from what the process noted."""
     reading = [driver, *autograd_threads(host)] if driver else []
+    lowered = none_fell_back(history.records)
+    implicit = implicit_reads(driver, words, steps, activity.samples) if lowered else []
     return {
         "read_graphs": read_graphs(reading, words, steps, devices, protos),
         "tracing": split_tracing(host, driver, words, activity, steps, devices),
         "input": read_input(host, driver, words, activity, steps, devices),
-        "host_reads": host_reads(driver, words, steps, autograd_threads(host)),
+        "host_reads": host_reads(driver, words, steps, autograd_threads(host), implicit),
         "named_events": find_named_events(host, words, driver),
         "graph_cuts": graph_cuts(driver, words, steps),
         "eager_ops": None if words.eager else eager_ops(host, driver, words, steps, history.records),

@@ -98,6 +98,11 @@ def fallback_counts(records: list[StepRecord]) -> dict[str, int]:
     return totals
 
 
+def none_fell_back(records: list[StepRecord]) -> bool:
+    """Whether counters of the captured steps show that no op ran on the CPU; no where there are no counters."""
+    return any(each.captured and each.counters for each in records) and not fallback_counts(records)
+
+
 def _record_of(line: str) -> StepRecord | None:
     try:
         row: dict[str, Any] = parse_json(line)

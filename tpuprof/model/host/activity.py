@@ -90,12 +90,15 @@ class HostActivity:
         return self.by_activity.get(activity, EMPTY)
 
 
-def read_host(host: Host, vocabulary: Vocabulary, driver: Track | None) -> HostActivity:
+def read_host(
+    host: Host, vocabulary: Vocabulary, driver: Track | None, *, all_lowered: bool = False
+) -> HostActivity:
     """Classify a host's time by its training thread, `driver`.
 
     Time that no event explains goes by the samples of that thread's stack. Without samples it is tracing under an
     annotation in which many ops were traced, and the vocabulary's residual elsewhere. An annotation in which next to
-    no op was traced goes by its own name.
+    no op was traced goes by its own name. `all_lowered` says that counters show no op that ran on the CPU: transfers
+    that the program did not ask for are then reads of values, and fetch no inputs.
     """
     by_activity: dict[Activity, Spans] = {}
     user: dict[str, Spans] = {}
@@ -115,10 +118,11 @@ def read_host(host: Host, vocabulary: Vocabulary, driver: Track | None) -> HostA
         read_there = _on_threads(autograd, codes, Activity.DEVICE_TO_HOST_SYNC)
         named, samples = _explain(by_activity, driver, samples, vocabulary, autograd, read_there)
         _waiting(by_activity, driver)
-        # The training thread waits in `backward()` while autograd's thread runs an op that falls back.
-        fallbacks = [aten_fallbacks(each, vocabulary, None) for each in autograd]
-        fallbacks.append(aten_fallbacks(driver, vocabulary, samples))
-        by_activity, named = _with_fallbacks(by_activity, named, merge(*fallbacks))
+        if not all_lowered:
+            # The training thread waits in `backward()` while autograd's thread runs an op that falls back.
+            fallbacks = [aten_fallbacks(each, vocabulary, None) for each in autograd]
+            fallbacks.append(aten_fallbacks(driver, vocabulary, samples))
+            by_activity, named = _with_fallbacks(by_activity, named, merge(*fallbacks))
     return HostActivity(
         framework=vocabulary.framework,
         residual=vocabulary.residual,

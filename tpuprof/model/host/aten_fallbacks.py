@@ -1,10 +1,13 @@
 """When the training thread ran an op that XLA does not know: from the read of its inputs to the upload of its result.
 
 torch_xla fetches the inputs of such an op, runs it on the CPU and sends the result back, all in one call. In a capture
-by tpuprof the program's own reads are events, so a transfer from the device outside of them is such a fetch.
+by tpuprof the program's own reads are events, so a transfer from the device outside of them is such a fetch, unless
+counters show that no op ran there: it is then a read that C++ code makes, of a tensor that stands for a number, say.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +19,7 @@ from tpuprof.own_events import CHECKPOINT, GRAPH_CUT, HOST_READ, NEXT_BATCH, PRE
 
 # Reads and uploads inside these are the program's own.
 _OWN = (HOST_READ, CHECKPOINT, NEXT_BATCH, UPLOAD, GRAPH_CUT)
+_Array = np.ndarray[tuple[int, ...], np.dtype[Any]]
 # What a stack must be in for its time to be an op's: it computes, or waits for memory.
 _COMPUTING = [KINDS.index(kind) for kind in ("python", "wait", "gil")]
 
@@ -32,13 +36,11 @@ def aten_fallbacks(driver: Track, vocabulary: Vocabulary, samples: HostSamples |
     # Only tpuprof's capture leaves it: it shows that the program's own reads are events, too.
     if GRAPH_CUT not in names:
         return EMPTY
-    activity = np.append(vocabulary.codes(names), int(Activity.UNKNOWN))[driver.name_row]
-    own = _inside(driver, [row for row, name in enumerate(names) if name in _OWN])
-    reads = np.flatnonzero((activity == Activity.DEVICE_TO_HOST_SYNC) & ~own)
-    reads = reads[~np.isin(driver.parent[reads], reads)]
+    reads = unasked_reads(driver, vocabulary)
     if not len(reads):
         return EMPTY
     start, end = driver.start[reads], driver.end[reads]
+    activity, own = _activity(driver, vocabulary)
     uploads = np.flatnonzero((activity == Activity.HOST_TO_DEVICE) & ~own)
     edges = [row for row, name in enumerate(names) if name.startswith((PREFIX, "StepMarker", "train_step"))]
     stops = np.sort(np.concatenate([start, driver.start[np.isin(driver.name_row, edges)]]))
@@ -59,7 +61,21 @@ def aten_fallbacks(driver: Track, vocabulary: Vocabulary, samples: HostSamples |
     return merge(union(start, np.maximum(until, end)))
 
 
-def _inside(driver: Track, name_rows: list[int]) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+def _activity(driver: Track, vocabulary: Vocabulary) -> tuple[_Array, _Array]:
+    """What each event is, and whether the program's own reads and uploads hold it."""
+    names = driver.plane.events.names
+    activity = np.append(vocabulary.codes(names), int(Activity.UNKNOWN))[driver.name_row]
+    return activity, _inside(driver, [row for row, name in enumerate(names) if name in _OWN])
+
+
+def unasked_reads(driver: Track, vocabulary: Vocabulary) -> Int64:
+    """Rows of transfers from the device that no read, checkpoint or loader of the program makes."""
+    activity, own = _activity(driver, vocabulary)
+    reads = np.flatnonzero((activity == Activity.DEVICE_TO_HOST_SYNC) & ~own)
+    return reads[~np.isin(driver.parent[reads], reads)]
+
+
+def _inside(driver: Track, name_rows: list[int]) -> _Array:
     """Which events lie in, or are, one of those names."""
     found = np.isin(driver.name_row, np.array(name_rows, np.int64))
     for _ in range(64):

@@ -11,7 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tpuprof.model.host.aten_fallbacks import unasked_reads
 from tpuprof.model.host.blocking_waits import waits_by_reason
+from tpuprof.model.host.samples import HostSamples
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
 from tpuprof.model.intervals import Int64, intersect, subtract, union
 from tpuprof.model.steps import Steps
@@ -37,7 +39,9 @@ READ_CALLS = frozenset(
 # Calls that tpuprof's capture or the model adds: copies to the host, and waits for the device that read nothing.
 BLOCKING_SYNC = "sync(wait=True)"
 WAITS_ALONE = frozenset(["wait_device_ops", "rendezvous", "synchronize", "block_until_ready", BLOCKING_SYNC])
-WAIT_CALLS = WAITS_ALONE | {"to", "__array__", "device_get"}
+# Reads that C++ code makes of a value: a tensor that stands for a number in a call (`value=lr`), `torch.equal`.
+IMPLICIT = "an implicit read"
+WAIT_CALLS = WAITS_ALONE | {"to", "__array__", "device_get", IMPLICIT}
 
 # An event of a Python tracer: `$file:line function`.
 _PYTHON_CALL = re.compile(r"\$\S+:\d+ (\w+)$")
@@ -57,18 +61,51 @@ class HostRead:
 
 
 def host_reads(
-    driver: Track | None, vocabulary: Vocabulary, steps: Steps, autograd: Sequence[Track] = ()
+    driver: Track | None,
+    vocabulary: Vocabulary,
+    steps: Steps,
+    autograd: Sequence[Track] = (),
+    implicit: Sequence[HostRead] = (),
 ) -> list[HostRead]:
-    """Reads of the training thread and of autograd's inside steps, those that block longest first."""
+    """Reads of the training thread and of autograd's inside steps, those that block longest first.
+
+    `implicit` are those that no call of the program asks for: known as such, they are not listed as transfers.
+    """
     if driver is None or not len(steps):
         return []
-    found = [*_reads_of(driver, vocabulary, steps), *_waits(driver, steps)]
+    explicit = _reads_of(driver, vocabulary, steps)
+    if implicit:
+        explicit = [each for each in explicit if each.call in READ_CALLS | WAIT_CALLS]
+    found = [*explicit, *implicit, *_waits(driver, steps)]
     # A transfer of autograd's thread that is no read of the program fetches the inputs of an op that runs on the CPU.
     marked = (track for track in autograd if HOST_READ in track.plane.events.names)
     found += (
         read for track in marked for read in _reads_of(track, vocabulary, steps) if read.call in READ_CALLS
     )
     return sorted(found, key=lambda each: -each.blocked_ps)
+
+
+def implicit_reads(
+    driver: Track | None, vocabulary: Vocabulary, steps: Steps, samples: HostSamples | None
+) -> list[HostRead]:
+    """Transfers in steps that no call of the program asks for, where no op ran on the CPU; their lines by samples."""
+    if driver is None or not len(steps) or GRAPH_CUT not in driver.plane.events.names:
+        return []
+    rows = unasked_reads(driver, vocabulary)
+    step = np.searchsorted(steps.start, driver.start[rows], "right") - 1
+    rows = rows[(step >= 0) & (driver.start[rows] < steps.end[np.maximum(step, 0)])]
+    groups: dict[str, list[int]] = {}
+    for row in rows.tolist():
+        groups.setdefault(_seen_at(samples, int(driver.start[row])), []).append(row)
+    return [_read(driver, (IMPLICIT, source), np.array(each, np.int64)) for source, each in groups.items()]
+
+
+def _seen_at(samples: HostSamples | None, at: int) -> str:
+    """The line of the program in which samples show the thread at that moment; empty where none does."""
+    row = int(np.searchsorted(samples.start, at, "right")) - 1 if samples is not None else -1
+    if samples is None or row < 0 or at >= int(samples.end[row]) or int(samples.stack[row]) < 0:
+        return ""
+    return samples.stacks[int(samples.stack[row])].source
 
 
 def _reads_of(driver: Track, vocabulary: Vocabulary, steps: Steps) -> list[HostRead]:
