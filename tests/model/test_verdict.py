@@ -1,5 +1,7 @@
 """The verdict on both sides of each threshold."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.builders import TraceBuilder
@@ -292,3 +294,16 @@ def test_checkpoints_are_no_annotation_of_the_users():
     text = sentence(bound_of(most), most, 0.0)
     assert text.startswith("Held back by checkpoints: the device idles for 40 % of each step")
     assert text.endswith("while the host saves one.")
+
+
+@pytest.mark.parametrize(("again", "twice"), [(50.0, True), (20.1, True), (19.9, False), (0.0, False)])
+def test_of_turns_and_work_done_again_the_larger_is_named(again, twice):
+    """Each parameter's norm is read: the device works all the time, most of it on what the step does anyway."""
+    found = bound_of(replace(load({"tracing": 20.0}, host_work=25.0, reads=1.0), blocked=90.0, again=again))
+    assert (found.word, found.ms, found.again) == ("sync", max(again, 20.0), twice)
+
+
+def test_work_done_again_does_not_stand_for_turns_too_short_to_name():
+    """Tracing costs more than either, and the host alone is as slow: reads are not what holds the step back."""
+    found = bound_of(replace(load({"tracing": 40.0}, host_work=95.0, reads=1.0), blocked=90.0, again=12.0))
+    assert (found.word, found.again) == ("tracing", False)

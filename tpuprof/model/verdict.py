@@ -96,10 +96,24 @@ def _reads_hold_it(load: StepTimes, word: str, ms: float, why: Decisions) -> Bou
         yes="the read holds the step back: sync-bound",
         no="the read is not what holds the step back; the largest part is looked at",
     ):
+        if load.again and _again_costs_more(load, turns, why):
+            return Bound("sync", load.again / load.wall, load.again, again=True)
         return Bound("sync", turns / load.wall, turns)
     if load.again and _computes_again(load, word, ms, why):
         return Bound("sync", load.again / load.wall, load.again, again=True)
     return None
+
+
+def _again_costs_more(load: StepTimes, turns: float, why: Decisions) -> bool:
+    """Whether reads cost more by work that the device does twice for them than by the turns that they force."""
+    return why.at_least(
+        "work that the device does again because of reads in mid-step, beside the turns that they force",
+        load.again,
+        turns,
+        MS,
+        yes="the reads cost most by that work: sync-bound",
+        no="the turns that they force cost as much, and are named",
+    )
 
 
 def _computes_again(load: StepTimes, word: str, ms: float, why: Decisions) -> bool:
