@@ -103,7 +103,7 @@ class TraceBuilder:
         """The plane of one TensorCore."""
         return self.plane(f"/device:TPU:{index}")
 
-    def sampled(self, start, duration, *, ops=0, cpu=None, ready=0, others=0, stack=0, frames="", **words):
+    def sampled(self, start, duration, *, ops=0, cpu=None, ready=0, others=0, stack=0, asleep=None, frames="", **words):
         """Add a sample of the training thread's stack at the end of an interval; `ops` were traced in it."""
         facts = {
             "stack": stack,
@@ -113,6 +113,8 @@ class TraceBuilder:
             "python_us": round(others),
         }
         facts["cpu_us"] = round(duration if cpu is None else cpu)
+        if asleep is not None:
+            facts |= {"prompt": 1, "asleep": int(asleep)}
         words = {"frames": frames, "call": "", "source": "", "user_call": "", **words} if frames else {}
         line = self.host().line("tpuprof-sampler")
         line.event("tpuprof.sample", start + duration, 0, **facts, **words)

@@ -283,12 +283,12 @@ def test_a_thread_that_hogs_the_lock_is_not_asked_for_it_promptly(monkeypatch):
     class Waits:
         works = False
 
-        def wait(self, seconds, prompt):
+        def wait(self, seconds, prompt, _stat):
             asked.append(prompt)
             return len(asked) > 2
 
         def look(self, *_):
-            return time.perf_counter_ns(), 0, 0, 0, 0, [], False
+            return time.perf_counter_ns(), 0, 0, 0, 0, [], ""
 
     sampler = host_sampler.HostSampler(Extension, threading.get_ident())
     sampler._wait = Waits()

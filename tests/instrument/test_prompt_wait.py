@@ -122,6 +122,38 @@ def test_a_stack_that_was_read_is_the_one_that_python_has():
     assert ("waits", "samples_of", *here)[:64] in stacks
 
 
+def test_whether_a_thread_sleeps_is_known_with_its_stack():
+    wait, main, states = native.Wait(), threading.get_ident(), {}
+    queue, known = RunQueue(main), KnownCodes()
+
+    def look():
+        native.wake_at_once()
+        while not wait.wait(0.003, True, queue.state):
+            *_, places, state = wait.look(main, 64, -1, None, known)
+            for code, _ in places:
+                known.learn(code)
+            states.setdefault(places[0][0].co_name, []).append(state)
+
+    def sleeps():
+        time.sleep(0.02)
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    end = time.monotonic() + AT_MOST
+    while (
+        min(len(states.get(name, [])) for name in ("keeps_the_lock", "sleeps")) < 30
+        and time.monotonic() < end
+    ):
+        sleeps()
+        for _ in range(10):
+            keeps_the_lock()
+    wait.halt()
+    thread.join()
+    queue.close()
+    assert states["sleeps"].count("S") > 0.8 * len(states["sleeps"])
+    assert states["keeps_the_lock"].count("R") > 0.8 * len(states["keeps_the_lock"])
+
+
 def test_what_has_ended_since_is_left_out_where_its_code_is_unknown():
     """No address is taken for a code object that nobody keeps alive."""
     wait, main, seen = native.Wait(), threading.get_ident(), []
@@ -181,7 +213,7 @@ def test_a_look_says_what_python_says(kind):
     now, ops, used, _, _, places, exact = wait.look(here, 64, -1, lambda: 7, {})
     assert before <= now <= time.perf_counter_ns()
     assert cpu <= used <= time.thread_time_ns()
-    assert (ops, places[0][0], exact) == (7, at.f_code, False)
+    assert (ops, places[0][0], exact) == (7, at.f_code, "")
     assert len(wait.look(here, 2, -1, None, {})[5]) == 2
 
 

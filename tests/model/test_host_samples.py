@@ -574,6 +574,45 @@ def test_other_calls_of_jax_are_dispatch(read, given):
     assert found["dispatch"] == pytest.approx(10, abs=0.1)
 
 
+def of_lines(report, part):
+    """Exposed and hidden ms per step of each call in a part."""
+    return {
+        row.user_call: pytest.approx(row.exposed_ms_per_step + row.hidden_ms_per_step, abs=0.05)
+        for row in report.host_stacks
+        if row.part == part
+    }
+
+
+def test_a_wait_belongs_to_the_line_in_which_the_thread_slept(analyze):
+    """It waits in `fetch(x)`, which nobody knows to block, and computes in `rank(x)` thereafter."""
+    trace = step()
+    trace.sampled(0, 10_000, cpu=200, stack=1, asleep=True, **stack("fetch(x)"))
+    trace.sampled(10_000, 10_000, cpu=6_000, stack=2, asleep=False, **stack("rank(x)"))
+    trace.sampled(20_000, 10_000, cpu=10_000, stack=2, asleep=False)
+    trace.sampled(30_000, 10_000, cpu=7_000, stack=1, asleep=True)
+    report = analyze(trace)
+    assert of_lines(report, "host:wait") == {"fetch(x)": 9.8 + 4 + 3}
+    assert of_lines(report, "host:python")["rank(x)"] == 6 + 10 + 7
+
+
+def test_a_wait_between_two_samples_of_a_thread_that_runs_has_no_line(analyze):
+    trace = step()
+    trace.sampled(0, 20_000, stack=1, asleep=False, **stack("pack(x)"))
+    trace.sampled(20_000, 20_000, cpu=12_000, stack=2, asleep=False, **stack("rank(x)"))
+    report = analyze(trace)
+    assert "rank(x)" not in of_lines(report, "host:wait")
+    assert of_lines(report, "host:python")["rank(x)"] == 12
+
+
+@pytest.mark.parametrize(("asleep", "part"), [(True, "host:io"), (False, "host:python")])
+def test_a_call_that_may_block_does_where_the_thread_sleeps_in_it(analyze, asleep, part):
+    trace = step()
+    trace.sampled(0, 20_000, stack=1, asleep=False, **stack("rank(x)"))
+    trace.sampled(20_000, 20_000, cpu=4_000, stack=2, asleep=asleep, **stack("file.write(x)"))
+    report = analyze(trace)
+    assert ("file.write(x)" in of_lines(report, "host:io")) == (part == "host:io")
+
+
 def digests_then(call, *, blocked=(0, 0), prompt=1):
     """Four rounds of 10 ms: a digest and `call`; of three samples, the second comes in `call`.
 

@@ -159,6 +159,7 @@ cdef class Wait:
     cdef PyThreadState* _thread
     cdef raw_place[MOST_RAW] _raw
     cdef int _raws
+    cdef char _state
     cdef bint _reads
 
     def __cinit__(self):
@@ -173,13 +174,17 @@ cdef class Wait:
         if self._halt is not NULL:
             PyThread_free_lock(self._halt)
 
-    def wait(self, double seconds, bint prompt=True):
-        """Wait so long, and get the lock promptly if wanted. True as soon as `halt` was called."""
+    def wait(self, double seconds, bint prompt=True, int stat=-1):
+        """Wait so long, and get the lock promptly if wanted. True as soon as `halt` was called.
+
+        `stat` is the open file `stat` in the `/proc` entry of the thread that is looked at; -1 for none.
+        """
         cdef PyLockStatus status
         cdef long long microseconds = <long long>(seconds * 1e6)
         with nogil:
             status = PyThread_acquire_lock_timed(self._halt, microseconds, 0)
             self._raws = raw_stack(self._thread, self._raw, MOST_RAW) if self._reads and self._thread is not NULL else 0
+            self._state = _state_in(stat) if self._raws else 0
             if prompt and self.works and status != PY_LOCK_ACQUIRED:
                 _shorten()
         put_back()
@@ -195,7 +200,8 @@ cdef class Wait:
         Time (`time.perf_counter_ns`), ops (what the compiled `ops` gives, 0 where that is None), CPU time of the thread,
         what it waited for a CPU (from the open file `schedstat` of its `/proc` entry, 0 for -1), CPU time of the process
         (times in ns), (code, instruction) of its `frames` innermost frames, and whether those are of the moment at which
-        the last wait ended. `known` has code objects that are alive by their addresses.
+        the last wait ended: then the letter of its state at that moment (`R` for running or ready, `S` for asleep, `?`
+        where that is unknown), else an empty text. `known` has code objects that are alive by their addresses.
         """
         cdef clockid_t clock
         cdef long long cpu = 0
@@ -215,8 +221,9 @@ cdef class Wait:
             cpu = _now(clock)
         count = 0 if ops is None else ops() or 0
         before = self._as_it_woke(places, addresses, known)
+        state = "" if before is None else chr(self._state) if self._state else "?"
         self._thread = _state_of(thread)
-        return now, count, cpu, _waited(schedstat), _now(CLOCK_PROCESS_CPUTIME_ID), before or places, before is not None
+        return now, count, cpu, _waited(schedstat), _now(CLOCK_PROCESS_CPUTIME_ID), before or places, state
 
     cdef list _as_it_woke(self, list places, list addresses, known):
         """The stack when the wait ended, None where it is unknown: the frames that are still there as they were then, and
@@ -260,6 +267,16 @@ cdef PyThreadState* _state_of(unsigned long thread):
     while state is not NULL and state.thread_id != thread:
         state = state.next
     return state
+
+
+cdef char _state_in(int file) noexcept nogil:
+    """The third field of a stat file, behind the name, which may hold anything; 0 where there is none."""
+    cdef char text[64]
+    cdef ssize_t at = pread(file, text, sizeof(text), 0) - 1 if file >= 0 else -1
+    cdef ssize_t end = at
+    while at >= 0 and text[at] != b")":
+        at -= 1
+    return text[at + 2] if 0 <= at and at + 2 <= end else 0
 
 
 cdef long long _now(clockid_t clock) noexcept nogil:

@@ -53,6 +53,8 @@ SPREAD, GOLDEN = 0.3, 0.618034
 # at a sample of 0.2 ms, as on slow virtual machines, this share still gives one in 5 ms. A judgement.
 CPU_SHARE = 0.04
 SLOWEST = 0.010
+# States of a thread in Linux's words (proc_pid_stat(5)) that tell whether it waits for something.
+_SLEEPS = {"R": False, "S": True, "D": True}
 # Weight of the newest sample in the mean of what samples take.
 _NEWEST = 0.25
 # Distinct stacks described at most; later ones go by the last id, which says so (stacks).
@@ -148,7 +150,7 @@ class HostSampler:
             self._seen = found[0]
             self._others_cpu()
             shortest, cost, before = self.interval, 0.0, time.thread_time_ns()
-            while not self._wait.wait(self.interval * spread(self.samples), not self._contended):
+            while not self._waited():
                 self._sample()
                 now = time.thread_time_ns()
                 taken, before = (now - before) / NS_PER_S, now
@@ -160,25 +162,31 @@ class HostSampler:
             waits.put_back()
             self._cpu_ns = time.thread_time_ns()
 
-    def _look(self) -> tuple[tuple[int, int, int, int, int], list[Place], bool] | None:
-        """What the target has used so far, its stack, and whether that is of the moment of waking; None: it has ended.
+    def _waited(self) -> bool:
+        seconds = self.interval * spread(self.samples)
+        ended: bool = self._wait.wait(seconds, not self._contended, self._run_queue.state)
+        return ended
 
-        Used: time, ops, CPU time, wait for a CPU, and CPU time of the process (ns).
+    def _look(self) -> tuple[tuple[int, int, int, int, int], list[Place], str] | None:
+        """What the target has used so far, its stack, and its state then; None where it has ended.
+
+        Used: time, ops, CPU time, wait for a CPU, and CPU time of the process (ns). The state is empty where the stack
+        is of a later moment.
         """
         found = self._wait.look(self._target, MAX_FRAMES, self._run_queue.file, self._ops, self._codes)
         if found is None:
             return None
-        at, ops, cpu, waited, process, frames, exact = found
+        at, ops, cpu, waited, process, frames, state = found
         if self._ops is None:
             ops = counter(self._extension, OPS_COUNTER)
         places = [each for each in frames if not is_own(each[0].co_filename)]
-        return (at, ops, cpu, waited, process), places, exact
+        return (at, ops, cpu, waited, process), places, state
 
     def _sample(self) -> None:
         found = self._look()
         if found is None:
             return
-        (now, places, exact), before = found, self._seen
+        (now, places, state), before = found, self._seen
         self._seen = now
         took = self._others_cpu()
         gap, ops, cpu, waited, process = (new - old for new, old in zip(now, before, strict=True))
@@ -196,8 +204,10 @@ class HostSampler:
             f"stack={stack},gap_us={gap // NS_PER_US},ops={ops},cpu_us={cpu // NS_PER_US},"
             f"wait_us={waited // NS_PER_US},python_us={others // NS_PER_US},process_us={process // NS_PER_US}"
         )
-        if exact or (self._wait.works and not self._contended):
+        if state or (self._wait.works and not self._contended):
             facts += ",prompt=1"
+        if state in _SLEEPS:
+            facts += f",asleep={int(_SLEEPS[state])}"
         self._contended = longest >= HOLDS_FROM_SHARE * gap
         if self._contended:
             facts += f",holder={self._holder(busiest)}"

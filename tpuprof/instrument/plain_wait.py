@@ -34,7 +34,7 @@ class Wait:
         # A call that keeps the GIL: Python's own would give it away.
         self._read = ctypes.PyDLL(None).pread
 
-    def wait(self, seconds: float, _prompt: bool = True) -> bool:
+    def wait(self, seconds: float, _prompt: bool = True, _stat: int = -1) -> bool:
         """Wait so long; True as soon as `halt` was called."""
         return self._halt.acquire(timeout=seconds)
 
@@ -49,7 +49,7 @@ class Wait:
         schedstat: int,
         ops: Callable[[], int] | None,
         _known: Mapping[int, CodeType],
-    ) -> tuple[int, int, int, int, int, list[Place], bool] | None:
+    ) -> tuple[int, int, int, int, int, list[Place], str] | None:
         """As `_prompt_wait.Wait.look`; the frames are never of the moment at which the wait ended."""
         places = places_of_thread(thread)
         if places is None:
@@ -57,7 +57,7 @@ class Wait:
         cpu = time.clock_gettime_ns(time.pthread_getcpuclockid(thread))
         count = 0 if ops is None else ops() or 0
         waited = self._waited(schedstat)
-        return time.perf_counter_ns(), count, cpu, waited, time.process_time_ns(), places[:frames], False
+        return time.perf_counter_ns(), count, cpu, waited, time.process_time_ns(), places[:frames], ""
 
     def _waited(self, file: int) -> int:
         """The second number of a schedstat file: time that the thread waited for a CPU (ns)."""

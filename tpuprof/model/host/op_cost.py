@@ -50,6 +50,8 @@ class Sample:
     cut: bool = False
     # It came where the thread was, not where it let go of Python's lock.
     prompt: bool = False
+    # Whether the thread slept at that moment; None where that is unknown.
+    asleep: bool | None = None
     # The call that it came in, one of those that may block, did not: the thread was on a CPU before and after.
     works: bool = False
 

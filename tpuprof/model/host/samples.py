@@ -56,7 +56,7 @@ _BLOCKING = (SLEEP, IO, LOCK)
 _READ_BY = ("asarray", "array")
 # The family of a line of the user's own that calls ops.
 OPS = "ops"
-_COLUMNS = ("stack", "gap_us", "ops", "cpu_us", "wait_us", "python_us", "holder", "prompt")
+_COLUMNS = ("stack", "gap_us", "ops", "cpu_us", "wait_us", "python_us", "holder", "prompt", "asleep")
 _TEXTS = ("frames", "call", "source", "user_call", "iterator")
 # A sample's event is written this long after its clocks were read, at most: intervals so near are end to end (ps).
 _JOINS_WITHIN_PS = PS_PER_MS
@@ -173,8 +173,10 @@ def _read(track: Track, rows: Int64, holders: Int64) -> tuple[list[Sample], list
         kind = families[stack] if stack >= 0 else PLAIN
         ops = max(columns["ops"][row], 0)
         holder = numbers.get(columns["holder"][row], -1)
-        prompt = columns["prompt"][row] == 1
-        samples.append(Sample(at, gap, cpu, waited, others, ops, stack, kind, holder, prompt=prompt))
+        prompt, asleep = columns["prompt"][row] == 1, columns["asleep"][row]
+        sample = Sample(at, gap, cpu, waited, others, ops, stack, kind, holder, prompt=prompt)
+        sample.asleep = None if asleep < 0 else bool(asleep)
+        samples.append(sample)
     samples.sort(key=lambda each: each.at)
     _settle(samples)
     return samples, stacks
@@ -217,7 +219,8 @@ def _settle(samples: list[Sample]) -> None:
         each.blocked = max(each.gap - each.cpu - each.waited, 0)
     for each, after in pairwise(samples):
         blocks_after = after.was_blocked and (after.stack == each.stack or after.family not in _BLOCKING)
-        each.works = each.prompt and each.family in _BLOCKING and not (each.was_blocked or blocks_after)
+        awake = not (each.was_blocked or blocks_after) if each.asleep is None else not each.asleep
+        each.works = each.prompt and each.family in _BLOCKING and awake
 
 
 def _pieces(samples: list[Sample], stacks: list[Stack], *, counts_ops: bool) -> HostSamples:
@@ -297,19 +300,39 @@ def _split(before: Sample, each: Sample, cost: OpCost, *, silent: bool) -> list[
     ran = _ran(before, each, running, cost, silent=silent)
     if not blocked:
         return ran
-    for of, first in ((each, False), (before, True)):
-        if of.family in _BLOCKING:
-            piece = (of.family, of.stack, blocked)
-            return [piece, *ran] if first else [*ran, piece]
+    of = _waits_in(before, each)
+    if of is not None and of.family in _BLOCKING:
+        return _in_order(of is not each, (of.family, of.stack, blocked), ran)
+    of = of or each
     if each.others >= TRACING_FROM_SHARE * blocked:
         held = blocked + _held_while_ready(each)
         ran = _ran(before, each, each.gap - held, cost, silent=silent)
-        return [*ran, (GIL, each.stack, held)]
-    if each.ops or (each.family == FRAMEWORK and not silent):
+        return _in_order(of is not each, (GIL, of.stack, held), ran)
+    if each.ops or (of.family == FRAMEWORK and not silent):
         # The training thread waits while autograd's thread traces.
-        return [*ran, (TRACING, each.stack, blocked)]
-    # What a call of the framework waits for is no wait of the line's own.
-    return [*ran, ("wait", -1 if each.in_call else each.stack, blocked)]
+        return _in_order(of is not each, (TRACING, of.stack, blocked), ran)
+    # What a call of the framework waits for is no wait of the line's own. Nor is that of neither line.
+    elsewhere = of.in_call or (each.asleep is False and before.asleep is False)
+    return _in_order(of is not each, ("wait", -1 if elsewhere else of.stack, blocked), ran)
+
+
+_Piece = tuple[str, int, int]
+
+
+def _in_order(waits_first: bool, wait: _Piece, ran: list[_Piece]) -> list[_Piece]:
+    """The pieces of an interval: it waited first where it did so in the call that it was in at the begin."""
+    return [wait, *ran] if waits_first else [*ran, wait]
+
+
+def _waits_in(before: Sample, each: Sample) -> Sample | None:
+    """The sample in whose call the thread was blocked, None where that is unknown.
+
+    It is one in which it slept; where nobody looked, one in a call that may block.
+    """
+    slept = next((of for of in (each, before) if of.asleep), None)
+    if slept is not None:
+        return slept
+    return next((of for of in (each, before) if of.asleep is None and of.family in _BLOCKING), None)
 
 
 def _woke_late(before: Sample, each: Sample) -> int:
@@ -357,6 +380,9 @@ def _ran_at(before: Sample, each: Sample) -> Sample:
     if each.family in _BLOCKING and not each.works:
         # A call that blocks has hardly begun: what ran before it belongs to where the thread was then. One that only
         # copies (`buffer.write(line)`) is seen as often as it runs, like other code.
+        return before
+    if each.asleep and before.asleep is False:
+        # The same of any call in which it sleeps.
         return before
     if each.in_call and before.in_call:
         # Between two calls it was at neither of them.
