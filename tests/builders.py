@@ -103,7 +103,9 @@ class TraceBuilder:
         """The plane of one TensorCore."""
         return self.plane(f"/device:TPU:{index}")
 
-    def sampled(self, start, duration, *, ops=0, cpu=None, ready=0, others=0, stack=0, asleep=None, frames="", **words):
+    def sampled(
+        self, start, duration, *, ops=0, cpu=None, ready=0, others=0, stack=0, asleep=None, frames="", **words
+    ):
         """Add a sample of the training thread's stack at the end of an interval; `ops` were traced in it."""
         facts = {
             "stack": stack,

@@ -22,3 +22,5 @@ SAMPLE, HOLDER = "tpuprof.sample", "tpuprof.holder"
 COMPILED, CACHE_MISS = "tpuprof.compiled", "tpuprof.cache_miss"
 # In a sample's stack, what follows the name that a loop set last before it jumped back: the jump has the name's place.
 SET_LAST = " = …"
+# There, what Python calls code that has no name of its own.
+NAMELESS = ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>", "<lambda>")

@@ -17,10 +17,11 @@ def codes(code):
             yield from codes(each)
 
 
-@pytest.fixture(params=["quick", "by Python alone"])
+@pytest.fixture(params=["quick", "by Python's own function", "by Python alone"])
 def position(request, monkeypatch):
     if request.param != "quick":
-        monkeypatch.setattr(source_lines, "_ADDRESS_TO_LOCATION", None)
+        by = source_lines._by_ctypes() if "function" in request.param else None
+        monkeypatch.setattr(source_lines, "_LOCATION", by)
     return source_lines.position
 
 

@@ -13,6 +13,7 @@ from tpuprof.model.host.samples import (
     SAME_CALL_WITHOUT_OPS,
 )
 from tpuprof.model.host.stacks import COMPILING, FRAMEWORK, IO, LOCK, PLAIN, SLEEP, Stack, called, family
+from tpuprof.own_events import GRAPH_CUT
 
 TRAIN = "train (/home/u/train.py:7)"
 ADAM = "step (/venv/lib/python3.11/site-packages/torch/optim/adam.py:9)"
@@ -576,11 +577,12 @@ def test_other_calls_of_jax_are_dispatch(read, given):
 
 def of_lines(report, part):
     """Exposed and hidden ms per step of each call in a part."""
-    return {
-        row.user_call: pytest.approx(row.exposed_ms_per_step + row.hidden_ms_per_step, abs=0.05)
-        for row in report.host_stacks
-        if row.part == part
-    }
+    found = {}
+    for row in report.host_stacks:
+        if row.part == part:
+            ms = row.exposed_ms_per_step + row.hidden_ms_per_step
+            found[row.user_call] = found.get(row.user_call, 0.0) + ms
+    return {call: pytest.approx(ms, abs=0.05) for call, ms in found.items()}
 
 
 def test_a_wait_belongs_to_the_line_in_which_the_thread_slept(analyze):
@@ -602,6 +604,41 @@ def test_a_wait_between_two_samples_of_a_thread_that_runs_has_no_line(analyze):
     report = analyze(trace)
     assert "rank(x)" not in of_lines(report, "host:wait")
     assert of_lines(report, "host:python")["rank(x)"] == 12
+
+
+ENCODE = "encode (/home/u/train.py:7)"
+FORWARD = "forward (/venv/lib/python3.11/site-packages/torch/nn/module.py:3)"
+
+
+def rounds(silent, *, traces=False):
+    """Intervals as long as a step: each holds the ops of one, and eight of ten end in the program's own `encode`.
+
+    `silent` intervals without an op end there; with `traces`, one that begins and ends there has ops.
+    """
+    trace = step(wall=200_000)
+    for row in range(10):
+        inside = row in (2, 6)
+        words = stack("net(x)", TRAIN, FORWARD) if inside else stack("max(words)", TRAIN, ENCODE)
+        trace.sampled(row * 10_000, 10_000, ops=43, stack=2 if inside else 1, asleep=False, **words)
+        trace.host().line("python").event(GRAPH_CUT, row * 10_000 + 5_000, 10)
+    for row in range(silent):
+        trace.sampled(100_000 + row * 5_000, 5_000, ops=0, stack=1, asleep=False)
+    if traces:
+        trace.sampled(150_000, 2_000, ops=5, stack=1, asleep=False)
+    return trace
+
+
+def test_samples_in_a_function_that_traces_nothing_stand_for_their_intervals(analyze):
+    """The ops of a whole step lie in each interval: eight of ten are not tracing for that."""
+    assert of_lines(analyze(rounds(silent=2)), "host:python")["max(words)"] == 80 + 10
+
+
+@pytest.mark.parametrize(
+    "rounds_given", [{"silent": 1}, {"silent": 2, "traces": True}], ids=["seen once", "it traces"]
+)
+def test_samples_in_other_functions_are_split_by_their_ops(analyze, rounds_given):
+    lines = of_lines(analyze(rounds(**rounds_given)), "host:python")
+    assert lines.get("max(words)", 0) != 80 + 5 * rounds_given["silent"]
 
 
 @pytest.mark.parametrize(("asleep", "part"), [(True, "host:io"), (False, "host:python")])

@@ -31,6 +31,8 @@ cdef extern from "Python.h":
     ctypedef struct PyThreadState:
         PyThreadState* next
         unsigned long thread_id
+    bint PyCode_Check(object code)
+    int PyCode_Addr2Location(object code, int at, int* line, int* column, int* last, int* until)
     PyInterpreterState* PyInterpreterState_Get()
     PyThreadState* PyInterpreterState_ThreadHead(PyInterpreterState*)
 
@@ -267,6 +269,15 @@ cdef PyThreadState* _state_of(unsigned long thread):
     while state is not NULL and state.thread_id != thread:
         state = state.next
     return state
+
+
+def location(code, int at):
+    """Line, last line, first column and column after the last of an instruction (its byte); what is unknown is below 1."""
+    cdef int line = 0, column = 0, last = 0, until = 0
+    if not PyCode_Check(code):
+        raise TypeError(f"a code object, not {type(code).__name__}")
+    PyCode_Addr2Location(code, at, &line, &column, &last, &until)
+    return line, last, column, until
 
 
 cdef char _state_in(int file) noexcept nogil:

@@ -98,6 +98,7 @@ class HostSampler:
         self._texts: dict[str, int] = {}
         # Keeps what the keys of `_stacks` are addresses of.
         self._codes = KnownCodes()
+        self._frames: dict[tuple[int, int], str] = {}
         self._run_queue = RunQueue(thread)
         self._wait = waits.Wait()
         # Compiled code that counts ops, None where Python code does: threads are switched in that.
@@ -252,7 +253,7 @@ class HostSampler:
             return -1, ""
         for code, _ in places:
             self._codes.learn(code)
-        words = describe(places)
+        words = describe(places, self._frames)
         text = "".join(f",{name}={safe(value)}" for name, value in words.items())
         number = self._texts.get(text)
         fresh = number is None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import linecache
+from collections.abc import Callable
 from dis import EXTENDED_ARG, opmap
 from functools import lru_cache
 from itertools import islice
@@ -27,22 +28,17 @@ _UNKNOWN: Position = (None, None, None, None)
 
 def position(code: CodeType, instruction: int) -> Position:
     """Where in its file an instruction comes from (its offset in bytes of byte code); columns in bytes of UTF-8."""
-    if _ADDRESS_TO_LOCATION is None:
+    if _LOCATION is None:
         # One entry for each code unit of two bytes.
         return next(islice(code.co_positions(), max(instruction, 0) // 2, None), None) or _UNKNOWN
-    found = [ctypes.c_int(0) for _ in range(4)]
-    line, column, last, until = found
-    _ADDRESS_TO_LOCATION(
-        code,
-        max(instruction, 0),
-        ctypes.byref(line),
-        ctypes.byref(column),
-        ctypes.byref(last),
-        ctypes.byref(until),
-    )
+    line, last, column, until = _LOCATION(code, max(instruction, 0))
     # What is unknown is 0 or negative; a column may be 0.
-    places = (line.value, last.value, column.value, until.value)
-    return tuple(each if each >= least else None for each, least in zip(places, (1, 1, 0, 0), strict=True))  # type: ignore[return-value]
+    return (
+        line if line > 0 else None,
+        last if last > 0 else None,
+        column if column >= 0 else None,
+        until if until >= 0 else None,
+    )
 
 
 def line_of(code: CodeType, instruction: int) -> int:
@@ -102,7 +98,16 @@ def _file_lines(path: str) -> list[bytes] | None:
     return content.splitlines(keepends=True)
 
 
-def _address_to_location() -> ctypes._FuncPointer | None:
+def _location() -> Callable[[CodeType, int], tuple[int, int, int, int]] | None:
+    """What tells an instruction's place: compiled, else Python's own function; None where neither is there."""
+    try:
+        from tpuprof.instrument import _prompt_wait
+    except ImportError:  # no compiler built it
+        return _by_ctypes()
+    return _prompt_wait.location
+
+
+def _by_ctypes() -> Callable[[CodeType, int], tuple[int, int, int, int]] | None:
     try:
         function = ctypes.pythonapi.PyCode_Addr2Location
     except AttributeError:
@@ -110,7 +115,13 @@ def _address_to_location() -> ctypes._FuncPointer | None:
     number = ctypes.POINTER(ctypes.c_int)
     function.argtypes = [ctypes.py_object, ctypes.c_int, number, number, number, number]
     function.restype = ctypes.c_int
-    return function
+
+    def location(code: CodeType, at: int) -> tuple[int, int, int, int]:
+        line, column, last, until = (ctypes.c_int(0) for _ in range(4))
+        function(code, at, *map(ctypes.byref, (line, column, last, until)))
+        return line.value, last.value, column.value, until.value
+
+    return location
 
 
-_ADDRESS_TO_LOCATION = _address_to_location()
+_LOCATION = _location()

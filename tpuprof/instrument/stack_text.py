@@ -9,6 +9,7 @@ import os
 import re
 import sys
 from dis import opmap
+from functools import lru_cache
 from inspect import CO_GENERATOR
 from itertools import accumulate, chain, islice, pairwise, repeat, takewhile
 from operator import attrgetter, itemgetter, truth
@@ -24,6 +25,8 @@ MAX_FRAMES = 64
 MAX_EXPRESSION = 80
 # Lines of an expression after its first that are read (lines).
 MORE_LINES = 8
+# Paths of which it is kept whose code they are (paths): more files than a program runs.
+PATHS_KEPT = 4096
 _STDLIB = os.path.dirname(os.__file__) + os.sep
 _PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -72,8 +75,8 @@ def safe(text: str) -> str:
     return text.translate(TO_SAFE)
 
 
-def describe(places: list[Place]) -> dict[str, str]:
-    """A stack in words.
+def describe(places: list[Place], told: dict[tuple[int, int], str] | None = None) -> dict[str, str]:
+    """A stack in words. `told` keeps those of frames, by the address of the code, for the stacks that follow.
 
     `frames` has `function (file:line)`, outermost first, separated by `;`; `call` is what the innermost frame
     evaluates, `source` and `user_call` are line and expression of the innermost frame of the user's own code.
@@ -81,17 +84,27 @@ def describe(places: list[Place]) -> dict[str, str]:
     the outermost one.
     """
     places = _that_have_begun(places)
-    frames = [f"{code.co_name} ({code.co_filename}:{line_of(code, at)})" for code, at in reversed(places)]
+    told = {} if told is None else told
+    frames = [_frame(place, told) for place in reversed(places)]
     users = [place for place in places if is_users(place[0].co_filename)]
     own = users[0] if users else None
     iterator = _iterator(places)
     return {
-        "frames": ";".join(frame.replace(";", ",") for frame in frames),
+        "frames": ";".join(frames),
         "call": expression(*places[0]) if places else "",
         "source": f"{own[0].co_filename}:{line_of(*own)}" if own else "",
         "user_call": expression(*own) if own else "",
         **({"iterator": iterator} if iterator else {}),
     }
+
+
+def _frame(place: Place, told: dict[tuple[int, int], str]) -> str:
+    code, at = place
+    text = told.get((id(code), at))
+    if text is None:
+        text = f"{code.co_name} ({code.co_filename}:{line_of(code, at)})".replace(";", ",")
+        told[id(code), at] = text
+    return text
 
 
 def _iterator(places: list[Place]) -> str:
@@ -123,6 +136,7 @@ def _that_have_begun(places: list[Place]) -> list[Place]:
     return places[1:] if begins else places
 
 
+@lru_cache(maxsize=PATHS_KEPT)
 def is_users(path: str) -> bool:
     """Whether a file is the user's own code: not Python's, not an installed package's, not generated.
 
@@ -131,11 +145,13 @@ def is_users(path: str) -> bool:
     return not (path.startswith(("<", _STDLIB, _OWN)) or is_package(path))
 
 
+@lru_cache(maxsize=PATHS_KEPT)
 def is_package(path: str) -> bool:
     """Whether a file belongs to an installed package."""
     return any(part in path for part in _PACKAGES)
 
 
+@lru_cache(maxsize=PATHS_KEPT)
 def is_own(path: str) -> bool:
     """Whether a file is tpuprof's."""
     return path.startswith(_OWN)

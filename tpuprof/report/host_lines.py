@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import TypeVar
 
+from tpuprof.own_events import NAMELESS
 from tpuprof.parts import CHECKPOINT, COMPILE, DISPATCH, GARBAGE, HOST_PREFIX, TRACING, USER_PREFIX
 from tpuprof.records import record
 from tpuprof.report.sections import HostStackRow
@@ -45,8 +46,6 @@ _NOT_LIBRARIES = re.compile(
 # Functions of torch and torch_xla that a stack of the backward pass, of an optimizer's step and of a graph cut has.
 _BACKWARD = "_engine_run_backward"
 _BESIDE_FORWARD = {_BACKWARD, "backward", "_use_grad", "sync", "mark_step"}
-# What Python calls code that has no name of its own.
-_NAMELESS = ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>", "<lambda>")
 _Function = tuple[str, str]
 _Place = TypeVar("_Place", str, tuple[str, str])
 
@@ -305,7 +304,7 @@ def _functions(
         if not match or left_out.search(match.group(2)):
             continue
         name, path, line = match.groups()
-        if inside is None or not (name in _NAMELESS and path == inside[1]):
+        if inside is None or not (name in NAMELESS and path == inside[1]):
             inside = (name, path)
             found[inside] = (len(found), line)
         else:

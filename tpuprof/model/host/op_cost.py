@@ -25,6 +25,9 @@ OPS_TO_MEASURE = 10
 # are quick: in a loop of nothing but ops all take about the same; of others, the quick ones hold least other work.
 INTERVALS_TO_MEASURE = 3
 QUICK_INTERVALS = 0.25
+# Share of the time of samples that must lie in a framework's frames for an interval that holds a graph cut to be taken
+# for tracing alone (share): below it, most of the step is likely to be elsewhere. A judgement.
+ROUND_BELOW_SHARE = 0.5
 # Share of an interval that the thread must be blocked for the block to be a piece of its own: below it, it is the
 # sampler's own hold on Python's lock.
 BLOCKED_FROM_SHARE = 0.15
@@ -52,6 +55,8 @@ class Sample:
     prompt: bool = False
     # Whether the thread slept at that moment; None where that is unknown.
     asleep: bool | None = None
+    # In a function of the program that traces nothing, at that very moment.
+    quiet: bool = False
     # The call that it came in, one of those that may block, did not: the thread was on a CPU before and after.
     works: bool = False
 
@@ -83,13 +88,19 @@ def op_cost(samples: list[Sample]) -> OpCost:
 
     An interval that lies in a framework's frames is nothing but tracing. One that ends in other code holds that code's
     time too, up to a call that keeps Python's lock for long: of those, the quick ones tell. Intervals that last a whole
-    step may all hold other code: where even the quick ones are on a CPU for longer than ops are, none tells.
+    step may all hold other code: where even the quick ones are on a CPU for longer than ops are, none tells. Nor does
+    one tell that begins and ends in a framework's frames with a graph cut between, where most samples are elsewhere:
+    the thread was round a whole step in it.
     """
+    of_framework = sum(each.gap for each in samples if each.family == FRAMEWORK)
+    goes_round = of_framework < ROUND_BELOW_SHARE * sum(each.gap for each in samples)
     cost = [
         (
             (each.gap - each.blocked) / each.ops,
             each.cpu / each.ops,
-            before is not None and before.family == each.family == FRAMEWORK,
+            before is not None
+            and before.family == each.family == FRAMEWORK
+            and not (each.cut and goes_round),
         )
         for before, each in zip([None, *samples], samples, strict=False)
         # Where the training thread waits, autograd's thread traces meanwhile.

@@ -20,10 +20,20 @@ from tpuprof.model.host.op_cost import (
     Sample,
     op_cost,
 )
-from tpuprof.model.host.stacks import COMPILING, FRAMEWORK, IO, LOCK, PLAIN, SLEEP, Stack, called, family
+from tpuprof.model.host.stacks import (
+    COMPILING,
+    FRAMEWORK,
+    IO,
+    LOCK,
+    PLAIN,
+    SLEEP,
+    Stack,
+    called,
+    family,
+)
 from tpuprof.model.intervals import EMPTY, Int64, Spans, intersect, merge, subtract, union
 from tpuprof.model.timeline import Host, Track
-from tpuprof.own_events import GRAPH_CUT, HOLDER, SAMPLE, SET_LAST
+from tpuprof.own_events import GRAPH_CUT, HOLDER, NAMELESS, SAMPLE, SET_LAST
 from tpuprof.records import record
 from tpuprof.safe_text import FROM_SAFE
 from tpuprof.units import PS_PER_MS, PS_PER_US
@@ -44,6 +54,8 @@ FRAMEWORK_WITHOUT_OPS_MS = 25.0
 # Intervals that begin and end in one and the same call of a framework, and trace no op, from which the call works on
 # host tensors (intervals): tracing moves on within 0.1 ms per op, and an optimizer's own Python from line to line.
 SAME_CALL_WITHOUT_OPS = 3
+# Intervals without an op, of at least so long (ms), that end in a function from which it traces nothing (intervals).
+QUIET_INTERVALS, QUIET_FROM_MS = 2, 1.0
 # An interval from which samples are missing (ms), at one per 10 ms: Python's lock was kept, or the machine was busy.
 # Nobody looked where the thread was in between, so frames at its end do not stand for all of it.
 MISSED_FROM_MS = 15.0
@@ -227,6 +239,9 @@ def _pieces(samples: list[Sample], stacks: list[Stack], *, counts_ops: bool) -> 
     cost = op_cost(samples)
     silent = _silent_frameworks(samples) if counts_ops else set()
     lines = _tracing_lines(samples, stacks)
+    quiet = _quiet_functions(samples, stacks) if counts_ops else set()
+    for each in samples:
+        each.quiet = each.asleep is not None and each.family == PLAIN and _function(each, stacks) in quiet
     for each in samples:
         if each.family == PLAIN and each.stack >= 0 and stacks[each.stack].source in lines:
             each.family = OPS
@@ -263,6 +278,31 @@ def _tracing_lines(samples: list[Sample], stacks: list[Stack]) -> set[str]:
             if source and source == stacks[before.stack].source:
                 ops.setdefault(source, []).append(each.ops)
     return {source for source, found in ops.items() if np.median(found) >= OPS_TO_MEASURE}
+
+
+def _quiet_functions(samples: list[Sample], stacks: list[Stack]) -> set[str]:
+    """Functions of other code than a framework's that trace nothing: several intervals that end there hold no op.
+
+    Nor does any that begins and ends there, but for one with a graph cut: the thread was round a whole step in it.
+    """
+    silent: Counter[str] = Counter()
+    traces: set[str] = set()
+    for before, each in pairwise(samples):
+        name = _function(each, stacks)
+        if each.family != PLAIN or not name:
+            continue
+        if not each.ops and not each.was_blocked and each.gap >= QUIET_FROM_MS * PS_PER_MS:
+            silent[name] += 1
+        if each.ops and not each.cut and before.family == PLAIN and _function(before, stacks) == name:
+            traces.add(name)
+    return {name for name, count in silent.items() if count >= QUIET_INTERVALS} - traces
+
+
+def _function(each: Sample, stacks: list[Stack]) -> str:
+    """The innermost function that has a name of its own, with its file; empty where no stack is known."""
+    frames = reversed(stacks[each.stack].frames) if each.stack >= 0 else ()
+    name = next((frame for frame in frames if not frame.startswith(NAMELESS)), "")
+    return name.rpartition(":")[0]
 
 
 def _silent_frameworks(samples: list[Sample]) -> set[int]:
@@ -359,8 +399,10 @@ def _ran(
     of = _ran_at(before, each)
     framework = of.family == FRAMEWORK and not silent
     tracing = cost.of(each, running)
-    if of.family == OPS and of.ops:
-        return [(TRACING, of.stack, running)]
+    # A sample in a function that traces nothing stands for its interval: its ops were traced where other samples are.
+    alone = TRACING if of.family == OPS and of.ops else "python" if of.quiet else ""
+    if alone:
+        return [(alone, of.stack, running)]
     most = TRACING_BESIDE_CODE_FROM_SHARE if of.family == PLAIN or of.works else TRACING_FROM_SHARE
     if tracing >= most * running or (framework and not _missed(before, each, tracing, running)):
         return [(TRACING, of.stack, running)]
