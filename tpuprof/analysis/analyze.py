@@ -16,6 +16,7 @@ from tpuprof.analysis.sections.host import host_sections
 from tpuprof.analysis.sections.host_stacks import host_stack_rows
 from tpuprof.analysis.sections.measure_next import measure_next
 from tpuprof.analysis.sections.steps import mean_step, run_summary, step_sections
+from tpuprof.analysis.sections.usual_step import usual_step
 from tpuprof.analysis.sections.verdict import Rows, verdict_section
 from tpuprof.analysis.sections.why import decision_rows
 from tpuprof.decode.find import find_all
@@ -60,6 +61,7 @@ def report_of(run: Run, *, all_ops: bool = False) -> Report:
     times, hidden = mean_step(run.hosts)
     decisions = Decisions()
     bound = bound_of(times, decisions)
+    usual = usual_step(run.hosts, bound, times, decisions)
     stacks = host_stack_rows(run.hosts)
     listed = listed_ops(ops, all_ops)
     device, doubts = device_sections(run, ops, listed)
@@ -68,7 +70,7 @@ def report_of(run: Run, *, all_ops: bool = False) -> Report:
     report = Report(
         **_about(run),
         verdict=verdict_section(
-            run, bound, times, hidden, Rows(stacks, device["ops"], device["collectives"]), history
+            run, usual, hidden, Rows(stacks, device["ops"], device["collectives"]), history
         ),
         why=decision_rows(decisions.made, times.wall),
         span_notes=run.span_notes,
@@ -85,7 +87,7 @@ def report_of(run: Run, *, all_ops: bool = False) -> Report:
     findings = _with_proofs(run_rules(Signals(report, run), all_rules(), simulator), run.proofs)
     rows = report.ops
     report = replace(report, findings=findings, ops=rows[:listed], ops_left_out=left_out(rows, listed))
-    return replace(report, measure_next=measure_next(report, bound, times))
+    return replace(report, measure_next=measure_next(report, usual.bound, times))
 
 
 def _refuse_empty(run: Run) -> None:

@@ -12,6 +12,14 @@ from tpuprof.units import PS_PER_S, format_ms, ps_to_ms
 SLOWER_FROM = 1.3
 # From where on the verdict itself says so (ratio): half of the run's time is then spent on what the capture lacks.
 VERDICT_FROM = 2.0
+# Share of what one captured step holds that steps after the capture must lack for it to come more seldom than the
+# capture shows: it is then at most half as much of the run. A judgement: captured steps themselves are slower than
+# others by some hundredths, so less says nothing.
+SELDOM_FROM = 0.5
+# Share of what one captured step holds that the steps after the capture must lack for it to come more seldom than the
+# capture shows (share): it then is at most half as much of the run. Between that and all of it lies what is unknown:
+# captured steps are slower by some hundredths themselves.
+SELDOM_FROM = 0.5
 
 
 @record(frozen=True)
@@ -41,6 +49,14 @@ def outside_of(wall_ps: Int64, after: AfterCapture | None) -> Outside | None:
     seconds = after.steps_seconds if after.steps_seconds is not None else after.wall_seconds
     later = max(seconds - after.seconds, 0.0) / after.steps * PS_PER_S
     return Outside(after.steps, later, float(wall_ps.mean()))
+
+
+def lacking(outside: list[Outside | None]) -> float:
+    """How much shorter steps are after the capture than in it (ps), the mean of hosts; 0 where one did not count."""
+    known = [each for each in outside if each is not None]
+    if not known or len(known) < len(outside):
+        return 0.0
+    return max(sum(each.captured - each.later for each in known) / len(known), 0.0)
 
 
 def outside_capture(wall_ps: Int64, after: AfterCapture | None) -> list[str]:

@@ -52,6 +52,15 @@ class Bound:
 
 def without_part(load: StepTimes, name: str) -> StepTimes:
     """The mean step as it would be if one part of it took no time and nothing else changed."""
-    gone = load.parts.get(name, 0.0)
-    parts = {each: ms for each, ms in load.parts.items() if each != name}
+    return without_some(load, {name: load.parts.get(name, 0.0)})
+
+
+def without_some(load: StepTimes, less: Mapping[str, float]) -> StepTimes:
+    """The mean step as it would be if parts took so much less time (ms) and nothing else changed."""
+    gone = sum(less.values())
+    parts = {
+        each: ms - less.get(each, 0.0)
+        for each, ms in load.parts.items()
+        if ms > less.get(each, 0.0) or not ms
+    }
     return replace(load, wall=load.wall - gone, parts=parts, host_work=max(load.host_work - gone, 0.0))

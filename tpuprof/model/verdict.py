@@ -240,6 +240,12 @@ def _is_as_large(
     )
 
 
+def spoken(bound: Bound) -> str:
+    """What a bound is called inside a sentence."""
+    own = parts.OWN_ANNOTATIONS.get(bound.name)
+    return own[0] if own else repr(bound.name) if bound.name else _named(bound.word)
+
+
 def _named(word: str) -> str:
     return _SPOKEN.get(word) or word.removeprefix(parts.USER_PREFIX)
 

@@ -13,6 +13,7 @@ from tpuprof.analysis.sections.hosts import hosts_section
 from tpuprof.analysis.sections.measure_next import measure_next
 from tpuprof.analysis.sections.slices import slice_message_rows
 from tpuprof.analysis.sections.steps import mean_step, run_summary, step_sections
+from tpuprof.analysis.sections.usual_step import usual_step
 from tpuprof.analysis.sections.verdict import Rows, verdict_section
 from tpuprof.analysis.sections.why import decision_rows
 from tpuprof.decode.ranks import machines
@@ -74,6 +75,7 @@ def merge(summaries: Iterable[HostSummary], asked: Asked) -> Report:
     times, hidden = mean_step(hosts)
     decisions = Decisions()
     bound = bound_of(times, decisions)
+    usual = usual_step(hosts, bound, times, decisions)
     compiles = _compiles(digests)
     # Of the host with most steps, as that of all files together.
     history = digests[max(range(len(found)), key=lambda row: len(found[row].steps))].history
@@ -86,7 +88,7 @@ def merge(summaries: Iterable[HostSummary], asked: Asked) -> Report:
         source={"files": [each.path for each in found], "sizes": [each.size for each in found]},
         environment=_environment(base.environment, found, digests, asked),
         verdict=verdict_section(
-            run, bound, times, hidden, Rows(base.host_stacks, work["ops"], work["collectives"]), history
+            run, usual, hidden, Rows(base.host_stacks, work["ops"], work["collectives"]), history
         ),
         why=decision_rows(decisions.made, times.wall),
         warnings=_warnings(digests, asked),
@@ -102,7 +104,7 @@ def merge(summaries: Iterable[HostSummary], asked: Asked) -> Report:
         **work,
     )
     report = replace(report, findings=merged_findings(report, run, digests, shown))
-    return replace(report, measure_next=measure_next(report, bound, times))
+    return replace(report, measure_next=measure_next(report, usual.bound, times))
 
 
 def _pod(found: list[HostSummary], digests: list[Digest], shown: int, asked: Asked) -> Pod:

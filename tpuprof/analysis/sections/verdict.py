@@ -5,6 +5,7 @@ from __future__ import annotations
 from tpuprof import parts as part
 from tpuprof.analysis.sections.host_words import host_sentence, in_words_of
 from tpuprof.analysis.sections.steps import host_read_rows
+from tpuprof.analysis.sections.usual_step import UsualStep, spent_of
 from tpuprof.model.compile.recurrence import Returns
 from tpuprof.model.compile_verdict import compile_sentence
 from tpuprof.model.device.compute import EITHER
@@ -41,14 +42,14 @@ class Rows:
 
 def verdict_section(
     run: Run,
-    bound: Bound,
-    times: StepTimes,
+    usual: UsualStep,
     hidden: float,
     rows: Rows,
     history: CompileHistory | None = None,
 ) -> Verdict:
-    """The verdict of the mean step. `hidden` is its hidden tracing (ms), `history` says whether compiles return."""
-    text = sentence_of(run, bound, times, hidden, rows)
+    """The verdict of the usual step. `hidden` is its hidden tracing (ms), `history` says whether compiles return."""
+    bound, times = usual.bound, usual.times
+    text = sentence_of(run, bound, times, hidden, rows) + usual.note
     if history is not None:
         text += _if_no_compile_returns(bound, times, history, hidden)
     text += said_with_the_verdict([outside_of(host.steps.wall_ps, host.after) for host in run.hosts])
@@ -125,19 +126,7 @@ def _in_few(hosts: list[HostRun], bound: Bound, times: StepTimes) -> str:
     if bound.again:
         again = [again_by_step(host.read_graphs, len(host.steps)) for host in hosts]
         return said_of_few([ps_to_ms(ps) for column in again for ps in column.tolist()])
-    takes_turns = bound.turns or (bound.word == "sync" and times.reads_share >= READS_IN_STEPS_SHARE)
-    if takes_turns or bound.word == "device":
-        return ""
-    wanted = {part.USER_PREFIX + bound.name} if bound.name else None
-    spent = []
-    for host in hosts:
-        columns = [
-            column
-            for name, column in host.breakdown.parts.items()
-            if (name in wanted if wanted else part.part_of(name).word == bound.word)
-        ]
-        spent += [ps_to_ms(int(ps)) for ps in sum(columns, 0 * host.steps.wall_ps).tolist()]
-    return said_of_few(spent)
+    return said_of_few(spent_of(hosts, bound, times))
 
 
 def _over(run: Run) -> str:

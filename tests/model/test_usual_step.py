@@ -1,0 +1,75 @@
+"""A cause that one captured step holds, and that steps after the capture lack, is not what the usual step waits for."""
+
+import pytest
+
+from tests.builders import TraceBuilder
+from tpuprof.analysis.sections.steps import mean_step
+from tpuprof.analysis.sections.usual_step import usual_step
+from tpuprof.model.compile.recurrence import AfterCapture, History
+from tpuprof.model.decisions import Decisions
+from tpuprof.model.host_run import read_host_run
+from tpuprof.model.verdict import bound_of
+
+# Of each of eight steps (ms): the next batch, and how long Python collects garbage in one of them.
+BATCH, COLLECTS = 30, 320
+MEAN = BATCH + 10 + COLLECTS / 8
+
+
+@pytest.fixture
+def found(tmp_path):
+    """The usual step of eight, of which so many collect garbage, where later ones took so long on average (ms)."""
+
+    def finder(later, *, collecting=1, steps=40):
+        trace, start = TraceBuilder(), 0
+        python = trace.host().line("python")
+        device = trace.tpu(0).line("XLA Modules")
+        ops = trace.tpu(0).line("XLA Ops")
+        for step in range(8):
+            collects = COLLECTS * 1000 // collecting if step < collecting else 0
+            length = (BATCH + 10) * 1000 + collects
+            python.event("train_step", start, length, _r=1, step_num=step)
+            python.event("StepMarker", start + length - 100, 100)
+            python.event("SyncTensorsGraph", start + length - 100, 100)
+            python.event("tpuprof.dataloader.next", start, BATCH * 1000)
+            if collects:
+                python.event("tpuprof.gc", start + BATCH * 1000, collects)
+            device.event("step(7)", start + length - 10_000, 10_000)
+            ops.event("dot.1", start + length - 10_000, 10_000)
+            start += length
+        seen = AfterCapture(steps, 0, 0, 0.0, later * steps / 1000, ended=True) if later else None
+        host = read_host_run("h", trace.write(tmp_path / "h.xplane.pb"), history=History([], seen))
+        times, _ = mean_step([host])
+        decisions = Decisions()
+        return usual_step([host], bound_of(times, decisions), times, decisions)
+
+    return finder
+
+
+def named(usual):
+    return usual.bound.name or usual.bound.word
+
+
+def test_what_comes_seldom_is_said_after_what_holds_the_usual_step(found):
+    usual = found(BATCH + 11)
+    assert named(usual) == "input"
+    assert usual.times.wall == pytest.approx(BATCH + 11)
+    assert usual.bound.share == pytest.approx(BATCH / (BATCH + 11))
+    assert "1 of 8 captured steps also holds garbage collections (40.0 ms per step on average)" in usual.note
+    assert "the 40 steps after the capture took 41.0 ms on average" in usual.note
+
+
+@pytest.mark.parametrize(("lack", "name"), [(19.9, "gc"), (20.1, "input")])
+def test_half_of_what_one_step_holds_must_be_gone_later(found, lack, name):
+    """A checkpoint every tenth step, say: later steps are about as long on average."""
+    usual = found(MEAN - lack)
+    assert named(usual) == name
+    assert bool(usual.note) == (name != "gc")
+
+
+@pytest.mark.parametrize("facts", [{"later": None}, {"later": BATCH + 11, "steps": 5}])
+def test_where_no_later_steps_were_counted_it_is_said_first(found, facts):
+    assert named(found(**facts)) == "gc"
+
+
+def test_what_several_steps_hold_is_the_rhythm_of_the_run(found):
+    assert named(found(BATCH + 11, collecting=2)) == "gc"

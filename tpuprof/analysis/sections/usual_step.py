@@ -1,0 +1,87 @@
+"""What holds the usual step back, where one captured step holds a cause that comes seldom.
+
+The mean of eight steps is mostly the one in which Python collected garbage for a third of a second. What the process
+counted after the capture says how seldom such a step comes.
+"""
+
+from __future__ import annotations
+
+from tpuprof import parts as part
+from tpuprof.model.decisions import MS, Decisions
+from tpuprof.model.host_run import HostRun
+from tpuprof.model.in_few_steps import few_of
+from tpuprof.model.outside_capture import SELDOM_FROM, lacking, outside_of
+from tpuprof.model.step_times import Bound, StepTimes, without_some
+from tpuprof.model.verdict import READS_IN_STEPS_SHARE, bound_of, spoken
+from tpuprof.records import record
+from tpuprof.units import counted, format_ms, ps_to_ms
+
+
+@record(frozen=True)
+class UsualStep:
+    """The bound, of which mean step it is, and what the verdict adds (empty where that is the captured steps' mean)."""
+
+    bound: Bound
+    times: StepTimes
+    note: str = ""
+
+
+def usual_step(hosts: list[HostRun], bound: Bound, times: StepTimes, decisions: Decisions) -> UsualStep:
+    """The bound of the mean step `times`, or of one with less of a cause that one captured step holds.
+
+    Only where steps after the capture lack at least half of it, and something else is then the bound. Compiles have a
+    history of their own.
+    """
+    as_captured = UsualStep(bound, times)
+    if bound.word == part.COMPILE or bound.again:
+        return as_captured
+    spent = spent_of(hosts, bound, times)
+    outside = [outside_of(host.steps.wall_ps, host.after) for host in hosts]
+    less = ps_to_ms(lacking(outside))
+    if few_of(spent) != 1 or not less:
+        return as_captured
+    what = spoken(bound)
+    if not decisions.at_least(
+        f"what steps after the capture lack, beside {SELDOM_FROM:g} times {what}, which one captured step holds",
+        less,
+        SELDOM_FROM * bound.ms,
+        MS,
+        yes="it comes more seldom than the capture shows: the step is looked at without that much of it",
+        no="it may come as often as the capture shows",
+    ):
+        return as_captured
+    share = min(less / bound.ms, 1.0)
+    rest = without_some(times, {name: share * times.parts[name] for name in _parts_of(bound, times)})
+    usual = bound_of(rest, decisions)
+    if (usual.word, usual.name) == (bound.word, bound.name):
+        return as_captured
+    took = max((each for each in outside if each is not None), key=lambda each: each.steps).took
+    return UsualStep(
+        usual,
+        rest,
+        f" That is the usual step. 1 of {counted(len(spent), 'captured step')} also holds {what} "
+        f"({format_ms(bound.ms)} per step on average): the {took}, so that comes more seldom than the capture shows.",
+    )
+
+
+def spent_of(hosts: list[HostRun], bound: Bound, times: StepTimes) -> list[float]:
+    """The bound's cost in each step of all hosts (ms); empty where it is the device's own, or that of turns."""
+    takes_turns = bound.turns or (bound.word == "sync" and times.reads_share >= READS_IN_STEPS_SHARE)
+    if takes_turns or bound.word == "device":
+        return []
+    wanted = set(_parts_of(bound, times))
+    spent: list[float] = []
+    for host in hosts:
+        columns = [column for name, column in host.breakdown.parts.items() if name in wanted]
+        spent += [ps_to_ms(int(ps)) for ps in sum(columns, 0 * host.steps.wall_ps).tolist()]
+    return spent
+
+
+def _parts_of(bound: Bound, times: StepTimes) -> list[str]:
+    """The parts of a step that a bound is made of."""
+    name = part.USER_PREFIX + bound.name
+    return [
+        each
+        for each in times.parts
+        if (each == name if bound.name else part.part_of(each).word == bound.word)
+    ]
