@@ -44,7 +44,22 @@ def test_the_page_has_all_of_them_without_marks():
 )
 def test_a_kind_counts_from_a_share(share, named):
     found = _cases({"host:sleep": 1 - share, "host:gil": share}, [])
-    assert found == ({"sleep", "gil"} if named else {"sleep"})
+    assert found == ({"own", "sleep", "gil"} if named else {"own", "sleep"})
+
+
+@pytest.mark.parametrize(
+    ("part", "advised", "not_advised"),
+    [
+        ("host:lock", "let more threads or processes fill the queue", "Take this work out"),
+        ("host:gil", "move that thread's Python to a process", "Take this work out"),
+        ("user:gc", "leave `gc.collect()` out of the step", "Take this work out"),
+        ("host:io", "Take this work out of the training thread", "fill the queue"),
+    ],
+)
+def test_only_the_threads_own_work_can_be_taken_out_of_it(part, advised, not_advised):
+    text = find_rule("host-blocked").page.remedy("torch_xla").text_for(_cases({part: 5.0}, []))
+    assert advised in text
+    assert not_advised not in text
 
 
 def test_flax_counts_where_it_walks_modules():
@@ -60,7 +75,7 @@ def test_a_run_that_sleeps_is_not_told_of_garbage():
 
 
 def test_each_mark_is_a_case_that_its_rule_can_give():
-    given = {"host-blocked": {"python", "gil", "gc", "callback", "flax"}}
+    given = {"host-blocked": {"own", "lock", "python", "gil", "gc", "callback", "flax"}}
     for rule in all_rules():
         marks = {case for remedy in rule.page.remedies.values() for case, _ in remedy.paragraphs if case}
         assert marks <= given.get(rule.id, set())

@@ -21,8 +21,11 @@ counted.
 
 ## How to fix
 
-Take this work out of the training thread: do it in a loader's workers or in a thread of its own, do it less often, or
-buffer what is written.
+[own] Take this work out of the training thread: do it in a loader's workers or in a thread of its own, do it less
+often, or buffer what is written.
+
+[lock] Where it waits for a queue or another thread (`queue.get`, `acquire`, `join`), that thread is the slower one: let
+more threads or processes fill the queue, or hold the lock for less time.
 
 [python] Where it is a Python loop over elements, write it as operations on whole arrays (NumPy, torch): each round of
 such a loop takes as long as thousands of elements do.
@@ -34,9 +37,12 @@ what exists then is not walked again.
 
 ## How to fix in TorchTPU
 
-Take this work out of the training thread: do it in a loader's workers or in a thread of its own, do it less often, or
-buffer what is written. `torch.accelerator.synchronize()` in the step makes the thread wait for the device: leave it
-out.
+[own] Take this work out of the training thread: do it in a loader's workers or in a thread of its own, do it less
+often, or buffer what is written. `torch.accelerator.synchronize()` in the step makes the thread wait for the device:
+leave it out.
+
+[lock] Where it waits for a queue or another thread (`queue.get`, `acquire`, `join`), that thread is the slower one: let
+more threads or processes fill the queue, or hold the lock for less time.
 
 [python] Where it is a Python loop over elements, write it as operations on whole arrays (NumPy, torch).
 
@@ -44,8 +50,11 @@ out.
 
 ## How to fix in JAX
 
-Take this work out of the training thread: load and prepare batches in worker processes (Grain, a DataLoader), log and
-save from another thread, do it less often. Call `jax.device_put` for the next batch before you wait for this step.
+[own] Take this work out of the training thread: load and prepare batches in worker processes (Grain, a DataLoader), log
+and save from another thread, do it less often. Call `jax.device_put` for the next batch before you wait for this step.
+
+[lock] Where it waits for a queue or another thread (`queue.get`, `acquire`, `join`), that thread is the slower one: let
+more threads or processes fill the queue, or hold the lock for less time.
 
 [python] Where it is a Python loop over elements, write it as operations on whole arrays (NumPy, `jax.numpy`).
 
@@ -90,6 +99,8 @@ from tpuprof.units import format_ms
 SHOWN = 3
 # Share of this time that a kind of it must have for its advice to be given. A judgement.
 ADVISED_FROM_SHARE = 0.2
+# Kinds of time that the training thread's own work takes. Of others, another thread or Python's collector is the cause.
+_OWN_WORK = frozenset({"sleep", "io", "python", "wait"})
 # How a frame of a stack says that it is Flax's.
 _FLAX = "/flax/nnx/"
 # Samples that make the time at a line certain to about a sixth (samples): the error goes with their square root.
@@ -142,7 +153,8 @@ def _cases(sampled: dict[str, float], stacks: list[HostStackRow]) -> frozenset[s
     kinds = {name.rpartition(":")[2] for name, ms in sampled.items() if ms >= enough}
     rows = [row for row in stacks if row.part in sampled and any(_FLAX in frame for frame in row.frames)]
     flax = sum(row.exposed_ms_per_step for row in rows) >= enough
-    return frozenset(kinds | ({"flax"} if rows and flax else set()))
+    own = {"own"} if kinds & _OWN_WORK or not kinds else set()
+    return frozenset(kinds | own | ({"flax"} if rows and flax else set()))
 
 
 def _callbacks(signals: Signals, ms: float) -> Outcome:
