@@ -26,6 +26,7 @@ class Code(StrEnum):
     CHANGED = "input-changed"
     NO_LEDGER = "input-no-ledger"
     NO_PROGRAM = "input-no-program"
+    TOO_MANY_FILES = "input-too-many-files"
     # capture
     CAPTURE_EMPTY = "capture-empty"
     CAPTURE_NO_STEPS = "capture-no-steps"

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from tests.preflight import programs
 from tpuprof.cli.analysis import print_analysis
 from tpuprof.cli.preflight import preflight
-from tpuprof.decode import find, hlo_pb2
+from tpuprof.decode import folder_walk, hlo_pb2
 from tpuprof.decode.hlo_text import parse_hlo_text
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.preflight import program_files
@@ -276,12 +276,14 @@ def test_a_folder_is_walked_once_and_not_without_end(tmp_path, monkeypatch):
     for name in ("a.hlo.pb", "b/c.hlo.pb"):
         (tmp_path / name).write_bytes(PROTO)
     walks = []
-    plain = find.os.walk
-    monkeypatch.setattr(find.os, "walk", lambda *folders: walks.append(folders) or plain(*folders))
+    plain = folder_walk.os.walk
+    monkeypatch.setattr(folder_walk.os, "walk", lambda *folders: walks.append(folders) or plain(*folders))
     assert len(read_programs(need_programs(tmp_path), CompileOptions())) == 2
     assert len(walks) == 1
-    monkeypatch.setattr(find, "MAX_FILES_LOOKED_AT", 1)
-    assert len(read_programs(need_programs(tmp_path), CompileOptions())) == 1
+    monkeypatch.setattr(folder_walk, "MAX_LISTED", 1)
+    with pytest.raises(TpuprofError) as raised:
+        need_programs(tmp_path)
+    assert raised.value.code == "input-too-many-files"
 
 
 def run_preflight(*arguments: str) -> None:

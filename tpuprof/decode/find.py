@@ -18,13 +18,17 @@ from itertools import combinations_with_replacement
 from pathlib import Path
 
 from tpuprof.decode import ranks, sniff
+from tpuprof.decode.folder_walk import Search
 from tpuprof.decode.reading import not_regular
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.records import record
 from tpuprof.run_folder import EXPORT_SUFFIXES, GRAPHS, PLUGINS, PROFILE_SUFFIXES, RUN_INFO
 
-# A logdir with more files than this is searched no further, so that a home directory cannot hang a command.
-MAX_FILES_LOOKED_AT = 20_000
+# Most files of other names whose content is looked at (files): a file called a profile is looked at in any case. Reading
+# the first bytes of so many takes some seconds; a pod of 1,024 hosts has about 5,000 notes.
+MAX_LOOKED_INTO = 20_000
+# Files of these names are profiles, or should be.
+_NAMED = PROFILE_SUFFIXES + EXPORT_SUFFIXES
 _SUFFIXES = (".gz", ".json", ".trace", ".pb", ".xplane")
 # What XProf, TensorBoard and JAX keep beside profiles, by the end of the name.
 _NEIGHBOUR_NAMES = """
@@ -60,7 +64,7 @@ class Found:
 def find(path: Path) -> Found:
     """The profiler files `path` stands for: itself, or the newest session below it.
 
-    Raises `TpuprofError`: `input-not-found`, `input-no-trace`, `input-empty`, `input-unreadable`.
+    Raises `TpuprofError`: `input-not-found`, `input-no-trace`, `input-empty`, `input-unreadable`, `input-too-many-files`.
     """
     if not path.exists():
         raise TpuprofError(Code.NOT_FOUND, f"{path}: no such file or folder.", "Check the path.")
@@ -77,6 +81,9 @@ def find(path: Path) -> Found:
                 f"{empty}: the profile is empty (a profile over 2 GB ends this way).",
                 "Capture fewer steps.",
             )
+        named_only = next((each for each in unread if each.is_dir()), None)
+        if named_only:
+            raise not_regular(named_only)
         raise TpuprofError(
             Code.NO_TRACE,
             f"{path}: no profile below this folder.",
@@ -130,24 +137,58 @@ def _stem(name: str) -> str:
 
 
 def _sessions(folder: Path) -> tuple[dict[Path, list[tuple[int, Path]]], list[Path], list[tuple[Path, str]]]:
-    """Files by folder, files that only their names call profiles, and notes on copies that were left out.
+    """Files by folder, files that only their names call profiles, and notes on what was left out.
 
     A folder has at least one profile, and then also what only its name calls one. A note stands with its folder.
     """
     sessions: dict[Path, list[tuple[int, Path]]] = {}
     unread: list[Path] = []
-    for path in _files(folder):
+    search = Search(folder)
+    files = search.files(not_into=(GRAPHS.name,), not_named=_NEIGHBOURS)
+    others = [each for each in files if not each.name.endswith(_NAMED)]
+    for path in files:
+        if not path.name.endswith(_NAMED):
+            continue
         rank = sniff.rank_of(_kind(path))
         if rank is not None:
             sessions.setdefault(path.parent, []).append((rank, path))
-        elif path.name.endswith(PROFILE_SUFFIXES + EXPORT_SUFFIXES) and not path.name.startswith("."):
+        elif not path.name.startswith(".") and (path.name.endswith(PROFILE_SUFFIXES) or path.is_file()):
             unread.append(path)
+    left_out = _add_others(search, others, sessions)
+    # A folder named as a profile may hold one: then it is a session.
+    unread = [
+        path
+        for path in unread
+        if not (path.is_dir() and any(path in (each, *each.parents) for each in sessions))
+    ]
     notes: list[tuple[Path, str]] = []
-    for each, files in sessions.items():
+    for each, found in sessions.items():
         in_vain = [(_UNREADABLE, path) for path in unread if path.parent == each]
-        sessions[each], copies = _without_copies(_profiles(files) + in_vain)
+        sessions[each], copies = _without_copies(_profiles(found) + in_vain)
         notes += [(each, f"{copy.name} was left out: it is a copy of {of.name}") for copy, of in copies]
+        notes += [(each, left_out)] * bool(left_out)
     return sessions, unread, notes
+
+
+def _add_others(search: Search, others: list[Path], sessions: dict[Path, list[tuple[int, Path]]]) -> str:
+    """Add the files of other names that hold a profile; what was not looked at, empty where all were.
+
+    Raises `TpuprofError` where there are too many, and no file named as a profile holds one.
+    """
+    for looked_at, path in enumerate(others):
+        if looked_at >= MAX_LOOKED_INTO or search.is_late:
+            if not sessions:
+                raise search.too_large(
+                    f"{len(others):,} files were listed, and {looked_at:,} of them looked into", others
+                )
+            return (
+                f"{len(others) - looked_at:,} of {len(others):,} files below {search.folder} that are not called "
+                "profiles were not looked at"
+            )
+        rank = sniff.rank_of(_kind(path))
+        if rank is not None:
+            sessions.setdefault(path.parent, []).append((rank, path))
+    return ""
 
 
 def _kind(path: Path) -> str:
@@ -199,32 +240,6 @@ def _same_bytes(one: Path, other: Path) -> bool:
         return filecmp.cmp(one, other, shallow=False)
     except OSError:
         return False
-
-
-def _files(folder: Path) -> list[Path]:
-    return files_below(folder, not_into=(GRAPHS.name,), not_named=_NEIGHBOURS, always=PROFILE_SUFFIXES)
-
-
-def files_below(
-    folder: Path,
-    not_into: tuple[str, ...] = (),
-    not_named: tuple[str, ...] = (),
-    always: tuple[str, ...] = (),
-) -> list[Path]:
-    """Files below a folder, at most `MAX_FILES_LOOKED_AT`, without hidden folders and those of the names `not_into`.
-
-    Files whose name ends as one of `not_named` are left out, and do not count. Pipes, and links that lead nowhere, are
-    left out unless their name ends as one of `always`.
-    """
-    found: list[Path] = []
-    for root, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in not_into)
-        found += [Path(root) / name for name in sorted(names) if not name.endswith(not_named)]
-        if len(found) > MAX_FILES_LOOKED_AT:
-            break
-    return [
-        path for path in found[:MAX_FILES_LOOKED_AT] if path.name.endswith(always) or os.path.isfile(path)
-    ]
 
 
 def _by_host(files: list[tuple[int, Path]]) -> dict[str, Path]:

@@ -35,7 +35,13 @@ def reading(path: Path, what: str = "a profile") -> Iterator[None]:
 
 
 def not_regular(path: Path) -> TpuprofError:
-    """The error of a pipe or device where a file should be."""
+    """The error of a folder, pipe or device where a file should be."""
+    if path.is_dir():
+        return TpuprofError(
+            Code.UNREADABLE,
+            f"{path}: this is a folder, though named as a profile.",
+            "Copy the profile again.",
+        )
     return TpuprofError(
         Code.UNREADABLE, f"{path}: this is not a regular file.", "Copy the profile to a file, and give that."
     )

@@ -59,9 +59,13 @@ class Format:
 
 def sniff(path: Path) -> str:
     """One of the format names above. Raises `OSError` where the file cannot be read."""
+    size = path.stat().st_size
+    if not size:
+        # As most files of the kernel say, of which some wait for more when they are read (`/proc/kmsg`).
+        return EMPTY
     with path.open("rb") as file:
         head = file.read(HEAD_BYTES)
-    return sniff_head(head, path.stat().st_size)
+    return sniff_head(head, size)
 
 
 def sniff_head(head: bytes, size: int) -> str:

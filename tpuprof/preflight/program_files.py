@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tpuprof.chips import chip_of
 from tpuprof.decode import hlo_pb2, sniff
-from tpuprof.decode.find import files_below
+from tpuprof.decode.folder_walk import files_below
 from tpuprof.decode.hlo import HloModule
 from tpuprof.decode.hlo_proto import from_proto, parse_module_proto
 from tpuprof.decode.hlo_text import parse_hlo_text
