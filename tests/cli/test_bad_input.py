@@ -63,8 +63,37 @@ def test_unreadable_file(tmp_path):
     assert done.stderr.strip().endswith("[input-unreadable]")
 
 
-def test_usage_error_is_exit_2():
-    assert tpuprof("analyze").returncode == 2
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("analyze",), "tpuprof analyze: missing argument 'path'"),
+        (("analyze", "--nope", "x"), "tpuprof analyze: no such option: --nope"),
+        (("analyze", "--hosts", "x", "y"), "tpuprof analyze: invalid value for '--hosts'"),
+        (("anlyze", "x"), "no such command 'anlyze'. Did you mean 'analyze'?"),
+        (("--nope",), "no such option: --nope"),
+    ],
+)
+def test_a_usage_error_is_one_line_with_a_code(arguments, said):
+    done = tpuprof(*arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith(f"tpuprof: {said}")
+    assert done.stderr.strip().endswith("--help` lists what is possible. [usage]")
+
+
+def test_no_command_is_the_help_and_a_line():
+    done = tpuprof()
+    assert done.returncode == 2
+    assert "Commands:" in done.stderr
+    assert done.stderr.splitlines()[-1].endswith("[usage]")
+
+
+@pytest.mark.parametrize("argument", ["--help", "--version"])
+def test_what_is_asked_of_the_command_itself_is_no_error(argument):
+    done = tpuprof(argument)
+    assert done.returncode == 0
+    assert done.stderr == ""
 
 
 def test_debug_shows_the_traceback(tmp_path):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from typing import Any
+
 import typer
 
 from tpuprof.cli.analyze import analyze
@@ -13,7 +16,7 @@ from tpuprof.cli.diff import diff
 from tpuprof.cli.doctor import doctor
 from tpuprof.cli.export import export
 from tpuprof.cli.goodput import goodput
-from tpuprof.cli.guard import guarded
+from tpuprof.cli.guard import EXIT_INTERRUPTED, guarded
 from tpuprof.cli.history import history
 from tpuprof.cli.mcp import mcp
 from tpuprof.cli.preflight import preflight
@@ -23,6 +26,7 @@ from tpuprof.cli.report import report
 from tpuprof.cli.rules import rules
 from tpuprof.cli.tensorboard import tensorboard
 from tpuprof.cli.watch import watch
+from tpuprof.errors import Code, TpuprofError
 from tpuprof.version import VERSION
 
 app = typer.Typer(
@@ -66,7 +70,38 @@ def _root(
 
 def main() -> None:
     """Run the command line; the console script comes here by way of `entry`."""
-    guarded(app)
+    guarded(run)
+
+
+def run() -> None:
+    """Run the command that the arguments name.
+
+    Raises `TpuprofError` where they are no usage of it: the library would print four lines without a code.
+    """
+    try:
+        status = app(standalone_mode=False)
+    except typer.Abort:
+        sys.exit(EXIT_INTERRUPTED)
+    except Exception as error:
+        if not hasattr(error, "format_message"):
+            raise
+        raise _usage_error(error) from error
+    if isinstance(status, int):
+        sys.exit(status)
+
+
+def _usage_error(error: Any) -> TpuprofError:
+    """What the command line's library says of arguments, in one line; without any, the help is printed first."""
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "tpuprof"
+    where = f"{command}: " if " " in command else ""
+    if context and type(error).__name__ == "NoArgsIsHelpError":
+        typer.echo(context.get_help(), err=True)
+        return TpuprofError(Code.USAGE, "no command is given.", "Choose one of those above.")
+    said = " ".join(error.format_message().split())
+    said = said[:1].lower() + said[1:]
+    stop = "" if said.endswith((".", "?", "!")) else "."
+    return TpuprofError(Code.USAGE, f"{where}{said}{stop}", f"`{command} --help` lists what is possible.")
 
 
 if __name__ == "__main__":

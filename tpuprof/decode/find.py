@@ -24,8 +24,8 @@ from tpuprof.errors import Code, TpuprofError
 from tpuprof.records import record
 from tpuprof.run_folder import EXPORT_SUFFIXES, GRAPHS, PLUGINS, PROFILE_SUFFIXES, RUN_INFO
 
-# Most files of other names whose content is looked at (files): a file called a profile is looked at in any case. Reading
-# the first bytes of so many takes some seconds; a pod of 1,024 hosts has about 5,000 notes.
+# Most files of other names whose content is looked at (files): one that is called a profile is looked at in any case.
+# Reading the first bytes of so many takes some seconds; a pod of 1,024 hosts has about 5,000 notes.
 MAX_LOOKED_INTO = 20_000
 # Files of these names are profiles, or should be.
 _NAMED = PROFILE_SUFFIXES + EXPORT_SUFFIXES
@@ -64,7 +64,8 @@ class Found:
 def find(path: Path) -> Found:
     """The profiler files `path` stands for: itself, or the newest session below it.
 
-    Raises `TpuprofError`: `input-not-found`, `input-no-trace`, `input-empty`, `input-unreadable`, `input-too-many-files`.
+    Raises `TpuprofError`: `input-not-found`, `input-no-trace`, `input-empty`, `input-unreadable`,
+    `input-too-many-files`.
     """
     if not path.exists():
         raise TpuprofError(Code.NOT_FOUND, f"{path}: no such file or folder.", "Check the path.")
@@ -81,7 +82,7 @@ def find(path: Path) -> Found:
                 f"{empty}: the profile is empty (a profile over 2 GB ends this way).",
                 "Capture fewer steps.",
             )
-        named_only = next((each for each in unread if each.is_dir()), None)
+        named_only = next((each for each in unread if os.path.isdir(each)), None)
         if named_only:
             raise not_regular(named_only)
         raise TpuprofError(
@@ -152,14 +153,14 @@ def _sessions(folder: Path) -> tuple[dict[Path, list[tuple[int, Path]]], list[Pa
         rank = sniff.rank_of(_kind(path))
         if rank is not None:
             sessions.setdefault(path.parent, []).append((rank, path))
-        elif not path.name.startswith(".") and (path.name.endswith(PROFILE_SUFFIXES) or path.is_file()):
+        elif not path.name.startswith(".") and (path.name.endswith(PROFILE_SUFFIXES) or os.path.isfile(path)):
             unread.append(path)
     left_out = _add_others(search, others, sessions)
     # A folder named as a profile may hold one: then it is a session.
     unread = [
         path
         for path in unread
-        if not (path.is_dir() and any(path in (each, *each.parents) for each in sessions))
+        if not (os.path.isdir(path) and any(path in (each, *each.parents) for each in sessions))
     ]
     notes: list[tuple[Path, str]] = []
     for each, found in sessions.items():
