@@ -79,7 +79,7 @@ def run() -> None:
     Raises `TpuprofError` where they are no usage of it: the library would print four lines without a code.
     """
     try:
-        status = app(standalone_mode=False)
+        status = app(prog_name="tpuprof", standalone_mode=False)
     except typer.Abort:
         sys.exit(EXIT_INTERRUPTED)
     except Exception as error:
