@@ -121,6 +121,15 @@ def test_real_gpu_traces(shared_traces, name):
     assert sum(row.self_ms for row in report.ops) == pytest.approx(durations / 1e9)
 
 
+@pytest.mark.shared_traces
+def test_the_step_of_eight_gpus_is_the_longest_as_in_xprof(shared_traces):
+    from tpuprof.analysis.analyze import analyze_run
+
+    report = analyze_run(shared_traces / "gpu" / "tf_gpu_multi_worker.xplane.pb")
+    # XProf 2.24: 21.3 ms. The first GPU's own step is 19.9 ms.
+    assert report.steps.median_ms == pytest.approx(21.310352)
+
+
 def kineto(**more):
     """What torch.profiler writes of four steps on one GPU, with copies, NCCL and an overlay of annotations."""
     begin = 1_700_000_000_000_000
@@ -335,3 +344,24 @@ def test_a_backward_pass_on_autograds_thread_is_dispatch_of_the_training_thread(
     assert set(unexplained) == {"dispatch", "compute", "unknown"}
     assert unexplained["unknown"] == pytest.approx(1.0, abs=0.1)
     assert unexplained["dispatch"] > 8
+
+
+@pytest.mark.parametrize(
+    ("left_out", "status"),
+    [
+        # The model ran on the CPU: nothing is missing.
+        (("kernel", "gpu_memcpy", "gpu_user_annotation", "cuda_runtime"), "passed"),
+        # It called a GPU, and nothing of that is in the trace.
+        (("kernel", "gpu_memcpy", "gpu_user_annotation"), "failed"),
+        ((), "passed"),
+    ],
+)
+def test_a_trace_of_the_cpu_alone_is_whole_where_no_gpu_is_called(tmp_path, left_out, status):
+    from tpuprof.analysis.analyze import analyze_run
+
+    document = kineto(deviceProperties=[])
+    document["traceEvents"] = [each for each in document["traceEvents"] if each.get("cat") not in left_out]
+    path = tmp_path / "worker.pt.trace.json"
+    path.write_text(json.dumps(document), "utf-8")
+    (found,) = [each for each in analyze_run(path).findings if each.rule == "truncated-trace"]
+    assert found.status == status

@@ -64,6 +64,23 @@ def test_the_devices_steps_line(read):
     assert ms(steps.wall_ps) == [1.0, 1.0, 0.95]
 
 
+def test_the_steps_of_the_device_that_takes_longest(read):
+    """As XProf has it: the first device's steps end before the slowest has done its part."""
+    trace = TraceBuilder()
+    for device, length in enumerate((700, 900, 800)):
+        trace.tpu(device).line("Steps").repeat("1", [0, 1000, 2000], length)
+        trace.tpu(device).line("XLA Modules").repeat("f(1)", [0, 1000, 2000], length)
+    assert ms(read(trace).steps.wall_ps) == [1.0, 1.0, 0.9]
+
+
+def test_steps_of_the_same_length_are_the_first_devices(read):
+    trace = TraceBuilder()
+    for device, (at, length) in enumerate([(0, 900), (50, 908)]):
+        trace.tpu(device).line("Steps").repeat("1", [at, at + 1000], length)
+        trace.tpu(device).line("XLA Modules").repeat("f(1)", [at, at + 1000], length)
+    assert ms(read(trace).steps.wall_ps) == [1.0, 0.9]
+
+
 def cut(python, end, *, graph=True):
     python.event("StepMarker", end - 100, 100)
     python.event("SyncLiveTensorsGraph", end - 95, 90)

@@ -272,3 +272,42 @@ def test_a_comparison_is_redacted_too(run, samples, option):
     options = [option] if option else []
     assert leaks(diff(*options)) == []
     assert planted.PASSWORD.encode() in diff(*options, "--no-redact").replace(b"\n", b"")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://github.com/pytorch/xla/issues/1234",
+        "huggingface.co/meta-llama/Llama-3-8B",
+        "//tensorflow/core:lib",
+        "//third_party/py/jax:x",
+        "a = b // c / d",
+        "x//2/y",
+        "Decoder/Attention/transpose(jvp(f))/dot",
+        "layers/Attention@backward/add",
+        "node_modules/@azure/x/y.js",
+        "file:///usr/lib/x.py",
+        "train_step/--no-token",
+        "github.com/user-1/project-1",
+        "git@github.com:user-1/project-1",
+        "//host-1/path-1/x",
+    ],
+)
+def test_what_looks_like_a_share_a_repository_or_a_login_stays(text):
+    redactor = Redactor()
+    redactor.learn([text, "tensorflow is called by pytorch"])
+    assert redactor.text(text) == text
+    assert redactor.text("tensorflow is called by pytorch") == "tensorflow is called by pytorch"
+
+
+def test_a_login_behind_a_slash_teaches_nothing():
+    """`name@word` in a path may be a package and its version."""
+    redactor = Redactor()
+    redactor.learn("modules/parser@latest/x")
+    assert redactor.text("the latest parser") == "the latest parser"
+    redactor.learn("Decoder/berta@mill77:/x")
+    assert redactor.text("berta on mill77") == "user-1 on host-1"
+
+
+def test_a_user_of_a_variable_in_a_scope():
+    assert Redactor().text("Decoder/USER=gudrun78/aten__mm") == "Decoder/USER=user-1/aten__mm"

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tpuprof.safe_text import FROM_SAFE, TO_SAFE, holds_safe
-from tpuprof.share import sensitive, token_forms
+from tpuprof.share import repositories, sensitive, token_forms
 from tpuprof.share.redact_proto import mask_opaque
 from tpuprof.share.sensitive import Kind
 
@@ -53,7 +53,11 @@ _LEARNT = (
     (Kind.USER, sensitive.USER_FOLDER, (1,)),
     (Kind.USER, sensitive.LOGIN, (1,)),
     (Kind.HOST, sensitive.LOGIN, (2,)),
+    (Kind.USER, sensitive.SCP, (1,)),
+    (Kind.HOST, sensitive.SCP, (2,)),
     (Kind.HOST, sensitive.UNC_PATH, (2,)),
+    (Kind.HOST, sensitive.SHARE, (1,)),
+    (Kind.USER, repositories.REPOSITORY, (2, 8)),
     (Kind.PROJECT, sensitive.PROJECT, (1,)),
     (Kind.PROJECT, sensitive.ACCOUNT_PROJECT, (1,)),
     (Kind.PROJECT, sensitive.ACCOUNT, (1,)),
@@ -65,6 +69,8 @@ _LEARNT = (
     (Kind.HOST, sensitive.URL_HOST, (1,)),
     (Kind.HOST, sensitive.HOST, (0,)),
 )
+# What a pattern finds that says nothing of who has it.
+_PUBLIC = {repositories.REPOSITORY: repositories.PUBLIC_OWNERS, sensitive.SHARE: sensitive.SOURCE_TREES}
 # Most values of a report: they hold no text.
 _NUMBERS = frozenset({int, float, bool, type(None)})
 _FLAG = re.compile(r"^--?[\w-]+$")
@@ -258,7 +264,7 @@ class Redactor:
         elif sensitive.PROJECT_NAMED.search(name):
             self._add(Kind.PROJECT, value)
         elif sensitive.USER_NAMED.search(name):
-            self._add(Kind.USER, value)
+            self._add(Kind.USER, value.partition("/")[0])
         elif sensitive.BUCKET_NAMED.search(name):
             self._add(Kind.BUCKET, value.rsplit("//", maxsplit=1)[-1].split("/", maxsplit=1)[0])
 
@@ -271,8 +277,11 @@ class Redactor:
                 if not line.startswith("-----"):
                     self._add(Kind.SECRET, line)
         for kind, pattern, groups in _LEARNT:
+            public = _PUBLIC.get(pattern, ())
             for match in pattern.finditer(text):
-                self._add(kind, next(found for group in groups if (found := match.group(group))))
+                value = next(found for group in groups if (found := match.group(group)))
+                if value.lower() not in public:
+                    self._add(kind, value)
         for match in sensitive.VARIABLE.finditer(text):
             self._learn_named(*match.groups())
 
@@ -333,9 +342,13 @@ class Redactor:
             (sensitive.BASE64, self._base64),
             *secrets,
             (sensitive.VARIABLE, self._variable),
+            (repositories.REPOSITORY, self._repository),
             (sensitive.EMAIL, self._email),
+            (sensitive.SCP, self._login),
             (sensitive.LOGIN, self._login),
+            (sensitive.LOGIN_IN_SCOPE, self._login),
             (sensitive.UNC_PATH, self._unc_path),
+            (sensitive.SHARE, self._share),
             (sensitive.BUCKET, self._bucket),
             (sensitive.BUCKET_HOST, self._bucket_host),
             (sensitive.WINDOWS_PATH, self._windows_path),
@@ -404,6 +417,23 @@ class Redactor:
         folder, _, base = rest.rpartition("\\")
         return f"{slashes}{self._hit(Kind.HOST, host)}/{self._folder(host + folder, base)}"
 
+    def _share(self, match: re.Match[str]) -> str:
+        host, rest = match.groups()
+        if host.lower() in sensitive.SOURCE_TREES or sensitive.public_host(host):
+            return match.group()
+        return f"//{self._hit(Kind.HOST, host)}{self._below(host, rest)}"
+
+    def _repository(self, match: re.Match[str]) -> str:
+        """A repository's address without whose it is and how it is called; its host stays where all may use it."""
+        site, owner, slash, name, git, host, colon, other_owner, other_slash, other_name = match.groups()
+        if git:
+            site = f"{git}{host if sensitive.public_host(host) else self._hit(Kind.HOST, host)}{colon}"
+            owner, slash, name = other_owner, other_slash, other_name
+        if owner.lower() in repositories.PUBLIC_OWNERS:
+            return match.group()
+        kept = self._hit(Kind.PROJECT, name) if name else ""
+        return f"{site}{self._known_or_generic(Kind.USER, owner)}{slash or ''}{kept}"
+
     def _bucket_host(self, match: re.Match[str]) -> str:
         bucket, domain, rest = match.groups()
         if sensitive.PSEUDONYM.fullmatch(bucket):
@@ -442,8 +472,9 @@ class Redactor:
         """A variable that names hosts or a user; other values are found by their own forms."""
         name, value = match.groups()
         before = match.group()[: match.start(2) - match.start()]
-        if sensitive.USER_NAMED.search(name) and value.isidentifier():
-            return before + self._known_or_generic(Kind.USER, value)
+        user, slash, rest = value.partition("/")
+        if sensitive.USER_NAMED.search(name) and user.isidentifier():
+            return f"{before}{self._known_or_generic(Kind.USER, user)}{slash}{rest}"
         if sensitive.HOST_NAMED.search(name):
             return before + _HOST_NAME.sub(self._host_name, value)
         return match.group()
@@ -458,11 +489,12 @@ class Redactor:
         return kept + self._known_or_generic(Kind.USER, user)
 
     def _email(self, match: re.Match[str]) -> str:
-        """An address; what is left of a login in front of a host is none."""
+        """An address; what is left of a login in front of a host is none, nor is what all write to a public site."""
         found = match.group()
-        return (
-            found if sensitive.PSEUDONYM.fullmatch(found.partition("@")[0]) else self._hit(Kind.EMAIL, found)
-        )
+        name, _, host = found.partition("@")
+        if sensitive.PSEUDONYM.fullmatch(name) or (name == "git" and sensitive.public_host(host)):
+            return found
+        return self._hit(Kind.EMAIL, found)
 
     def _bucket(self, match: re.Match[str]) -> str:
         bucket, rest = match.groups()

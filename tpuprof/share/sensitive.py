@@ -31,7 +31,7 @@ _SECRET_WORD = r"(?:api_?key|access_?key|[_-]key|token|secret|passw(?:or)?d|[_-]
 SECRET_NAME = re.compile(rf"(?i)(?:{_SECRET_WORD}|^key)(?:_?id)?$")
 ASSIGNED = re.compile(
     rf"""(?ix)(?<![\w%])([\w.-]*{_SECRET_WORD}) (=|["']\s*[:=]\s*|:\s?|=["']) ["']? ([^\s"',;&]{{4,}})
-       |(?<!\S)(--?[\w-]*{_SECRET_WORD}) (\s+) ["']? ([^\s"',;&]{{4,}})"""
+       |(?<![\w.-])(--?[\w-]*{_SECRET_WORD}) (\s+) ["']? ([^\s"',;&]{{4,}})"""
 )
 # Bytes written as base64, such as the code of a Pallas kernel in a custom call, source paths included.
 BASE64 = re.compile(
@@ -39,7 +39,12 @@ BASE64 = re.compile(
 )
 EMAIL = re.compile(r"(?<![\w.+-])[\w.+-]+(?:@(?!backward\b)|%40)(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,}(?![\w-])")
 # `user@host` without a dot, as ssh and prompts write it. `module@backward` is a scope of ours.
-LOGIN = re.compile(r"(?<![\w.+@/%-])([A-Za-z_][\w-]*)@(?!backward\b)([A-Za-z][\w-]*)(?![\w.-])")
+_LOGIN = r"([A-Za-z_][\w-]*)@(?!backward\b)([A-Za-z][\w-]*)(?![\w.-])"
+LOGIN = re.compile(rf"(?<![\w.+@/%-]){_LOGIN}")
+# The same behind a slash. There `name@word` may be something else (a package and its version): it is replaced where it
+# stands, and nothing is learned from it, unless a path follows as scp writes it.
+LOGIN_IN_SCOPE = re.compile(rf"(?<=/){_LOGIN}")
+SCP = re.compile(r"(?<![\w.+@%-])([A-Za-z_][\w-]*)@(?!backward\b)([A-Za-z][\w-]*)(?=:[/~])")
 BUCKET = re.compile(
     r"(?:(?<=gs://)|(?<=s3://)|(?<=s3a://)|(?<=r2://)|(?<=gcs://)|(?<=storage\.googleapis\.com/)"
     r"|(?<=storage\.cloud\.google\.com/)|(?<=/gcs/)|(?<=abfs://)|(?<=abfss://)|(?<=hdfs://)|(?<=az://)"
@@ -53,12 +58,18 @@ BUCKET_HOST = re.compile(
 # A folder name in a path; the stops are what stands between paths, or around them, in code and in flags.
 _PART = r"[^\s/:;,\"'`<>|()\[\]{}=\\&?*#!$^@\x00-\x1f]+"
 HOME = re.compile(rf"/(?:home|Users)/({_PART})((?:/{_PART})*)(/?)")
-PATH = re.compile(rf"(?<![\w./\-+\])}}*%])(~[\w.-]*)?((?:/{_PART})+/)({_PART})?")
-SHORT_PATH = re.compile(rf"(?<![\w./\-+\])}}*%])((?:~[\w.-]*)(?=/{_PART}))(/)({_PART})")
+# A path begins where no word, folder or bracket ends; in a scope also behind a slash, as in `Decoder//data/x.py`.
+_PATH_START = r"(?:(?<![\w./\-+\])}*%])|(?<=[\w.\-)\]]/)(?=~|/[A-Za-z_.]))"
+PATH = re.compile(rf"{_PATH_START}(~[\w.-]*)?((?:/{_PART})+/)({_PART})?")
+SHORT_PATH = re.compile(rf"{_PATH_START}((?:~[\w.-]*)(?=/{_PART}))(/)({_PART})")
 WINDOWS_PATH = re.compile(r"(?<![A-Za-z])([A-Za-z]:(?:\\+[^\\/:\"<>|*?\x00-\x1f]+)*\\+)([^\\/:\s\"'<>|*?]*)")
 # `\\server\share\folder\file`, its backslashes doubled where it is quoted.
 _UNC_PART = r"\\{1,2}[^\\/:\"<>|*?\s\x00-\x1f]+"
 UNC_PATH = re.compile(rf"(?<![\\\w:])(\\{{2,4}})([A-Za-z0-9][\w.-]+)((?:{_UNC_PART})+)")
+# `//server/share/folder`, at the start of a word or of what follows a scope; of an address the scheme comes before.
+SHARE = re.compile(
+    r"(?:(?<![^\s\"'`=(,\[<>|;])|(?<=[\w.\-)\]]/))//([A-Za-z0-9][\w.-]*)(/[^\s\"'`,;<>|()\[\]{}?#/][^\s\"'`,;<>|()\[\]{}?#]*)"
+)
 # A user's own folder of a source tree or a share, as `experimental/users/NAME/net/train.py`.
 USER_FOLDER = re.compile(r"(?i)(?<![a-z0-9])(?:users|home|homes)/([a-z][\w.-]+)(?=/)")
 WINDOWS_USER = re.compile(r"(?i)(?<![a-z])[a-z]:\\+users\\+([^\\/:\"<>|*?\x00-\x1f]+)")
@@ -90,6 +101,8 @@ PUBLIC_HOSTS = (
     "github.com",
     "pytorch.org",
     "openxla.org",
+    "gitlab.com",
+    "bitbucket.org",
     "google.com",
     "googleapis.com",
     "amazonaws.com",
@@ -132,6 +145,11 @@ GENERIC_USERS = _words("""
 GENERIC_HOSTS = _words("""
     localhost host hosts worker node main master train trace predicted capture tpu cpu gpu unknown
     none all xplane profile python any local metadata
+""")
+# First folders of well-known source trees, as Bazel's labels begin: `//tensorflow/core:lib`.
+SOURCE_TREES = _words("""
+    tensorflow third_party xla torch torch_xla jax jaxlib tools external platforms research learning bazel
+    src test tests docs examples build_tools stablehlo mlir llvm tsl google base util strings
 """)
 # User names that are also ops or everyday words of a trace: replaced inside paths alone.
 WORDS_OF_TRACES = _words("""

@@ -238,8 +238,7 @@ class TelemetrySignals(SignalsBase):
             notes.append(f"{len(self.hosts)} of {expected} processes left a profile")
         for host in self.hosts:
             notes += [f"{host.name}: {note}" for note in host.warnings]
-            # On TorchTPU no plugin but the TPU's own has a device plane: the warnings say that it is not there.
-            if not host.devices and host.framework != "torch_tpu":
+            if not host.devices and _has_device(host):
                 notes.append(f"{host.name}: no device activity")
         return notes
 
@@ -267,3 +266,12 @@ class TelemetrySignals(SignalsBase):
         if not self.device_type:
             raise Unavailable("the trace has no device activity; capture on the machine that holds the TPU")
         return "TPU" in self.device_type.upper()
+
+
+def _has_device(host: HostRun) -> bool:
+    """Whether the profile of a host has to hold device activity to be whole."""
+    if host.framework == "torch_tpu":
+        # No plugin but the TPU's own has a device plane: the warnings say that it is not there.
+        return False
+    # PyTorch on the CPU has no device of its own, and calls no GPU's runtime.
+    return host.framework != "pytorch" or host.gpus is not None or "gpu_calls" in host.named_events

@@ -54,6 +54,10 @@ def read_hlo_metadata(trace: Trace) -> HloMetadata:
     return HloMetadata(by_op, work)
 
 
+# A part of a scope, with the slashes beyond the one that separates it.
+_PART = re.compile(r"(?:^|(?<=/))/+[^/]+|[^/]+")
+
+
 def hlo_protos(trace: Trace) -> list[tuple[str, bytes]]:
     """(`graph(program_id)`, serialized HloProto) of each program the trace embeds."""
     plane = trace.plane(METADATA_PLANE)
@@ -71,7 +75,7 @@ def scope_names(scope: str) -> list[str]:
     """The scopes an op was traced under, outermost first, without entry numbers and without the op itself.
 
     `attention.3/softmax.1/aten__softmax` gives attention and softmax; of JAX paths the `jit(...)` wrappers
-    are left out.
+    are left out. What begins with a slash keeps it, so that `http://host` and `/data/x` stay what they are.
     """
     return list(_scope_names(scope))
 
@@ -79,8 +83,8 @@ def scope_names(scope: str) -> list[str]:
 # Ops of a layer share their scope, and several tables ask for it.
 @lru_cache(maxsize=65_536)
 def _scope_names(scope: str) -> tuple[str, ...]:
-    parts = scope.rstrip(":").split("/")[:-1]
-    return tuple(_ENTRY_NUMBER.sub("", part) for part in parts if part and not _WRAPPERS.match(part))
+    parts = _PART.findall(scope.rstrip(":").rpartition("/")[0])
+    return tuple(_ENTRY_NUMBER.sub("", part) for part in parts if not _WRAPPERS.match(part))
 
 
 @lru_cache(maxsize=PROGRAMS_KEPT)

@@ -27,6 +27,10 @@ from tpuprof.model.steps.programs import program_steps
 from tpuprof.model.steps.table import COVERS_FROM_SHARE, HIGH, LOW, MEDIUM, Steps, StepSource, no_steps, tiled
 from tpuprof.model.timeline import Track
 
+# Devices that wait for each other in every step have steps of the same length but for some microseconds. Above this
+# ratio of their median lengths, they have not.
+SAME_STEPS = 1.01
+
 _NAMELESS = (
     "each optimizer call ends a step: the trace does not name the optimizers, so with several a step is one call; "
     "mark steps with tpuprof.step"
@@ -96,12 +100,19 @@ def _of_device(devices: list[DeviceActivity]) -> Steps:
 
 
 def _device_line(devices: list[DeviceActivity]) -> Steps | None:
-    for device in devices:
-        if len(device.step_start):
-            order = np.argsort(device.step_start, kind="stable")
-            start, end = device.step_start[order], device.step_end[order]
-            return tiled(StepSource.DEVICE, HIGH, np.arange(len(start)), start, end)
-    return None
+    """The steps of the device whose steps are the longest: a step has ended where its slowest device has.
+
+    XProf, too, gives each step the time of the device that takes longest for it.
+    """
+    lines = [each for each in devices if len(each.step_start)]
+    if not lines:
+        return None
+    median = [float(np.median(each.step_end - each.step_start)) for each in lines]
+    longest = int(np.argmax(median))
+    device = lines[longest if median[longest] > median[0] * SAME_STEPS else 0]
+    order = np.argsort(device.step_start, kind="stable")
+    start, end = device.step_start[order], device.step_end[order]
+    return tiled(StepSource.DEVICE, HIGH, np.arange(len(start)), start, end)
 
 
 def _optimizer_steps(calls: OptimizerCalls, markers: Markers | None, cuts: Cuts | None) -> Steps:
