@@ -69,7 +69,7 @@ def test_unreadable_file(tmp_path):
         (("analyze",), "tpuprof analyze: missing argument 'path'"),
         (("analyze", "--nope", "x"), "tpuprof analyze: no such option: --nope"),
         (("analyze", "--hosts", "x", "y"), "tpuprof analyze: invalid value for '--hosts'"),
-        (("anlyze", "x"), "no such command 'anlyze'. Did you mean 'analyze'?"),
+        (("analyze2", "x"), "no such command 'analyze2'. Did you mean 'analyze'?"),
         (("--nope",), "no such option: --nope"),
     ],
 )
