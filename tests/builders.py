@@ -104,7 +104,19 @@ class TraceBuilder:
         return self.plane(f"/device:TPU:{index}")
 
     def sampled(
-        self, start, duration, *, ops=0, cpu=None, ready=0, others=0, stack=0, asleep=None, frames="", **words
+        self,
+        start,
+        duration,
+        *,
+        ops=0,
+        cpu=None,
+        ready=0,
+        others=0,
+        stack=0,
+        asleep=None,
+        late_us=0,
+        frames="",
+        **words,
     ):
         """Add a sample of the training thread's stack at the end of an interval; `ops` were traced in it."""
         facts = {
@@ -115,6 +127,7 @@ class TraceBuilder:
             "python_us": round(others),
         }
         facts["cpu_us"] = round(duration if cpu is None else cpu)
+        facts |= {"late_us": late_us} if late_us else {}
         if asleep is not None:
             facts |= {"prompt": 1, "asleep": int(asleep)}
         words = {"frames": frames, "call": "", "source": "", "user_call": "", **words} if frames else {}

@@ -244,6 +244,7 @@ def test_what_autograds_thread_runs_stands_for_the_wait_in_backward():
     ran = sum(int(each["cpu_us"]) for each in facts)
     assert ran > 2 * sum(int(each["python_us"]) for each in facts)
     assert not any(",holder=" in name for name in samples)
+    assert all(",late_us=" in name for name in samples)
 
 
 def in_backward(wait):

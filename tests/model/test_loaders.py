@@ -67,3 +67,20 @@ def test_slow_input_of_the_programs_own_is_the_first_finding(analyze):
     first = report.findings[0]
     assert (first.rule, first.status) == ("input-starved", "failed")
     assert "/home/u/data.py:7 (np.sort(row))" in first.title
+
+
+@pytest.mark.parametrize(("late", "is_input"), [(1_200, True), (200, False)])
+def test_a_sample_is_of_the_moment_of_the_look_not_of_its_note(read, late, is_input):
+    """Looking at other threads takes the sampler a millisecond, in which the loop goes on from its input to a call."""
+    trace = TraceBuilder()
+    python = trace.host().line("python")
+    for number in range(STEPS):
+        at = number * STEP
+        python.event("train", at, STEP, _r=1, step_num=number)
+        python.event("PjitFunction(step)", at + 15_000, 4_500)
+        made = words("np.sort(row)", "/home/u/data.py:7", LOOP, MAKES) if not number else {}
+        trace.sampled(at, 7_500, stack=1, **made)
+        trace.sampled(at + 7_500, 8_500, stack=1, late_us=late)
+        called = words("log(i)", "/home/u/train.py:22", LOOP, iterator="") if not number else {}
+        trace.sampled(at + 16_000, 4_000, stack=2, **called)
+    assert ("input_wait" in parts(read(trace))) == is_input

@@ -212,7 +212,9 @@ class HostSampler:
         self._contended = longest >= HOLDS_FROM_SHARE * gap
         if self._contended:
             facts += f",holder={self._holder(busiest)}"
-        self._put(f"{SAMPLE}#{facts}{text}#")
+        # Looking at other threads lets go of the lock: the training thread may have gone on for milliseconds.
+        late = time.perf_counter_ns() - now[0]
+        self._put(f"{SAMPLE}#{facts},late_us={late // NS_PER_US}{text}#")
         self.samples += 1
 
     def _put(self, name: str) -> None:

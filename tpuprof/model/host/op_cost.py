@@ -59,6 +59,8 @@ class Sample:
     quiet: bool = False
     # The call that it came in, one of those that may block, did not: the thread was on a CPU before and after.
     works: bool = False
+    # How long after the look at the thread it was written (ps): the thread may have gone on.
+    late: int = 0
 
     @property
     def was_blocked(self) -> bool:

@@ -68,7 +68,18 @@ _BLOCKING = (SLEEP, IO, LOCK)
 _READ_BY = ("asarray", "array")
 # The family of a line of the user's own that calls ops.
 OPS = "ops"
-_COLUMNS = ("stack", "gap_us", "ops", "cpu_us", "wait_us", "python_us", "holder", "prompt", "asleep")
+_COLUMNS = (
+    "stack",
+    "gap_us",
+    "ops",
+    "cpu_us",
+    "wait_us",
+    "python_us",
+    "holder",
+    "prompt",
+    "asleep",
+    "late_us",
+)
 _TEXTS = ("frames", "call", "source", "user_call", "iterator")
 # A sample's event is written this long after its clocks were read, at most: intervals so near are end to end (ps).
 _JOINS_WITHIN_PS = PS_PER_MS
@@ -87,7 +98,8 @@ class HostSamples:
     stack: Int64
     stacks: list[Stack] = field(default_factory=list)
     holder: Stack | None = None
-    # When samples were taken (ps), and the row of the stack seen then, -1 where that is unknown.
+    # When the thread was looked at (ps), which is before the sample was written, and the row of the stack seen then, -1
+    # where that is unknown.
     taken: Int64 = field(default_factory=lambda: EMPTY.start)
     seen: Int64 = field(default_factory=lambda: EMPTY.start)
 
@@ -188,6 +200,7 @@ def _read(track: Track, rows: Int64, holders: Int64) -> tuple[list[Sample], list
         prompt, asleep = columns["prompt"][row] == 1, columns["asleep"][row]
         sample = Sample(at, gap, cpu, waited, others, ops, stack, kind, holder, prompt=prompt)
         sample.asleep = None if asleep < 0 else bool(asleep)
+        sample.late = max(columns["late_us"][row], 0) * PS_PER_US
         samples.append(sample)
     samples.sort(key=lambda each: each.at)
     _settle(samples)
@@ -259,7 +272,7 @@ def _pieces(samples: list[Sample], stacks: list[Stack], *, counts_ops: bool) -> 
                     held[each.holder] = held.get(each.holder, 0) + length
     columns = np.array(rows, np.int64).reshape(-1, 4).T
     holder = _most_held(held, stacks)
-    taken = np.array([(each.at, each.stack) for each in samples], np.int64).reshape(-1, 2).T
+    taken = np.array([(each.at - each.late, each.stack) for each in samples], np.int64).reshape(-1, 2).T
     return HostSamples(columns[0], columns[1], columns[2], columns[3], stacks, holder, taken[0], taken[1])
 
 
