@@ -31,7 +31,13 @@ from tpuprof.model.device.program_ops import program_ops
 from tpuprof.model.device.tpu import Known, read_tpu
 from tpuprof.model.device.unrolled import Repetition, find_repetition
 from tpuprof.model.host import vocabulary as vocabularies
-from tpuprof.model.host.activity import HostActivity, autograd_threads, find_driver, read_host
+from tpuprof.model.host.activity import (
+    HostActivity,
+    autograd_threads,
+    find_driver,
+    read_host,
+    with_lock_after_waits,
+)
 from tpuprof.model.host.eager_causes import with_upload_causes
 from tpuprof.model.host.eager_dispatch import EagerDispatch, eager_dispatch
 from tpuprof.model.host.eager_mode import EagerOps, eager_ops
@@ -153,6 +159,7 @@ def _analyzed(
     protos = dict(hlo_protos(trace))
     devices = with_purposes(devices_read(), host.event_names, protos, calls_python=words.host_callbacks)
     steps, compiles, history = _steps(host, words, driver, devices, history)
+    activity = with_lock_after_waits(activity, driver, [each.busy for each in devices])
     attributed = begin(lambda: attribute(steps, devices, activity))
     compiles = _compiles(host, words, steps, devices, compiles, history.programs if not protos else None)
     fields = _of_devices(devices, steps, protos, parameter_names)
@@ -241,7 +248,9 @@ def _of_host(
         "read_graphs": read_graphs(reading, words, steps, devices, protos),
         "tracing": split_tracing(host, driver, words, activity, steps, devices),
         "input": read_input(host, driver, words, activity, steps, devices),
-        "host_reads": host_reads(driver, words, steps, autograd_threads(host), implicit),
+        "host_reads": host_reads(
+            driver, words, steps, autograd_threads(host), implicit, activity.held_in_waits
+        ),
         "named_events": find_named_events(host, words, driver),
         "graph_cuts": graph_cuts(driver, words, steps),
         "eager_ops": None if words.eager else eager_ops(host, driver, words, steps, history.records),

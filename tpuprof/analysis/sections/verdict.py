@@ -10,7 +10,7 @@ from tpuprof.model.compile.recurrence import Returns
 from tpuprof.model.compile_verdict import compile_sentence
 from tpuprof.model.device.compute import EITHER
 from tpuprof.model.device.op_kind import OpKind
-from tpuprof.model.host.reads import WAITS_ALONE
+from tpuprof.model.host.blocking_waits import WAITS_ALONE
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.in_few_steps import said_of_few
 from tpuprof.model.outside_capture import outside_of, said_with_the_verdict

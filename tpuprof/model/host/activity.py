@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from collections.abc import Sequence
+from dataclasses import field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +11,7 @@ import numpy.typing as npt
 from tpuprof.decode.columns import NO_TEXT, Plane
 from tpuprof.model.device.cpu import own_programs
 from tpuprof.model.host.aten_fallbacks import aten_fallbacks
-from tpuprof.model.host.blocking_waits import waits_by_reason
+from tpuprof.model.host.blocking_waits import waits_alone, waits_by_reason
 from tpuprof.model.host.loaders import loading
 from tpuprof.model.host.python_calls import python_calls
 from tpuprof.model.host.samples import GIL, HostSamples, read_samples, refine
@@ -84,6 +85,8 @@ class HostActivity:
     samples: HostSamples | None = None
     # Time in which the training thread itself runs the device's ops; it spends it otherwise by `by_activity`.
     running: Spans = EMPTY
+    # When it waited for Python's lock at the end of a wait for the device.
+    held_in_waits: Spans = EMPTY
 
     def spans(self, activity: Activity) -> Spans:
         """When the training thread was at that activity."""
@@ -135,6 +138,33 @@ def read_host(
         named=named,
         samples=samples,
         running=own_programs(driver) if driver is not None else EMPTY,
+    )
+
+
+def with_lock_after_waits(
+    activity: HostActivity, driver: Track | None, devices: Sequence[Spans]
+) -> HostActivity:
+    """The same with time in waits for the device that is a wait for Python's lock: the device is done by then.
+
+    `devices` is when each device works. A call that waits and reads nothing (`block_until_ready`) ends as soon as the
+    device is done and the thread has the lock again. Where no device is seen nothing tells one from the other.
+    """
+    if driver is None or activity.samples is None or not devices:
+        return activity
+    held = intersect(waits_alone(driver), activity.samples.spans(GIL))
+    held = intersect(activity.spans(Activity.DEVICE_TO_HOST_SYNC), subtract(held, merge(*devices)))
+    if not len(held.start):
+        return activity
+    by_activity, name = activity.by_activity, HOST_PREFIX + GIL
+    return replace(
+        activity,
+        by_activity={
+            **by_activity,
+            Activity.DEVICE_TO_HOST_SYNC: subtract(by_activity[Activity.DEVICE_TO_HOST_SYNC], held),
+            Activity.HOST_NAMED: merge(by_activity[Activity.HOST_NAMED], held),
+        },
+        named={**activity.named, name: merge(activity.named.get(name, EMPTY), held)},
+        held_in_waits=held,
     )
 
 

@@ -10,13 +10,16 @@ import numpy as np
 
 from tpuprof.model.intervals import EMPTY, Int64, Spans, intersect, merge, subtract, union
 from tpuprof.model.timeline import Track
-from tpuprof.own_events import GRAPH_CUT
+from tpuprof.own_events import GRAPH_CUT, HOST_READ
 
 _SYNC, _HANDED_OVER, _HANDING_OVER = (
     "SyncTensorsGraph",
     "SyncTensorsGraphInternal",
     "ScheduleSyncTensorsGraph",
 )
+# Calls that wait for the device and read nothing.
+BLOCKING_SYNC = "sync(wait=True)"
+WAITS_ALONE = frozenset(["wait_device_ops", "rendezvous", "synchronize", "block_until_ready", BLOCKING_SYNC])
 _BARRIER = "TensorCollectionBarrier"
 # A shorter end of a cut is not a wait (ps): cuts that do not wait took up to 60 us there (measured, PJRT_DEVICE=CPU).
 WAIT_FROM_PS = 300_000_000
@@ -53,6 +56,14 @@ def asked_to_wait(driver: Track) -> Spans:
     wait = driver.plane.stat_integers(driver.stats("wait"), "wait", len(driver), missing=0)
     cut = cut[wait[cut] > 0]
     return union(driver.start[cut], driver.end[cut])
+
+
+def waits_alone(driver: Track) -> Spans:
+    """When the training thread was in calls that wait for the device and read nothing (`block_until_ready`)."""
+    rows = _rows(driver, HOST_READ)
+    calls = driver.plane.stat_text(driver.stats("call"), "call", len(driver))
+    rows = np.array([row for row in rows.tolist() if calls[row] in WAITS_ALONE], np.int64)
+    return union(driver.start[rows], driver.end[rows])
 
 
 def _while_handing_over(driver: Track) -> Spans:

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from tpuprof.model.host.aten_fallbacks import unasked_reads
-from tpuprof.model.host.blocking_waits import waits_by_reason
+from tpuprof.model.host.blocking_waits import BLOCKING_SYNC, WAITS_ALONE, waits_by_reason
 from tpuprof.model.host.samples import HostSamples
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
-from tpuprof.model.intervals import Int64, intersect, subtract, union
+from tpuprof.model.intervals import EMPTY, Int64, Spans, intersect, subtract, union
 from tpuprof.model.steps import Steps
 from tpuprof.model.timeline import Track
 from tpuprof.own_events import GRAPH_CUT, HOST_READ
@@ -37,8 +37,6 @@ READ_CALLS = frozenset(
     ]
 )
 # Calls that tpuprof's capture or the model adds: copies to the host, and waits for the device that read nothing.
-BLOCKING_SYNC = "sync(wait=True)"
-WAITS_ALONE = frozenset(["wait_device_ops", "rendezvous", "synchronize", "block_until_ready", BLOCKING_SYNC])
 # Reads that C++ code makes of a value: a tensor that stands for a number in a call (`value=lr`), `torch.equal`.
 IMPLICIT = "an implicit read"
 WAIT_CALLS = WAITS_ALONE | {"to", "__array__", "device_get", IMPLICIT}
@@ -66,14 +64,16 @@ def host_reads(
     steps: Steps,
     autograd: Sequence[Track] = (),
     implicit: Sequence[HostRead] = (),
+    held: Spans = EMPTY,
 ) -> list[HostRead]:
     """Reads of the training thread and of autograd's inside steps, those that block longest first.
 
-    `implicit` are those that no call of the program asks for: known as such, they are not listed as transfers.
+    `implicit` are those that no call of the program asks for: known as such, they are not listed as transfers. `held`
+    is when a wait for the device was over and only Python's lock was waited for: it counts for no read.
     """
     if driver is None or not len(steps):
         return []
-    explicit = _reads_of(driver, vocabulary, steps)
+    explicit = _reads_of(driver, vocabulary, steps, held)
     if implicit:
         explicit = [each for each in explicit if each.call in READ_CALLS | WAIT_CALLS]
     found = [*explicit, *implicit, *_waits(driver, steps)]
@@ -108,7 +108,7 @@ def _seen_at(samples: HostSamples | None, at: int) -> str:
     return samples.stacks[int(samples.stack[row])].source
 
 
-def _reads_of(driver: Track, vocabulary: Vocabulary, steps: Steps) -> list[HostRead]:
+def _reads_of(driver: Track, vocabulary: Vocabulary, steps: Steps, held: Spans = EMPTY) -> list[HostRead]:
     names = driver.plane.events.names
     wanted = [row for row, name in enumerate(names) if name == HOST_READ]
     if not np.isin(driver.name_row, wanted).any():
@@ -126,7 +126,7 @@ def _reads_of(driver: Track, vocabulary: Vocabulary, steps: Steps) -> list[HostR
     for row in rows.tolist():
         label = calls[row] or call_of(names[int(driver.name_row[row])])
         groups.setdefault((label, sources[row]), []).append(row)
-    return [_read(driver, key, np.array(members, np.int64)) for key, members in groups.items()]
+    return [_read(driver, key, np.array(members, np.int64), held) for key, members in groups.items()]
 
 
 def call_of(name: str) -> str:
@@ -181,6 +181,6 @@ def _spans_of(driver: Track, name_rows: list[int]) -> tuple[Int64, Int64]:
     return driver.start[chosen], driver.end[chosen]
 
 
-def _read(driver: Track, key: tuple[str, str], rows: Int64) -> HostRead:
-    blocked = union(driver.start[rows], driver.end[rows]).total
+def _read(driver: Track, key: tuple[str, str], rows: Int64, held: Spans = EMPTY) -> HostRead:
+    blocked = subtract(union(driver.start[rows], driver.end[rows]), held).total
     return HostRead(key[0], key[1], len(rows), blocked)
