@@ -48,8 +48,9 @@ def test_every_step_of_an_unchanged_script_is_in_the_ledger(tmp_path):
     # Every step ran a graph of as many ops, the one with another batch too.
     assert set(ledger.columns["graph_ops"][20:]) == {compiles[0]["ops"]}
     anomalies = [each for each in ledger.events if each["kind"] == "anomaly"]
-    # On a busy machine a slow step may be reported and captured, too: before or after.
-    assert [each["what"] for each in anomalies if each["what"] != "slow_step"] == ["recompile"]
+    # On a busy machine slow steps may be reported and captured, too: before or after.
+    busy = ("slow_step", "shift")
+    assert [each["what"] for each in anomalies if each["what"] not in busy] == ["recompile"]
     verdicts = [
         json.loads(each.read_text()) for each in (tmp_path / "runs" / "captures").glob("*/verdict.json")
     ]

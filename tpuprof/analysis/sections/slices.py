@@ -5,10 +5,10 @@ from __future__ import annotations
 from tpuprof.model.host.slice_messages import SliceMessages, summed
 from tpuprof.model.host_run import HostRun
 from tpuprof.report.sections import SliceMessageRow
+from tpuprof.units import GIGA, US_PER_MS, US_PER_S
 
 # Rows listed, those with most time (rows): a program of 100 collectives on 16 slices has 24,000.
 ROWS_LISTED = 1_000
-_US_PER_MS = 1_000
 
 
 def slice_message_rows(hosts: list[HostRun]) -> list[SliceMessageRow]:
@@ -27,9 +27,8 @@ def _row(each: SliceMessages, steps: int) -> SliceMessageRow:
         to_slice=each.target,
         messages_per_step=each.count / steps,
         bytes_per_step=each.bytes / steps,
-        mean_ms=each.total_us / each.timed / _US_PER_MS if each.timed else None,
-        longest_ms=each.longest_us / _US_PER_MS if each.timed else None,
-        # 10^6 bytes a second are one byte in a microsecond.
-        gb_per_s=each.timed_bytes / each.total_us / 1_000 if each.total_us else None,
+        mean_ms=each.total_us / each.timed / US_PER_MS if each.timed else None,
+        longest_ms=each.longest_us / US_PER_MS if each.timed else None,
+        gb_per_s=each.timed_bytes * US_PER_S / each.total_us / GIGA if each.total_us else None,
         untimed=each.count - each.timed,
     )
