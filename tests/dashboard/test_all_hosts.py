@@ -1,5 +1,7 @@
 """All hosts in one timeline: on one clock, with details, notes and findings of each."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from tests.builders import TraceBuilder, op
@@ -10,6 +12,7 @@ pytest.importorskip("dash")
 from tpuprof_dashboard.all_hosts import ALL_HOSTS, SHOWN_HOSTS, all_hosts
 from tpuprof_dashboard.components.event_panel import details_in
 from tpuprof_dashboard.components.timeline_controls import steps_of
+from tpuprof_dashboard.pages import tracing
 from tpuprof_dashboard.store import Loading, Store
 from tpuprof_dashboard.timeline_view import event_key, lanes_shown
 
@@ -52,6 +55,15 @@ def loaded(folder):
 
 def starts(lane):
     return lane.lane.rows[0].levels[0].start.tolist()
+
+
+@pytest.mark.parametrize(
+    ("hosts", "said"), [(("a", "b"), "Times are means over the steps of all 2 hosts."), (("a",), None)]
+)
+def test_the_page_on_tracing_says_whose_times_it_shows(tmp_path, hosts, said):
+    _, _, report = loaded(written(tmp_path, {name: (alone(), 0) for name in hosts}))
+    found = tracing._whose(SimpleNamespace(report=report))
+    assert (found.children if found is not None else None) == said
 
 
 def test_hosts_that_meet_no_other_stand_by_their_own_clocks(tmp_path):

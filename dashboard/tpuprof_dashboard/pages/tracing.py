@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import dash_mantine_components as dmc
+
 from tpuprof.render.flame import icicle
 from tpuprof.report.labels import diagnosis_title, phase_title
 from tpuprof.units import format_ms
@@ -28,7 +30,27 @@ _NOTE = (
 
 
 def _render(view: View) -> list[Any]:
-    return [_head(view), _stacks(view), _phases(view), _annotations(view), _input(view), _fallbacks(view)]
+    return [
+        _whose(view),
+        _head(view),
+        _stacks(view),
+        _phases(view),
+        _annotations(view),
+        _input(view),
+        _fallbacks(view),
+    ]
+
+
+def _whose(view: View) -> Any:
+    """Whose times these are where a run has several hosts."""
+    hosts, pod = len(view.report.hosts.hosts), view.report.pod
+    if pod is not None:
+        text = f"All times on this page are those of {pod.shown}, which stands for the largest group of like hosts."
+    elif hosts > 1:
+        text = f"Times are means over the steps of all {hosts} hosts."
+    else:
+        return None
+    return dmc.Text(text, size="sm", c="dimmed", className="tpu-wrap")
 
 
 def _head(view: View) -> Any:
