@@ -8,6 +8,11 @@ from __future__ import annotations
 PREFIX = "tpuprof."
 # A call of the program that cuts the graph, a read of a value from the device, a copy to the device.
 GRAPH_CUT, HOST_READ, UPLOAD = "tpuprof.graph_cut", "tpuprof.host_read", "tpuprof.upload"
+# Methods of a tensor that wait for its value; the `call` of most reads.
+READ_METHODS = (
+    *("item", "tolist", "numpy", "cpu"),
+    *("__bool__", "__int__", "__float__", "__index__", "__format__", "__repr__"),
+)
 OPTIMIZER_STEP = "tpuprof.optimizer_step"
 # The next batch of a loader; a checkpoint that is written or read; a garbage collection; time of tpuprof itself.
 NEXT_BATCH, CHECKPOINT = "tpuprof.dataloader.next", "tpuprof.checkpoint"

@@ -4,7 +4,11 @@ import pytest
 
 from tests.builders import US, TraceBuilder
 from tpuprof.analysis.sections.host_stacks import host_stack_rows
-from tpuprof.model.host.op_cost import OP_MS_AT_MOST, OPS_TO_MEASURE, OTHER_CODE_FROM_OP_MS
+from tpuprof.model.host.op_cost import (
+    OP_MS_AT_MOST,
+    OPS_TO_MEASURE,
+    OTHER_CODE_FROM_OP_MS,
+)
 from tpuprof.model.host.samples import (
     FRAMEWORK_WITHOUT_OPS_MS,
     HARDLY_BEGUN_PS,
@@ -610,10 +614,10 @@ ENCODE = "encode (/home/u/train.py:7)"
 FORWARD = "forward (/venv/lib/python3.11/site-packages/torch/nn/module.py:3)"
 
 
-def rounds(silent, *, traces=False):
+def rounds(silent, *, traces=False, length=5_000):
     """Intervals as long as a step: each holds the ops of one, and eight of ten end in the program's own `encode`.
 
-    `silent` intervals without an op end there; with `traces`, one that begins and ends there has ops.
+    `silent` intervals of `length` us without an op end there; with `traces`, one that begins and ends there has ops.
     """
     trace = step(wall=200_000)
     for row in range(10):
@@ -622,7 +626,7 @@ def rounds(silent, *, traces=False):
         trace.sampled(row * 10_000, 10_000, ops=43, stack=2 if inside else 1, asleep=False, **words)
         trace.host().line("python").event(GRAPH_CUT, row * 10_000 + 5_000, 10)
     for row in range(silent):
-        trace.sampled(100_000 + row * 5_000, 5_000, ops=0, stack=1, asleep=False)
+        trace.sampled(100_000 + row * length, length, ops=0, stack=1, asleep=False)
     if traces:
         trace.sampled(150_000, 2_000, ops=5, stack=1, asleep=False)
     return trace

@@ -3,6 +3,7 @@
 import pytest
 
 from tpuprof.report.host_lines import (
+    CALL_FROM_SHARE,
     LINE_FROM_SHARE,
     at_line,
     forward_at,
@@ -36,6 +37,20 @@ def test_a_line_with_several_expressions_is_named_alone():
     """The line's time would be taken for that of one of them."""
     where = where_of([row(20, 9.2, call="float(self.s[i])"), row(20, 6.0, call="len(self.t)")], "host:python")
     assert (where.text, where.ms) == (f"{FILE}:20", pytest.approx(15.2))
+
+
+@pytest.mark.parametrize(
+    ("share", "named"), [(CALL_FROM_SHARE + 0.01, True), (CALL_FROM_SHARE - 0.01, False)]
+)
+def test_an_expression_is_named_from_a_share_of_its_line(share, named):
+    where = where_of([row(20, share, call="pack(x)"), row(20, 1 - share, call="len(y)")], "host:python")
+    assert where.text == (f"{FILE}:20 (pack(x))" if named else f"{FILE}:20")
+
+
+@pytest.mark.parametrize("other", ["i", ""], ids=["a name within a longer one", "an unknown one"])
+def test_what_only_looks_like_a_part_of_an_expression_does_not_count_for_it(other):
+    where = where_of([row(20, 6.0, call="print(y)"), row(20, 4.0, call=other)], "host:python")
+    assert where.text == f"{FILE}:20"
 
 
 def test_calls_of_one_line_count_together():

@@ -7,11 +7,10 @@ import threading
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
+from tests.storage.commands import assert_commands_take
 from tests.storage.conftest import AZURE_KEY, BUCKET, SAMPLE, azure_client, connection_string, sample_files
 from tests.storage.test_urls import KEY, same
-from tpuprof.cli.main import app
 from tpuprof.cli.opening import open_json, open_report
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.storage.address import shown
@@ -45,19 +44,7 @@ def test_a_url_with_the_account_is_read_and_shown_whole(sample, scheme):
 
 
 def test_commands_take_az(sample, tmp_path):
-    budget = tmp_path / "tpuprof.toml"
-    budget.write_text("[budget]\nstep_time_median = { max = 1e9 }\n", "utf-8")
-    for arguments in (
-        ["report", sample, "-o", str(tmp_path / "r.html")],
-        ["report", sample, "-o", str(tmp_path / "r.zip")],
-        ["diff", str(SAMPLE), sample],
-        ["check", sample, "-b", str(budget)],
-        ["analyze", sample, "--what-if", "input-starved"],
-    ):
-        done = CliRunner().invoke(app, arguments)
-        assert done.exit_code in (0, 4), (arguments, done.output, done.exception)
-        assert "not a profile" not in done.output
-    assert "/dev/shm" not in (tmp_path / "r.html").read_text("utf-8")
+    assert_commands_take(sample, SAMPLE, tmp_path)
 
 
 def test_a_capture_arrives_whole(azure):

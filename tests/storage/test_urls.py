@@ -5,13 +5,13 @@ import json
 import os
 import shutil
 import types
-import zipfile
 from pathlib import Path
 
 import fsspec
 import pytest
 from typer.testing import CliRunner
 
+from tests.storage.commands import assert_commands_take
 from tests.storage.conftest import BUCKET, SAMPLE, sample_files
 from tpuprof.cli.main import app
 from tpuprof.cli.opening import open_json, open_report
@@ -243,23 +243,7 @@ def test_keys_that_lead_upwards_are_never_written(s3):
 def test_commands_take_urls(s3, tmp_path):
     for key, data in sample_files().items():
         s3(key, data)
-    url = f"s3://{BUCKET}/{SAMPLE.name}"
-    budget = tmp_path / "tpuprof.toml"
-    budget.write_text("[budget]\nstep_time_median = { max = 1e9 }\n", "utf-8")
-    for arguments in (
-        ["report", url, "-o", str(tmp_path / "r.html")],
-        ["report", url, "-o", str(tmp_path / "r.zip")],
-        ["diff", str(SAMPLE), url],
-        ["check", url, "-b", str(budget)],
-        ["analyze", url, "--what-if", "input-starved"],
-    ):
-        done = CliRunner().invoke(app, arguments)
-        assert done.exit_code in (0, 4), (arguments, done.output, done.exception)
-        assert "left out" not in done.output
-    assert (tmp_path / "r.html").stat().st_size
-    with zipfile.ZipFile(tmp_path / "r.zip") as bundle:
-        assert [name for name in bundle.namelist() if name.endswith(".xplane.pb")]
-    assert "/dev/shm" not in (tmp_path / "r.html").read_text("utf-8")
+    assert_commands_take(f"s3://{BUCKET}/{SAMPLE.name}", SAMPLE, tmp_path)
 
 
 def test_tensorboard_does_not_write_into_a_copy_that_is_removed(s3):

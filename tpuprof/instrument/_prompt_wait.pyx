@@ -32,7 +32,8 @@ cdef extern from "Python.h":
         PyThreadState* next
         unsigned long thread_id
     bint PyCode_Check(object code)
-    int PyCode_Addr2Location(object code, int at, int* line, int* column, int* last, int* until)
+    ctypedef struct PyCodeObject
+    int PyCode_Addr2Location(PyCodeObject* code, int at, int* line, int* column, int* last, int* until)
     PyInterpreterState* PyInterpreterState_Get()
     PyThreadState* PyInterpreterState_ThreadHead(PyInterpreterState*)
 
@@ -94,22 +95,31 @@ cdef enum:
     MOST_FOUND = 8
 
 
-cdef unsigned long* _interval_if_there() except? NULL:
-    """Where Python's switch interval is; NULL where it is not what Python says, before and after it was changed."""
-    cdef unsigned long* place = switch_interval()
+cdef unsigned long* _interval = NULL
+cdef bint _looked_for = False
+
+
+cdef int _look_for_interval() except -1:
+    """Find where Python's switch interval is, once; nowhere if it is not what Python says, before and after a change."""
+    global _interval, _looked_for
+    cdef unsigned long* place = NULL
     cdef unsigned long before = 0, after = 0
+    if _looked_for:
+        return 0
+    _looked_for = True
+    place = switch_interval()
     own = sys.getswitchinterval()
-    found = place is not NULL and raw_read(<size_t>place, &before, sizeof(before))
+    if place is NULL or not raw_read(<size_t>place, &before, sizeof(before)) or abs(before - own * 1e6) > 1:
+        return 0
     sys.setswitchinterval(own + 0.001)
-    found = found and raw_read(<size_t>place, &after, sizeof(after))
+    found = raw_read(<size_t>place, &after, sizeof(after)) and abs(after - before - 1000.0) <= 1
     sys.setswitchinterval(own)
-    if not found or abs(before - own * 1e6) > 1 or abs(after - before - 1000.0) > 1:
-        return NULL
-    place[0] = before
-    return place
+    if found:
+        # As it was: Python's own call may have lost a microsecond.
+        place[0] = before
+        _interval = place
+    return 0
 
-
-cdef unsigned long* _interval = _interval_if_there()
 
 # The intervals that were found and shortened (us). Python has one for all threads.
 cdef unsigned long[MOST_FOUND] _found
@@ -165,6 +175,7 @@ cdef class Wait:
     cdef bint _reads
 
     def __cinit__(self):
+        _look_for_interval()
         self.works = _interval is not NULL
         self._reads = _stacks_can_be_read()
         self._halt = PyThread_allocate_lock()
@@ -276,7 +287,7 @@ def location(code, int at):
     cdef int line = 0, column = 0, last = 0, until = 0
     if not PyCode_Check(code):
         raise TypeError(f"a code object, not {type(code).__name__}")
-    PyCode_Addr2Location(code, at, &line, &column, &last, &until)
+    PyCode_Addr2Location(<PyCodeObject*>code, at, &line, &column, &last, &until)
     return line, last, column, until
 
 

@@ -15,22 +15,8 @@ from tpuprof.instrument.call_watch import UNKNOWN_LINE, CallWatch, Counts, funct
 from tpuprof.instrument.optimizer_steps import OptimizerHook
 from tpuprof.instrument.stack_frames import user_line
 from tpuprof.instrument.state import STATE
+from tpuprof.own_events import READ_METHODS
 
-# Methods of a tensor that wait for its value.
-_READS = frozenset(
-    {
-        "item",
-        "tolist",
-        "cpu",
-        "numpy",
-        "__bool__",
-        "__int__",
-        "__float__",
-        "__index__",
-        "__format__",
-        "__repr__",
-    }
-)
 _MOVES = "to"
 
 
@@ -72,7 +58,7 @@ class EagerCallWatch(CallWatch):
         def counted(*args: Any, **kwargs: Any) -> Any:
             result = function(*args, **kwargs)
             moved = name == _MOVES and getattr(getattr(result, "device", None), "type", "") == "cpu"
-            self._reads += reads and (name in _READS or moved)
+            self._reads += reads and (name in READ_METHODS or moved)
             if not self._framework.defers_ops():
                 self._settle()
             return result

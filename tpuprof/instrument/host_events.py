@@ -15,7 +15,7 @@ from typing import Any
 from tpuprof.instrument.spans import close_span, open_span
 from tpuprof.instrument.state import STATE, on_accelerator, pass_on, xlac
 from tpuprof.instrument.wrapped_calls import Function, Replaced, call_span
-from tpuprof.own_events import CHECKPOINT, HOST_READ, NEXT_BATCH, SCAN_TRACE
+from tpuprof.own_events import CHECKPOINT, HOST_READ, NEXT_BATCH, READ_METHODS, SCAN_TRACE
 
 _gc_events: Any
 try:
@@ -24,18 +24,6 @@ except ImportError:  # not built, or for another Python or machine
     _gc_events = None
 
 _FAKE_TENSORS = "torch._subclasses"
-_READS = (
-    "item",
-    "tolist",
-    "numpy",
-    "cpu",
-    "__bool__",
-    "__int__",
-    "__float__",
-    "__index__",
-    "__format__",
-    "__repr__",
-)
 # Where scan traces its body: at every call, unless its function is known to be pure.
 _SCAN = ("torch_xla.experimental.scan", "value_and_grad_partitioned")
 _SAVES = (("torch", "save"), ("torch_xla.core.xla_model", "save"))
@@ -62,7 +50,7 @@ def install() -> list[str]:
     for module, name in _SAVES:
         _try(notes, functools.partial(_wrap_function, module, name, CHECKPOINT, "checkpoint"))
     _try(notes, functools.partial(_wrap_function, *_SCAN, SCAN_TRACE, "scan"))
-    for name in _READS:
+    for name in READ_METHODS:
         _try(notes, functools.partial(_wrap_read, name))
     _try(notes, functools.partial(_watch_collections, notes))
     return notes

@@ -338,8 +338,15 @@ def lines_of(stacks: list[HostStackRow], part: str) -> list[tuple[str, str, floa
 def _most_of(calls: dict[str, float]) -> str:
     """The shortest expression that takes nearly all of a line's time, with what stands within it; empty without one."""
     enough = CALL_FROM_SHARE * sum(calls.values())
-    held = {call: sum(ms for each, ms in calls.items() if each in call) for call in calls}
+    held = {call: sum(ms for each, ms in calls.items() if _stands_in(each, call)) for call in calls}
     return min((call for call in calls if held[call] >= enough), key=len, default="")
+
+
+def _stands_in(part: str, whole: str) -> bool:
+    """Whether an expression is a whole one's part: a name within a longer name is none, nor is an unknown one."""
+    if part == whole:
+        return True
+    return bool(part) and bool(re.search(rf"(?<!\w){re.escape(part)}(?!\w)", whole))
 
 
 def verb_of(part: str) -> str:

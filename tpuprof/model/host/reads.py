@@ -18,27 +18,14 @@ from tpuprof.model.host.vocabulary import Activity, Vocabulary
 from tpuprof.model.intervals import EMPTY, Int64, Spans, intersect, subtract, union
 from tpuprof.model.steps import Steps
 from tpuprof.model.timeline import Track
-from tpuprof.own_events import GRAPH_CUT, HOST_READ
+from tpuprof.own_events import GRAPH_CUT, HOST_READ, READ_METHODS
 from tpuprof.records import record
 
 # Python-level reads that tpuprof's capture puts on the timeline: methods of Tensor.
-READ_CALLS = frozenset(
-    [
-        "item",
-        "tolist",
-        "numpy",
-        "cpu",
-        "__bool__",
-        "__int__",
-        "__float__",
-        "__index__",
-        "__format__",
-        "__repr__",
-    ]
-)
-# Calls that tpuprof's capture or the model adds: copies to the host, and waits for the device that read nothing.
+READ_CALLS = frozenset(READ_METHODS)
 # Reads that C++ code makes of a value: a tensor that stands for a number in a call (`value=lr`), `torch.equal`.
 IMPLICIT = "an implicit read"
+# Calls that tpuprof's capture or the model adds: copies to the host, and waits for the device that read nothing.
 WAIT_CALLS = WAITS_ALONE | {"to", "__array__", "device_get", IMPLICIT}
 
 # An event of a Python tracer: `$file:line function`.

@@ -20,17 +20,7 @@ from tpuprof.model.host.op_cost import (
     Sample,
     op_cost,
 )
-from tpuprof.model.host.stacks import (
-    COMPILING,
-    FRAMEWORK,
-    IO,
-    LOCK,
-    PLAIN,
-    SLEEP,
-    Stack,
-    called,
-    family,
-)
+from tpuprof.model.host.stacks import COMPILING, FRAMEWORK, IO, LOCK, PLAIN, SLEEP, Stack, called, family
 from tpuprof.model.intervals import EMPTY, Int64, Spans, intersect, merge, subtract, union
 from tpuprof.model.timeline import Host, Track
 from tpuprof.own_events import GRAPH_CUT, HOLDER, NAMELESS, SAMPLE, SET_LAST
