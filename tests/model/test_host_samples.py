@@ -529,6 +529,23 @@ def after_a_call(call, since):
     return trace
 
 
+@pytest.mark.parametrize(
+    "frames", [(), (TRAIN, "__float__ (/venv/lib/python3.11/site-packages/jax/_src/array.py:9)")]
+)
+def test_a_wait_before_a_call_of_jax_that_waits_too_is_the_other_lines(read, frames):
+    """The call's own time is that of its event."""
+    trace = TraceBuilder()
+    trace.host().line("python").event("train", 0, 14_000, _r=1, step_num=0)
+    called_by(trace, 0, 500)
+    called_by(trace, 9_000, 5_000)
+    trace.sampled(0, 5_000, cpu=600, stack=1, asleep=True, **stack("batches.get()"))
+    called = {**stack("update(w, x)", *frames), "source": "/home/u/train.py:9"}
+    trace.sampled(5_000, 8_000, cpu=0, stack=2, asleep=True, **called)
+    found = parts_ms(read(trace))
+    assert found["host:lock"] == pytest.approx(8.4, abs=0.2)
+    assert found["dispatch"] == pytest.approx(5.5, abs=0.2)
+
+
 def python_lines(host):
     return {row.source for row in host_stack_rows([host]) if row.part == "host:python"}
 

@@ -372,9 +372,11 @@ def _waits_in(before: Sample, each: Sample) -> Sample | None:
 
     It is one in which it slept; where nobody looked, one in a call that may block.
     """
-    slept = next((of for of in (each, before) if of.asleep), None)
-    if slept is not None:
-        return slept
+    slept = [of for of in (each, before) if of.asleep]
+    if slept:
+        # A call of the framework mostly has an event of its own: the wait outside it is the other call's.
+        known = [of for of in slept if of.family in _BLOCKING]
+        return next(iter(known or [of for of in slept if not of.in_call] or slept))
     return next((of for of in (each, before) if of.asleep is None and of.family in _BLOCKING), None)
 
 
