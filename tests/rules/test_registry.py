@@ -154,7 +154,7 @@ def test_the_capture_and_the_model_agree_on_what_a_read_is():
     from tpuprof.instrument import host_events
     from tpuprof.model.host.reads import READ_CALLS
 
-    assert set(host_events._READS) == READ_CALLS
+    assert set(host_events.READ_METHODS) == READ_CALLS
 
 
 def test_rules_whose_price_was_measured_are_stable():
