@@ -80,7 +80,7 @@ def test_a_host_that_does_not_answer_is_named_and_left(tmp_path):
     [
         ({"short": "echo here; exit 7"}, [7, None]),
         # One that failed, and one that trains on: nobody is given up while it does.
-        ({"short": "exit 7", "long": "echo here; sleep 1.5; exit 0"}, [7, 0, None]),
+        ({"short": "exit 7", "long": "echo here; sleep 4; exit 0"}, [7, 0, None]),
     ],
 )
 def test_a_host_that_does_not_answer_is_named_also_where_the_others_failed(tmp_path, others, statuses):
@@ -88,7 +88,8 @@ def test_a_host_that_does_not_answer_is_named_also_where_the_others_failed(tmp_p
     cases = "".join(f'[ "$1" = {name} ] && {{ {text}; }}\n' for name, text in others.items())
     script.write_text(f"#!/bin/sh\n{cases}exec sleep 600\n", "utf-8")
     script.chmod(0o755)
-    members = start_all([*others, "dead"], shlex.quote(str(script)), ["true"], grace=0.3)
+    # The first word of the one that trains on has to come within the grace, also on a busy machine.
+    members = start_all([*others, "dead"], shlex.quote(str(script)), ["true"], grace=3)
     assert [member.status for member in members] == statuses
     assert str(problems(members)[-1]).startswith("dead: it did not answer.")
 
