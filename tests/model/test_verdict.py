@@ -249,6 +249,41 @@ def test_of_two_causes_about_as_large_the_one_that_names_more_decides(general, s
     assert bound_of(load({"input_wait": 40, "aten_fallback": 39})).word == "input"
 
 
+def falls_back(**given):
+    """A device that computes for 36 of 100 ms, and waits for an op on the host and for the next graph."""
+    parts = {"compute": 36.0, "tracing": 34.0, "aten_fallback": 17.0, "dispatch": 13.0}
+    return replace(StepTimes(100.0, parts, 36.0, 80.0, 0.0, waited=20.0), **{"fallbacks_share": 1.0, **given})
+
+
+@pytest.mark.parametrize(
+    ("given", "word", "ms"),
+    [
+        ({}, "fallback", 37.0),
+        # The op comes seldom: the turns of the other steps are not its own.
+        ({"fallbacks_share": READS_IN_STEPS_SHARE - 0.01}, "tracing", 34.0),
+        # The thread waits for the device too little: without the op it goes on not much earlier.
+        ({"host_work": 84.0, "waited": 16.0}, "tracing", 34.0),
+        # Without the op the host still needs as long.
+        ({"host_work": 95.0, "waited": 20.0}, "tracing", 34.0),
+        # A read stays, at which host and device take turns.
+        ({"reads_share": 1.0, "blocked": 5.0}, "tracing", 34.0),
+    ],
+)
+def test_ops_that_run_on_the_host_count_with_the_turns_that_they_force(given, word, ms):
+    times = falls_back(**given)
+    bound = bound_of(times)
+    assert (bound.word, bound.ms) == (word, ms)
+    text = sentence(bound, times, 0.0)
+    assert ("makes host and device take turns and costs 37 % of each step" in text) == (word == "fallback")
+
+
+def test_a_small_op_on_the_host_is_not_what_holds_a_slow_host_back():
+    times = falls_back(
+        parts={"compute": 20.0, "tracing": 78.0, "aten_fallback": 2.0}, busy=20.0, host_work=95.0, waited=5.0
+    )
+    assert bound_of(times).word == "tracing"
+
+
 def test_a_cause_about_as_large_is_named_too():
     both = load({"tracing": 30, "aten_fallback": 28})
     text = sentence(bound_of(both), both, 0.0)

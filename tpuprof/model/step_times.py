@@ -17,9 +17,9 @@ class StepTimes:
     program; `reads_share` the share of steps that hold a blocking device-to-host read. `waited` is time the
     training thread waited for the device in the runtime itself: for buffers, or for the program before. `seen` says
     whether the trace shows what the device does at all. `blocked` is the time that reads block the training thread
-    (None: unknown). `behind` is
-    the device's queue of programs where it grows: how long the device idles is then unknown. `again` is work of the
-    device that reads ran by themselves in mid-step, and that the step computes as well.
+    (None: unknown). `behind` is the device's queue of programs where it grows: how long the device idles is then
+    unknown. `again` is work of the device that reads ran by themselves in mid-step, and that the step computes as well.
+    `fallbacks_share` is the share of steps that hold an op which falls back to the host.
     """
 
     wall: float
@@ -32,6 +32,7 @@ class StepTimes:
     blocked: float | None = None
     behind: Queue | None = None
     again: float = 0.0
+    fallbacks_share: float = 0.0
 
 
 @record(frozen=True)
@@ -39,7 +40,8 @@ class Bound:
     """The verdict's word, the share of step time at stake, and the milliseconds per step that is.
 
     `turns` is the idle time that the device has because the runtime makes host and device take turns (ms). `again` says
-    that the time is the device's own, for work that it does a second time.
+    that the time is the device's own, for work that it does a second time. `by_turns` says that the
+    time is lost because reads, or ops on the host, make host and device take turns.
     """
 
     word: str
@@ -48,6 +50,7 @@ class Bound:
     name: str = ""
     turns: float = 0.0
     again: bool = False
+    by_turns: bool = False
 
 
 def without_part(load: StepTimes, name: str) -> StepTimes:

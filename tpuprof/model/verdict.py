@@ -38,8 +38,8 @@ AS_LARGE_FROM = 0.8
 _GENERAL = ("tracing", "dispatch", "host", "undecided")
 # Words of host work that a slower device hides, unless something makes host and device take turns.
 _HIDES_BEHIND_THE_DEVICE = ("tracing", "dispatch", "undecided")
-# Words that a read which makes host and device take turns explains.
-_TURNS_EXPLAIN = ("tracing", "sync", "dispatch", "unknown", "host", "undecided")
+# Words of time that is lost in turns, where a read or an op on the host makes host and device take turns.
+TURNS_EXPLAIN = ("tracing", "sync", "dispatch", "unknown", "host", "undecided")
 # What words are called inside a sentence, where that is not the word itself.
 _SPOKEN = {
     "undecided": "tracing or other Python",
@@ -61,9 +61,9 @@ def bound_of(load: StepTimes, why: Decisions | None = None) -> Bound:
         del groups["sync"]
     word = _largest(groups, load, why)
     ms = groups.get(word, 0.0)
-    reads = _reads_hold_it(load, word, ms, why)
-    if reads is not None:
-        return reads
+    held = _reads_hold_it(load, word, ms, why) or _fallbacks_hold_it(load, groups, word, why)
+    if held is not None:
+        return held
     if word == "unknown" and ms >= NAMED_FROM_SHARE * load.wall and _outweighs_unknown(load, why):
         word = _largest({each: time for each, time in groups.items() if each != word}, load, why)
         ms = groups.get(word, 0.0) if word != "unknown" else 0.0
@@ -87,7 +87,7 @@ def bound_of(load: StepTimes, why: Decisions | None = None) -> Bound:
 
 def _reads_hold_it(load: StepTimes, word: str, ms: float, why: Decisions) -> Bound | None:
     """The bound where reads hold the step back: by the turns that they force, or by work done again for them."""
-    turns = _taking_turns(load, why) if word in _TURNS_EXPLAIN else 0.0
+    turns = _taking_turns(load, why) if word in TURNS_EXPLAIN else 0.0
     if turns and why.at_least(
         "time lost because a blocking read keeps host and device from overlapping",
         turns / load.wall,
@@ -98,9 +98,36 @@ def _reads_hold_it(load: StepTimes, word: str, ms: float, why: Decisions) -> Bou
     ):
         if load.again and _again_costs_more(load, turns, why):
             return Bound("sync", load.again / load.wall, load.again, again=True)
-        return Bound("sync", turns / load.wall, turns)
+        return Bound("sync", turns / load.wall, turns, by_turns=True)
     if load.again and _computes_again(load, word, ms, why):
         return Bound("sync", load.again / load.wall, load.again, again=True)
+    return None
+
+
+def _fallbacks_hold_it(
+    load: StepTimes, groups: Mapping[str, float], word: str, why: Decisions
+) -> Bound | None:
+    """The bound where ops that run on the host in most steps cost most, with the turns that they force.
+
+    Such an op waits for its inputs, so that the device has nothing to do when it ends. Without it the thread goes on
+    earlier by the op's own time and by its waits for the device, and the step takes as long as the slower of the two.
+    """
+    own = groups.get("fallback", 0.0)
+    often = load.fallbacks_share >= READS_IN_STEPS_SHARE
+    # Where reads stay, host and device take turns at them.
+    alone = load.seen and load.reads_share < READS_IN_STEPS_SHARE
+    if not own or not often or not alone or word not in (*TURNS_EXPLAIN, "fallback"):
+        return None
+    turns = min(load.wall - max(load.busy, load.host_work - own), own + load.waited)
+    if turns > own and why.at_least(
+        f"ops that run on the host, with the turns that they force, beside {_named(word)}",
+        turns,
+        max(groups[word], NAMED_FROM_SHARE * load.wall),
+        MS,
+        yes="the ops hold the step back: fallback-bound",
+        no="the ops are not what holds the step back; the largest part is looked at",
+    ):
+        return Bound("fallback", turns / load.wall, turns, by_turns=True)
     return None
 
 

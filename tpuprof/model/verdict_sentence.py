@@ -6,7 +6,7 @@ from tpuprof import parts
 from tpuprof.model.decisions import Decisions
 from tpuprof.model.device.cpu import Queue
 from tpuprof.model.step_times import Bound, StepTimes
-from tpuprof.model.verdict import NAMED_FROM_SHARE, groups_of, is_device_bound, near
+from tpuprof.model.verdict import NAMED_FROM_SHARE, TURNS_EXPLAIN, groups_of, is_device_bound, near
 from tpuprof.units import format_ms, format_share
 
 # Idle time beside the part a sentence speaks of, from which it says how much there is in all (share).
@@ -28,35 +28,51 @@ COMPUTED_AGAIN = (
     "Sync-bound: reads of values in mid-step run graphs of their own, and the step computes the same again, which "
     "costs {of_step}."
 )
+# The sentence where ops that run on the host cost more than their own time.
+FALLBACKS_FORCE_TURNS = (
+    "Fallback-bound: ops that XLA does not know run on the host, which makes host and device take turns and costs "
+    "{of_step}."
+)
 
 # What makes host and device take turns, in the sentence: a read, or a wait that reads nothing.
 A_READ, A_WAIT = "a device-to-host read in the step", "a wait for the device in the step"
 
 
-def sentence(bound: Bound, load: StepTimes, tracing_hidden: float, over: str = STEP, few: str = "") -> str:
+def sentence(
+    bound: Bound, load: StepTimes, tracing_hidden: float, over: str = STEP, few: str = "", detail: str = ""
+) -> str:
     """The verdict for people: one sentence with its figures; `over` is what they are shares of.
 
-    `few` says in which few steps nearly all of the cost is, empty where each step has it.
+    `few` says in which few steps nearly all of the cost is, empty where each step has it. `detail` says more about the
+    cause that is named (its line, its op): it stands before all other causes.
     """
     share, time, wall = format_share(bound.share), format_ms(bound.ms), format_ms(load.wall)
     of_step = f"{share} of {over} ({time} of {wall})"
     if few:
         of_step = f"{share} of the steps' time ({time} of {wall} on average, {few})"
     if load.behind is not None and bound.word == "undecided":
-        return _behind_sentence(load.behind, of_step)
+        return _behind_sentence(load.behind, of_step) + detail
     if not load.seen:
-        return _unseen(bound, of_step)
+        return _unseen(bound, of_step) + detail
     if bound.name:
-        return _held_back(bound, of_step) + _idle_in_all(bound, load)
+        return _held_back(bound, of_step) + detail + _idle_in_all(bound, load)
     if bound.turns:
-        return _turns_sentence(bound, load, over)
+        return _turns_sentence(bound, load, over) + detail
     if bound.word == "device":
-        return _device_sentence(load, share, wall, over)
-    text = (COMPUTED_AGAIN if bound.again else parts.word_of(bound.word).sentence).format(of_step=of_step)
+        return _device_sentence(load, share, wall, over) + detail
+    text = _own_sentence(bound).format(of_step=of_step) + detail
     if bound.word == "tracing" and tracing_hidden >= NAMED_FROM_SHARE * load.wall:
         per = "" if over == CAPTURE else " per step"
         text += f" Another {format_ms(tracing_hidden)} of tracing{per} is hidden behind device work."
     return text + _as_large(bound, load) + _idle_in_all(bound, load)
+
+
+def _own_sentence(bound: Bound) -> str:
+    if bound.again:
+        return COMPUTED_AGAIN
+    if bound.by_turns and bound.word == "fallback":
+        return FALLBACKS_FORCE_TURNS
+    return parts.word_of(bound.word).sentence
 
 
 def _held_back(bound: Bound, of_step: str) -> str:
@@ -70,11 +86,15 @@ def _held_back(bound: Bound, of_step: str) -> str:
 
 
 def _as_large(bound: Bound, load: StepTimes) -> str:
-    """Another cause that takes about as much as the one named, or more; empty where there is none."""
+    """Another cause that takes about as much as the one named, or more; empty where there is none.
+
+    The cost of turns holds the idle time that they explain: that is no other cause.
+    """
+    same = (bound.word, "device", *(TURNS_EXPLAIN if bound.by_turns else ()))
     others = {
         word: ms
         for word, ms in groups_of(load).items()
-        if word not in (bound.word, "device") and not word.startswith(parts.USER_PREFIX)
+        if word not in same and not word.startswith(parts.USER_PREFIX)
     }
     word = max(others, key=lambda each: others[each], default="")
     stretch = parts.said_of(parts.word_of(word).stretch, sees_device=bool(load.seen)) if word else ""

@@ -17,7 +17,7 @@ from tpuprof.model.step_columns import SLOWEST, listed
 from tpuprof.model.step_times import StepTimes
 from tpuprof.model.steps.few import is_whole_capture
 from tpuprof.model.verdict import bound_of
-from tpuprof.parts import DEVICE_PARTS, NAMES
+from tpuprof.parts import ATEN_FALLBACK, DEVICE_PARTS, NAMES
 from tpuprof.report.schema import CompileRow, HostReadRow, Part, StepRow, StepSummary
 from tpuprof.report.sections import RunSummary
 from tpuprof.units import PS_PER_MS, PS_PER_NS, ps_to_ms
@@ -64,6 +64,7 @@ def mean_step(hosts: list[HostRun]) -> tuple[StepTimes, float]:
         else None,
         blocked=sum(each.blocked_ps for each in reads) / count / PS_PER_MS if reads else None,
         again=mean(again_by_step(host.read_graphs, len(host.steps)) for host in hosts),
+        fallbacks_share=sum(int((h.breakdown.parts[ATEN_FALLBACK] > 0).sum()) for h in hosts) / count,
     )
     return times, mean(host.breakdown.tracing_hidden for host in hosts)
 
@@ -119,6 +120,7 @@ def _step_rows(host: HostRun, chosen: Int64) -> list[StepRow]:
             seen=bool(host.devices),
             behind=host.queue if host.queue.grows else None,
             again=ps_to_ms(int(again[at])),
+            fallbacks_share=float(ATEN_FALLBACK in breakdown),
         )
         rows.append(
             StepRow(

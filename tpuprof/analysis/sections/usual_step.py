@@ -66,8 +66,8 @@ def usual_step(hosts: list[HostRun], bound: Bound, times: StepTimes, decisions: 
 
 def spent_of(hosts: list[HostRun], bound: Bound, times: StepTimes) -> list[float]:
     """The bound's cost in each step of all hosts (ms); empty where it is the device's own, or that of turns."""
-    takes_turns = bound.turns or (bound.word == "sync" and times.reads_share >= READS_IN_STEPS_SHARE)
-    if takes_turns or bound.word == "device":
+    reads = bound.word == "sync" and times.reads_share >= READS_IN_STEPS_SHARE
+    if reads or bound.turns or bound.by_turns or bound.word == "device":
         return []
     wanted = set(_parts_of(bound, times))
     spent: list[float] = []

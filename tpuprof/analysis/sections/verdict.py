@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tpuprof import parts as part
 from tpuprof.analysis.sections.host_words import host_sentence, in_words_of
+from tpuprof.analysis.sections.runtime import fallback_rows
 from tpuprof.analysis.sections.steps import host_read_rows
 from tpuprof.analysis.sections.usual_step import UsualStep, spent_of
 from tpuprof.model.compile.recurrence import Returns
@@ -21,12 +22,14 @@ from tpuprof.model.steps.few import is_whole_capture
 from tpuprof.model.verdict import READS_IN_STEPS_SHARE, bound_of
 from tpuprof.model.verdict_sentence import A_READ, A_WAIT, CAPTURE, KEEPS_UP, ONE_STEP, STEP, UNSEEN, sentence
 from tpuprof.records import record
-from tpuprof.report.schema import OpRow, TransferRow, Verdict
+from tpuprof.report.schema import HostReadRow, OpRow, TransferRow, Verdict
 from tpuprof.report.sections import CompileHistory, HostStackRow
 from tpuprof.units import format_share, ps_to_ms
 
 # What a report calls ops that wait for Python code on the host.
 _CALLBACK = OpKind.HOST_CALLBACK.name.lower()
+# Ops that run on the host which a verdict names (ops): a sentence stays one that can be read.
+FALLBACKS_NAMED = 2
 # Of transfers with the host that may be either.
 _UNCLEAR = " Or it waits for another slice: nothing in the trace tells Python callbacks from collectives across slices."
 
@@ -63,29 +66,53 @@ def sentence_of(run: Run, bound: Bound, times: StepTimes, hidden: float, rows: R
         return f"Unknown: {gpus.text}."
     if not times.wall:
         return "Unknown: the trace has no steps and no device activity, so there is nothing to explain."
-    text = sentence(bound, times, hidden, _over(run), _in_few(run.hosts, bound, times))
+    detail = _detail(run, bound, times, rows)
+    text = sentence(bound, times, hidden, _over(run), _in_few(run.hosts, bound, times), detail)
     if bound.word == part.COMPILE:
         spent = zip(*_compile_times(run.hosts), strict=True)
-        text = compile_sentence([(float(wall), float(lost)) for wall, lost in spent]) or text
-        text += "" if times.seen or UNSEEN in text else UNSEEN
+        compiles = compile_sentence([(float(wall), float(lost)) for wall, lost in spent])
+        if compiles:
+            text = compiles + ("" if times.seen else UNSEEN) + detail
     if run.predicted:
         text = text.replace(KEEPS_UP, "; what the host does is not in a prediction")
     if bound.word == "sync":
-        # A read that happens once, at the end say, waits longest and is not what every step does.
-        often = READS_IN_STEPS_SHARE * sum(len(host.steps) for host in run.hosts)
-        read = next((each for each in host_read_rows(run.hosts) if each.occurrences >= often), None)
-        if read and read.call in WAITS_ALONE:
-            text = text.replace(A_READ, A_WAIT)
-        text += f" It is {read.call} at {read.source}." if read and read.source else ""
-    if not bound.turns:
-        text += _on_device(bound.word, rows) or host_sentence(
-            bound.word, bound.name, times, rows.host_stacks, run
-        )
+        text = text.replace(A_READ, A_WAIT) if _waits_alone(run) else text
     text = in_words_of(run, text)
     steps = max((host.steps for host in run.hosts), key=len)
     if steps.confidence == "low":
         text += f" Low confidence: {steps.note}."
     return f"Predicted, not measured: {text}" if run.predicted else text
+
+
+def _detail(run: Run, bound: Bound, times: StepTimes, rows: Rows) -> str:
+    """What the verdict adds on the cause that it names: its line, its op; empty where nothing is known."""
+    if bound.word == "sync":
+        read = _read_often(run)
+        return f" It is {read.call} at {read.source}." if read and read.source else ""
+    if bound.word == "fallback":
+        return _fallen_back(run)
+    if bound.turns:
+        return ""
+    return _on_device(bound.word, rows) or host_sentence(bound.word, bound.name, times, rows.host_stacks, run)
+
+
+def _read_often(run: Run) -> HostReadRow | None:
+    """The read of most steps that blocks longest. One that happens once, at the end say, waits longest of all."""
+    often = READS_IN_STEPS_SHARE * sum(len(host.steps) for host in run.hosts)
+    return next((each for each in host_read_rows(run.hosts) if each.occurrences >= often), None)
+
+
+def _waits_alone(run: Run) -> bool:
+    read = _read_often(run)
+    return read is not None and read.call in WAITS_ALONE
+
+
+def _fallen_back(run: Run) -> str:
+    """The ops that run on the host in the usual step, with their lines; empty where none is known."""
+    rows = [row for row in fallback_rows(run) if (row.per_step or 0.0) >= READS_IN_STEPS_SHARE]
+    named = [f"{row.op} at {row.source}" if row.source else row.op for row in rows[:FALLBACKS_NAMED]]
+    more = f" and {len(rows) - len(named)} more" if len(rows) > len(named) else ""
+    return f" {'It is' if len(rows) == 1 else 'They are'} {', '.join(named)}{more}." if rows else ""
 
 
 def _on_device(word: str, rows: Rows) -> str:
