@@ -47,11 +47,8 @@ SECOND, SLOW, LATE = 0.25, 0.01, 0.005
 # How much slower a slow host is (ratio), from and to.
 SLOWER = (0.10, 0.60)
 LATER_BY = 100_000  # steps
-# Sections that docs/pods.md says are of the host that is shown, or that name files: the rest is of all hosts.
-NOT_COMPARED = (
-    "source", "pod", "warnings", "findings", "measure_next", "tracing", "input", "annotations", "host_stacks",
-    "threads",
-)  # fmt: skip
+# Sections that docs/pods.md says are shown host by host, or that name files: the rest is of all hosts.
+NOT_COMPARED = ("source", "pod", "warnings", "findings", "measure_next")
 PORT = 5999
 
 

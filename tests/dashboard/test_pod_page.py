@@ -7,7 +7,9 @@ import pytest
 
 from tests.dashboard.conftest import HOSTILE, assert_accessible, open_page, screenshot, served, training_trace
 from tests.pod.pods import MS, pod
+from tests.pod.test_findings import SLEEPS, trace
 from tpuprof.analysis.analyze import analyze_run
+from tpuprof.pod.analyze import analyze_pod
 from tpuprof.pod.heat_map import heat_map as cells_of
 from tpuprof.pod.lateness import find_lateness
 from tpuprof.report.as_json import to_json
@@ -45,6 +47,37 @@ def test_the_page_of_a_large_pod_opens_and_names_the_straggler(tab, tmp_path):
         assert tab.locator("#hosts-by-steps .heatmaplayer image").count() == 1
         screenshot(tab, "hosts-pod")
         assert_accessible(tab)
+
+
+def test_findings_and_lines_name_their_hosts(tab, tmp_path):
+    from tpuprof_dashboard.store import Store
+
+    folder = tmp_path / "plugins" / "profile" / "x"
+    folder.mkdir(parents=True)
+    for name in SLEEPS:
+        trace(name).write(folder / f"{name}.xplane.pb")
+    saved = tmp_path / "pod.json"
+    saved.write_text(to_json(analyze_pod(tmp_path)), "utf-8")
+    with served(Store([saved])) as url:
+        open_page(tab, url, f"?page=hosts&run={saved}")
+        text = tab.inner_text("#page")
+        assert "Findings by host" in text
+        assert "w17, w203, w30 of 8 hosts" in text
+        assert_accessible(tab)
+        open_page(tab, url, f"?page=tracing&run={saved}")
+        text = tab.inner_text("#page")
+        assert "means over the steps of all 8 hosts" in text
+        assert "Lines by host" in text
+        assert "/home/u/log.py:5" in text
+        assert_accessible(tab)
+        open_page(tab, url, f"?page=findings&run={saved}&open=host-blocked")
+        text = tab.inner_text("#page")
+        assert "(on 3 of 8 hosts)" in text
+        assert (
+            "Only on w17, w203, w30 of 8 hosts: /home/u/data.py:12 on w17, w203; /home/u/log.py:5 on w30."
+            in text
+        )
+        assert "Price and evidence are those of w30" in text
 
 
 def test_names_are_text_and_one_long_step_does_not_hide_the_others():

@@ -1,13 +1,11 @@
 """Samples per second come from what the program states of its batches."""
 
-from types import SimpleNamespace
-
 import pytest
 
 from tpuprof.analysis.sections.throughput import NO_TIME, NOT_STATED, PARTLY, throughput_section
 from tpuprof.instrument.state import STATE
 from tpuprof.instrument.step import step
-from tpuprof.model.telemetry import StepRecord, step_records
+from tpuprof.model.telemetry import StepRecord, counted, step_records
 from tpuprof.report.labels import format_rate
 
 
@@ -16,7 +14,7 @@ def record(number, samples, ms=100, captured=True):
 
 
 def section(*hosts):
-    return throughput_section([SimpleNamespace(records=list(rows)) for rows in hosts])
+    return throughput_section([counted(list(rows)) for rows in hosts])
 
 
 def test_samples_over_the_time_of_captured_steps():

@@ -86,6 +86,7 @@ def summary(name, spent, work, *, chips=1, chip=None, first=0, program="step"):
         memory_peak=None,
         spans={"collectives": None, "offload": None},
         report=b"",
+        threads=b"",
     )
 
 

@@ -32,15 +32,14 @@ from tpuprof.report.load import report_from
 from tpuprof.run_folder import NOTES, aftermath_name
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_traces"
-# Sections that are of all hosts. The others are those of the host that is shown.
+# Sections that are of all hosts, as those of all files in one process.
 OF_ALL = (
     "steps", "breakdown", "hosts", "goodput", "tracing_hidden_ms_per_step", "ops_left_out", "op_groups", "sources",
-    "compute", "collectives", "offload", "collective_layers", "memory", "host_reads",
+    "compute", "collectives", "offload", "collective_layers", "memory", "host_reads", "tracing", "input", "annotations",
+    "host_stacks", "threads", "fallbacks", "compilation_cache", "throughput", "loops",
 )  # fmt: skip
 # What docs/pods.md says is otherwise; ops have no row for each device, and one warning stands for several hosts.
-OF_THE_SHOWN_HOST = {
-    "findings", "measure_next", "tracing", "input", "annotations", "host_stacks", "threads", "ops", "pod", "warnings",
-}  # fmt: skip
+OTHERWISE = {"findings", "measure_next", "ops", "pod", "warnings"}
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +84,7 @@ def test_the_merged_report_is_that_of_all_files_in_one_process(files, packed):
     assert parts["environment"] == whole["environment"]
     # A report that says nothing else of many hosts than of one would be a list that was forgotten above.
     differ = {name for name in whole if parts[name] != whole[name]}
-    assert differ <= OF_THE_SHOWN_HOST
+    assert differ <= OTHERWISE
 
 
 @settings(max_examples=25)

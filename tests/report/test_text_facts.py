@@ -77,7 +77,7 @@ def test_a_line_of_the_program_is_named_once_with_all_that_it_calls():
         for at, ms in ((7, 4.0), (9, 2.0))
     ]
     report = SimpleNamespace(
-        host_stacks=[*stacks, replace(stacks[0], part="host:io", exposed_ms_per_step=5.0)]
+        host_stacks=[*stacks, replace(stacks[0], part="host:io", exposed_ms_per_step=5.0)], pod=None
     )
     assert _host(report) == [
         "Code without work for the device: net(x) at /u/t.py:3, 6.00 ms per step",

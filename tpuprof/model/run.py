@@ -79,9 +79,7 @@ def build_run(found: Found, executor: Executor | None = None, read: Callable[[Pa
             *left_out,
             *found.warnings,
             *notes,
-            *_noted(info),
-            *busy_machine(info),
-            *_missing_hosts(info, hosts),
+            *run_notes(info, len(hosts)),
             *unread,
         ]
     )
@@ -179,17 +177,22 @@ def read_run_info(folder: Path | None) -> tuple[dict[str, Any], list[str]]:
     ]
 
 
+def run_notes(info: dict[str, Any], hosts: int) -> list[str]:
+    """What run.json says is missing or doubtful in a run of which so many hosts are here."""
+    return [*_noted(info), *busy_machine(info), *_missing_hosts(info, hosts)]
+
+
 def _noted(info: dict[str, Any]) -> list[str]:
     """What the capture itself noted as missing or doubtful."""
     notes = info.get("warnings")
     return [str(note) for note in notes] if isinstance(notes, list) else []
 
 
-def _missing_hosts(info: dict[str, Any], hosts: list[HostRun]) -> list[str]:
+def _missing_hosts(info: dict[str, Any], hosts: int) -> list[str]:
     expected = info.get("process_count")
-    if not isinstance(expected, int) or len(hosts) >= expected:
+    if not isinstance(expected, int) or hosts >= expected:
         return []
-    return [f"the run had {expected} processes, and {len(hosts)} left a profile here: the others are missing"]
+    return [f"the run had {expected} processes, and {hosts} left a profile here: the others are missing"]
 
 
 def parameter_names(info: dict[str, Any]) -> tuple[str, ...]:

@@ -19,6 +19,13 @@ from tpuprof.units import NS_PER_MS
 FALLBACK_PREFIX = "aten::"
 # Reading one value back is torch_xla's own way of `.item()`, and counted among its fallbacks.
 VALUE_READ = "aten::_local_scalar_dense"
+# Counts of the persistent compilation cache: programs found, not found, loaded, and those that could not be loaded.
+CACHE_COUNTERS = (
+    "PersistentCacheHit",
+    "PersistentCacheMiss",
+    "PersistentCacheLoad",
+    "PersistentCacheDeserializeFailure",
+)
 
 
 @record(frozen=True)
@@ -96,6 +103,46 @@ def fallback_counts(records: list[StepRecord]) -> dict[str, int]:
             if each.captured and name.startswith(FALLBACK_PREFIX) and name != VALUE_READ:
                 totals[name] = totals.get(name, 0) + count
     return totals
+
+
+@record(frozen=True)
+class Counted:
+    """What the telemetry of one host's processes adds up to, over `records` steps of which `captured` were captured.
+
+    `fallbacks` and `samples` are of captured steps: how often each op ran on the CPU, and how many samples the
+    `stated` ones that state them trained on. Captured steps took `wall_ns`; `processes` noted each of them. `lines` has
+    the line that calls each op which fell back, `cache` the counts of the persistent compilation cache.
+    """
+
+    records: int = 0
+    captured: int = 0
+    fallbacks: dict[str, int] = field(default_factory=dict)
+    lines: dict[str, str] = field(default_factory=dict)
+    cache: dict[str, int] = field(default_factory=dict)
+    stated: int = 0
+    samples: float = 0.0
+    wall_ns: int = 0
+    processes: int = 0
+
+
+def counted(records: list[StepRecord]) -> Counted:
+    """The sums of one host's telemetry."""
+    captured = [each for each in records if each.captured]
+    lines: dict[str, str] = {}
+    for each in records:
+        lines.update(each.fallbacks)
+    return Counted(
+        records=len(records),
+        captured=len(captured),
+        fallbacks=fallback_counts(records),
+        lines=lines,
+        cache={name: sum(each.counters.get(name, 0) for each in records) for name in CACHE_COUNTERS},
+        stated=sum(each.samples is not None for each in captured),
+        samples=sum(each.samples or 0.0 for each in captured),
+        wall_ns=sum(each.wall_ns for each in captured),
+        # Each process notes a step once.
+        processes=max(Counter(each.step for each in captured).values(), default=0),
+    )
 
 
 def none_fell_back(records: list[StepRecord]) -> bool:

@@ -56,7 +56,17 @@ def analyze_pod(
             summaries.append(from_bytes(done.summary))
         progress(Progress(len(summaries), len(failed), len(jobs) - len(summaries) - len(failed)))
     note = what_is_missed(len(jobs), len(hosts.jobs))
-    return merge(summaries, Asked(len(hosts.jobs), failed, hosts.info, hosts.warnings, note))
+    asked = Asked(
+        len(hosts.jobs),
+        failed,
+        hosts.info,
+        hosts.warnings,
+        note,
+        hosts.notes,
+        hosts.proofs,
+        hosts.span_notes,
+    )
+    return merge(summaries, asked)
 
 
 def sampled(jobs: list[Job], count: int) -> list[Job]:

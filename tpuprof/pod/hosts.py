@@ -14,9 +14,13 @@ from tpuprof.errors import TpuprofError
 from tpuprof.model.compile.recurrence import History
 from tpuprof.model.host_run import read_host_run
 from tpuprof.model.notes import Notes, read_notes
-from tpuprof.model.run import Run, job_facts, read_run_info
+from tpuprof.model.preflight_notes import Variant, read_preflight
+from tpuprof.model.proof_notes import Proof, read_proofs
+from tpuprof.model.run import Run, job_facts, read_run_info, run_notes
+from tpuprof.model.span_notes import read_span_notes
 from tpuprof.records import record
-from tpuprof.run_folder import PROFILE_SUFFIXES
+from tpuprof.report.span_note import SpanNote
+from tpuprof.run_folder import PROFILE_SUFFIXES, RUN_INFO
 from tpuprof.storage.address import shown, url_of
 from tpuprof.storage.mirror import listing
 from tpuprof.storage.store import Entry, fetch
@@ -32,15 +36,19 @@ class Job:
     info: dict[str, Any]
     notes: Notes
     history: History
+    preflight: list[Variant]
 
 
 @record(frozen=True)
 class Hosts:
-    """All hosts of a run, by name."""
+    """All hosts of a run, by name, and what the run folder says of them together."""
 
     jobs: list[Job]
     info: dict[str, Any]
     warnings: list[str]
+    notes: Notes
+    proofs: list[Proof]
+    span_notes: list[SpanNote]
 
 
 def hosts_of(path: str | Path) -> Hosts:
@@ -71,13 +79,28 @@ def _is_profile(entry: Entry) -> bool:
 
 def _hosts(found: Found, places: dict[str, tuple[str, str]], warnings: list[str]) -> Hosts:
     info, unread = read_run_info(found.run_folder)
-    notes = read_notes(found.run_folder)
+    notes = read_notes(found.run_folder, info)
+    preflight, unread_preflight = read_preflight(found.run_folder, info)
     jobs = [
-        Job(name, place, text, info, notes, history)
+        Job(name, place, text, info, notes, history, preflight)
         for name, (place, text) in sorted(places.items())
         for history in [job_facts(found.run_folder, name)]
     ]
-    return Hosts(jobs, info, [*warnings, *unread])
+    noted = run_notes(info, len(jobs))
+    return Hosts(
+        jobs,
+        info,
+        [*warnings, *unread, *noted, *unread_preflight],
+        notes,
+        read_proofs(found.run_folder),
+        _span_notes(found),
+    )
+
+
+def _span_notes(found: Found) -> list[SpanNote]:
+    """Notes on spans; those of a run at a URL lie in its run folder or nowhere."""
+    noted = found.run_folder is not None and (found.run_folder / RUN_INFO).is_file()
+    return read_span_notes(found) if found.files or noted else []
 
 
 def summarise_host(job: Job) -> bytes:
@@ -92,7 +115,7 @@ def summarise_host(job: Job) -> bytes:
             host = read_host_run(
                 job.name, path, virtual_devices(job.info), parameter_names(job.info), job.history
             )
-            report = report_of(Run({job.name: path}, [host], job.info, [], job.notes))
+            report = report_of(Run({job.name: path}, [host], job.info, [], job.notes, job.preflight))
         except TpuprofError as error:
             # Named as the user does, not by the copy.
             message = error.message.replace(str(path), job.shown)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from tpuprof.analysis.sections.hosts import hosts_section
 from tpuprof.analysis.sections.measure_next import measure_next
+from tpuprof.analysis.sections.proofs import with_proofs
 from tpuprof.analysis.sections.slices import slice_message_rows
 from tpuprof.analysis.sections.steps import mean_step, run_summary, step_sections
 from tpuprof.analysis.sections.usual_step import usual_step
@@ -19,6 +20,8 @@ from tpuprof.analysis.sections.why import decision_rows
 from tpuprof.decode.ranks import machines
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.model.decisions import Decisions
+from tpuprof.model.notes import Notes
+from tpuprof.model.proof_notes import Proof
 from tpuprof.model.run import Run
 from tpuprof.model.run_facts import frameworks_stated
 from tpuprof.model.steps.few import is_whole_capture
@@ -30,12 +33,14 @@ from tpuprof.pod.heat_map import heat_map, skew_ms
 from tpuprof.pod.lateness import Late, find_lateness
 from tpuprof.pod.reduced import host_run
 from tpuprof.pod.summary import HostSummary
+from tpuprof.pod.threads import MergedThreads, merged_threads
 from tpuprof.pod.work import merged_work
 from tpuprof.records import record
 from tpuprof.report.load import report_from
 from tpuprof.report.pod import Pod, StragglerRow
 from tpuprof.report.schema import CompileRow, Report
 from tpuprof.report.sections import GraphCutRow
+from tpuprof.report.span_note import SpanNote
 from tpuprof.units import PS_PER_MS
 
 # Compiles listed of all hosts together, the longest (rows): each has its frames.
@@ -50,7 +55,8 @@ WARNINGS_LISTED = 60
 class Asked:
     """What was asked for beside the hosts that were analyzed.
 
-    `hosts` is how many there are, `failed` why some could not be read, `sampled` what a sample may miss.
+    `hosts` is how many there are, `failed` why some could not be read, `sampled` what a sample may miss. The rest is
+    what the run folder says of all hosts together.
     """
 
     hosts: int
@@ -58,6 +64,9 @@ class Asked:
     info: dict[str, Any]
     warnings: list[str]
     sampled: str = ""
+    notes: Notes = field(default_factory=Notes)
+    proofs: list[Proof] = field(default_factory=list)
+    span_notes: list[SpanNote] = field(default_factory=list)
 
 
 def merge(summaries: Iterable[HostSummary], asked: Asked) -> Report:
@@ -78,17 +87,23 @@ def merge(summaries: Iterable[HostSummary], asked: Asked) -> Report:
     usual = usual_step(hosts, bound, times, decisions)
     compiles = _compiles(digests)
     # Of the host with most steps, as that of all files together.
-    history = digests[max(range(len(found)), key=lambda row: len(found[row].steps))].history
-    section = hosts_section(hosts, [each.barriers for each in found], [each.program for each in found])
+    longest = digests[max(range(len(found)), key=lambda row: len(found[row].steps))]
+    history = longest.history
     work = merged_work(found, [each.allocator for each in digests])
+    threads = merged_threads(found, hosts, work.totals, asked.info, asked.notes)
+    section = hosts_section(hosts, [each.barriers for each in found], [each.program for each in found])
     steps = step_sections(hosts, times, hidden)
-    steps["steadiness"] = replace(steps["steadiness"], profiler_ratio=base.steadiness.profiler_ratio)
+    steps["steadiness"] = replace(steps["steadiness"], profiler_ratio=longest.profiler_ratio)
     report = replace(
         base,
         source={"files": [each.path for each in found], "sizes": [each.size for each in found]},
         environment=_environment(base.environment, found, digests, asked),
         verdict=verdict_section(
-            run, usual, hidden, Rows(base.host_stacks, work["ops"], work["collectives"]), history
+            run,
+            usual,
+            hidden,
+            Rows(threads.sections["host_stacks"], work.sections["ops"], work.sections["collectives"]),
+            history,
         ),
         why=decision_rows(decisions.made, times.wall),
         warnings=_warnings(digests, asked),
@@ -99,16 +114,22 @@ def merge(summaries: Iterable[HostSummary], asked: Asked) -> Report:
         phases=[row for each in digests for row in each.phases],
         run_summary=run_summary(hosts, times, compiles),
         hosts=replace(section, chip_waits=[row for each in digests for row in each.chip_waits]),
-        pod=_pod(found, digests, shown, asked),
+        pod=_pod(found, digests, shown, asked, threads),
+        loops=next((each.loops for each in digests if each.loops), []),
+        span_notes=asked.span_notes,
         **steps,
-        **work,
+        **work.sections,
+        **threads.sections,
     )
-    report = replace(report, findings=merged_findings(report, run, digests, shown))
+    findings = with_proofs(merged_findings(report, run, digests, shown), asked.proofs)
+    report = replace(report, findings=findings)
     return replace(report, measure_next=measure_next(report, usual.bound, times))
 
 
-def _pod(found: list[HostSummary], digests: list[Digest], shown: int, asked: Asked) -> Pod:
-    """What only a report of many hosts has; `shown` is the host whose parts stand for all."""
+def _pod(
+    found: list[HostSummary], digests: list[Digest], shown: int, asked: Asked, threads: MergedThreads
+) -> Pod:
+    """What only a report of many hosts has; `shown` is the host that stands for the largest group."""
     compared = find_lateness(found)
     return Pod(
         hosts=asked.hosts,
@@ -122,7 +143,8 @@ def _pod(found: list[HostSummary], digests: list[Digest], shown: int, asked: Ask
         skew_ms=skew_ms(compared),
         not_compared=sorted({name for each in compared for name in each.left_out}),
         heat_map=heat_map(compared),
-        notes=_notes(found),
+        notes=[*_notes(found), *threads.left_out],
+        lines=threads.lines,
     )
 
 
@@ -137,7 +159,25 @@ def _without_windows(found: list[HostSummary]) -> list[HostSummary]:
 def _empty(each: HostSummary) -> HostSummary:
     none = np.empty(0, np.int64)
     steps = replace(each.steps, number=none, start=none, end=none)
-    return replace(each, steps=steps, parts={}, columns=dict.fromkeys(each.columns, none), again=none)
+    idle = replace(
+        each.work,
+        steps=0,
+        wall_ps=0,
+        flops=0,
+        # What is unknown stays so.
+        sparse_ps=0 if each.work.sparse_ps is not None else None,
+        sparse_hidden_ps=0 if each.work.sparse_hidden_ps is not None else None,
+    )
+    sums = {**each.ops.sums, "step_ps": np.zeros_like(each.ops.sums["step_ps"])}
+    return replace(
+        each,
+        steps=steps,
+        parts={},
+        columns=dict.fromkeys(each.columns, none),
+        again=none,
+        work=idle,
+        ops=replace(each.ops, sums=sums),
+    )
 
 
 def _straggler(late: Late) -> StragglerRow:

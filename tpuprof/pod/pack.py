@@ -23,7 +23,7 @@ from tpuprof.model.intervals import Int64
 from tpuprof.pod.ops import SUMS, OpColumns, same
 from tpuprof.pod.summary import COLUMNS, TRANSFERS, DeviceFacts, HostSummary, Told, steps_from
 
-SCHEMA = "tpuprof.host/4"
+SCHEMA = "tpuprof.host/5"
 SUFFIX = ".tpuprof-host"
 # Larger is no summary (bytes): one of a 2-GB profile takes less than a megabyte.
 MAX_BYTES = 64 << 20
@@ -50,6 +50,7 @@ def to_bytes(summary: HostSummary) -> bytes:
         out,
         header=np.frombuffer(orjson.dumps(_header(summary)), np.uint8),
         report=np.frombuffer(summary.report, np.uint8),
+        threads=np.frombuffer(summary.threads, np.uint8),
         ops=np.frombuffer(summary.ops.facts, np.uint8),
         **arrays,
     )
@@ -92,21 +93,24 @@ def from_bytes(data: bytes) -> HostSummary:
         with np.load(io.BytesIO(data), allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         header = orjson.loads(arrays.pop("header").tobytes())
-        report, ops = arrays.pop("report").tobytes(), arrays.pop("ops").tobytes()
+        report, threads, ops = (arrays.pop(name).tobytes() for name in ("report", "threads", "ops"))
         if header["schema"] != SCHEMA:
             raise TpuprofError(
                 Code.TOO_NEW,
                 f"a summary has schema {str(header['schema'])[:40]!r}, and this tpuprof reads {SCHEMA!r}.",
                 "Upgrade tpuprof.",
             )
-        return _summary(header, report, ops, {name: _unpacked(name, each) for name, each in arrays.items()})
+        columns = {name: _unpacked(name, each) for name, each in arrays.items()}
+        return _summary(header, report, threads, ops, columns)
     except (ValueError, KeyError, TypeError, OSError, zipfile.BadZipFile, EOFError) as error:
         raise TpuprofError(
             Code.CORRUPT, f"a host's summary cannot be read ({error}).", "Summarise the host again."
         ) from error
 
 
-def _summary(header: dict[str, Any], report: bytes, ops: bytes, columns: dict[str, Int64]) -> HostSummary:
+def _summary(
+    header: dict[str, Any], report: bytes, threads: bytes, ops: bytes, columns: dict[str, Int64]
+) -> HostSummary:
     return HostSummary(
         name=str(header["name"]),
         path=str(header["path"]),
@@ -130,6 +134,7 @@ def _summary(header: dict[str, Any], report: bytes, ops: bytes, columns: dict[st
         memory_peak=header["memory_peak"],
         spans={name: header["spans"][name] for name in TRANSFERS},
         report=report,
+        threads=threads,
         told=_told(header["told"]),
         slice_messages=tuple(SliceMessages(**each) for each in header["slice_messages"]),
     )

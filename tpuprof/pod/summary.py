@@ -29,12 +29,12 @@ from tpuprof.model.host_run import HostRun
 from tpuprof.model.intervals import Int64
 from tpuprof.model.read_graphs import again_by_step
 from tpuprof.model.steps import Steps, StepSource
+from tpuprof.pod.host_work import packed, work_of
 from tpuprof.pod.ops import OpColumns, columns_of
 from tpuprof.records import record
 from tpuprof.report.schema import Report
+from tpuprof.report.sections import Tracing
 
-# Rows of the host's own report that a summary keeps (rows): those with most time stand first.
-ROWS_KEPT = 60
 # Collectives that a summary keeps (rows); of more, the same ones on every host that runs the program.
 BARRIERS_KEPT = 6_000
 
@@ -68,7 +68,8 @@ class HostSummary:
     `program` is the program that took most of the devices' time, without its fingerprint. `barriers_seen` counts
     the collectives before some were left out. `work` is what its devices did, `memory_peak` the HBM (bytes) of its
     largest program, None where it is unknown. `again` is what devices do again for reads in mid-step. `spans` has
-    by kind of transfer how many of them the host tells most of, None where it has none. `told` is for the verdict.
+    by kind of transfer how many of them the host tells most of, None where it has none. `threads` is what its threads
+    did, packed (`HostWork`). `told` is for the verdict.
     """
 
     name: str
@@ -91,6 +92,7 @@ class HostSummary:
     memory_peak: int | None
     spans: dict[str, int | None]
     report: bytes
+    threads: bytes
     told: Told = Told()
     slice_messages: tuple[SliceMessages, ...] = ()
 
@@ -141,6 +143,7 @@ def summarise(host: HostRun, report: Report, path: str) -> HostSummary:
         memory_peak=host.memory.peak,
         spans={name: spans_known(host, kind) for name, kind in TRANSFERS.items()},
         report=zlib.compress(orjson.dumps(_cut(report)), 6),
+        threads=packed(work_of(host)),
         told=Told(
             # What compiled there is in the host's own report.
             replace(host.after, lines={}) if host.after else None,
@@ -168,7 +171,7 @@ def _thinned(found: Barriers) -> Barriers:
 
 
 def _cut(report: Report) -> dict[str, Any]:
-    """The report without what the columns have, and with the first rows of long tables.
+    """The report without what the columns and the packed work of the threads have.
 
     Transfers stay whole: only when all hosts are there is it known whose are shown.
     """
@@ -180,8 +183,11 @@ def _cut(report: Report) -> dict[str, Any]:
         op_groups=[],
         host_reads=[],
         collective_layers=[],
-        host_stacks=report.host_stacks[:ROWS_KEPT],
-        annotations=report.annotations[:ROWS_KEPT],
+        host_stacks=[],
+        annotations=[],
+        tracing=Tracing(),
+        input=[],
+        threads=[],
         environment={**report.environment, "run": None},
     )
     found = orjson.loads(_json(cut))

@@ -7,9 +7,10 @@ from typing import Any
 
 from tpuprof.analysis.sections.compute import compute_section, left_out, listed_ops, op_group_rows
 from tpuprof.analysis.sections.transfers import layer_rows
-from tpuprof.model.device.op_table import source_totals
+from tpuprof.model.device.op_table import OpTotal, source_totals
 from tpuprof.pod.ops import merge_ops
 from tpuprof.pod.summary import TRANSFERS, HostSummary
+from tpuprof.records import record
 from tpuprof.report.load import report_from
 from tpuprof.report.schema import Memory, Report, SourceRow, TransferRow
 from tpuprof.report.sections import AllocatorRow
@@ -19,14 +20,22 @@ from tpuprof.units import ps_to_ms
 ALLOCATORS_LISTED = 1_000
 
 
-def merged_work(found: list[HostSummary], allocators: list[list[AllocatorRow]]) -> dict[str, Any]:
-    """The sections of a Report, by name, from hosts in the order of their names."""
+@record(frozen=True)
+class MergedWork:
+    """The sections of a Report, by name, and all ops."""
+
+    sections: dict[str, Any]
+    totals: list[OpTotal]
+
+
+def merged_work(found: list[HostSummary], allocators: list[list[AllocatorRow]]) -> MergedWork:
+    """What the devices did, from hosts in the order of their names."""
     merged = merge_ops([(each.name, each.ops) for each in found])
     listed = listed_ops(merged.totals, all_ops=False)
     rows, compute = compute_section([each.work for each in found], merged.totals, listed)
     sources = [SourceRow(source, count, ps_to_ms(ps)) for source, count, ps in source_totals(merged.totals)]
     collectives, offload = (_transfers(found, kind) for kind in TRANSFERS)
-    return {
+    sections = {
         "ops": [
             replace(row, hosts=hosts, host_names=names)
             for row, hosts, names in zip(rows[:listed], merged.hosts, merged.names, strict=False)
@@ -40,6 +49,7 @@ def merged_work(found: list[HostSummary], allocators: list[list[AllocatorRow]]) 
         "collective_layers": layer_rows(collectives, max(len(each.steps) for each in found)),
         "memory": _memory(found, allocators),
     }
+    return MergedWork(sections, merged.totals)
 
 
 def _transfers(found: list[HostSummary], kind: str) -> list[TransferRow]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tpuprof.parts import DEVICE_PARTS, word_of
+from tpuprof.render.finding_hosts import host_sentences  # noqa: F401  # for templates, which know this module alone
 from tpuprof.render.savings import (
     saved_amount,
     tried,  # noqa: F401  # for templates, which know this module alone

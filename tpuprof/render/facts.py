@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tpuprof.parts import HOST_PREFIX, title_of
-from tpuprof.render.pod_facts import pod_lines
+from tpuprof.render.pod_facts import line_facts, pod_lines
 from tpuprof.report.host_lines import at_line, lines_of
 from tpuprof.report.labels import cache_title, diagnosis_title, of_steps, phase_title
 from tpuprof.report.schema import LoopRow, Report
@@ -21,7 +21,7 @@ def fact_lines(report: Report) -> list[tuple[str, str]]:
     makers: list[tuple[str, Callable[[Report], list[str]]]] = [
         ("Tracing", _tracing),
         ("Host", _host),
-        ("Input", lambda each: [_input(row) for row in each.input]),
+        ("Input", _inputs),
         ("Loops and layers", lambda each: [_loop(row) for row in each.loops[:SHOWN]]),
         ("Compute", _compute),
         ("Memory", _memory),
@@ -58,6 +58,8 @@ def _tracing(report: Report) -> list[str]:
 
 def _host(report: Report) -> list[str]:
     """The lines of the program outside tracing that the device waits for most, each with all that it calls."""
+    if report.pod is not None and report.pod.lines:
+        return line_facts(report.pod)
     parts = {row.part for row in report.host_stacks if row.part.startswith(HOST_PREFIX)}
     rows = [(name, *line) for name in sorted(parts) for line in lines_of(report.host_stacks, name)]
     rows = sorted((row for row in rows if row[3]), key=lambda row: -row[3])
@@ -69,6 +71,24 @@ def _host(report: Report) -> list[str]:
 
 def _times(count: float) -> str:
     return "once" if count == 1 else f"{count:g} times"
+
+
+def _inputs(report: Report) -> list[str]:
+    """A line per host; of many hosts one for each diagnosis, of the host that waits most."""
+    if report.pod is None:
+        return [_input(row) for row in report.input]
+    alike: dict[str, list[InputRow]] = {}
+    for row in report.input:
+        alike.setdefault(row.diagnosis, []).append(row)
+    groups = sorted(alike.values(), key=lambda rows: -len(rows))
+    return [_input_of(rows) for rows in groups[:SHOWN]]
+
+
+def _input_of(rows: list[InputRow]) -> str:
+    most = max(rows, key=lambda row: row.wait_ms_per_step)
+    return f"{counted(len(rows), 'host')}: {_input(most)} on {most.host}" + (
+        ", which waits most" if len(rows) > 1 else ""
+    )
 
 
 def _input(row: InputRow) -> str:

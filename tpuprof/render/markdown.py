@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tpuprof.parts import meaning_of
 from tpuprof.render import content
 from tpuprof.render.facts import fact_lines
+from tpuprof.render.finding_hosts import host_sentences
 from tpuprof.render.op_time import largest_first, op_ms, over
 from tpuprof.render.savings import tried
 from tpuprof.render.triage import measurements
@@ -152,6 +153,7 @@ def _finding(finding: Finding, rows: int, limit: int) -> list[str]:
     elif finding.reason:
         facts.append(f"not priced: {plain(finding.reason, limit)}")
     parts = [f"**{plain(finding.title)}** ({', '.join(facts)})", plain(finding.why, 600)]
+    parts += [plain(each, 600) for each in host_sentences(finding)]
     evidence = []
     for each in finding.evidence[:rows]:
         where = code(content.place(each), limit)

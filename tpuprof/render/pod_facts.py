@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from tpuprof.parts import title_of
-from tpuprof.report.pod import HostGroupRow, Pod, StragglerRow
+from tpuprof.parts import HOST_PREFIX, title_of
+from tpuprof.report.host_lines import at_line
+from tpuprof.report.pod import HostGroupRow, LinePartRow, Pod, StragglerRow
 from tpuprof.units import counted, format_ms, format_share
 
 # Groups and stragglers that get a line (rows); the JSON has all.
 SHOWN = 8
 # Hosts named in a line (hosts).
 _NAMED = 3
+# Lines of the program that get a line (rows).
+LINES = 4
 
 
 def pod_lines(pod: Pod | None) -> list[str]:
@@ -29,8 +32,21 @@ def pod_lines(pod: Pod | None) -> list[str]:
             f"{counted(len(pod.not_compared), 'host')} not compared, because of other steps: "
             f"{_names(pod.not_compared)}"
         )
-    lines.append(f"tables of ops below are of all hosts, those of tracing, input and stacks of {pod.shown}")
     return [*lines, *pod.notes, *([pod.sampled] if pod.sampled else [])]
+
+
+def line_facts(pod: Pod) -> list[str]:
+    """The lines outside tracing that cost one host most, with that host's time: a mean would be no host's."""
+    rows = [row for row in pod.lines if row.part.startswith(HOST_PREFIX) and row.exposed_ms_per_step]
+    return [f"{title_of(row.part)}: {at_line(row.call, row.source)}, {_on(row, pod)}" for row in rows[:LINES]]
+
+
+def _on(row: LinePartRow, pod: Pod) -> str:
+    time = format_ms(row.exposed_ms_per_step)
+    if row.hosts == 1:
+        return f"on {row.host} alone, {time} per step"
+    hosts = _names(row.names) if row.hosts <= _NAMED else f"{row.hosts:,} of {counted(pod.analyzed, 'host')}"
+    return f"on {hosts}, at most {time} per step (on {row.host})"
 
 
 def straggler_line(row: StragglerRow) -> str:

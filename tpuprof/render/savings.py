@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from tpuprof.report.pod import HostPriceRow
 from tpuprof.report.schema import Finding, Savings
 from tpuprof.units import MS_PER_S, format_ms
 
 _PER = {"step": "per step", "start": "at each start", "capture": "of the whole capture"}
 
 
-def saved_amount(saved: Savings) -> str:
+def saved_amount(saved: Savings | HostPriceRow) -> str:
     """`12 ms to 18 ms per step`, or `30 s at each start`."""
     low, high = saved.low, saved.high
     if saved.start_low_s is not None and saved.start_high_s is not None:

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from tpuprof.parts import part_of
 from tpuprof.render.facts import fact_lines
+from tpuprof.render.finding_hosts import host_sentences
 from tpuprof.render.op_time import IN_ALL, PER_STEP, annotation_ms, largest_first, op_ms, over
 from tpuprof.render.savings import saved_amount, tried
 from tpuprof.render.triage import verdict_note
@@ -152,11 +153,13 @@ def _findings(report: Report) -> list[RenderableType]:
     for number, finding in enumerate(failed[:FINDINGS_SHOWN], 1):
         lines.append(Text(f"{number}. {printable(finding.title)}", style="red"))
         lines.append(Text(f"   {_saving(finding)}  [{finding.rule}, {finding.confidence} confidence]"))
+        lines += [Text(f"   {printable(each)}") for each in host_sentences(finding)]
         lines += [Text(f"   Tried: {printable(each)}") for each in tried(finding)]
         if shared_saving(finding.shares_saving_with):
             lines.append(Text(f"   {printable(shared_saving(finding.shares_saving_with))}"))
         sources = [each for each in finding.evidence if each.source]
-        if sources:
+        # Of a pod, the line stands with its hosts.
+        if sources and finding.on_hosts is None:
             lines.append(Text(f"   at {printable(sources[0].source)}", style="dim"))
         if finding.fix:
             lines.append(Text(f"   {finding.fix.text}"))

@@ -13,7 +13,7 @@ from dataclasses import field, is_dataclass
 from typing import Any
 
 from tpuprof.records import record
-from tpuprof.report.pod import Pod
+from tpuprof.report.pod import FindingHosts, Pod
 from tpuprof.report.sections import (
     AllocatorRow,
     CompilationCache,
@@ -386,6 +386,8 @@ class Finding:
     shares_saving_with: list[str] = field(default_factory=list)
     # What came of its fix where that was tried, the oldest first.
     proofs: list[ProofRow] = field(default_factory=list)
+    # Of a pod, on which hosts it failed, and whose evidence and price these are; None in other reports.
+    on_hosts: FindingHosts | None = None
 
 
 @record(frozen=True)

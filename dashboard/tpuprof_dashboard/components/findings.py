@@ -12,6 +12,7 @@ import dash_mantine_components as dmc
 from dash import ALL, MATCH, Input, Output, State, html, no_update
 
 from tpuprof.render.content import amount, saves
+from tpuprof.render.finding_hosts import host_sentences
 from tpuprof.render.savings import tried
 from tpuprof.report.labels import shared_saving
 from tpuprof.report.schema import Report
@@ -144,6 +145,7 @@ def _body(finding: Finding, view: View) -> Any:
         parts.append(
             dmc.Text(f"{_price(finding)} {shared_saving(finding.shares_saving_with)}", size="sm", mt="xs")
         )
+    parts += [dmc.Text(each, size="sm", mt="xs", className="tpu-wrap") for each in host_sentences(finding)]
     parts += [dmc.Text(f"Tried: {each}", size="sm", mt="xs", className="tpu-wrap") for each in tried(finding)]
     # What is to be done before what it rests on.
     if finding.fix:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tpuprof.render.finding_hosts import finding_rows
 from tpuprof_dashboard.components.layout import chart, empty, section
 from tpuprof_dashboard.components.rows import rows_of
 from tpuprof_dashboard.components.tables import table
@@ -43,6 +44,10 @@ def _pod(view: View, pod: Pod) -> list[Any]:
     """Groups of like hosts, stragglers, and who was late when."""
     note = f"{pod.analyzed:,} of {pod.hosts:,} hosts. {pod.sampled}"
     parts = [section("Hosts that are alike", table("host-groups", rows_of(pod.groups)), note=note)]
+    by_host = finding_rows(view.report)
+    if by_host:
+        text = "On which hosts a rule failed, at which lines, and what a fix saves on single hosts; none is a mean."
+        parts.append(section("Findings by host", table("findings-by-host", by_host), note=text))
     if pod.stragglers:
         text = "Behind the host in the middle, at the collectives where all meet; by step times where there are none."
         parts.append(section("Stragglers", table("stragglers", rows_of(pod.stragglers)), note=text))

@@ -33,6 +33,7 @@ def _render(view: View) -> list[Any]:
     return [
         _whose(view),
         _head(view),
+        _lines(view),
         _stacks(view),
         _phases(view),
         _annotations(view),
@@ -45,12 +46,24 @@ def _whose(view: View) -> Any:
     """Whose times these are where a run has several hosts."""
     hosts, pod = len(view.report.hosts.hosts), view.report.pod
     if pod is not None:
-        text = f"All times on this page are those of {pod.shown}, which stands for the largest group of like hosts."
+        text = (
+            f"Times are means over the steps of all {pod.analyzed:,} hosts. The table of lines by host says which "
+            "hosts a line is on, and what it takes there."
+        )
     elif hosts > 1:
         text = f"Times are means over the steps of all {hosts} hosts."
     else:
         return None
     return dmc.Text(text, size="sm", c="dimmed", className="tpu-wrap")
+
+
+def _lines(view: View) -> Any:
+    """Of a pod, on which hosts a sampled line is."""
+    pod = view.report.pod
+    if pod is None or not pod.lines:
+        return None
+    note = "Times are those of the host that the line costs most. Hosts where it takes next to nothing are not counted."
+    return section("Lines by host", table("lines-by-host", rows_of(pod.lines)), note=note)
 
 
 def _head(view: View) -> Any:

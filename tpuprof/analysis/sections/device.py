@@ -13,6 +13,7 @@ from tpuprof.model.device.op_kind import OpKind
 from tpuprof.model.device.op_table import (
     AnnotationTotal,
     OpTotal,
+    annotation_times,
     annotation_totals,
     scope_totals,
     source_totals,
@@ -40,7 +41,7 @@ def device_sections(run: Run, ops: list[OpTotal], listed: int) -> tuple[dict[str
         "collectives": collectives,
         "collective_layers": layer_rows(collectives, max(len(host.steps) for host in hosts)),
         "offload": offload,
-        "annotations": annotation_rows(hosts, ops),
+        "annotations": _annotations(hosts, ops),
         "sources": [SourceRow(source, count, ps_to_ms(ps)) for source, count, ps in source_totals(ops)],
         "loops": loop_rows(hosts),
         "memory": memory,
@@ -48,15 +49,17 @@ def device_sections(run: Run, ops: list[OpTotal], listed: int) -> tuple[dict[str
     return sections, inconsistencies(compute, rows, [*collectives, *offload], memory)
 
 
-def annotation_rows(hosts: list[HostRun], ops: list[OpTotal]) -> list[AnnotationRow]:
-    """The annotations of each host; `ops` are those of all."""
+def _annotations(hosts: list[HostRun], ops: list[OpTotal]) -> list[AnnotationRow]:
+    times = [annotation_times(host.activity.annotations, host.steps) for host in hosts]
     lanes = sum(len(host.steps) * max(len(host.devices), 1) for host in hosts)
-    scopes = scope_totals(ops)
-    return [
-        _annotation_row(each, len(host.steps), lanes)
-        for host in hosts
-        for each in annotation_totals(host.activity.annotations, scopes, host.steps)
-    ]
+    return annotation_rows(times, ops, sum(len(host.steps) for host in hosts), lanes)
+
+
+def annotation_rows(
+    hosts: list[list[AnnotationTotal]], ops: list[OpTotal], steps: int, lanes: int
+) -> list[AnnotationRow]:
+    """The annotations of all hosts; `ops`, `steps` and `lanes`, the steps of all devices, are those of all."""
+    return [_annotation_row(each, steps, lanes) for each in annotation_totals(hosts, scope_totals(ops))]
 
 
 def _annotation_row(each: AnnotationTotal, steps: int, lanes: int) -> AnnotationRow:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from tpuprof.model.host.samples import KINDS, TRACING, HostSamples
@@ -11,6 +13,7 @@ from tpuprof.model.host_run import HostRun
 from tpuprof.model.intervals import EMPTY, Int64, Spans, contains, covered, intersect, merge, subtract, union
 from tpuprof.parts import COMPILE, HOST_OTHER, HOST_PREFIX, USER_PREFIX, of_activity
 from tpuprof.parts import TRACING as TRACING_PART
+from tpuprof.records import record
 from tpuprof.report.sections import HostStackRow
 from tpuprof.units import PS_PER_MS
 
@@ -23,15 +26,49 @@ _ACTIVITIES = {TRACING_PART: Activity.TRACING, COMPILE: Activity.COMPILE}
 _Sums = dict[tuple[Stack, str], tuple[int, int, int]]
 
 
+@record(frozen=True)
+class StackSums:
+    """The sampled stacks of one host in its steps, which take `wall_ps` together.
+
+    `rows` has by stack and part of the breakdown what of its time is exposed and hidden (ps), and how many intervals
+    between samples that is from. `holder` is the line that held Python's lock most of the time, empty where unknown.
+    """
+
+    steps: int
+    wall_ps: int
+    rows: list[tuple[Stack, str, int, int, int]]
+    holder: str = ""
+
+
+def stack_sums(host: HostRun) -> StackSums | None:
+    """The stacks of one host, None where its capture sampled none."""
+    samples = host.activity.samples
+    if samples is None:
+        return None
+    sums: _Sums = {}
+    if len(host.steps):
+        _add(sums, host, samples)
+    rows = [(*key, *times) for key, times in sums.items()]
+    return StackSums(len(host.steps), int(host.steps.wall_ps.sum()), rows, _holder(samples))
+
+
 def host_stack_rows(hosts: list[HostRun]) -> list[HostStackRow]:
     """Stacks per step, most time first; empty where the capture sampled none."""
+    return merged_stack_rows(map(stack_sums, hosts))
+
+
+def merged_stack_rows(hosts: Iterable[StackSums | None]) -> list[HostStackRow]:
+    """The stacks of all hosts, which come by name, added up."""
     sums: _Sums = {}
-    steps = sum(len(host.steps) for host in hosts if host.activity.samples is not None)
-    wall = sum(int(host.steps.wall_ps.sum()) for host in hosts if host.activity.samples is not None)
+    steps = wall = 0
+    holder = ""
     for host in hosts:
-        if host.activity.samples is not None and len(host.steps):
-            _add(sums, host, host.activity.samples)
-    holder = _holder(hosts)
+        if host is None:
+            continue
+        steps, wall, holder = steps + host.steps, wall + host.wall_ps, holder or host.holder
+        for stack, part, exposed, hidden, count in host.rows:
+            before = sums.get((stack, part), (0, 0, 0))
+            sums[stack, part] = before[0] + exposed, before[1] + hidden, before[2] + count
     rows = [
         HostStackRow(
             part=name,
@@ -50,10 +87,9 @@ def host_stack_rows(hosts: list[HostRun]) -> list[HostStackRow]:
     return sorted(rows, key=lambda row: -(row.exposed_ms_per_step + row.hidden_ms_per_step))[:MAX_ROWS]
 
 
-def _holder(hosts: list[HostRun]) -> str:
-    """The line that held Python's lock on the first host where that is known."""
-    samples = (host.activity.samples for host in hosts)
-    found = next((each.holder for each in samples if each is not None and each.holder is not None), None)
+def _holder(samples: HostSamples) -> str:
+    """The line that held Python's lock on this host, empty where that is unknown."""
+    found = samples.holder
     if found is None:
         return ""
     place = found.source or (found.frames[-1] if found.frames else "")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tpuprof.model.host.vocabulary import PYTORCH
+from tpuprof.model.notes import Notes
 from tpuprof.model.run import Run
-from tpuprof.model.telemetry import FALLBACK_PREFIX, VALUE_READ, StepRecord, fallback_counts
+from tpuprof.model.telemetry import CACHE_COUNTERS, FALLBACK_PREFIX, VALUE_READ, Counted
 from tpuprof.report.sections import CompilationCache, FallbackRow, GraphCutRow
 from tpuprof.units import PS_PER_MS
 
@@ -14,27 +17,29 @@ _PATHS = ("XLA_PERSISTENT_CACHE_PATH", "TORCH_TPU_TIER3_COMPILATION_CACHE_ROOT")
 _NOT_TORCH_XLA = ("jax", "torch_tpu", PYTORCH)
 
 
-def fallback_rows(run: Run) -> list[FallbackRow]:
-    """Ops that ran on the CPU in captured steps, most often first."""
-    telemetry = [each for host in run.hosts for each in host.records]
-    captured = sum(each.captured for each in telemetry)
+def fallback_rows(hosts: list[Counted], notes: Notes, fetching_ms: float | None) -> list[FallbackRow]:
+    """Ops that ran on the CPU in captured steps, most often first; `fetching_ms` of a step fetched their inputs."""
+    captured = sum(each.captured for each in hosts)
     lines: dict[str, str] = {}
-    for each in telemetry:
-        lines.update(each.fallbacks)
-    counts = fallback_counts(telemetry)
-    cost = _fetching_ms(run) if len(counts) == 1 else None
+    counts: dict[str, int] = {}
+    for each in hosts:
+        lines.update(each.lines)
+        for op, count in each.fallbacks.items():
+            counts[op] = counts.get(op, 0) + count
+    cost = fetching_ms if len(counts) == 1 else None
     rows = [FallbackRow(op, count / captured, lines.get(op, ""), cost) for op, count in counts.items()]
     # What torch_xla's own text says covers the whole run, so it gives no number per step.
-    told = [name for name in run.notes.counters if name.startswith(FALLBACK_PREFIX)] + run.notes.not_lowered
+    told = [name for name in notes.counters if name.startswith(FALLBACK_PREFIX)] + notes.not_lowered
     seen = {row.op for row in rows} | {VALUE_READ}
-    if not telemetry:
+    if not any(each.records for each in hosts):
         rows += [FallbackRow(op, None, "") for op in dict.fromkeys(told) if op not in seen]
     return sorted(rows, key=lambda row: -(row.per_step or 0.0))
 
 
-def _fetching_ms(run: Run) -> float | None:
-    steps = sum(len(host.steps) for host in run.hosts)
-    return sum(host.unexplained_reads_ps for host in run.hosts) / steps / PS_PER_MS if steps else None
+def fetching_ms(reads: list[tuple[int, int]]) -> float | None:
+    """What of a step is spent in reads that no call explains, from (their time in ps, steps) of each host."""
+    steps = sum(count for _, count in reads)
+    return sum(ps for ps, count in reads if count) / steps / PS_PER_MS if steps else None
 
 
 def graph_cut_rows(run: Run) -> list[GraphCutRow]:
@@ -47,24 +52,17 @@ def graph_cut_rows(run: Run) -> list[GraphCutRow]:
     return sorted(rows, key=lambda row: -row.per_step)
 
 
-def cache_section(run: Run) -> CompilationCache:
+def cache_section(hosts: list[Counted], info: dict[str, Any], frameworks: set[str]) -> CompilationCache:
     """Whether compiled programs are kept on disk between runs, and whether that helped this one."""
-    noted = run.info.get("compilation_cache")
+    noted = info.get("compilation_cache")
     path = str(noted.get("path") or "") if isinstance(noted, dict) else ""
-    environment = run.info.get("environment")
+    environment = info.get("environment")
     if not path and isinstance(environment, dict):
         path = next((str(environment[name]) for name in _PATHS if environment.get(name)), "")
-    telemetry = [each for host in run.hosts for each in host.records]
-    if not telemetry:
-        return CompilationCache("unknown", path, detail=f"unavailable: {_without_counters(run)}")
+    if not any(each.records for each in hosts):
+        return CompilationCache("unknown", path, detail=f"unavailable: {_without_counters(frameworks)}")
     hits, misses, loads, failures = (
-        _total(telemetry, name)
-        for name in (
-            "PersistentCacheHit",
-            "PersistentCacheMiss",
-            "PersistentCacheLoad",
-            "PersistentCacheDeserializeFailure",
-        )
+        sum(each.cache.get(name, 0) for each in hosts) for name in CACHE_COUNTERS
     )
     on = path or hits or misses
     detail = f"{hits} hits, {misses} misses, {loads} loads, {failures} failed loads since the program began"
@@ -73,8 +71,8 @@ def cache_section(run: Run) -> CompilationCache:
     )
 
 
-def _without_counters(run: Run) -> str:
-    if any(host.framework in _NOT_TORCH_XLA for host in run.hosts):
+def _without_counters(frameworks: set[str]) -> str:
+    if frameworks & set(_NOT_TORCH_XLA):
         return "no run folder by tpuprof, which keeps what the program counted"
     return "no run folder with torch_xla's counters"
 
@@ -87,7 +85,3 @@ def _status(on: bool, hits: int, misses: int, loads: int, failures: int) -> str:
     if hits:
         return "ok"
     return "cold" if misses else "unknown"
-
-
-def _total(telemetry: list[StepRecord], name: str) -> int:
-    return sum(each.counters.get(name, 0) for each in telemetry)

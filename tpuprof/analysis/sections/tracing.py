@@ -10,6 +10,8 @@ from tpuprof.units import PS_PER_MS
 
 def tracing_section(hosts: list[HostRun]) -> Tracing:
     """Phases and annotations of tracing per step, and the step without any."""
+    # A host whose only window was its whole capture has no steps beside others that have: its tracing is in none.
+    hosts = [host for host in hosts if len(host.steps)]
     steps = sum(len(host.steps) for host in hosts)
     if not steps:
         return Tracing()

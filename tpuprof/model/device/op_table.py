@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import field
 from typing import Any, NamedTuple
 
@@ -268,26 +269,36 @@ def scope_totals(ops: list[OpTotal]) -> ScopeTotals:
     return ScopeTotals(device, in_steps)
 
 
-def annotation_totals(annotations: Annotations, scopes: ScopeTotals, steps: Steps) -> list[AnnotationTotal]:
-    """Time by annotation name: on the host from its spans, on the device from ops traced under that scope.
-
-    An op under nested annotations counts for each of them, as host time does.
-    """
-    device, in_steps = scopes.device_ps, scopes.step_ps
+def annotation_times(annotations: Annotations, steps: Steps) -> list[AnnotationTotal]:
+    """Time on one host by annotation, from its spans; what the device did under them is not known yet."""
     totals: dict[tuple[str, str], AnnotationTotal] = {}
     durations = annotations.end - annotations.start
     held = steps.hold(annotations.start).tolist() if len(steps) else [False] * len(durations)
     for name, kind, duration, inside in zip(
         annotations.name, annotations.kind, durations.tolist(), held, strict=True
     ):
-        scope = _scope_of(name, kind)
-        each = totals.setdefault(
-            (name, kind),
-            AnnotationTotal(name, kind, 0, 0, device.get(scope), device_step_ps=in_steps.get(scope)),
-        )
+        each = totals.setdefault((name, kind), AnnotationTotal(name, kind, 0, 0, None))
         each.host_step_ps += duration if inside else 0
         each.occurrences += 1
         each.host_ps += duration
+    return list(totals.values())
+
+
+def annotation_totals(hosts: Iterable[list[AnnotationTotal]], scopes: ScopeTotals) -> list[AnnotationTotal]:
+    """Time by annotation: what all hosts spent in it, and their devices in ops traced under that scope.
+
+    An op under nested annotations counts for each of them, as host time does.
+    """
+    totals: dict[tuple[str, str], AnnotationTotal] = {}
+    for own in (each for host in hosts for each in host):
+        scope = _scope_of(own.name, own.kind)
+        device, in_steps = scopes.device_ps.get(scope), scopes.step_ps.get(scope)
+        each = totals.setdefault(
+            (own.name, own.kind), AnnotationTotal(own.name, own.kind, 0, 0, device, device_step_ps=in_steps)
+        )
+        each.host_step_ps += own.host_step_ps
+        each.occurrences += own.occurrences
+        each.host_ps += own.host_ps
     return sorted(totals.values(), key=lambda each: (-(each.device_ps or 0), -each.host_ps, each.name))
 
 
