@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.builders import TraceBuilder
 from tests.model.test_host_exchanges import waiting
 from tests.model.test_read_graphs import trace_of as reading_the_loss
 from tests.pod.pods import trace
@@ -332,3 +333,54 @@ def test_hosts_of_another_program_are_no_stragglers_of_this_one(tmp_path):
 def merged_verdict(folder):
     packed = {job.name: summarise_host(job) for job in hosts_of(folder).jobs}
     return merged(packed, list(packed)).verdict.sentence
+
+
+def test_what_the_programs_counted_is_summed_over_hosts(tmp_path):
+    """Ops on the CPU, samples and the compilation cache were those of one host."""
+    folder = tmp_path / "plugins" / "profile" / "x"
+    folder.mkdir(parents=True)
+    (tmp_path / NOTES).mkdir()
+    for row in range(3):
+        (folder / f"h{row}.xplane.pb").write_bytes(trace().space.SerializeToString())
+        counters = {"PersistentCacheHit": row, "PersistentCacheMiss": 1}
+        fell_back = {
+            "counters": {"aten::nonzero": 2, **counters},
+            "fallbacks": {"aten::nonzero": "mask.py:5"},
+        }
+        lines = [
+            {
+                "step": step,
+                "wall_ns": 10**6 * (row + 1),
+                "captured": True,
+                "compiles": [],
+                "samples": 8 * (row + 1),
+            }
+            | (fell_back if row == 2 else {"counters": counters})
+            for step in range(5)
+        ]
+        text = "\n".join(map(json.dumps, lines))
+        (tmp_path / NOTES / f"telemetry.h{row}.{row}.jsonl").write_text(text, "utf-8")
+    whole, parts = analyze_run(tmp_path), analyze_pod(tmp_path)
+    assert parts.throughput.samples_per_step == 8 + 16 + 24
+    assert [(each.op, each.source, each.per_step) for each in parts.fallbacks] == [
+        ("aten::nonzero", "mask.py:5", 10 / 15)
+    ]
+    assert (parts.compilation_cache.hits, parts.compilation_cache.misses) == (15, 15)
+    for name in ("throughput", "fallbacks", "compilation_cache", "verdict", "steadiness"):
+        assert getattr(parts, name) == getattr(whole, name), name
+
+
+def test_a_host_without_steps_beside_others_changes_no_mean(tmp_path):
+    """Its one window is its whole capture: its ops and its tracing are in no step."""
+    folder = tmp_path / "plugins" / "profile" / "x"
+    folder.mkdir(parents=True)
+    for row in range(3):
+        (folder / f"h{row}.xplane.pb").write_bytes(trace().space.SerializeToString())
+    built = TraceBuilder()
+    built.host().line("python").event("StepMarker", 0, 10)
+    built.tpu(0).line("XLA Modules").event("g(2)", 0, 900)
+    built.tpu(0).line("XLA Ops").event("fusion.9", 0, 900)
+    built.write(folder / "h9.xplane.pb")
+    whole, parts = analyze_run(tmp_path).to_dict(), analyze_pod(tmp_path).to_dict()
+    for name in ("compute", "op_groups", "tracing", "annotations", "breakdown", "host_stacks", "threads"):
+        assert parts[name] == whole[name], name

@@ -67,11 +67,11 @@ def report_of(run: Run, *, all_ops: bool = False) -> Report:
     device, doubts = device_sections(run, ops, listed)
     compiles = [row for host in run.hosts for row in compile_rows(host, run.notes)]
     history = compile_history(run.hosts, compiles)
+    threads = host_sections(run)
+    rows = Rows(stacks, device["ops"], device["collectives"], threads["fallbacks"])
     report = Report(
         **_about(run),
-        verdict=verdict_section(
-            run, usual, hidden, Rows(stacks, device["ops"], device["collectives"]), history
-        ),
+        verdict=verdict_section(run, usual, hidden, rows, history),
         why=decision_rows(decisions.made, times.wall),
         span_notes=run.span_notes,
         warnings=[*run_warnings(run), *doubts],
@@ -80,13 +80,15 @@ def report_of(run: Run, *, all_ops: bool = False) -> Report:
         run_summary=run_summary(run.hosts, times, compiles),
         host_stacks=stacks,
         **step_sections(run.hosts, times, hidden),
-        **host_sections(run),
+        **threads,
         **device,
     )
     # Rules look at all ops.
     findings = with_proofs(run_rules(Signals(report, run), all_rules(), simulator), run.proofs)
-    rows = report.ops
-    report = replace(report, findings=findings, ops=rows[:listed], ops_left_out=left_out(rows, listed))
+    all_rows = report.ops
+    report = replace(
+        report, findings=findings, ops=all_rows[:listed], ops_left_out=left_out(all_rows, listed)
+    )
     return replace(report, measure_next=measure_next(report, usual.bound, times))
 
 

@@ -91,6 +91,12 @@ def merge(summaries: Iterable[HostSummary], asked: Asked) -> Report:
     history = longest.history
     work = merged_work(found, [each.allocator for each in digests])
     threads = merged_threads(found, hosts, work.totals, asked.info, asked.notes)
+    rows = Rows(
+        threads.sections["host_stacks"],
+        work.sections["ops"],
+        work.sections["collectives"],
+        threads.sections["fallbacks"],
+    )
     section = hosts_section(hosts, [each.barriers for each in found], [each.program for each in found])
     steps = step_sections(hosts, times, hidden)
     steps["steadiness"] = replace(steps["steadiness"], profiler_ratio=longest.profiler_ratio)
@@ -102,7 +108,7 @@ def merge(summaries: Iterable[HostSummary], asked: Asked) -> Report:
             run,
             usual,
             hidden,
-            Rows(threads.sections["host_stacks"], work.sections["ops"], work.sections["collectives"]),
+            rows,
             history,
         ),
         why=decision_rows(decisions.made, times.wall),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from tpuprof import parts as part
 from tpuprof.analysis.sections.host_words import host_sentence, in_words_of
-from tpuprof.analysis.sections.runtime import fallback_rows
 from tpuprof.analysis.sections.steps import host_read_rows
 from tpuprof.analysis.sections.usual_step import UsualStep, spent_of
 from tpuprof.model.compile.recurrence import Returns
@@ -23,7 +22,7 @@ from tpuprof.model.verdict import READS_IN_STEPS_SHARE, bound_of
 from tpuprof.model.verdict_sentence import A_READ, A_WAIT, CAPTURE, KEEPS_UP, ONE_STEP, STEP, UNSEEN, sentence
 from tpuprof.records import record
 from tpuprof.report.schema import HostReadRow, OpRow, TransferRow, Verdict
-from tpuprof.report.sections import CompileHistory, HostStackRow
+from tpuprof.report.sections import CompileHistory, FallbackRow, HostStackRow
 from tpuprof.units import format_share, ps_to_ms
 
 # What a report calls ops that wait for Python code on the host.
@@ -41,6 +40,7 @@ class Rows:
     host_stacks: list[HostStackRow]
     ops: list[OpRow]
     collectives: list[TransferRow]
+    fallbacks: list[FallbackRow]
 
 
 def verdict_section(
@@ -90,7 +90,7 @@ def _detail(run: Run, bound: Bound, times: StepTimes, rows: Rows) -> str:
         read = _read_often(run)
         return f" It is {read.call} at {read.source}." if read and read.source else ""
     if bound.word == "fallback":
-        return _fallen_back(run)
+        return _fallen_back(rows.fallbacks)
     if bound.turns:
         return ""
     return _on_device(bound.word, rows) or host_sentence(bound.word, bound.name, times, rows.host_stacks, run)
@@ -107,9 +107,9 @@ def _waits_alone(run: Run) -> bool:
     return read is not None and read.call in WAITS_ALONE
 
 
-def _fallen_back(run: Run) -> str:
+def _fallen_back(fallbacks: list[FallbackRow]) -> str:
     """The ops that run on the host in the usual step, with their lines; empty where none is known."""
-    rows = [row for row in fallback_rows(run) if (row.per_step or 0.0) >= READS_IN_STEPS_SHARE]
+    rows = [row for row in fallbacks if (row.per_step or 0.0) >= READS_IN_STEPS_SHARE]
     named = [f"{row.op} at {row.source}" if row.source else row.op for row in rows[:FALLBACKS_NAMED]]
     more = f" and {len(rows) - len(named)} more" if len(rows) > len(named) else ""
     return f" {'It is' if len(rows) == 1 else 'They are'} {', '.join(named)}{more}." if rows else ""
