@@ -147,6 +147,25 @@ thread.join()
     assert "truncated-trace" not in [each.rule for each in report.findings if each.status == "failed"]
 
 
+def test_a_program_that_trains_for_less_than_a_second_is_captured_without_its_evaluations(tmp_path):
+    body = """
+evaluate = jax.jit(lambda w, x: jnp.cos(x @ w).mean())
+float(evaluate(w, x))
+for i in range(150):
+    w, loss = update(w, x)
+    float(loss)
+    time.sleep(0.004)
+    if i % 10 == 9:
+        for _ in range(4):
+            float(evaluate(w, x))
+"""
+    report, _ = captured(tmp_path, body)
+    assert report.steps.count > 20
+    assert "one call of update" in report.steps.note
+    assert {row.name for row in report.phases} == {"other calls"}
+    assert report.verdict.bound == "host" and "time.sleep" in report.verdict.sentence
+
+
 @ANOTHER
 def test_what_is_recorded_while_the_program_makes_its_data_is_recorded_again(tmp_path):
     body = (

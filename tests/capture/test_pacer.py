@@ -6,13 +6,17 @@ import pytest
 
 from tpuprof.capture.controller import ENOUGH_BY_CLOCK_SECONDS, Controller, Phase, Plan
 from tpuprof.capture.pacer import (
+    EARLY_QUIET_SECONDS,
     LONGER_BY,
+    LOOK_EVERY_SECONDS,
+    MAX_EARLY,
     MAX_EMPTY,
     MAX_RECORDINGS,
     PATIENCE_SECONDS,
     PAUSE_SECONDS,
     QUIET_IDLE_SECONDS,
     QUIET_SECONDS,
+    RECORD_SECONDS,
     Pacer,
 )
 
@@ -107,6 +111,60 @@ def test_the_time_for_which_it_waits_for_a_cpu_does_not_count():
     assert not pacer.due()
     program.now = 2 * QUIET_SECONDS
     assert pacer.due()
+
+
+def early(pacer, program):
+    """Whether a recording begins early at this moment."""
+    return not pacer.due() and pacer.early_due()
+
+
+def test_a_program_that_may_end_soon_is_recorded_early():
+    program, pacer = paced()
+    assert not early(pacer, program)
+    program.count = 1
+    assert not early(pacer, program)
+    program.now = EARLY_QUIET_SECONDS - 0.01
+    assert not early(pacer, program)
+    program.now = EARLY_QUIET_SECONDS
+    assert early(pacer, program)
+
+
+def test_what_is_recorded_early_is_dropped_when_something_compiles():
+    program, pacer = paced()
+    dropped = []
+    program.begin, program.drop = lambda: True, lambda: dropped.append(program.now)
+
+    def compiles_later(seconds):
+        program.now += seconds
+        program.count += program.now > RECORD_SECONDS / 2
+
+    assert not pacer.record_early(compiles_later)
+    assert len(dropped) == 1 and RECORD_SECONDS / 2 < dropped[0] < RECORD_SECONDS / 2 + 2 * LOOK_EVERY_SECONDS
+    program.busy = True
+    assert not pacer.record_early(lambda seconds: None)
+    assert len(dropped) == 2
+    # A program that compiles now and then for long is not recorded for nothing again and again.
+    program.busy, program.now = False, 10.0
+    assert pacer.early == MAX_EARLY
+    assert not pacer.early_due()
+
+
+def test_what_is_recorded_early_counts_where_nothing_compiles():
+    program, pacer = paced()
+    program.begin = program.end = lambda: True
+
+    def waits(seconds):
+        program.now += seconds
+
+    assert pacer.record_early(waits)
+    assert program.now == pytest.approx(RECORD_SECONDS, abs=2 * LOOK_EVERY_SECONDS)
+
+
+def test_a_program_that_ends_meanwhile_keeps_its_recording():
+    program, pacer = paced()
+    program.begin = lambda: True
+    assert pacer.record_early(lambda seconds: True)
+    assert pacer.record(lambda seconds: True)
 
 
 def test_a_recording_that_compiled_is_made_again_and_not_for_ever():
@@ -220,6 +278,28 @@ def test_of_recordings_cut_short_the_longest_counts():
         controller.record_by_clock()
         controller.give_way()
     assert controller.kept() is recorder.started[0]
+
+
+@pytest.mark.parametrize("follows", [False, True])
+def test_a_dropped_recording_never_counts(follows):
+    recorder = Recorder()
+    controller = Controller(Plan(), recorder)
+    assert not controller.drop_by_clock()
+    controller.record_by_clock()
+    assert controller.drop_by_clock() and "does not count" in recorder.started[0].ended()
+    if follows:
+        controller.record_by_clock()
+    controller.finish()
+    assert recorder.kept is (recorder.started[1] if follows else None)
+
+
+def test_steps_that_took_over_are_not_dropped():
+    recorder = Recorder()
+    controller = Controller(Plan(warmup=0, steady=0, steps=3), recorder)
+    controller.begin()
+    assert not controller.drop_by_clock()
+    controller.finish()
+    assert recorder.kept is recorder.started[0]
 
 
 def test_a_recording_without_a_step_counts_where_no_other_is():

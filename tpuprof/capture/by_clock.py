@@ -61,6 +61,10 @@ class ByClock:
             "ending a recording by the clock", self._recorder.controller.end_by_clock
         )
 
+    def drop(self) -> None:
+        """End a recording by the clock that still runs, and keep nothing of it."""
+        self._recorder.guarded("dropping a recording by the clock", self._recorder.controller.drop_by_clock)
+
     def empty(self) -> bool:
         """Whether the recording that ended shows no step: what is recorded next counts instead."""
         empty = not shows_steps(self._newest())

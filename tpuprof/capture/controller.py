@@ -73,6 +73,7 @@ class Recording:
 
     One `by_clock` was made because no step was seen.
     `whole` tells that it was not cut short. `empty` tells that it shows no step: the program still made its data, say.
+    `dropped` tells that a compile ended it, before which nothing counts.
     `prefetched` tells that only batches made before were waited for to be used up.
     """
 
@@ -85,6 +86,7 @@ class Recording:
     seconds: float = 0.0
     whole: bool = False
     empty: bool = False
+    dropped: bool = False
 
     def announced(self, plan: Plan) -> str:
         """What is said when it begins."""
@@ -96,6 +98,8 @@ class Recording:
 
     def ended(self) -> str:
         """What is said when it has ended."""
+        if self.dropped:
+            return "a program compiled meanwhile; that recording does not count"
         if self.empty:
             return "the recording ended before a step did"
         if self.by_clock:
@@ -219,6 +223,16 @@ class Controller:
             return False
         self._current.whole = True
         self._stop()
+        return True
+
+    def drop_by_clock(self) -> bool:
+        """End a recording by the clock as if it had not been made; whether it still ran."""
+        dropped = self._current
+        if dropped is None or not dropped.by_clock:
+            return False
+        dropped.dropped = True
+        self._stop()
+        self._ended.remove(dropped)
         return True
 
     def found_empty(self) -> None:

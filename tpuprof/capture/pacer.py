@@ -2,7 +2,8 @@
 
 JAX shows no boundary of a step from outside: steps are found afterwards by the trace's own repetition. So once
 programs were compiled and no further compile came for a while, some seconds are recorded; where compiles do not end,
-they are recorded all the same. A recording that compiled is made again when the program is quiet, and one that shows no
+they are recorded all the same. A program may train for less than that: so recording begins early, and what a compile
+ends is dropped. A recording that compiled is made again when the program is quiet, and one that shows no
 step when something was compiled: programs make their data first, and compile the step when training begins. A step that
 is marked meanwhile takes over.
 """
@@ -36,6 +37,9 @@ MAX_RECORDINGS = 3
 # one (ratio): eight of them cover twenty minutes of preparation.
 PAUSE_SECONDS, LONGER_BY = 5.0, 2.0
 MAX_EMPTY = 8
+# A recording before that, which the next compile ends and drops: all that is left of a program that trains for less
+# than a second. Time without a compile after which it begins (s): one look. How many there are at most (count).
+EARLY_QUIET_SECONDS, MAX_EARLY = 0.1, 2
 
 
 class Paced(Protocol):
@@ -56,6 +60,9 @@ class Paced(Protocol):
     def end(self) -> bool:
         """Stop recording, unless steps have taken over; whether it went on until now."""
 
+    def drop(self) -> None:
+        """Stop recording, unless steps have taken over, and keep nothing of it."""
+
     def empty(self) -> bool:
         """Whether the recording shows no step."""
 
@@ -70,7 +77,7 @@ class Pacer:
         cpu: Callable[[], float] = time.process_time,
         waited: Callable[[], float] = waited_seconds,
     ) -> None:
-        self.recordings = self.empty = 0
+        self.recordings = self.empty = self.early = 0
         self._pause_until: float | None = None
         self._paced = paced
         self._clock, self._cpu, self._waited = clock, cpu, waited
@@ -109,14 +116,43 @@ class Pacer:
             self._waited_before = self._waited()
         return since >= QUIET_SECONDS and since - (self._waited() - self._waited_before) >= QUIET_SECONDS
 
+    def early_due(self) -> bool:
+        """Whether a recording should begin that the next compile drops; asked after `due`."""
+        if self.early >= MAX_EARLY or self._since is None or self._pause_until is not None:
+            return False
+        return self._clock() - self._last[0] >= EARLY_QUIET_SECONDS
+
     def record(self, wait: Callable[[float], object]) -> bool:
-        """Record once; whether that shows what there is to see, so that no other recording is needed."""
+        """Record once; whether that shows what there is to see, so that no other recording is needed.
+
+        `wait` returns true where the program ends: what ends then, keeps the recording.
+        """
         before = self._paced.compiles()
         if not self._paced.begin():
             return False
-        wait(RECORD_SECONDS)
-        if self._paced.compiles() != before:
-            wait(RECORD_COMPILES_SECONDS - RECORD_SECONDS)
+        if wait(RECORD_SECONDS):
+            return True
+        if self._paced.compiles() != before and wait(RECORD_COMPILES_SECONDS - RECORD_SECONDS):
+            return True
+        return self._ended(before)
+
+    def record_early(self, wait: Callable[[float], object]) -> bool:
+        """Record until a compile comes, and drop it then; the same result."""
+        before = self._paced.compiles()
+        self.early += 1
+        if not self._paced.begin():
+            return False
+        begun = self._clock()
+        while self._clock() - begun < RECORD_SECONDS:
+            if wait(LOOK_EVERY_SECONDS):
+                return True
+            if self._paced.compiles() != before or self._paced.compiling():
+                self._paced.drop()
+                return False
+        return self._ended(before)
+
+    def _ended(self, before: int) -> bool:
+        """End the recording, begun after so many compiles; whether no other is needed."""
         whole = self._paced.end()
         now = self._clock()
         if self._paced.empty():
@@ -131,8 +167,14 @@ class Pacer:
         while not self._wait(LOOK_EVERY_SECONDS):
             if self._paced.marked():
                 return
-            if self.due() and self.record(self._wait):
+            if self._recorded():
                 return
+
+    def _recorded(self) -> bool:
+        """Record where that is due; whether no other recording is needed."""
+        if self.due():
+            return self.record(self._wait)
+        return self.early_due() and self.record_early(self._wait)
 
     def _wait(self, seconds: float) -> bool:
         leave_list()

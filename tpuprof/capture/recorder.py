@@ -354,7 +354,7 @@ class Recorder:
             if self._ir_debug:
                 self._ir_debug.waits()
         self._report(recording.ended())
-        if not recording.empty:
+        if not (recording.empty or recording.dropped):
             self._progress(crumbs.CAPTURED, recording.steps)
 
     def done(self, kept: Recording | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,8 @@ from tpuprof.model.read_graphs import ReadGraphs, read_graphs
 from tpuprof.model.steps import Steps, find_steps
 from tpuprof.model.steps.backlog import with_backlog
 from tpuprof.model.steps.few import few_steps
+from tpuprof.model.steps.training_calls import Trains
+from tpuprof.model.steps.training_functions import training_functions
 from tpuprof.model.telemetry import StepRecord, compile_frames, none_fell_back
 from tpuprof.model.timeline import Host, Track, build_host
 from tpuprof.parallel import begin, in_threads
@@ -158,7 +161,9 @@ def _analyzed(
     activity = read_host(host, words, driver, all_lowered=none_fell_back(history.records))
     protos = dict(hlo_protos(trace))
     devices = with_purposes(devices_read(), host.event_names, protos, calls_python=words.host_callbacks)
-    steps, compiles, history = _steps(host, words, driver, devices, history)
+    steps, compiles, history = _steps(
+        host, words, driver, devices, history, partial(training_functions, protos.items())
+    )
     activity = with_lock_after_waits(activity, driver, [each.busy for each in devices])
     attributed = begin(lambda: attribute(steps, devices, activity))
     compiles = _compiles(host, words, steps, devices, compiles, history.programs if not protos else None)
@@ -187,11 +192,16 @@ def _analyzed(
 
 
 def _steps(
-    host: Host, words: Vocabulary, driver: Track | None, devices: list[DeviceActivity], history: History
+    host: Host,
+    words: Vocabulary,
+    driver: Track | None,
+    devices: list[DeviceActivity],
+    history: History,
+    trains: Trains,
 ) -> tuple[Steps, list[Compile] | None, History]:
     """The steps, the compiles where they were needed to find them, and the history as the steps are numbered."""
     recorded = recorded_of(host)
-    steps = find_steps(driver, devices, words, recorded)
+    steps = find_steps(driver, devices, words, recorded, trains)
     steps = steps if len(steps) else few_steps(driver, devices, recorded, host_alone=words.eager)
     steps = steps if devices else with_backlog(steps, host, driver, words)
     history = history.in_steps_like(steps)

@@ -38,6 +38,11 @@ def batches_in_one_program(proto: hlo_pb2.HloProto) -> int:
     return count if weights_with >= OF_WEIGHTS * sum(counts.values()) else 1
 
 
+def has_products(proto: hlo_pb2.HloProto) -> bool:
+    """Whether a program multiplies matrices or convolves, in a loop or outside."""
+    return _Program(proto.hlo_module).multiplies()
+
+
 class _Program:
     """The entry computation as a graph: what is called or fused is part of the instruction that calls it."""
 
@@ -119,6 +124,10 @@ class _Program:
         """Whether a value has so many elements, or is a tuple that may have."""
         shape = each.shape
         return bool(shape.tuple_shapes) or prod(shape.dimensions) == size
+
+    def multiplies(self) -> bool:
+        """Whether any instruction is a product, or calls one."""
+        return any(self._multiplies(each) for each in self._entry)
 
     def _multiplies(self, each: hlo_pb2.HloInstructionProto) -> bool:
         if each.opcode in _PRODUCTS:

@@ -45,27 +45,38 @@ def undonated(proto: hlo_pb2.HloProto) -> int:
     """Bytes of results that take memory of their own beside an input that they replace; each input counts once."""
     module = proto.hlo_module
     program = _Program(module)
-    replaced: list[tuple[_Type, list[int]]] = []
+    lost = _replaced(program)
+    # Which of several equal results a donated input went to does not matter.
+    donated = {each.parameter_number for each in module.input_output_alias.entries}
+    donated |= {each.parameter_number for each in module.buffer_donor.entries}
+    lost.subtract(_type(each.shape) for each in program.inputs() if each.parameter_number in donated)
+    return sum(_bytes(kind) * count for kind, count in lost.items() if count > 0)
+
+
+def replaced(proto: hlo_pb2.HloProto) -> int:
+    """Bytes of results that replace an input, donated or not; each input counts once."""
+    return sum(_bytes(kind) * count for kind, count in _replaced(_Program(proto.hlo_module)).items())
+
+
+def _replaced(program: _Program) -> Counter[_Type]:
+    """Results that replace an input of their type, by type."""
+    found: list[tuple[_Type, list[int]]] = []
     for at in program.results():
         shape = program.shape(at)
         if shape.layout.memory_space == HBM:
             inputs = [
                 each.parameter_number for each in program.inputs_of(at) if _type(each.shape) == _type(shape)
             ]
-            replaced.append((_type(shape), inputs))
+            found.append((_type(shape), inputs))
     used: set[int] = set()
-    lost: Counter[_Type] = Counter()
+    replacing: Counter[_Type] = Counter()
     # A new weight is made of the old one and of its moments, a new moment of itself alone: that one chooses first.
-    for kind, numbers in sorted(replaced, key=lambda each: len(each[1])):
+    for kind, numbers in sorted(found, key=lambda each: len(each[1])):
         free = next((each for each in numbers if each not in used), None)
         if free is not None:
             used.add(free)
-            lost[kind] += 1
-    # Which of several equal results a donated input went to does not matter.
-    donated = {each.parameter_number for each in module.input_output_alias.entries}
-    donated |= {each.parameter_number for each in module.buffer_donor.entries}
-    lost.subtract(_type(each.shape) for each in program.inputs() if each.parameter_number in donated)
-    return sum(_bytes(kind) * count for kind, count in lost.items() if count > 0)
+            replacing[kind] += 1
+    return replacing
 
 
 class _Program:

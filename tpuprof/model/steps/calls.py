@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
 from tpuprof.model.host.recorded import ALL, Recorded
@@ -10,6 +12,7 @@ from tpuprof.model.intervals import Bool, Int64
 from tpuprof.model.steps.one_function import one_function_steps
 from tpuprof.model.steps.repetition import EXPLAINS_FROM_SHARE, MIN_REPEATS, Repetition, find_repetition
 from tpuprof.model.steps.table import COVERS_FROM_SHARE, LOW, MEDIUM, Steps, StepSource, whole_steps
+from tpuprof.model.steps.training_calls import function_of
 from tpuprof.model.timeline import Track
 from tpuprof.units import counted, format_share
 
@@ -17,20 +20,19 @@ from tpuprof.units import counted, format_share
 REPEATED_FROM_SHARE = 0.5
 # Share of the time in all calls from which a function is one that a step is made of.
 HEAVY_FROM_SHARE = 0.1
+# Functions that a note names (functions): a sentence stays one that can be read.
+FUNCTIONS_NAMED = 3
 # Calls inside others for each call by itself, from which a function belongs to others (ratio): JAX writes each call
 # twice, the second inside the first.
 INSIDE_FROM = 2
 
 
-def call_steps(driver: Track | None, vocabulary: Vocabulary, recorded: Recorded = ALL) -> Steps | None:
-    """Steps from the period of calls; None where the framework names none, or they do not repeat.
+def call_steps(driver: Track, rows: Int64, recorded: Recorded = ALL) -> Steps | None:
+    """Steps from the period of calls, whose outermost `rows` are; None where there are none, or they do not repeat.
 
     Where calls of all functions do not repeat, those of the functions that take most time are looked at: a step that
     compiles has many small calls beside.
     """
-    if driver is None:
-        return None
-    rows = outermost_calls(driver, vocabulary)
     for chosen in (rows, rows[_heavy(driver, rows)]):
         found = find_repetition(driver.name_row[chosen]) if len(chosen) >= MIN_REPEATS else None
         steps = _steps(found, driver, chosen, recorded) if found is not None else None
@@ -62,12 +64,21 @@ def _steps(found: Repetition, driver: Track, rows: Int64, recorded: Recorded) ->
     if int((ends - begins).sum()) < COVERS_FROM_SHARE * (last - first):
         return None
     calls = counted(found.width, "call")
-    note = f"no step marker in the trace: a step is one repetition of {calls} of jitted functions"
+    named = _named(driver, found)
+    note = f"no step marker in the trace: a step is one repetition of {calls} of jitted functions{named}"
     confidence = MEDIUM
     if found.share < EXPLAINS_FROM_SHARE:
         confidence = LOW
         note += f", and repetitions hold only {format_share(found.share)} of the calls"
     return Steps(StepSource.CALLS, confidence, np.arange(len(begins)), begins, ends, note)
+
+
+def _named(driver: Track, found: Repetition) -> str:
+    """The functions of one repetition, most often called first; empty where it is one call."""
+    counts = Counter(function_of(driver, label) for label in found.word)
+    named = [f"{count} of {name}" for name, count in counts.most_common(FUNCTIONS_NAMED)]
+    more = ", and others" if len(counts) > FUNCTIONS_NAMED else ""
+    return f" ({', '.join(named)}{more})" if found.width > 1 else ""
 
 
 def outermost_calls(driver: Track, vocabulary: Vocabulary) -> Int64:

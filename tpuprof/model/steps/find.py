@@ -9,8 +9,8 @@ import numpy as np
 from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.host.recorded import ALL, Recorded
 from tpuprof.model.host.vocabulary import Vocabulary
-from tpuprof.model.intervals import Int64, ascending_distinct, covered
-from tpuprof.model.steps.calls import call_steps
+from tpuprof.model.intervals import Int64, ascending_distinct, contains, covered
+from tpuprof.model.steps.calls import call_steps, outermost_calls
 from tpuprof.model.steps.cuts import Cuts, read_cuts
 from tpuprof.model.steps.from_cuts import cut_steps
 from tpuprof.model.steps.markers import (
@@ -23,13 +23,17 @@ from tpuprof.model.steps.markers import (
 )
 from tpuprof.model.steps.optimizer import OptimizerCalls, boundaries, enough, read_optimizer_calls
 from tpuprof.model.steps.phases import leading_phases
-from tpuprof.model.steps.programs import program_steps
+from tpuprof.model.steps.programs import program_steps, runs_of
 from tpuprof.model.steps.table import COVERS_FROM_SHARE, HIGH, LOW, MEDIUM, Steps, StepSource, no_steps, tiled
+from tpuprof.model.steps.training_calls import Trains, calls_of, no_functions, training_call_steps
 from tpuprof.model.timeline import Track
 
 # Devices that wait for each other in every step have steps of the same length but for some microseconds. Above this
 # ratio of their median lengths, they have not.
 SAME_STEPS = 1.01
+
+# Share of runs of other calls at whose begin a device still works, from which the host has run ahead of it (share).
+RAN_AHEAD_FROM_SHARE = 0.5
 
 _NAMELESS = (
     "each optimizer call ends a step: the trace does not name the optimizers, so with several a step is one call; "
@@ -38,11 +42,18 @@ _NAMELESS = (
 
 
 def find_steps(
-    driver: Track | None, devices: list[DeviceActivity], vocabulary: Vocabulary, recorded: Recorded = ALL
+    driver: Track | None,
+    devices: list[DeviceActivity],
+    vocabulary: Vocabulary,
+    recorded: Recorded = ALL,
+    trains: Trains = no_functions,
 ) -> Steps:
-    """The steps of one host, by the first source that has any; `recorded` is when the profiler recorded it."""
+    """The steps of one host, by the first source that has any; `recorded` is when the profiler recorded it.
+
+    `trains` tells which of the functions that are called train, by their programs.
+    """
     if driver is None:
-        return _of_device(devices)
+        return _of_device(devices, trains)
     markers = read_markers(driver)
     if markers is not None and not markers.own:
         return marked_steps(markers)
@@ -50,21 +61,27 @@ def find_steps(
     if found is not None:
         return found
     cuts = read_cuts(driver, vocabulary, devices)
-    return _of_host(driver, markers, cuts, devices) or _of_calls(driver, vocabulary, devices, recorded)
+    found = _of_host(driver, markers, cuts, devices)
+    return found or _of_calls(driver, vocabulary, devices, recorded, trains)
 
 
 def _of_calls(
-    driver: Track, vocabulary: Vocabulary, devices: list[DeviceActivity], recorded: Recorded
+    driver: Track, vocabulary: Vocabulary, devices: list[DeviceActivity], recorded: Recorded, trains: Trains
 ) -> Steps:
     """Steps from calls of jitted functions, or from the device's programs where those say more.
 
     A TPU names its programs. The CPU client names none, and begins small ones on the thread that calls them.
     """
-    of_device = _of_device(devices)
+    of_device = _of_device(devices, trains)
     named = bool(devices) and devices[0].type != "CPU"
     if named and len(of_device) and of_device.confidence != LOW:
         return of_device
-    calls = call_steps(driver, vocabulary, recorded)
+    rows = outermost_calls(driver, vocabulary)
+    calls = call_steps(driver, rows, recorded)
+    if len(rows):
+        finer = training_call_steps(calls_of(driver, rows, recorded), trains, _trusted(calls))
+        if finer is not None and not (_work_later(finer, devices) and _ran_ahead(finer, devices)):
+            return finer
     if calls is None or (calls.confidence == LOW and of_device.confidence != LOW and len(of_device)):
         return of_device
     return of_device if len(of_device) and _work_later(calls, devices) else calls
@@ -75,6 +92,13 @@ def _work_later(calls: Steps, devices: list[DeviceActivity]) -> bool:
     busy = sum(device.busy.total for device in devices)
     inside = sum(int(covered(device.busy, calls.start, calls.end).sum()) for device in devices)
     return inside < COVERS_FROM_SHARE * busy
+
+
+def _ran_ahead(steps: Steps, devices: list[DeviceActivity]) -> bool:
+    """Whether devices still work where steps end for something else: on those steps, so that they do not show it."""
+    begins = np.array([each.start for each in steps.phases], np.int64)
+    at_work = sum(int(contains(device.busy, begins).sum()) for device in devices)
+    return at_work > RAN_AHEAD_FROM_SHARE * len(begins) * len(devices) or not len(begins)
 
 
 def _of_host(
@@ -94,9 +118,18 @@ def _of_host(
     return cut_steps(cuts, None)
 
 
-def _of_device(devices: list[DeviceActivity]) -> Steps:
-    found = _device_line(devices) or program_steps(devices)
-    return found if found is not None else no_steps()
+def _of_device(devices: list[DeviceActivity], trains: Trains) -> Steps:
+    line = _device_line(devices)
+    if line is not None:
+        return line
+    found = program_steps(devices)
+    runs = runs_of(devices)
+    finer = training_call_steps(runs, trains, _trusted(found)) if runs is not None else None
+    return finer or found or no_steps()
+
+
+def _trusted(steps: Steps | None) -> Steps | None:
+    return steps if steps is not None and steps.confidence != LOW else None
 
 
 def _device_line(devices: list[DeviceActivity]) -> Steps | None:

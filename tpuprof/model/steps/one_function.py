@@ -12,6 +12,7 @@ from tpuprof.model.intervals import Bool, Int64
 from tpuprof.model.steps.phase import OTHER_CALLS, Phase
 from tpuprof.model.steps.repetition import MIN_REPEATS
 from tpuprof.model.steps.table import COVERS_FROM_SHARE, LOW, Steps, StepSource, whole_steps
+from tpuprof.model.steps.training_calls import function_of
 from tpuprof.model.timeline import Track
 from tpuprof.units import counted
 
@@ -43,7 +44,7 @@ def one_function_steps(driver: Track, rows: Int64, recorded: Recorded) -> Steps 
     phases = _phases(driver, rows, own, follow, interrupted & (follow < len(rows)), whole)
     if int((ends - begins)[whole].sum()) < COVERS_FROM_SHARE * (int(until[-1]) - int(start[0])):
         return None
-    function = _function(driver, label)
+    function = function_of(driver, label)
     note = (
         f"no step marker in the trace: a step is one call of {function}, which takes most of the time; "
         "runs of other calls are left out"
@@ -61,12 +62,8 @@ def _phases(
     for at in np.flatnonzero(chosen).tolist():
         first, after = int(own[at]) + 1, int(follow[at])
         names = driver.name_row[rows[first:after]]
-        most = _function(driver, int(np.bincount(names).argmax()))
+        most = function_of(driver, int(np.bincount(names).argmax()))
         evidence = f"{counted(after - first, 'call')} in a row of other functions, most of {most}"
         begin, end = int(driver.start[rows[first]]), int(driver.start[rows[after]])
         found.append(Phase(OTHER_CALLS, begin, end, after - first, evidence, int(number[at])))
     return tuple(found)
-
-
-def _function(driver: Track, label: int) -> str:
-    return driver.plane.events.names[label].partition("(")[2].rstrip(")") or driver.plane.events.names[label]

@@ -13,6 +13,8 @@ from tpuprof.model.steps.repetition import (
     find_repetition,
 )
 from tpuprof.model.steps.table import COVERS_FROM_SHARE, LOW, MEDIUM, Steps, StepSource, whole_steps
+from tpuprof.model.steps.training_calls import Calls
+from tpuprof.model.steps.training_functions import function_of_program
 from tpuprof.units import format_share
 
 # Share of device time below which a program is left out when the full sequence does not repeat: small eager ops come
@@ -31,6 +33,19 @@ def program_steps(devices: list[DeviceActivity]) -> Steps | None:
             program = runs.program if device.type != "CPU" else _by_last_op(device)
             return _of_programs(program[order], runs.start[order], runs.end[order])
     return None
+
+
+def runs_of(devices: list[DeviceActivity]) -> Calls | None:
+    """What the first device ran that names its programs; None where none does."""
+    device = next((each for each in devices if each.type != "CPU" and len(each.programs.start)), None)
+    if device is None:
+        return None
+    runs = device.programs
+    order = np.argsort(runs.start, kind="stable")
+    functions = {row: function_of_program(name) for row, name in enumerate(runs.names)}
+    start, end = runs.start[order], runs.end[order]
+    bounds = int(start[0]), int(end.max())
+    return Calls(runs.program[order], start, end, functions, *bounds, source=StepSource.PROGRAMS)
 
 
 def _by_last_op(device: DeviceActivity) -> Int64:

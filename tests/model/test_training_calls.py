@@ -1,0 +1,148 @@
+"""A JAX loop that nothing marks: its steps are the calls that change weights, and an evaluation between them is none."""
+
+import pytest
+
+from tests.builders import TraceBuilder
+from tpuprof.decode import hlo_pb2
+from tpuprof.model.steps.training_functions import TRAINS_FROM_SHARE
+
+F32, WEIGHT = 11, (64, 128)
+
+
+def instruction(entry, name, opcode, shape, *operands, number=0):
+    made = entry.instructions.add(name=name.encode(), opcode=opcode.encode(), id=len(entry.instructions) + 1)
+    made.shape.CopyFrom(hlo_pb2.ShapeProto(element_type=F32, dimensions=list(shape)))
+    made.operand_ids.extend(each.id for each in operands)
+    made.parameter_number = number
+    return made
+
+
+def program(*, replaces=WEIGHT, multiplies=True):
+    """A program that replaces an input of those dimensions (nothing: it gives a mean), from a product or without one."""
+    proto = hlo_pb2.HloProto()
+    entry = proto.hlo_module.computations.add(name=b"main", id=1)
+    proto.hlo_module.entry_computation_id = 1
+    shape = replaces or WEIGHT
+    held = instruction(entry, "weight", "parameter", shape)
+    given = instruction(entry, "batch", "parameter", shape, number=1)
+    change = instruction(entry, "dot.1", "dot", shape, given, given) if multiplies else given
+    if replaces:
+        result = instruction(entry, "subtract.1", "subtract", shape, held, change)
+    else:
+        result = instruction(entry, "reduce.1", "reduce", (), change)
+    entry.root_id = result.id
+    return proto.SerializeToString()
+
+
+TRAIN, EVALUATE, UPDATE = program(), program(replaces=()), program(multiplies=False)
+USUAL = {"train_step": TRAIN, "eval_step": EVALUATE, "slice": program(replaces=(), multiplies=False)}
+
+
+def loop(rounds, programs, lengths=None, device=""):
+    """Calls of those functions (2 ms each if not said otherwise), each done before the next; the last ends the trace."""
+    trace = TraceBuilder()
+    for number, (name, data) in enumerate(programs.items()):
+        trace.plane("/host:metadata").name_id(f"jit_{name}({number})", "", {"hlo_proto": data})
+    numbers = {name: number for number, name in enumerate(programs)}
+    python, run = trace.host().line("python"), trace.host().line("tf_XLAEigen/1")
+    modules = trace.tpu(0).line("XLA Modules") if device else None
+    at = 0
+    for name in rounds:
+        length = (lengths or {}).get(name, 2000)
+        if modules is not None:
+            modules.event(f"jit_{name}({numbers[name]})", at + 50, length - 100)
+        else:
+            python.event(f"PjitFunction({name})", at, 100)
+            run.event("ThunkExecutor::Execute", at + 50, length - 100)
+        at += length
+    return trace
+
+
+def every(train, evaluate, rounds=6):
+    return (["train_step"] * train + ["eval_step"] * evaluate) * rounds
+
+
+@pytest.mark.parametrize("device", ["", "tpu"])
+@pytest.mark.parametrize(("train", "evaluate"), [(5, 8), (5, 1), (7, 3)])
+def test_an_evaluation_every_few_steps_is_no_part_of_a_step(analyze, train, evaluate, device):
+    report = analyze(loop(every(train, evaluate), USUAL, {"eval_step": 300}, device))
+    assert report.steps.count == 6 * train
+    assert report.steps.confidence == "medium"
+    assert "a step is one call of train_step" in report.steps.note
+    assert report.steps.median_ms == pytest.approx(2.0)
+    assert max(row.wall_ms for row in report.steps.per_step) <= 2.0
+    assert [row.duration_ms for row in report.phases] == pytest.approx([0.3 * evaluate] * len(report.phases))
+    # What follows the last step ends the trace.
+    assert len(report.phases) == 5
+    assert [row.step for row in report.phases] == [train * (number + 1) for number in range(5)]
+
+
+def test_an_evaluation_that_takes_most_of_the_time_is_none_either(analyze):
+    report = analyze(loop(every(5, 8), USUAL))
+    assert report.steps.count == 30
+    assert "a step is one call of train_step" in report.steps.note
+
+
+def test_calls_that_most_steps_hold_belong_to_the_step(analyze):
+    order = (["slice", "train_step"] * 5 + ["eval_step", "slice", "eval_step"]) * 6
+    report = analyze(loop(order, USUAL, {"slice": 200, "eval_step": 300}))
+    assert report.steps.count in (29, 30)
+    assert report.steps.median_ms == pytest.approx(2.2)
+    assert [row.duration_ms for row in report.phases] == pytest.approx([0.8] * 5)
+
+
+def test_an_accumulation_is_one_step(analyze):
+    """Gradients of some batches, added up, then one update: the update has no product of its own."""
+    calls = {"gradient": program(replaces=()), "add": UPDATE, "update": UPDATE}
+    order = (["gradient", "add"] * 4 + ["update"]) * 6
+    report = analyze(loop(order, calls, {"add": 200, "update": 200}))
+    assert report.steps.count in (5, 6)
+    # Gradients that are added up where they are made replace what they are added to.
+    report = analyze(loop((["gradient"] * 4 + ["update"]) * 6, {"gradient": TRAIN, "update": UPDATE}))
+    assert report.steps.count in (5, 6)
+
+
+def test_two_networks_that_train_in_turns_are_one_step(analyze):
+    order = (["critic"] * 3 + ["generator"]) * 6
+    report = analyze(loop(order, {"critic": TRAIN, "generator": TRAIN}))
+    assert report.steps.count in (5, 6)
+
+
+def test_a_cell_that_carries_a_small_state_is_no_training(analyze):
+    order = (["cell"] * 5 + ["update"]) * 6
+    report = analyze(loop(order, {"cell": program(replaces=(8, 8)), "update": UPDATE}))
+    assert report.steps.count in (5, 6)
+
+
+@pytest.mark.parametrize(("below", "count"), [(1, 30), (0, 6)])
+def test_what_replaces_far_less_than_others_changes_no_weights(analyze, below, count):
+    """Sums of a metric are replaced in each batch of an evaluation; a second network's weights are as large."""
+    rows = 640
+    metric = (round(rows * TRAINS_FROM_SHARE) - below, 128)
+    calls = {"train_step": program(replaces=(rows, 128)), "eval_step": program(replaces=metric)}
+    report = analyze(loop(every(5, 8), calls, {"eval_step": 300}))
+    assert report.steps.count in (count, count - 1)
+
+
+def test_a_host_that_runs_ahead_keeps_the_longer_step(analyze):
+    """Its calls take no time, and all work is done while an evaluation's value is waited for: no call shows a step."""
+    trace = TraceBuilder()
+    for number, (name, data) in enumerate(USUAL.items()):
+        trace.plane("/host:metadata").name_id(f"jit_{name}({number})", "", {"hlo_proto": data})
+    python, run = trace.host().line("python"), trace.host().line("tf_XLAEigen/1")
+    for start in range(0, 60_000, 10_000):
+        for number in range(5):
+            python.event("PjitFunction(train_step)", start + 100 * number, 90)
+        python.event("PjitFunction(eval_step)", start + 500, 90)
+        python.event("ArrayImpl::_value", start + 600, 9_300)
+        run.event("ThunkExecutor::Execute", start + 50, 9_800)
+    report = analyze(trace)
+    assert report.steps.count in (5, 6)
+    assert (
+        "one repetition of 6 calls of jitted functions (5 of train_step, 1 of eval_step)" in report.steps.note
+    )
+
+
+def test_a_program_that_cannot_be_read_changes_nothing(analyze):
+    report = analyze(loop(every(5, 8), dict.fromkeys(USUAL, b"\xff\xff\xff"), {"eval_step": 300}))
+    assert report.steps.count in (5, 6)

@@ -1,0 +1,145 @@
+"""Steps of a loop that calls the functions that train, and every few steps others: an evaluation, say.
+
+The period of all calls holds several steps then, or there is none. The functions that train repeat by themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+
+import numpy as np
+
+from tpuprof.model.host.recorded import Recorded
+from tpuprof.model.intervals import Bool, Int64
+from tpuprof.model.steps.phase import OTHER_CALLS, Phase
+from tpuprof.model.steps.repetition import EXPLAINS_FROM_SHARE, MIN_REPEATS, Repetition, find_repetition
+from tpuprof.model.steps.table import COVERS_FROM_SHARE, MEDIUM, Steps, StepSource, whole_steps
+from tpuprof.model.timeline import Track
+from tpuprof.records import record
+from tpuprof.units import counted
+
+# (functions that train, all that change weights) of those called.
+Trains = Callable[[Collection[str]], tuple[frozenset[str], frozenset[str]]]
+# Share of steps that hold a call of a function from which it belongs to the step: a slice of the batch, a random key.
+USUAL_FROM_SHARE = 0.5
+
+
+def no_functions(_called: Collection[str]) -> tuple[frozenset[str], frozenset[str]]:
+    """Where no program is known."""
+    return frozenset(), frozenset()
+
+
+@record(frozen=True)
+class Calls:
+    """Calls of functions, or runs of their programs, in time order: `label` by function, and `functions` by label.
+
+    `first` and `last` bound the time that was recorded (ps).
+    """
+
+    label: Int64
+    start: Int64
+    end: Int64
+    functions: Mapping[int, str]
+    first: int
+    last: int
+    source: StepSource = StepSource.CALLS
+
+    @property
+    def until(self) -> Int64:
+        """When the next one begins (ps); of the last, when recording ends."""
+        return np.append(self.start[1:], max(self.last, int(self.end[-1])))
+
+
+def calls_of(driver: Track, rows: Int64, recorded: Recorded) -> Calls:
+    """Calls in the given rows of a host thread."""
+    labels = driver.name_row[rows]
+    functions = {int(label): function_of(driver, int(label)) for label in np.unique(labels)}
+    return Calls(labels, driver.start[rows], driver.end[rows], functions, *recorded.extent(driver))
+
+
+def training_call_steps(calls: Calls, trains: Trains, general: Steps | None) -> Steps | None:
+    """A step is one repetition of the calls that train; None where that says little, or as much as `general` does.
+
+    `general` are the repetitions of all calls, None where they are not to be trusted. A run of calls that no usual step
+    has is left out, if none of them changes weights: those would be part of a step whose other calls repeat by
+    themselves.
+    """
+    if len(calls.functions) < 2 or len(calls.label) < MIN_REPEATS:
+        return None
+    names, change = trains(calls.functions.values())
+    wanted = [label for label, name in calls.functions.items() if name in names]
+    chosen = np.flatnonzero(np.isin(calls.label, wanted))
+    found = find_repetition(calls.label[chosen]) if len(chosen) >= MIN_REPEATS else None
+    if found is None or found.share < EXPLAINS_FROM_SHARE:
+        return None
+    if general is not None and _one_in_each(calls.start[chosen[found.first]], general):
+        return None
+    extra = _extra_runs(calls.label, chosen, found)
+    if any(calls.functions[int(label)] in change for label in np.unique(calls.label[extra >= 0])):
+        return None
+    return _steps(calls, chosen, found, extra, sorted(names))
+
+
+def _one_in_each(begins: Int64, steps: Steps) -> bool:
+    """Whether most steps hold one of these times."""
+    inside = np.searchsorted(begins, steps.end, "left") - np.searchsorted(begins, steps.start, "left")
+    return bool(np.median(inside) == 1)
+
+
+def _extra_runs(labels: Int64, chosen: Int64, found: Repetition) -> Int64:
+    """For each call the repetition whose run of unusual calls it is in, -1 for all others."""
+    begins = chosen[found.first]
+    step = np.searchsorted(begins, np.arange(len(labels)), "right") - 1
+    pairs = np.unique(np.stack([labels, step], axis=1)[step >= 0], axis=0)
+    in_steps = np.bincount(pairs[:, 0], minlength=int(labels.max()) + 1)
+    usual = in_steps >= USUAL_FROM_SHARE * len(begins)
+    unusual = np.flatnonzero(~usual[labels] & (step >= 0))
+    runs = np.full(len(labels), -1, np.int64)
+    for number in np.unique(step[unusual]).tolist():
+        own = unusual[step[unusual] == number]
+        # Usual calls in between are the run's own: an evaluation slices its batches too.
+        runs[own[0] : own[-1] + 1] = number
+    runs[chosen] = -1
+    return runs
+
+
+def _steps(calls: Calls, chosen: Int64, found: Repetition, extra: Int64, names: list[str]) -> Steps | None:
+    start, until = calls.start, calls.until
+    first, final = chosen[found.first], chosen[found.until - 1]
+    follow = np.append(first[1:], len(start))
+    begins, ends = start[first], np.append(start, until[-1])[follow]
+    # Runs in the middle of a step are its own.
+    runs = {int(each): np.flatnonzero(extra == each) for each in np.unique(extra[extra >= 0])}
+    runs = {each: own for each, own in runs.items() if own[0] > final[each]}
+    interrupted = np.isin(np.arange(len(first)), list(runs))
+    for number, own in runs.items():
+        ends[number] = start[own[0]]
+        begins[number + 1 : number + 2] = until[own[-1]]
+    whole: Bool = whole_steps(begins, ends, (follow < len(start)) & ~interrupted)
+    before = np.cumsum(whole)
+    phases = tuple(
+        _phase(calls, own, int(before[number])) for number, own in runs.items() if follow[number] < len(start)
+    )
+    covered = int((ends - begins)[whole].sum()) + sum(each.end - each.start for each in phases)
+    if covered < COVERS_FROM_SHARE * (calls.last - calls.first):
+        return None
+    one = f"one call of {names[0]}" if found.width == 1 else f"one round of calls of {', '.join(names)}"
+    note = (
+        f"no step marker in the trace: a step is {one}, whose results replace what it is given; "
+        "runs of other calls are left out"
+    )
+    numbers = np.arange(int(whole.sum()))
+    return Steps(calls.source, MEDIUM, numbers, begins[whole], ends[whole], note, phases=phases)
+
+
+def _phase(calls: Calls, own: Int64, step: int) -> Phase:
+    """A run of calls that train nothing, before that step."""
+    most = calls.functions[int(np.bincount(calls.label[own]).argmax())]
+    evidence = f"{counted(len(own), 'call')} in a row of functions that train nothing, most of {most}"
+    return Phase(OTHER_CALLS, int(calls.start[own[0]]), int(calls.until[own[-1]]), len(own), evidence, step)
+
+
+def function_of(driver: Track, label: int) -> str:
+    """`train_step` of `PjitFunction(train_step)`."""
+    name = driver.plane.events.names[label]
+    return name.partition("(")[2].rstrip(")") or name

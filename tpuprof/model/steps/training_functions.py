@@ -1,0 +1,56 @@
+"""Which of the functions that a program calls train: JAX names each call, and the trace holds their programs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from functools import lru_cache
+
+from tpuprof.decode.limited import PROGRAMS_KEPT
+from tpuprof.model.device.accumulation import has_products
+from tpuprof.model.device.donation import replaced
+
+# Share of the most that any program replaces of its inputs (bytes) from which another one changes weights too: both
+# networks of a GAN do, sums of a metric do not. A judgement.
+TRAINS_FROM_SHARE = 0.1
+# What JAX puts before a function's name in the name of its program.
+_WRAPPERS = ("jit_", "pmap_")
+
+
+def training_functions(
+    programs: Iterable[tuple[str, bytes]], called: Collection[str]
+) -> tuple[frozenset[str], frozenset[str]]:
+    """(functions that train, all that change weights) of those `called`, by name.
+
+    `programs` are (name, serialized HloProto) of the trace. A function changes weights where its results replace inputs
+    of about as many bytes as any other's do; it trains where it multiplies matrices as well.
+    """
+    most: dict[str, tuple[int, bool]] = {}
+    for name, data in programs:
+        function = function_of_program(name)
+        if function in called:
+            size, multiplies = _facts(data)
+            before = most.get(function, (0, False))
+            most[function] = (max(before[0], size), before[1] or multiplies)
+    largest = max((size for size, _ in most.values()), default=0)
+    change = {name for name, (size, _) in most.items() if largest and size >= TRAINS_FROM_SHARE * largest}
+    return frozenset(name for name in change if most[name][1]), frozenset(change)
+
+
+def function_of_program(program: str) -> str:
+    """`train_step` of `jit_train_step(33)`."""
+    name = program.partition("(")[0]
+    return next((name.removeprefix(each) for each in _WRAPPERS if name.startswith(each)), name)
+
+
+@lru_cache(maxsize=PROGRAMS_KEPT)
+def _facts(data: bytes) -> tuple[int, bool]:
+    """(bytes of inputs that a program replaces, whether it multiplies matrices); nothing of one that cannot be read."""
+    from google.protobuf.message import DecodeError
+
+    from tpuprof.decode import hlo_pb2
+
+    try:
+        proto = hlo_pb2.HloProto.FromString(data)
+    except DecodeError:
+        return 0, False
+    return replaced(proto), has_products(proto)
