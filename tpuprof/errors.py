@@ -44,6 +44,7 @@ class Code(StrEnum):
     PREFLIGHT_SCRIPT = "preflight-script-failed"
     PREFLIGHT_NO_GRAPH = "preflight-no-graph"
     PREFLIGHT_COMPILE = "preflight-compile-failed"
+    PREFLIGHT_PYTHON = "preflight-no-python"
     # stores behind a URL
     STORAGE_FORBIDDEN = "storage-forbidden"
     STORAGE_THROTTLED = "storage-throttled"

@@ -15,6 +15,7 @@ from tpuprof.records import record
 
 if TYPE_CHECKING:
     from tpuprof.preflight.compiler import CompileOptions
+    from tpuprof.preflight.places import Place
     from tpuprof.preflight.run import Outcome, Variant
     from tpuprof.preflight.targets import Target
 
@@ -47,6 +48,7 @@ def preflight(
     script: option.Script = None,
     arguments: option.Arguments = None,
     module: option.Module = None,
+    python: option.Python = None,
     tpu: option.Slices = None,
     out: option.Out = Path("runs/preflight"),
     env: option.Env = None,
@@ -80,6 +82,7 @@ def preflight(
         out, as_json,
     )  # fmt: skip
     base = _variant(script, arguments, module, env, (not real_weights, network, script_time_limit))
+    base.run.place = _place(base, python)
     _preflight(base, tpu, _compile_options(workers, time_limit, memory_limit, no_cache), asked)
 
 
@@ -105,6 +108,16 @@ def _variant(
         time_limit_s=time_limit_s,
     )  # fmt: skip
     return Variant(module or Path(given[0]).name, run)
+
+
+def _place(base: Variant, python: str | None) -> Place:
+    """The Python that runs the script; a program needs none."""
+    from tpuprof.preflight.places import Place, place_for
+
+    path = Path(base.run.script)
+    if not base.run.module and (path.suffix != ".py" or not path.is_file()):
+        return Place()
+    return place_for(base.run.script, base.run.module, python)
 
 
 def _compile_options(workers: int, time_limit: float, memory_limit: float, no_cache: bool) -> CompileOptions:
@@ -198,12 +211,15 @@ def _second(base: Variant, script: str | None, arguments: str | None, items: lis
     import shlex
     from dataclasses import replace
 
+    from tpuprof.preflight.places import place_for
     from tpuprof.preflight.run import Variant
 
     env = _pairs(items)
     run = replace(base.run, environment={**base.run.environment, **env})
     if script:
-        run = replace(run, script=script, module=False)
+        # The second script may be for another framework than the first.
+        given = base.run.place.python if base.run.place.found == "--python" else None
+        run = replace(run, script=script, module=False, place=place_for(script, False, given))
     if arguments is not None:
         run = replace(run, arguments=shlex.split(arguments))
     changed = [

@@ -18,6 +18,13 @@ Arguments = Annotated[list[str] | None, typer.Argument(help="Arguments of the sc
 Module = Annotated[
     str | None, typer.Option("--module", "-m", help="A module in place of a script, as with `python -m`.")
 ]
+Python = Annotated[
+    str | None,
+    typer.Option(
+        help="The Python that runs the script, where that is another environment's (TorchTPU needs its own).",
+        show_default="this one; for a script that uses TorchTPU the first one found that has it",
+    ),
+]
 Slices = Annotated[
     list[str] | None,
     typer.Option(

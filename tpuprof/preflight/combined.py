@@ -7,7 +7,7 @@ from typing import Any
 
 from tpuprof.preflight.memory import Memory, memory_dict
 from tpuprof.preflight.prediction import Prediction
-from tpuprof.units import format_bytes
+from tpuprof.units import MS_PER_S, format_bytes
 
 # What came of a compile, as the command's exit status: a program that does not fit, one that cannot be compiled,
 # a compiler that crashed, and limits of ours that leave the question open.
@@ -51,6 +51,24 @@ class Iteration:
         return max((each for each in known if each), key=lambda each: (not each.fits, each.total or 0))
 
     @property
+    def largest(self) -> Prediction | None:
+        """The prediction whose memory is the iteration's, None where that is unknown."""
+        memory = self.memory
+        return next((found for found, _ in self.parts if memory is not None and found.memory is memory), None)
+
+    @property
+    def mfu_bound(self) -> float | None:
+        """FLOPs of all runs over what the chip could do in the predicted time; None where one of them is unknown."""
+        step_ms, flops = self.step_ms, 0
+        for found, count in self.parts:
+            if found.flops is None:
+                return None
+            flops += found.flops * count
+        if not step_ms:
+            return None
+        return flops / (step_ms / MS_PER_S) / self.main.compiled.target.chip.peak_flops_per_s
+
+    @property
     def fits(self) -> bool | None:
         """Whether a training iteration fits; None where that is unknown or nothing trains."""
         return self.memory.fits if self.trains and self.memory is not None else None
@@ -86,9 +104,10 @@ def iteration_dict(each: Iteration) -> dict[str, Any]:
         "verdict": each.verdict,
         "fits": each.fits,
         "step_ms": each.step_ms,
+        "mfu_bound": each.mfu_bound,
         "graphs": [
-            {"number": found.compiled.graph.number, "times": count, "step_ms": found.step_ms,
-             "status": found.compiled.status, "updates_weights": found.compiled.graph.updates}
+            {"number": found.compiled.graph.number, "kind": found.compiled.graph.kind, "times": count,
+             "step_ms": found.step_ms, "status": found.compiled.status, "updates_weights": found.compiled.graph.updates}
             for found, count in each.parts
         ],
         "small_graphs_left_out": each.left_out,

@@ -30,6 +30,9 @@ CACHE_VERSION = 1
 TIME_LIMIT_S = 1800.0
 # Resident memory at which a compile is ended (bytes): the compiler of a large program takes a few GiB.
 MEMORY_LIMIT = 16 << 30
+# Programs of at most so many bytes compile in a tenth of a second, and the compiler's start takes two: from so many of
+# them on they share processes, so many in each.
+QUICK_BYTES, FEWEST_TOGETHER, MOST_TOGETHER = 100_000, 5, 100
 _POLL_S = 0.2
 _FLAG_VARIABLES = ("LIBTPU_INIT_ARGS", "XLA_FLAGS")
 Progress = Callable[[str], None]
@@ -99,13 +102,18 @@ def compile_all(
         )
     started = time.monotonic()
     spent: list[float] = []
+    stop = threading.Event()
+    quick = _compile_quick(jobs, options, versions, stop, progress)
 
-    def one(job: tuple[Graph, Target]) -> Compiled:
+    def one(number: int) -> Compiled:
+        job = jobs[number]
+        if number in quick:
+            return quick[number]
         result = _compile_one(job[0], job[1], options, versions, stop)
         if not result.cached:
             spent.append(result.seconds)
         done = len(spent)
-        left = len(jobs) - done
+        left = len(jobs) - len(quick) - done
         estimate = (
             f", about {left * sum(spent) / done / options.workers:.0f} s left" if spent and left > 0 else ""
         )
@@ -116,10 +124,9 @@ def compile_all(
         )
         return result
 
-    stop = threading.Event()
     pool = ThreadPoolExecutor(max(1, options.workers))
     try:
-        results = [pool.submit(one, job) for job in jobs]
+        results = [pool.submit(one, number) for number in range(len(jobs))]
         # What ends one job ends all, also those that come before it.
         wait(results, return_when=FIRST_EXCEPTION)
         for each in results:
@@ -130,6 +137,39 @@ def compile_all(
         # After Ctrl-C the compilers end now, not when they are done.
         stop.set()
         pool.shutdown(cancel_futures=True)
+
+
+def _compile_quick(
+    jobs: list[tuple[Graph, Target]],
+    options: CompileOptions,
+    versions: dict[str, str],
+    stop: threading.Event,
+    progress: Progress,
+) -> dict[int, Compiled]:
+    """Results of small programs, by the job's place: many in one process. A crash leaves the rest to be done alone."""
+    found: dict[int, Compiled] = {}
+    small = [number for number, (graph, _) in enumerate(jobs) if len(graph.proto) <= QUICK_BYTES]
+    if len(small) < FEWEST_TOGETHER:
+        return found
+    for number in small:
+        entry = _entry(*jobs[number], options, versions)
+        cached = _cached(entry, *jobs[number]) if entry is not None else None
+        if cached is not None:
+            found[number] = cached
+    missing = [number for number in small if number not in found]
+    for first in range(0, len(missing), MOST_TOGETHER):
+        chunk = missing[first : first + MOST_TOGETHER]
+        with tempfile.TemporaryDirectory(prefix="tpuprof-preflight-") as name:
+            folders = {number: Path(name) / str(number) for number in chunk}
+            for number, folder in folders.items():
+                folder.mkdir()
+                _write_job(folder, *jobs[number])
+            _run_jobs(list(folders.values()), Path(name) / "log.txt", options, stop)
+            for number, folder in folders.items():
+                if (folder / "result.json").is_file():
+                    found[number] = _kept(folder, *jobs[number], options, versions)
+        progress(f"{len(found)} of {len(small)} small programs compiled")
+    return found
 
 
 def known_targets(targets: list[Target], options: CompileOptions) -> list[bool]:
@@ -176,27 +216,59 @@ def cache_key(graph: Graph, target: Target, options: CompileOptions, versions: d
 def _compile_one(
     graph: Graph, target: Target, options: CompileOptions, versions: dict[str, str], stop: threading.Event
 ) -> Compiled:
-    entry = options.cache / cache_key(graph, target, options, versions) if options.cache else None
-    if entry is not None and (entry / "result.json").is_file():
-        try:
-            return _load(entry, graph, target, cached=True)
-        except (OSError, ValueError, KeyError):
-            shutil.rmtree(entry, ignore_errors=True)
+    entry = _entry(graph, target, options, versions)
+    cached = _cached(entry, graph, target) if entry is not None else None
+    if cached is not None:
+        return cached
     with tempfile.TemporaryDirectory(prefix="tpuprof-preflight-") as name:
         folder = Path(name)
         result = _run_worker(folder, graph, target, options, stop)
-        if result is not None:
-            return result
-        found = _load(folder, graph, target, cached=False)
-        if entry is not None and found.status in ("compiled", "out-of-memory"):
-            _store(folder, entry)
-        return found
+        return result or _kept(folder, graph, target, options, versions)
+
+
+def _entry(graph: Graph, target: Target, options: CompileOptions, versions: dict[str, str]) -> Path | None:
+    """Where a result is in the cache, or will be; None without a cache."""
+    return options.cache / cache_key(graph, target, options, versions) if options.cache else None
+
+
+def _cached(entry: Path, graph: Graph, target: Target) -> Compiled | None:
+    if not (entry / "result.json").is_file():
+        return None
+    try:
+        return _load(entry, graph, target, cached=True)
+    except (OSError, ValueError, KeyError):
+        shutil.rmtree(entry, ignore_errors=True)
+        return None
+
+
+def _kept(
+    folder: Path, graph: Graph, target: Target, options: CompileOptions, versions: dict[str, str]
+) -> Compiled:
+    """A worker's result, put into the cache where it holds for the next time."""
+    found = _load(folder, graph, target, cached=False)
+    entry = _entry(graph, target, options, versions)
+    if entry is not None and found.status in ("compiled", "out-of-memory"):
+        _store(folder, entry)
+    return found
 
 
 def _run_worker(
     folder: Path, graph: Graph, target: Target, options: CompileOptions, stop: threading.Event
 ) -> Compiled | None:
     """Run one worker to its end; a result only where it was stopped or crashed."""
+    _write_job(folder, graph, target)
+    started = time.monotonic()
+    stopped, code = _run_jobs([folder], folder / "log.txt", options, stop)
+    seconds = time.monotonic() - started
+    if stopped:
+        return Compiled(graph, target, stopped, seconds, error=_limit_text(stopped, options))
+    if not (folder / "result.json").is_file():
+        text = (folder / "log.txt").read_text("utf-8", "replace")
+        return Compiled(graph, target, "crashed", seconds, error=_crash_text(code, text))
+    return None
+
+
+def _write_job(folder: Path, graph: Graph, target: Target) -> None:
     (folder / "graph.hlo.pb").write_bytes(graph.proto)
     job = {
         "folder": str(folder), "hlo": str(folder / "graph.hlo.pb"), "topology": target.topology,
@@ -204,9 +276,20 @@ def _run_worker(
         "propagate": graph.propagate, "donors": graph.donors,
     }  # fmt: skip
     (folder / "job.json").write_text(json.dumps(job), "utf-8")
-    command = [options.python, "-m", "tpuprof.preflight.worker", str(folder / "job.json")]
+
+
+def _run_jobs(
+    folders: list[Path], log_path: Path, options: CompileOptions, stop: threading.Event
+) -> tuple[str, int]:
+    """Run one worker on the jobs in these folders: the limit it broke (empty without), and its exit status."""
+    command = [
+        options.python,
+        "-m",
+        "tpuprof.preflight.worker",
+        *(str(each / "job.json") for each in folders),
+    ]
     started = time.monotonic()
-    with (folder / "log.txt").open("wb") as log:
+    with log_path.open("wb") as log:
         # In a session of its own: Ctrl-C in a terminal goes to tpuprof, which ends the worker.
         worker = subprocess.Popen(
             command, env=options.variables(), stdout=log, stderr=log, start_new_session=True
@@ -215,13 +298,7 @@ def _run_worker(
             stopped = _watch(worker, started, options, stop)
         finally:
             _kill(worker)
-    seconds = time.monotonic() - started
-    if stopped:
-        return Compiled(graph, target, stopped, seconds, error=_limit_text(stopped, options))
-    if not (folder / "result.json").is_file():
-        text = (folder / "log.txt").read_text("utf-8", "replace")
-        return Compiled(graph, target, "crashed", seconds, error=_crash_text(worker.returncode, text))
-    return None
+    return stopped, worker.returncode
 
 
 def _kill(worker: subprocess.Popen[bytes]) -> None:

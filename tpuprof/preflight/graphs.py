@@ -82,7 +82,7 @@ def load_graph(folder: Path, entry: dict[str, Any], spmd: bool, project: str = "
     module = parse_module_proto((folder / entry["file"]).read_bytes())
     if entry.get("given"):
         use_script_lines(module, project)
-        return _jax_graph(module, entry)
+        return _given_graph(module, entry)
     graph = Graph(entry["number"], entry["hash"], entry["kind"], entry["count"], b"", spmd=spmd)
     graph.frames = entry["frames"]
     graph.replicated = not spmd and any(
@@ -114,13 +114,36 @@ def load_graph(folder: Path, entry: dict[str, Any], spmd: bool, project: str = "
     return graph
 
 
-def _jax_graph(module: hlo_pb2.HloModuleProto, entry: dict[str, Any]) -> Graph:
-    """A program of a JAX script: its inputs' names, donations and shardings are in it."""
+def _given_graph(module: hlo_pb2.HloModuleProto, entry: dict[str, Any]) -> Graph:
+    """A program of a JAX or TorchTPU script: its donations and shardings are in it, in JAX its inputs' names too."""
     graph = graph_of_module(module, entry["number"], partitions_of(module))
     graph.key, graph.kind, graph.count = entry["hash"], entry["kind"], entry["count"]
     graph.frames, graph.updates, graph.resident = entry["frames"], entry["updates"], entry["resident"]
+    if entry.get("stablehlo"):
+        # One op of TorchTPU: its inputs have the names of the buffers that it took. A step has many small ones.
+        graph.kind = _ops_of(module)
+        if len(entry["parameter_names"]) == len(graph.parameter_names):
+            graph.parameter_names = entry["parameter_names"]
+        graph.output_names = entry["output_names"]
+        return graph
     graph.small = not graph.updates and _small(module)
     return graph
+
+
+def _ops_of(module: hlo_pb2.HloModuleProto) -> str:
+    """The ops of the framework that a program of TorchTPU is made of, by the names that its instructions have."""
+    named = [
+        each.metadata.op_name.decode("utf-8", "replace").split("/")[0]
+        for computation in module.computations
+        for each in computation.instructions
+        if b"/" in each.metadata.op_name
+    ]
+    ops = list(dict.fromkeys(named))
+    if not ops:
+        return module.name.decode("utf-8", "replace").removeprefix("tt_jit_")
+    return (
+        ops[0] if len(ops) == 1 else f"{len(ops)} ops: {', '.join(ops[:3])}{', ...' if len(ops) > 3 else ''}"
+    )
 
 
 def partitions_of(module: hlo_pb2.HloModuleProto) -> int:

@@ -85,7 +85,7 @@ def predict_module(compiled: Compiled, module: HloModule) -> Prediction:
     found = Prediction(compiled, read_memory(compiled.memory, module, graph, target), module, schedule)
     found.flops = computation_flops(module, module.entry)
     found.collectives = _collective_rows(schedule, module, graph.parameter_names)
-    found.warnings = _warnings(schedule)
+    found.warnings = schedule_warnings([(schedule, 1)])
     return found
 
 
@@ -191,20 +191,23 @@ def collectives_by_kind(rows: list[CollectiveRow]) -> dict[str, tuple[int, int]]
     return {kind: (counts[kind], size) for kind, size in sizes.most_common()}
 
 
-def _warnings(schedule: Schedule) -> list[str]:
+def schedule_warnings(runs: list[tuple[Schedule, int]]) -> list[str]:
+    """What of a step's time is uncertain; `runs` are its programs' schedules with how often each runs."""
     found = []
-    if schedule.unknown_loops:
-        names = ", ".join(schedule.unknown_loops[:3])
+    loops = [name for schedule, _ in runs for name in schedule.unknown_loops]
+    if loops:
+        names = ", ".join(loops[:3])
+        found.append(f"{len(loops)} loops have no known trip count and are counted once: {names}")
+    guessed = sum(schedule.guessed_ps * count for schedule, count in runs)
+    duration = sum(schedule.duration * count for schedule, count in runs)
+    if guessed > GUESSED_SHARE * duration:
         found.append(
-            f"{len(schedule.unknown_loops)} loops have no known trip count and are counted once: {names}"
+            f"{guessed / duration:.0%} of the step is ops without a compiler estimate, priced by bytes and FLOPs"
         )
-    if schedule.guessed_ps > GUESSED_SHARE * schedule.duration:
-        share = schedule.guessed_ps / schedule.duration
-        found.append(f"{share:.0%} of the step is ops without a compiler estimate, priced by bytes and FLOPs")
-    custom = [name for name in schedule.guessed if name == KERNEL]
-    if custom:
+    kernels = sum(schedule.guessed.get(KERNEL, 0) * count for schedule, count in runs)
+    if kernels:
         found.append(
-            f"the compiler has no estimate for {schedule.guessed[KERNEL]} Pallas kernel(s): their time is the least "
+            f"the compiler has no estimate for {kernels} Pallas kernel(s): their time is the least "
             "that the work they state takes, or writing their results where they state none"
         )
     return found

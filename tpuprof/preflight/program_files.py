@@ -174,6 +174,29 @@ def complete(program: Program, options: CompileOptions) -> bool:
     return not _lacks_windows(program.module)
 
 
+def convert_all(paths: list[Path], options: CompileOptions) -> None:
+    """Write files of StableHLO as HLO protos beside them (`NAME.hlo.pb`); raises `TpuprofError` if one is not."""
+    with tempfile.TemporaryDirectory(prefix="tpuprof-program-") as name:
+        listed = Path(name) / "paths.json"
+        listed.write_text(json.dumps([str(each) for each in paths]), "utf-8")
+        done = _worker(["--convert-all", str(listed)], options)
+    if done is None or done.returncode:
+        reason = (
+            "it took too long"
+            if done is None
+            else (done.stderr.strip().splitlines() or [f"exit {done.returncode}"])[-1]
+        )
+        failed = {str(paths[0]): reason}
+    else:
+        failed = json.loads(done.stdout.strip().splitlines()[-1])
+    if failed:
+        reason = next(iter(failed.values()))
+        raise TpuprofError(
+            Code.CORRUPT, f"{len(failed)} program(s) that the script ran cannot be read: {reason[:300]}",
+            "The installed jaxlib may be older than the script's framework: install a newer jax beside tpuprof.",
+        )  # fmt: skip
+
+
 def _lacks_windows(module: HloModule) -> bool:
     return any(
         each.opcode == "convolution" and "dim_labels" not in each.attributes for each in module.instructions()

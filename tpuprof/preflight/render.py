@@ -11,14 +11,22 @@ from rich.table import Table
 
 from tpuprof.preflight.combined import Iteration
 from tpuprof.preflight.money import NOTE, Cost
-from tpuprof.preflight.prediction import TRUST, Prediction, collectives_by_kind, split_ms
+from tpuprof.preflight.prediction import (
+    TRUST,
+    Prediction,
+    collectives_by_kind,
+    split_ms,
+)
 from tpuprof.preflight.run import Outcome
 from tpuprof.units import MS_PER_S, TERA, format_bytes, format_ms, format_share
 
 ROWS = 8
 # Columns of a terminal from which tables hold all that is known (characters).
 WIDE = 100
-_FIGURES = frozenset({"bytes", "times", "compile", "HBM", "step", "exposed", "MFU", "code"})
+_FIGURES = frozenset(
+    {"runs", "each", "in all", "bytes", "times", "compile", "HBM", "step", "exposed", "MFU", "code"}
+)
+ANSWERED = ("compiled", "out-of-memory")
 _PARTS = {"compute": "compute", "collective_exposed": "exposed collectives", "offload_exposed": "exposed host copies",
           "idle": "waiting for HBM prefetch"}  # fmt: skip
 
@@ -38,21 +46,36 @@ def render(outcome: Outcome, console: Console) -> None:
             f"{how} {devices} device(s)"
         )
         console.print(barrier_text(trace.barrier), soft_wrap=True)
+        for note in trace.notes:
+            console.print(escape(note), soft_wrap=True)
         if trace.reads:
             console.print(
                 f"{trace.reads} value(s) that the script read were made up (losses 1.0, checks passed)."
             )
         for warning in trace.warnings:
             console.print(f"! {escape(warning)}", soft_wrap=True)
-    for found in outcome.predictions:
-        console.print()
-        render_prediction(found, console, outcome.trace_of(found).trains)
-    for each in outcome.iterations():
-        if len(each.parts) > 1 or each.left_out:
-            console.print()
-            render_iteration(each, console)
+    _predictions(outcome, console)
     if any(found.schedule for found in outcome.predictions):
         console.print(f"\n{TRUST}")
+
+
+def _predictions(outcome: Outcome, console: Console) -> None:
+    """A block for each program, or one for each target where an iteration has many of them."""
+    from tpuprof.preflight.render_many import MANY, render_many
+
+    iterations = outcome.iterations()
+    many = {each.target for each in iterations if len(each.parts) > MANY}
+    for found in outcome.predictions:
+        if found.compiled.target.name not in many:
+            console.print()
+            render_prediction(found, console, outcome.trace_of(found).trains)
+    for each in iterations:
+        if each.target in many:
+            console.print()
+            render_many(each, console)
+        elif len(each.parts) > 1 or each.left_out:
+            console.print()
+            render_iteration(each, console)
 
 
 def barrier_text(barrier: dict[str, Any]) -> str:
@@ -85,12 +108,12 @@ def render_prediction(found: Prediction, console: Console, trains: bool = True) 
         f"device(s)), graph {compiled.graph.number}: {verdict(found, trains)}",
         soft_wrap=True,
     )
-    if compiled.status not in ("compiled", "out-of-memory"):
+    if compiled.status not in ANSWERED:
         console.print(f"  {escape(compiled.error[:600])}", soft_wrap=True)
         return
     cached = " (from cache)" if compiled.cached else ""
     console.print(f"  compile {compiled.seconds:.1f} s{cached}")
-    _memory(found, console)
+    render_memory(found, console)
     _time(found, console)
     _collectives(found, console)
     for warning in found.warnings:
@@ -102,7 +125,8 @@ def verdict(found: Prediction, trains: bool = True) -> str:
     return Iteration(found.compiled.target.name, [(found, 1)], found, trains).verdict
 
 
-def _memory(found: Prediction, console: Console) -> None:
+def render_memory(found: Prediction, console: Console) -> None:
+    """What a program needs of the HBM, by kind, and the largest buffers."""
     memory = found.memory
     if memory is None:
         return
@@ -273,7 +297,7 @@ def largest_fitting(outcomes: list[Outcome]) -> dict[str, str]:
 
 
 def _comparison_row(outcome: Outcome, each: Iteration) -> list[str]:
-    found, memory = each.main, each.memory
+    memory = each.memory
     code = memory.kinds.get("code") if memory else None
     schedules = [(part.schedule, count) for part, count in each.parts if part.schedule]
     exposed = sum(
@@ -288,7 +312,7 @@ def _comparison_row(outcome: Outcome, each: Iteration) -> list[str]:
         format_bytes(memory.total) if memory and memory.total is not None else "-",
         format_ms(each.step_ms) if each.step_ms is not None else "-",
         format_ms(exposed) if schedules else "-",
-        format_share(found.mfu_bound) if found.mfu_bound is not None and len(each.parts) == 1 else "-",
+        format_share(each.mfu_bound) if each.mfu_bound is not None else "-",
         f"{sum(part.compiled.seconds for part, _ in each.parts):.1f} s",
         format_bytes(code) if code is not None else "-",
     ]

@@ -13,6 +13,7 @@ from tpuprof.errors import Code, TpuprofError
 from tpuprof.preflight.combined import Iteration, iteration_dict
 from tpuprof.preflight.compiler import CompileOptions, compile_all, known_targets
 from tpuprof.preflight.graphs import Graph
+from tpuprof.preflight.places import TORCH_TPU
 from tpuprof.preflight.prediction import Prediction, predict, prediction_dict
 from tpuprof.preflight.script import ScriptRun, Trace, trace_script
 from tpuprof.preflight.targets import Target, known_names, parse_target
@@ -194,8 +195,9 @@ def trace_for(variant: Variant, traces: Traces, target: Target, progress: Progre
 
 
 def _trace(variant: Variant, target: Target, progress: Progress) -> Trace:
+    runs = "runs on the CPU" if variant.run.place.framework == TORCH_TPU else "does not run"
     progress(
-        f"{variant.label}: tracing {variant.run.script} for {target.devices} device(s); its device work does not run"
+        f"{variant.label}: tracing {variant.run.script} for {target.devices} device(s); its device work {runs}"
     )
     run = replace(variant.run, devices=target.devices, chip_kind=target.device_kind)
     with tempfile.TemporaryDirectory(prefix="tpuprof-trace-") as folder:
@@ -228,5 +230,6 @@ def _trace_dict(devices: int, trace: Trace) -> dict[str, Any]:
             for g in trace.graphs
         ],
         "barrier": trace.barrier,
+        "notes": trace.notes,
         "warnings": trace.warnings,
     }

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from tpuprof.preflight import barrier
 from tpuprof.preflight.graphs import Graph, load_graph
 from tpuprof.preflight.iteration import Search, read_events
 from tpuprof.preflight.manifest import DONE, MANIFEST
+from tpuprof.preflight.places import TORCH_TPU, Place
+from tpuprof.preflight.torch_tpu_programs import notes_of, to_hlo
 
 HOOK = Path(__file__).parent / "hook"
 TIME_LIMIT_S = 900.0
@@ -53,7 +56,8 @@ class Trace:
     """The graphs a script would have run, and in what order (`search`). `reads` counts values that were made up.
 
     With `asked_for_chip` a kernel chose its tiles by the chip, so that another chip has another graph. `source` says
-    which file the graphs are from where no script was run.
+    which file the graphs are from where no script was run. `runs` holds the graphs of each event that is not one graph
+    with the event's key. `notes` say how the script ran and what a prediction of its step leaves out.
     """
 
     graphs: list[Graph]
@@ -68,11 +72,16 @@ class Trace:
     barrier: dict[str, Any] = field(default_factory=dict)
     asked_for_chip: bool = False
     source: str = ""
+    runs: dict[str, list[str]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
     @property
     def sequence(self) -> list[str]:
         """Keys of all graphs in the order in which they would have run."""
-        return [each.key for each in self.search.events]
+        return self._graphs_of(each.key for each in self.search.events)
+
+    def _graphs_of(self, events: Iterable[str]) -> list[str]:
+        return [key for event in events for key in self.runs.get(event, [event])]
 
     @property
     def trains(self) -> bool:
@@ -82,7 +91,7 @@ class Trace:
     @property
     def iteration(self) -> list[tuple[Graph, int]]:
         """The graphs of one training iteration with how often each runs; without an update the largest graph."""
-        keys = Counter(self.search.iteration())
+        keys = Counter(self._graphs_of(self.search.iteration()))
         if not keys:
             return [(max(self.graphs, key=lambda each: (len(each.proto), each.number)), 1)]
         return [(each, keys[each.key]) for each in self.graphs if each.key in keys]
@@ -92,7 +101,14 @@ class Trace:
         """The main graph of an iteration: the largest that updates weights."""
         updates = {each.key for each in self.search.updates}
         chosen = [each for each, _ in self.iteration]
-        return max(chosen, key=lambda each: (each.key in updates, len(each.proto), each.number))
+        return max(
+            chosen,
+            key=lambda each: (
+                each.key in updates or (bool(self.runs) and each.updates > 0),
+                len(each.proto),
+                each.number,
+            ),
+        )
 
     @property
     def is_steady(self) -> bool:
@@ -105,7 +121,8 @@ class ScriptRun:
     """What to run: a script with arguments, extra environment, devices, whether big weights stay unmade.
 
     With `module` it is a module's name, run as by `python -m`. `chip_kind` is what Pallas kernels see that ask for
-    it. With `network` the script may open connections to other machines; otherwise it cannot.
+    it. With `network` the script may open connections to other machines; otherwise it cannot. `place` is the Python
+    that runs it, where that is another environment's.
     """
 
     script: str
@@ -117,7 +134,7 @@ class ScriptRun:
     module: bool = False
     chip_kind: str = ""
     time_limit_s: float = TIME_LIMIT_S
-    python: str = sys.executable
+    place: Place = field(default_factory=Place)
 
 
 def trace_script(run: ScriptRun, folder: Path) -> Trace:
@@ -139,7 +156,7 @@ def trace_script(run: ScriptRun, folder: Path) -> Trace:
     read = json.loads(manifest.read_text("utf-8"))
     if not read["graphs"] or (code and not timed_out and not read["done"]):
         raise _no_graph(run, code, timed_out, tail, len(read["graphs"]))
-    trace = _read(folder, read, project_of(run), time.monotonic() - started)
+    trace = _read(folder, read, run, time.monotonic() - started)
     trace.warnings += _doubts(trace)
     if timed_out:
         trace.warnings.append(f"the script was stopped after {run.time_limit_s:.0f} s (--script-time-limit)")
@@ -168,9 +185,7 @@ def _doubts(trace: Trace) -> list[str]:
 def script_environment(run: ScriptRun, folder: Path) -> dict[str, str]:
     """The script's whole environment: CPU devices, HLO metadata, and the hook first on PYTHONPATH."""
     env = {**os.environ, **run.environment}
-    # The script's working directory need not be tpuprof's: the hook imports tpuprof by this path.
-    root = str(Path(__file__).resolve().parents[2])
-    path = [str(HOOK), env.get("PYTHONPATH", ""), root]
+    path = [str(HOOK), env.get("PYTHONPATH", "")]
     env.update(
         PJRT_DEVICE="CPU",
         CPU_NUM_DEVICES=str(run.devices),
@@ -178,6 +193,9 @@ def script_environment(run: ScriptRun, folder: Path) -> dict[str, str]:
         XLA_HLO_DEBUG="1",
         PYTHONPATH=os.pathsep.join(part for part in path if part),
         TPUPROF_PREFLIGHT=str(folder),
+        # The script's environment need not have this tpuprof: the hook finds it here.
+        TPUPROF_PREFLIGHT_HOME=str(Path(__file__).resolve().parents[2]),
+        TPUPROF_PREFLIGHT_FRAMEWORK=run.place.framework,
         TPUPROF_PREFLIGHT_LAZY="1" if run.lazy else "0",
         TPUPROF_PREFLIGHT_NETWORK="open" if run.network else "closed",
     )
@@ -186,6 +204,7 @@ def script_environment(run: ScriptRun, folder: Path) -> dict[str, str]:
     env["TPUPROF_PREFLIGHT_CHIP_KIND"] = run.chip_kind
     env.pop("LIBTPU_INIT_ARGS", None)
     env.update(_NO_UPLOADS)
+    env.update(run.place.variables())
     if not run.network:
         env.update(_OFFLINE)
     return env
@@ -193,11 +212,11 @@ def script_environment(run: ScriptRun, folder: Path) -> dict[str, str]:
 
 def _execute(run: ScriptRun, folder: Path, log: Path) -> tuple[int, bool]:
     """Run the script behind the barrier: its exit status and whether the time limit ended it."""
-    launcher = [run.python, "-I", "-S", str(Path(barrier.__file__)), str(folder)]
+    launcher = [sys.executable, "-I", "-S", str(Path(barrier.__file__)), str(folder)]
     command = [
         *launcher,
         "open" if run.network else "closed",
-        run.python,
+        run.place.python,
         *(["-m"] if run.module else []),
         run.script,
         *run.arguments,
@@ -244,17 +263,24 @@ def project_of(run: ScriptRun) -> str:
     )
 
 
-def _read(folder: Path, manifest: dict[str, Any], project: str, seconds: float) -> Trace:
-    graphs = [load_graph(folder, entry, manifest["spmd"], project) for entry in manifest["graphs"]]
+def _read(folder: Path, manifest: dict[str, Any], run: ScriptRun, seconds: float) -> Trace:
+    entries, project = manifest["graphs"], project_of(run)
+    if run.place.framework == TORCH_TPU:
+        entries = to_hlo(folder, entries)
+    graphs = [load_graph(folder, entry, manifest["spmd"], project) for entry in entries]
     warnings = [*manifest["warnings"], *(text for graph in graphs for text in graph.warnings)]
     if manifest["kernels"]["mosaic"] is not None:
         warnings.append(_OLD_MOSAIC.format(manifest["kernels"]["mosaic"]))
     search = Search(read_events(manifest["events"]), frozenset(manifest["optimizers"]))
-    return Trace(
+    trace = Trace(
         graphs, search, manifest["spmd"], manifest["devices"], manifest["reads"],
         manifest["unmade_bytes"], manifest["versions"], seconds, warnings,
         json.loads((folder / barrier.REPORT).read_text("utf-8")), manifest["kernels"]["asked_for_chip"],
+        runs=manifest.get("runs", {}),
     )  # fmt: skip
+    if run.place.framework == TORCH_TPU:
+        trace.notes = notes_of(run.place, manifest, sum(count for _, count in trace.iteration))
+    return trace
 
 
 def _no_graph(run: ScriptRun, code: int, timed_out: bool, tail: str, graphs: int = 0) -> TpuprofError:
@@ -282,6 +308,12 @@ def _no_graph(run: ScriptRun, code: int, timed_out: bool, tail: str, graphs: int
             hint = "Preflight refuses writes here (see docs/preflight.md): give a folder below $TMPDIR to write to."
         message = f"{run.script} {_how_it_failed(code, graphs)}: {_last_line(tail)}."
         return TpuprofError(Code.PREFLIGHT_SCRIPT, message, hint)
+    if run.place.framework == TORCH_TPU:
+        return TpuprofError(
+            Code.PREFLIGHT_NO_GRAPH,
+            f'{run.script} ended without running anything on the device "tpu".',
+            "Give the script that trains, and move its model to torch.device('tpu').",
+        )
     return TpuprofError(
         Code.PREFLIGHT_NO_GRAPH,
         f"{run.script} ended without running anything on an XLA device.",

@@ -14,6 +14,8 @@ from typing import Any
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
+# What torch calls the device: torch_xla's and TorchTPU's.
+_DEVICES = ("xla", "tpu")
 _TILES = re.compile(r"devices=\[([\d,]+)\]")
 
 
@@ -25,7 +27,7 @@ class OptimizerSteps:
         register_optimizer_step_post_hook(self._after_step)
 
     def _after_step(self, optimizer: Any, _args: Any, _options: Any) -> None:
-        self._stepped.add(_number(optimizer))
+        self._stepped.add(optimizer_number(optimizer))
 
     def take(self) -> frozenset[int]:
         """Optimizers that stepped since the last call."""
@@ -40,11 +42,11 @@ def optimizers() -> list[Any]:
 
 
 def device_optimizers() -> frozenset[int]:
-    """Numbers of the optimizers with a trainable weight on the XLA device."""
+    """Numbers of the optimizers with a trainable weight on the device."""
     return frozenset(
-        _number(each)
+        optimizer_number(each)
         for each in optimizers()
-        if any(weight.device.type == "xla" and weight.requires_grad for weight in _weights(each))
+        if any(weight.device.type in _DEVICES and weight.requires_grad for weight in _weights(each))
     )
 
 
@@ -52,7 +54,7 @@ def _weights(optimizer: Any) -> list[torch.Tensor]:
     return [weight for group in getattr(optimizer, "param_groups", ()) for weight in group["params"]]
 
 
-def _number(optimizer: Any) -> int:
+def optimizer_number(optimizer: Any) -> int:
     """A library's wrapper and the optimizer inside it have the same weights, and so the same number."""
     return min((id(weight) for weight in _weights(optimizer)), default=0)
 

@@ -1,7 +1,7 @@
 """Compiles one graph for one slice: `python -m tpuprof.preflight.worker JOB.json`, a process for each compile.
 
-Reads a job, writes `result.json`, `optimized.hlo.txt.gz` and `optimized.hlo.pb.gz` into the job's folder. A
-compiler error is a result too; only a crash leaves none.
+Small graphs may share a process: then several jobs are named. Reads a job, writes `result.json`, `optimized.hlo.txt.gz`
+and `optimized.hlo.pb.gz` into the job's folder. A compiler error is a result too; only a crash leaves none.
 """
 
 from __future__ import annotations
@@ -64,6 +64,19 @@ def probe(names: list[tuple[str, dict[str, Any]]]) -> list[bool]:
     return [adapter.topology_known(name, options) for name, options in names]
 
 
+def convert_all(paths: list[Path]) -> dict[str, str]:
+    """Write files of StableHLO as HLO protos beside them (`NAME.hlo.pb`); why not, for those that cannot be read."""
+    failed = {}
+    for each in paths:
+        try:
+            proto, _ = adapter.to_hlo("stablehlo", each.read_bytes())
+        except Exception as error:
+            failed[str(each)] = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        else:
+            each.with_name(f"{each.name}.hlo.pb").write_bytes(proto)
+    return failed
+
+
 def readable_mosaic() -> int | None:
     """The newest version of Mosaic that libtpu reads where the installed jax writes a newer one, else None."""
     devices = adapter.describe_topology(_ANY_SLICE, {})[:1]
@@ -93,14 +106,22 @@ def main(arguments: list[str]) -> int:
         Path(made).write_bytes(proto)
         print(json.dumps({"partitions": partitions}))
         return 0
+    if arguments[0] == "--convert-all":
+        print(
+            json.dumps(
+                convert_all([Path(each) for each in json.loads(Path(arguments[1]).read_text("utf-8"))])
+            )
+        )
+        return 0
     if arguments[0] == "--probe":
         print(json.dumps(probe(json.loads(arguments[1]))))
         return 0
-    job = json.loads(Path(arguments[0]).read_text("utf-8"))
-    result = {**run(job), "versions": adapter.versions()}
-    path = Path(job["folder"]) / RESULT
-    path.with_suffix(".new").write_text(json.dumps(result), "utf-8")
-    path.with_suffix(".new").replace(path)
+    for each in arguments:
+        job = json.loads(Path(each).read_text("utf-8"))
+        result = {**run(job), "versions": adapter.versions()}
+        path = Path(job["folder"]) / RESULT
+        path.with_suffix(".new").write_text(json.dumps(result), "utf-8")
+        path.with_suffix(".new").replace(path)
     return 0
 
 

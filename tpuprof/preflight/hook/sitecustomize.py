@@ -1,7 +1,7 @@
 """Puts preflight's interception into a training script's process, without a change to the script.
 
 The launcher puts this folder first on PYTHONPATH and sets TPUPROF_PREFLIGHT; a sitecustomize further along
-sys.path still runs. Nothing is imported here until the script itself imports torch_xla.
+sys.path still runs. Nothing is imported here until the script itself imports its framework.
 """
 
 import errno
@@ -52,6 +52,27 @@ def _after_jax(name: str) -> None:
         os._exit(_FAILED)
 
 
+def _after_torch(_: str) -> None:
+    try:
+        from tpuprof.preflight import torch_tpu_script
+
+        torch_tpu_script.install(os.environ["TPUPROF_PREFLIGHT"])
+    except Exception:
+        # Without it the script would wait for a TPU that is not there.
+        traceback.print_exc()
+        os._exit(_FAILED)
+
+
+class _Home:
+    """Finds tpuprof where the launcher's own is: the script's environment may have none, or another one."""
+
+    def find_spec(self, name: str, *_of: object) -> importlib.machinery.ModuleSpec | None:
+        """The spec of the package `tpuprof`; the parts of it are found by its path."""
+        if name != "tpuprof":
+            return None
+        return importlib.machinery.PathFinder.find_spec(name, [os.environ["TPUPROF_PREFLIGHT_HOME"]])
+
+
 def _refuse_network(event: str, arguments: tuple[object, ...]) -> None:
     """Close the network to Python's calls where the kernel does not close it to all."""
     if event not in {"socket.connect", "socket.sendto"}:
@@ -73,7 +94,11 @@ _chain()
 if os.environ.get("TPUPROF_PREFLIGHT_NETWORK") == "closed":
     sys.addaudithook(_refuse_network)
 if os.environ.get("TPUPROF_PREFLIGHT"):
+    sys.meta_path.insert(0, _Home())
     from tpuprof.instrument.after_import import watch
 
-    watch(("torch_xla",), _after, _before)
-    watch(("jax",), _after_jax)
+    if os.environ.get("TPUPROF_PREFLIGHT_FRAMEWORK") == "torch_tpu":
+        watch(("torch",), _after_torch)
+    else:
+        watch(("torch_xla",), _after, _before)
+        watch(("jax",), _after_jax)
