@@ -25,7 +25,8 @@ $(READY): pyproject.toml setup.py
 # TorchTPU needs another torch than torch_xla, so it has an environment of its own. Where it cannot be made, its tests
 # are skipped and say so.
 torchtpu: $(READY) torchtpu-environment  ## make a second environment with TorchTPU on a CPU plugin (about 2 GB), and run its tests
-	$(BIN)/python -m pytest -q tests/capture/test_torch_tpu_capture.py
+	$(BIN)/python -m pytest -q --timeout 900 tests/capture/test_torch_tpu_capture.py tests/expect/test_expect_torch_tpu.py \
+		tests/preflight/test_torch_tpu_script.py
 
 torchtpu-environment:
 	test -x .venv-torchtpu/bin/python || $(PYTHON) -m venv .venv-torchtpu

@@ -119,3 +119,28 @@ def test_without_a_compiler_the_extra_is_named(tmp_path):
     with pytest.raises(TpuprofError) as caught:
         compile_all([(programs.graph(), V5E)], CompileOptions(python=str(path)), print)
     assert caught.value.code is Code.MISSING_EXTRA
+
+
+EACH = """for JOB in "$@"; do case $JOB in *job.json) D=$(dirname $JOB); BODY; esac; done"""
+ANSWER = """echo '{"status": "out-of-memory", "error": "RESOURCE_EXHAUSTED", "compile_seconds": 0.1}' > $D/result.json"""
+
+
+def several(python: str, count: int) -> list[object]:
+    jobs = [(programs.graph(donors=[number]), V5E) for number in range(count)]
+    return compile_all(jobs, CompileOptions(python=python), lambda _: None)
+
+
+@pytest.mark.parametrize(("count", "processes"), [(4, 4), (5, 1), (100, 1), (101, 2)])
+def test_many_small_programs_share_a_process(tmp_path, count, processes):
+    results = several(worker(tmp_path, EACH.replace("BODY", ANSWER)), count)
+    assert [each.graph.donors for each in results] == [[number] for number in range(count)]
+    assert {each.status for each in results} == {"out-of-memory"}
+    assert len((tmp_path / "runs").read_text().splitlines()) == processes
+
+
+def test_a_crash_among_small_programs_leaves_the_others_their_results(tmp_path):
+    crash = f"""if grep -q '"donors": .2' $JOB; then exit 134; fi; {ANSWER}"""
+    results = several(worker(tmp_path, EACH.replace("BODY", crash)), 5)
+    assert [each.status for each in results] == [*["out-of-memory"] * 2, "crashed", *["out-of-memory"] * 2]
+    # The one that they share, and one each for the program that crashed it and those that came after.
+    assert len((tmp_path / "runs").read_text().splitlines()) == 4

@@ -51,19 +51,21 @@ class Window:
         return (run, made[1]) if self.log.runs[run].program == self.log.runs[made[0]].program else None
 
     def _follow_in_place(self) -> None:
-        """Give the results of ops in place the names of what they took: buffers that were freed with the run."""
+        """Give the results of ops in place the names of what they took: buffers that were freed with the run.
+
+        Where weights and their moments of one shape were freed together, it is not known which became which.
+        """
         for run in self.log.runs[self.first : self.last]:
-            taken = [(self.log.buffers[each], self.name_of(each)) for each in run.taken]
-            freed = [
-                (each, name)
-                for each, name in taken
-                if name and each.died is not None and each.died <= self._after(run)
-            ]
+            freed: dict[tuple[int, ...], list[str]] = {}
+            for each in (self.log.buffers[number] for number in run.taken):
+                name = self.name_of(each.number)
+                if name and each.died is not None and each.died <= self._after(run):
+                    freed.setdefault(each.shape, []).append(name)
             for each in (self.log.buffers[number] for number in run.made):
-                same = next((row for row in freed if row[0].shape == each.shape), None)
-                if same is not None and not self.name_of(each.number) and each.made is not None:
-                    freed.remove(same)
-                    self._made[each.made] = same[1]
+                names = freed.get(each.shape, [])
+                if names and len({_role(name) for name in names}) == 1 and each.made is not None:
+                    name = names.pop(0)
+                    self._made.setdefault(each.made, name)
 
     def _after(self, run: Run) -> int:
         made = self.log.buffers[run.made[0]].made if run.made else None
@@ -134,3 +136,8 @@ class Window:
             entry["bytes"] += each.bytes
             entry["count"] += 1
         return sorted(entries.values(), key=lambda entry: -int(entry["bytes"]))
+
+
+def _role(name: str) -> str:
+    """`exp_avg` of `exp_avg of fc.weight`; empty for a weight itself."""
+    return name.rpartition(" of ")[0]

@@ -52,7 +52,14 @@ def _after_jax(name: str) -> None:
         os._exit(_FAILED)
 
 
-def _after_torch(_: str) -> None:
+_followed: list[str] = []
+
+
+def _after_torch(name: str) -> None:
+    # A script may import torch_tpu first, which imports torch: its own import must end before it is used.
+    if _followed or (name == "torch" and "torch_tpu" in sys.modules):
+        return
+    _followed.append(name)
     try:
         from tpuprof.preflight import torch_tpu_script
 
@@ -98,7 +105,7 @@ if os.environ.get("TPUPROF_PREFLIGHT"):
     from tpuprof.instrument.after_import import watch
 
     if os.environ.get("TPUPROF_PREFLIGHT_FRAMEWORK") == "torch_tpu":
-        watch(("torch",), _after_torch)
+        watch(("torch", "torch_tpu"), _after_torch)
     else:
         watch(("torch_xla",), _after, _before)
         watch(("jax",), _after_jax)
