@@ -7,6 +7,9 @@ page docs/run-folder.md says what each file holds. A folder that another tool ma
 from __future__ import annotations
 
 import glob
+import re
+from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 # Where XProf, TensorBoard and JAX look for profiles: a folder for each session, a file in it for each host.
@@ -36,6 +39,13 @@ TORCH_TRACE_LOGS = "dedicated_log_torch_trace_*.log"
 # Where the hosts of a pod agree on a capture.
 POD = NOTES / "pod"
 
+# What of a name in a list of hosts (`user@host:port`) is left out of names of files.
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9.-]+")
+# Notes of one process, beside the profile with that label.
+_NOTE = re.compile(
+    r"(?P<kind>telemetry|after|metrics|pt_xla_debug)\.(?P<label>.+)\.(?P<rank>[^.]*)\.(?P<suffix>jsonl|json|txt)"
+)
+
 # What came of each fix that was tried, one file each.
 PROOFS = Path("prove")
 PROOF_SCHEMA = "tpuprof.prove/1"
@@ -62,6 +72,26 @@ def profile_name(label: str) -> str:
 def run_info_name(host: object, process_id: int) -> str:
     """The description of a run by a process that another has already described in `run.json`."""
     return f"{RUN_INFO.stem}.{host}.{process_id}{RUN_INFO.suffix}"
+
+
+def labels(label: str, also: str) -> Iterator[str]:
+    """Names for a profile, one after the other until one is free: hosts may have one name, and a host many processes.
+
+    `also` is what else tells it from others: its name in a list of hosts, or its process.
+    """
+    yield label
+    first = f"{label}-{_NOT_IN_NAMES.sub('_', also)}" if also else label
+    if also:
+        yield first
+    yield from (f"{first}-{number}" for number in count(2))
+
+
+def renamed_note(name: str, label: str, new: str) -> str:
+    """The name of a note beside a profile, after that was given another label."""
+    found = _NOTE.fullmatch(name)
+    if found is None or found["label"] != label:
+        return name
+    return f"{found['kind']}.{new}.{found['rank']}.{found['suffix']}"
 
 
 def telemetry_name(label: str, rank: int | str) -> str:

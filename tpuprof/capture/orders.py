@@ -36,6 +36,8 @@ class Orders:
     # Which of how many hosts this is, where several are to record the same steps.
     member: int = 0
     members: int = 1
+    # How the list of a pod's hosts names this one, empty outside a pod.
+    listed_as: str = ""
 
     @property
     def plan(self) -> Plan:

@@ -16,6 +16,8 @@ from tpuprof.errors import Code, TpuprofError
 
 # Says which of how many hosts a `tpuprof capture` is: "3/64".
 VARIABLE = "TPUPROF_POD"
+# Says how the list names this host: several may call themselves alike.
+NAME_VARIABLE = "TPUPROF_POD_HOST"
 SSH = "ssh -o BatchMode=yes -o ConnectTimeout=15 {host} {command}"
 # After the first host has ended, the others get this long (s): hosts of one job end together.
 GRACE_SECONDS = 300.0
@@ -83,7 +85,8 @@ def start_all(
 
 
 def _start(template: list[str], host: str, place: str, command: list[str]) -> subprocess.Popen[bytes]:
-    line = f"cd {shlex.quote(os.getcwd())} && {VARIABLE}={place} exec {shlex.join(command)}"
+    which = f"{VARIABLE}={place} {NAME_VARIABLE}={shlex.quote(host)}"
+    line = f"cd {shlex.quote(os.getcwd())} && {which} exec {shlex.join(command)}"
     words = [word.replace("{host}", host).replace("{command}", line) for word in template]
     try:
         return subprocess.Popen(

@@ -63,8 +63,10 @@ class Recorder:
         together: Together | None = None,
         report: Callable[[str], None] | None = None,
         progress: Callable[[str, int], None] | None = None,
+        listed_as: str = "",
     ) -> None:
         self.run = run
+        self._listed_as = listed_as
         self.name = name
         # TorchTPU and JAX have no such switch.
         self._ir_debug = IrDebug(extension) if hlo_debug and STATE.framework is None else None
@@ -408,7 +410,9 @@ class Recorder:
                 overhead_ns=self.overhead_ns,
             )
             calls = self._library_calls.rows()
-            label = write_run(self.run, name, self.profile, self.telemetry, facts, self.notes, calls)
+            label = write_run(
+                self.run, name, self.profile, self.telemetry, facts, self.notes, calls, self._listed_as
+            )
             if not self._closed:
                 # What the capture saw may come again or not: steps and compiles are counted until the program ends.
                 self._after = Aftermath(self._extension, partial(run_writer.write_after, self.run, label))

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import time
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from tpuprof.run_folder import (
     PROFILES,
     RUN_INFO,
     aftermath_name,
+    labels,
     profile_name,
     run_info_name,
     telemetry_name,
@@ -53,19 +55,25 @@ def host_label(host: str, rank: int, processes: int) -> str:
     return host if processes <= 1 else f"{host}-p{rank}"
 
 
-def place_profile(run: Path, name: str, label: str, profile: Path) -> Path:
-    """Move a profile into the run folder; returns where it is now."""
-    target = run / PROFILES / name / profile_name(label)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        # Taken at once, so that of two processes one alone gets the name.
-        target.touch(exist_ok=False)
-    except FileExistsError as error:
-        pass_on(error)
-        # Processes that know nothing of each other, each taking itself for the only one of its host.
-        target = target.with_name(profile_name(f"{label}-{os.getpid()}"))
-    shutil.move(profile, target)
-    return target
+def place_profile(run: Path, name: str, label: str, profile: Path, listed_as: str = "") -> Path:
+    """Move a profile into the run folder; returns where it is now.
+
+    Processes may know nothing of each other, each taking itself for the only one of its host, and hosts may have one
+    name: whoever comes second gets its name in the list of a pod's hosts added, else its process.
+    """
+    folder = run / PROFILES / name
+    folder.mkdir(parents=True, exist_ok=True)
+    for each in labels(label, listed_as or str(os.getpid())):
+        target = folder / profile_name(each)
+        try:
+            # Taken at once, so that of two processes one alone gets the name.
+            target.touch(exist_ok=False)
+        except FileExistsError as error:
+            pass_on(error)
+            continue
+        shutil.move(profile, target)
+        return target
+    raise AssertionError("unreachable")
 
 
 def write_telemetry(run: Path, label: str, rank: int, records: list[StepRecord]) -> Path:
@@ -104,12 +112,26 @@ def has_run_info(run: Path, name: str) -> bool:
     return isinstance(info, dict) and (info.get("capture") or {}).get("name") == name
 
 
+def _free_info(folder: Path, host: object) -> Path:
+    """A name that no other process has taken: in containers that are called alike, processes have equal numbers."""
+    for number in count(os.getpid()):
+        path = folder / run_info_name(host, number)
+        try:
+            path.touch(exist_ok=False)
+        except FileExistsError as error:
+            pass_on(error)
+            continue
+        return path
+    raise AssertionError("unreachable")
+
+
 def write_run_info(run: Path, info: dict[str, Any]) -> Path:
     """Write run.json; of several processes one does, the others write `run.<host>.<process id>.json` beside it."""
     taken = has_run_info(run, str((info.get("capture") or {}).get("name")))
-    name = run_info_name(info.get("host"), os.getpid()) if info.get("rank") or taken else RUN_INFO.name
-    path = run / NOTES / name
+    path = run / RUN_INFO
     path.parent.mkdir(parents=True, exist_ok=True)
+    if info.get("rank") or taken:
+        path = _free_info(path.parent, info.get("host"))
     scratch = path.with_suffix(f".{os.getpid()}.tmp")
     scratch.write_text(json.dumps(info, indent=1, default=str), "utf-8")
     scratch.replace(path)

@@ -62,6 +62,7 @@ class Session:
             together=_together(orders),
             report=self._reported,
             progress=self._came_to,
+            listed_as=orders.listed_as,
         )
         recorder.open()
         if STATE.framework is not None:

@@ -56,13 +56,19 @@ def write_run(
     capture: dict[str, Any],
     notes: list[str],
     library_calls: list[dict[str, Any]],
+    listed_as: str = "",
 ) -> str:
-    """Write everything of the capture `name`; returns the label that this process's files carry."""
+    """Write everything of the capture `name`; returns the label that this process's files carry.
+
+    `listed_as` is the host's name in the list of a pod's hosts, empty where there is none.
+    """
     host = socket.gethostname() or "localhost"
     rank, processes = environment.process_place()
     info = environment.describe(host, rank, processes)
     label = run_writer.host_label(host, rank, processes)
-    placed = run_writer.place_profile(run, name, label, profile)
+    placed = run_writer.place_profile(run, name, label, profile, listed_as)
+    if listed_as:
+        info["listed_as"] = listed_as
     info["profile"] = str(placed.relative_to(run))
     notes = list(notes)
     info["graphs"] = _graphs(run, placed, telemetry, notes)

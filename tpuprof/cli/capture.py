@@ -96,7 +96,7 @@ def capture(
 
     The program runs unchanged and to its end; its exit status is passed through.
     """
-    from tpuprof.capture.pod import VARIABLE
+    from tpuprof.capture.pod import NAME_VARIABLE, VARIABLE
     from tpuprof.capture.run_writer import session_name
 
     example = "`tpuprof capture -- python train.py`, or `tpuprof capture --addr HOST:PORT`"
@@ -110,14 +110,18 @@ def capture(
         capture_pod(hosts_of(pod, tpu_name, zone, ssh), out, session, amounts, flags, words)
         return
     # A host of a pod finds the files of hosts that were quicker; whether the name is free was asked before.
-    with _run_folder(out, None if VARIABLE in os.environ else name, force) as folder:
+    listed_as = os.environ.pop(NAME_VARIABLE, "")
+    with _run_folder(out, None if VARIABLE in os.environ else name, force, listed_as) as folder:
         if addr:
             _attach(folder, session, addr, duration)
         else:
-            _launch(words, _orders(out, folder, session, amounts, {**flags, "--steps": steps is not None}))
+            flags |= {"--steps": steps is not None}
+            _launch(words, _orders(out, folder, session, amounts, flags, listed_as))
 
 
-def _orders(out: Path, folder: Path, session: str, amounts: dict[str, int], flags: dict[str, bool]) -> Orders:
+def _orders(
+    out: Path, folder: Path, session: str, amounts: dict[str, int], flags: dict[str, bool], listed_as: str
+) -> Orders:
     from tpuprof.capture.orders import Orders
     from tpuprof.capture.pod import VARIABLE, place_of
     from tpuprof.cli.opening import is_url
@@ -136,11 +140,12 @@ def _orders(out: Path, folder: Path, session: str, amounts: dict[str, int], flag
         source_lines=flags["--source-lines"],
         member=member,
         members=members,
+        listed_as=listed_as,
     )
 
 
 @contextmanager
-def _run_folder(out: Path, name: str | None, force: bool) -> Iterator[Path]:
+def _run_folder(out: Path, name: str | None, force: bool, listed_as: str) -> Iterator[Path]:
     """The folder to capture into; for a URL one on this machine, which is copied there at the end."""
     from tpuprof.cli.opening import is_url
 
@@ -156,7 +161,7 @@ def _run_folder(out: Path, name: str | None, force: bool) -> Iterator[Path]:
 
     url = url_of(out) or ""
     refuse(url, name, force=force)
-    with kept_at(url) as folder:
+    with kept_at(url, listed_as) as folder:
         yield folder
     typer.echo(f"tpuprof: copied to {shown(url)}; next: tpuprof analyze {shown(url)}", err=True)
 

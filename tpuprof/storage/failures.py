@@ -64,7 +64,7 @@ def tried(url: str, work: Callable[[], _T]) -> _T:
 
 def failure(url: str, error: BaseException) -> TpuprofError:
     """The error a user sees. Texts of the client are left out: they hold signed URLs and tokens."""
-    place, status, names = shown(url), _status(error), {type(each).__name__ for each in _chain(error)}
+    place, status, names = shown(url), status_of(error), {type(each).__name__ for each in _chain(error)}
     missing = status is None and isinstance(error, FileNotFoundError) and not names & set(_NO_ANSWER)
     if status in _MISSING or missing:
         return TpuprofError(Code.NOT_FOUND, f"{place}: no such object or folder.", "Check the URL.")
@@ -113,7 +113,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _status(error: BaseException) -> int | None:
+def status_of(error: BaseException) -> int | None:
     """The HTTP status behind an error of aiohttp, gcsfs, botocore or Azure; None where none says."""
     for each in _chain(error):
         response: Any = getattr(each, "response", None)

@@ -11,7 +11,7 @@ from typing import Any
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.records import record
 from tpuprof.storage.address import AZURE, SCHEMES, joined, scheme_of, shown
-from tpuprof.storage.failures import TruncatedError, tried
+from tpuprof.storage.failures import TruncatedError, status_of, tried
 
 # A larger object comes in pieces of this size side by side, and one that is cut off comes again alone (bytes).
 PIECE_BYTES = 8 << 20
@@ -20,6 +20,8 @@ REQUESTS = 8
 # Folders of a web server below the one that is given (levels).
 _DEPTH = 12
 _WEB = ("http", "https")
+# What stores answer to a write that must not replace anything, where something is, or another such write is under way.
+_TAKEN = (409, 412)
 _QUIET = logging.NullHandler()
 
 
@@ -139,6 +141,49 @@ def put(source: Path, url: str) -> None:
     """Copy a file into a store. Raises `TpuprofError`."""
     store, path = filesystem(url)
     tried(url, lambda: store.put_file(str(source), path))
+
+
+def put_new(source: Path, url: str) -> bool:
+    """Copy a file to where nothing is; False where something is, also of a process that writes at the same moment.
+
+    Raises `TpuprofError`.
+    """
+    store, path = filesystem(url)
+    begun = False
+
+    def work() -> bool:
+        nonlocal begun
+        try:
+            # Stores without conditional writes are asked before.
+            if store.exists(path):
+                raise FileExistsError
+            begun = True
+            store.put_file(str(source), path, mode="create")
+        except Exception as error:
+            if not (isinstance(error, FileExistsError) or status_of(error) in _TAKEN):
+                raise
+            # A try before this one may have arrived, and its answer not.
+            return begun and bytes(store.cat_file(path)) == source.read_bytes()
+        return True
+
+    return tried(url, work)
+
+
+def content(url: str) -> bytes:
+    """All of a small object. Raises `TpuprofError`."""
+    store, path = filesystem(url)
+    return tried(url, lambda: bytes(store.cat_file(path)))
+
+
+def remove(entries: list[Entry]) -> None:
+    """Remove objects. Raises `TpuprofError`."""
+    for each in entries:
+        _remove(each.url)
+
+
+def _remove(url: str) -> None:
+    store, path = filesystem(url)
+    tried(url, lambda: store.rm_file(path))
 
 
 def _whole(store: Any, path: str, size: int) -> bytes:
