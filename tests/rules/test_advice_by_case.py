@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.rules.given import given
+from tests.rules.situations import recompiled
 from tests.rules.test_few_steps import asleep_in
 from tpuprof.report.sections import HostStackRow
 from tpuprof.rules.docstring import Page
@@ -31,6 +33,12 @@ def test_paragraphs_of_other_cases_are_left_out():
     assert remedy.text_for(frozenset({"gil"})) == "For all. For programs with threads, in two lines."
     assert remedy.text_for(frozenset()) == "For all."
     assert remedy.text == "For all. For programs with threads, in two lines. For garbage."
+
+
+@pytest.mark.parametrize("begins", ["", "[gil] "])
+def test_brackets_inside_a_paragraph_are_code(begins):
+    remedy = Page(f"A rule.\n\n## How to fix\n\n{begins}Write `x[mask] = v` so.\n").remedy("torch_xla")
+    assert remedy.text_for(frozenset({"gil"})) == "Write `x[mask] = v` so."
 
 
 def test_the_page_has_all_of_them_without_marks():
@@ -75,7 +83,30 @@ def test_a_run_that_sleeps_is_not_told_of_garbage():
 
 
 def test_each_mark_is_a_case_that_its_rule_can_give():
-    given = {"host-blocked": {"own", "lock", "python", "gil", "gc", "callback", "flax"}}
+    given = {
+        "host-blocked": {"own", "lock", "python", "gil", "gc", "callback", "flax"},
+        "recompiles-other": {"again", "other"},
+    }
     for rule in all_rules():
         marks = {case for remedy in rule.page.remedies.values() for case, _ in remedy.paragraphs if case}
         assert marks <= given.get(rule.id, set())
+
+
+@pytest.mark.parametrize(
+    ("kinds", "new_object", "data"),
+    [
+        (("again", "again"), True, False),
+        (("graph", "graph"), False, True),
+        (("again", "graph"), True, True),
+        (("unknown", "again"), True, False),
+        (("unknown", "unknown"), True, True),
+    ],
+)
+def test_the_same_program_made_again_is_no_decision_of_the_program(kinds, new_object, data):
+    rule = find_rule("recompiles-other")
+    outcome = rule.check(given(**recompiled(0.9, *kinds), framework="jax"))
+    text = rule.page.remedy("jax").text_for(outcome.cases)
+    assert ("Make each jitted function once" in text, "Let the decision be data" in text) == (
+        new_object,
+        data,
+    )

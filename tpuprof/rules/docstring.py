@@ -157,14 +157,16 @@ def _read(docstring: str, rule_id: str, programs: dict[str, Advice]) -> _Parts:
 
 
 def _remedy(body: str, advice: Advice | None) -> Remedy:
-    parts = [" ".join(each.split()) for each in body.split("\n\n")]
-    found = [
-        (match.group(1) if (match := _CASE.match(each)) else "", _CASE.sub("", each, count=1))
-        for each in parts
-    ]
+    found = [_paragraph(" ".join(each.split())) for each in body.split("\n\n")]
     text = " ".join(each for _, each in found)
     before, after = (advice.before.shown, advice.after.shown) if advice else ("", "")
     return Remedy(text, before, after, tuple(found))
+
+
+def _paragraph(text: str) -> tuple[str, str]:
+    """The case that a paragraph begins with, empty where it is for all, and the rest: `x[mask] = v` is code."""
+    case = _CASE.match(text)
+    return (case.group(1), text[case.end() :]) if case else ("", text)
 
 
 def _with_code(body: str, remedy: Remedy) -> str:

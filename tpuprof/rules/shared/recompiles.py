@@ -31,6 +31,10 @@ UNSEEN_CAUSE = "those hold none of it, so what changed is unknown"
 # Share of the captured compiles' time that must return for the title to speak of the captured steps alone (ratio): a
 # rate counted in some tens of steps is known to about a tenth. A judgement.
 SAME_RATE_FROM = 0.9
+# The cause of a compile that made the same program, and all others: each has advice of its own in JAX.
+AGAIN, OTHER = "again", "other"
+# Causes that tell nothing of what changed: all advice is given where no compile has another one.
+_UNTOLD = ("unknown", "first")
 
 
 def check_kinds(signals: Signals, kinds: tuple[str, ...]) -> Outcome:
@@ -65,6 +69,9 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...]) -> Outcome:
         title=_title(signals, chosen, seen, rarer=share < SAME_RATE_FROM * seen, sure=least == most),
         price=counterfactual(_without(signals, most), _without(signals, least)),
         confidence="low" if least != most else "high" if known else "medium",
+        cases=frozenset(
+            AGAIN if row.cause.kind == AGAIN else OTHER for row in chosen if row.cause.kind not in _UNTOLD
+        ),
     )
 
 

@@ -28,8 +28,13 @@ that the program holds, or a branch taken for the first time.
 
 ## How to fix in JAX
 
-Let the decision be data: `jnp.where`, or `jax.lax.cond` where one side is expensive. Keep the structure of what is
-passed to a jitted function the same: another tree of arguments, another dtype or a new function object compiles again.
+[again] Make each jitted function once, outside of the loop: to `jax.jit` a function, a lambda or a `functools.partial`
+that is made anew in each step is another one, and compiles again. Give a number one type in all calls, such as
+`jnp.float32(lr)`: a Python number and an array do not share a program. Which of these it is, JAX says in a capture
+with `JAX_EXPLAIN_CACHE_MISSES=1`.
+
+[other] Let the decision be data: `jnp.where`, or `jax.lax.cond` where one side is expensive. Keep the structure of what
+is passed to a jitted function the same: another tree of arguments or another dtype compiles again.
 
 ## Limits and false positives
 
