@@ -16,6 +16,7 @@ from tpuprof.capture.pacer import (
     PAUSE_SECONDS,
     QUIET_IDLE_SECONDS,
     QUIET_SECONDS,
+    RECORD_LONG_SECONDS,
     RECORD_SECONDS,
     Pacer,
 )
@@ -235,6 +236,24 @@ def test_recordings_without_a_step_come_ever_later_and_end():
         made.append((program.now, pacer.record(lambda seconds: None)))
     pauses = [after - before for (before, _), (after, _) in itertools.pairwise(made)]
     assert pauses == [PAUSE_SECONDS * LONGER_BY**number for number in range(MAX_EMPTY - 1)]
+
+
+@pytest.mark.parametrize("compiles", [0, 1])
+def test_what_showed_no_step_is_recorded_for_longer(compiles):
+    program, pacer = paced()
+    program.begin = program.end = program.empty = lambda: True
+    lengths = []
+    for _ in range(4):
+        waited = []
+
+        def wait(seconds, waited=waited):
+            waited.append(seconds)
+            program.count += compiles
+
+        pacer.record(wait)
+        lengths.append(sum(waited))
+    whole = [min(RECORD_SECONDS * LONGER_BY**number, RECORD_LONG_SECONDS) for number in range(4)]
+    assert lengths == ([RECORD_LONG_SECONDS] * 4 if compiles else whole)
 
 
 def test_a_recording_that_could_not_begin_is_no_recording():

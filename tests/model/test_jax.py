@@ -270,6 +270,33 @@ def test_the_whole_capture_is_what_the_profiler_recorded(analyze, starts, stops)
     assert report.verdict.bound == "device"
 
 
+def with_an_upload_around(before, after, calls=6, samples=10):
+    """A loop that calls a program each millisecond, between two uploads of so long (us), as samples show."""
+    trace = TraceBuilder()
+    python, run = trace.host().line("python"), trace.host().line("tf_XLAPjRtCpuClient/1")
+    for number in range(calls):
+        at = before + number * 1000
+        python.event("PjitFunction(step)", at, 300)
+        run.event("ThunkExecutor::Execute (wait for completion)", at + 50, 900)
+    frames = "check_call (/usr/lib/python3/subprocess.py:9)|<module> (/home/u/train.py:20)"
+    for begin, took in ((0, before), (before + calls * 1000, after)):
+        for number in range(samples):
+            at = begin + took * number // samples
+            trace.sampled(at, took // samples, cpu=0, frames="" if at else frames)
+    return trace
+
+
+@pytest.mark.parametrize("edge", ["before", "after"])
+def test_steps_that_hold_little_of_what_was_recorded_are_no_steps(analyze, edge):
+    """The 6 ms between two uploads said nothing of the uploads, which take most of the time."""
+    few = analyze(with_an_upload_around(**{"before": 100, "after": 100, edge: 9000}))
+    assert few.steps.whole_capture
+    assert few.steps.per_step[0].wall_ms == pytest.approx(15, abs=1.2)
+    assert few.verdict.bound not in ("device", "unknown")
+    most = analyze(with_an_upload_around(**{"before": 100, "after": 100, edge: 3000}))
+    assert (most.steps.whole_capture, most.steps.count) == (False, 5)
+
+
 def test_work_that_ends_while_the_profiler_stops_belongs_to_the_capture(analyze):
     trace = after_a_slow_start(calls=2)
     trace.plane("/device:GPU:0").line("Stream #2").event("gemm_fusion_dot.kd", 12_010, 500)

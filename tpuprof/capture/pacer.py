@@ -29,12 +29,12 @@ QUIET_SECONDS, QUIET_CPU_SECONDS, QUIET_IDLE_SECONDS = 0.5, 0.25, 4.0
 PATIENCE_SECONDS = 5.0
 # What is recorded (s): several steps of most programs.
 RECORD_SECONDS = 2.0
-# What a program that compiles meanwhile is recorded for (s): its steps are far longer.
-RECORD_COMPILES_SECONDS = 8.0
+# What a program is recorded for that compiles meanwhile, and at most (s): its steps are far longer.
+RECORD_LONG_SECONDS = 8.0
 # Recordings at most (count): each costs the program a moment to write.
 MAX_RECORDINGS = 3
 # After a recording without a step, time without a compile until the next (s), and how much longer after each further
-# one (ratio): eight of them cover twenty minutes of preparation.
+# one (ratio): eight of them cover twenty minutes of preparation. The recordings become longer by that, too.
 PAUSE_SECONDS, LONGER_BY = 5.0, 2.0
 MAX_EMPTY = 8
 # A recording before that, which the next compile ends and drops: all that is left of a program that trains for less
@@ -130,9 +130,12 @@ class Pacer:
         before = self._paced.compiles()
         if not self._paced.begin():
             return False
-        if wait(RECORD_SECONDS):
+        # Where no step was found, each may be longer than what was recorded.
+        seconds = min(RECORD_SECONDS * LONGER_BY**self.empty, RECORD_LONG_SECONDS)
+        if wait(seconds):
             return True
-        if self._paced.compiles() != before and wait(RECORD_COMPILES_SECONDS - RECORD_SECONDS):
+        more = RECORD_LONG_SECONDS - seconds
+        if more and self._paced.compiles() != before and wait(more):
             return True
         return self._ended(before)
 

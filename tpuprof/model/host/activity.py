@@ -14,6 +14,7 @@ from tpuprof.model.host.aten_fallbacks import aten_fallbacks
 from tpuprof.model.host.blocking_waits import waits_alone, waits_by_reason
 from tpuprof.model.host.loaders import loading
 from tpuprof.model.host.python_calls import python_calls
+from tpuprof.model.host.recorded import Recorded, recorded_of
 from tpuprof.model.host.samples import GIL, HostSamples, read_samples, refine
 from tpuprof.model.host.stacks import COMPILING
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
@@ -113,7 +114,9 @@ def read_host(
         by_activity, user = _classify(driver, vocabulary)
         if vocabulary.eager or vocabulary.residual == Activity.HOST_OTHER:
             # Between its events the thread runs Python, too: only captures by tpuprof have an event around a step.
-            by_activity[Activity.UNKNOWN] = merge(by_activity[Activity.UNKNOWN], _outside_events(driver))
+            by_activity[Activity.UNKNOWN] = merge(
+                by_activity[Activity.UNKNOWN], _outside_events(driver, recorded_of(host))
+            )
         calls_are_events = vocabulary.building is Activity.DISPATCH
         # What a loader calls is the loader's, ops and all: its lines count as they are seen.
         own = merge(by_activity[Activity.UNKNOWN], by_activity[Activity.INPUT_WAIT])
@@ -318,10 +321,11 @@ def _short(rest: Spans) -> Spans:
     return Spans(rest.start[chosen], rest.end[chosen])
 
 
-def _outside_events(driver: Track) -> Spans:
-    """Time of the training thread in no event, from its first to its last."""
+def _outside_events(driver: Track, recorded: Recorded) -> Spans:
+    """Time of the training thread in no event, from its first to its last, or from sample to sample."""
     inside = union(driver.start, driver.end)
-    return Spans(inside.end[:-1], inside.start[1:])
+    first, last = recorded.extent(driver)
+    return subtract(union(np.array([first]), np.array([last])), inside)
 
 
 def _covered(driver: Track, activity: Int64, vocabulary: Vocabulary) -> Int64:

@@ -2,6 +2,8 @@
 
 A tracer of Python calls sees the end of the call that started it and the begin of the one that stops it. JAX's on a GPU
 starts for ten seconds where ROCm's libraries are loaded.
+
+Samples of the training thread show that it was recorded where it left no event: while it slept or waited for a process.
 """
 
 from __future__ import annotations
@@ -14,25 +16,36 @@ import numpy as np
 from tpuprof.model.host.vocabulary import FOLDER, NameSet
 from tpuprof.model.intervals import Int64
 from tpuprof.model.timeline import Host, Track
+from tpuprof.own_events import SAMPLE
 from tpuprof.records import record
 
 
 @record(frozen=True)
 class Recorded:
-    """The time that a trace shows of the program (ps); None at an end where no event of the profiler bounds it."""
+    """The time that a trace shows of the program (ps); None at an end where no event of the profiler bounds it.
+
+    `sampled` is the time of the first and of the last sample of the training thread; None where there is none.
+    """
 
     begin: int | None = None
     end: int | None = None
+    sampled: tuple[int, int] | None = None
 
     def extent(self, driver: Track) -> tuple[int, int]:
-        """From the first to the last event of a thread, without what the profiler does (ps)."""
-        first, last = int(driver.start.min()), int(driver.end.max())
+        """From the first to the last event or sample of a thread, without what the profiler does (ps)."""
+        return self.around(int(driver.start.min()), int(driver.end.max()))
+
+    def around(self, first: int, last: int) -> tuple[int, int]:
+        """A time (ps) with the samples before and after it, without what the profiler does."""
+        if self.sampled is not None:
+            first, last = min(first, self.sampled[0]), max(last, self.sampled[1])
         begin = first if self.begin is None else max(first, self.begin)
         end = last if self.end is None else min(last, self.end)
         return begin, max(begin, end)
 
 
 ALL = Recorded()
+_SAMPLES = NameSet.of([SAMPLE])
 
 
 def recorded_of(host: Host) -> Recorded:
@@ -43,7 +56,9 @@ def recorded_of(host: Host) -> Recorded:
     begin = int(ends.min()) if len(ends) else None
     stopped = np.concatenate([_of(track, stops)[0] for track in host.threads] or [np.empty(0, np.int64)])
     stopped = stopped if begin is None else stopped[stopped > begin]
-    return Recorded(begin, int(stopped.min()) if len(stopped) else None)
+    samples = np.concatenate([_of(track, _SAMPLES)[0] for track in host.threads] or [np.empty(0, np.int64)])
+    sampled = (int(samples.min()), int(samples.max())) if len(samples) else None
+    return Recorded(begin, int(stopped.min()) if len(stopped) else None, sampled)
 
 
 def _of(track: Track, names: NameSet) -> tuple[Int64, Int64]:

@@ -80,7 +80,7 @@ def _whole_capture(
         return None
     programs = sum(len(each.programs.start) for each in devices)
     ran = (
-        f" ({counted(programs, 'program execution')}, none of which repeats often enough)"
+        f" ({counted(programs, 'program execution')}, and nothing that repeats takes most of the time)"
         if programs
         else ", and nothing repeats that could be one"
     )

@@ -72,7 +72,7 @@ def _of_calls(
 
     A TPU names its programs. The CPU client names none, and begins small ones on the thread that calls them.
     """
-    of_device = _of_device(devices, trains)
+    of_device = _of_device(devices, trains, recorded)
     named = bool(devices) and devices[0].type != "CPU"
     if named and len(of_device) and of_device.confidence != LOW:
         return of_device
@@ -118,11 +118,11 @@ def _of_host(
     return cut_steps(cuts, None)
 
 
-def _of_device(devices: list[DeviceActivity], trains: Trains) -> Steps:
+def _of_device(devices: list[DeviceActivity], trains: Trains, recorded: Recorded = ALL) -> Steps:
     line = _device_line(devices)
     if line is not None:
         return line
-    found = program_steps(devices)
+    found = program_steps(devices, recorded)
     runs = runs_of(devices)
     finer = training_call_steps(runs, trains, _trusted(found)) if runs is not None else None
     return finer or found or no_steps()

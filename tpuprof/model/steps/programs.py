@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tpuprof.model.device.activity import DeviceActivity
+from tpuprof.model.host.recorded import ALL, Recorded
 from tpuprof.model.intervals import Int64
 from tpuprof.model.steps.repetition import (
     EXPLAINS_FROM_SHARE,
@@ -24,14 +25,14 @@ LIGHT_BELOW_SHARE = 0.01
 REPEATED_FROM_SHARE = 0.5
 
 
-def program_steps(devices: list[DeviceActivity]) -> Steps | None:
+def program_steps(devices: list[DeviceActivity], recorded: Recorded = ALL) -> Steps | None:
     """Steps from the repetition of programs on the first device that ran enough; None without programs."""
     for device in devices:
         if len(device.programs.start) >= MIN_REPEATS:
             order = np.argsort(device.programs.start, kind="stable")
             runs = device.programs
             program = runs.program if device.type != "CPU" else _by_last_op(device)
-            return _of_programs(program[order], runs.start[order], runs.end[order])
+            return _of_programs(program[order], runs.start[order], runs.end[order], recorded)
     return None
 
 
@@ -60,7 +61,7 @@ def _by_last_op(device: DeviceActivity) -> Int64:
     return np.where(at >= 0, number[events.op[order[np.maximum(at, 0)]]], -1)
 
 
-def _of_programs(program: Int64, start: Int64, end: Int64) -> Steps | None:
+def _of_programs(program: Int64, start: Int64, end: Int64, recorded: Recorded) -> Steps | None:
     duration = end - start
     _, kind = np.unique(program, return_inverse=True)
     by_program = np.bincount(kind.reshape(-1), weights=duration)
@@ -76,7 +77,7 @@ def _of_programs(program: Int64, start: Int64, end: Int64) -> Steps | None:
         if explained >= EXPLAINS_FROM_SHARE:
             break
     if best is not None and best[0] >= REPEATED_FROM_SHARE:
-        return _repeated(best[1], best[2], start, end, best[0])
+        return _repeated(best[1], best[2], start, end, best[0], recorded)
     return None
 
 
@@ -88,15 +89,20 @@ def _time_share(found: Repetition, rows: Int64, duration: Int64) -> float:
     return float(duration[rows[found.first[0] : found.until[-1]][inside]].sum()) / total if total else 0.0
 
 
-def _repeated(found: Repetition, rows: Int64, start: Int64, end: Int64, explained: float) -> Steps | None:
-    """The repetitions as steps; None where most of the time lies between them: then they are parts of one."""
+def _repeated(
+    found: Repetition, rows: Int64, start: Int64, end: Int64, explained: float, recorded: Recorded
+) -> Steps | None:
+    """The repetitions as steps; None where most of the time lies between them, or before and after: then they are
+    parts of one, or training is elsewhere.
+    """
     begins = start[rows[found.first]]
     follows = np.append(found.until[:-1] == found.first[1:], np.False_)
     ends = np.where(follows, np.append(begins[1:], 0), end[rows[found.until - 1]])
     ends = np.maximum(ends, begins)
     whole = whole_steps(begins, ends, follows)
     begins, ends = begins[whole], ends[whole]
-    if int((ends - begins).sum()) < COVERS_FROM_SHARE * int(ends[-1] - begins[0]):
+    first, last = recorded.around(int(begins[0]), int(ends[-1]))
+    if int((ends - begins).sum()) < COVERS_FROM_SHARE * (last - first):
         return None
     programs = "program" if found.width == 1 else "programs"
     note = (
