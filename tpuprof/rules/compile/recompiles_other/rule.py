@@ -29,7 +29,7 @@ that the program holds, or a branch taken for the first time.
 ## How to fix in JAX
 
 [again] Make each jitted function once, outside of the loop: to `jax.jit` a function, a lambda or a `functools.partial`
-that is made anew in each step is another one, and compiles again. Give a number one type in all calls, such as
+that is made again in each step is another one, and compiles once more. Give a number one type in all calls, such as
 `jnp.float32(lr)`: a Python number and an array do not share a program. Which of these it is, JAX says in a capture
 with `JAX_EXPLAIN_CACHE_MISSES=1`.
 
