@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.tpuprof-ready
 
-.PHONY: prove questions newcomer azurite
+.PHONY: prove questions newcomer azurite search
 .PHONY: torchtpu torchtpu-environment help setup demo test test-browser test-all check lint format types layers tests docs samples scenarios advice zoo fuzz fuzz-commands bench proto clean
 
 help:  ## list the targets
@@ -102,6 +102,10 @@ advice: $(READY)  ## run what every rule advises, before and after, and keep the
 zoo: $(READY)  ## run programs that know nothing of tpuprof: captured, unchanged, named right? (ONLY=NAME for one)
 	$(BIN)/python -m pip install --quiet --group zoo
 	$(BIN)/python scenarios/zoo/run.py $(ONLY)
+
+search: $(READY)  ## search ten models for faster variants with the TPU compiler, write docs/search.md (hours; ONLY=NAME for one)
+	$(BIN)/python -m pip install --quiet --group zoo
+	$(BIN)/python benchmarks/search_models.py $(ONLY)
 
 fuzz: $(READY)  ## damage files in many ways: the readers and analyze must refuse or read each (SECONDS=600 for each target)
 	$(BIN)/python fuzz/mutate.py --seconds $(or $(SECONDS),600)

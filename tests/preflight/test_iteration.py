@@ -34,6 +34,8 @@ def search(text: str, optimizers: str = "") -> Search:
         ("DGDG", "DG", "DG"),
         ("DDDGDDDG", "DG", "DDDG"),
         ("xaaTaaaTaaaT", "T", "aaaT"),
+        # Known in the middle of an iteration, where the critic's steps repeat by themselves.
+        ("xDyDGDDDGDDD", "DG", "GDDD"),
     ],
 )
 def test_the_shortest_repetition_with_all_updates(text, optimizers, iteration):

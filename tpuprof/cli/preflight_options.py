@@ -43,7 +43,7 @@ Sweep = Annotated[str | None, typer.Option(help="NAME=VALUE,VALUE...: find the l
 Search = Annotated[
     list[str] | None,
     typer.Option(
-        help="NAME=VALUE,VALUE... of the script, with compiler flags; or auto for flags alone: find the fastest.",
+        help="NAME=VALUE,VALUE... of the script, with compiler flags; auto: what is found by itself.",
         show_default=False,
     ),
 ]

@@ -17,6 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten
 
 from tpuprof.preflight.made_up import note, stand_in
+from tpuprof.preflight.resize import RESIZES
 
 # Weights from this size on are never made (bytes). Below it a model of any size still fits in host memory:
 # biases and norms of a 70-billion-parameter model together stay under 100 MB.
@@ -103,7 +104,7 @@ class DryTensors(TorchDispatchMode):
                 return target.fill_(stand_in(source))
             if source.device.type == "meta":
                 return target
-        return func(*args, **kwargs)
+        return RESIZES.get(func, func)(*args, **kwargs)
 
     def _with_meta(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if func is _ATEN._local_scalar_dense.default:

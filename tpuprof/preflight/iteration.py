@@ -48,15 +48,22 @@ class Search:
 
         With `patient` every optimizer must have stepped in it, until `PATIENCE` updates are seen.
         """
-        keys = [each.key for each in self.events]
         waits = patient and len(self.updates) < PATIENCE
+        return self._period(waits)
+
+    def chosen(self) -> int:
+        """Events of the iteration that is reported: one in which every optimizer stepped goes before a shorter one."""
+        return self._period(True) or self._period(False)
+
+    def _period(self, all_step: bool) -> int:
+        keys = [each.key for each in self.events]
         for length in range(1, min(LONGEST, len(keys) // 2) + 1):
             if keys[-length:] != keys[-2 * length : -length]:
                 continue
             found = self.events[-length:]
             if not any(each.update for each in found):
                 continue
-            if waits and not self.optimizers <= frozenset().union(*(each.optimizers for each in found)):
+            if all_step and not self.optimizers <= frozenset().union(*(each.optimizers for each in found)):
                 continue
             return length
         return 0
@@ -77,7 +84,7 @@ class Search:
 
         Where nothing repeated: the events after the second last update up to the last. Empty without an update.
         """
-        length = self.period(patient=False)
+        length = self.chosen()
         if length:
             return [each.key for each in self.events[-length:]]
         places = [index for index, each in enumerate(self.events) if each.update]

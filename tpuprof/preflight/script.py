@@ -21,6 +21,7 @@ from tpuprof.preflight import barrier
 from tpuprof.preflight.graphs import Graph, load_graph
 from tpuprof.preflight.iteration import Search, read_events
 from tpuprof.preflight.manifest import DONE, MANIFEST
+from tpuprof.preflight.options import read_notes
 from tpuprof.preflight.places import TORCH_TPU, Place
 from tpuprof.preflight.torch_tpu_programs import notes_of, to_hlo
 
@@ -58,6 +59,7 @@ class Trace:
     With `asked_for_chip` a kernel chose its tiles by the chip, so that another chip has another graph. `source` says
     which file the graphs are from where no script was run. `runs` holds the graphs of each event that is not one graph
     with the event's key. `notes` say how the script ran and what a prediction of its step leaves out.
+    `offers` are the script's options and meshes (see `options`).
     """
 
     graphs: list[Graph]
@@ -74,6 +76,7 @@ class Trace:
     source: str = ""
     runs: dict[str, list[str]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    offers: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def sequence(self) -> list[str]:
@@ -157,6 +160,7 @@ def trace_script(run: ScriptRun, folder: Path) -> Trace:
     if not read["graphs"] or (code and not timed_out and not read["done"]):
         raise _no_graph(run, code, timed_out, tail, len(read["graphs"]))
     trace = _read(folder, read, run, time.monotonic() - started)
+    trace.offers = read_notes(folder)
     trace.warnings += _doubts(trace)
     if timed_out:
         trace.warnings.append(f"the script was stopped after {run.time_limit_s:.0f} s (--script-time-limit)")
@@ -175,9 +179,7 @@ def _doubts(trace: Trace) -> list[str]:
         if updates == 1:
             return ["one step was seen: later steps may run another graph"]
         return [f"no iteration came twice in a row in {updates} updates of weights: each step compiles again"]
-    seen = frozenset().union(
-        *(each.optimizers for each in trace.search.events[-trace.search.period(False) :])
-    )
+    seen = frozenset().union(*(each.optimizers for each in trace.search.events[-trace.search.chosen() :]))
     idle = len(trace.search.optimizers - seen)
     return [f"{idle} optimizer(s) with weights on the device never stepped in the iteration"] if idle else []
 

@@ -30,9 +30,11 @@ def _before(_: str) -> None:
 
 def _after(_: str) -> None:
     try:
-        from tpuprof.preflight import intercept, precision
+        from tpuprof.preflight import intercept, options, precision, trying
 
         precision.pin()
+        options.watch_torch_xla_meshes()
+        trying.install()
         intercept.install(os.environ["TPUPROF_PREFLIGHT"])
     except Exception:
         # Without the interception the script would really train.
@@ -42,8 +44,9 @@ def _after(_: str) -> None:
 
 def _after_jax(name: str) -> None:
     try:
-        from tpuprof.preflight import jax_script, pallas
+        from tpuprof.preflight import jax_script, options, pallas
 
+        options.watch_jax_meshes()
         pallas.after_jax(name)
         jax_script.install(os.environ["TPUPROF_PREFLIGHT"])
     except Exception:
@@ -103,7 +106,9 @@ if os.environ.get("TPUPROF_PREFLIGHT_NETWORK") == "closed":
 if os.environ.get("TPUPROF_PREFLIGHT"):
     sys.meta_path.insert(0, _Home())
     from tpuprof.instrument.after_import import watch
+    from tpuprof.preflight.options import after_argparse
 
+    watch(("argparse",), after_argparse)
     if os.environ.get("TPUPROF_PREFLIGHT_FRAMEWORK") == "torch_tpu":
         watch(("torch", "torch_tpu"), _after_torch)
     else:

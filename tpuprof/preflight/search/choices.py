@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tpuprof.errors import Code, TpuprofError
+from tpuprof.preflight.options import MESH_VARIABLE
 from tpuprof.preflight.run import with_setting
 from tpuprof.preflight.script import ScriptRun
+from tpuprof.preflight.trying_names import AUTOCAST, OFFLOAD, REMAT, SCAN, SCAN_REMAT, VARIABLE
 
 SETTING, FLAG, PRECISION = "setting", "flag", "precision"
+# An option without a value; a change made from outside (see `trying`); another shape of the script's mesh.
+SWITCH, TRY, MESH = "switch", "change", "mesh"
 # The word that stands for what a search tries by itself.
 AUTO = "auto"
 FLAG_VARIABLE = "LIBTPU_INIT_ARGS"
@@ -22,11 +26,15 @@ _BATCH = re.compile(r"(^|[_-])(batch|bs|bsz)($|[_-])|^batch", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Choice:
-    """One setting with the value that is tried. `value` of a flag is what stands in the variable."""
+    """One setting with the value that is tried. `value` of a flag is what stands in the variable.
+
+    `by_itself`: the search found it, the user did not ask for it. `a+b` with the value `2+4` is two settings at once.
+    """
 
     name: str
     value: str
     kind: str = SETTING
+    by_itself: bool = field(default=False, compare=False)
 
     @property
     def is_batch(self) -> bool:
@@ -36,11 +44,33 @@ class Choice:
     @property
     def label(self) -> str:
         """Short name for a table."""
-        return f"{self.name}={self.value}" if self.kind == SETTING else self.name
+        if self.kind == SWITCH:
+            return f"--{self.name}"
+        if self.kind == TRY:
+            return self.name
+        return f"{self.name}={self.value}" if self.kind in (SETTING, MESH) else self.name
+
+    @property
+    def settings(self) -> list[tuple[str, str]]:
+        """Names and values of the script's settings in it."""
+        if self.kind != SETTING or not self.by_itself:
+            return [(self.name, self.value)]
+        return list(zip(self.name.split("+"), self.value.split("+"), strict=True))
 
 
 # Only the fastest is tried: a TPU multiplies float32 at any other precision in more passes.
 PRECISIONS = (Choice("matmul-precision=default", "default", PRECISION),)
+_CHANGES = {
+    AUTOCAST: 'with torch.autocast("xla", dtype=torch.bfloat16): around the call of the model',
+    REMAT: "from torch_xla.distributed.fsdp import checkpoint_module; "
+    "for layer in {layers}: checkpoint_module(layer), once, before the first step",
+    OFFLOAD: "each of {layers} in a torch.autograd.Function that keeps its input with "
+    "torch_xla.experimental.stablehlo_custom_call.place_to_host and computes it again in the backward",
+    SCAN: "from torch_xla.experimental.scan_layers import scan_layers; x = scan_layers({layers}, x) "
+    "in place of the loop",
+    SCAN_REMAT: "x = scan_layers({layers}, x, partition_fn=min_cut_rematerialization_partition) in place of the loop "
+    "(from torch_xla.experimental.scan_layers, and from functorch.compile)",
+}
 # Settings that differ from the script as it was given; empty for the script itself.
 Point = tuple[Choice, ...]
 
@@ -81,16 +111,25 @@ def label_of(point: Point) -> str:
 
 def changed(run: ScriptRun, point: Point) -> ScriptRun:
     """The script's run with a point's settings."""
-    flags = []
+    flags, tried = [], []
     for each in point:
         if each.kind == SETTING:
-            run = with_setting(run, each.name, each.value)
+            for name, value in each.settings:
+                run = with_setting(run, name, value)
+        elif each.kind == SWITCH:
+            run = replace(run, arguments=[*run.arguments, f"--{each.name}"])
         elif each.kind == FLAG:
             flags.append(each.value)
+        elif each.kind == TRY:
+            tried.append(each.name)
+        elif each.kind == MESH:
+            run = replace(run, environment={**run.environment, MESH_VARIABLE: each.value})
         else:
             run = replace(
                 run, environment={**run.environment, **dict.fromkeys(PRECISION_VARIABLES, each.value)}
             )
+    if tried:
+        run = replace(run, environment={**run.environment, VARIABLE: ",".join(tried)})
     if not flags:
         return run
     given = run.environment.get(FLAG_VARIABLE, os.environ.get(FLAG_VARIABLE, ""))
@@ -109,17 +148,26 @@ def changes_to_make(run: ScriptRun, point: Point) -> list[str]:
                 f"{call} in place of the script's own; with JAX the environment variable "
                 f"{PRECISION_VARIABLES[1]}={each.value}"
             )
-        elif each.kind == SETTING and "{" + each.name + "}" not in " ".join(run.arguments):
-            if each.name.isupper():
-                found.append(f"environment variable {each.name}={each.value}")
-            else:
-                found.append(f"argument --{each.name} {each.value}")
         elif each.kind == SETTING:
-            found.append(f"{each.name}={each.value} in the script's arguments")
+            found += [_of_setting(run, name, value) for name, value in each.settings]
+        elif each.kind == SWITCH:
+            found.append(f"argument --{each.name}")
+        elif each.kind == TRY:
+            found.append(_CHANGES[each.name].format(layers=each.value))
+        elif each.kind == MESH:
+            found.append(
+                f"mesh shape ({each.value}) for the axes {each.name.removeprefix('mesh ')}, in the script"
+            )
     flags = [each.value for each in point if each.kind == FLAG]
     if flags:
         found.append(f'environment variable {FLAG_VARIABLE}="{" ".join(flags)}"')
     return found
+
+
+def _of_setting(run: ScriptRun, name: str, value: str) -> str:
+    if "{" + name + "}" in " ".join(run.arguments):
+        return f"{name}={value} in the script's arguments"
+    return f"environment variable {name}={value}" if name.isupper() else f"argument --{name} {value}"
 
 
 def value_of(run: ScriptRun, name: str) -> str:

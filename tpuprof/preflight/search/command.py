@@ -10,10 +10,11 @@ from tpuprof.errors import Code, TpuprofError
 from tpuprof.preflight.compiler import CompileOptions
 from tpuprof.preflight.run import Outcome, Variant
 from tpuprof.preflight.script import ScriptRun
-from tpuprof.preflight.search.choices import PRECISIONS, Axis, Choice, parse_search
+from tpuprof.preflight.search.choices import AUTO, PRECISIONS, Axis, Choice, parse_search
 from tpuprof.preflight.search.engine import Found, Search
 from tpuprof.preflight.search.evaluate import Evaluator
 from tpuprof.preflight.search.flags import FLAGS, known_flags
+from tpuprof.preflight.search.own import Offered
 from tpuprof.preflight.search.render import search_dict
 from tpuprof.preflight.targets import Target
 
@@ -36,7 +37,7 @@ def search_slices(
     OUT/search.json holds all that is known so far at any time.
     """
     axes = parse_search(items)
-    batch = _batch_of(axes)
+    batch, taken = _batch_of(axes), frozenset(axis.name for axis in axes)
     found: list[Found] = []
     for target in targets:
         each = Found(target.name)
@@ -46,13 +47,14 @@ def search_slices(
             progress(text)
             _note(out, found, base.run)
 
-        evaluator = Evaluator(base.run, target, options, noted, samples, batch)
+        evaluator = Evaluator(base.run, target, options, noted, samples, batch, taken)
         progress(f"{target.name}: asking libtpu which of {len(FLAGS)} sets of flags it knows")
         flags = known_flags(FLAGS, target, options)
         progress(
             f"{target.name}: libtpu knows {len(flags)}" if flags else f"{target.name}: no flags are tried"
         )
-        Search(each, axes, flags, PRECISIONS, evaluator, budget, noted).run()
+        offers = evaluator.offers if AUTO in items else Offered
+        Search(each, axes, flags, PRECISIONS, evaluator, budget, noted, offers).run()
         _note(out, found, base.run)
         if each.interrupted:
             break

@@ -7,14 +7,29 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 
 from tpuprof.errors import TpuprofError
-from tpuprof.preflight.search.choices import Axis, Choice, Point, label_of
+from tpuprof.preflight.search.choices import SETTING, SWITCH, TRY, Axis, Choice, Point, label_of
 from tpuprof.preflight.search.flags import Flag, flag_of
-from tpuprof.preflight.search.front import DROPPED, FAILED, SAME, TOO_LARGE, Result, comparable, front
+from tpuprof.preflight.search.front import (
+    COMPILED,
+    DROPPED,
+    FAILED,
+    OTHER_WORK,
+    SAME,
+    TOO_LARGE,
+    Result,
+    comparable,
+    front,
+)
+from tpuprof.preflight.search.own import Offered
+from tpuprof.preflight.trying_names import OFFLOAD, REMAT, SCAN, SCAN_REMAT
+from tpuprof.units import format_share
 
 # Share of the budget that settings of the script may take where flags are to be tried too.
 SETTINGS_SHARE = 0.6
 # Gain from which a change is worth combining with others, and the best one worth naming (share of the step).
 GAIN_FROM = 0.01
+# Share of the products of the script as it is, per sample, below which a setting makes another training of it.
+WORK_FROM = 0.9
 # Matrix products whose precision a script can choose.
 FLOAT32 = "f32 x f32"
 
@@ -55,7 +70,10 @@ class Found:
 
 @dataclass
 class Search:
-    """One slice's search. `evaluate` traces and compiles a point; its second argument leaves the cache out."""
+    """One slice's search. `evaluate` traces and compiles a point; its second argument leaves the cache out.
+
+    `offers` says what the script offers by itself, once its trace is known.
+    """
 
     found: Found
     axes: list[Axis]
@@ -64,6 +82,7 @@ class Search:
     evaluate: Evaluate
     budget: int
     progress: Progress
+    offers: Callable[[], Offered] = Offered
 
     def run(self) -> Found:
         """Search until all is tried, the budget is spent, or Ctrl-C: what was found until then counts."""
@@ -91,18 +110,41 @@ class Search:
                 self.found.left += 1
 
     def _by_itself(self) -> None:
-        """Try each flag and precision alone with the best settings, then the helpful ones together."""
+        """Improve on the best settings: what the script offers, then precision and flags, then what saves memory."""
+        if self.found.base is None or self.found.base.status not in (COMPILED, TOO_LARGE):
+            return
+        offers = self.offers()
+        if self._best() is None:
+            # Nothing fits so far: memory comes first.
+            for choice in (*offers.smaller, *offers.faster):
+                self._try_in_budget((choice,))
+                if self._best() is not None:
+                    break
+        self._improve(list(offers.faster))
         best = self._best()
-        base = self.found.base
-        if best is None or base is None:
+        if best is None:
             return
         candidates = [*(self.precisions if FLOAT32 in best.products else ())]
         candidates += [each.choice for each in self.flags if best.collectives or not each.collectives]
-        gains = []
+        self._improve(candidates)
+        self._improve(list(offers.smaller))
+
+    def _improve(self, candidates: list[Choice]) -> None:
+        """Try each candidate alone on top of the best point, then the helpful ones together."""
+        best = self._best()
+        if best is None:
+            return
+        gains: list[tuple[float, Choice]] = []
+        ended: set[str] = set()
         for choice in candidates:
+            if choice.name in ended or any(_excludes(choice, each) for each in best.point):
+                continue
             result = self._try_in_budget((*best.point, choice))
             if result is not None and result.cost_ms < (1 - GAIN_FROM) * best.cost_ms:
                 gains.append((result.cost_ms, choice))
+            elif choice.is_batch:
+                # A larger batch than one that gained nothing is not tried.
+                ended.add(choice.name)
         helpful = [choice for _, choice in sorted(gains, key=lambda pair: (pair[0], pair[1].name))]
         chosen = helpful[:1]
         for choice in helpful[1:]:
@@ -129,6 +171,9 @@ class Search:
             self.found.again = Result(best.point, FAILED, why=str(error))
 
     def _try_in_budget(self, point: Point) -> Result | None:
+        reason = doomed(point, self.found.tried)
+        if reason:
+            return self._add(Result(point, DROPPED, why=reason))
         # One compile is kept for the winner.
         if self.found.compiles >= self.budget - 1:
             self.found.left += 1
@@ -150,7 +195,26 @@ class Search:
             # So the script's own batch is known where a value of the search gives the same program.
             twin.samples = twin.samples or result.samples
             result = replace(result, status=SAME, why=f"the same program as {label_of(twin.point)}")
-        return self._add(result)
+        return self._add(self._compared(result))
+
+    def _compared(self, result: Result) -> Result:
+        """The result, or why its time says nothing: a setting that the search found makes a step of less work."""
+        base = self.found.base
+        if base is None or not base.flops or not result.fits or result.flops is None:
+            return result
+        if not any(
+            each.by_itself and each.kind in (SETTING, SWITCH) and "+" not in each.name
+            for each in result.point
+        ):
+            return result
+        share = (result.flops / (result.samples or 1)) / (base.flops / (base.samples or 1))
+        if share >= WORK_FROM:
+            return result
+        return replace(
+            result,
+            status=OTHER_WORK,
+            why=f"its step has {format_share(share)} of the products per sample: another training",
+        )
 
     def _add(self, result: Result) -> Result:
         self.found.tried.append(result)
@@ -220,6 +284,10 @@ def _same(one: Result, other: Result) -> bool:
 
 def _excludes(one: Choice, other: Choice) -> bool:
     first, second = flag_of(one), flag_of(other)
-    if first is None or second is None:
-        return one.kind == other.kind
-    return first.group == second.group
+    if first is not None and second is not None:
+        return first.group == second.group
+    if one.name == other.name:
+        return True
+    # Layers are recomputed or looped over in one way.
+    layers = {REMAT, OFFLOAD, SCAN, SCAN_REMAT}
+    return one.kind == other.kind == TRY and one.name in layers and other.name in layers

@@ -16,6 +16,7 @@ from tpuprof.preflight.run import Outcome, Progress, Traces, Variant, preflight,
 from tpuprof.preflight.script import ScriptRun, Trace
 from tpuprof.preflight.search.choices import FLAG_VARIABLE, Point, changed, label_of, value_of
 from tpuprof.preflight.search.front import COMPILED, FAILED, TOO_LARGE, Result
+from tpuprof.preflight.search.own import Offered, batch_option, offered, option_value
 from tpuprof.preflight.targets import Target
 from tpuprof.units import format_bytes, ps_to_ms
 
@@ -26,7 +27,8 @@ _PRODUCTS = frozenset({b"dot", b"convolution"})
 class Evaluator:
     """Evaluates points of one script on one slice. Scripts with equal settings are traced once.
 
-    `samples` is what one step trains where no setting changes that; `batch` the name of the setting that does.
+    `samples` is what one step trains where no setting changes that; `batch` the name of the setting that does, `taken`
+    are the settings that the user asked for.
     """
 
     run: ScriptRun
@@ -35,6 +37,8 @@ class Evaluator:
     progress: Progress
     samples: float | None = None
     batch: str = ""
+    taken: frozenset[str] = frozenset()
+    _own_batch: float | None = None
     _traces: dict[str, Traces] = field(default_factory=dict)
 
     def __call__(self, point: Point, again: bool = False) -> Result:
@@ -44,7 +48,7 @@ class Evaluator:
         traces = {} if again else self._traces.setdefault(_traced_by(run), {})
         trace = trace_for(variant, traces, self.target, self.progress)
         result = Result(
-            point, COMPILED, samples=self._samples(run), capacity=self.target.chip.hbm_usable_bytes
+            point, COMPILED, samples=self._samples(run, trace), capacity=self.target.chip.hbm_usable_bytes
         )
         result.programs = tuple(graph.fingerprint for graph, _ in trace.iteration)
         result.products = dict(sum((products_of(graph) for graph, _ in trace.iteration), Counter()))
@@ -58,13 +62,32 @@ class Evaluator:
         outcome = preflight(variant, [self.target], options, False, self.progress, traces)
         return _read(result, outcome, trace)
 
-    def _samples(self, run: ScriptRun) -> float | None:
-        if not self.batch:
-            return self.samples
-        try:
-            return float(value_of(run, self.batch))
-        except ValueError:
-            return None
+    def offers(self) -> Offered:
+        """What the script as it is offers to a search by itself; its trace is known by then."""
+        trace = next(iter(self._traces[_traced_by(self.run)].values()))
+        products = dict(sum((products_of(graph) for graph, _ in trace.iteration), Counter()))
+        return offered(trace, products, self.target, self.taken)
+
+    def _samples(self, run: ScriptRun, trace: Trace) -> float | None:
+        """Samples of one step: the batch's value, times what the user says of the script as it is."""
+        option = batch_option(trace)
+        name = self.batch or (option["name"] if option else "")
+        value = _number(option_value(trace, name) if name else None)
+        value = _number(value_of(run, name)) if value is None and name else value
+        if run == self.run:
+            self._own_batch = value
+        if self.samples is None:
+            return value
+        if self.batch:
+            return value
+        return self.samples * value / self._own_batch if value and self._own_batch else self.samples
+
+
+def _number(value: object) -> float | None:
+    try:
+        return float(str(value))
+    except ValueError:
+        return None
 
 
 def _traced_by(run: ScriptRun) -> str:
@@ -80,6 +103,8 @@ def _read(result: Result, outcome: Outcome, trace: Trace) -> Result:
     result.compiles = sum(1 for one in compiled if not one.cached)
     result.compile_s = sum(one.seconds for one in compiled)
     result.hbm = each.memory.total if each.memory else None
+    flops = [found.flops and found.flops * count for found, count in each.parts]
+    result.flops = sum(one for one in flops if one) if None not in flops else None
     result.collectives = any(found.collectives for found, _ in each.parts)
     if each.memory is not None and not each.memory.fits:
         result.hbm = max(result.hbm or 0, each.memory.capacity + each.memory.shortfall)

@@ -10,6 +10,7 @@ from tpuprof.preflight.search.choices import Point
 
 # What came of a point beside a compile's own status (see `Compiled`).
 COMPILED, TOO_LARGE, FAILED, DROPPED, SAME = "compiled", "does-not-fit", "failed", "dropped", "same-program"
+OTHER_WORK = "other-work"
 # Differences below which two points count as equal: predicted times differ by more than this from one order of
 # instructions to another; compile times differ by more from one run to the next on a busy machine (both as ratios).
 STEP_GRAIN, COMPILE_GRAIN = 1.005, 1.25
@@ -23,7 +24,8 @@ class Result:
 
     `samples` is what one step trains, `compiles` how many programs the compiler was asked for and did not have in its
     cache. `exposed_ms` is collectives and copies in the step, priced by links; `guessed_ms` what the compiler gave no
-    estimate for. `products` are the kinds of matrix products, `programs` the hashes of the graphs. `outcome` is the
+    estimate for. `products` are the kinds of matrix products, `programs` the hashes of the graphs, `flops` those of one
+    step's products on all devices. `outcome` is the
     whole prediction.
     """
 
@@ -40,6 +42,7 @@ class Result:
     why: str = ""
     programs: tuple[str, ...] = ()
     products: dict[str, int] = field(default_factory=dict)
+    flops: int | None = None
     collectives: bool = False
     outcome: Any = None
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from tpuprof.preflight.search.choices import FLAG, PRECISION, Choice
+from tpuprof.preflight.search.choices import MESH, PRECISION, SETTING, SWITCH, TRY, Choice
 from tpuprof.preflight.search.engine import gain_of
 from tpuprof.preflight.search.flags import flag_of
 from tpuprof.preflight.search.front import Result
+from tpuprof.preflight.trying_names import AUTOCAST
 from tpuprof.units import format_share
 
 # Gains below this are not distinguished from no gain: one order of instructions against another (share of the step).
@@ -14,6 +15,11 @@ CLEAR_FROM = 0.03
 GUESSED_FROM = 0.1
 # Share of a gain that stems from exposed transfers from which it rests on link speeds.
 LINKS_FROM = 0.5
+_SAME_VALUES = "none meant: sums may be taken in another order"
+_CHANGES = {
+    AUTOCAST: "products of the forward and backward take bfloat16, and results between them too; weights and optimizer "
+    "stay float32: losses change",
+}
 _PASSES = {
     "default": "one pass in bfloat16",
     "high": "three passes in bfloat16",
@@ -24,7 +30,7 @@ _PASSES = {
 def numerics(result: Result, base: Result | None) -> list[str]:
     """What else than speed changes, as far as it is known."""
     found = [text for choice in result.point for text in _of_choice(choice)]
-    if base is None or not any(each.kind not in (FLAG, PRECISION) for each in result.point):
+    if base is None or not any(each.kind in (SETTING, SWITCH) for each in result.point):
         return list(dict.fromkeys(found))
     if set(result.products) != set(base.products):
         found.append(
@@ -43,6 +49,10 @@ def _of_choice(choice: Choice) -> list[str]:
         return [flag.numerics]
     if choice.kind == PRECISION:
         return [f"float32 matrix products take {_PASSES.get(choice.value, choice.value)}: losses change"]
+    if choice.kind in (TRY, MESH):
+        return [_CHANGES.get(choice.name, _SAME_VALUES)]
+    if choice.by_itself and "vocab" in choice.name.lower():
+        return ["the rows that fill the last tile are no label, and have a share in the softmax at first"]
     if choice.is_batch:
         return ["each update averages over another number of samples: the learning rate may need to change"]
     return []
