@@ -26,9 +26,17 @@ def test_each_part_is_complete(part):
 
 @pytest.mark.parametrize("word", parts.WORDS.values(), ids=lambda word: word.name)
 def test_each_word_is_complete(word):
-    assert word.part in parts.NAMES
-    assert word.name == "device" or "{of_step}" in word.sentence
+    named = word.name in (*parts.OWN_ANNOTATIONS, parts.ANNOTATION)
+    assert word.part in parts.NAMES or named
+    assert word.name == "device" or named or "{of_step}" in word.sentence
     assert word.category == "" or word.stretch
+    assert parts.word_of(word.name).title
+
+
+def test_each_annotation_of_ours_has_a_word_of_its_own():
+    assert parts.word_of("gc").title == "Held back by garbage collections"
+    assert parts.word_of(parts.ANNOTATION).title == "Held back in an annotation"
+    assert set(parts.OWN_ANNOTATIONS) <= set(parts.WORDS)
 
 
 def test_no_two_parts_look_the_same():

@@ -36,6 +36,8 @@ CALLS_OPS = "calls ops and launches their kernels one by one"
 GARBAGE = f"{USER_PREFIX}gc"
 CHECKPOINT = f"{USER_PREFIX}checkpoint"
 OWN_WORK = f"{USER_PREFIX}overhead"
+# The verdict's word where an annotation of the program's own holds a step back.
+ANNOTATION = "annotation"
 
 
 class Replay(Enum):
@@ -93,6 +95,10 @@ class Word:
     @property
     def title(self) -> str:
         """`tracing` as `Tracing-bound`."""
+        if self.name in OWN_ANNOTATIONS:
+            return f"Held back by {OWN_ANNOTATIONS[self.name][0]}"
+        if self.name == ANNOTATION:
+            return "Held back in an annotation"
         word = self.name.capitalize()
         return word if self.name in ("unknown", "undecided") else f"{word}-bound"
 
@@ -265,7 +271,7 @@ HOST_KINDS: dict[str, tuple[str, str]] = {
         "device idle while the training thread reads or writes files, pipes or sockets",
     ),
     "lock": (
-        "Host waits for a thread",
+        "Host waits for a thread or process",
         "device idle while the training thread waits for a lock, queue or process",
     ),
     "gil": ("Host waits for the GIL", "device idle while another thread of the program holds Python's lock"),
@@ -386,6 +392,10 @@ WORDS: dict[str, Word] = {
             "device idle for an unknown reason",
             unseen="No known cause: for {of_step} the host does something the trace does not name.",
         ),
+        # The verdict says these by the name of what holds the step back.
+        Word("gc", category="host", part=GARBAGE, stretch="device idle while Python collects"),
+        Word("checkpoint", part=CHECKPOINT, stretch="device idle while the host saves a checkpoint"),
+        Word(ANNOTATION, stretch="device idle inside an annotation"),
     )
 }
 

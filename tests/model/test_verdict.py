@@ -146,8 +146,17 @@ def test_a_read_now_and_then_is_no_rhythm():
 def test_a_users_annotation_is_named():
     eating = load({"user:[red]checkpoint": 40})
     bound = bound_of(eating)
-    assert (bound.word, bound.name) == ("unknown", "[red]checkpoint")
+    assert (bound.word, bound.name) == ("annotation", "[red]checkpoint")
     assert "[red]checkpoint" in sentence(bound, eating, 0.0)
+
+
+def test_what_tpuprof_annotates_has_a_word_of_its_own():
+    collecting = load({"user:gc": 40})
+    bound = bound_of(collecting)
+    assert (bound.word, bound.name) == ("gc", "gc")
+    assert sentence(bound, collecting, 0.0).startswith(
+        "Held back by garbage collections: the device idles for 40 %"
+    )
 
 
 def test_no_steps_at_all():
@@ -282,6 +291,21 @@ def test_a_small_op_on_the_host_is_not_what_holds_a_slow_host_back():
         parts={"compute": 20.0, "tracing": 78.0, "aten_fallback": 2.0}, busy=20.0, host_work=95.0, waited=5.0
     )
     assert bound_of(times).word == "tracing"
+
+
+@pytest.mark.parametrize(
+    ("part", "ms", "word"),
+    [
+        ("host:sleep", 30 * AS_LARGE_FROM, "host"),
+        ("host:lock", 30 * AS_LARGE_FROM, "host"),
+        ("host:lock", 30 * AS_LARGE_FROM - 0.1, "tracing"),
+        # Code without work for the device may be a part of what traces.
+        ("host:python", 29, "tracing"),
+    ],
+)
+def test_a_wait_of_the_host_about_as_large_as_its_tracing_decides(part, ms, word):
+    bound = bound_of(load({"tracing": 30, part: ms}, host_work=100))
+    assert (bound.word, bound.ms) == (word, ms if word == "host" else 30)
 
 
 def test_a_cause_about_as_large_is_named_too():

@@ -36,6 +36,8 @@ MOSTLY_BUSY_FROM_SHARE = 0.7
 AS_LARGE_FROM = 0.8
 # What the host does for every step. Of two causes about as large, one that names more than this is the bound.
 _GENERAL = ("tracing", "dispatch", "host", "undecided")
+# Parts in which the training thread waits for something that is not the device: samples see for sure that it does.
+_BLOCKED = tuple(parts.HOST_PREFIX + each for each in ("sleep", "io", "lock", "gil"))
 # Words of host work that a slower device hides, unless something makes host and device take turns.
 _HIDES_BEHIND_THE_DEVICE = ("tracing", "dispatch", "undecided")
 # Words of time that is lost in turns, where a read or an op on the host makes host and device take turns.
@@ -81,7 +83,9 @@ def bound_of(load: StepTimes, why: Decisions | None = None) -> Bound:
         at_stake = (load.busy / load.wall, device) if slower == "device" else (ms / load.wall, ms)
         return Bound(slower, *at_stake, turns=ms)
     if word.startswith(parts.USER_PREFIX):
-        return Bound("unknown", ms / load.wall, ms, word.removeprefix(parts.USER_PREFIX))
+        name = word.removeprefix(parts.USER_PREFIX)
+        said = name if name in parts.OWN_ANNOTATIONS else parts.ANNOTATION
+        return Bound(said, ms / load.wall, ms, name)
     return Bound(word, ms / load.wall, ms)
 
 
@@ -202,7 +206,7 @@ def _largest(groups: Mapping[str, float], load: StepTimes, why: Decisions) -> st
     if not ranked:
         return "unknown"
     first, second = ranked[0], ranked[1] if len(ranked) > 1 else ""
-    special = next((each for each in ranked if each not in (*_GENERAL, "unknown")), "")
+    special = next((each for each in ranked if each != first and _names_more(each, load)), "")
     if (
         first in _GENERAL
         and special
@@ -220,6 +224,14 @@ def _largest(groups: Mapping[str, float], load: StepTimes, why: Decisions) -> st
             no=f"{_named(second)} would be looked at",
         )
     return first
+
+
+def _names_more(word: str, load: StepTimes) -> bool:
+    """Whether a word names more than usual work of the host: a sleep or a wait for another thread does."""
+    if word != "host":
+        return word not in (*_GENERAL, "unknown")
+    of_host = {name: ms for name, ms in load.parts.items() if name.startswith(parts.HOST_PREFIX)}
+    return max(of_host, key=lambda each: of_host[each], default="") in _BLOCKED
 
 
 def near(most: float, wall: float) -> float:

@@ -130,7 +130,10 @@ def _unseen(bound: Bound, of_step: str) -> str:
 def _idle_in_all(bound: Bound, load: StepTimes) -> str:
     """All idle time, where the verdict names no cause for part of it: the part is not all."""
     idle = 1 - load.busy / load.wall
-    if bound.word not in ("unknown", "undecided") or idle - bound.share < IDLE_BESIDE_FROM_SHARE:
+    if (
+        not (bound.name or bound.word in ("unknown", "undecided"))
+        or idle - bound.share < IDLE_BESIDE_FROM_SHARE
+    ):
         return ""
     return f" In all the device idles for {format_share(idle)}."
 

@@ -41,8 +41,8 @@ def bounded(savings: Savings, step_ms: float | None, cause: float | None) -> Sav
     note = savings.note
     if low > most * INCONSISTENT_FROM:
         note = (
-            f"inconsistent: a simulated step without it is {format_ms(low)} shorter, but it takes {format_ms(most)} of "
-            "a step, so no more than that is said"
+            f"inconsistent: a simulated step without it is {format_ms(low)} shorter, but it takes {format_ms(most)} "
+            "per step: the price is limited to that"
         )
     return replace(savings, low=min(low, most), high=min(high, most), note=note)
 

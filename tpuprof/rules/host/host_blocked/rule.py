@@ -24,8 +24,9 @@ counted.
 [own] Take this work out of the training thread: do it in a loader's workers or in a thread of its own, do it less
 often, or buffer what is written.
 
-[lock] Where it waits for a queue or another thread (`queue.get`, `acquire`, `join`), that thread is the slower one: let
-more threads or processes fill the queue, or hold the lock for less time.
+[lock] Where it waits for a queue, another thread or a process (`queue.get`, `acquire`, `join`, `subprocess.run`), that
+one is the slower of the two: let more threads or processes fill the queue, hold the lock for less time, and let a
+process run beside training (`subprocess.Popen`) or start it less often.
 
 [python] Where it is a Python loop over elements, write it as operations on whole arrays (NumPy, torch): each round of
 such a loop takes as long as thousands of elements do.
@@ -41,8 +42,9 @@ what exists then is not walked again.
 often, or buffer what is written. `torch.accelerator.synchronize()` in the step makes the thread wait for the device:
 leave it out.
 
-[lock] Where it waits for a queue or another thread (`queue.get`, `acquire`, `join`), that thread is the slower one: let
-more threads or processes fill the queue, or hold the lock for less time.
+[lock] Where it waits for a queue, another thread or a process (`queue.get`, `acquire`, `join`, `subprocess.run`), that
+one is the slower of the two: let more threads or processes fill the queue, hold the lock for less time, and let a
+process run beside training (`subprocess.Popen`) or start it less often.
 
 [python] Where it is a Python loop over elements, write it as operations on whole arrays (NumPy, torch).
 
@@ -53,8 +55,9 @@ more threads or processes fill the queue, or hold the lock for less time.
 [own] Take this work out of the training thread: load and prepare batches in worker processes (Grain, a DataLoader), log
 and save from another thread, do it less often. Call `jax.device_put` for the next batch before you wait for this step.
 
-[lock] Where it waits for a queue or another thread (`queue.get`, `acquire`, `join`), that thread is the slower one: let
-more threads or processes fill the queue, or hold the lock for less time.
+[lock] Where it waits for a queue, another thread or a process (`queue.get`, `acquire`, `join`, `subprocess.run`), that
+one is the slower of the two: let more threads or processes fill the queue, hold the lock for less time, and let a
+process run beside training (`subprocess.Popen`) or start it less often.
 
 [python] Where it is a Python loop over elements, write it as operations on whole arrays (NumPy, `jax.numpy`).
 
