@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +58,6 @@ from tpuprof.model.steps import Steps, find_steps
 from tpuprof.model.steps.backlog import with_backlog
 from tpuprof.model.steps.few import few_steps
 from tpuprof.model.steps.training_calls import Trains
-from tpuprof.model.steps.training_functions import training_functions
 from tpuprof.model.telemetry import StepRecord, compile_frames, none_fell_back
 from tpuprof.model.timeline import Host, Track, build_host
 from tpuprof.parallel import begin, in_threads
@@ -161,9 +159,7 @@ def _analyzed(
     activity = read_host(host, words, driver, all_lowered=none_fell_back(history.records))
     protos = dict(hlo_protos(trace))
     devices = with_purposes(devices_read(), host.event_names, protos, calls_python=words.host_callbacks)
-    steps, compiles, history = _steps(
-        host, words, driver, devices, history, partial(training_functions, protos.items())
-    )
+    steps, compiles, history = _steps(host, words, driver, devices, history, _trains(protos))
     activity = with_lock_after_waits(activity, driver, [each.busy for each in devices])
     attributed = begin(lambda: attribute(steps, devices, activity))
     compiles = _compiles(host, words, steps, devices, compiles, history.programs if not protos else None)
@@ -189,6 +185,17 @@ def _analyzed(
         queue=_queue(host, devices, virtual_devices),
         **fields,
     )
+
+
+def _trains(protos: dict[str, bytes]) -> Trains:
+    """Which functions train, by their programs: only traces of JAX without step markers ask."""
+
+    def trains(called: Collection[str]) -> tuple[frozenset[str], frozenset[str]]:
+        from tpuprof.model.steps.training_functions import training_functions
+
+        return training_functions(protos.items(), called)
+
+    return trains
 
 
 def _steps(

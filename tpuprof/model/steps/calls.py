@@ -9,7 +9,6 @@ import numpy as np
 from tpuprof.model.host.recorded import ALL, Recorded
 from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.model.intervals import Bool, Int64
-from tpuprof.model.steps.one_function import one_function_steps
 from tpuprof.model.steps.repetition import EXPLAINS_FROM_SHARE, MIN_REPEATS, Repetition, find_repetition
 from tpuprof.model.steps.table import COVERS_FROM_SHARE, LOW, MEDIUM, Steps, StepSource, whole_steps
 from tpuprof.model.steps.training_calls import function_of
@@ -38,7 +37,10 @@ def call_steps(driver: Track, rows: Int64, recorded: Recorded = ALL) -> Steps | 
         steps = _steps(found, driver, chosen, recorded) if found is not None else None
         if steps is not None:
             return steps
-    return one_function_steps(driver, rows, recorded)
+    # A plain analysis has no use for it.
+    from tpuprof.model.steps.one_function import one_function_steps
+
+    return one_function_steps(driver, rows, recorded) if len(rows) else None
 
 
 def _heavy(driver: Track, rows: Int64) -> Bool:

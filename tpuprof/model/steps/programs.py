@@ -14,8 +14,7 @@ from tpuprof.model.steps.repetition import (
     find_repetition,
 )
 from tpuprof.model.steps.table import COVERS_FROM_SHARE, LOW, MEDIUM, Steps, StepSource, whole_steps
-from tpuprof.model.steps.training_calls import Calls
-from tpuprof.model.steps.training_functions import function_of_program
+from tpuprof.model.steps.training_calls import Calls, function_of_program
 from tpuprof.units import format_share
 
 # Share of device time below which a program is left out when the full sequence does not repeat: small eager ops come

@@ -20,6 +20,8 @@ from tpuprof.units import counted
 
 # (functions that train, all that change weights) of those called.
 Trains = Callable[[Collection[str]], tuple[frozenset[str], frozenset[str]]]
+# What JAX puts before a function's name in the name of its program.
+_WRAPPERS = ("jit_", "pmap_")
 # Share of steps that hold a call of a function from which it belongs to the step: a slice of the batch, a random key.
 USUAL_FROM_SHARE = 0.5
 
@@ -143,3 +145,9 @@ def function_of(driver: Track, label: int) -> str:
     """`train_step` of `PjitFunction(train_step)`."""
     name = driver.plane.events.names[label]
     return name.partition("(")[2].rstrip(")") or name
+
+
+def function_of_program(program: str) -> str:
+    """`train_step` of `jit_train_step(33)`."""
+    name = program.partition("(")[0]
+    return next((name.removeprefix(each) for each in _WRAPPERS if name.startswith(each)), name)

@@ -8,12 +8,11 @@ from functools import lru_cache
 from tpuprof.decode.limited import PROGRAMS_KEPT
 from tpuprof.model.device.accumulation import has_products
 from tpuprof.model.device.donation import replaced
+from tpuprof.model.steps.training_calls import function_of_program
 
 # Share of the most that any program replaces of its inputs (bytes) from which another one changes weights too: both
 # networks of a GAN do, sums of a metric do not. A judgement.
 TRAINS_FROM_SHARE = 0.1
-# What JAX puts before a function's name in the name of its program.
-_WRAPPERS = ("jit_", "pmap_")
 
 
 def training_functions(
@@ -34,12 +33,6 @@ def training_functions(
     largest = max((size for size, _ in most.values()), default=0)
     change = {name for name, (size, _) in most.items() if largest and size >= TRAINS_FROM_SHARE * largest}
     return frozenset(name for name in change if most[name][1]), frozenset(change)
-
-
-def function_of_program(program: str) -> str:
-    """`train_step` of `jit_train_step(33)`."""
-    name = program.partition("(")[0]
-    return next((name.removeprefix(each) for each in _WRAPPERS if name.startswith(each)), name)
 
 
 @lru_cache(maxsize=PROGRAMS_KEPT)
