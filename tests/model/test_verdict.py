@@ -272,6 +272,9 @@ def falls_back(**given):
         ({"fallbacks_share": READS_IN_STEPS_SHARE - 0.01}, "tracing", 34.0),
         # The thread waits for the device too little: without the op it goes on not much earlier.
         ({"host_work": 84.0, "waited": 16.0}, "tracing", 34.0),
+        # The device works for longer than the host's other work: it is waited for without the op as well.
+        ({"busy": 63.0}, "fallback", 37.0),
+        ({"busy": 64.0}, "undecided", 34.0),
         # Without the op the host still needs as long.
         ({"host_work": 95.0, "waited": 20.0}, "tracing", 34.0),
         # A read stays, at which host and device take turns.
@@ -283,7 +286,9 @@ def test_ops_that_run_on_the_host_count_with_the_turns_that_they_force(given, wo
     bound = bound_of(times)
     assert (bound.word, bound.ms) == (word, ms)
     text = sentence(bound, times, 0.0)
-    assert ("makes host and device take turns and costs 37 % of each step" in text) == (word == "fallback")
+    assert ("makes host and device take turns and costs up to 37 % of each step" in text) == (
+        word == "fallback"
+    )
 
 
 def test_a_small_op_on_the_host_is_not_what_holds_a_slow_host_back():

@@ -114,7 +114,8 @@ def _fallbacks_hold_it(
     """The bound where ops that run on the host in most steps cost most, with the turns that they force.
 
     Such an op waits for its inputs, so that the device has nothing to do when it ends. Without it the thread goes on
-    earlier by the op's own time and by its waits for the device, and the step takes as long as the slower of the two.
+    earlier by the op's own time and by its waits for the device, at most, until the step takes as long as the host's
+    other work. A device that works for longer than that is waited for without the op as well.
     """
     own = groups.get("fallback", 0.0)
     often = load.fallbacks_share >= READS_IN_STEPS_SHARE
@@ -122,14 +123,19 @@ def _fallbacks_hold_it(
     alone = load.seen and load.reads_share < READS_IN_STEPS_SHARE
     if not own or not often or not alone or word not in (*TURNS_EXPLAIN, "fallback"):
         return None
-    turns = min(load.wall - max(load.busy, load.host_work - own), own + load.waited)
-    if turns > own and why.at_least(
-        f"ops that run on the host, with the turns that they force, beside {_named(word)}",
-        turns,
-        max(groups[word], NAMED_FROM_SHARE * load.wall),
-        MS,
-        yes="the ops hold the step back: fallback-bound",
-        no="the ops are not what holds the step back; the largest part is looked at",
+    rest = load.host_work - own
+    turns = min(load.wall - rest, own + load.waited)
+    if (
+        rest >= load.busy
+        and turns > own
+        and why.at_least(
+            f"ops that run on the host, with the turns that they force, beside {_named(word)}",
+            turns,
+            max(groups[word], NAMED_FROM_SHARE * load.wall),
+            MS,
+            yes="the ops hold the step back: fallback-bound",
+            no="the ops are not what holds the step back; the largest part is looked at",
+        )
     ):
         return Bound("fallback", turns / load.wall, turns, by_turns=True)
     return None

@@ -31,7 +31,7 @@ COMPUTED_AGAIN = (
 # The sentence where ops that run on the host cost more than their own time.
 FALLBACKS_FORCE_TURNS = (
     "Fallback-bound: ops that XLA does not know run on the host, which makes host and device take turns and costs "
-    "{of_step}."
+    "up to {of_step}."
 )
 
 # What makes host and device take turns, in the sentence: a read, or a wait that reads nothing.
