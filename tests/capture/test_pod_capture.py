@@ -15,6 +15,8 @@ from tpuprof.capture.launch import Ended
 from tpuprof.capture.nothing import explain
 from tpuprof.capture.orders import Orders
 from tpuprof.capture.pod import place_of, problems, read_hosts, start_all
+from tpuprof.capture.run_writer import place_profile, write_run_info
+from tpuprof.capture.validate import profiles, validate
 from tpuprof.cli.capture_pod import hosts_of
 from tpuprof.cli.main import app
 from tpuprof.errors import Code, TpuprofError
@@ -234,3 +236,17 @@ def steps_of_two(folder):
         [row["step"] for row in map(json.loads, path.read_text("utf-8").splitlines()) if row["captured"]]
         for path in found
     ]
+
+
+def test_a_host_without_a_profile_of_its_own_captured_nothing(tmp_path):
+    """In the folder that they share it found the others' profiles, and said that it had captured."""
+    for name in ("w0", "w2"):
+        made = tmp_path / f"{name}.tmp"
+        made.write_bytes(b"profile")
+        placed = place_profile(tmp_path, "x", "train", made, name)
+        info = {"host": "train", "listed_as": name, "profile": placed.relative_to(tmp_path).as_posix()}
+        write_run_info(tmp_path, {**info, "capture": {"name": "x"}})
+    assert [len(profiles(tmp_path, "x", name)) for name in ("w0", "w1", "w2")] == [1, 0, 1]
+    assert profiles(tmp_path, "x", "w2")[0].name == "train-w2.xplane.pb"
+    assert len(profiles(tmp_path, "x")) == 2
+    assert validate(tmp_path, "x", "w1") == []

@@ -2,6 +2,7 @@
 
 import json
 import random
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -15,6 +16,7 @@ from tpuprof.pod.findings import NAMED
 from tpuprof.pod.hosts import hosts_of, summarise_host
 from tpuprof.pod.merge import Asked, merge
 from tpuprof.pod.pack import from_bytes
+from tpuprof.render.finding_hosts import host_sentences
 from tpuprof.report.as_json import to_json
 from tpuprof.report.load import report_from
 
@@ -87,6 +89,31 @@ def test_a_finding_says_on_which_hosts_and_lines_it_is(packed):
     ]
     assert found.title.endswith("(on 3 of 8 hosts)")
     assert told.others == []
+
+
+def test_words_name_hosts_lines_and_whose_price_it_is(packed):
+    found = finding(merged(packed, list(packed)))
+    assert host_sentences(found) == [
+        "Only on w17, w203, w30 of 8 hosts: /home/u/data.py:12 on w17, w203; /home/u/log.py:5 on w30.",
+        "Price and evidence are those of w30; the price is least on w203 (12.0 ms per step).",
+    ]
+    tracing = finding(merged(packed, list(packed)), "tracing-bound")
+    assert host_sentences(tracing) == [
+        f"Price and evidence are those of {tracing.on_hosts.shown}; fixing it saves as much on the other hosts."
+    ]
+    assert host_sentences(replace(found, on_hosts=None)) == []
+    many = replace(
+        found.on_hosts,
+        hosts=1_019,
+        of=1_024,
+        names=["w0"],
+        others=["w7", "w9", "x1", "x2", "x3"],
+        lines=[],
+        undecided=2,
+    )
+    assert host_sentences(replace(found, on_hosts=many))[0] == (
+        "On 1,019 of 1,024 hosts, not on w7, w9, x1, x2 and 1 more (2 could not tell)."
+    )
 
 
 def test_of_most_hosts_those_without_it_are_named(packed):

@@ -8,7 +8,7 @@ from typing import Any
 
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.json_notes import read_json
-from tpuprof.run_folder import PROFILE_SUFFIX, PROFILES, RUN_INFO, profile_name
+from tpuprof.run_folder import PROFILE_SUFFIX, PROFILES, RUN_INFO, profile_name, run_infos
 from tpuprof.units import GIGA
 
 # XSpace is a protobuf message, and protobuf writers give up at 2 GiB: what is near it lost something.
@@ -23,24 +23,32 @@ class Finding:
     fatal: bool
 
 
-def validate(run: Path, name: str) -> list[Finding]:
-    """What is wrong with the capture `name` in a run folder, the fatal first; empty if all is well."""
-    info = _read_info(run)
-    files = profiles(run, name)
+def validate(run: Path, name: str, listed_as: str = "") -> list[Finding]:
+    """What is wrong with the capture `name` in a run folder, the fatal first; empty if all is well.
+
+    Of a host of a pod, which the list of hosts calls `listed_as`, its own profiles are looked at.
+    """
+    files = profiles(run, name, listed_as)
     findings = [finding for path in files for finding in _check_file(path)]
-    findings += _missing_processes(files, info)
+    if not listed_as:
+        findings += _missing_processes(files, _read_info(run / RUN_INFO))
     return sorted(findings, key=lambda finding: not finding.fatal)
 
 
-def profiles(run: Path, name: str) -> list[Path]:
-    """The profiles of the capture `name`, none where nothing was captured."""
+def profiles(run: Path, name: str, listed_as: str = "") -> list[Path]:
+    """The profiles of the capture `name`, none where nothing was captured; of a host of a pod, its own."""
     folder = run / PROFILES / name
-    return sorted(folder.glob(profile_name("*"))) if folder.is_dir() else []
+    found = sorted(folder.glob(profile_name("*"))) if folder.is_dir() else []
+    if not listed_as or not found:
+        return found
+    infos = [_read_info(path) for path in run_infos(run)]
+    own = {str(info.get("profile")) for info in infos if info.get("listed_as") == listed_as}
+    return [path for path in found if path.relative_to(run).as_posix() in own]
 
 
-def _read_info(run: Path) -> dict[str, Any]:
+def _read_info(path: Path) -> dict[str, Any]:
     try:
-        info = read_json(run / RUN_INFO)
+        info = read_json(path)
     except (OSError, ValueError):
         return {}
     return info if isinstance(info, dict) else {}

@@ -177,12 +177,12 @@ def _launch(command: list[str], orders: Orders) -> None:
     torch_trace.keep(Path(orders.run), began)
     if OFFLOAD_ON_CPU in ended.stderr_tail:
         _say(offload_on_cpu())
-    if not profiles(Path(orders.run), orders.name):
+    if not profiles(Path(orders.run), orders.name, orders.listed_as):
         _say(explain(command, orders, ended))
         raise typer.Exit(ended.status or 2)
     if ended.status:
         typer.echo(f"tpuprof: {how_it_ended(ended)}; what was captured by then is kept", err=True)
-    usable = _report(Path(orders.run), orders.name)
+    usable = _report(Path(orders.run), orders.name, orders.listed_as)
     if ended.status or not usable:
         raise typer.Exit(ended.status or 2)
 
@@ -201,11 +201,11 @@ def _attach(out: Path, session: str, addr: str, duration: str) -> None:
         raise typer.Exit(2)
 
 
-def _report(run: Path, session: str) -> bool:
+def _report(run: Path, session: str, listed_as: str = "") -> bool:
     """Say what was captured and what is wrong with it; whether anything can be analyzed."""
     from tpuprof.capture.validate import validate
 
-    findings = validate(run, session)
+    findings = validate(run, session, listed_as)
     for finding in findings:
         _say(finding.error)
     if any(finding.fatal for finding in findings):

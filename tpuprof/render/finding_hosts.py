@@ -72,9 +72,12 @@ def _whose(told: FindingHosts) -> str:
         return ""
     head = f"Price and evidence are those of {told.shown}"
     if len(told.prices) > 1 and len({saved_amount(row) for row in told.prices}) == 1:
-        return f"{head}; fixing it saves as much on the others."
-    others = [f"{saved_amount(row)} on {row.host}" for row in told.prices if row.host != told.shown]
-    return f"{head}; fixing it saves {' and '.join(others)}." if others else f"{head}."
+        return f"{head}; fixing it saves as much on the other hosts."
+    ends = {"least": told.prices[0], "most": told.prices[-1]} if told.prices else {}
+    others = [
+        f"{word} on {row.host} ({saved_amount(row)})" for word, row in ends.items() if row.host != told.shown
+    ]
+    return f"{head}; the price is {' and '.join(others)}." if others else f"{head}."
 
 
 def names(found: list[str], count: int) -> str:
