@@ -10,12 +10,13 @@ from dataclasses import replace
 import pytest
 from typer.testing import CliRunner
 
+from tpuprof.capture import crumbs
 from tpuprof.capture.crumbs import STEPS, Process
 from tpuprof.capture.launch import Ended
 from tpuprof.capture.nothing import explain
 from tpuprof.capture.orders import Orders
 from tpuprof.capture.pod import place_of, problems, read_hosts, start_all
-from tpuprof.capture.run_writer import place_profile, write_run_info
+from tpuprof.capture.run_writer import place_profile
 from tpuprof.capture.validate import profiles, validate
 from tpuprof.cli.capture_pod import hosts_of
 from tpuprof.cli.main import app
@@ -240,13 +241,18 @@ def steps_of_two(folder):
 
 def test_a_host_without_a_profile_of_its_own_captured_nothing(tmp_path):
     """In the folder that they share it found the others' profiles, and said that it had captured."""
+    written = {}
     for name in ("w0", "w2"):
         made = tmp_path / f"{name}.tmp"
         made.write_bytes(b"profile")
         placed = place_profile(tmp_path, "x", "train", made, name)
-        info = {"host": "train", "listed_as": name, "profile": placed.relative_to(tmp_path).as_posix()}
-        write_run_info(tmp_path, {**info, "capture": {"name": "x"}})
-    assert [len(profiles(tmp_path, "x", name)) for name in ("w0", "w1", "w2")] == [1, 0, 1]
-    assert profiles(tmp_path, "x", "w2")[0].name == "train-w2.xplane.pb"
+        written[name] = {placed.name.removesuffix(".xplane.pb")}
+    assert [path.name for path in profiles(tmp_path, "x", written["w2"])] == ["train-w2.xplane.pb"]
+    assert profiles(tmp_path, "x", set()) == validate(tmp_path, "x", set()) == []
     assert len(profiles(tmp_path, "x")) == 2
-    assert validate(tmp_path, "x", "w1") == []
+
+
+def test_a_label_comes_back_from_the_process_that_wrote_it(tmp_path):
+    crumbs.leave(str(tmp_path), crumbs.WRITTEN, "ma\tchine-ü.x")
+    [process] = crumbs.read(str(tmp_path))
+    assert process.texts(crumbs.WRITTEN) == ["ma\tchine-ü.x"]

@@ -15,7 +15,6 @@ from tpuprof.analysis.sections.device import device_sections
 from tpuprof.analysis.sections.host import host_sections
 from tpuprof.analysis.sections.host_stacks import host_stack_rows
 from tpuprof.analysis.sections.measure_next import measure_next
-from tpuprof.analysis.sections.proofs import with_proofs
 from tpuprof.analysis.sections.steps import mean_step, run_summary, step_sections
 from tpuprof.analysis.sections.usual_step import usual_step
 from tpuprof.analysis.sections.verdict import Rows, verdict_section
@@ -25,11 +24,12 @@ from tpuprof.decode.ranks import machines
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.model.decisions import Decisions
 from tpuprof.model.device.op_table import op_totals
+from tpuprof.model.proof_notes import Proof
 from tpuprof.model.run import Run, build_run
 from tpuprof.model.run_facts import frameworks_stated
 from tpuprof.model.verdict import bound_of
 from tpuprof.parallel import begin
-from tpuprof.report.schema import Report
+from tpuprof.report.schema import Finding, ProofRow, Report
 from tpuprof.rules.pricing import simulator_of
 from tpuprof.rules.registry import all_rules
 from tpuprof.rules.runner import run_rules
@@ -144,3 +144,14 @@ def _environment(run: Run) -> dict[str, Any]:
         **stated,
         "run": run.info or None,
     }
+
+
+def with_proofs(findings: list[Finding], proofs: list[Proof]) -> list[Finding]:
+    """The findings, each with the proofs of its rule."""
+    if not proofs:
+        return findings
+    rows: dict[str, list[ProofRow]] = {}
+    for each in proofs:
+        facts = {name: value for name, value in vars(each).items() if name != "rule"}
+        rows.setdefault(each.rule, []).append(ProofRow(**facts))
+    return [replace(each, proofs=rows[each.rule]) if each.rule in rows else each for each in findings]

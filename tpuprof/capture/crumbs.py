@@ -17,6 +17,7 @@ GRAPHS = "graphs"  # graphs run so far
 STEPS = "steps"  # training steps seen so far
 BUSY = "busy"  # the program's own profiler session kept us from recording, after so many steps
 CAPTURED = "captured"  # steps in the profile it wrote
+WRITTEN = "written"  # the label of the profile that it wrote
 ENDED = "ended"  # the interpreter ended in the usual way
 
 
@@ -46,6 +47,10 @@ class Process:
     def all(self, key: str) -> list[str]:
         """All values left under a key, escaped as they were written."""
         return [value for name, value in self._lines if name == key]
+
+    def texts(self, key: str) -> list[str]:
+        """All values left under a key, as they were."""
+        return [value.encode("ascii", "replace").decode("unicode_escape") for value in self.all(key)]
 
     def last(self, key: str) -> str | None:
         """The newest value, None where there is none."""

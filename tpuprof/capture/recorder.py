@@ -62,7 +62,7 @@ class Recorder:
         source_lines: bool = False,
         together: Together | None = None,
         report: Callable[[str], None] | None = None,
-        progress: Callable[[str, int], None] | None = None,
+        progress: Callable[[str, object], None] | None = None,
         listed_as: str = "",
     ) -> None:
         self.run = run
@@ -413,6 +413,7 @@ class Recorder:
             label = write_run(
                 self.run, name, self.profile, self.telemetry, facts, self.notes, calls, self._listed_as
             )
+            self._progress(crumbs.WRITTEN, label.rpartition(".")[0])
             if not self._closed:
                 # What the capture saw may come again or not: steps and compiles are counted until the program ends.
                 self._after = Aftermath(self._extension, partial(run_writer.write_after, self.run, label))

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import time
+import uuid
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -127,12 +128,22 @@ def _free_info(folder: Path, host: object) -> Path:
 
 def write_run_info(run: Path, info: dict[str, Any]) -> Path:
     """Write run.json; of several processes one does, the others write `run.<host>.<process id>.json` beside it."""
-    taken = has_run_info(run, str((info.get("capture") or {}).get("name")))
     path = run / RUN_INFO
     path.parent.mkdir(parents=True, exist_ok=True)
-    if info.get("rank") or taken:
-        path = _free_info(path.parent, info.get("host"))
-    scratch = path.with_suffix(f".{os.getpid()}.tmp")
+    scratch = path.with_suffix(f".{uuid.uuid4().hex}.tmp")
     scratch.write_text(json.dumps(info, indent=1, default=str), "utf-8")
+    if info.get("rank") or not _is_first(run, str((info.get("capture") or {}).get("name")), scratch):
+        path = _free_info(path.parent, info.get("host"))
     scratch.replace(path)
     return path
+
+
+def _is_first(run: Path, name: str, scratch: Path) -> bool:
+    """Whether no other process has described this capture; then `scratch` is there, or may replace an older one's."""
+    try:
+        # At once, so that of two processes one alone is first.
+        os.link(scratch, run / RUN_INFO)
+    except OSError as error:
+        pass_on(error)
+        return not has_run_info(run, name)
+    return True

@@ -89,9 +89,9 @@ class Session:
             atexit.unregister(self._at_exit)
             atexit.register(self._at_exit)
 
-    def _came_to(self, key: str, count: int) -> None:
-        crumbs.leave(self._folder, key, count)
-        if key == crumbs.STEPS and count and not self._said:
+    def _came_to(self, key: str, value: object) -> None:
+        crumbs.leave(self._folder, key, value)
+        if key == crumbs.STEPS and value and not self._said:
             self._end_before_the_framework()
             # Only now is it known that this process trains: launchers and workers stay silent.
             self._said = True

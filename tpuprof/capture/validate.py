@@ -8,7 +8,7 @@ from typing import Any
 
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.json_notes import read_json
-from tpuprof.run_folder import PROFILE_SUFFIX, PROFILES, RUN_INFO, profile_name, run_infos
+from tpuprof.run_folder import PROFILE_SUFFIX, PROFILES, RUN_INFO, profile_name
 from tpuprof.units import GIGA
 
 # XSpace is a protobuf message, and protobuf writers give up at 2 GiB: what is near it lost something.
@@ -23,32 +23,28 @@ class Finding:
     fatal: bool
 
 
-def validate(run: Path, name: str, listed_as: str = "") -> list[Finding]:
+def validate(run: Path, name: str, own: set[str] | None = None) -> list[Finding]:
     """What is wrong with the capture `name` in a run folder, the fatal first; empty if all is well.
 
-    Of a host of a pod, which the list of hosts calls `listed_as`, its own profiles are looked at.
+    Of a host of a pod, `own` are the labels of its profiles: it looks at those alone.
     """
-    files = profiles(run, name, listed_as)
+    files = profiles(run, name, own)
     findings = [finding for path in files for finding in _check_file(path)]
-    if not listed_as:
-        findings += _missing_processes(files, _read_info(run / RUN_INFO))
+    if own is None:
+        findings += _missing_processes(files, _read_info(run))
     return sorted(findings, key=lambda finding: not finding.fatal)
 
 
-def profiles(run: Path, name: str, listed_as: str = "") -> list[Path]:
+def profiles(run: Path, name: str, own: set[str] | None = None) -> list[Path]:
     """The profiles of the capture `name`, none where nothing was captured; of a host of a pod, its own."""
     folder = run / PROFILES / name
     found = sorted(folder.glob(profile_name("*"))) if folder.is_dir() else []
-    if not listed_as or not found:
-        return found
-    infos = [_read_info(path) for path in run_infos(run)]
-    own = {str(info.get("profile")) for info in infos if info.get("listed_as") == listed_as}
-    return [path for path in found if path.relative_to(run).as_posix() in own]
+    return [path for path in found if own is None or path.name.removesuffix(PROFILE_SUFFIX) in own]
 
 
-def _read_info(path: Path) -> dict[str, Any]:
+def _read_info(run: Path) -> dict[str, Any]:
     try:
-        info = read_json(path)
+        info = read_json(run / RUN_INFO)
     except (OSError, ValueError):
         return {}
     return info if isinstance(info, dict) else {}

@@ -177,14 +177,22 @@ def _launch(command: list[str], orders: Orders) -> None:
     torch_trace.keep(Path(orders.run), began)
     if OFFLOAD_ON_CPU in ended.stderr_tail:
         _say(offload_on_cpu())
-    if not profiles(Path(orders.run), orders.name, orders.listed_as):
+    own = _own(ended) if orders.members > 1 else None
+    if not profiles(Path(orders.run), orders.name, own):
         _say(explain(command, orders, ended))
         raise typer.Exit(ended.status or 2)
     if ended.status:
         typer.echo(f"tpuprof: {how_it_ended(ended)}; what was captured by then is kept", err=True)
-    usable = _report(Path(orders.run), orders.name, orders.listed_as)
+    usable = _report(Path(orders.run), orders.name, own)
     if ended.status or not usable:
         raise typer.Exit(ended.status or 2)
+
+
+def _own(ended: Ended) -> set[str]:
+    """Labels of the profiles that the processes of this command wrote: the folder has those of other hosts, too."""
+    from tpuprof.capture.crumbs import WRITTEN
+
+    return {label for each in ended.processes for label in each.texts(WRITTEN)}
 
 
 def _attach(out: Path, session: str, addr: str, duration: str) -> None:
@@ -201,11 +209,11 @@ def _attach(out: Path, session: str, addr: str, duration: str) -> None:
         raise typer.Exit(2)
 
 
-def _report(run: Path, session: str, listed_as: str = "") -> bool:
+def _report(run: Path, session: str, own: set[str] | None = None) -> bool:
     """Say what was captured and what is wrong with it; whether anything can be analyzed."""
     from tpuprof.capture.validate import validate
 
-    findings = validate(run, session, listed_as)
+    findings = validate(run, session, own)
     for finding in findings:
         _say(finding.error)
     if any(finding.fatal for finding in findings):

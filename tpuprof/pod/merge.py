@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from tpuprof.analysis.analyze import with_proofs
 from tpuprof.analysis.sections.hosts import hosts_section
 from tpuprof.analysis.sections.measure_next import measure_next
-from tpuprof.analysis.sections.proofs import with_proofs
 from tpuprof.analysis.sections.slices import slice_message_rows
 from tpuprof.analysis.sections.steps import mean_step, run_summary, step_sections
 from tpuprof.analysis.sections.usual_step import usual_step

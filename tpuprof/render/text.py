@@ -11,7 +11,6 @@ from rich.text import Text
 
 from tpuprof.parts import part_of
 from tpuprof.render.facts import fact_lines
-from tpuprof.render.finding_hosts import host_sentences
 from tpuprof.render.op_time import IN_ALL, PER_STEP, annotation_ms, largest_first, op_ms, over
 from tpuprof.render.savings import saved_amount, tried
 from tpuprof.render.triage import verdict_note
@@ -153,7 +152,7 @@ def _findings(report: Report) -> list[RenderableType]:
     for number, finding in enumerate(failed[:FINDINGS_SHOWN], 1):
         lines.append(Text(f"{number}. {printable(finding.title)}", style="red"))
         lines.append(Text(f"   {_saving(finding)}  [{finding.rule}, {finding.confidence} confidence]"))
-        lines += [Text(f"   {printable(each)}") for each in host_sentences(finding)]
+        lines += _on_hosts(finding)
         lines += [Text(f"   Tried: {printable(each)}") for each in tried(finding)]
         if shared_saving(finding.shares_saving_with):
             lines.append(Text(f"   {printable(shared_saving(finding.shares_saving_with))}"))
@@ -174,6 +173,14 @@ def _findings(report: Report) -> list[RenderableType]:
         if (count := sum(1 for each in report.findings if each.status == status))
     ]
     return [*lines, Text(f"{', '.join(counts)}; `tpuprof rules ID` explains a rule", style="dim"), Text()]
+
+
+def _on_hosts(finding: Finding) -> list[RenderableType]:
+    if finding.on_hosts is None:
+        return []
+    from tpuprof.render.finding_hosts import host_sentences
+
+    return [Text(f"   {printable(each)}") for each in host_sentences(finding)]
 
 
 def _saving(finding: Finding) -> str:
