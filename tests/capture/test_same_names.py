@@ -43,6 +43,21 @@ def test_those_that_write_at_the_same_moment_are_kept(tmp_path):
     assert sorted(each["rank"] for each in infos) == list(range(32))
 
 
+def test_of_processes_that_take_themselves_for_the_first_each_description_is_kept(tmp_path):
+    def write(number):
+        write_run_info(tmp_path, {"host": "train", "rank": 0, "number": number, "capture": {"name": name}})
+
+    for name in ("first", "second"):
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(write, range(16) if name == "first" else [99]))
+        files = sorted((tmp_path / NOTES).iterdir())
+        assert len(files) == 16
+        numbers = [json.loads(path.read_text("utf-8"))["number"] for path in files if path.name != "run.json"]
+        newest = json.loads((tmp_path / NOTES / "run.json").read_text("utf-8"))
+        assert newest["capture"]["name"] == name
+        assert len({*numbers, newest["number"]}) == 16
+
+
 def test_a_note_goes_with_its_profile_and_with_no_other():
     assert renamed_note("telemetry.train.0.jsonl", "train", "train-2") == "telemetry.train-2.0.jsonl"
     assert renamed_note("pt_xla_debug.train.3.txt", "train", "train-2") == "pt_xla_debug.train-2.3.txt"

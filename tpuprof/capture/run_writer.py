@@ -135,6 +135,8 @@ def write_run_info(run: Path, info: dict[str, Any]) -> Path:
     if info.get("rank") or not _is_first(run, str((info.get("capture") or {}).get("name")), scratch):
         path = _free_info(path.parent, info.get("host"))
     scratch.replace(path)
+    # A rename between two names of one file does nothing.
+    scratch.unlink(missing_ok=True)
     return path
 
 

@@ -14,6 +14,7 @@ import typer
 from tpuprof.cli.options import Command, either, parse_duration
 
 if TYPE_CHECKING:
+    from tpuprof.capture.launch import Ended
     from tpuprof.capture.orders import Orders
     from tpuprof.errors import TpuprofError
 

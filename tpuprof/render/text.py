@@ -152,7 +152,7 @@ def _findings(report: Report) -> list[RenderableType]:
     for number, finding in enumerate(failed[:FINDINGS_SHOWN], 1):
         lines.append(Text(f"{number}. {printable(finding.title)}", style="red"))
         lines.append(Text(f"   {_saving(finding)}  [{finding.rule}, {finding.confidence} confidence]"))
-        lines += _on_hosts(finding)
+        lines += _where(finding)
         lines += [Text(f"   Tried: {printable(each)}") for each in tried(finding)]
         if shared_saving(finding.shares_saving_with):
             lines.append(Text(f"   {printable(shared_saving(finding.shares_saving_with))}"))
@@ -175,7 +175,7 @@ def _findings(report: Report) -> list[RenderableType]:
     return [*lines, Text(f"{', '.join(counts)}; `tpuprof rules ID` explains a rule", style="dim"), Text()]
 
 
-def _on_hosts(finding: Finding) -> list[RenderableType]:
+def _where(finding: Finding) -> list[RenderableType]:
     if finding.on_hosts is None:
         return []
     from tpuprof.render.finding_hosts import host_sentences
