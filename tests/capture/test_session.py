@@ -2,6 +2,8 @@
 
 import atexit
 import os
+import signal
+import subprocess
 import sys
 from types import SimpleNamespace
 
@@ -87,3 +89,24 @@ def test_without_a_runtime_torch_tpu_counts_nothing(monkeypatch, ends):
     monkeypatch.setitem(sys.modules, torch_tpu._CACHE, SimpleNamespace(_is_initialized=lambda: False))
     assert TorchTpu().compiles() == 0
     assert not ends
+
+
+TWICE = """
+import os, signal
+from tpuprof.capture.session import _close_on_terminate
+
+def close():
+    print("closing", flush=True)
+    os.kill(os.getpid(), signal.SIGTERM)
+    print("closed", flush=True)
+
+_close_on_terminate(close)
+os.kill(os.getpid(), signal.SIGTERM)
+print("went on", flush=True)
+"""
+
+
+def test_a_second_sigterm_lets_the_first_keep_what_was_captured():
+    """`timeout` and systemd send it to a whole group, and the parent hands it on as well."""
+    done = subprocess.run([sys.executable, "-c", TWICE], capture_output=True, text=True, timeout=60)
+    assert (done.stdout.split("\n"), done.returncode) == (["closing", "closed", ""], -signal.SIGTERM)

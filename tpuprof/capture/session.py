@@ -146,7 +146,13 @@ def _close_on_terminate(close: object) -> None:
     if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL or _caught_by_a_library():
         return  # the program has its own way to end, and atexit follows it
 
+    closing: list[int] = []
+
     def on_terminate(number: int, _frame: FrameType | None) -> None:
+        # A second one, which comes where a whole group of processes is ended, must not cut the first short.
+        if closing:
+            return
+        closing.append(number)
         assert callable(close)
         close()
         signal.signal(number, signal.SIG_DFL)
