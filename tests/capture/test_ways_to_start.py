@@ -287,3 +287,14 @@ def test_a_recording_that_came_to_no_step_is_too_few_steps(tmp_path):
     few = crumbs.Process(1, [(crumbs.IMPORTED, "torch_xla"), (crumbs.STEPS, "3")])
     said = message(["python"], tmp_path, launch.Ended(0, b"", processes=[few]))
     assert "ended after 3 training steps, and a capture needs one more after it has begun" in said
+
+
+@pytest.mark.parametrize(("calls", "compiled"), [(60, True), (5, False), (0, False)])
+def test_steps_that_torch_compile_runs_whole_are_to_be_marked(tmp_path, calls, compiled):
+    """The plan asks for 3 steps before it records, and 2 are left by the first call, which traces."""
+    few = crumbs.Process(
+        1, [(crumbs.IMPORTED, "torch_xla"), (crumbs.STEPS, "2"), (crumbs.COMPILED_CALLS, str(calls))]
+    )
+    said = message(["python"], tmp_path, launch.Ended(0, b"", processes=[few]))
+    assert ("functions of torch.compile ran 60 graphs, and 2 training steps ended" in said) is compiled
+    assert ("Train for more steps" in said) is not compiled

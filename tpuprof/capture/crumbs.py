@@ -15,6 +15,7 @@ IMPORTED = "imported"  # the name of a framework that was imported
 FAILED = "failed"  # why nothing can be captured in this process
 GRAPHS = "graphs"  # graphs run so far
 STEPS = "steps"  # training steps seen so far
+COMPILED_CALLS = "compiled_calls"  # graphs that functions of torch.compile ran, which end no step
 BUSY = "busy"  # the program's own profiler session kept us from recording, after so many steps
 CAPTURED = "captured"  # steps in the profile it wrote
 WRITTEN = "written"  # the label of the profile that it wrote

@@ -13,6 +13,7 @@ from tpuprof.capture.orders import Orders
 from tpuprof.capture.together import AHEAD_SECONDS, PATIENCE_SECONDS
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.run_folder import PROFILES
+from tpuprof.units import counted
 
 _TRACEBACK = b"Traceback (most recent call last):"
 # Characters of an exception that are repeated: messages of the runtime can be pages.
@@ -98,6 +99,14 @@ def _how_far(command: list[str], orders: Orders, ended: Ended) -> tuple[Code, st
             "begin at",
             f"Train for longer than {PATIENCE_SECONDS + AHEAD_SECONDS:.0f} s after it is steady: so long the others "
             "wait for a host that does not answer. With all hosts there five seconds are enough.",
+        )
+    calls = max((each.count(crumbs.COMPILED_CALLS) for each in processes), default=0)
+    if calls > steps + orders.warmup:
+        return (
+            Code.CAPTURE_NO_STEPS,
+            f"functions of torch.compile ran {calls} graphs, and {counted(steps, 'training step')} ended: a step "
+            "that is compiled as a whole, with its update, cuts no graph",
+            "Mark steps with tpuprof.step(i).",
         )
     if steps:
         return (

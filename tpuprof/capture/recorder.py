@@ -152,6 +152,7 @@ class Recorder:
         if self._after is not None:
             self._after.close()
         self._progress(crumbs.GRAPHS, self.telemetry.graphs_run_so_far())
+        self._progress(crumbs.COMPILED_CALLS, self.telemetry.compiled_calls_so_far())
         self._progress(crumbs.STEPS, self._steps)
 
     def abandon(self) -> None:

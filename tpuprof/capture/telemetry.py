@@ -107,6 +107,11 @@ class Telemetry:
         """Graphs handed to the runtime since the process began, compiled again or not."""
         return self.compiles_so_far() + counter(self._extension, "CachedCompile")
 
+    def compiled_calls_so_far(self) -> int:
+        """Graphs that functions of torch.compile (backend openxla) ran without a graph cut."""
+        data = self._extension._xla_metric_data("RunCachedGraphInputData")
+        return int(data[0]) if data else 0
+
     def before_cut(self) -> None:
         """Remember where the counters stand before a graph cut."""
         self._before_cut = (self.compiles_so_far(), time.perf_counter())
