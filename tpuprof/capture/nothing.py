@@ -101,21 +101,26 @@ def _how_far(command: list[str], orders: Orders, ended: Ended) -> tuple[Code, st
             "wait for a host that does not answer. With all hosts there five seconds are enough.",
         )
     calls = max((each.count(crumbs.COMPILED_CALLS) for each in processes), default=0)
-    if calls > steps + orders.warmup:
+    if steps or calls > orders.warmup:
+        return _too_few(steps, calls, orders.warmup)
+    return _no_steps(processes)
+
+
+def _too_few(steps: int, calls: int, warmup: int) -> tuple[Code, str, str]:
+    """What to say of so few steps, where torch.compile's functions ran so many graphs beside them."""
+    if calls > steps + warmup:
         return (
             Code.CAPTURE_NO_STEPS,
             f"functions of torch.compile ran {calls} graphs, and {counted(steps, 'training step')} ended: a step "
             "that is compiled as a whole, with its update, cuts no graph",
             "Mark steps with tpuprof.step(i).",
         )
-    if steps:
-        return (
-            Code.CAPTURE_NEVER_STEADY,
-            f"the program ended after {steps} training step{'s' if steps > 1 else ''}, and a capture needs one more "
-            f"after it has begun, which is after {orders.warmup} or more",
-            "Train for more steps, or wait for fewer with --warmup 0.",
-        )
-    return _no_steps(processes)
+    return (
+        Code.CAPTURE_NEVER_STEADY,
+        f"the program ended after {counted(steps, 'training step')}, and a capture needs one more after it has begun, "
+        f"which is after {warmup} or more",
+        "Train for more steps, or wait for fewer with --warmup 0.",
+    )
 
 
 def _no_steps(processes: list[crumbs.Process]) -> tuple[Code, str, str]:
