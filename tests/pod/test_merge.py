@@ -21,6 +21,7 @@ from tpuprof.errors import Code, TpuprofError
 from tpuprof.model.compile.recurrence import AfterCapture
 from tpuprof.model.host.eager_mode import EagerOps
 from tpuprof.model.host.handing_over import HandingOver
+from tpuprof.pod import pack
 from tpuprof.pod.analyze import POD_FROM, analyze_pod, sampled, what_is_missed
 from tpuprof.pod.execute import summarise_all
 from tpuprof.pod.hosts import hosts_found, hosts_of, summarise_host
@@ -108,6 +109,28 @@ def test_a_summary_comes_back_as_it_was(packed):
             name: each.tolist() for name, each in again.parts.items()
         }
         assert found.barriers.spent.tolist() == again.barriers.spent.tolist()
+
+
+@given(
+    numbers=st.lists(st.integers(-(2**62), 2**62) | st.integers(-130, 130), max_size=40),
+    scale=st.sampled_from([1, 3, 1000]),
+)
+def test_a_column_comes_back_as_it_was(numbers, scale):
+    column = np.array([number // scale * scale for number in numbers], np.int64)
+    array, found = pack._packed("part.compute", column)
+    assert array.dtype == np.uint8
+    again = pack._unpacked("part.compute", array, found)
+    assert again.dtype == np.int64
+    assert again.tolist() == column.tolist()
+    growing = np.cumsum(np.abs(column) % 2**40)
+    assert pack._unpacked("end", *pack._packed("end", growing)).tolist() == growing.tolist()
+
+
+def test_whole_nanoseconds_take_half_the_room():
+    """A step of a few milliseconds in ps needs eight bytes, in ns four; of a thousandth more it is none."""
+    times = (7_654_321 + np.arange(1000)) * 1000
+    assert pack._packed("part.compute", times)[0].nbytes == 4_000
+    assert pack._packed("part.compute", times + np.arange(1000))[0].nbytes == 8_000
 
 
 def test_the_report_reads_back(packed):

@@ -23,10 +23,12 @@ from tpuprof.model.intervals import Int64
 from tpuprof.pod.ops import SUMS, OpColumns, same
 from tpuprof.pod.summary import COLUMNS, TRANSFERS, DeviceFacts, HostSummary, Told, steps_from
 
-SCHEMA = "tpuprof.host/5"
+SCHEMA = "tpuprof.host/6"
 SUFFIX = ".tpuprof-host"
 # Larger is no summary (bytes): one of a 2-GB profile takes less than a megabyte.
 MAX_BYTES = 64 << 20
+# Bytes of one integer.
+_SIZES = (1, 2, 4, 8)
 _BARRIERS = ("step", "op", "occurrence", "spent", "end", "device", "ahead")
 # Columns that grow along the rows: their differences are smaller numbers, which pack better.
 _GROWING = frozenset({"start", "end", "barrier.end", "number", "barrier.step"})
@@ -44,11 +46,13 @@ def to_bytes(summary: HostSummary) -> bytes:
         **{f"barrier.{name}": getattr(summary.barriers, name) for name in _BARRIERS},
         **{f"op.{name}": column for name, column in summary.ops.sums.items()},
     }
-    arrays: dict[str, Any] = {name: _packed(name, column) for name, column in columns.items()}
+    packed = {name: _packed(name, column) for name, column in columns.items()}
+    arrays: dict[str, Any] = {name: array for name, (array, _) in packed.items()}
+    header = {**_header(summary), "scales": {name: scale for name, (_, scale) in packed.items()}}
     out = io.BytesIO()
     np.savez_compressed(
         out,
-        header=np.frombuffer(orjson.dumps(_header(summary)), np.uint8),
+        header=np.frombuffer(orjson.dumps(header), np.uint8),
         report=np.frombuffer(summary.report, np.uint8),
         threads=np.frombuffer(summary.threads, np.uint8),
         ops=np.frombuffer(summary.ops.facts, np.uint8),
@@ -100,7 +104,8 @@ def from_bytes(data: bytes) -> HostSummary:
                 f"a summary has schema {str(header['schema'])[:40]!r}, and this tpuprof reads {SCHEMA!r}.",
                 "Upgrade tpuprof.",
             )
-        columns = {name: _unpacked(name, each) for name, each in arrays.items()}
+        scales = header["scales"]
+        columns = {name: _unpacked(name, each, scales[name]) for name, each in arrays.items()}
         return _summary(header, report, threads, ops, columns)
     except (ValueError, KeyError, TypeError, OSError, zipfile.BadZipFile, EOFError) as error:
         raise TpuprofError(
@@ -150,20 +155,25 @@ def _with_prefix(prefix: str, columns: dict[str, Int64]) -> dict[str, Int64]:
     return {name.removeprefix(prefix): each for name, each in columns.items() if name.startswith(prefix)}
 
 
-def _packed(name: str, column: Int64) -> Any:
-    """The column in the smallest integers that hold it."""
+def _packed(name: str, column: Int64) -> tuple[Any, int]:
+    """The column as the bytes of the smallest integers that hold it, and what each is to be multiplied by.
+
+    Times are whole nanoseconds mostly. The first bytes of all come first, then the second ones: their high bytes are
+    alike, which packs better.
+    """
     if name in _GROWING and len(column):
         column = np.diff(column, prepend=column.dtype.type(0))
+    scale = int(np.gcd.reduce(column)) if len(column) else 1
+    column = column // max(scale, 1)
     low, high = int(column.min(initial=0)), int(column.max(initial=0))
-    for kind in (np.int8, np.int16, np.int32):
-        limits = np.iinfo(kind)
-        if limits.min <= low and high <= limits.max:
-            return column.astype(kind)
-    return column
+    size = next(size for size in _SIZES if -(1 << 8 * size - 1) <= low and high < 1 << 8 * size - 1)
+    whole = column.astype(f"<i{size}")
+    return np.ascontiguousarray(whole.view(np.uint8).reshape(len(column), size).T), max(scale, 1)
 
 
-def _unpacked(name: str, column: Any) -> Int64:
-    if column.dtype.kind != "i" or column.ndim != 1:
+def _unpacked(name: str, packed: Any, scale: int) -> Int64:
+    if packed.dtype != np.uint8 or packed.ndim != 2 or packed.shape[0] not in _SIZES:
         raise ValueError(f"{name} is no column of integers")
-    whole = column.astype(np.int64)
+    whole = np.ascontiguousarray(packed.T).view(f"<i{packed.shape[0]}").reshape(-1).astype(np.int64)
+    whole = whole * int(scale)
     return np.cumsum(whole) if name in _GROWING else whole
