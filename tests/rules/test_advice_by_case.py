@@ -62,6 +62,7 @@ def test_a_kind_counts_from_a_share(share, named):
         ("host:gil", "move that thread's Python to a process", "Take this work out"),
         ("user:gc", "leave `gc.collect()` out of the step", "Take this work out"),
         ("host:io", "Take this work out of the training thread", "fill the queue"),
+        ("user:checkpoint", "Take this work out of the training thread", "garbage collections"),
     ],
 )
 def test_only_the_threads_own_work_can_be_taken_out_of_it(part, advised, not_advised):

@@ -102,8 +102,8 @@ from tpuprof.units import format_ms
 SHOWN = 3
 # Share of this time that a kind of it must have for its advice to be given. A judgement.
 ADVISED_FROM_SHARE = 0.2
-# Kinds of time that the training thread's own work takes. Of others, another thread or Python's collector is the cause.
-_OWN_WORK = frozenset({"sleep", "io", "python", "wait"})
+# Kinds of time that another thread or Python's collector causes. All others are the training thread's own work.
+_OTHERS_WORK = frozenset({"lock", "gil", "gc"})
 # How a frame of a stack says that it is Flax's.
 _FLAX = "/flax/nnx/"
 # Samples that make the time at a line certain to about a sixth (samples): the error goes with their square root.
@@ -156,7 +156,7 @@ def _cases(sampled: dict[str, float], stacks: list[HostStackRow]) -> frozenset[s
     kinds = {name.rpartition(":")[2] for name, ms in sampled.items() if ms >= enough}
     rows = [row for row in stacks if row.part in sampled and any(_FLAX in frame for frame in row.frames)]
     flax = sum(row.exposed_ms_per_step for row in rows) >= enough
-    own = {"own"} if kinds & _OWN_WORK or not kinds else set()
+    own = {"own"} if kinds - _OTHERS_WORK or not kinds else set()
     return frozenset(kinds | own | ({"flax"} if rows and flax else set()))
 
 
