@@ -142,6 +142,28 @@ def test_a_coroutine_that_awaits_is_named_with_its_line_not_the_loop_s():
     assert f";waits ({__file__}:{line}),call=await asyncio.sleep(0.03),source={__file__}:{line}," in words
 
 
+@pytest.mark.parametrize("ends", ["finishes", "is left"])
+def test_an_asynchronous_generator_that_awaits_is_named_with_its_line(ends):
+    """The coroutine around it is at `async for`, which says nothing of what the generator does."""
+
+    async def batches():
+        await asyncio.sleep(0.03)
+        yield 1
+
+    async def trains():
+        async for _ in batches():
+            if ends == "is left":
+                return
+
+    line = batches.__code__.co_firstlineno + 1
+    words = sampled_in(trains)
+    assert any(
+        f";batches ({__file__}:{line}),call=await asyncio.sleep(0.03),source={__file__}:{line}," in each
+        for each in words
+    )
+    assert any(";trains (" in each for each in words)
+
+
 def test_other_work_of_the_loop_is_named_itself_while_training_awaits():
     def is_busy(until):
         while time.monotonic() < until:

@@ -5,11 +5,13 @@ It is suspended, so the thread's own stack ends in the loop: `asyncio.run(main()
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import weakref
 from itertools import dropwhile
 from operator import attrgetter
+from types import AsyncGeneratorType
 from typing import Any
 
 from tpuprof.instrument.stack_text import MAX_FRAMES, Place
@@ -20,6 +22,11 @@ _LOOP = f"{_STDLIB}asyncio{os.sep}"
 _SELECT = f"{_STDLIB}selectors.py"
 # Code and instruction of a suspended coroutine, read in one call of C code: nothing holds its frame.
 _PLACE = attrgetter("cr_code", "cr_frame.f_lasti")
+_PLACE_IN_GENERATOR = attrgetter("ag_code", "ag_frame.f_lasti")
+
+
+# What `async for` awaits, `anext` with a default around it left out, and what ends or throws into a generator.
+_OF_GENERATORS = ("async_generator_asend", "async_generator_athrow")
 
 
 class Awaited:
@@ -56,11 +63,23 @@ def _suspended(coroutine: Any) -> list[Place]:
     places: list[Place] = []
     while coroutine is not None and len(places) < MAX_FRAMES:
         try:
-            places.append(_PLACE(coroutine))
+            generator = _generator(coroutine)
+            if generator is not None:
+                places.append(_PLACE_IN_GENERATOR(generator))
+                coroutine = generator.ag_await
+            else:
+                places.append(_PLACE(coroutine))
+                coroutine = coroutine.cr_await
         except AttributeError:  # a future, or a coroutine that has ended
             break
-        coroutine = coroutine.cr_await
     return list(dropwhile(_of_loop, reversed(places)))
+
+
+def _generator(awaited: Any) -> AsyncGeneratorType[Any, Any] | None:
+    """The asynchronous generator whose next value is awaited (`async for`), which Python gives no attribute for."""
+    if type(awaited).__name__ not in _OF_GENERATORS:
+        return None
+    return next((each for each in gc.get_referents(awaited) if isinstance(each, AsyncGeneratorType)), None)
 
 
 def _waits(place: Place) -> bool:
