@@ -181,8 +181,8 @@ class Store:
         )
 
     def may_note(self, name: str) -> bool:
-        """Whether notes on a run can be kept: those of an upload would go with it, a saved report is not changed."""
-        return name in self._sources and not self.is_saved(name) and not self.is_upload(name)
+        """Whether notes on a run can be kept: a saved report is not changed."""
+        return name in self._sources and not self.is_saved(name)
 
     def note(self, name: str, change: Callable[[list[SpanNote]], list[SpanNote]]) -> Failure | None:
         """Change the notes on a run, which are kept at once; says why where that cannot be.
@@ -193,7 +193,7 @@ class Store:
         from tpuprof_dashboard.report_lanes import with_notes
 
         if not self.may_note(name):
-            return Failure(f"{name}: notes can be made on runs alone, not on uploads and saved reports.")
+            return Failure(f"{name}: notes can be made on runs alone, not on saved reports.")
         source = self._sources[name]
         with self._lock:
             try:

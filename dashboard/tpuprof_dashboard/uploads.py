@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from tpuprof.errors import Code, TpuprofError
+from tpuprof.model.span_notes import notes_beside
 from tpuprof_dashboard.runs import Source
 
 # Largest upload (bytes). What an analysis holds in memory grows with it; larger traces are given as paths.
@@ -56,12 +57,15 @@ class Uploads:
         try:
             _copy(name, data, path)
             check_contents(name, path)
+            # Notes on it go with it.
+            notes_beside(path).touch()
             with self._lock:
                 run = Source(f"upload {number}: {name}", path, path.resolve(), time.time(), uploaded=True)
                 self._kept[run.name] = run
             return run
         except BaseException:
             path.unlink(missing_ok=True)
+            notes_beside(path).unlink(missing_ok=True)
             raise
         finally:
             with self._lock:
@@ -73,6 +77,7 @@ class Uploads:
             source = self._kept.pop(name, None)
         if source is not None:
             source.path.unlink(missing_ok=True)
+            notes_beside(source.path).unlink(missing_ok=True)
         return source is not None
 
     def close(self) -> None:

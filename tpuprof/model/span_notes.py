@@ -33,11 +33,18 @@ def notes_file(found: Found) -> Path:
     """Where the notes of a run are kept."""
     if found.run_folder is not None and (found.run_folder / RUN_INFO).is_file():
         return found.run_folder / SPAN_NOTES
+    first = next(iter(found.files.values()))
+    if notes_beside(first).is_file():
+        return notes_beside(first)
     import platformdirs
 
-    first = next(iter(found.files.values()))
     name = hashlib.blake2b(os.fsencode(first.resolve()), digest_size=16).hexdigest()
     return Path(platformdirs.user_state_dir("tpuprof")) / "notes" / f"{name}.json"
+
+
+def notes_beside(profile: Path) -> Path:
+    """Where the notes on a profile are kept that goes with them: where that file is there, as beside an upload."""
+    return profile.with_name(f"{profile.name}.{SPAN_NOTES.name}")
 
 
 def read_span_notes(found: Found) -> list[SpanNote]:

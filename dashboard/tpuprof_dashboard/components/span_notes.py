@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tpuprof_dashboard.reading import HostDetails
     from tpuprof_dashboard.store import Store
 
-_KEPT = "Kept with the run, beside its profile or in your state folder, and part of its reports and tickets."
+_KEPT = "Kept with the run, or with the upload as long as that is, and part of its reports and tickets."
 
 
 def can_note(details: EventDetails | None, *, may_note: bool) -> bool:
