@@ -3,6 +3,9 @@
 import pytest
 
 from tests.builders import TraceBuilder
+from tpuprof.analysis.sections.runtime import graph_cut_rows
+from tpuprof.model.host_run import read_host_run
+from tpuprof.model.telemetry import Counted
 from tpuprof.units import PS_PER_US
 
 
@@ -43,3 +46,19 @@ def test_other_captures_count_without_lines(analyze):
 @pytest.mark.parametrize("with_read", [False, True])
 def test_transfers_outside_reads_are_the_unexplained_ones(read, with_read):
     assert read(trace_of(read=with_read)).unexplained_reads_ps == 2 * 60 * PS_PER_US
+
+
+@pytest.mark.parametrize(
+    ("fallbacks", "named"),
+    [
+        ({"aten::lgamma": 2}, ("aten::lgamma", "train.py:7", 1)),
+        # As many cuts as ops: which op cut is known only where there is one.
+        ({"aten::lgamma": 1, "aten::median": 1}, ("other", "", 1)),
+        ({"aten::lgamma": 1}, ("other", "", 1)),
+        ({}, ("other", "", 1)),
+    ],
+)
+def test_a_cut_that_no_line_explains_goes_by_the_op_that_ran_on_the_host_as_often(tmp_path, fallbacks, named):
+    host = read_host_run("host", trace_of(noted=False).write(tmp_path / "host.xplane.pb"))
+    counts = Counted(records=2, captured=2, fallbacks=fallbacks, lines={"aten::lgamma": "train.py:7"})
+    assert [(row.call, row.source, row.per_step) for row in graph_cut_rows([host], [counts])] == [named]

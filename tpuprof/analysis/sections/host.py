@@ -27,7 +27,7 @@ def host_sections(run: Run) -> dict[str, Any]:
         "input": input_rows(hosts),
         "hosts": hosts_section(hosts),
         "fallbacks": fallback_rows(counts, run.notes, fetching),
-        "graph_cuts": graph_cut_rows(run),
+        "graph_cuts": graph_cut_rows(hosts, counts),
         "compilation_cache": cache_section(counts, run.info, {host.framework for host in hosts}),
         "phases": phase_rows(hosts),
         "threads": [row for host in hosts for row in thread_rows(host.name, host.threads)],

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from tpuprof.model.host.graph_cuts import OTHER
 from tpuprof.model.host.vocabulary import PYTORCH
+from tpuprof.model.host_run import HostRun
 from tpuprof.model.notes import Notes
-from tpuprof.model.run import Run
 from tpuprof.model.telemetry import CACHE_COUNTERS, FALLBACK_PREFIX, VALUE_READ, Counted
 from tpuprof.report.sections import CompilationCache, FallbackRow, GraphCutRow
 from tpuprof.units import PS_PER_MS
 
 # Variables that name the folder of a persistent cache: torch_xla's, and TorchTPU's (its third tier).
 _PATHS = ("XLA_PERSISTENT_CACHE_PATH", "TORCH_TPU_TIER3_COMPILATION_CACHE_ROOT")
+# How near the counts of cuts and of fallbacks are that are the same (share): the capture may begin within a step.
+SAME_WITHIN_SHARE = 0.1
 # Frameworks without torch_xla's counters, as their vocabularies call them.
 _NOT_TORCH_XLA = ("jax", "torch_tpu", PYTORCH)
 
@@ -42,14 +45,27 @@ def fetching_ms(reads: list[tuple[int, int]]) -> float | None:
     return sum(ps for ps, count in reads if count) / steps / PS_PER_MS if steps else None
 
 
-def graph_cut_rows(run: Run) -> list[GraphCutRow]:
-    """Who hands graphs over, how often per step, over all hosts."""
-    steps = sum(len(host.steps) for host in run.hosts)
+def graph_cut_rows(hosts: list[HostRun], counts: list[Counted]) -> list[GraphCutRow]:
+    """Who hands graphs over, how often per step, over all hosts; `counts` has what each of them counted."""
+    steps = sum(len(host.steps) for host in hosts)
     totals: dict[tuple[str, str], int] = {}
-    for each in (cut for host in run.hosts for cut in host.graph_cuts):
-        totals[each.call, each.source] = totals.get((each.call, each.source), 0) + each.occurrences
+    for host, count in zip(hosts, counts, strict=True):
+        fell_back = _op_of_other_cuts(host, count)
+        for each in host.graph_cuts:
+            key = fell_back if each.call == OTHER and fell_back else (each.call, each.source)
+            totals[key] = totals.get(key, 0) + each.occurrences
     rows = [GraphCutRow(*key, count / steps) for key, count in totals.items()]
     return sorted(rows, key=lambda row: -row.per_step)
+
+
+def _op_of_other_cuts(host: HostRun, count: Counted) -> tuple[str, str] | None:
+    """The op, with its line, that explains the cuts which no sync and no read does: an op on the host cuts once."""
+    cuts = sum(each.occurrences for each in host.graph_cuts if each.call == OTHER)
+    if len(count.fallbacks) != 1 or not count.captured:
+        return None
+    (op, times), *_ = count.fallbacks.items()
+    same = abs(times / count.captured * len(host.steps) - cuts) <= SAME_WITHIN_SHARE * cuts
+    return (op, count.lines.get(op, "")) if same else None
 
 
 def cache_section(hosts: list[Counted], info: dict[str, Any], frameworks: set[str]) -> CompilationCache:
