@@ -313,6 +313,20 @@ def test_a_wait_of_the_host_about_as_large_as_its_tracing_decides(part, ms, word
     assert (bound.word, bound.ms) == (word, ms if word == "host" else 30)
 
 
+@pytest.mark.parametrize(
+    ("parts", "word"),
+    [
+        ({"host:python": 41, "collective_exposed": 37}, "host"),
+        ({"tracing": 41, "collective_exposed": 37}, "collective"),
+        ({"host:python": 41, "input_wait": 37}, "input"),
+    ],
+)
+def test_host_work_with_a_line_gives_way_to_idle_time_of_a_named_cause_alone(parts, word):
+    times = load(parts, host_work=100)
+    assert bound_of(times).word == word
+    assert "Another cause is about as large" in sentence(bound_of(times), times, 0.0)
+
+
 def test_a_cause_about_as_large_is_named_too():
     both = load({"tracing": 30, "aten_fallback": 28})
     text = sentence(bound_of(both), both, 0.0)

@@ -38,6 +38,8 @@ AS_LARGE_FROM = 0.8
 _GENERAL = ("tracing", "dispatch", "host", "undecided")
 # Parts in which the training thread waits for something that is not the device: samples see for sure that it does.
 _BLOCKED = tuple(parts.HOST_PREFIX + each for each in ("sleep", "io", "lock", "gil"))
+# Words of time in which the device is in a program.
+_OF_DEVICE = ("collective", "offload", "callback")
 # Words of host work that a slower device hides, unless something makes host and device take turns.
 _HIDES_BEHIND_THE_DEVICE = ("tracing", "dispatch", "undecided")
 # Words of time that is lost in turns, where a read or an op on the host makes host and device take turns.
@@ -212,7 +214,9 @@ def _largest(groups: Mapping[str, float], load: StepTimes, why: Decisions) -> st
     if not ranked:
         return "unknown"
     first, second = ranked[0], ranked[1] if len(ranked) > 1 else ""
-    special = next((each for each in ranked if each != first and _names_more(each, load)), "")
+    # Samples name the host's lines: what the device does in the same time is no surer.
+    less = _OF_DEVICE if first == "host" else ()
+    special = next((each for each in ranked if each not in (first, *less) and _names_more(each, load)), "")
     if (
         first in _GENERAL
         and special
