@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.tpuprof-ready
 
-.PHONY: prove questions newcomer azurite search
+.PHONY: prove questions newcomer azurite search preflight-zoo
 .PHONY: torchtpu torchtpu-environment help setup demo test test-browser test-all check lint format types layers tests docs samples scenarios advice zoo fuzz fuzz-commands bench proto clean
 
 help:  ## list the targets
@@ -106,6 +106,10 @@ zoo: $(READY)  ## run programs that know nothing of tpuprof: captured, unchanged
 search: $(READY)  ## search ten models for faster variants with the TPU compiler, write docs/search.md (hours; ONLY=NAME for one)
 	$(BIN)/python -m pip install --quiet --group zoo
 	$(BIN)/python benchmarks/search_models.py $(ONLY)
+
+preflight-zoo: $(READY)  ## trace programs of the zoo beside planted files: the right graph or an honest refusal (15 minutes; ONLY=NAME)
+	$(BIN)/python -m pip install --quiet --group zoo
+	$(BIN)/python benchmarks/preflight_zoo.py $(ONLY)
 
 fuzz: $(READY)  ## damage files in many ways: the readers and analyze must refuse or read each (SECONDS=600 for each target)
 	$(BIN)/python fuzz/mutate.py --seconds $(or $(SECONDS),600)

@@ -233,6 +233,18 @@ def test_a_script_that_dies_before_its_step_is_known_has_no_verdict(tmp_path, en
     assert json.loads((tmp_path / "trace" / "manifest.json").read_text())["done"] is False
 
 
+def test_a_call_that_needs_values_on_the_host_is_named(tmp_path):
+    body = """
+weight = nn.Linear(1024, 1024).to(torch_xla.device()).weight
+torch.lgamma(weight).sum().backward()
+"""
+    with pytest.raises(
+        TpuprofError, match=r"SIG(SEGV|ABRT).*last call on the device was aten.lgamma"
+    ) as caught:
+        trace_of(tmp_path, body)
+    assert "on the host" in str(caught.value)
+
+
 MIXED = """
 import copy
 device = torch_xla.device()

@@ -122,3 +122,29 @@ def test_every_way_in_gives_the_same_memory(tmp_path):
     memory = read_memory(compiled[0].memory, found["script"].module, graph, V5E)
     assert memory.kinds["arguments"] == weights + 256 * 1024 * 2
     assert memory.kinds["aliased"] == weights
+
+
+NOTED = """
+import sys, jax, jax.numpy as jnp
+from tpuprof.preflight.jax_script import _results
+@jax.tree_util.register_pytree_with_keys_class
+class Noted:
+    def __init__(self, value, note): self.value, self.note = value, note
+    def tree_flatten_with_keys(self): return [(jax.tree_util.GetAttrKey("value"), self.value)], self.note
+    @classmethod
+    def tree_unflatten(cls, note, leaves): return cls(leaves[0], note)
+weights, shape = jnp.full((4, 4), 2.0), jax.ShapeDtypeStruct((4, 4), jnp.float32)
+made, states = _results((Noted(weights, "in"),), {}, (Noted(shape, "out"), jax.ShapeDtypeStruct((), jnp.float32)))
+assert states == 1 and made[0].value is weights and made[0].note == "out", (states, made)
+# A result of the same shape in another place is no state.
+_, states = _results(({"weights": weights},), {}, {"logits": shape})
+assert states == 0, states
+"""
+
+
+def test_state_whose_tree_has_other_notes_comes_back_as_it_went_in():
+    """As of flax's nnx, which notes of its objects where they came from: its training was taken for inference."""
+    done = subprocess.run(
+        [sys.executable, "-c", NOTED], env={**os.environ, "JAX_PLATFORMS": "cpu"}, check=False
+    )
+    assert done.returncode == 0

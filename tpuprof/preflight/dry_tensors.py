@@ -16,6 +16,7 @@ from torch._ops import HigherOrderOperator
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten
 
+from tpuprof.preflight.last_call import LastCall
 from tpuprof.preflight.made_up import note, stand_in
 from tpuprof.preflight.resize import RESIZES
 
@@ -51,8 +52,11 @@ class DryTensors(TorchDispatchMode):
     # `while_loop` and its like reach the mode as operators; torch_xla traces them as it does without it.
     supports_higher_order_operators = True
 
-    def __init__(self, on_read: Callable[[torch.Tensor], None], lazy: bool) -> None:
+    def __init__(
+        self, on_read: Callable[[torch.Tensor], None], lazy: bool, last: LastCall | None = None
+    ) -> None:
         super().__init__()
+        self._last = last
         self._on_read = on_read
         self.lazy = lazy
         self.unmade_bytes = 0
@@ -72,6 +76,8 @@ class DryTensors(TorchDispatchMode):
             return func(*args, **kwargs)
         tensors = [each for each in tree_flatten((args, kwargs))[0] if isinstance(each, torch.Tensor)]
         if any(each.device.type == "xla" for each in tensors):
+            if self._last is not None:
+                self._last.note(str(func))
             result = self._with_xla(func, args, kwargs)
             note(func, args, result)
             return result

@@ -28,6 +28,7 @@ from tpuprof.preflight.device_tensors import (
 )
 from tpuprof.preflight.dry_tensors import DryTensors, placeholder
 from tpuprof.preflight.iteration import Event, Search, event_entry
+from tpuprof.preflight.last_call import LastCall
 from tpuprof.preflight.made_up import stand_in
 from tpuprof.preflight.manifest import DONE, write_manifest
 from tpuprof.preflight.regions import take_regions
@@ -55,7 +56,8 @@ class Recorder:
         # The report this check reads takes minutes for a large model: tests turn it on.
         self.check = os.environ.get("TPUPROF_PREFLIGHT_CHECK") == "1"
         self.lock = threading.RLock()
-        self.dry = DryTensors(self.on_read, os.environ.get("TPUPROF_PREFLIGHT_LAZY", "1") == "1")
+        lazy = os.environ.get("TPUPROF_PREFLIGHT_LAZY", "1") == "1"
+        self.dry = DryTensors(self.on_read, lazy, LastCall(self.folder))
         self.core = torch_xla._XLAC
         self.step_marker = self.core._xla_step_marker
         self.mark_sharding = self.core._xla_mark_sharding

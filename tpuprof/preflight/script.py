@@ -20,6 +20,7 @@ from tpuprof.errors import Code, TpuprofError
 from tpuprof.preflight import barrier
 from tpuprof.preflight.graphs import Graph, load_graph
 from tpuprof.preflight.iteration import Search, read_events
+from tpuprof.preflight.last_call import read_last_call
 from tpuprof.preflight.manifest import DONE, MANIFEST
 from tpuprof.preflight.options import read_notes
 from tpuprof.preflight.places import TORCH_TPU, Place
@@ -154,11 +155,12 @@ def trace_script(run: ScriptRun, folder: Path) -> Trace:
     code, timed_out = _execute(run, folder, log)
     manifest = folder / MANIFEST
     tail = log.read_text("utf-8", "replace")[-_TAIL:]
+    last = read_last_call(folder)
     if not manifest.is_file():
-        raise _no_graph(run, code, timed_out, tail)
+        raise _no_graph(run, code, timed_out, tail, last=last)
     read = json.loads(manifest.read_text("utf-8"))
     if not read["graphs"] or (code and not timed_out and not read["done"]):
-        raise _no_graph(run, code, timed_out, tail, len(read["graphs"]))
+        raise _no_graph(run, code, timed_out, tail, len(read["graphs"]), last)
     trace = _read(folder, read, run, time.monotonic() - started)
     trace.offers = read_notes(folder)
     trace.warnings += _doubts(trace)
@@ -285,7 +287,9 @@ def _read(folder: Path, manifest: dict[str, Any], run: ScriptRun, seconds: float
     return trace
 
 
-def _no_graph(run: ScriptRun, code: int, timed_out: bool, tail: str, graphs: int = 0) -> TpuprofError:
+def _no_graph(
+    run: ScriptRun, code: int, timed_out: bool, tail: str, graphs: int = 0, last: str = ""
+) -> TpuprofError:
     if code == barrier.STATUS and "Traceback" not in tail:
         return TpuprofError(
             Code.PREFLIGHT_SCRIPT,
@@ -300,6 +304,12 @@ def _no_graph(run: ScriptRun, code: int, timed_out: bool, tail: str, graphs: int
             "Shorten what it does before its first step, or raise --script-time-limit.",
         )
     if code:
+        if -code in (signal.SIGSEGV, signal.SIGABRT) and last:
+            return TpuprofError(
+                Code.PREFLIGHT_SCRIPT,
+                f"{run.script} {_how_it_failed(code, graphs)}; its last call on the device was {last}.",
+                "Where torch_xla computes that on the host, it needs values that do not exist: try another operator.",
+            )
         unmade = "meta" in tail or "placeholder" in tail
         hint = "Run it once by itself to see."
         if unmade:
