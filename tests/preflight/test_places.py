@@ -36,7 +36,9 @@ def environment(folder, has="true", plugin=True):
         (packages / "xla_plugins" / "xla_cpu_pjrt" / "xla_cpu_pjrt.so").touch()
     python = folder / "bin" / "python"
     python.parent.mkdir()
-    python.write_text(f"#!/bin/sh\necho 'hello from a start file'\necho '[{has}, false, \"{packages}\"]'\n")
+    python.write_text(
+        f"#!/bin/sh\necho 'hello from a start file'\necho '[{has}, false, [\"\", \"{packages}\"]]'\n"
+    )
     python.chmod(python.stat().st_mode | stat.S_IXUSR)
     return python
 
@@ -92,12 +94,14 @@ def test_without_an_environment_the_error_says_what_was_tried_and_what_to_do(tmp
     assert "--python" in caught.value.hint
 
 
-def test_a_python_that_is_named_decides_alone(tmp_path):
+def test_a_python_that_is_named_decides_alone(tmp_path, monkeypatch):
     python = environment(tmp_path / "named")
     found = place_for(script(tmp_path, "import torch"), False, str(python))
     assert (found.python, found.framework, found.found) == (str(python), TORCH_TPU, "--python")
+    monkeypatch.chdir(tmp_path)
+    assert place_for(script(tmp_path), False, "named/bin/python").python == str(python)
     xla = tmp_path / "xla"
-    xla.write_text("#!/bin/sh\necho '[false, true, \"\"]'\n")
+    xla.write_text("#!/bin/sh\necho '[false, true, []]'\n")
     xla.chmod(0o755)
     assert place_for(script(tmp_path), False, str(xla)).framework == TORCH_XLA
     with pytest.raises(TpuprofError) as caught:

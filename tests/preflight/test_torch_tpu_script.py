@@ -5,6 +5,7 @@ TorchTPU needs another torch than torch_xla: `make torchtpu` makes a second envi
 
 import json
 import os
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -58,9 +59,10 @@ for step in range(40):
 """
 MANUAL = """
 import torch_tpu, torch
-weight = torch.nn.Parameter(torch.randn(128, 128, device="tpu"))
+device = torch.accelerator.current_accelerator(check_available=True)
+weight = torch.nn.Parameter(torch.randn(128, 128, device=device))
 for step in range(40):
-    (torch.randn(8, 128).to("tpu") @ weight).square().mean().backward()
+    (torch.randn(8, 128).pin_memory().to(device) @ weight).square().mean().backward()
     with torch.no_grad():
         weight -= 0.1 * weight.grad
     weight.grad = None
@@ -70,6 +72,17 @@ import torch
 model = torch.nn.Linear(256, 256).to("tpu")
 for step in range(3):
     print(model(torch.randn(8, 256).to("tpu")).sum().item())
+"""
+# On TorchTPU attention is a kernel for the TPU, which no CPU runs.
+ATTENTION = """
+import torch
+weight = torch.nn.Parameter(torch.randn(64, 64, device="tpu"))
+optimizer = torch.optim.SGD([weight], lr=0.1)
+for step in range(20):
+    heads = (torch.randn(2, 4, 128, 64).to("tpu") @ weight)
+    torch.nn.functional.scaled_dot_product_attention(heads, heads, heads).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
 """
 TRAINER = """
 import torch, torch_tpu
@@ -185,6 +198,19 @@ def test_both_networks_of_a_gan_are_one_iteration(tmp_path):
 def test_weights_that_a_script_changes_itself_are_seen_by_their_buffers(tmp_path):
     trace = trace_of(tmp_path, MANUAL)
     assert (trace.is_steady, trace.trains, trace.steady.updates) == (True, True, 1)
+
+
+@pytest.mark.slow("another real run of TorchTPU")
+def test_a_kernel_that_no_cpu_runs_is_compiled_by_the_scripts_own_libtpu(tmp_path):
+    (tmp_path / "train.py").write_text(ATTENTION)
+    found = judged("train.py", "-o", "runs", "--python", str(OTHER))
+    assert "a TPU's kernel" in found["traces"][0]["warnings"][0]
+    assert "values are real" not in found["traces"][0]["notes"][0]
+    step = found["iterations"][0]
+    assert step["fits"]
+    assert any("scaled_dot_product" in each["kind"] and each["step_ms"] > 0 for each in step["graphs"])
+    # Preflight's own is older, and does not read the kernel.
+    assert {each["versions"]["libtpu"] for each in found["targets"]} != {version("libtpu")}
 
 
 @pytest.mark.slow("another real run of TorchTPU")

@@ -130,6 +130,8 @@ def _compile_options(workers: int, time_limit: float, memory_limit: float, no_ca
 
 
 def _preflight(base: Variant, tpu: list[str] | None, options: CompileOptions, asked: Asked) -> None:
+    from dataclasses import replace
+
     from tpuprof.cli.process import unwind_on_signals
     from tpuprof.preflight.given import preflight_programs
     from tpuprof.preflight.money import Work, parse_prices
@@ -144,7 +146,8 @@ def _preflight(base: Variant, tpu: list[str] | None, options: CompileOptions, as
     if programs is not None:
         _refuse_for_programs(asked)
         options.environment = base.run.environment
-    targets = parse_targets(list(tpu or DEFAULT_TARGETS), options)
+    asking = replace(options, environment={**options.environment, **base.run.place.compiler()})
+    targets = parse_targets(list(tpu or DEFAULT_TARGETS), asking)
     if asked.search:
         _search(base, asked.search, targets, options, asked)
         return

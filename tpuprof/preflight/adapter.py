@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
+
+# Names the libtpu.so to take in place of the installed package's.
+LIBRARY = "TPU_LIBRARY_PATH"
 
 
 def worker_environment() -> dict[str, str]:
@@ -26,8 +30,11 @@ def worker_environment() -> dict[str, str]:
     }
 
 
-def versions() -> dict[str, str]:
-    """Versions of the compiler's packages, without importing them; empty text where one is not installed."""
+def versions(library: str = "") -> dict[str, str]:
+    """Versions of the compiler's packages, without importing them; empty text where one is not installed.
+
+    `library` is the path of the libtpu.so that is taken in place of the installed package's, where there is one.
+    """
     from importlib.metadata import PackageNotFoundError, version
 
     found = {}
@@ -36,6 +43,9 @@ def versions() -> dict[str, str]:
             found[name] = version(name)
         except PackageNotFoundError:
             found[name] = ""
+    beside = sorted(Path(library).parents[1].glob("libtpu-*.dist-info")) if library else []
+    if library:
+        found["libtpu"] = beside[-1].name.removesuffix(".dist-info").partition("-")[2] if beside else library
     return found
 
 
@@ -117,6 +127,34 @@ def to_hlo(kind: str, data: bytes) -> tuple[bytes, int]:
         )
         computation = _jax.mlir.mlir_module_to_xla_computation(_bytecode(parsed), False, False)
     return bytes(computation.as_serialized_hlo_module_proto()), partitions
+
+
+def stand_in(data: bytes) -> str:
+    """StableHLO text of a program that takes and gives what this one does, all results being zeros."""
+    from jax._src.interpreters import mlir
+    from jaxlib.mlir.dialects import stablehlo
+
+    with mlir.make_ir_context() as context:
+        module = stablehlo.deserialize_portable_artifact(context, data)
+        operations: list[Any] = list(module.body.operations)
+        main = next(each for each in operations if each.name.value == "main")
+        taken = ", ".join(f"%a{number}: {each}" for number, each in enumerate(main.type.inputs))
+        made = [str(each) for each in main.type.results]
+    lines = [
+        f"%r{number} = stablehlo.constant dense<{_zero(each)}> : {each}" for number, each in enumerate(made)
+    ]
+    names = ", ".join(f"%r{number}" for number in range(len(made)))
+    types = ", ".join(made)
+    body = "\n".join([*lines, f"return {names} : {types}" if made else "return"])
+    return f"module @stand_in {{\nfunc.func @main({taken}) -> ({types}) {{\n{body}\n}}\n}}\n"
+
+
+def _zero(shape: str) -> str:
+    """A zero of a tensor's element type: `tensor<4x2xf32>` has floats."""
+    kind = shape.removeprefix("tensor<").removesuffix(">").rpartition("x")[2]
+    if kind.startswith("complex"):
+        return "(0.0, 0.0)"
+    return "false" if kind == "i1" else "0" if kind.lstrip("u").startswith(("i", "s")) else "0.0"
 
 
 def hlo_text(proto: bytes) -> str:

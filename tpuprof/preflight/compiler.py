@@ -196,7 +196,7 @@ def probe_command(targets: list[Target], options: CompileOptions) -> list[str]:
 def worker_versions(options: CompileOptions) -> dict[str, str]:
     """Versions of the compiler's packages in the Python that runs the workers."""
     if options.python == sys.executable:
-        return adapter.versions()
+        return adapter.versions(options.variables().get(adapter.LIBRARY, ""))
     code = "from tpuprof.preflight import adapter; import json; print(json.dumps(adapter.versions()))"
     done = subprocess.run(
         [options.python, "-c", code], env=options.variables(), capture_output=True, text=True, check=False

@@ -17,6 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from tpuprof.errors import Code, TpuprofError
+from tpuprof.preflight.adapter import LIBRARY
 
 TORCH_XLA, TORCH_TPU, JAX = "torch_xla", "torch_tpu", "jax"
 _PLUGIN = Path("xla_plugins", "xla_cpu_pjrt", "xla_cpu_pjrt.so")
@@ -25,10 +26,10 @@ _MOST_FILES = 200
 _ASK_LIMIT_S = 60
 # Environments as they are called beside a script.
 _FOLDERS = (".venv", "venv", ".env", "env")
-# Answers whether an environment has TorchTPU, and where its packages are. Nothing is imported.
+# Answers whether an environment has TorchTPU and torch_xla, and where its packages are. Nothing is imported.
 _QUESTION = (
-    "import importlib.util, json, sysconfig; print(json.dumps([importlib.util.find_spec('torch_tpu') is not None, "
-    "importlib.util.find_spec('torch_xla') is not None, sysconfig.get_path('purelib')]))"
+    "import importlib.util, json, sys; print(json.dumps([importlib.util.find_spec('torch_tpu') is not None, "
+    "importlib.util.find_spec('torch_xla') is not None, sys.path]))"
 )
 
 
@@ -36,13 +37,19 @@ _QUESTION = (
 class Place:
     """The Python that runs a script, and the framework it has; `plugin` is the CPU plugin of TorchTPU.
 
-    `found` says how this Python was chosen, empty where it is preflight's own.
+    `found` says how this Python was chosen, empty where it is preflight's own. `libtpu` is the compiler that the
+    script would use on a TPU, where it is another one than preflight's own.
     """
 
     python: str = sys.executable
     framework: str = ""
     plugin: str = ""
     found: str = ""
+    libtpu: str = ""
+
+    def compiler(self) -> dict[str, str]:
+        """What the compile workers need in their environment to take the script's own libtpu."""
+        return {LIBRARY: self.libtpu} if self.libtpu else {}
 
     def variables(self) -> dict[str, str]:
         """What the framework needs in its environment to run here."""
@@ -51,7 +58,7 @@ class Place:
         return {
             # TorchTPU would look for a TPU on the PCI bus: preflight brings the device up itself.
             "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
-            "TPU_LIBRARY_PATH": self.plugin,
+            LIBRARY: self.plugin,
             "TF_CPP_MIN_LOG_LEVEL": "3",
             # A program that comes from a cache was never given to the compiler.
             "TORCH_TPU_TIER3_COMPILATION_CACHE_ROOT": "",
@@ -65,12 +72,12 @@ def place_for(script: str, module: bool, python: str | None) -> Place:
     if _wanted(_file_of(script, module)) != TORCH_TPU:
         return Place()
     if find_spec("torch_tpu") is not None:
-        return Place(sys.executable, TORCH_TPU, _plugin(""))
+        return Place(sys.executable, TORCH_TPU, _plugin([]))
     tried = []
     for candidate, found in _candidates(script):
         has = _ask(candidate)
         if has is not None and has[0]:
-            return Place(candidate, TORCH_TPU, _plugin(has[2]), found)
+            return Place(candidate, TORCH_TPU, _plugin(has[2]), found, _libtpu(has[2]))
         tried.append(candidate)
     raise TpuprofError(
         Code.PREFLIGHT_PYTHON,
@@ -81,7 +88,8 @@ def place_for(script: str, module: bool, python: str | None) -> Place:
 
 
 def _given(python: str) -> Place:
-    path = shutil.which(python) or python
+    # Not resolved: a virtual environment's python is a link to the one it was made from.
+    path = os.path.abspath(shutil.which(python) or python)
     has = _ask(path)
     if has is None:
         raise TpuprofError(
@@ -89,32 +97,30 @@ def _given(python: str) -> Place:
             f"--python {python} does not run.",
             "Give the path of an interpreter, as /path/to/environment/bin/python.",
         )
-    # Not resolved: a virtual environment's python is a link to the one it was made from.
-    path = os.path.abspath(path)
     if has[0]:
-        return Place(path, TORCH_TPU, _plugin(has[2]), "--python")
+        return Place(path, TORCH_TPU, _plugin(has[2]), "--python", _libtpu(has[2]))
     return Place(path, TORCH_XLA if has[1] else "", "", "--python")
 
 
-def _ask(python: str) -> tuple[bool, bool, str] | None:
-    """Whether a Python has torch_tpu and torch_xla, and the folder of its packages; None where it does not run."""
+def _ask(python: str) -> tuple[bool, bool, list[str]] | None:
+    """Whether a Python has torch_tpu and torch_xla, and the folders of its packages; None where it does not run."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     try:
         done = subprocess.run(
             [python, "-c", _QUESTION], capture_output=True, text=True, timeout=_ASK_LIMIT_S, check=False,
             env=environment, cwd="/",
         )  # fmt: skip
-        tpu, xla, folder = json.loads(done.stdout.strip().splitlines()[-1])
+        tpu, xla, folders = json.loads(done.stdout.strip().splitlines()[-1])
     except (OSError, subprocess.TimeoutExpired, ValueError, IndexError):
         return None
-    return bool(tpu), bool(xla), str(folder)
+    return bool(tpu), bool(xla), [str(each) for each in folders]
 
 
 def _candidates(script: str) -> Iterator[tuple[str, str]]:
     """Pythons that a user may mean, and how each was found."""
     for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         if os.environ.get(name):
-            yield str(Path(os.environ[name], "bin", "python")), f"${name}"
+            yield os.path.abspath(Path(os.environ[name], "bin", "python")), f"${name}"
     own = Path(script).resolve().parent
     for folder in (own, *own.parents):
         for name in _FOLDERS:
@@ -123,12 +129,12 @@ def _candidates(script: str) -> Iterator[tuple[str, str]]:
     for name in ("python", "python3"):
         found = shutil.which(name)
         if found:
-            yield found, f"{name} on the PATH"
+            yield os.path.abspath(found), f"{name} on the PATH"
 
 
-def _plugin(packages: str) -> str:
+def _plugin(packages: list[str]) -> str:
     """The CPU plugin: in the script's environment, or in preflight's own; raises where neither has it."""
-    for folder in (packages, *sys.path):
+    for folder in (*packages, *sys.path):
         path = Path(folder) / _PLUGIN
         if folder and path.is_file():
             return str(path)
@@ -137,6 +143,12 @@ def _plugin(packages: str) -> str:
         "Preflight runs TorchTPU on a CPU plugin, which is not installed.",
         "pip install 'tpuprof[torchtpu]', or xla-cpu-pjrt into the script's environment.",
     )
+
+
+def _libtpu(packages: list[str]) -> str:
+    """The libtpu of the script's environment; empty where it has none."""
+    found = (Path(folder, "libtpu", "libtpu.so") for folder in packages if folder)
+    return next((str(each) for each in found if each.is_file()), "")
 
 
 def _file_of(script: str, module: bool) -> Path:

@@ -97,7 +97,8 @@ def preflight(
     """
     outcome = Outcome(variant, dict(traces or {}))
     jobs: list[tuple[Graph, Target]] = []
-    options = replace(options, environment={**options.environment, **variant.run.environment})
+    own = {**variant.run.place.compiler(), **variant.run.environment}
+    options = replace(options, environment={**options.environment, **own})
     for target in targets:
         trace = trace_for(variant, outcome.traces, target, progress)
         graphs = trace.graphs if all_graphs else to_compile(trace)

@@ -28,7 +28,8 @@ from tpuprof.preflight.torch_tpu_programs import notes_of, to_hlo
 
 HOOK = Path(__file__).parent / "hook"
 TIME_LIMIT_S = 900.0
-_TAIL = 2000
+# Of what a script printed so much is looked at for its error (characters): a compiler's words may be long.
+_TAIL = 20_000
 # Experiment trackers that would otherwise wait for their server, or send made-up numbers to it.
 _NO_UPLOADS = {
     "WANDB_MODE": "disabled",
@@ -200,6 +201,7 @@ def script_environment(run: ScriptRun, folder: Path) -> dict[str, str]:
         # The script's environment need not have this tpuprof: the hook finds it here.
         TPUPROF_PREFLIGHT_HOME=str(Path(__file__).resolve().parents[2]),
         TPUPROF_PREFLIGHT_FRAMEWORK=run.place.framework,
+        TPUPROF_PREFLIGHT_PYTHON=sys.executable,
         TPUPROF_PREFLIGHT_LAZY="1" if run.lazy else "0",
         TPUPROF_PREFLIGHT_NETWORK="open" if run.network else "closed",
     )

@@ -30,8 +30,9 @@ def notes_of(place: Place, manifest: dict[str, Any], runs: int) -> list[str]:
     """How the script ran, and what the prediction of its step leaves out; `runs` is the programs in one step."""
     versions = " and ".join(f"{name} {number}" for name, number in sorted(manifest["versions"].items()))
     found = f" (found by {place.found})" if place.found else ""
+    values = "" if manifest["made_up"] else ", so values are real"
     notes = [
-        f"{place.python}{found} ran it, with {versions}. Its device work ran on this machine's CPU, so values are real"
+        f"{place.python}{found} ran it, with {versions}. Its device work ran on this machine's CPU{values}"
     ]
     if runs > 1:
         notes.append(f"The step is {runs} runs of programs. {_STEP[manifest['mode']]} {_LEFT_OUT}")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import hashlib
 import os
+import subprocess
 import threading
 import time
 from collections import Counter
@@ -196,14 +197,23 @@ class Recorder:
             "runs": runs, "optimizers": sorted(search.optimizers),
             "kernels": {"mosaic": None, "asked_for_chip": False}, "done": self.done, "spmd": False,
             "unmade_bytes": 0, "reads": 0, "devices": 1, "versions": _versions(), "mode": _mode(),
+            "made_up": self.log.made_up,
         }  # fmt: skip
         write_manifest(self.folder, manifest)
 
     def _warnings(self) -> list[str]:
+        found = []
+        if self.log.made_up:
+            found.append(
+                f"{self.log.made_up} program(s) hold what a CPU cannot run (a TPU's kernel): their results were zeros "
+                "here, so values are not the script's. For the slice they are compiled as they are"
+            )
         unknown = sum(each.program < 0 for each in self.log.runs)
-        if not unknown:
-            return []
-        return [f"{unknown} runs were of programs that came from a cache of compiled ones: they are left out"]
+        if unknown:
+            found.append(
+                f"{unknown} runs were of programs that came from a cache of compiled ones: they are left out"
+            )
+        return found
 
 
 def install(folder: str) -> None:
@@ -211,12 +221,14 @@ def install(folder: str) -> None:
     if os.environ.get("LOCAL_RANK", "0") != "0":
         return
     # Before TorchTPU asks the plugin for its functions.
-    taps = Taps(os.environ["TPU_LIBRARY_PATH"])
+    taps = Taps(os.environ["TPU_LIBRARY_PATH"], _stand_in)
     import torch_tpu  # noqa: F401  # the backend
     from torch_tpu import _loader
 
     # What an import does where a TPU is on the PCI bus; a CPU plugin is on none.
     _loader._init_device(DEVICE)
+    _show_device()
+    _leave_unpinned()
     _write_lines()
     recorder = Recorder(Path(folder), taps)
     register_optimizer_step_post_hook(
@@ -224,6 +236,30 @@ def install(folder: str) -> None:
     )
     _follow_backward(recorder)
     _follow_trainer(recorder)
+
+
+def _stand_in(code: bytes) -> bytes:
+    """Code of a program like this one that gives zeros, from preflight's own Python; empty where it cannot say."""
+    hook = ("PYTHONPATH", "TPU_LIBRARY_PATH", "TPUPROF_PREFLIGHT")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(hook)}
+    environment["PYTHONPATH"] = os.environ["TPUPROF_PREFLIGHT_HOME"]
+    done = subprocess.run(
+        [os.environ["TPUPROF_PREFLIGHT_PYTHON"], "-m", "tpuprof.preflight.worker", "--stand-in"],
+        input=code, capture_output=True, check=False, env=environment,
+    )  # fmt: skip
+    return done.stdout if not done.returncode else b""
+
+
+def _show_device() -> None:
+    """Let libraries that ask for an accelerator (transformers) see the one there is."""
+    from torch_tpu._internal.utils import hardware
+
+    hardware.get_tpu_device_count = lambda: 1
+
+
+def _leave_unpinned() -> None:
+    """Pinned memory is the device's to give out, and the CPU plugin has none."""
+    torch.Tensor.pin_memory = lambda self, _device=None: self
 
 
 def _write_lines() -> None:

@@ -90,35 +90,37 @@ def readable_mosaic() -> int | None:
     return None
 
 
-def main(arguments: list[str]) -> int:
-    """Run one job file; with `--probe`, `--mosaic` or `--convert` answer on stdout what is asked."""
-    barrier.end_with_parent()
-    os.environ.update(adapter.worker_environment())
-    if arguments[0] == "--mosaic":
-        print(json.dumps(readable_mosaic()))
-        return 0
-    if arguments[0] == "--to-text":
-        Path(arguments[2]).write_text(adapter.hlo_text(Path(arguments[1]).read_bytes()), "utf-8")
-        return 0
-    if arguments[0] == "--convert":
-        kind, source, made = arguments[1:4]
+def _answer(question: str, given: list[str]) -> str:
+    """What is asked of the compiler's packages beside a compile."""
+    if question == "--mosaic":
+        return json.dumps(readable_mosaic())
+    if question == "--stand-in":
+        return adapter.stand_in(sys.stdin.buffer.read())
+    if question == "--convert-all":
+        return json.dumps(convert_all([Path(each) for each in json.loads(Path(given[0]).read_text("utf-8"))]))
+    if question == "--to-text":
+        Path(given[1]).write_text(adapter.hlo_text(Path(given[0]).read_bytes()), "utf-8")
+        return ""
+    if question == "--convert":
+        kind, source, made = given
         proto, partitions = adapter.to_hlo(kind, Path(source).read_bytes())
         Path(made).write_bytes(proto)
-        print(json.dumps({"partitions": partitions}))
-        return 0
-    if arguments[0] == "--convert-all":
-        print(
-            json.dumps(
-                convert_all([Path(each) for each in json.loads(Path(arguments[1]).read_text("utf-8"))])
-            )
-        )
-        return 0
-    if arguments[0] == "--probe":
-        print(json.dumps(probe(json.loads(arguments[1]))))
+        return json.dumps({"partitions": partitions})
+    return json.dumps(probe(json.loads(given[0])))
+
+
+def main(arguments: list[str]) -> int:
+    """Run job files; with `--probe`, `--mosaic`, `--convert` and the like answer on stdout what is asked."""
+    barrier.end_with_parent()
+    os.environ.update(adapter.worker_environment())
+    if arguments[0].startswith("--"):
+        answer = _answer(arguments[0], arguments[1:])
+        if answer:
+            sys.stdout.write(answer)
         return 0
     for each in arguments:
         job = json.loads(Path(each).read_text("utf-8"))
-        result = {**run(job), "versions": adapter.versions()}
+        result = {**run(job), "versions": adapter.versions(os.environ.get(adapter.LIBRARY, ""))}
         path = Path(job["folder"]) / RESULT
         path.with_suffix(".new").write_text(json.dumps(result), "utf-8")
         path.with_suffix(".new").replace(path)
