@@ -1,6 +1,6 @@
 """Counting after the capture: steps, compiles by line, bounded, written as it goes."""
 
-from tpuprof.capture import aftermath
+from tpuprof.capture import aftermath, run_writer
 from tpuprof.capture.aftermath import MAX_LINES, MAX_STEPS, Aftermath
 
 
@@ -96,3 +96,11 @@ def test_the_time_of_steps_ends_with_the_last_of_them(monkeypatch):
     now[0] += 30.0
     after.close()
     assert (written[-1]["steps_seconds"], written[-1]["wall_seconds"]) == (2.0, 32.0)
+
+
+def test_a_new_capture_into_the_folder_forgets_what_came_after_the_old_one(tmp_path):
+    path = run_writer.write_after(tmp_path, "vm.0", {"steps": 29})
+    other = run_writer.write_after(tmp_path, "vm.1", {"steps": 29})
+    run_writer.forget_after(tmp_path, "vm.0")
+    run_writer.forget_after(tmp_path, "vm.0")
+    assert (path.exists(), other.exists()) == (False, True)

@@ -95,6 +95,11 @@ def write_after(run: Path, label: str, found: dict[str, Any]) -> Path:
     return path
 
 
+def forget_after(run: Path, label: str) -> None:
+    """Remove what came after an earlier capture into this folder: it says nothing of the new one."""
+    (run / NOTES / aftermath_name(label)).unlink(missing_ok=True)
+
+
 def write_text(run: Path, name: str, text: str) -> Path:
     """Keep text that torch_xla gave under tpuprof/."""
     path = run / NOTES / name
