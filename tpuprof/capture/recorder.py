@@ -415,9 +415,9 @@ class Recorder:
                 self.run, name, self.profile, self.telemetry, facts, self.notes, calls, self._listed_as
             )
             self._progress(crumbs.WRITTEN, label.rpartition(".")[0])
+            run_writer.forget_after(self.run, label)
             if not self._closed:
                 # What the capture saw may come again or not: steps and compiles are counted until the program ends.
-                run_writer.forget_after(self.run, label)
                 self._after = Aftermath(self._extension, partial(run_writer.write_after, self.run, label))
                 sync_guard.observe(self._before_later_cut, self._after_later_cut)
                 sync_guard.stop_observing(self._before_cut, self._after_cut)
