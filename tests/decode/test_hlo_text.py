@@ -121,3 +121,18 @@ def test_a_real_training_step(shared_traces):
         ("chunked_xla.py:131", 63), ("chunked_xla.py:152", 32), ("modeling_llama3.py:975", 32),
         ("modeling_llama3.py:975", 32), ("op.py:293", 32), ("op.py:293", 63),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("cycles", "read"), [((1 << 63) - 1, None), (1 << 62, None), ((1 << 62) - 1, (1 << 62) - 1)]
+)
+def test_the_largest_number_of_cycles_is_no_estimate(cycles, read):
+    """As libtpu writes it of some fusions: a step of 6.1e12 ms was predicted of it."""
+    text = f"""HloModule step, is_scheduled=true
+
+ENTRY %main (a: f32[8]) -> f32[8] {{
+  %a = f32[8]{{0}} parameter(0)
+  ROOT %b = f32[8]{{0}} add(%a, %a), backend_config={{"window_config":{{"estimated_cycles":"{cycles}"}}}}
+}}
+"""
+    assert parse_hlo_text(text).entry.instructions["b"].estimated_cycles == read

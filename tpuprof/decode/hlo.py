@@ -17,6 +17,8 @@ from tpuprof.records import record
 
 # The value is written as a string in backend_config; the compiler gives none where it has no estimate.
 _ESTIMATED_CYCLES = re.compile(r'"estimated_cycles":\s*"?(\d+)')
+# The largest 64-bit number stands for no estimate (libtpu 0.0.21, some fusions of products); no program takes so many.
+_NO_ESTIMATE_FROM = 1 << 62
 _TRIP_COUNT = re.compile(r'"known_trip_count":\s*\{\s*"n":\s*"?(\d+)')
 _MEMORY_PASS_THROUGH = frozenset(
     {"copy", "bitcast", "copy-done", "copy-start", "optimization-barrier", "convert"}
@@ -57,7 +59,8 @@ class Instruction:
     def estimated_cycles(self) -> int | None:
         """The compiler's own estimate in device cycles, None where it gives none."""
         found = _ESTIMATED_CYCLES.search(self.backend_config)
-        return int(found.group(1)) if found else None
+        cycles = int(found.group(1)) if found else _NO_ESTIMATE_FROM
+        return cycles if cycles < _NO_ESTIMATE_FROM else None
 
     @property
     def source(self) -> str:
