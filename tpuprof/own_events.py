@@ -13,6 +13,8 @@ READ_METHODS = (
     *("item", "tolist", "numpy", "cpu"),
     *("__bool__", "__int__", "__float__", "__index__", "__format__", "__repr__"),
 )
+# A training step. XProf takes a root event for one if its name begins with "train".
+STEP = "train_step"
 OPTIMIZER_STEP = "tpuprof.optimizer_step"
 # The next batch of a loader; a checkpoint that is written or read; a garbage collection; time of tpuprof itself.
 NEXT_BATCH, CHECKPOINT = "tpuprof.dataloader.next", "tpuprof.checkpoint"

@@ -2,7 +2,14 @@
 
 import pytest
 
-from tpuprof.capture.boundaries import CUT, CUTS_WITHOUT_CALL, OPTIMIZER, OptimizerRound, StepBoundaries
+from tpuprof.capture.boundaries import (
+    COMPILED,
+    CUT,
+    CUTS_WITHOUT_CALL,
+    OPTIMIZER,
+    OptimizerRound,
+    StepBoundaries,
+)
 
 
 def rounds(calls):
@@ -87,3 +94,50 @@ def test_the_first_optimizer_call_after_counted_cuts_begins_training():
     boundaries.cut(gradients=True)
     boundaries.optimizer_called(1)
     assert not boundaries.first
+
+
+def compiled(calls):
+    """Where steps end: A, B and C are graphs of compiled functions, o an optimizer's call, c a cut that ran a graph."""
+    boundaries, marks, first = StepBoundaries(), "", []
+    for number, call in enumerate(calls):
+        if call == "o":
+            ends = boundaries.optimizer_called(1)
+        elif call == "c":
+            ends = boundaries.cut(gradients=True)
+        else:
+            ends = boundaries.compiled_call(call.encode())
+        first += [number] if boundaries.first else []
+        marks += "|" if ends else "."
+    return marks, first, boundaries
+
+
+@pytest.mark.parametrize("word", ["A", "ABC"])
+def test_rounds_of_compiled_functions_end_steps_where_nothing_else_tells(word):
+    # torch.compile cuts by itself where it compiles.
+    marks, first, boundaries = compiled("cc" + word * 20)
+    assert boundaries.origin == COMPILED
+    assert marks[: 2 + len(word)] == "||" + "." * len(word)
+    last = marks[-6 * len(word) :]
+    assert last == ("." * (len(word) - 1) + "|") * 6
+    # The cuts before were no steps: capturing begins anew, once.
+    assert len(first) == 1
+    # One more compile is no step.
+    assert boundaries.cut(gradients=True) is False and boundaries.origin == COMPILED
+
+
+@pytest.mark.parametrize("loop", ["ABc", "ABCDEFABCDEFc", "ABABABABc", "ABoc", "Aoc", "ABABABABoc"])
+def test_a_loop_that_cuts_or_calls_an_optimizer_has_its_steps_from_those(loop):
+    marks, _, boundaries = compiled(loop * 12)
+    assert boundaries.origin == (OPTIMIZER if "o" in loop else CUT)
+    assert marks.endswith(("." * (len(loop) - 1) + "|") * 8)
+
+
+def test_an_optimizer_that_is_called_later_takes_over():
+    _, first, boundaries = compiled("c" + "A" * 12 + "o")
+    assert boundaries.origin == OPTIMIZER and first[-1] == 13
+    assert boundaries.compiled_call(b"A") is False
+
+
+def test_cuts_alone_come_back_where_compiled_functions_are_called_no_more():
+    marks, _, boundaries = compiled("A" * 12 + "c" * (CUTS_WITHOUT_CALL + 3))
+    assert boundaries.origin == CUT and marks.endswith("||")

@@ -1,19 +1,23 @@
 """Where a training step ends, decided while the program runs: from optimizer calls, else from graph cuts.
 
 torch_xla runs an update at the graph cut after the optimizer's call, so a step ends at that cut. Where none comes
-before the next call, it ends at the call itself.
+before the next call, it ends at the call itself. A program whose whole step is compiled functions may do neither: its
+steps are rounds of their graphs.
 """
 
 from __future__ import annotations
 
 from collections import deque
 
-OPTIMIZER, CUT, USER = "optimizer", "cut", "user"
+OPTIMIZER, CUT, COMPILED, USER = "optimizer", "cut", "compiled", "user"
 # Calls remembered to find the round of several optimizers (calls).
 MAX_CALLS = 1024
 # Graph cuts with gradients on and no optimizer call between, after which cuts count again (cuts): the program then
 # updates by other means. Sixty-four micro-batches of one step are more than anyone uses.
 CUTS_WITHOUT_CALL = 64
+# Rounds of the graphs of compiled functions with neither an optimizer call nor a graph cut, after which they count as
+# steps (rounds): torch.compile cuts by itself where it compiles, and a loop that cuts does so after few micro-batches.
+ROUNDS_WITHOUT_CUT = 8
 
 
 class OptimizerRound:
@@ -105,6 +109,10 @@ class StepBoundaries:
         self.grew = False
         self.first = False
         self._counted_cuts = 0
+        self._graphs: dict[bytes, int] = {}
+        self._graph_round = OptimizerRound()
+        # Rounds of compiled functions since the last cut.
+        self._rounds = 0
         self._round = OptimizerRound()
         self._pending = False
         self._at_calls = False
@@ -118,7 +126,7 @@ class StepBoundaries:
     def optimizer_called(self, number: int) -> bool:
         """Whether the step ends here."""
         before = len(self._round.word)
-        self.first = not before and self._counted_cuts > 0
+        self.first = not before and (self._counted_cuts > 0 or self.origin == COMPILED)
         self.origin, self._cuts = OPTIMIZER, 0
         if self._pending and self._round.word:
             self._at_calls = True
@@ -127,9 +135,29 @@ class StepBoundaries:
         self._pending = completes and not self._at_calls
         return completes and self._at_calls
 
+    def compiled_call(self, graph: bytes) -> bool:
+        """Whether the step ends with this run of a compiled function's graph: a round does, if nothing else tells."""
+        self.first = self.grew = False
+        if self.origin == OPTIMIZER:
+            return False
+        before = list(self._graph_round.word)
+        ends = self._graph_round.add(self._graphs.setdefault(graph, len(self._graphs)))
+        fits = before == self._graph_round.word
+        self._cuts = 0
+        if self.origin == COMPILED:
+            self.grew = 0 < len(before) < len(self._graph_round.word)
+            return ends
+        self._rounds += ends and fits
+        if self._rounds < ROUNDS_WITHOUT_CUT:
+            return False
+        self.origin, self.first = COMPILED, self._counted_cuts > 0
+        return True
+
     def cut(self, *, gradients: bool) -> bool:
         """Whether the step ends at this cut, which ran a graph."""
+        self.first = self.grew = False
         if self.origin == CUT:
+            self._rounds = 0
             self._counted_cuts += 1
             return True
         if self._pending:
@@ -137,5 +165,5 @@ class StepBoundaries:
             return True
         self._cuts += gradients
         if self._cuts > CUTS_WITHOUT_CALL * max(self.calls_per_step, 1):
-            self.origin = CUT
+            self.origin, self._rounds = CUT, 0
         return False

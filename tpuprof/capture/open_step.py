@@ -5,9 +5,7 @@ from __future__ import annotations
 import time
 
 from tpuprof.instrument.spans import Span, open_span, resume_spans, split_spans
-
-# XProf takes a root event for a training step if its name begins with "train".
-STEP_EVENT = "train_step"
+from tpuprof.own_events import STEP
 
 
 class OpenStep:
@@ -33,7 +31,7 @@ class OpenStep:
     def open_event(self, origin: str) -> None:
         """Put the step on the timeline; `origin` says what its boundary is."""
         inner, self._inner = self._inner, []
-        self._span = open_span(STEP_EVENT, "step", _r=1, step_num=self.number, origin=origin)
+        self._span = open_span(STEP, "step", _r=1, step_num=self.number, origin=origin)
         resume_spans(inner)
 
     def close_event(self) -> None:

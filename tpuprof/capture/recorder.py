@@ -29,6 +29,7 @@ from tpuprof.capture.telemetry import Telemetry
 from tpuprof.capture.together import Together
 from tpuprof.capture.writing import capture_facts, write_run
 from tpuprof.instrument import sync_guard
+from tpuprof.instrument.compiled_calls import CompiledCalls
 from tpuprof.instrument.cut_events import CutEvents, optimizer_event
 from tpuprof.instrument.frameworks.steps import AnnotatedSteps
 from tpuprof.instrument.library_calls import LibraryCalls
@@ -92,6 +93,7 @@ class Recorder:
         self._graphs_run = 0
         self._boundaries = StepBoundaries()
         self._optimizers = OptimizerHook(self._optimizer_called)
+        self._compiled_calls = CompiledCalls(self._compiled_call_ran)
         self._annotated = AnnotatedSteps(lambda number: self.boundary(number, StepSource.ANNOTATION))
         self._after: Aftermath | None = None
         self._thread = FollowedThread()
@@ -112,6 +114,8 @@ class Recorder:
         sync_guard.install()
         sync_guard.observe(self._before_cut, self._after_cut)
         self._optimizers.install()
+        if self._source.best is StepSource.FOUND:
+            self._compiled_calls.install()
         self._prefetched.install()
         if self._ir_debug:
             self.notes += self._ir_debug.on()
@@ -308,8 +312,30 @@ class Recorder:
             return
         if graphs != self._graphs_run:
             self._graphs_run = graphs
-            if self._boundaries.cut(gradients=gradients_on()):
+            ends = self._boundaries.cut(gradients=gradients_on())
+            self._begin_anew_or_go_on()
+            if ends:
                 self.boundary(source=StepSource.FOUND)
+
+    def _compiled_call_ran(self, graph: bytes) -> None:
+        """A function of torch.compile ran a graph in this thread."""
+        if self._source.best is not StepSource.FOUND or not self._thread.cut_a_graph():
+            return
+        ends = self._boundaries.compiled_call(graph)
+        self._begin_anew_or_go_on()
+        if ends:
+            self.boundary(source=StepSource.FOUND)
+
+    def _begin_anew_or_go_on(self) -> None:
+        """What was counted as steps may have been none, or parts of one."""
+        boundaries = self._boundaries
+        if boundaries.first and self._backend.repeats:
+            # What ended before was no training step.
+            self._step.close_event()
+            self.controller.begin_anew()
+        elif (boundaries.grew or boundaries.first) and self.controller.phase is Phase.CAPTURING:
+            # What was counted as steps were parts of one: record as many whole ones.
+            self.controller.count_anew()
 
     def _optimizer_called(self, number: int, name: str) -> None:
         """An optimizer made its step in this thread."""
@@ -321,13 +347,7 @@ class Recorder:
         if self._source.best is not StepSource.FOUND:
             return
         ends = self._boundaries.optimizer_called(number)
-        if self._boundaries.first and self._backend.repeats:
-            # What ended at graph cuts before it was no training step.
-            self._step.close_event()
-            self.controller.begin_anew()
-        elif (self._boundaries.grew or self._boundaries.first) and capturing:
-            # What was counted as steps were parts of one: record as many whole ones.
-            self.controller.count_anew()
+        self._begin_anew_or_go_on()
         if ends:
             self.boundary(source=StepSource.FOUND)
 
@@ -386,6 +406,7 @@ class Recorder:
         sync_guard.stop_observing(self._before_cut, self._after_cut)
         sync_guard.stop_observing(self._before_later_cut, self._after_later_cut)
         self._optimizers.remove()
+        self._compiled_calls.remove()
         self._annotated.stop()
         if self._pacer is not None:
             self._pacer.stop()

@@ -23,7 +23,7 @@ from tpuprof.model.host.op_cost import (
 from tpuprof.model.host.stacks import COMPILING, FRAMEWORK, IO, LOCK, PLAIN, SLEEP, Stack, called, family
 from tpuprof.model.intervals import EMPTY, Int64, Spans, intersect, merge, subtract, union
 from tpuprof.model.timeline import Host, Track
-from tpuprof.own_events import GRAPH_CUT, HOLDER, NAMELESS, SAMPLE, SET_LAST
+from tpuprof.own_events import GRAPH_CUT, HOLDER, NAMELESS, SAMPLE, SET_LAST, STEP
 from tpuprof.records import record
 from tpuprof.safe_text import FROM_SAFE
 from tpuprof.units import PS_PER_MS, PS_PER_US
@@ -160,12 +160,13 @@ def _most_held(held: dict[int, int], stacks: list[Stack]) -> Stack | None:
 
 
 def _cuts(host: Host) -> Int64:
-    """When graphs were cut, on any thread (ps)."""
+    """When graphs were cut, and steps began, on any thread (ps). Compiled functions may cut none."""
     found = [EMPTY.start]
     for track in host.threads:
         names = track.plane.events.names
-        if GRAPH_CUT in names:
-            found.append(track.start[track.name_row == names.index(GRAPH_CUT)])
+        wanted = [row for row, name in enumerate(names) if name in (GRAPH_CUT, STEP)]
+        if wanted:
+            found.append(track.start[np.isin(track.name_row, wanted)])
     return np.sort(np.concatenate(found))
 
 

@@ -14,9 +14,11 @@ from tpuprof.model.steps.calls import call_steps, outermost_calls
 from tpuprof.model.steps.cuts import Cuts, read_cuts
 from tpuprof.model.steps.from_cuts import cut_steps
 from tpuprof.model.steps.markers import (
+    FROM_COMPILED,
     FROM_CUT,
     FROM_OPTIMIZER,
     Markers,
+    compiled_steps,
     marked_steps,
     profiler_steps,
     read_markers,
@@ -108,6 +110,8 @@ def _of_host(
     calls = read_optimizer_calls(driver)
     if markers is not None and markers.origin == FROM_OPTIMIZER and calls is not None:
         return _optimizer_steps(calls, markers, cuts)
+    if markers is not None and markers.origin == FROM_COMPILED:
+        return compiled_steps(markers)
     if markers is not None and markers.origin == FROM_CUT:
         return cut_steps(cuts, markers)
     line = _device_line(devices)

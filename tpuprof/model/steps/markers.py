@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 
 from tpuprof.model.host.activity import kinds_of_spans
 from tpuprof.model.intervals import Int64
-from tpuprof.model.steps.table import HIGH, Steps, StepSource, tiled
+from tpuprof.model.steps.table import HIGH, MEDIUM, Steps, StepSource, tiled
 from tpuprof.model.timeline import Track
 from tpuprof.records import record
 
 # What tpuprof's own capture made a marker from; a program's own markers say nothing or "user".
 ORIGIN_STAT = "origin"
-FROM_OPTIMIZER, FROM_CUT = "optimizer", "cut"
+FROM_OPTIMIZER, FROM_CUT, FROM_COMPILED = "optimizer", "cut", "compiled"
 # TorchTPU's events are cut at the `#`: its steps have no number.
 _PROFILER_STEP = re.compile(r"ProfilerStep(?:#(\d+)|$)")
 _NO_STEP, _UNNUMBERED = -1, -2
+_ONE_ROUND = (
+    "one round of calls of functions by torch.compile counts as one step; mark steps with tpuprof.step if not"
+)
 
 
 @record(frozen=True)
@@ -32,7 +36,7 @@ class Markers:
     @property
     def own(self) -> bool:
         """Whether the capture set them itself, for want of any that the program sets."""
-        return self.origin in (FROM_OPTIMIZER, FROM_CUT)
+        return self.origin in (FROM_OPTIMIZER, FROM_CUT, FROM_COMPILED)
 
 
 def read_markers(driver: Track) -> Markers | None:
@@ -60,6 +64,12 @@ def read_markers(driver: Track) -> Markers | None:
 def marked_steps(markers: Markers) -> Steps:
     """The markers as they stand."""
     return tiled(StepSource.MARKERS, HIGH, markers.number, markers.start, markers.end)
+
+
+def compiled_steps(markers: Markers) -> Steps:
+    """Markers that the capture made from calls of compiled functions, for want of anything surer."""
+    found = tiled(StepSource.COMPILED, MEDIUM, markers.number, markers.start, markers.end)
+    return replace(found, note=_ONE_ROUND)
 
 
 def profiler_steps(driver: Track) -> Steps | None:
