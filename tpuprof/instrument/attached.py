@@ -16,6 +16,7 @@ from tpuprof.instrument.host_sampler import HostSampler
 from tpuprof.instrument.optimizer_steps import OptimizerHook
 from tpuprof.instrument.spans import Span, close_span, open_span
 from tpuprof.instrument.state import STATE, note_failure
+from tpuprof.own_events import STEP
 
 # Of the profiler's levels of host events the lowest, which every recording of the host has.
 _LEVEL = 1
@@ -109,4 +110,4 @@ class MarkedSteps:
         """A step begins."""
         close_span(self._span)
         self._number = self._number + 1 if number is None else number
-        self._span = open_span("train_step", "step", _r=1, step_num=self._number, origin="user")
+        self._span = open_span(STEP, "step", _r=1, step_num=self._number, origin="user")

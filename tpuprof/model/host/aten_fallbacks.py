@@ -15,7 +15,7 @@ from tpuprof.model.host.samples import KINDS, TRACING, HostSamples
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
 from tpuprof.model.intervals import EMPTY, Int64, Spans, merge, union
 from tpuprof.model.timeline import Track
-from tpuprof.own_events import CHECKPOINT, GRAPH_CUT, HOST_READ, NEXT_BATCH, PREFIX, UPLOAD
+from tpuprof.own_events import CHECKPOINT, GRAPH_CUT, HOST_READ, NEXT_BATCH, PREFIX, STEP, UPLOAD
 
 # Reads and uploads inside these are the program's own.
 _OWN = (HOST_READ, CHECKPOINT, NEXT_BATCH, UPLOAD, GRAPH_CUT)
@@ -42,7 +42,7 @@ def aten_fallbacks(driver: Track, vocabulary: Vocabulary, samples: HostSamples |
     start, end = driver.start[reads], driver.end[reads]
     activity, own = _activity(driver, vocabulary)
     uploads = np.flatnonzero((activity == Activity.HOST_TO_DEVICE) & ~own)
-    edges = [row for row, name in enumerate(names) if name.startswith((PREFIX, "StepMarker", "train_step"))]
+    edges = [row for row, name in enumerate(names) if name.startswith((PREFIX, "StepMarker", STEP))]
     stops = np.sort(np.concatenate([start, driver.start[np.isin(driver.name_row, edges)]]))
     # Autograd's threads have no step events: their last op ends with the upload that follows it.
     bound = _following(stops, end, end if samples is not None else np.full_like(end, np.iinfo(np.int64).max))
