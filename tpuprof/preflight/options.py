@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-NOTES = "noted.jsonl"
+NOTES = "noted.ndjson"
 FOLDER_VARIABLE = "TPUPROF_PREFLIGHT"
 # A mesh of this shape is made in place of the script's own, where both have as many axes and devices: `2,2`.
 MESH_VARIABLE = "TPUPROF_PREFLIGHT_MESH"
