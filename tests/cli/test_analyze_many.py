@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import BrokenExecutor
 
 import pytest
 
@@ -68,6 +69,16 @@ def test_a_process_that_dies_loses_no_host(pod, monkeypatch):
         run = build_run(found, executor)
     assert [host.name for host in run.hosts] == [f"host{number}" for number in range(HOSTS) if number != 2]
     assert analyze_run(pod).steps.count == 6
+
+
+@pytest.mark.parametrize("error", [BrokenExecutor("gone"), OSError("handle is closed")])
+def test_no_host_is_lost_where_no_process_can_be_started(pod, error):
+    class Pool:
+        def submit(self, *_):
+            raise error
+
+    run = build_run(find(pod), Pool())
+    assert [host.name for host in run.hosts] == [f"host{number}" for number in range(HOSTS) if number != 2]
 
 
 @pytest.mark.parametrize(("files", "size", "cores"), [(3, 1, 2), (6, 0, 2), (6, 1, 1)])
