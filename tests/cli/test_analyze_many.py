@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from concurrent.futures import BrokenExecutor
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 
 import pytest
 
@@ -72,12 +72,13 @@ def test_a_process_that_dies_loses_no_host(pod, monkeypatch):
 
 
 @pytest.mark.parametrize("error", [BrokenExecutor("gone"), OSError("handle is closed")])
-def test_no_host_is_lost_where_no_process_can_be_started(pod, error):
-    class Pool:
-        def submit(self, *_):
-            raise error
+def test_no_host_is_lost_where_no_process_can_be_started(pod, monkeypatch, error):
+    def fails(*_):
+        raise error
 
-    run = build_run(find(pod), Pool())
+    with several.pool_of(1) as pool:
+        monkeypatch.setattr(ProcessPoolExecutor, "submit", fails)
+        run = build_run(find(pod), pool)
     assert [host.name for host in run.hosts] == [f"host{number}" for number in range(HOSTS) if number != 2]
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from tests.builders import TraceBuilder
 from tpuprof.decode import hlo_pb2
+from tpuprof.model.steps import training_functions
 from tpuprof.model.steps.training_functions import TRAINS_FROM_SHARE
 
 F32, WEIGHT = 11, (64, 128)
@@ -89,6 +90,18 @@ def test_calls_that_most_steps_hold_belong_to_the_step(analyze):
     assert report.steps.count in (29, 30)
     assert report.steps.median_ms == pytest.approx(2.2)
     assert [row.duration_ms for row in report.phases] == pytest.approx([0.8] * 5)
+
+
+@pytest.mark.parametrize(
+    ("word", "looks"), [(["slice", "train_step"], 0), (["train_step"] * 5 + ["eval_step"], 1)]
+)
+def test_programs_are_looked_into_only_where_that_may_tell_more(analyze, monkeypatch, word, looks):
+    asked = []
+    monkeypatch.setattr(training_functions, "replaced", lambda _: asked.append(1) or 0)
+    training_functions._facts.cache_clear()
+    analyze(loop(word * 12, USUAL))
+    training_functions._facts.cache_clear()
+    assert bool(asked) == bool(looks)
 
 
 def test_an_accumulation_is_one_step(analyze):

@@ -15,6 +15,8 @@ from tests.model.test_host_exchanges import waiting
 from tests.model.test_read_graphs import trace_of as reading_the_loss
 from tests.pod.pods import trace
 from tests.storage.conftest import _moto, s3  # noqa: F401
+from tpuprof import parallel
+from tpuprof.analysis import processes
 from tpuprof.analysis.analyze import analyze_run
 from tpuprof.decode.find import Found
 from tpuprof.errors import Code, TpuprofError
@@ -216,6 +218,27 @@ def test_a_process_that_dies_again_and_again_is_named_and_no_other(files, first)
     assert {name for name, each in done.items() if each.summary == b"fine"} == {
         "h0", "h1", "h3", "h4", "h5", "sample",
     }  # fmt: skip
+
+
+def test_a_pool_that_breaks_as_a_host_is_given_to_it_loses_none(files, monkeypatch):
+    submit, tasks = processes.ProcessPoolExecutor.submit, []
+
+    def breaks_once(pool, *task):
+        tasks.append(task)
+        if len(tasks) == 2:
+            raise OSError("handle is closed")
+        return submit(pool, *task)
+
+    monkeypatch.setattr(processes.ProcessPoolExecutor, "submit", breaks_once)
+    monkeypatch.setattr(parallel, "threads", lambda: 2)
+    jobs = hosts_of(files).jobs
+    assert {each.name for each in summarise_all(jobs, work=_fine) if each.summary == b"fine"} == {
+        job.name for job in jobs
+    }
+
+
+def _fine(_job):
+    return b"fine"
 
 
 def _dies_at_h2(job):

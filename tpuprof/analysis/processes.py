@@ -10,9 +10,10 @@ import multiprocessing
 import signal
 import sys
 import threading
-from collections.abc import Iterator
-from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import TYPE_CHECKING, Any
 
 from tpuprof import parallel
 
@@ -22,6 +23,18 @@ if TYPE_CHECKING:
 # Below either, a run is read before another process has begun (files; bytes of all files).
 FILES_FROM = 4
 BYTES_FROM = 8 << 20
+
+
+class _Pool(ProcessPoolExecutor):
+    """A pool that is broken, and says so, also where a process dies while another one is started."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Begin a task. Raises `BrokenProcessPool`."""
+        try:
+            return super().submit(fn, *args, **kwargs)
+        except OSError as error:
+            # The pipes of the one that is started are closed already ("handle is closed"), or none can be started.
+            raise BrokenProcessPool(str(error)) from error
 
 
 @contextlib.contextmanager
@@ -46,7 +59,7 @@ def pool_of(count: int) -> Iterator[ProcessPoolExecutor]:
     forks = sys.platform == "linux" and threading.active_count() == 1
     context = multiprocessing.get_context("fork" if forks else "spawn")
     others = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(count, mp_context=context, initializer=alone)
+    pool = _Pool(count, mp_context=context, initializer=alone)
     try:
         yield pool
     finally:

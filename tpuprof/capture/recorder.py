@@ -312,22 +312,16 @@ class Recorder:
             return
         if graphs != self._graphs_run:
             self._graphs_run = graphs
-            ends = self._boundaries.cut(gradients=gradients_on())
-            self._begin_anew_or_go_on()
-            if ends:
-                self.boundary(source=StepSource.FOUND)
+            self._heard(ends=self._boundaries.cut(gradients=gradients_on()))
 
     def _compiled_call_ran(self, graph: bytes) -> None:
         """A function of torch.compile ran a graph in this thread."""
         if self._source.best is not StepSource.FOUND or not self._thread.cut_a_graph():
             return
-        ends = self._boundaries.compiled_call(graph)
-        self._begin_anew_or_go_on()
-        if ends:
-            self.boundary(source=StepSource.FOUND)
+        self._heard(ends=self._boundaries.compiled_call(graph))
 
-    def _begin_anew_or_go_on(self) -> None:
-        """What was counted as steps may have been none, or parts of one."""
+    def _heard(self, *, ends: bool) -> None:
+        """Follow what was heard, which may end a step; what was counted before may have been none, or parts of one."""
         boundaries = self._boundaries
         if boundaries.first and self._backend.repeats:
             # What ended before was no training step.
@@ -336,6 +330,8 @@ class Recorder:
         elif (boundaries.grew or boundaries.first) and self.controller.phase is Phase.CAPTURING:
             # What was counted as steps were parts of one: record as many whole ones.
             self.controller.count_anew()
+        if ends:
+            self.boundary(source=StepSource.FOUND)
 
     def _optimizer_called(self, number: int, name: str) -> None:
         """An optimizer made its step in this thread."""
@@ -346,10 +342,7 @@ class Recorder:
             optimizer_event(number, name)
         if self._source.best is not StepSource.FOUND:
             return
-        ends = self._boundaries.optimizer_called(number)
-        self._begin_anew_or_go_on()
-        if ends:
-            self.boundary(source=StepSource.FOUND)
+        self._heard(ends=self._boundaries.optimizer_called(number))
 
     def _open_step(self) -> None:
         self.telemetry.begin_captured_step()

@@ -127,8 +127,7 @@ def _read_all(
 def _begun(executor: Executor, job: _Job, again: Callable[[], HostRun]) -> Callable[[], HostRun]:
     try:
         return executor.submit(read_host_run, *job).result
-    except (BrokenExecutor, OSError):
-        # Where a process dies while another one is started, its pipes are closed already: "handle is closed".
+    except BrokenExecutor:
         return again
 
 

@@ -67,18 +67,20 @@ def _in_processes(jobs: list[Job], count: int, work: _Work) -> Iterator[Done]:
         lost: list[Job] = []
         with pool_of(count) as pool:
             running: dict[Future[Done], Job] = {}
+            # Begun, or about to be: a pool may break as a job is given to it.
+            taken: list[Job] = []
             try:
                 while left or running:
                     # Few at a time: what waits in a pool is lost with it.
                     while left and len(running) < 2 * count:
-                        job = left.pop()
-                        running[pool.submit(_tried, job, work)] = job
+                        taken.append(left.pop())
+                        running[pool.submit(_tried, taken[-1], work)] = taken[-1]
                     for future in wait(running, return_when=FIRST_COMPLETED).done:
                         done = future.result()
-                        del running[future]
+                        taken.remove(running.pop(future))
                         yield done
             except BrokenExecutor:
-                lost = list(running.values())
+                lost = taken
         # Nobody says which of them it was: each is tried alone.
         yield from (_alone(job, work) for job in lost)
 

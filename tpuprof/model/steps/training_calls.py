@@ -68,13 +68,16 @@ def training_call_steps(calls: Calls, trains: Trains, general: Steps | None) -> 
     """
     if len(calls.functions) < 2 or len(calls.label) < MIN_REPEATS:
         return None
+    each_once = (_one_in_each(calls.start[calls.label == label], general) for label in np.unique(calls.label))
+    if all(each_once):
+        return None  # known without a look into the programs, which takes long
     names, change = trains(calls.functions.values())
     wanted = [label for label, name in calls.functions.items() if name in names]
     chosen = np.flatnonzero(np.isin(calls.label, wanted))
     found = find_repetition(calls.label[chosen]) if len(chosen) >= MIN_REPEATS else None
     if found is None or found.share < EXPLAINS_FROM_SHARE:
         return None
-    if general is not None and _one_in_each(calls.start[chosen[found.first]], general):
+    if _one_in_each(calls.start[chosen[found.first]], general):
         return None
     extra = _extra_runs(calls.label, chosen, found)
     if any(calls.functions[int(label)] in change for label in np.unique(calls.label[extra >= 0])):
@@ -82,8 +85,10 @@ def training_call_steps(calls: Calls, trains: Trains, general: Steps | None) -> 
     return _steps(calls, chosen, found, extra, sorted(names))
 
 
-def _one_in_each(begins: Int64, steps: Steps) -> bool:
+def _one_in_each(begins: Int64, steps: Steps | None) -> bool:
     """Whether most steps hold one of these times."""
+    if steps is None:
+        return False
     inside = np.searchsorted(begins, steps.end, "left") - np.searchsorted(begins, steps.start, "left")
     return bool(np.median(inside) == 1)
 
