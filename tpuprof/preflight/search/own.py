@@ -55,24 +55,21 @@ def offered(trace: Trace, products: dict[str, int], target: Target, taken: froze
         faster.append(Choice(AUTOCAST, "bfloat16", TRY, True))
     faster += [*_options(options), *_meshes(trace, options, target), *_padded(options)]
     smaller = []
-    for name in layers_of(trace) if torch_xla else ():
+    for name in layers_of(trace)[:1] if torch_xla else ():
         smaller += [Choice(each, name, TRY, True) for each in (REMAT, OFFLOAD, SCAN, SCAN_REMAT)]
-        break
     return Offered(tuple(dict.fromkeys(faster)), tuple(smaller))
 
 
 def batch_option(trace: Trace) -> dict[str, Any] | None:
     """The option that says how many samples a step trains; None where none does, or several might."""
-    found = [
-        each
-        for each in trace.offers
-        if each["kind"] == "option"
-        and Choice(each["name"], "").is_batch
-        and not _NO_WORDS.search(each["name"])
-        and type(each["value"]) is int
-        and each["value"] > 0
-    ]
+    found = [each for each in trace.offers if each["kind"] == "option" and _is_batch(each)]
     return found[0] if len({each["name"] for each in found}) == 1 else None
+
+
+def _is_batch(option: dict[str, Any]) -> bool:
+    """Whether an option says how many samples are trained at once; those of an evaluation are another matter."""
+    name = option["name"]
+    return Choice(name, "").is_batch and not _NO_WORDS.search(name) and _whole(option["value"])
 
 
 def option_value(trace: Trace, name: str) -> Any:
@@ -100,11 +97,7 @@ def layers_of(trace: Trace) -> list[str]:
 def _batches(options: list[dict[str, Any]], taken: frozenset[str]) -> list[Choice]:
     if any(Choice(name, "").is_batch for name in taken):
         return []
-    usable = [
-        each
-        for each in options
-        if Choice(each["name"], "").is_batch and not _NO_WORDS.search(each["name"]) and _whole(each["value"])
-    ]
+    usable = [each for each in options if _is_batch(each)]
     if len(usable) != 1:
         return []
     name, value = usable[0]["name"], usable[0]["value"]
