@@ -23,12 +23,14 @@ from tpuprof.errors import Code, TpuprofError
 from tpuprof.model.compile.recurrence import AfterCapture
 from tpuprof.model.host.eager_mode import EagerOps
 from tpuprof.model.host.handing_over import HandingOver
-from tpuprof.pod import pack
+from tpuprof.pod import pack, squeeze
 from tpuprof.pod.analyze import POD_FROM, analyze_pod, sampled, what_is_missed
 from tpuprof.pod.execute import summarise_all
 from tpuprof.pod.hosts import hosts_found, hosts_of, summarise_host
 from tpuprof.pod.merge import Asked, merge
+from tpuprof.pod.ops import SUMS
 from tpuprof.pod.pack import from_bytes, to_bytes
+from tpuprof.pod.related import apart, together
 from tpuprof.pod.summary import BARRIERS_KEPT, Told
 from tpuprof.report.as_json import to_json
 from tpuprof.report.labels import host_count
@@ -125,7 +127,71 @@ def test_a_column_comes_back_as_it_was(numbers, scale):
     assert again.dtype == np.int64
     assert again.tolist() == column.tolist()
     growing = np.cumsum(np.abs(column) % 2**40)
-    assert pack._unpacked("end", *pack._packed("end", growing)).tolist() == growing.tolist()
+    assert pack._unpacked("barrier.end", *pack._packed("barrier.end", growing)).tolist() == growing.tolist()
+
+
+# Times of steps in which a thread waits or works, with parts of any kind; `busy` as nothing says it.
+_TIMES = st.integers(-(2**40), 2**40) | st.just(0)
+
+
+@given(data=st.data(), steps=st.integers(0, 12), ops=st.integers(0, 12))
+def test_what_other_columns_tell_comes_back_as_it_was(data, steps, ops):
+    """Also where steps overlap, parts do not add up, and a clock is unknown (-1)."""
+    names = [
+        "start",
+        "end",
+        "part.compute",
+        "part.tracing",
+        "column.busy",
+        "column.host_work",
+        "column.waited",
+    ]
+    names = names[: data.draw(st.sampled_from([7, 2]))]
+    columns = {name: data.draw(st.lists(_TIMES, min_size=steps, max_size=steps)) for name in names}
+    if len(names) > 2:
+        columns |= {f"op.{name}": data.draw(st.lists(_TIMES, min_size=ops, max_size=ops)) for name in SUMS}
+    whole = {name: np.array(numbers, np.int64) for name, numbers in columns.items()}
+    found = together(*apart(whole, pack._room))
+    assert {name: each.tolist() for name, each in found.items()} == columns
+
+
+def test_what_other_columns_tell_takes_no_room():
+    """Steps that follow each other, whose parts add up, of a thread that works where it does not wait."""
+    noise = np.random.default_rng(1)
+    end = np.cumsum(noise.integers(10**9, 10**10, 1000))
+    start = np.append(0, end[:-1])
+    compute, waited, own = noise.integers(0, 10**9, (3, 1000))
+    columns = {"start": start, "end": end, "part.compute": compute, "part.tracing": end - start - compute}
+    columns |= {"column.busy": compute, "column.waited": waited, "column.host_work": end - start - waited}
+    columns |= dict.fromkeys(("op.self_ps", "op.total_ps", "op.step_ps", "op.clock_ps"), own)
+    found, told = apart(columns, pack._room)
+    assert {name for name in columns if not found[name].any()} == {
+        "start", "part.tracing" if "part.tracing" in told else "part.compute", "column.busy", "column.host_work",
+        "op.total_ps", "op.step_ps", "op.clock_ps",
+    }  # fmt: skip
+
+
+def test_where_others_tell_nothing_of_a_column_it_stays():
+    """Containers, whose time is that of the ops in them, on a device that states no clock."""
+    noise = np.random.default_rng(1)
+    own, total = noise.integers(0, 10**9, (2, 1000))
+    columns = {"start": np.empty(0, np.int64), "end": np.empty(0, np.int64), "op.self_ps": own}
+    columns |= {"op.total_ps": total, "op.clock_ps": np.full(1000, -1)}
+    assert apart(columns, pack._room)[1] == []
+
+
+def test_a_python_without_lzma_packs_and_says_what_it_cannot_read(monkeypatch):
+    data = b"layers.1/attention" * 100
+    small = squeeze.squeezed(data)
+    assert len(small) < len(data)
+    assert squeeze.unsqueezed(small) == data
+    monkeypatch.setattr(squeeze, "lzma", None)
+    assert squeeze.unsqueezed(squeeze.squeezed(data)) == data
+    with pytest.raises(ValueError, match="lzma"):
+        squeeze.unsqueezed(small)
+    for damaged in (b"", b"no", small[:-30]):
+        with pytest.raises(ValueError):
+            squeeze.unsqueezed(damaged)
 
 
 def test_whole_nanoseconds_take_half_the_room():

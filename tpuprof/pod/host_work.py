@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from sys import intern
@@ -18,6 +17,7 @@ from tpuprof.model.host.threads import TrainingThread
 from tpuprof.model.host.tracing import Tracing, TracingShare
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.telemetry import Counted, counted
+from tpuprof.pod.squeeze import squeezed, unsqueezed
 from tpuprof.records import record
 
 # Sampled stacks, annotations and rows of tracing that a summary keeps (rows), those with most time: real captures have
@@ -89,12 +89,12 @@ def packed(work: HostWork) -> bytes:
             for stack, *times in work.stacks.rows
         ]
         plain["stacks"] = {**vars(work.stacks), "frames": list(numbers), "rows": rows}
-    return zlib.compress(orjson.dumps(plain), 6)
+    return squeezed(orjson.dumps(plain))
 
 
 def unpacked(data: bytes) -> HostWork:
-    """The work in packed JSON; raises `KeyError`, `TypeError`, `ValueError` or `zlib.error` where it is none."""
-    told = orjson.loads(zlib.decompress(data))
+    """The work in packed JSON; raises `KeyError`, `TypeError` or `ValueError` where it is none."""
+    told = orjson.loads(unsqueezed(data))
     tracing = {
         name: [TracingShare(**row) for row in told["tracing"][name]] for name in ("phases", "annotations")
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from functools import lru_cache
 from typing import Any
 
@@ -13,6 +12,7 @@ from tpuprof.model.device.op_facts import OpFacts
 from tpuprof.model.device.op_kind import OpKind
 from tpuprof.model.device.op_table import OpTotal, by_self_time
 from tpuprof.model.intervals import Int64
+from tpuprof.pod.squeeze import by_column, by_row, squeezed, unsqueezed
 from tpuprof.records import record
 
 # Columns of sums. `clock_ps` is -1 where a device states no clock.
@@ -23,7 +23,7 @@ _SETS_KEPT = 256
 
 @record(frozen=True)
 class OpColumns:
-    """All ops of one host: what each is (`facts`, packed JSON, by program and name), and a row of sums for each."""
+    """All ops of one host, by program and name: what each is (`facts`, packed JSON by column), and sums of each."""
 
     facts: bytes
     sums: dict[str, Int64]
@@ -59,9 +59,9 @@ def columns_of(totals: list[OpTotal]) -> OpColumns:
     sums = {
         name: np.array([getattr(op, name) for op in rows], np.int64) for name in SUMS if name != "clock_ps"
     }
-    # One level for all: equal facts of two hosts must be equal bytes.
+    told = [(*each, *op.facts) for each, op in zip(facts, rows, strict=True)]
     return OpColumns(
-        zlib.compress(orjson.dumps([(*each, *op.facts) for each, op in zip(facts, rows, strict=True)]), 6),
+        squeezed(orjson.dumps(by_column(told))),
         {**sums, "clock_ps": np.array(clock, np.int64)},
     )
 
@@ -107,7 +107,7 @@ def merge_ops(hosts: list[tuple[str, OpColumns]]) -> MergedOps:
 
 def _rows_of(packed: bytes, number: dict[tuple[str, str], int], facts: list[list[Any]]) -> Int64:
     """The row of each op in these facts; ops that no host before had get a row of their own."""
-    found = orjson.loads(zlib.decompress(packed))
+    found = by_row(orjson.loads(unsqueezed(packed)))
     for each in found:
         if number.setdefault((each[0], each[1]), len(number)) == len(facts):
             facts.append(each)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+import zlib
 from dataclasses import asdict
 from typing import Any
 
@@ -21,9 +22,10 @@ from tpuprof.model.host.reads import HostRead
 from tpuprof.model.host.slice_messages import SliceMessages
 from tpuprof.model.intervals import Int64
 from tpuprof.pod.ops import SUMS, OpColumns, same
+from tpuprof.pod.related import PART, apart, together
 from tpuprof.pod.summary import COLUMNS, TRANSFERS, DeviceFacts, HostSummary, Told, steps_from
 
-SCHEMA = "tpuprof.host/6"
+SCHEMA = "tpuprof.host/7"
 SUFFIX = ".tpuprof-host"
 # Larger is no summary (bytes): one of a 2-GB profile takes less than a megabyte.
 MAX_BYTES = 64 << 20
@@ -31,7 +33,7 @@ MAX_BYTES = 64 << 20
 _SIZES = (1, 2, 4, 8)
 _BARRIERS = ("step", "op", "occurrence", "spent", "end", "device", "ahead")
 # Columns that grow along the rows: their differences are smaller numbers, which pack better.
-_GROWING = frozenset({"start", "end", "barrier.end", "number", "barrier.step"})
+_GROWING = frozenset({"barrier.end", "number", "barrier.step"})
 
 
 def to_bytes(summary: HostSummary) -> bytes:
@@ -40,15 +42,20 @@ def to_bytes(summary: HostSummary) -> bytes:
         "number": summary.steps.number,
         "start": summary.steps.start,
         "end": summary.steps.end,
-        **{f"part.{name}": column for name, column in summary.parts.items()},
+        **{PART + name: column for name, column in summary.parts.items()},
         **{f"column.{name}": column for name, column in summary.columns.items()},
         "again": summary.again,
         **{f"barrier.{name}": getattr(summary.barriers, name) for name in _BARRIERS},
         **{f"op.{name}": column for name, column in summary.ops.sums.items()},
     }
+    columns, told = apart(columns, _room)
     packed = {name: _packed(name, column) for name, column in columns.items()}
     arrays: dict[str, Any] = {name: array for name, (array, _) in packed.items()}
-    header = {**_header(summary), "scales": {name: scale for name, (_, scale) in packed.items()}}
+    header = {
+        **_header(summary),
+        "scales": {name: scale for name, (_, scale) in packed.items()},
+        "apart": told,
+    }
     out = io.BytesIO()
     np.savez_compressed(
         out,
@@ -106,7 +113,7 @@ def from_bytes(data: bytes) -> HostSummary:
             )
         scales = header["scales"]
         columns = {name: _unpacked(name, each, scales[name]) for name, each in arrays.items()}
-        return _summary(header, report, threads, ops, columns)
+        return _summary(header, report, threads, ops, together(columns, header["apart"]))
     except (ValueError, KeyError, TypeError, OSError, zipfile.BadZipFile, EOFError) as error:
         raise TpuprofError(
             Code.CORRUPT, f"a host's summary cannot be read ({error}).", "Summarise the host again."
@@ -125,7 +132,7 @@ def _summary(
         program=str(header["program"]),
         devices=tuple(DeviceFacts(**each) for each in header["devices"]),
         steps=steps_from(header["steps"], columns),
-        parts=_with_prefix("part.", columns),
+        parts=_with_prefix(PART, columns),
         columns={name: columns[f"column.{name}"] for name in COLUMNS},
         again=columns["again"],
         reads=tuple(HostRead(**each) for each in header["reads"]),
@@ -169,6 +176,11 @@ def _packed(name: str, column: Int64) -> tuple[Any, int]:
     size = next(size for size in _SIZES if -(1 << 8 * size - 1) <= low and high < 1 << 8 * size - 1)
     whole = column.astype(f"<i{size}")
     return np.ascontiguousarray(whole.view(np.uint8).reshape(len(column), size).T), max(scale, 1)
+
+
+def _room(name: str, column: Int64) -> int:
+    """What the column takes in a summary, about (bytes)."""
+    return len(zlib.compress(_packed(name, column)[0].tobytes(), 1))
 
 
 def _unpacked(name: str, packed: Any, scale: int) -> Int64:

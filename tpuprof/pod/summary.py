@@ -6,7 +6,6 @@ that sums over hosts do not depend on their order.
 
 from __future__ import annotations
 
-import zlib
 from dataclasses import replace
 from typing import Any
 
@@ -31,6 +30,7 @@ from tpuprof.model.read_graphs import again_by_step
 from tpuprof.model.steps import Steps, StepSource
 from tpuprof.pod.host_work import packed, work_of
 from tpuprof.pod.ops import OpColumns, columns_of
+from tpuprof.pod.squeeze import by_column, by_row, squeezed, unsqueezed
 from tpuprof.records import record
 from tpuprof.report.schema import Report
 from tpuprof.report.sections import Tracing
@@ -98,8 +98,11 @@ class HostSummary:
 
     def own_report(self) -> dict[str, Any]:
         """The host's own report as it would be read from JSON, its long tables cut."""
-        found = orjson.loads(zlib.decompress(self.report))
+        found = orjson.loads(unsqueezed(self.report))
         assert isinstance(found, dict)
+        for name in TRANSFERS:
+            names, columns = found[name]
+            found[name] = [dict(zip(names, row, strict=True)) for row in by_row(columns)]
         return found
 
 
@@ -142,7 +145,7 @@ def summarise(host: HostRun, report: Report, path: str) -> HostSummary:
         work=host_devices(host),
         memory_peak=host.memory.peak,
         spans={name: spans_known(host, kind) for name, kind in TRANSFERS.items()},
-        report=zlib.compress(orjson.dumps(_cut(report)), 6),
+        report=squeezed(orjson.dumps(_cut(report))),
         threads=packed(work_of(host)),
         told=Told(
             # What compiled there is in the host's own report.
@@ -173,7 +176,7 @@ def _thinned(found: Barriers) -> Barriers:
 def _cut(report: Report) -> dict[str, Any]:
     """The report without what the columns and the packed work of the threads have.
 
-    Transfers stay whole: only when all hosts are there is it known whose are shown.
+    Transfers stay whole: only when all hosts are there is it known whose are shown. They are as names and columns.
     """
     cut = replace(
         report,
@@ -192,6 +195,10 @@ def _cut(report: Report) -> dict[str, Any]:
     )
     found = orjson.loads(_json(cut))
     assert isinstance(found, dict)
+    for name in TRANSFERS:
+        rows = found[name]
+        names = list(rows[0]) if rows else []
+        found[name] = [names, by_column([[row[each] for each in names] for row in rows])]
     return found
 
 
