@@ -20,6 +20,7 @@ from tpuprof.analysis import processes
 from tpuprof.analysis.analyze import analyze_run
 from tpuprof.decode.find import Found
 from tpuprof.errors import Code, TpuprofError
+from tpuprof.model.barriers import Barriers
 from tpuprof.model.compile.recurrence import AfterCapture
 from tpuprof.model.host.eager_mode import EagerOps
 from tpuprof.model.host.handing_over import HandingOver
@@ -317,7 +318,6 @@ def _dies_at_h2(job):
 
 
 def test_many_collectives_are_thinned_alike_on_all_hosts():
-    from tpuprof.model.barriers import Barriers
     from tpuprof.pod.summary import _thinned
 
     steps, ops = 40, 500
@@ -327,6 +327,37 @@ def test_many_collectives_are_thinned_alike_on_all_hosts():
     assert 0 < len(kept) <= BARRIERS_KEPT
     each_step = [kept.op[kept.step == step].tolist() for step in range(steps)]
     assert all(each == each_step[0] for each in each_step)
+
+
+@pytest.mark.parametrize(("ops", "occurrences"), [(2_083, 1), (1, 2_083), (40, 52)])
+@pytest.mark.parametrize("steps", [4, 18, 20, 37])
+def test_whatever_the_number_of_collectives_few_are_kept_and_the_same(ops, occurrences, steps):
+    """At a seventh of them all were kept; hosts of other numbers of steps had hardly any in common."""
+    from tpuprof.pod.summary import _thinned
+
+    def kept(steps):
+        per_step = ops * occurrences
+        columns = [
+            np.repeat(np.arange(steps), per_step),
+            np.tile(np.repeat(np.arange(ops), occurrences), steps),
+            np.tile(np.arange(occurrences), steps * ops),
+        ]
+        rest = [np.zeros(steps * per_step, np.int64)] * 4
+        found = _thinned(Barriers(tuple(f"r{each}" for each in range(ops)), *columns, *rest))
+        return len(found), set(zip(found.op.tolist(), found.occurrence.tolist(), strict=True))
+
+    count, kinds = kept(steps)
+    assert BARRIERS_KEPT / 2.5 < count <= BARRIERS_KEPT
+    fewer, same = kept(steps + 3)
+    assert BARRIERS_KEPT / 2.5 < fewer <= BARRIERS_KEPT
+    assert same <= kinds
+
+
+def test_collectives_that_are_few_stay_whole():
+    from tpuprof.pod.summary import _thinned
+
+    columns = [np.arange(BARRIERS_KEPT)] + [np.zeros(BARRIERS_KEPT, np.int64)] * 6
+    assert len(_thinned(Barriers(("all-reduce.1",), *columns))) == BARRIERS_KEPT
 
 
 def test_many_hosts_are_a_pod_for_every_command(files, tmp_path):

@@ -37,6 +37,8 @@ from tpuprof.report.sections import Tracing
 
 # Collectives that a summary keeps (rows); of more, the same ones on every host that runs the program.
 BARRIERS_KEPT = 6_000
+# Odd numbers that spread consecutive ones evenly over 32 bits: 2**32 over the golden ratio, and over its square root.
+_SPREAD_OPS, _SPREAD_OCCURRENCES = 0x9E3779B1, 0xC96C5795
 
 
 @record(frozen=True)
@@ -159,11 +161,18 @@ def summarise(host: HostRun, report: Report, path: str) -> HostSummary:
 
 
 def _thinned(found: Barriers) -> Barriers:
-    """Every n-th kind of collective (op and occurrence), chosen by its number alone, so that hosts keep the same."""
-    every = -(-len(found) // BARRIERS_KEPT)
-    if every < 2:
+    """Half of the kinds of collectives (op and occurrence), a quarter, and so on, until they are few enough.
+
+    They are chosen by their numbers alone, so that hosts keep the same; a host that keeps fewer keeps some of those.
+    """
+    if len(found) <= BARRIERS_KEPT:
         return found
-    kept = np.flatnonzero((found.op * 7 + found.occurrence) % every == 0)
+    place = (found.op * _SPREAD_OPS + found.occurrence * _SPREAD_OCCURRENCES) % 2**32
+    kept = np.arange(len(found))
+    for halved in range(1, 32):
+        if len(kept) <= BARRIERS_KEPT:
+            break
+        kept = np.flatnonzero(place < 2**32 >> halved)
     return Barriers(
         found.names,
         *(
