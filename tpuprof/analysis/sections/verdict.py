@@ -6,6 +6,7 @@ from tpuprof import parts as part
 from tpuprof.analysis.sections.host_words import host_sentence, in_words_of
 from tpuprof.analysis.sections.steps import host_read_rows
 from tpuprof.analysis.sections.usual_step import UsualStep, spent_of
+from tpuprof.analysis.sections.without_compiles import without_compiles
 from tpuprof.model.compile.recurrence import Returns
 from tpuprof.model.compile_verdict import compile_sentence
 from tpuprof.model.device.compute import EITHER
@@ -16,7 +17,7 @@ from tpuprof.model.in_few_steps import said_of_few
 from tpuprof.model.outside_capture import outside_of, said_with_the_verdict
 from tpuprof.model.read_graphs import again_by_step
 from tpuprof.model.run import Run
-from tpuprof.model.step_times import Bound, StepTimes, without_part
+from tpuprof.model.step_times import Bound, StepTimes
 from tpuprof.model.steps.few import is_whole_capture
 from tpuprof.model.verdict import READS_IN_STEPS_SHARE, bound_of
 from tpuprof.model.verdict_sentence import A_READ, A_WAIT, CAPTURE, KEEPS_UP, ONE_STEP, STEP, UNSEEN, sentence
@@ -54,7 +55,7 @@ def verdict_section(
     bound, times = usual.bound, usual.times
     text = sentence_of(run, bound, times, hidden, rows) + usual.note
     if history is not None:
-        text += _if_no_compile_returns(bound, times, history, hidden)
+        text += _if_no_compile_returns(run.hosts, bound, times, history, hidden)
     text += said_with_the_verdict([outside_of(host.steps.wall_ps, host.after) for host in run.hosts])
     return Verdict(bound.word, round(bound.share, 6), text)
 
@@ -163,10 +164,12 @@ def _over(run: Run) -> str:
     return ONE_STEP if all(len(host.steps) <= 1 for host in run.hosts) else STEP
 
 
-def _if_no_compile_returns(bound: Bound, times: StepTimes, history: CompileHistory, hidden: float) -> str:
+def _if_no_compile_returns(
+    hosts: list[HostRun], bound: Bound, times: StepTimes, history: CompileHistory, hidden: float
+) -> str:
     """The verdict without compiles, where they make it and it is unknown whether they come again."""
     if bound.word != "compile" or history.returns != Returns.UNKNOWN.value:
         return ""
-    rest = without_part(times, part.COMPILE)
+    rest = without_compiles(hosts, times)
     other = sentence(bound_of(rest), rest, hidden).removesuffix(UNSEEN)
     return f" It is unknown whether compiles come again. If not: {other}"
