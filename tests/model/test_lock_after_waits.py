@@ -52,10 +52,24 @@ def test_the_verdict_names_it(analyze):
     ]
 
 
+def test_a_read_of_one_number_that_lasts_longer_than_its_copy_waits_for_the_lock(read):
+    host = read(loop(call="__float__"))
+    assert parts(host)["host:gil"] == pytest.approx(18.5, abs=1)
+
+
+@pytest.mark.parametrize(("after", "waits"), [(1_900, False), (2_100, True)])
+def test_how_long_a_number_takes_from_the_device(read, after, waits):
+    """The copy of a number takes time too: what follows the device's work by less than that is no wait for the lock."""
+    host = read(loop(call="__float__", busy=18_000 - after))
+    assert parts(host).get("device_to_host_sync", 0.0) == pytest.approx(0.0 if waits else 1.9, abs=0.05)
+
+
 @pytest.mark.parametrize(
     "facts",
     [
         {"busy": 18_000},  # the device works all the time
+        {"busy": 18_000, "call": "__float__"},
+        {"others": 0.0, "call": "__float__"},
         {"others": 0.0},  # no other thread of the program runs
         {"call": "__array__"},  # it also copies, which may take that long
         {"device": False},  # nothing shows what the device does

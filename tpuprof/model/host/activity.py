@@ -11,7 +11,7 @@ import numpy.typing as npt
 from tpuprof.decode.columns import NO_TEXT, Plane
 from tpuprof.model.device.cpu import own_programs
 from tpuprof.model.host.aten_fallbacks import aten_fallbacks
-from tpuprof.model.host.blocking_waits import waits_alone, waits_by_reason
+from tpuprof.model.host.blocking_waits import long_ends, number_reads, waits_alone, waits_by_reason
 from tpuprof.model.host.loaders import loading
 from tpuprof.model.host.python_calls import python_calls
 from tpuprof.model.host.recorded import Recorded, recorded_of
@@ -150,12 +150,16 @@ def with_lock_after_waits(
     """The same with time in waits for the device that is a wait for Python's lock: the device is done by then.
 
     `devices` is when each device works. A call that waits and reads nothing (`block_until_ready`) ends as soon as the
-    device is done and the thread has the lock again. Where no device is seen nothing tells one from the other.
+    device is done and the thread has the lock again. In JAX so does a read of one number, but for
+    its copy. Where no device is seen nothing tells one from the other.
     """
     if driver is None or activity.samples is None or not devices:
         return activity
-    held = intersect(waits_alone(driver), activity.samples.spans(GIL))
-    held = intersect(activity.spans(Activity.DEVICE_TO_HOST_SYNC), subtract(held, merge(*devices)))
+    reading, waits = activity.spans(Activity.DEVICE_TO_HOST_SYNC), activity.samples.spans(GIL)
+    waits = intersect(reading, subtract(waits, merge(*devices)))
+    held = intersect(waits_alone(driver), waits)
+    if activity.framework == "jax":
+        held = merge(held, long_ends(intersect(number_reads(driver), waits)))
     if not len(held.start):
         return activity
     by_activity, name = activity.by_activity, HOST_PREFIX + GIL

@@ -21,6 +21,11 @@ _SYNC, _HANDED_OVER, _HANDING_OVER = (
 BLOCKING_SYNC = "sync(wait=True)"
 WAITS_ALONE = frozenset(["wait_device_ops", "rendezvous", "synchronize", "block_until_ready", BLOCKING_SYNC])
 _BARRIER = "TensorCollectionBarrier"
+# Calls that read one number: what they copy takes no time that counts beside a wait for the lock.
+_NUMBER_READS = frozenset(["__float__", "__int__", "__bool__", "__index__", "item"])
+# From how long on such a call waits for the lock, and not for the number's way from the device (ps). A thread that
+# keeps the lock hands it over after 5 ms (sys.getswitchinterval), and a number is four bytes: a judgement.
+LOCK_FROM_PS = 2_000_000_000
 # A shorter end of a cut is not a wait (ps): cuts that do not wait took up to 60 us there (measured, PJRT_DEVICE=CPU).
 WAIT_FROM_PS = 300_000_000
 
@@ -60,9 +65,24 @@ def asked_to_wait(driver: Track) -> Spans:
 
 def waits_alone(driver: Track) -> Spans:
     """When the training thread was in calls that wait for the device and read nothing (`block_until_ready`)."""
+    return _in_calls(driver, WAITS_ALONE)
+
+
+def number_reads(driver: Track) -> Spans:
+    """When the training thread was in calls that wait for the device and read one number (`float(loss)`)."""
+    return _in_calls(driver, _NUMBER_READS)
+
+
+def long_ends(waits: Spans) -> Spans:
+    """Those waits that last longer than a number takes from the device."""
+    long = waits.end - waits.start >= LOCK_FROM_PS
+    return union(waits.start[long], waits.end[long])
+
+
+def _in_calls(driver: Track, calls: frozenset[str]) -> Spans:
     rows = _rows(driver, HOST_READ)
-    calls = driver.plane.stat_text(driver.stats("call"), "call", len(driver))
-    rows = np.array([row for row in rows.tolist() if calls[row] in WAITS_ALONE], np.int64)
+    names = driver.plane.stat_text(driver.stats("call"), "call", len(driver))
+    rows = np.array([row for row in rows.tolist() if names[row] in calls], np.int64)
     return union(driver.start[rows], driver.end[rows])
 
 
