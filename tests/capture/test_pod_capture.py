@@ -169,6 +169,34 @@ def test_what_is_no_tpu_vm(gcloud, options, code, said):
     assert caught.value.code is code
 
 
+# As gcloud says it of an account without a project: how to fix it stands last.
+NO_PROJECT = """ERROR: (gcloud.compute.tpus.tpu-vm.describe) Error parsing [tpu].
+The [tpu] resource is not properly specified.
+Failed to find attribute [project]. The attribute can be set in the following ways:
+- provide the argument `--project` on the command line
+- set the property `core/project`
+"""
+
+
+@pytest.mark.parametrize(
+    ("stderr", "said"),
+    [
+        (NO_PROJECT, r"describe any: ERROR: .*Failed to find attribute \[project\]"),
+        (
+            "WARNING: old\nERROR: NOT_FOUND: no such TPU\n",
+            "describe any: ERROR: NOT_FOUND: no such TPU. Check",
+        ),
+        ("one\nno network\n", "describe any: no network. Check"),
+        ("", "describe any: no reason. Check"),
+    ],
+)
+def test_what_gcloud_says_is_wrong(gcloud, stderr, said):
+    place = gcloud.parent / "bin" / "gcloud"
+    place.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{stderr}END\nexit 1\n", "utf-8")
+    with pytest.raises(TpuprofError, match=said):
+        hosts_of(None, "any", "", "")
+
+
 def test_without_gcloud(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(TpuprofError, match="gcloud cannot be started"):

@@ -11,6 +11,8 @@ from tpuprof.errors import Code, TpuprofError
 
 # How long gcloud may take to describe a TPU (s).
 DESCRIBE_SECONDS = 120.0
+# Lines of an error of gcloud that are shown: "Error parsing [tpu]", and in the third line that it has no project.
+_REASON_LINES = 3
 # What a name or a zone may be; anything that begins with a dash would be an option of gcloud.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]*")
 _HINT = "Check it with: gcloud compute tpus tpu-vm describe NAME --zone ZONE"
@@ -37,13 +39,19 @@ def workers(name: str, zone: str = "") -> list[str]:
             Code.CAPTURE_CONNECT, f"gcloud did not describe {name} in {DESCRIBE_SECONDS:.0f} s.", _HINT
         ) from error
     if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
         raise TpuprofError(
             Code.CAPTURE_CONNECT,
-            f"gcloud cannot describe {name}: {said[-1][:200] if said else 'no reason'}",
+            f"gcloud cannot describe {name}: {_reason(done.stderr)}.",
             _HINT,
         )
     return [str(worker) for worker in range(_count(name, done.stdout))]
+
+
+def _reason(stderr: bytes) -> str:
+    """What gcloud says is wrong. It begins with ERROR; ways to fix it come below, in lines of their own."""
+    lines = [line.strip() for line in stderr.decode("utf-8", "replace").splitlines() if line.strip()]
+    first = next((row for row, line in enumerate(lines) if line.startswith("ERROR")), max(len(lines) - 1, 0))
+    return " ".join(lines[first : first + _REASON_LINES])[:300].rstrip(".: ") or "no reason"
 
 
 def _count(name: str, described: bytes) -> int:
