@@ -83,6 +83,13 @@ def test_the_last_name_called(call, last):
         ("select.select([pipe], [], [], 1)", (TRAIN,), LOCK),
         ("thread.join()", (TRAIN,), LOCK),
         ("worker.join(timeout)", (TRAIN,), LOCK),
+        # A queue of multiprocessing reads from a pipe, which waits for the process that fills it.
+        (
+            "read(handle, remaining)",
+            (TRAIN, "_recv (/usr/lib/python3.11/multiprocessing/connection.py:395)"),
+            LOCK,
+        ),
+        ("read(handle, remaining)", (TRAIN, "_recv (/home/u/connection.py:395)"), IO),
         # Dicts, strings and tensors have methods of these names.
         ("counts.get(word, 0)", (TRAIN,), PLAIN),
         ("counts.get(0)", (TRAIN,), PLAIN),

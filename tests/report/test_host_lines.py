@@ -1,5 +1,7 @@
 """What stands for a part of the step: its line, or the function whose lines share it."""
 
+from dataclasses import replace
+
 import pytest
 
 from tpuprof.report.host_lines import (
@@ -191,6 +193,19 @@ def test_the_forward_pass_that_the_backward_pass_repeats():
     assert forward_at([*forward, backward]).text == f"{FILE}:20, 21 (in giou)"
     assert forward_at(forward) is None
     assert forward_at([*forward, graph(61, 2.0, "head"), backward]) is None
+
+
+def test_a_line_that_reads_is_no_forward_pass():
+    """A callback that reads the norm of each gradient traces what it reads, after the backward pass."""
+    logs, backward = graph(12, 4.0, "on_batch_end", at=85), graph(82, 6.0, below=[BACKWARD])
+    read = replace(logs, part="device_to_host_sync")
+    forward = [graph(20, 1.0, "giou"), graph(21, 0.9, "giou")]
+    assert forward_at([logs, backward]).source == f"{FILE}:12"
+    assert forward_at([logs, read, backward]) is None
+    assert forward_at([*forward, logs, read, backward]).function == "giou"
+    # A read elsewhere in the function leaves its other lines.
+    elsewhere = replace(read, source=f"{FILE}:22")
+    assert forward_at([*forward, elsewhere, backward]).function == "giou"
 
 
 def test_a_comprehension_is_part_of_its_function():

@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import TypeVar
 
 from tpuprof.own_events import NAMELESS
-from tpuprof.parts import CHECKPOINT, COMPILE, DISPATCH, GARBAGE, HOST_PREFIX, TRACING, USER_PREFIX
+from tpuprof.parts import CHECKPOINT, COMPILE, DISPATCH, GARBAGE, HOST_PREFIX, HOST_SYNC, TRACING, USER_PREFIX
 from tpuprof.records import record
 from tpuprof.report.sections import HostStackRow
 
@@ -139,7 +139,9 @@ def forward_at(stacks: list[HostStackRow]) -> Where | None:
     None where none holds enough, or no sample saw a backward pass.
     """
     traced = [row for row in stacks if row.part == TRACING]
-    outside = [row for row in traced if not _BESIDE_FORWARD & _names(row.frames)]
+    # A line that reads values builds what it reads (norms to log), and the backward pass repeats none of that.
+    reads = {row.source for row in stacks if row.part == HOST_SYNC}
+    outside = [row for row in traced if row.source not in reads and not _BESIDE_FORWARD & _names(row.frames)]
     backward = [row for row in traced if _BACKWARD in _names(row.frames)]
     if not backward:
         return None

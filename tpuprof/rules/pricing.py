@@ -40,10 +40,7 @@ def bounded(savings: Savings, step_ms: float | None, cause: float | None) -> Sav
     most = step_ms * min(max(1.0 if cause is None else cause, 0.0), 1.0)
     note = savings.note
     if low > most * INCONSISTENT_FROM:
-        note = (
-            f"inconsistent: a simulated step without it is {format_ms(low)} shorter, but it takes {format_ms(most)} "
-            "per step: the price is limited to that"
-        )
+        note = f"limited to the {format_ms(most)} per step that the cause takes: the simulation gave {format_ms(low)}"
     return replace(savings, low=min(low, most), high=min(high, most), note=note)
 
 

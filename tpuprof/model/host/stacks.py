@@ -77,6 +77,8 @@ _LOADERS = (
     "-packages/webdataset/",
     "-packages/seqio/",
 )
+# Where a queue or a pipe of `multiprocessing` waits for what another process sends: its calls look like reads of a file.
+_FROM_PROCESS = re.compile(r"^_recv \(.*/multiprocessing/connection\.py:\d+\)$")
 _PACKAGES = ("/site-packages/", "/dist-packages/")
 _STDLIB = re.compile(r"/lib/python3\.\d+/")
 _FRAME_PATH = re.compile(r"\((.*):\d+\)$")
@@ -107,11 +109,16 @@ def family(stack: Stack) -> str:
     if any(map(makes_program, stack.frames)):
         return COMPILING
     blocking = _blocking(stack.call)
-    if stack.call.startswith(_WITH):
+    if stack.call.startswith(_WITH) or (blocking == IO and _awaits_process(stack)):
         blocking = LOCK
     if blocking:
         return blocking
     return FRAMEWORK if _in_framework(stack) else PLAIN
+
+
+def _awaits_process(stack: Stack) -> bool:
+    """Whether the innermost frame receives from another process: the sender is the slower one, nothing is on a disk."""
+    return bool(stack.frames) and _FROM_PROCESS.match(stack.frames[-1].replace("\\", "/")) is not None
 
 
 def _blocking(text: str) -> str:
