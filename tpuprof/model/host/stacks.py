@@ -77,7 +77,7 @@ _LOADERS = (
     "-packages/webdataset/",
     "-packages/seqio/",
 )
-# Where a queue or a pipe of `multiprocessing` waits for what another process sends: its calls look like reads of a file.
+# Where a queue or pipe of `multiprocessing` waits for what a process sends: its calls look like reads of a file.
 _FROM_PROCESS = re.compile(r"^_recv \(.*/multiprocessing/connection\.py:\d+\)$")
 _PACKAGES = ("/site-packages/", "/dist-packages/")
 _STDLIB = re.compile(r"/lib/python3\.\d+/")
