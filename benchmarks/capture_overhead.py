@@ -1,12 +1,13 @@
-"""What `tpuprof capture` costs a training loop outside the steps it captures.
+"""What `tpuprof capture` costs a training loop outside the steps that it captures.
 
     python benchmarks/capture_overhead.py [--pairs 12] [--blocks 60]
 
 Two processes train the same model on PJRT_DEVICE=CPU, one bare, one under `tpuprof capture`, and take turns: a
 block of steps in one, then in the other, which goes first drawn at random. Blocks next to each other in time
 are compared, so the machine's drift cancels; what differs from process to process (memory layout) is averaged
-over several pairs of processes. Steps up to the end of the capture are left out. Prints the slow-down with its
-95 % confidence interval over pairs, and the same of bare against bare, which shows the method's own error.
+over several pairs of processes. Steps up to the end of the capture are left out, and the first ones of a long
+warm-up. Prints the slow-down with its 95 % confidence interval over pairs, and the same of bare against bare, which
+shows the method's own error. The kinds take turns, so that none of them has the machine's better hour.
 Needs the `xla` extra and a machine with nothing else to do.
 """
 
@@ -28,6 +29,8 @@ WARMUP, CAPTURED = 20, 8
 # Blocks left out at the start: they hold warm-up, compiles and the captured steps.
 LEFT_OUT = 8
 PATIENCE = 300
+# What the second process of a pair is, with the warm-up of its capture (steps); the last one never captures.
+KINDS = {"bare against bare": None, "after a capture": WARMUP, "in a long warm-up": 1_000_000}
 # 0.975 quantile of Student's t by degrees of freedom (any table); beyond the last, the normal one.
 STUDENT_T = [12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14, 2.13]
 
@@ -54,14 +57,14 @@ while wire.readline().strip() == "go":
 class Trainee:
     """A training process that does a block of steps when told, and says how long it took."""
 
-    def __init__(self, folder: Path, *, captured: bool) -> None:
+    def __init__(self, folder: Path, *, warmup: int | None) -> None:
         with socket.create_server(("127.0.0.1", 0)) as server:
             server.settimeout(PATIENCE)
             script = folder / "loop.py"
             script.write_text(LOOP)
             run = [sys.executable, str(script), str(server.getsockname()[1]), str(BLOCK_STEPS)]
             self.process = subprocess.Popen(
-                [*_capture(folder), *run] if captured else run,
+                run if warmup is None else [*_capture(folder, warmup), *run],
                 cwd=folder,
                 env=_environment(),
                 stdout=subprocess.DEVNULL,
@@ -85,18 +88,22 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=12)
     parser.add_argument("--blocks", type=int, default=60)
     arguments = parser.parse_args()
-    show("bare against bare", [pair(arguments.blocks, captured=False) for _ in range(arguments.pairs)])
-    show("under tpuprof capture", [pair(arguments.blocks, captured=True) for _ in range(arguments.pairs)])
+    found: dict[str, list[tuple[float, float]]] = {kind: [] for kind in KINDS}
+    for _ in range(arguments.pairs):
+        for kind, warmup in KINDS.items():
+            found[kind].append(pair(arguments.blocks, warmup=warmup))
+    for kind, pairs in found.items():
+        show(kind, pairs)
 
 
-def pair(blocks: int, *, captured: bool) -> tuple[float, float]:
+def pair(blocks: int, *, warmup: int | None) -> tuple[float, float]:
     """Slow-down of the second process against the first, and the first one's time of a step (ms)."""
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
-        bare, under = Trainee(Path(one), captured=False), Trainee(Path(other), captured=captured)
+        bare, under = Trainee(Path(one), warmup=None), Trainee(Path(other), warmup=warmup)
         rounds = [_round(bare, under) for _ in range(LEFT_OUT + blocks)][LEFT_OUT:]
         bare.stop()
         under.stop()
-        if captured and not list(Path(other).glob("run/plugins/profile/*/*.xplane.pb")):
+        if warmup == WARMUP and not list(Path(other).glob("run/plugins/profile/*/*.xplane.pb")):
             sys.exit("nothing was captured, so there is nothing to compare")
     slow_down = statistics.median(second / first - 1 for first, second in rounds)
     return slow_down, statistics.median(first for first, _ in rounds) / BLOCK_STEPS * 1e3
@@ -122,8 +129,8 @@ def _round(bare: Trainee, under: Trainee) -> tuple[float, float]:
     return bare.block(), second
 
 
-def _capture(folder: Path) -> list[str]:
-    options = ["--warmup", str(WARMUP), "--steps", str(CAPTURED), "-o", str(folder / "run")]
+def _capture(folder: Path, warmup: int) -> list[str]:
+    options = ["--warmup", str(warmup), "--steps", str(CAPTURED), "-o", str(folder / "run")]
     return [sys.executable, "-m", "tpuprof", "capture", *options, "--"]
 
 

@@ -5,6 +5,8 @@ again or worse. The metadata ends up in the compiled program and is not part of 
 while graphs are first compiled, and as the user has it while steps are captured: those reuse the programs and are
 traced at their usual speed. A graph that is compiled during the capture itself has no metadata then.
 
+In a long warm-up without compiles it rests.
+
 Where the user trains with it on, it is turned off for every other steady step before the capture: what those steps
 take less is what it costs.
 
@@ -20,6 +22,10 @@ from tpuprof.capture.controller import Recording
 
 # Steady steps before the capture where IR debugging is the user's: three with it and three without (steps).
 COMPARED_STEPS = 6
+# Steps without a compile after which IR debugging rests until the next one: in a long warm-up it made each step of
+# 11 ms 25 % longer (benchmarks/capture_overhead.py). Programs that compile a graph every few steps keep it on: a graph
+# that is compiled while it rests has no source lines (steps).
+RESTS_AFTER = 8
 SLOWER_TRACING = "captured with --source-lines: tracing was slower than usual in the captured steps"
 EARLY_TRACING = (
     "source lines were collected because the captured steps compile: their tracing was slower than usual"
@@ -59,12 +65,17 @@ class IrDebug:
         self._extension._set_ir_debug(True)
         return notes
 
-    def compare(self, step: int, quiet: int) -> None:
-        """Before a step that follows `quiet` steps without a compile: every other one goes without, if it was on."""
+    def before_step(self, step: int, quiet: int) -> None:
+        """Before a waiting step that follows `quiet` steps without a compile.
+
+        Where the user had it on, every other one goes without; else it rests once nothing seems left to compile.
+        """
         if self.was_on:
             off = quiet % 2 == 1
             self._extension._set_ir_debug(not off)
             self.off_in += [step] if off else []
+        else:
+            self._extension._set_ir_debug(quiet < RESTS_AFTER)
 
     def captures(self, *, source_lines: bool) -> None:
         """Before the captured steps: as the user has it, so that they show what there is to see, or on."""

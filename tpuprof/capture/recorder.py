@@ -271,7 +271,7 @@ class Recorder:
         self._compiles = compiles
         step.number = number if number is not None else step.number + 1
         if self._ir_debug and self.controller.phase is Phase.WAITING:
-            self._ir_debug.compare(step.number, self.controller.quiet)
+            self._ir_debug.before_step(step.number, self.controller.quiet)
         step.begin()
         if self.controller.phase is Phase.CAPTURING:
             self._open_step()

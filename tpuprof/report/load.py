@@ -8,7 +8,7 @@ import types
 import typing
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -153,22 +153,50 @@ def _build(kind: Any, value: Any) -> Any:
 
     Raises `TypeError` where the JSON is of another kind.
     """
+    return _builder(kind)(value)
+
+
+@functools.cache
+def _builder(kind: Any) -> Callable[[Any], Any]:
+    """What makes values of a type: a report of 12,500 ops has 400,000 values of a few dozen types."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (types.UnionType, typing.Union):
-        if value is None and type(None) in arguments:
-            return None
-        return _build(next(each for each in arguments if each is not type(None)), value)
-    is_record = isinstance(kind, type) and dataclasses.is_dataclass(kind)
-    wanted = dict if is_record else _PLAIN.get(origin or kind)
-    if wanted is not None and not isinstance(value, wanted):
+        inner = _builder(next(each for each in arguments if each is not type(None)))
+        if type(None) not in arguments:
+            return inner
+        return lambda value: None if value is None else inner(value)
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+        return functools.partial(_build_record, kind)
+    wanted = _PLAIN.get(origin or kind)
+    if origin in (list, dict):
+        return functools.partial(_build_many, kind, wanted, arguments[-1])
+    return functools.partial(_plain, kind, wanted) if wanted is not None else lambda value: value
+
+
+def _build_record(kind: Any, value: Any) -> Any:
+    fields = _field_builders(kind)
+    return kind(
+        **{name: fields[name](each) for name, each in _of_kind(kind, dict, value).items() if name in fields}
+    )
+
+
+@functools.cache
+def _field_builders(kind: Any) -> dict[str, Callable[[Any], Any]]:
+    return {name: _builder(type_of) for name, type_of in _field_types(kind).items()}
+
+
+def _build_many(kind: Any, wanted: Any, of: Any, value: Any) -> Any:
+    build = _builder(of)
+    if isinstance(_of_kind(kind, wanted, value), dict):
+        return {key: build(each) for key, each in value.items()}
+    return [build(each) for each in value]
+
+
+def _plain(kind: Any, wanted: Any, value: Any) -> Any:
+    return value if isinstance(value, wanted) else _of_kind(kind, wanted, value)
+
+
+def _of_kind(kind: Any, wanted: Any, value: Any) -> Any:
+    if not isinstance(value, wanted):
         raise TypeError(f"{type(value).__name__} instead of {getattr(kind, '__name__', kind)}")
-    if is_record:
-        types_of = _field_types(kind)
-        return kind(
-            **{name: _build(types_of[name], each) for name, each in value.items() if name in types_of}
-        )
-    if origin is list:
-        return [_build(arguments[0], each) for each in value]
-    if origin is dict:
-        return {key: _build(arguments[1], each) for key, each in value.items()}
     return value

@@ -107,10 +107,10 @@ class Redactor:
                 self._learn_named(name, value)
                 self._learn_text(value)
         elif dataclasses.is_dataclass(value):
-            self._learn_record(vars(value))
+            self._learn_fields(vars(value))
         elif isinstance(value, Mapping):
-            for key, each in value.items():
-                self.learn(each, str(key))
+            self._learn_fields(value)
+            for key in value:
                 if (None, key) not in self._seen:
                     self._seen.add((None, key))
                     self._learn_text(str(key))
@@ -120,8 +120,9 @@ class Redactor:
                 flag = before if isinstance(before, str) and _FLAG.match(before) else name
                 self.learn(each, flag.lstrip("-") if isinstance(flag, str) else name)
 
-    def _learn_record(self, fields: Mapping[str, Any]) -> None:
-        for name, each in fields.items():
+    def _learn_fields(self, fields: Mapping[Any, Any]) -> None:
+        for key, each in fields.items():
+            name = str(key)
             # Most are numbers, empty, or a text that was met before.
             if (
                 type(each) not in _NUMBERS
