@@ -71,6 +71,14 @@ def test_from_which_busy_share_on_the_gain_of_a_read_is_little_sure(busy, confid
     assert (outcome.status, outcome.confidence) == ("failed", confidence)
 
 
+@pytest.mark.parametrize(("waited", "confidence"), [(None, "high"), (0.49, "high"), (0.5, "medium")])
+def test_where_threads_wait_for_a_cpu_the_gain_of_a_read_begins_at_nothing(waited, confidence):
+    """Host and device that share too few CPUs take as long side by side as in turns."""
+    facts = given(**reads(1.0, 0.5, 50.0), run_info={"capture": {"cpu_wait_share": waited}})
+    outcome = outcome_of(find_rule("device-to-host-sync"), facts)
+    assert (outcome.status, outcome.confidence) == ("failed", confidence)
+
+
 @pytest.mark.parametrize(("ceiling", "status"), [(None, "passed"), (0.09, "passed"), (0.11, "failed")])
 def test_a_replay_that_gains_little_does_not_decide_alone(ceiling, status):
     """Where other evidence allows for more, the finding stays, with the range between the two and low confidence."""

@@ -24,6 +24,6 @@ def busy_machine(info: dict[str, Any]) -> list[str]:
         return []
     return [
         f"the program's threads waited for a CPU for {format_share(share)} of the time that they could have run: "
-        "other work had the CPUs. What the host does takes longer here than on a free machine, so the verdict may be "
-        "about that; capture again on a free machine"
+        "other work had the CPUs, or these threads had too few. What the host does takes longer here than on a free "
+        "machine, so the verdict may be about that; capture again on a free machine"
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tpuprof import parts as part
+from tpuprof.model.busy_machine import DOUBTFUL_FROM_SHARE, cpu_wait
 from tpuprof.model.host.eager_dispatch import EagerDispatch
 from tpuprof.model.host.eager_mode import EagerOps
 from tpuprof.model.host.reads import READ_CALLS, WAIT_CALLS
@@ -68,6 +69,11 @@ class HostSignals(StepSignals):
         """Time per step that training threads wait for the device inside the runtime: for buffers, or for a program."""
         waited = sum(int(host.breakdown.waited.sum()) for host in self._run.hosts)
         return waited / PS_PER_MS / len(self.steps)
+
+    @signal("yes or no")
+    def cpus_taken(self) -> bool:
+        """Whether threads of the program waited for a CPU for half of the time that they could have run."""
+        return (cpu_wait(self._run.info) or 0.0) >= DOUBTFUL_FROM_SHARE
 
     @signal("stacks", needs=(STEPS, HOST_EVENTS))
     def host_stacks(self) -> list[HostStackRow]:

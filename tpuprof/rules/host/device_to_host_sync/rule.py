@@ -84,6 +84,7 @@ READ = "host_read"
         "step_ms",
         "steps",
         "busy_share",
+        "cpus_taken",
         "sees_device",
         "bound",
         "falls_back",
@@ -144,8 +145,9 @@ def _turns(signals: Signals) -> Outcome:
     # What the host itself does in a read goes with it, but for tracing that the step's own graph then needs.
     gone = Change(unblock=True, named_events={READ: 0.0})
     # A device that is busy most of the step leaves little to gain, and how much of it depends on what else the host's
-    # cores do: the price begins at nothing.
-    sure = signals.busy_share < DEVICE_MOSTLY_BUSY_FROM and bool(first)
+    # cores do: the price begins at nothing. So it does where threads wait for a CPU: two of them side by side take as
+    # long as in turns.
+    sure = signals.busy_share < DEVICE_MOSTLY_BUSY_FROM and bool(first) and not signals.cpus_taken
     price = counterfactual(gone, free if sure else Change(), ceiling=share)
     return failed(share, evidence, title=title, price=price, confidence="high" if sure else "medium")
 
