@@ -169,8 +169,8 @@ def _builder(kind: Any) -> Callable[[Any], Any]:
         return functools.partial(_build_record, kind)
     wanted = _PLAIN.get(origin or kind)
     if origin in (list, dict):
-        return functools.partial(_build_many, kind, wanted, arguments[-1])
-    return functools.partial(_plain, kind, wanted) if wanted is not None else lambda value: value
+        return functools.partial(_build_many, kind, wanted, _builder(arguments[-1]))
+    return functools.partial(_of_kind, kind, wanted) if wanted is not None else lambda value: value
 
 
 def _build_record(kind: Any, value: Any) -> Any:
@@ -185,15 +185,10 @@ def _field_builders(kind: Any) -> dict[str, Callable[[Any], Any]]:
     return {name: _builder(type_of) for name, type_of in _field_types(kind).items()}
 
 
-def _build_many(kind: Any, wanted: Any, of: Any, value: Any) -> Any:
-    build = _builder(of)
+def _build_many(kind: Any, wanted: Any, build: Callable[[Any], Any], value: Any) -> Any:
     if isinstance(_of_kind(kind, wanted, value), dict):
         return {key: build(each) for key, each in value.items()}
     return [build(each) for each in value]
-
-
-def _plain(kind: Any, wanted: Any, value: Any) -> Any:
-    return value if isinstance(value, wanted) else _of_kind(kind, wanted, value)
 
 
 def _of_kind(kind: Any, wanted: Any, value: Any) -> Any:
