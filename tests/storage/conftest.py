@@ -42,13 +42,24 @@ def sample_files() -> dict[str, bytes]:
 
 @pytest.fixture(scope="session")
 def _moto():
+    from moto.s3.responses import S3Response
     from moto.server import ThreadedMotoServer
 
+    # S3 looks whether an object is there and writes it as one action. moto does one after the other, so that of two
+    # conditional writes at the same moment both succeed.
+    put_object, one_at_a_time = S3Response.put_object, threading.Lock()
+
+    def put_atomically(response):
+        with one_at_a_time:
+            return put_object(response)
+
     server = ThreadedMotoServer(port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(S3Response, "put_object", put_atomically)
+        server.start()
+        host, port = server.get_host_and_port()
+        yield f"http://{host}:{port}"
+        server.stop()
 
 
 @pytest.fixture
