@@ -9,6 +9,8 @@ from typing import Any
 
 from tpuprof.capture import jax_session
 from tpuprof.capture.backend import newest_profile, remove_scratch
+from tpuprof.instrument.frameworks.jax import Jax
+from tpuprof.instrument.frameworks.kept_programs import KeptPrograms
 from tpuprof.instrument.frameworks.torch_tpu import record_ops
 from tpuprof.instrument.state import STATE
 
@@ -83,6 +85,7 @@ class JaxInProcess(_InScratch):
     def __init__(self) -> None:
         super().__init__()
         self._session = jax_session.OurSession()
+        self._kept = STATE.framework.kept if isinstance(STATE.framework, Jax) else KeptPrograms()
 
     def busy(self) -> bool:
         """Whether the program has a session open."""
@@ -96,14 +99,23 @@ class JaxInProcess(_InScratch):
         """In a forked process: the profiler is free, as it would be without us."""
         super().forget()
         self._session.forget()
+        self._kept.forget()
 
     def _begin(self, folder: str) -> None:
-        self._session.begin(lambda: _start_jax(folder))
+        self._kept.begin()
+        try:
+            self._session.begin(lambda: _start_jax(folder))
+        except BaseException:
+            self._kept.end()
+            raise
 
     def _end(self) -> None:
         import jax
 
-        self._session.end(jax.profiler.stop_trace)
+        try:
+            self._session.end(jax.profiler.stop_trace)
+        finally:
+            self._kept.end()
 
 
 def _start_jax(folder: str) -> None:

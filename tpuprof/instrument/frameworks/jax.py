@@ -17,6 +17,7 @@ from tpuprof.instrument.frameworks.base import (
     loaded,
 )
 from tpuprof.instrument.frameworks.jax_explains import Explanations
+from tpuprof.instrument.frameworks.kept_programs import KeptPrograms
 from tpuprof.instrument.spans import close_span, open_span
 from tpuprof.instrument.stack_frames import user_frames
 from tpuprof.instrument.stack_text import safe
@@ -51,6 +52,7 @@ class Jax(Framework):
         self._lock = threading.RLock()
         self._listening = False
         self._explanations = Explanations()
+        self.kept = KeptPrograms()
 
     @property
     def profiler(self) -> Profiler:
@@ -154,6 +156,7 @@ class Jax(Framework):
             return
         self._lowered = 0
         self._count += 1
+        self.kept.look()
         self.compiled_in = threading.get_ident()
         frames = user_frames()
         with self._lock:
