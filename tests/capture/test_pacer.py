@@ -12,12 +12,14 @@ from tpuprof.capture.pacer import (
     MAX_EARLY,
     MAX_EMPTY,
     MAX_RECORDINGS,
+    MAX_RESTLESS,
     PATIENCE_SECONDS,
     PAUSE_SECONDS,
     QUIET_IDLE_SECONDS,
     QUIET_SECONDS,
     RECORD_LONG_SECONDS,
     RECORD_SECONDS,
+    RESTLESS_SECONDS,
     Pacer,
 )
 
@@ -128,6 +130,55 @@ def test_a_program_that_may_end_soon_is_recorded_early():
     assert not early(pacer, program)
     program.now = EARLY_QUIET_SECONDS
     assert early(pacer, program)
+
+
+def restless(pacer, program):
+    """Whether a recording begins at this moment because compiles do not end."""
+    return not pacer.due() and pacer.restless_due()
+
+
+def compiling(program, seconds):
+    """Let time pass, with a compile at each look."""
+    program.now += seconds
+    program.count += 1
+
+
+def test_a_program_that_compiles_again_and_again_and_trains_for_seconds_is_recorded():
+    program, pacer = paced()
+    ended = []
+    program.begin, program.drop = lambda: True, lambda: pytest.fail("it never became quiet")
+    program.end = lambda: ended.append(program.now) or True
+    while program.now < RESTLESS_SECONDS:
+        assert not restless(pacer, program)
+        compiling(program, LOOK_EVERY_SECONDS)
+    assert not restless(pacer, program)  # the first compile was seen a look later
+    compiling(program, LOOK_EVERY_SECONDS)
+    assert restless(pacer, program)
+    begun = program.now
+    pacer.record_restless(lambda seconds: compiling(program, seconds))
+    assert ended == [pytest.approx(begun + RECORD_LONG_SECONDS, abs=2 * LOOK_EVERY_SECONDS)]
+    assert not restless(pacer, program)
+
+
+def test_what_was_recorded_of_compiles_that_end_is_dropped_and_the_quiet_program_recorded():
+    program, pacer = paced()
+    dropped = []
+    program.begin, program.drop = lambda: True, lambda: dropped.append(program.now)
+    while not restless(pacer, program):
+        compiling(program, LOOK_EVERY_SECONDS)
+    last = program.now + 1.0
+
+    def compiles_until_then(seconds):
+        program.now += seconds
+        program.count += program.now <= last
+
+    assert not pacer.record_restless(compiles_until_then)
+    assert dropped == [pytest.approx(last + QUIET_SECONDS, abs=2 * LOOK_EVERY_SECONDS)]
+    assert pacer.due()
+    # One that does so for long is not recorded for nothing again and again.
+    compiling(program, LOOK_EVERY_SECONDS)
+    pacer.restless = MAX_RESTLESS
+    assert not restless(pacer, program)
 
 
 def test_what_is_recorded_early_is_dropped_when_something_compiles():

@@ -177,6 +177,13 @@ def test_compiles_in_some_steps_are_no_share_of_each_step():
     assert "each step" not in text
 
 
+@pytest.mark.parametrize(("usual", "ahead"), [(0.99, True), (1.0, False)])
+def test_where_the_host_runs_ahead_its_own_step_is_not_what_a_step_takes(usual, ahead):
+    text = compile_sentence([(100.0, 90.0), *[(usual, 0.0)] * 6], 1.0)
+    assert ("a step without a compile takes" not in text) is ahead
+    assert ("the device works for 1.00 ms per step, and the host runs ahead of it." in text) is ahead
+
+
 @pytest.mark.parametrize(
     ("share", "told"), [(COMPILES_FROM_SHARE - 0.001, True), (COMPILES_FROM_SHARE, False)]
 )

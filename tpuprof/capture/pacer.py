@@ -3,9 +3,9 @@
 JAX shows no boundary of a step from outside: steps are found afterwards by the trace's own repetition. So once
 programs were compiled and no further compile came for a while, some seconds are recorded; where compiles do not end,
 they are recorded all the same. A program may train for less than that: so recording begins early, and what a compile
-ends is dropped. A recording that compiled is made again when the program is quiet, and one that shows no
-step when something was compiled: programs make their data first, and compile the step when training begins. A step that
-is marked meanwhile takes over.
+ends is dropped; and so is, the other way round, what was recorded of compiles that end. A recording that compiled is
+made again when the program is quiet, and one that shows no step when something was compiled: programs make their data
+first, and compile the step when training begins. A step that is marked meanwhile takes over.
 """
 
 from __future__ import annotations
@@ -27,6 +27,10 @@ QUIET_SECONDS, QUIET_CPU_SECONDS, QUIET_IDLE_SECONDS = 0.5, 0.25, 4.0
 # Time after the first compile, or after a recording that compiled, at which a program that still compiles is recorded
 # (s).
 PATIENCE_SECONDS = 5.0
+# A recording before that, of a program that has compiled for this long (s) and still does, which a quiet time ends and
+# drops: all that is left of a program that compiles again and again and trains for seconds only. How many there are at
+# most (count).
+RESTLESS_SECONDS, MAX_RESTLESS = 2.0, 2
 # What is recorded (s): several steps of most programs.
 RECORD_SECONDS = 2.0
 # What a program is recorded for that compiles meanwhile, and at most (s): its steps are far longer.
@@ -77,7 +81,7 @@ class Pacer:
         cpu: Callable[[], float] = time.process_time,
         waited: Callable[[], float] = waited_seconds,
     ) -> None:
-        self.recordings = self.empty = self.early = 0
+        self.recordings = self.empty = self.early = self.restless = 0
         self._pause_until: float | None = None
         self._paced = paced
         self._clock, self._cpu, self._waited = clock, cpu, waited
@@ -98,15 +102,20 @@ class Pacer:
 
     def due(self) -> bool:
         """Whether recording should begin now; called at each look."""
+        now = self._look()
+        if self._since is None or (self._pause_until is not None and now < self._pause_until):
+            return False
+        return self._quiet(now) or now - self._since >= PATIENCE_SECONDS * (1 + self.recordings)
+
+    def _look(self) -> float:
+        """See whether something compiled; the time."""
         now, compiles = self._clock(), self._paced.compiles()
         if compiles != self._seen:
             self._pause_until = None
         if compiles != self._seen or (self._since is not None and self._paced.compiling()):
             self._seen, self._last, self._waited_before = compiles, (now, self._cpu()), None
             self._since = self._since if self._since is not None else now
-        if self._since is None or (self._pause_until is not None and now < self._pause_until):
-            return False
-        return self._quiet(now) or now - self._since >= PATIENCE_SECONDS * (1 + self.recordings)
+        return now
 
     def _quiet(self, now: float) -> bool:
         since, cpu = now - self._last[0], self._cpu() - self._last[1]
@@ -121,6 +130,18 @@ class Pacer:
         if self.early >= MAX_EARLY or self._since is None or self._pause_until is not None:
             return False
         return self._clock() - self._last[0] >= EARLY_QUIET_SECONDS
+
+    def restless_due(self) -> bool:
+        """Whether a recording should begin that a quiet time drops; asked after `due`."""
+        if (
+            self.restless >= MAX_RESTLESS
+            or self.recordings
+            or self._since is None
+            or self._pause_until is not None
+        ):
+            return False
+        now = self._clock()
+        return now - self._since >= RESTLESS_SECONDS and now - self._last[0] < EARLY_QUIET_SECONDS
 
     def record(self, wait: Callable[[float], object]) -> bool:
         """Record once; whether that shows what there is to see, so that no other recording is needed.
@@ -154,6 +175,21 @@ class Pacer:
                 return False
         return self._ended(before)
 
+    def record_restless(self, wait: Callable[[float], object]) -> bool:
+        """Record while the program compiles again and again, and drop it when that ends; the same result."""
+        before = self._paced.compiles()
+        self.restless += 1
+        if not self._paced.begin():
+            return False
+        begun = self._clock()
+        while self._clock() - begun < RECORD_LONG_SECONDS:
+            if wait(LOOK_EVERY_SECONDS):
+                return True
+            if self._quiet(self._look()):
+                self._paced.drop()
+                return False
+        return self._ended(before)
+
     def _ended(self, before: int) -> bool:
         """End the recording, begun after so many compiles; whether no other is needed."""
         whole = self._paced.end()
@@ -177,6 +213,8 @@ class Pacer:
         """Record where that is due; whether no other recording is needed."""
         if self.due():
             return self.record(self._wait)
+        if self.restless_due():
+            return self.record_restless(self._wait)
         return self.early_due() and self.record_early(self._wait)
 
     def _wait(self, seconds: float) -> bool:

@@ -10,18 +10,23 @@ from tpuprof.units import format_ms, format_share
 COMPILES_FROM_SHARE = 0.01
 
 
-def compile_sentence(times: list[tuple[float, float]]) -> str:
+def compile_sentence(times: list[tuple[float, float]], busy: float = 0.0) -> str:
     """The verdict where only some steps compile; `times` is (wall, of it idle for compiles) of each step in ms.
 
-    Empty where all steps compile.
+    `busy` is the mean time that the device works per step (ms). Empty where all steps compile.
     """
     without = [wall for wall, compiling in times if compiling < COMPILES_FROM_SHARE * wall]
     if not without or len(without) == len(times):
         return ""
     compiled = len(times) - len(without)
     wall, lost = sum(wall for wall, _ in times), sum(compiling for _, compiling in times)
+    usual = statistics.median(without)
+    # Where the host runs ahead, its step is over long before the device has done it: that is not what a step takes.
+    takes = f"a step without a compile takes {format_ms(usual)}"
+    if usual < busy:
+        takes = f"the device works for {format_ms(busy)} per step, and the host runs ahead of it"
     return (
         f"Compile-bound: {compiled} of {len(times)} steps {'compiles' if compiled == 1 else 'compile'}, which takes "
         f"{format_share(lost / wall)} of the captured steps' time ({format_ms(lost)} of {format_ms(wall)}); "
-        f"a step without a compile takes {format_ms(statistics.median(without))}."
+        f"{takes}."
     )

@@ -71,7 +71,7 @@ def sentence_of(run: Run, bound: Bound, times: StepTimes, hidden: float, rows: R
     text = sentence(bound, times, hidden, _over(run), _in_few(run.hosts, bound, times), detail)
     if bound.word == part.COMPILE:
         spent = zip(*_compile_times(run.hosts), strict=True)
-        compiles = compile_sentence([(float(wall), float(lost)) for wall, lost in spent])
+        compiles = compile_sentence([(float(wall), float(lost)) for wall, lost in spent], times.busy)
         if compiles:
             text = compiles + ("" if times.seen else UNSEEN) + detail
     if run.predicted:
