@@ -162,6 +162,20 @@ def test_a_missing_process_is_said(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("facts", "status"),
+    [
+        # Training ended, or failed, before: nothing that happened is missing.
+        ({"capture": {"steps_wanted": 8, "steps_captured": 5}}, "passed"),
+        ({"process_count": 4}, "failed"),
+    ],
+)
+def test_a_capture_is_whole_where_training_ended_before_it(tmp_path, facts, status):
+    report = run_folder(tmp_path, {"schema": "tpuprof.run/1", **facts})
+    (found,) = [each for each in report.findings if each.rule == "truncated-trace"]
+    assert found.status == status
+
+
+@pytest.mark.parametrize(
     ("capture", "said"),
     [
         ({"cpu_wait_share": 0.49}, False),

@@ -2,8 +2,8 @@
 
 ## What it detects
 
-Traces that lost a part: fewer steps than asked for, processes without a profile, hosts without device activity or
-without a training thread, errors the profiler noted.
+Traces that lost a part: processes without a profile, hosts without device activity or without a training thread,
+errors the profiler noted. Fewer steps than asked for, because the program ended before, are no loss.
 
 ## Why it costs time
 
@@ -27,7 +27,7 @@ Capture again, with fewer steps (XProf stops at 2 GB per host) and for as long a
 
 ## Limits and false positives
 
-A run that ended before the capture did is short for a good reason.
+A host that had no work in the captured steps shows no device activity for a good reason.
 
 ## References
 
