@@ -218,11 +218,20 @@ def test_short_steps_are_sampled_more_often_within_bounds(step, interval):
     ("cost", "interval"), [(0.00006, 0.004), (0.00016, 0.004), (0.0002, 0.005), (0.0006, 0.010)]
 )
 def test_where_samples_take_long_they_become_fewer(cost, interval):
-    assert host_sampler.lengthened(0.004, cost) == pytest.approx(interval)
+    assert host_sampler.lengthened(0.004, cost, host_sampler.FIRST_SAMPLES) == pytest.approx(interval)
+
+
+@pytest.mark.parametrize(
+    ("cost", "interval"), [(0.00024, 0.002), (0.00048, 0.004), (0.0024, host_sampler.SLOWEST)]
+)
+def test_the_first_samples_of_a_recording_may_come_three_times_as_often(cost, interval):
+    first = host_sampler.lengthened(0.002, cost, host_sampler.FIRST_SAMPLES - 1)
+    assert first == pytest.approx(interval)
+    assert host_sampler.lengthened(0.002, cost, host_sampler.FIRST_SAMPLES) >= first
 
 
 def test_a_sampler_that_takes_long_slows_down(monkeypatch):
-    clock = iter(range(0, 10**12, 10**6))
+    clock = iter(range(0, 10**12, 2 * 10**6))
     monkeypatch.setattr(host_sampler.time, "thread_time_ns", lambda: next(clock))
     sampler = host_sampler.HostSampler(Extension, threading.get_ident(), 0.001)
     sampler.start()

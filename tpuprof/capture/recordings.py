@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import statistics
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 from tpuprof.capture.backend import Backend
 from tpuprof.capture.contention import Contention
 from tpuprof.capture.controller import Recording
-from tpuprof.capture.telemetry import Telemetry
+from tpuprof.capture.telemetry import StepRecord, Telemetry
 from tpuprof.instrument import device_calls, host_events
 from tpuprof.instrument.frameworks import jax_calls
 from tpuprof.instrument.host_sampler import HostSampler
@@ -20,7 +19,7 @@ from tpuprof.instrument.stack_text import places_of_thread
 from tpuprof.instrument.state import STATE
 from tpuprof.units import NS_PER_S
 
-# Steps before the capture whose median length sets the sampler's interval (steps).
+# Steps before the capture of which the shortest sets the sampler's interval (steps): the others may have compiled.
 RECENT_STEPS = 5
 
 
@@ -70,13 +69,8 @@ class Recordings:
         self._all.append(recorded)
         self._contention.start()
         thread = _compiling_thread() if recording.by_clock else threading.get_ident()
-        self._sampler = HostSampler(self._extension, thread, self._usual_seconds())
+        self._sampler = HostSampler(self._extension, thread, usual_seconds(self._telemetry.records))
         self._sampler.start()
-
-    def _usual_seconds(self) -> float | None:
-        """The median of the last steps before the recording (s), None before the first."""
-        walls = [record.wall_ns for record in self._telemetry.records[-RECENT_STEPS:]]
-        return statistics.median(walls) / NS_PER_S if walls else None
 
     def stop(self) -> None:
         """End the newest."""
@@ -117,6 +111,12 @@ class Recordings:
             # It compiles all the time: of what compiled in the recordings before, none was preparation.
             self._telemetry.drop_preparations_but_the_first()
         return self.kept.profile if self.kept is not None else None
+
+
+def usual_seconds(records: Sequence[StepRecord]) -> float | None:
+    """The shortest of the last steps before the recording (s), None before the first."""
+    walls = [record.wall_ns for record in records[-RECENT_STEPS:]]
+    return min(walls) / NS_PER_S if walls else None
 
 
 def _compiling_thread() -> int:

@@ -53,6 +53,10 @@ SPREAD, GOLDEN = 0.3, 0.618034
 # at a sample of 0.2 ms, as on slow virtual machines, this share still gives one in 5 ms. A judgement.
 CPU_SHARE = 0.04
 SLOWEST = 0.010
+# Samples at the begin of a recording that may take a larger share of a CPU (samples, share): with fewer of them a
+# short recording tells nothing, and of a long one they are few. 100 samples of 0.46 ms, as on a slow virtual machine,
+# take 46 ms in all. A judgement.
+FIRST_SAMPLES, FIRST_CPU_SHARE = 100, 0.12
 # States of a thread in Linux's words (proc_pid_stat(5)) that tell whether it waits for something.
 _SLEEPS = {"R": False, "S": True, "D": True}
 # Weight of the newest sample in the mean of what samples take.
@@ -78,9 +82,10 @@ def spread(number: int) -> float:
     return 1 - SPREAD + 2 * SPREAD * (number * GOLDEN % 1)
 
 
-def lengthened(interval: float, cost: float) -> float:
-    """Time between samples that take `cost` of CPU time each (s)."""
-    return max(interval, min(cost / CPU_SHARE, SLOWEST))
+def lengthened(interval: float, cost: float, samples: int) -> float:
+    """Time between samples that take `cost` of CPU time each (s), after so many of them."""
+    share = FIRST_CPU_SHARE if samples < FIRST_SAMPLES else CPU_SHARE
+    return max(interval, min(cost / share, SLOWEST))
 
 
 class HostSampler:
@@ -156,7 +161,7 @@ class HostSampler:
                 now = time.thread_time_ns()
                 taken, before = (now - before) / NS_PER_S, now
                 cost = taken if not cost else cost + _NEWEST * (taken - cost)
-                self.interval = lengthened(shortest, cost)
+                self.interval = lengthened(shortest, cost, self.samples)
         except Exception as error:  # a sampler that fails is missing from the trace, and training goes on
             self.error = f"{type(error).__name__}: {error}"
         finally:
