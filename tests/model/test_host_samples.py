@@ -492,6 +492,29 @@ def test_collections_and_annotations_in_every_step_are_a_finding_with_their_line
     assert first.title.startswith(said)
 
 
+@pytest.mark.parametrize(
+    ("event", "facts", "part", "lines"),
+    [
+        ("tpuprof.gc", {"tpuprof": "gc"}, "user:gc", {"/home/u/train.py:7"}),
+        ("load", {"tpuprof": "annotation", "traced_ops": 0}, "user:load", {"/home/u/train.py:7"}),
+        # A call of the framework that a sample comes in says nothing of the time before.
+        ("PjitFunction(step)", {}, "user:gc", set()),
+    ],
+)
+def test_samples_in_collections_and_annotations_of_jax_show_their_line(read, event, facts, part, lines):
+    trace = TraceBuilder()
+    python = trace.host().line("python")
+    for number in range(4):
+        at = number * 40_000
+        python.event("train", at, 40_000, _r=1, step_num=number)
+        called_by(trace, at, 1_000)
+        python.event(event, at + 2_000, 36_000, **facts)
+        words = stack("gc.collect()") if not number else {}
+        trace.sampled(at - 20_000 * bool(number), 20_000 * (1 + bool(number)), stack=1, **words)
+    rows = host_stack_rows([read(trace)])
+    assert {row.source for row in rows if row.part == part} == lines
+
+
 def called_by(trace, at, length, name="PjitFunction(update)"):
     """A call of a jitted function on the training thread."""
     trace.host().line("python").event(name, at, length)

@@ -47,6 +47,7 @@ from __future__ import annotations
 
 from tpuprof import parts as part
 from tpuprof.model.host.eager_dispatch import EagerDispatch
+from tpuprof.report.host_lines import lines_of, running
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, not_checked, passed, rule
 from tpuprof.rules.programs import JAX
@@ -66,6 +67,9 @@ ONE_FUNCTION_FROM_SHARE = 0.8
 # The same where Python may need each result before the next call: how many calls can go is not known.
 CALLED_LESS = counterfactual(Change(host={part.DISPATCH: 0.0}), Change())
 
+# Lines named that call ops (lines), and the share of the sampled time in calls from which a line is: below it a sample
+# or two say so. A judgement.
+SHOWN, SHOWN_FROM_SHARE = 3, 0.2
 # Programs of a function that torch.compile made: its forward and its backward pass.
 OF_A_FUNCTION = 2
 
@@ -76,7 +80,15 @@ OF_A_FUNCTION = 2
     bad="Ops run one by one, as a program each",
     broad=True,
     of_one_host=True,
-    reads=("typical_parts", "typical_ms", "sees_device", "framework", "eager_dispatch", "defers_ops"),
+    reads=(
+        "typical_parts",
+        "typical_ms",
+        "sees_device",
+        "framework",
+        "eager_dispatch",
+        "defers_ops",
+        "stacks_if_sampled",
+    ),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where dispatch takes enough of a typical step, and the step is many programs."""
@@ -106,6 +118,7 @@ def check(signals: Signals) -> Outcome:
     one_function = bool(found.most_called) and found.most_calls >= ONE_FUNCTION_FROM_SHARE * found.programs
     if one_function:
         evidence.append(Evidence(f"calls of {found.most_called}", found.most_calls, "per step"))
+    evidence += _lines(signals)
     said = _said(found, one_function=one_function, deferred=signals.defers_ops)
     priced = signals.framework == JAX and signals.sees_device
     price = (CALLED_LESS if one_function else CALLED_ONCE) if priced else None
@@ -120,6 +133,17 @@ def check(signals: Signals) -> Outcome:
         else "it cannot be priced: what one program of the whole step would take is unknown",
         confidence="medium" if signals.sees_device else "low",
     )
+
+
+def _lines(signals: Signals) -> list[Evidence]:
+    """The lines of the program that call ops for longest, as far as samples of the training thread show them."""
+    lines = [each for each in lines_of(signals.stacks_if_sampled, part.DISPATCH) if each[0] and each[2]]
+    enough = SHOWN_FROM_SHARE * sum(exposed for _, _, exposed, _ in lines)
+    return [
+        Evidence(f"the host calls ops{running(call)}", exposed, "ms per step", source=source)
+        for source, call, exposed, _ in lines[:SHOWN]
+        if exposed >= enough
+    ]
 
 
 def _said(found: EagerDispatch, *, one_function: bool, deferred: bool) -> str:
