@@ -193,8 +193,9 @@ def read(call="item", ms=50.0, source="train.py:9"):
     return HostReadRow(call, source, 10, ms)
 
 
-def loop(count, kind="unrolled"):
-    return LoopRow("Block", kind, "graph(1)", "", count, 1, None, None, [], "model.py:5", "")
+def loop(count, kind="unrolled", ops=None):
+    """A loop over so many layers; `ops` is the part of the program's ops that is theirs, None where no name tells."""
+    return LoopRow("Block", kind, "graph(1)", "", count, 1, None, None, [], "model.py:5", "", ops, ops)
 
 
 def memory(peak, capacity=1000, host=0, copied=0):

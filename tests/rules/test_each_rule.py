@@ -122,11 +122,15 @@ CASES = {
         ("no steps", "unavailable", NOTHING),
     ],
     "unrolled-layers": [
-        ("many", "failed", traced(0.5, loops=[loop(LAYERS)])),
-        ("few", "passed", traced(0.5, loops=[loop(LAYERS - 1)])),
-        ("hidden", "passed", traced(BELOW, loops=[loop(LAYERS)])),
-        # 9 ms of tracing: any scan takes 8 ms, and this one as much as tracing six of the eight layers besides.
-        ("scan takes as long", "passed", traced(0.5, steps=steps(wall=18.0, tracing=9.0), loops=[loop(LAYERS)])),
+        ("many", "failed", traced(0.5, loops=[loop(16)])),
+        # A scan takes as much as tracing eight and a half layers.
+        ("few", "passed", traced(0.5, loops=[loop(8)])),
+        ("hidden", "passed", traced(BELOW, loops=[loop(16)])),
+        # 7 ms of tracing: any scan of 16 layers takes 4 ms, and this one as much as eight and a half of them besides.
+        ("scan takes as long", "passed", traced(0.5, steps=steps(wall=14.0, tracing=7.0), loops=[loop(16)])),
+        ("scan takes less", "failed", traced(0.5, steps=steps(wall=20.0, tracing=10.0), loops=[loop(16)])),
+        # As above, but half of the ops are outside the layers.
+        ("few ops in them", "passed", traced(0.5, steps=steps(wall=20.0, tracing=10.0), loops=[loop(16, ops=0.5)])),
         ("only loops", "not_applicable", {"loops": [loop(8, "while")]}),
         ("no steps", "unavailable", NOTHING),
     ],
@@ -149,6 +153,7 @@ CASES = {
         ("many", "failed", cut(4, 20.0)),
         ("cheap", "passed", cut(4, 12.0)),
         ("dear", "failed", cut(4, 14.0)),
+        ("cheap, but dear to hand over", "failed", {**cut(4, 12.0), "steps": steps(dispatch=2.0)}),
         ("one", "passed", cut(1, 50.0)),
         ("jax", "not_applicable", {"framework": "jax"}),
         ("no telemetry", "unavailable", {"framework": "torch_xla"}),

@@ -1,11 +1,11 @@
-"""The graph is cut after each micro batch: nine programs for one step of training."""
+"""The graph is cut after each micro batch: seventeen programs for one step of training."""
 
 import torch
 import torch_xla
 
 import tpuprof
 
-WIDTH, DEPTH, BATCH, PARTS, STEPS = 384, 4, 64, 8, 40
+WIDTH, DEPTH, BATCH, PARTS, STEPS = 64, 4, 8, 16, 40
 
 torch.manual_seed(0)
 device = torch_xla.device()

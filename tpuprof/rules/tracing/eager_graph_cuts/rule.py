@@ -31,6 +31,7 @@ the host's side of the cuts; what fusion across them gains on the device is not 
 
 from __future__ import annotations
 
+from tpuprof import parts as part
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, not_applicable, passed, rule
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE, GRAPH_CUTS_FROM
@@ -49,7 +50,7 @@ LEFT_AT_MOST = 0.5
     about="graph cuts in the step",
     good="Graph cuts in the step cost little or nothing",
     bad="A step is cut into several graphs",
-    reads=("step_ms", "fallbacks", "graphs_per_step", "framework", "event_ms", "eager_ops"),
+    reads=("step_ms", "steps", "fallbacks", "graphs_per_step", "framework", "event_ms", "eager_ops"),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where the cuts beyond the first cost enough of a step."""
@@ -63,7 +64,9 @@ def check(signals: Signals) -> Outcome:
         return passed(evidence, reason="eager mode runs each op as a graph of its own: see eager-mode")
     spent = signals.event_ms.get(CUT, 0.0)
     evidence.append(Evidence("time per step in cutting graphs", spent, "ms"))
-    share = spent * (1 - 1 / graphs) / signals.step_ms
+    # Each graph is also handed to the device, for which the device waits.
+    handed = signals.steps.mean_parts().get(part.DISPATCH, 0.0)
+    share = (spent + handed) * (1 - 1 / graphs) / signals.step_ms
     if share < FAILS_FROM_SHARE:
         return passed(
             evidence, reason=f"{graphs:g} graphs per step, but cutting them takes too little to matter"
@@ -74,8 +77,13 @@ def check(signals: Signals) -> Outcome:
         share,
         evidence,
         title=f"A step is cut into {graphs:g} graphs",
-        price=counterfactual(Change(join_cuts=0.0), Change(join_cuts=_left(signals))),
+        price=counterfactual(_joined(0.0, graphs), _joined(_left(signals), graphs)),
     )
+
+
+def _joined(left: float, graphs: float) -> Change:
+    """One graph per step in place of so many, with that share of the other cuts' host time left."""
+    return Change(join_cuts=left, host={part.DISPATCH: 1 / graphs})
 
 
 def _left(signals: Signals) -> float:
