@@ -273,6 +273,19 @@ def test_a_finding_points_at_stretches_of_what_its_fix_removes(analyze):
     assert placed[0].text == "a long stretch: the training thread sleeps"
 
 
+@pytest.mark.parametrize(("call", "part"), [("engine.run(x)", "compile"), ("time.sleep(0.03)", "host:sleep")])
+def test_a_wait_beside_another_threads_compile_is_a_wait_for_it(analyze, call, part):
+    """The thread is off the CPU for all of the step while another compiles: a sleep takes as long without that."""
+    trace = step().sampled(0, 40_000, cpu=400, others=0, **stack(call))
+    trace.host().line("compiler").event("PjRtComputationClient::Compile", 0, 40_000)
+    report = analyze(trace)
+    rows = {row.part: row.exposed_ms_per_step for row in report.host_stacks}
+    assert max(rows, key=rows.get) == part
+    assert "host:wait" not in rows
+    blocked = next(each for each in report.findings if each.rule == "host-blocked")
+    assert blocked.status == ("failed" if part == "host:sleep" else "passed")
+
+
 def test_the_thread_that_holds_the_lock_is_named_with_its_line(analyze):
     trace = step()
     trace.sampled(0, 20_000, cpu=4_000, others=16_000, stack=1, **stack("y * 2"))
@@ -293,6 +306,8 @@ def test_the_thread_that_holds_the_lock_is_named_with_its_line(analyze):
     assert not [row for row in report.host_stacks if row.part != "host:gil" and row.holder]
     finding = next(each for each in report.findings if each.rule == "host-blocked")
     assert any("/home/u/logs.py:9" in each.text for each in finding.evidence)
+    # The trace has no device plane: whether a device idles is unknown.
+    assert "device idles" not in finding.title
 
 
 @pytest.mark.parametrize(

@@ -100,12 +100,17 @@ def _device_layers(device: DeviceActivity) -> list[tuple[str, Spans]]:
 
 def _idle_layers(host: HostActivity) -> list[tuple[str, Spans]]:
     """Compiles first, whichever thread runs them, but where the training thread is held by something else meanwhile."""
-    elsewhere = subtract(host.compiling, _held(host))
-    layers = [(COMPILE, merge(elsewhere, host.spans(Activity.COMPILE)))]
+    layers = [(COMPILE, compiling(host))]
     layers += [(USER_PREFIX + name, spans) for name, spans in sorted(host.user.items())]
     layers += sorted(host.named.items())
     layers += [(name, host.spans(activity)) for activity, name in _IDLE_NAME.items() if name != COMPILE]
     return [*layers, (DISPATCH, host.dispatching)]
+
+
+def compiling(host: HostActivity) -> Spans:
+    """Idle time that counts as `compile`: what else the training thread does meanwhile costs nothing beside it."""
+    elsewhere = subtract(host.compiling, _held(host))
+    return merge(elsewhere, host.spans(Activity.COMPILE))
 
 
 def _held(host: HostActivity) -> Spans:

@@ -153,7 +153,7 @@ def _title(title: str, pricing: Pricing) -> str:
     """The title as it is; where the trace shows no device, nothing is known to wait but training itself."""
     if pricing.sees_device:
         return title
-    title = title.removesuffix(_DEVICE_IDLES)
+    title = title.replace(_DEVICE_IDLES, "")
     return f"Training waits{title.removeprefix(_DEVICE_WAITS)}" if title.startswith(_DEVICE_WAITS) else title
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from tpuprof.model.attribution import compiling
 from tpuprof.model.host.samples import KINDS, TRACING, HostSamples
 from tpuprof.model.host.stacks import COMPILING, Stack
 from tpuprof.model.host.vocabulary import Activity
@@ -103,19 +104,25 @@ def _add(sums: _Sums, host: HostRun, samples: HostSamples) -> None:
     total = covered(steps, start, end)
     open_total = total - covered(intersect(steps, busy), start, end)
     others = _parts_at(host, end - 1)
-    annotated = _annotated(host, steps, busy, start, end)
+    # As in the breakdown: a wait beside another thread's compile is a wait for that.
+    compiles = compiling(host.activity)
+    made = covered(intersect(compiles, steps), start, end)
+    open_made = covered(subtract(intersect(compiles, steps), busy), start, end)
+    annotated = _annotated(host, subtract(steps, compiles), busy, start, end)
     for number, kind in enumerate(KINDS):
         chosen = np.flatnonzero((samples.kind == number) & (samples.stack >= 0))
         if not len(chosen):
             continue
         name = _PARTS.get(kind, HOST_PREFIX + kind)
-        spans = _of_part(host, name)
+        spans = EMPTY if name == COMPILE else subtract(_of_part(host, name), compiles)
         own = covered(intersect(spans, steps), start[chosen], end[chosen])
         open_own = covered(subtract(intersect(spans, steps), busy), start[chosen], end[chosen])
         for row, at in enumerate(chosen.tolist()):
             stack = samples.stacks[int(samples.stack[at])]
             _count(sums, (stack, name), int(own[row]), int(open_own[row]))
-            rest, open_rest = int(total[at] - own[row]), int(open_total[at] - open_own[row])
+            _count(sums, (stack, COMPILE), int(made[at]), int(open_made[at]))
+            rest = int(total[at] - own[row] - made[at])
+            open_rest = int(open_total[at] - open_own[row] - open_made[at])
             for annotation, (inside, open_inside) in annotated.items():
                 _count(sums, (stack, annotation), int(inside[at]), int(open_inside[at]))
                 rest, open_rest = rest - int(inside[at]), open_rest - int(open_inside[at])
