@@ -411,3 +411,39 @@ def test_the_line_of_a_slow_loader_is_named_though_its_samples_lie_in_ops(report
         )
     rule = finding(report(trace), "input-starved")
     assert (rule.status, rule.title.partition(", at ")[2]) == ("failed", "/home/u/data.py:14 (noise.sort())")
+
+
+@pytest.mark.parametrize("saves", [True, False])
+def test_reads_of_a_checkpoint_are_the_checkpoint(report, saves):
+    """Every step saves for 4 ms, of which 3 ms are reads of parameters; without a checkpoint around they are reads."""
+    trace = training(ops=10)
+    main = trace.host().line("python")
+    for number in range(5):
+        at = number * STEP + 5_000
+        if saves:
+            main.event("tpuprof.checkpoint", at, 4_000)
+        main.event("aten::copy_", at + 500, 3_000).event("CopyTpuToCpu", at + 510, 2_980)
+    found = report(trace)
+    parts = {name: row.ms_per_step for name, row in found.breakdown.items() if row.ms_per_step > 0.02}
+    assert parts.get("user:checkpoint", 0) == pytest.approx(4 if saves else 0, abs=0.01)
+    assert parts.get("device_to_host_sync", 0) == pytest.approx(0 if saves else 2.98, abs=0.01)
+    assert [name for name in found.breakdown if name.startswith("user:") and name != "user:checkpoint"] == []
+    assert (found.verdict.bound == "checkpoint") is saves
+
+
+def test_ops_that_a_print_of_a_tensor_runs_are_ops_and_its_reads_are_none(report):
+    """Torch formats a tensor on the device: 20 ops, each a program, and two reads. A loader's ops run on the host."""
+    trace = training(ops=10, loader=100)
+    main, run = trace.host().line("python"), trace.host().line("python  ")
+    for number in range(5):
+        at = number * STEP + 5_000
+        main.event("tpuprof.host_read", at, 3_000, call="__repr__")
+        for op in range(20):
+            main.event("aten::ne", at + 10 + op * 100, 80)
+            run.event("ExecutionTask::Run", at + 40 + op * 100, 30)
+        for read in range(2):
+            main.event("aten::to", at + 2_100 + read * 300, 200).event(
+                "CopyTpuToCpu", at + 2_110 + read * 300, 150
+            )
+    found = finding(report(trace), "eager-dispatch")
+    assert found.title.startswith("Ops run one by one: 30 programs for 30 ops per step")

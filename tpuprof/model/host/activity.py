@@ -252,13 +252,15 @@ def _classify(driver: Track, vocabulary: Vocabulary) -> tuple[dict[Activity, Spa
     activity = _codes(driver.plane, vocabulary)[driver.name_row]
     user_name = _user_names(driver, activity, vocabulary)
     activity[user_name >= 0] = Activity.USER
-    activity[activity == Activity.CHECKPOINT] = Activity.USER
-    activity[activity == Activity.GC] = Activity.USER
-    activity = _covered(driver, activity, vocabulary)
+    saving = activity == Activity.CHECKPOINT
+    activity[saving | (activity == Activity.GC)] = Activity.USER
+    # What these hold may count as them, under their name.
+    label = np.where(activity == Activity.USER, np.maximum(user_name, driver.name_row), -1)
+    activity = _covered(driver, activity, vocabulary, saving)
     resolved = inherit(activity, driver.parent, int(Activity.UNKNOWN))
     segments = flatten(driver.start, driver.end, driver.parent)
     by_activity = {each: _segments_of(segments, resolved, each) for each in Activity}
-    return by_activity, _user_spans(driver, segments, resolved, activity, user_name)
+    return by_activity, _user_spans(driver, segments, resolved, label)
 
 
 def _explain(
@@ -333,13 +335,18 @@ def _outside_events(driver: Track, recorded: Recorded) -> Spans:
     return subtract(union(np.array([first]), np.array([last])), inside)
 
 
-def _covered(driver: Track, activity: Int64, vocabulary: Vocabulary) -> Int64:
-    """Events inside one that covers all in it take its activity."""
+def _covered(driver: Track, activity: Int64, vocabulary: Vocabulary, saving: npt.NDArray[np.bool_]) -> Int64:
+    """Events inside one that covers all in it take its activity.
+
+    The innermost one counts, but inside a checkpoint (`saving`) all is the checkpoint: saving reads every parameter.
+    """
     rows = vocabulary.covers.rows(driver.plane.events.names)
     if not len(rows):
         return activity
     own = np.where(np.isin(driver.name_row, rows), activity, int(Activity.UNKNOWN))
     around = inherit(own, driver.parent, int(Activity.UNKNOWN))
+    checkpoints = saving & np.isin(driver.name_row, rows)
+    around[inherit(np.where(checkpoints, 1, -1), driver.parent) == 1] = int(Activity.USER)
     return np.where(around == int(Activity.UNKNOWN), activity, around)
 
 
@@ -381,13 +388,10 @@ def _user_names(driver: Track, activity: Int64, vocabulary: Vocabulary) -> Int64
     return names
 
 
-def _user_spans(
-    driver: Track, segments: Segments, resolved: Int64, activity: Int64, user_name: Int64
-) -> dict[str, Spans]:
-    """Spans of USER time by the name of the event that made it so."""
+def _user_spans(driver: Track, segments: Segments, resolved: Int64, label: Int64) -> dict[str, Spans]:
+    """Spans of USER time by the name of the event that made it so: `label` has the row of each such event's name."""
     names = driver.plane.events.names
-    source = np.where(activity == Activity.USER, np.maximum(user_name, driver.name_row), -1)
-    label = inherit(source, driver.parent, -1)
+    label = inherit(label, driver.parent, -1)
     in_user = resolved[segments.event] == Activity.USER
     label = label[segments.event]
     spans: dict[str, Spans] = {}

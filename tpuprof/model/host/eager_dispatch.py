@@ -10,11 +10,12 @@ import numpy as np
 
 from tpuprof.model.host.activity import autograd_threads
 from tpuprof.model.host.event_times import COMPILED_REGION
-from tpuprof.model.host.vocabulary import Vocabulary
+from tpuprof.model.host.vocabulary import Activity, Vocabulary
 from tpuprof.model.intervals import Int64, Spans, contains, covered, union
 from tpuprof.model.steps import Steps
 from tpuprof.model.steps.calls import outermost_calls
 from tpuprof.model.timeline import Host, Track
+from tpuprof.own_events import HOST_READ
 from tpuprof.records import record
 
 OP_PREFIX = "aten::"
@@ -161,13 +162,25 @@ def _rows_of(driver: Track, vocabulary: Vocabulary, named: str) -> Int64:
 
 
 def _ops(track: Track, vocabulary: Vocabulary) -> Int64:
-    """Rows of ops that lie in no other op, nor in what covers all in it (a loader that stacks its batch)."""
+    """Rows of ops that lie in no other op, nor in what covers all in it (a loader that stacks its batch).
+
+    An op that reads a value is none. What a read calls before it are ops: torch formats a tensor that is printed on the
+    device.
+    """
     names = track.plane.events.names
     op = np.array([name.startswith(OP_PREFIX) for name in names] + [False], np.bool_)[track.name_row]
     free = np.array([name in _FREE for name in names] + [False], np.bool_)[track.name_row]
     over = np.isin(track.name_row, vocabulary.covers.rows(names))
+    over &= ~np.array([name == HOST_READ for name in names] + [False], np.bool_)[track.name_row]
     rows = track.outermost(np.flatnonzero(op | over))
-    return rows[op[rows] & ~free[rows]]
+    reading = vocabulary.codes(names) == int(Activity.DEVICE_TO_HOST_SYNC)
+    reads = np.flatnonzero(over & np.append(reading, False)[track.name_row])
+    # Rows are in order of their starts and do not overlap: the op that a read lies in is the last that began before it.
+    holds = np.searchsorted(track.start[rows], track.start[reads], side="right") - 1
+    inside = holds[(holds >= 0) & (track.end[rows[holds]] >= track.end[reads])] if len(rows) else holds
+    read = np.zeros(len(rows), np.bool_)
+    read[inside] = True
+    return rows[op[rows] & ~free[rows] & ~read]
 
 
 def _marked(driver: Track, vocabulary: Vocabulary, named: str) -> Spans:
