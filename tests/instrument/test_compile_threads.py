@@ -5,6 +5,7 @@ import pytest
 from tpuprof.instrument.frameworks.compile_threads import (
     NAME,
     SETTLED_SECONDS,
+    STALLED_SECONDS,
     WORKED_FROM_NS,
     CompileThreads,
 )
@@ -42,6 +43,7 @@ def tasks(tmp_path):
 )
 def test_compiles_are_over_when_their_threads_have_rested(tasks, name, worked_ns, after, settled):
     tasks.ran(1, NAME, 0)
+    tasks.now += SETTLED_SECONDS
     assert tasks.threads.settled()
     tasks.ran(2, name, worked_ns)
     tasks.threads.settled()
@@ -62,6 +64,7 @@ def test_their_seconds_add_up(tasks):
 def test_what_cannot_be_read_counts_nothing(tasks, text):
     tasks.ran(1, NAME, 0)
     (tasks.folder / "1" / "schedstat").write_text(text)
+    tasks.now += SETTLED_SECONDS
     assert tasks.threads.seconds() == 0 and tasks.threads.settled()
 
 
@@ -92,5 +95,40 @@ def test_a_step_whose_programs_were_all_found_compiles_nothing(
     assert not framework.settled()
     counts.update(lookups=100 + looked_up, compiles=30 + missed)
     assert framework.settled() is settled
-    tasks.now += SETTLED_SECONDS
+    tasks.now += STALLED_SECONDS
     assert framework.settled()
+
+
+def test_threads_that_have_had_nothing_to_do_yet_have_not_rested(tasks, monkeypatch):
+    """The host calls the first steps before the first program is looked up: no thread has compiled anything yet."""
+    framework = TorchTpu()
+    framework._threads = tasks.threads
+    for name in ("lookups", "compiles"):
+        monkeypatch.setattr(TorchTpu, name, lambda _: 0)
+    assert not framework.settled()
+    tasks.now += STALLED_SECONDS
+    assert framework.settled()
+
+
+@pytest.mark.parametrize(
+    ("looked_up", "rest", "settled"),
+    [
+        (0, SETTLED_SECONDS, False),
+        (0, STALLED_SECONDS - 0.01, False),
+        (0, STALLED_SECONDS, True),
+        (3, SETTLED_SECONDS - 0.01, False),
+        (3, SETTLED_SECONDS, True),
+    ],
+)
+def test_threads_rest_longer_where_no_program_is_looked_up(tasks, monkeypatch, looked_up, rest, settled):
+    """A thread that waits for a CPU works no more than one that has nothing to do; then nothing is looked up either."""
+    framework = TorchTpu()
+    framework._threads = tasks.threads
+    counts = {"lookups": 100, "compiles": 30}
+    for name in ("lookups", "compiles"):
+        monkeypatch.setattr(TorchTpu, name, lambda _, name=name: counts[name])
+    tasks.ran(1, NAME, 3_000_000_000)
+    framework.settled()
+    counts.update(lookups=100 + looked_up, compiles=30 + bool(looked_up))
+    tasks.now += rest
+    assert framework.settled() is settled

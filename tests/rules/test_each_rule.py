@@ -150,6 +150,7 @@ CASES = {
         ("no run.json", "unavailable", NOTHING),
     ],
     "eager-graph-cuts": [
+        ("TorchTPU", "not_applicable", {**cut(4, 20.0), "framework": "torch_tpu"}),
         ("many", "failed", cut(4, 20.0)),
         ("cheap", "passed", cut(4, 12.0)),
         ("dear", "failed", cut(4, 14.0)),

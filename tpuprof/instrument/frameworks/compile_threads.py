@@ -20,6 +20,9 @@ WORKED_FROM_NS = NS_PER_MS
 # Time without work of theirs after which none is under way (s): Linux brings a running thread's CPU time up to date
 # every 4 ms, one that waits for a CPU uses none, and between two programs another thread prepares the next.
 SETTLED_SECONDS = 0.1
+# The same where no program was looked up meanwhile (s): the one before may wait for a CPU, or for Python's lock. On a
+# crowded machine a program of NumPy work was taken for steady while 18 programs of its first step were to be compiled.
+STALLED_SECONDS = 0.5
 
 
 class CompileThreads:
@@ -31,14 +34,15 @@ class CompileThreads:
         self._tasks, self._clock = tasks, clock
         self._is_one: dict[str, bool] = {}
         self._said, self._asked = 0, 0
-        self._worked = -SETTLED_SECONDS
+        # When they worked last. Before the first program is looked up they have had nothing to do yet.
+        self._worked = clock()
 
-    def settled(self) -> bool:
-        """Whether they have compiled nothing for a while; asked again and again."""
+    def settled(self, rest: float = SETTLED_SECONDS) -> bool:
+        """Whether they have compiled nothing for so long (s); asked again and again."""
         now, cpu = self._clock(), self._cpu_ns()
         if cpu - self._asked >= WORKED_FROM_NS:
             self._asked, self._worked = cpu, now
-        return now - self._worked >= SETTLED_SECONDS
+        return now - self._worked >= rest
 
     def seconds(self) -> float:
         """What they worked since this was asked last (s)."""

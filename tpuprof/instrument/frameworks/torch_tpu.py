@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 from tpuprof.instrument.frameworks.base import Framework, Profiler, loaded
-from tpuprof.instrument.frameworks.compile_threads import CompileThreads
+from tpuprof.instrument.frameworks.compile_threads import SETTLED_SECONDS, STALLED_SECONDS, CompileThreads
 
 _CACHE = "torch_tpu._internal.device._device_ops_backend"
 _EAGER_MODES = "torch_tpu._internal.execution_mode"
@@ -93,11 +93,12 @@ class TorchTpu(Framework):
     def settled(self) -> bool:
         """Whether programs were looked up since this was asked last and all found, or the compile threads have rested.
 
-        The host runs ahead of both: where no program was looked up, the one before may still compile.
+        The host runs ahead of both: where no program was looked up, the one before may still compile, or wait for a CPU
+        to be compiled. The threads must then have rested for longer.
         """
-        rested = self._threads.settled()
         before, self._asked = self._asked, (self.lookups(), self.compiles())
         looked_up, missed = (now - then for now, then in zip(self._asked, before, strict=True))
+        rested = self._threads.settled(SETTLED_SECONDS if looked_up else STALLED_SECONDS)
         return rested or (looked_up > 0 and not missed)
 
     def drain_compiles(self) -> list[tuple[int, float, list[str]]]:
