@@ -34,7 +34,7 @@ from __future__ import annotations
 from tpuprof import parts as part
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, not_applicable, passed, rule
-from tpuprof.rules.programs import TORCH_TPU
+from tpuprof.rules.programs import JAX, TORCH_TPU
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE, GRAPH_CUTS_FROM
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
@@ -44,6 +44,12 @@ CUT = "graph_cut"
 WALK = "graph_walk"
 # How much of an extra cut's host time stays where events do not tell the walk (ratio). A judgement.
 LEFT_AT_MOST = 0.5
+
+# Frameworks without a graph that is built lazily and cut, and what to say of them.
+NOT_CUT = {
+    JAX: "JAX has no lazily built graph to cut",
+    TORCH_TPU: "TorchTPU runs a program per op, or per piece of deferred ops: see eager-dispatch and frequent-flushes",
+}
 
 
 @rule(
@@ -55,12 +61,8 @@ LEFT_AT_MOST = 0.5
 )
 def check(signals: Signals) -> Outcome:
     """Fail where the cuts beyond the first cost enough of a step."""
-    if signals.framework == "jax":
-        return not_applicable("JAX has no lazily built graph to cut")
-    if signals.framework == TORCH_TPU:
-        return not_applicable(
-            "TorchTPU runs a program per op, or per piece of deferred ops: see eager-dispatch and frequent-flushes"
-        )
+    if signals.framework in NOT_CUT:
+        return not_applicable(NOT_CUT[signals.framework])
     graphs = signals.graphs_per_step
     evidence = [Evidence("graphs handed over in a step (median)", graphs, "graphs")]
     if graphs < GRAPH_CUTS_FROM:
