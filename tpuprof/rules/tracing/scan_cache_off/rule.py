@@ -33,8 +33,11 @@ tpuprof shows how often the body is traced but only a part of the time that take
 
 from __future__ import annotations
 
+import re
+
 from tpuprof import parts as part
 from tpuprof.report.schema import Evidence
+from tpuprof.report.sections import HostStackRow
 from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, not_applicable, passed, rule
 from tpuprof.rules.thresholds import SCAN_RETRACE_FROM_SHARE, SCAN_RETRACES_FROM
 from tpuprof.signals import Signals
@@ -45,6 +48,8 @@ RETRACE = "scan_retrace"
 CALL = "scan_trace"
 # How much of all tracing is left once scan's cache is on (ratio), where the capture does not time scan's own part.
 LEFT_WHERE_UNTIMED = 0.3
+# A frame of scan itself: `scan_layers (/env/torch_xla/experimental/scan_layers.py:121)`.
+_SCAN = re.compile(r"torch_xla/experimental/scan(_layers)?\.py:")
 
 
 @rule(
@@ -60,6 +65,7 @@ LEFT_WHERE_UNTIMED = 0.3
         "scan_retraces",
         "event_ms",
         "event_count",
+        "stacks_if_sampled",
     ),
 )
 def check(signals: Signals) -> Outcome:
@@ -68,7 +74,9 @@ def check(signals: Signals) -> Outcome:
     called = signals.event_count.get(CALL, 0.0)
     if not traced and not called:
         return not_applicable("no scan ran in the captured steps")
-    evidence = [Evidence("traces of a scan's body", traced, "per step")]
+    evidence = [
+        Evidence("traces of a scan's body", traced, "per step", source=_called_at(signals.stacks_if_sampled))
+    ]
     evidence += [
         Evidence(
             f"{row.direction or 'loop'} of {counted(row.trip_count, 'iteration')} on the device, {row.name}",
@@ -94,6 +102,20 @@ def check(signals: Signals) -> Outcome:
         return passed(evidence, reason="retracing is hidden behind device work, or too short to matter")
     price = counterfactual(Change(named_events={CALL: 0.0}))
     return failed(share, evidence, title=_title(traced), price=price, confidence="high")
+
+
+def _called_at(stacks: list[HostStackRow]) -> str:
+    """The line that calls scan for most of the sampled time; empty where no sample is inside of one.
+
+    The compiled loop's own line is torch's: the ops of its body were traced from there.
+    """
+    spent: dict[str, float] = {}
+    for row in stacks:
+        inside = next((index for index, frame in enumerate(row.frames) if _SCAN.search(frame)), 0)
+        if inside:
+            source = row.frames[inside - 1].rpartition(" (")[2].removesuffix(")")
+            spent[source] = spent.get(source, 0.0) + row.exposed_ms_per_step + row.hidden_ms_per_step
+    return max(spent, key=spent.__getitem__, default="")
 
 
 def _title(traced: float) -> str:
