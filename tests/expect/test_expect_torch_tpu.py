@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -48,24 +49,70 @@ facts["fallbacks"] = told(lambda: loop(3), aten_fallbacks=0)
 print("FACTS " + json.dumps(facts))
 """
 
+TESTS = """
+import sys
+import pytest
+import torch, torch_tpu
+from torch_tpu import _loader
+_loader._init_device("tpu")
 
-@pytest.fixture(scope="module")
-def told(tmp_path_factory):
+def loop(count, read=False, rows=lambda step: 4):
+    model = torch.nn.Linear(8, 4).to("tpu")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for step in range(count):
+        optimizer.zero_grad()
+        loss = model(torch.ones(rows(step), 8).to("tpu")).square().mean()
+        loss.backward()
+        optimizer.step()
+        if read:
+            loss.item()
+
+@pytest.fixture
+def warm():
+    loop(2, read=True)
+
+@pytest.mark.tpuprof(recompiles=0, device_to_host_syncs=0)
+def test_clean(warm):
+    loop(5)
+    assert "torch_xla" not in sys.modules
+
+@pytest.mark.tpuprof(device_to_host_syncs=0)
+def test_reads():
+    loop(5, read=True)
+
+@pytest.mark.tpuprof(recompiles=0)
+def test_shapes():
+    loop(6, rows=lambda step: 4 + step)
+
+def test_without_the_marker():
+    loop(2, read=True)
+"""
+# What runs tests, which the second environment need not have: pure Python, the same for both.
+RUNNER = ("pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments", "py")
+
+
+def run(arguments, path):
+    """A process of the second environment on a CPU plugin, with these folders on its path."""
     python = OTHER / "bin" / "python"
     plugins = sorted(OTHER.glob("lib/python*/site-packages/xla_plugins/xla_cpu_pjrt/xla_cpu_pjrt.so"))
     if not python.exists() or not plugins:
         pytest.skip("no environment with torch_tpu: make it with `make torchtpu`")
-    script = tmp_path_factory.mktemp("expect") / "t.py"
-    script.write_text(PROGRAM)
     environment = {
         **os.environ,
         "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
         "TPU_LIBRARY_PATH": str(plugins[-1]),
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": os.pathsep.join(map(str, path)),
     }
-    done = subprocess.run(
-        [python, script], env=environment, capture_output=True, text=True, timeout=280, check=False
+    return subprocess.run(
+        [python, *arguments], env=environment, capture_output=True, text=True, timeout=280, check=False
     )
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    script = tmp_path_factory.mktemp("expect") / "t.py"
+    script.write_text(PROGRAM)
+    done = run([script], [ROOT])
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout.rpartition("FACTS ")[2])
 
@@ -101,3 +148,21 @@ def test_programs_of_a_step_are_counted(told):
 
 def test_what_torch_tpu_does_not_count_is_refused(told):
     assert "TorchTPU does not count" in told["fallbacks"][0]
+
+
+def test_the_pytest_marker_counts_where_torch_xla_is_not_installed(tmp_path):
+    library = tmp_path / "library"
+    library.mkdir()
+    for name in RUNNER:
+        module = Path(import_module(name).__file__)
+        place = module.parent if module.name == "__init__.py" else module
+        (library / place.name).symlink_to(place)
+    script = tmp_path / "test_train.py"
+    script.write_text(TESTS)
+    plugins = ["-p", "tpuprof.testing.pytest_plugin", "-p", "no:cacheprovider"]
+    done = run(["-m", "pytest", "-q", *plugins, "--rootdir", tmp_path, script], [ROOT, library])
+    outcomes = {each for each in done.stdout.splitlines() if each.startswith("FAILED")}
+    assert {each.split("::")[1].split()[0] for each in outcomes} == {"test_reads", "test_shapes"}, (
+        done.stdout + done.stderr
+    )
+    assert "2 failed, 2 passed" in done.stdout
