@@ -84,6 +84,8 @@ def test_a_host_that_does_not_answer_is_named_and_left(tmp_path):
         ({"short": "echo here; exit 7"}, [7, None]),
         # One that failed, and one that trains on: nobody is given up while it does.
         ({"short": "exit 7", "long": "echo here; sleep 4; exit 0"}, [7, 0, None]),
+        # One that says its first word when the other has failed already.
+        ({"short": "exit 7", "long": "sleep 1; echo here; sleep 3; exit 0"}, [7, 0, None]),
     ],
 )
 def test_a_host_that_does_not_answer_is_named_also_where_the_others_failed(tmp_path, others, statuses):

@@ -119,7 +119,9 @@ def _wait(members: list[Member], grace: float) -> None:
                 assert member.process is not None
                 if member.status is None:
                     member.status = member.process.poll()
-            if until is None and _only_silent_ones_are_left(members):
+            if not _only_silent_ones_are_left(members):
+                until = None  # one that was silent has begun to speak
+            elif until is None:
                 until = time.monotonic() + grace
             if until is not None and time.monotonic() > until:
                 break
