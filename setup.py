@@ -23,6 +23,7 @@ START_LINE = (
 )
 # Each with the C files and headers that lie beside it.
 NATIVE = {
+    "tpuprof/capture/_in_time": ["_watched_end.c", "_watched_end.h"],
     "tpuprof/decode/_xspace": ["_xspace.h"],
     "tpuprof/decode/_mapped": ["_mapped.h"],
     "tpuprof/decode/_chrome": [],

@@ -93,14 +93,14 @@ def test_without_a_runtime_torch_tpu_counts_nothing(monkeypatch, ends):
 
 TWICE = """
 import os, signal
-from tpuprof.capture.session import _close_on_terminate
+from tpuprof.capture.terminate import close_on_terminate
 
 def close():
     print("closing", flush=True)
     os.kill(os.getpid(), signal.SIGTERM)
     print("closed", flush=True)
 
-_close_on_terminate(close)
+close_on_terminate(close)
 os.kill(os.getpid(), signal.SIGTERM)
 print("went on", flush=True)
 """

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import atexit
 import os
-import signal
 import sys
 import threading
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING
 
 from tpuprof.capture import crumbs, environment
 from tpuprof.capture.interrupt import keep_interrupt
 from tpuprof.capture.orders import Orders
+from tpuprof.capture.terminate import close_on_terminate, forget_terminate, wait_until_closed
 from tpuprof.instrument.state import STATE, import_xlac, pass_on, use_framework
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ class Session:
         """A program was compiled, so this process trains: it may be recorded without a step."""
         if threading.current_thread() is threading.main_thread():
             STATE.framework.when_compiled = None
-            _close_on_terminate(self._close)
+            close_on_terminate(self._close)
 
     def _reported(self, text: str) -> None:
         self._end_before_the_framework()
@@ -96,7 +95,7 @@ class Session:
             # Only now is it known that this process trains: launchers and workers stay silent.
             self._said = True
             say("waiting for training to become steady")
-            _close_on_terminate(self._close)
+            close_on_terminate(self._close)
 
     def trains(self) -> bool:
         """Whether something was compiled or a step was seen."""
@@ -115,6 +114,7 @@ class Session:
     def _at_exit(self) -> None:
         self._ending = True
         self._close()
+        wait_until_closed()
         crumbs.leave(self._folder, crumbs.ENDED)
         keep_interrupt()
 
@@ -125,8 +125,7 @@ class Session:
             if parents is None:
                 return
             parents.abandon()
-            if signal.getsignal(signal.SIGTERM) in _handlers:
-                signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            forget_terminate()
             crumbs.leave(self._folder, crumbs.STARTED, "forked")
             if not environment.device_in_use():
                 self._said = False
@@ -134,43 +133,6 @@ class Session:
         except Exception as error:
             pass_on(error)
             crumbs.leave(self._folder, crumbs.FAILED, f"{type(error).__name__}: {error}")
-
-
-_handlers: list[object] = []
-
-
-def _close_on_terminate(close: object) -> None:
-    """Keep what was captured when the program is asked to end, then let it end as it would have."""
-    if threading.current_thread() is not threading.main_thread():
-        return
-    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL or _caught_by_a_library():
-        return  # the program has its own way to end, and atexit follows it
-
-    closing: list[int] = []
-
-    def on_terminate(number: int, _frame: FrameType | None) -> None:
-        # A second one, which comes where a whole group of processes is ended, must not cut the first short.
-        if closing:
-            return
-        closing.append(number)
-        assert callable(close)
-        close()
-        signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)
-
-    _handlers.append(on_terminate)
-    signal.signal(signal.SIGTERM, on_terminate)
-
-
-def _caught_by_a_library() -> bool:
-    """Whether compiled code handles SIGTERM, which Python does not see: JAX's notice of preemption does (Linux)."""
-    try:
-        with open("/proc/self/status", encoding="ascii", errors="replace") as file:
-            caught = next(line for line in file if line.startswith("SigCgt:"))
-    except (OSError, StopIteration) as error:
-        pass_on(error)
-        return False
-    return bool(int(caught.split()[1], 16) >> (signal.SIGTERM - 1) & 1)
 
 
 def say(text: str) -> None:

@@ -1,0 +1,148 @@
+"""A program that is asked to end by SIGTERM ends, wherever it is, and what was captured is kept where that can be done."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tpuprof.capture import terminate
+
+native = pytest.mark.skipif(terminate.in_time is None, reason="the native module was not built here")
+
+# A mutex that is locked twice: no signal interrupts that wait. CDLL lets go of Python's lock for it, PyDLL keeps it.
+HANG = """
+import ctypes, os, signal, sys, time
+from tpuprof.capture import terminate
+
+terminate.OVERDUE_S, terminate.LOST_S, terminate.CLOSING_S = 1, 3, 2
+
+def hang(library, say=True):
+    mutex = ctypes.create_string_buffer(64)
+    library(None).pthread_mutex_lock(mutex)
+    if say:
+        print("hangs", flush=True)
+    library(None).pthread_mutex_lock(mutex)
+
+status = ""
+
+def close():
+    print("closed", status, flush=True)
+
+"""
+
+
+def ended(code, more=""):
+    """What the program prints, its status, and how long it lives after the signal (s)."""
+    with subprocess.Popen(
+        [sys.executable, "-c", HANG + code], stdout=subprocess.PIPE, text=True, bufsize=1
+    ) as process:
+        try:
+            assert process.stdout.readline() == "hangs\n"
+            time.sleep(0.1)
+            sent = time.monotonic()
+            process.send_signal(signal.SIGTERM)
+            rest, _ = process.communicate(timeout=60)
+            return rest.split("\n")[:-1], process.returncode, time.monotonic() - sent
+        finally:
+            process.kill()
+
+
+@native
+def test_a_hang_in_native_code_ends_and_the_capture_is_kept():
+    lines, status, _ = ended("terminate.close_on_terminate(close); hang(ctypes.CDLL)")
+    assert (lines, status) == (["closed "], -signal.SIGTERM)
+
+
+@native
+def test_a_hang_that_keeps_pythons_lock_ends_too():
+    lines, status, took = ended("terminate.close_on_terminate(close); hang(ctypes.PyDLL)")
+    assert (lines, status) == ([], -signal.SIGTERM)
+    assert took > 2
+
+
+@native
+def test_a_close_that_hangs_does_not_keep_the_program():
+    code = "terminate.close_on_terminate(lambda: (close(), time.sleep(600))); hang(ctypes.CDLL)"
+    assert ended(code)[:2] == (["closed "], -signal.SIGTERM)
+
+
+def test_a_program_that_runs_python_is_closed_at_once():
+    """Native code shorter than `OVERDUE_S` is no hang: the handler runs in the main thread."""
+    code = """
+def close():
+    print("closed by", threading.current_thread() is threading.main_thread(), flush=True)
+import threading
+terminate.close_on_terminate(close)
+print("hangs", flush=True)
+while True:
+    time.sleep(0.01)
+"""
+    assert ended(code)[:2] == (["closed by True"], -signal.SIGTERM)
+
+
+def test_a_program_that_handles_the_signal_itself_is_left_alone():
+    code = """
+def own(number, frame):
+    print("own handler", flush=True)
+    sys.exit(3)
+terminate.close_on_terminate(close)
+signal.signal(signal.SIGTERM, own)
+print("hangs", flush=True)
+time.sleep(60)
+"""
+    assert ended(code)[:2] == (["own handler"], 3)
+
+
+@native
+def test_a_process_that_native_code_forked_ends_as_it_would_alone():
+    """It runs no Python, and none of the threads: a handler of the parent's would swallow the signal."""
+    code = """
+terminate.close_on_terminate(close)
+child = ctypes.PyDLL(None).fork()
+if not child:
+    hang(ctypes.PyDLL, say=False)
+time.sleep(0.5)
+os.kill(child, signal.SIGTERM)
+status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+print("hangs", flush=True)
+time.sleep(60)
+"""
+    assert ended(code)[:2] == (["closed -15"], -signal.SIGTERM)
+
+
+def test_a_python_fork_forgets_what_the_parent_keeps():
+    code = """
+terminate.close_on_terminate(close)
+child = os.fork()
+if not child:
+    terminate.forget_terminate()
+    time.sleep(60)
+time.sleep(0.5)
+os.kill(child, signal.SIGTERM)
+status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+print("hangs", flush=True)
+time.sleep(60)
+"""
+    assert ended(code)[:2] == (["closed -15"], -signal.SIGTERM)
+
+
+@native
+def test_the_end_of_the_program_waits_for_the_thread_that_closes():
+    code = """
+def close():
+    time.sleep(1)
+    print("closed ", flush=True)
+terminate.close_on_terminate(close)
+import threading
+print("hangs", flush=True)
+ctypes.PyDLL(None).usleep  # found before the signal
+until = time.monotonic() + 1.5
+while time.monotonic() < until:
+    ctypes.CDLL(None).poll(None, 0, 300)
+"""
+    lines, status, _ = ended(code + "terminate.wait_until_closed()\nprint('went on', flush=True)")
+    assert (lines, status) == (["closed "], -signal.SIGTERM)

@@ -1,0 +1,119 @@
+/* Python runs a handler of its own between two of its instructions only. A program that hangs in native code never comes
+   to the next one. So a native handler notes the signal and hands it on to Python, and a native thread counts the time.
+   The handler does nothing but what POSIX allows in a handler (signal-safety(7)). */
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "_watched_end.h"
+
+/* How often the thread looks at a clock once the signal has come (per second). Nothing looks before. */
+#define LOOKS_PER_S 20
+/* Python's main thread keeps its own stack: this one calls four functions (bytes). */
+#define STACK_BYTES (64 * 1024)
+
+static struct sigaction pythons;
+static pid_t owner;
+static sem_t asked, begun, overdue;
+static int overdue_after_s, lost_after_s, closing_for_s;
+
+static void on_signal(int number)
+{
+    int kept = errno;
+    if (getpid() != owner) {
+        /* A process that C code forked, which runs no Python: it ends as it would without us. */
+        signal(number, SIG_DFL);
+        kill(getpid(), number);
+    } else {
+        sem_post(&asked);
+        pythons.sa_handler(number);
+    }
+    errno = kept;
+}
+
+static int posted_within(sem_t *what, int seconds)
+{
+    struct timespec look = {0, 1000000000L / LOOKS_PER_S};
+    for (long left = (long)seconds * LOOKS_PER_S; left > 0; left--) {
+        if (sem_trywait(what) == 0)
+            return 1;
+        nanosleep(&look, NULL);
+    }
+    return 0;
+}
+
+static void *watch(void *nothing)
+{
+    while (sem_wait(&asked) != 0)
+        ;
+    int closing = posted_within(&begun, overdue_after_s);
+    if (!closing) {
+        sem_post(&overdue);
+        closing = posted_within(&begun, lost_after_s - overdue_after_s);
+    }
+    if (closing)
+        sleep(closing_for_s);
+    in_time_end();
+    return nothing;
+}
+
+static int start_thread(void)
+{
+    pthread_t thread;
+    pthread_attr_t attributes;
+    sigset_t all, before;
+    if (pthread_attr_init(&attributes) != 0)
+        return -1;
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    /* A signal that this thread took would not interrupt a wait of the program's. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failed = pthread_create(&thread, &attributes, watch, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    return failed ? -1 : 0;
+}
+
+int in_time_watch(int overdue_s, int lost_s, int closing_s)
+{
+    struct sigaction ours;
+    if (sigaction(SIGTERM, NULL, &pythons) != 0 || (pythons.sa_flags & SA_SIGINFO)
+        || pythons.sa_handler == SIG_DFL || pythons.sa_handler == SIG_IGN || pythons.sa_handler == on_signal)
+        return -1;
+    overdue_after_s = overdue_s;
+    lost_after_s = lost_s;
+    closing_for_s = closing_s;
+    owner = getpid();
+    if (sem_init(&asked, 0, 0) != 0 || sem_init(&begun, 0, 0) != 0 || sem_init(&overdue, 0, 0) != 0
+        || start_thread() != 0)
+        return -1;
+    ours = pythons;
+    ours.sa_handler = on_signal;
+    return sigaction(SIGTERM, &ours, NULL);
+}
+
+void in_time_begun(void)
+{
+    sem_post(&begun);
+}
+
+void in_time_wait_overdue(void)
+{
+    while (sem_wait(&overdue) != 0)
+        ;
+}
+
+void in_time_end(void)
+{
+    sigset_t only;
+    signal(SIGTERM, SIG_DFL);
+    kill(getpid(), SIGTERM);
+    /* Where every thread of the program blocks the signal, this one takes it. */
+    sigemptyset(&only);
+    sigaddset(&only, SIGTERM);
+    pthread_sigmask(SIG_UNBLOCK, &only, NULL);
+}
