@@ -23,12 +23,12 @@ try:
 except ImportError:  # no compiler built it
     in_time = None
 
-# Native code that keeps Python's handler waiting longer than this is taken for a hang, and another thread keeps what was
-# captured (s). The handler begins within milliseconds where Python runs. `docker stop` kills after 10 s, Kubernetes after
-# 30 s: enough of both must be left to write a capture.
+# Native code that keeps Python's handler waiting longer than this is taken for a hang, and another thread keeps what
+# was captured (s). The handler begins within milliseconds where Python runs. `docker stop` kills after 10 s, Kubernetes
+# after 30 s: enough of both must be left to write a capture.
 OVERDUE_S = 2
-# Where no thread of Python runs so long after the signal, native code keeps the global lock, and nothing can be kept (s).
-# Less than the 10 s of `docker stop`: the process ends by the signal it was sent.
+# Where no thread of Python runs so long after the signal, native code keeps the global lock, and nothing can be kept
+# (s). Less than the 10 s of `docker stop`: the process ends by the signal it was sent.
 LOST_S = 8
 # Time in which a capture is written; a device that hangs can keep it from ever ending (s). Writing took 20 s at most in
 # our captures. A large trace on a slow disk has six times that.
