@@ -92,7 +92,7 @@ def test_without_a_runtime_torch_tpu_counts_nothing(monkeypatch, ends):
 
 
 TWICE = """
-import os, signal
+import os, signal, time
 from tpuprof.capture.terminate import close_on_terminate
 
 def close():
@@ -101,6 +101,7 @@ def close():
     print("closed", flush=True)
 
 close_on_terminate(close)
+time.sleep(0.1)  # while a thread starts, CPython may run a handler some instructions late
 os.kill(os.getpid(), signal.SIGTERM)
 print("went on", flush=True)
 """

@@ -27,15 +27,15 @@ def hang(library, say=True):
         print("hangs", flush=True)
     library(None).pthread_mutex_lock(mutex)
 
-status = ""
+said = ["closed"]
 
 def close():
-    print("closed", status, flush=True)
+    print(*said, flush=True)
 
 """
 
 
-def ended(code, more=""):
+def ended(code):
     """What the program prints, its status, and how long it lives after the signal (s)."""
     with subprocess.Popen(
         [sys.executable, "-c", HANG + code], stdout=subprocess.PIPE, text=True, bufsize=1
@@ -54,7 +54,7 @@ def ended(code, more=""):
 @native
 def test_a_hang_in_native_code_ends_and_the_capture_is_kept():
     lines, status, _ = ended("terminate.close_on_terminate(close); hang(ctypes.CDLL)")
-    assert (lines, status) == (["closed "], -signal.SIGTERM)
+    assert (lines, status) == (["closed"], -signal.SIGTERM)
 
 
 @native
@@ -67,7 +67,7 @@ def test_a_hang_that_keeps_pythons_lock_ends_too():
 @native
 def test_a_close_that_hangs_does_not_keep_the_program():
     code = "terminate.close_on_terminate(lambda: (close(), time.sleep(600))); hang(ctypes.CDLL)"
-    assert ended(code)[:2] == (["closed "], -signal.SIGTERM)
+    assert ended(code)[:2] == (["closed"], -signal.SIGTERM)
 
 
 def test_a_program_that_runs_python_is_closed_at_once():
@@ -97,52 +97,79 @@ time.sleep(60)
     assert ended(code)[:2] == (["own handler"], 3)
 
 
-@native
-def test_a_process_that_native_code_forked_ends_as_it_would_alone():
-    """It runs no Python, and none of the threads: a handler of the parent's would swallow the signal."""
-    code = """
+# Both run after the fork, before the parent's signal.
+IN_C = pytest.param("ctypes.PyDLL(None).fork()", "hang(ctypes.PyDLL, say=False)", marks=native, id="in C")
+IN_PYTHON = pytest.param("os.fork()", "terminate.forget(); time.sleep(60)", id="in Python")
+
+
+@pytest.mark.parametrize(("fork", "child"), [IN_C, IN_PYTHON])
+def test_a_forked_process_ends_as_it_would_alone(fork, child):
+    """One that C forked runs no Python, and none of the threads: a handler of the parent's would swallow the signal."""
+    code = f"""
 terminate.close_on_terminate(close)
-child = ctypes.PyDLL(None).fork()
+child = {fork}
 if not child:
-    hang(ctypes.PyDLL, say=False)
+    {child}
 time.sleep(0.5)
 os.kill(child, signal.SIGTERM)
-status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+said.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 print("hangs", flush=True)
 time.sleep(60)
 """
     assert ended(code)[:2] == (["closed -15"], -signal.SIGTERM)
 
 
-def test_a_python_fork_forgets_what_the_parent_keeps():
-    code = """
+# Main goes on after `OVERDUE_S`, when another thread has begun to close, which takes another second.
+GOES_ON = """
+import threading
+
+def close():
+    if not said:
+        return
+    said.clear()
+    time.sleep(1)
+    print("closed by", threading.current_thread() is threading.main_thread(), flush=True)
+
 terminate.close_on_terminate(close)
-child = os.fork()
-if not child:
-    terminate.forget_terminate()
-    time.sleep(60)
-time.sleep(0.5)
-os.kill(child, signal.SIGTERM)
-status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+mutex = ctypes.create_string_buffer(64)
+library = ctypes.CDLL(None)
+library.pthread_mutex_lock(mutex)
+threading.Timer(1.6, library.pthread_mutex_unlock, [mutex]).start()
 print("hangs", flush=True)
-time.sleep(60)
+library.pthread_mutex_lock(mutex)
+terminate.close_at_exit(close)
+print("went on", flush=True)
 """
-    assert ended(code)[:2] == (["closed -15"], -signal.SIGTERM)
 
 
 @native
 def test_the_end_of_the_program_waits_for_the_thread_that_closes():
+    assert ended(GOES_ON)[:2] == (["closed by False"], -signal.SIGTERM)
+
+
+def test_a_signal_while_the_end_of_the_program_closes_lets_it_keep_what_was_captured():
     code = """
 def close():
-    time.sleep(1)
-    print("closed ", flush=True)
+    if said:
+        print(*said, flush=True)
+        said.clear()
+        time.sleep(1)
+        print("written", flush=True)
+said[:] = ["hangs"]
 terminate.close_on_terminate(close)
-import threading
-print("hangs", flush=True)
-ctypes.PyDLL(None).usleep  # found before the signal
-until = time.monotonic() + 1.5
-while time.monotonic() < until:
-    ctypes.CDLL(None).poll(None, 0, 300)
+terminate.close_at_exit(close)
+print("went on", flush=True)
 """
-    lines, status, _ = ended(code + "terminate.wait_until_closed()\nprint('went on', flush=True)")
-    assert (lines, status) == (["closed "], -signal.SIGTERM)
+    assert ended(code)[:2] == (["written"], -signal.SIGTERM)
+
+
+def test_after_the_close_at_the_end_the_signal_ends_the_program_at_once():
+    code = """
+terminate.close_on_terminate(lambda: None)
+terminate.close_at_exit(lambda: None)
+print("hangs", flush=True)
+time.sleep(60)
+"""
+    lines, status, took = ended(code)
+    assert (lines, status) == ([], -signal.SIGTERM)
+    assert took < 30

@@ -12,8 +12,6 @@
 
 /* How often the thread looks at a clock once the signal has come (per second). Nothing looks before. */
 #define LOOKS_PER_S 20
-/* Python's main thread keeps its own stack: this one calls four functions (bytes). */
-#define STACK_BYTES (64 * 1024)
 
 static struct sigaction pythons;
 static pid_t owner;
@@ -60,40 +58,24 @@ static void *watch(void *nothing)
     return nothing;
 }
 
-static int start_thread(void)
-{
-    pthread_t thread;
-    pthread_attr_t attributes;
-    sigset_t all, before;
-    if (pthread_attr_init(&attributes) != 0)
-        return -1;
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    /* A signal that this thread took would not interrupt a wait of the program's. */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = pthread_create(&thread, &attributes, watch, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
-    return failed ? -1 : 0;
-}
-
 int in_time_watch(int overdue_s, int lost_s, int closing_s)
 {
-    struct sigaction ours;
-    if (sigaction(SIGTERM, NULL, &pythons) != 0 || (pythons.sa_flags & SA_SIGINFO)
-        || pythons.sa_handler == SIG_DFL || pythons.sa_handler == SIG_IGN || pythons.sa_handler == on_signal)
+    struct sigaction now;
+    pthread_t thread;
+    if (sigaction(SIGTERM, NULL, &now) != 0 || (now.sa_flags & SA_SIGINFO)
+        || now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN || now.sa_handler == on_signal)
         return -1;
+    pythons = now;
     overdue_after_s = overdue_s;
     lost_after_s = lost_s;
     closing_for_s = closing_s;
     owner = getpid();
     if (sem_init(&asked, 0, 0) != 0 || sem_init(&begun, 0, 0) != 0 || sem_init(&overdue, 0, 0) != 0
-        || start_thread() != 0)
+        || pthread_create(&thread, NULL, watch, NULL) != 0)
         return -1;
-    ours = pythons;
-    ours.sa_handler = on_signal;
-    return sigaction(SIGTERM, &ours, NULL);
+    pthread_detach(thread);
+    now.sa_handler = on_signal;
+    return sigaction(SIGTERM, &now, NULL);
 }
 
 void in_time_begun(void)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tpuprof.capture import crumbs, environment
 from tpuprof.capture.interrupt import keep_interrupt
 from tpuprof.capture.orders import Orders
-from tpuprof.capture.terminate import close_on_terminate, forget_terminate, wait_until_closed
+from tpuprof.capture.terminate import close_at_exit, close_on_terminate, forget
 from tpuprof.instrument.state import STATE, import_xlac, pass_on, use_framework
 
 if TYPE_CHECKING:
@@ -113,8 +113,7 @@ class Session:
 
     def _at_exit(self) -> None:
         self._ending = True
-        self._close()
-        wait_until_closed()
+        close_at_exit(self._close)
         crumbs.leave(self._folder, crumbs.ENDED)
         keep_interrupt()
 
@@ -125,7 +124,7 @@ class Session:
             if parents is None:
                 return
             parents.abandon()
-            forget_terminate()
+            forget()
             crumbs.leave(self._folder, crumbs.STARTED, "forked")
             if not environment.device_in_use():
                 self._said = False

@@ -30,40 +30,55 @@ OVERDUE_S = 2
 # Where no thread of Python runs so long after the signal, native code keeps the global lock, and nothing can be kept
 # (s). Less than the 10 s of `docker stop`: the process ends by the signal it was sent.
 LOST_S = 8
-# Time in which a capture is written; a device that hangs can keep it from ever ending (s). Writing took 20 s at most in
-# our captures. A large trace on a slow disk has six times that.
+# Time in which a capture is written; a device that hangs can keep it from ever ending (s). Chosen, not measured: longer
+# than the grace of `docker stop`, Kubernetes and a TPU VM that is preempted (30 s), which kill before.
 CLOSING_S = 120
 
-_handlers: list[object] = []
-_closers: list[_Termination] = []
+# Those of this process; more than one where the program took the signal away from the first.
+_terminations: list[_Termination] = []
 
 
 class _Termination:
-    """What follows a SIGTERM: the capture is closed once, and the process ends."""
+    """What follows a SIGTERM: the capture is closed once, by whoever is first, and the process ends."""
 
     def __init__(self, close: Callable[[], None]) -> None:
         self._close = close
         self._begun = threading.Lock()
+        self._asked = False
         self._native = False
         self._thread = HiddenThread(self._when_overdue)
 
     def prepare(self) -> None:
         """Handle the signal from now on. Raises nothing."""
-        _handlers.append(self._on_signal)
         signal.signal(signal.SIGTERM, self._on_signal)
         if in_time is None:
             return
+        # Threads inherit the mask. A signal that one of ours took would neither interrupt a wait of the program's, nor
+        # have Python run the handler before its main thread's next wait for the global lock.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
             self._native = in_time.watch(OVERDUE_S, LOST_S, CLOSING_S)
             if self._native:
                 self._thread.start()
         except Exception as error:  # no thread can be started: the native one still ends the process
             pass_on(error)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
-    def wait(self) -> None:
-        """At the program's own end: let a thread that has begun to close come to its end."""
-        if self._native and self._begun.locked() and not self._thread.is_current:
+    def close_at_exit(self) -> None:
+        """At the program's own end: close, or let the thread that has begun to close end the process."""
+        if self._begin():
+            self._close()
+            self.leave()
+            if self._asked:
+                self._end()
+        else:
             self._thread.join(CLOSING_S)
+
+    def leave(self) -> None:
+        """Handle the signal no longer, unless the program has taken it already."""
+        if signal.getsignal(signal.SIGTERM) == self._on_signal:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
         self._close_and_end()
@@ -73,16 +88,23 @@ class _Termination:
         self._close_and_end()
 
     def _close_and_end(self) -> None:
-        # A second signal, which comes where a whole group of processes is ended, must not cut the first short. Nor may
-        # this thread wait for the one that closes: it may hold a lock which that one needs.
-        if not self._begun.acquire(blocking=False):
-            return
-        if self._native:
+        self._asked = True
+        if self._begin():
+            try:
+                self._close()
+            finally:
+                self._end()
+
+    def _begin(self) -> bool:
+        """Whether the caller is the first, and so the one that closes.
+
+        A second signal, which comes where a whole group of processes is ended, must not cut the first short. Nor may
+        its handler wait for the thread that closes: the main thread may hold a lock which that one needs.
+        """
+        first = self._begun.acquire(blocking=False)
+        if first and self._native:
             in_time.begun()
-        try:
-            self._close()
-        finally:
-            self._end()
+        return first
 
     def _end(self) -> None:
         if self._native:
@@ -100,20 +122,24 @@ def close_on_terminate(close: Callable[[], None]) -> None:
         return  # the program has its own way to end, and atexit follows it
     termination = _Termination(close)
     termination.prepare()
-    _closers.append(termination)
+    _terminations.append(termination)
 
 
-def wait_until_closed() -> None:
-    """Called last at the program's end: a thread that keeps what was captured must not be cut short."""
-    for termination in _closers:
-        termination.wait()
+def close_at_exit(close: Callable[[], None]) -> None:
+    """Call `close` at the program's end.
+
+    A SIGTERM that comes meanwhile ends the program once that is done; a later one ends it at once.
+    """
+    if not _terminations:
+        close()
+    while _terminations:
+        _terminations.pop().close_at_exit()
 
 
-def forget_terminate() -> None:
+def forget() -> None:
     """In a forked process: SIGTERM ends it again, as it does without a capture."""
-    _closers.clear()
-    if signal.getsignal(signal.SIGTERM) in _handlers:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    while _terminations:
+        _terminations.pop().leave()
 
 
 def _caught_by_a_library() -> bool:
