@@ -257,6 +257,12 @@ def test_what_autograds_thread_runs_stands_for_the_wait_in_backward():
     sampler = host_sampler.HostSampler(Recording, threading.get_ident())
     done = threading.Lock()
     done.acquire()
+    trains = threading.get_ident()
+
+    def begins_once_backward_waits():
+        while sys._current_frames()[trains].f_code.co_name != "_engine_run_backward":
+            time.sleep(0.001)
+        projects_the_gradient()
 
     def projects_the_gradient():
         until = time.monotonic() + AT_MOST
@@ -265,7 +271,7 @@ def test_what_autograds_thread_runs_stands_for_the_wait_in_backward():
         done.release()
 
     sampler.start()
-    _thread.start_new_thread(projects_the_gradient, ())
+    _thread.start_new_thread(begins_once_backward_waits, ())
     waits["_engine_run_backward"](done)
     assert sampler.stop()["error"] == ""
     samples = [name for name in names if name.startswith(SAMPLE)]
