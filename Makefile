@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.tpuprof-ready
 
-.PHONY: prove questions newcomer azurite search preflight-zoo
+.PHONY: prove questions newcomer azurite search preflight-zoo published
 .PHONY: torchtpu torchtpu-environment help setup demo test test-browser test-all check lint format types layers tests docs samples scenarios advice zoo fuzz fuzz-commands bench proto clean
 
 help:  ## list the targets
@@ -102,6 +102,9 @@ advice: $(READY)  ## run what every rule advises, before and after, and keep the
 zoo: $(READY)  ## run programs that know nothing of tpuprof: captured, unchanged, named right? (ONLY=NAME for one)
 	$(BIN)/python -m pip install --quiet --group zoo
 	$(BIN)/python scenarios/zoo/run.py $(ONLY)
+
+published: $(READY)  ## compare predicted steps with published ones, write docs/published.md (half an hour; ONLY=NAME for one)
+	$(BIN)/python benchmarks/published_steps.py $(ONLY)
 
 search: $(READY)  ## search ten models for faster variants with the TPU compiler, write docs/search.md (hours; ONLY=NAME for one)
 	$(BIN)/python -m pip install --quiet --group zoo

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.preflight import programs
+from tpuprof.preflight import mosaic
 from tpuprof.preflight.flops import computation_flops
 from tpuprof.preflight.pricing import Prices
 from tpuprof.preflight.targets import parse_target
@@ -89,3 +90,40 @@ def test_a_kernel_counts_with_the_work_that_it_states():
     kernel = module.entry.instructions["kernel"]
     # 8 MiB at 819 GB/s takes longer than 1.08 GFLOP at 197 TFLOP/s.
     assert prices.compute_ps(kernel) == pytest.approx(8388608 / 819e9 * 1e12, rel=0.01)
+
+
+def test_a_kernel_that_states_nothing_counts_with_the_products_in_its_code():
+    text = """  %q = bf16[64,128]{1,0} parameter(0)
+  ROOT %kernel = bf16[64,128]{1,0} custom-call(%q), custom_call_target="tpu_custom_call", backend_config={"custom_call_config":{"body":"QUJD"}}"""
+    module = programs.entry(text)
+    kernel = module.entry.instructions["kernel"]
+    target = parse_target("v5e-1")
+    written = Prices(module, target).compute_ps(kernel)
+    module.kernel_flops = {mosaic.name_of("QUJD"): 197_000_000_000}
+    assert computation_flops(module, module.entry) == 197_000_000_000
+    # A millisecond at 197 TFLOP/s.
+    assert Prices(module, target).compute_ps(kernel) == pytest.approx(1e9, rel=0.01)
+    module.kernel_flops = {mosaic.name_of("another"): 197_000_000_000}
+    assert Prices(module, target).compute_ps(kernel) == written
+
+
+@pytest.mark.parametrize(
+    ("op", "cycles", "milliseconds"),
+    [
+        # 5.37 GB: estimated at 15.7 ms, measured at 4.4 ms on a v6e.
+        ("broadcast(%scalar), dimensions={}", 27_402_272, 4.43),
+        # A copy reads as much as it writes.
+        ("copy(%values)", 54_804_544, 8.86),
+        # What computes is priced as the compiler says.
+        ("negate(%values)", 27_402_272, 15.66),
+        # An estimate that is shorter than what was measured stays.
+        ("copy(%values)", 1_750_000, 1.0),
+    ],
+)
+def test_an_op_that_only_moves_values_takes_what_was_measured_at_most(op, cycles, milliseconds):
+    text = """  %values = f32[5,1024,1024,256]{3,2,1,0} parameter(0)
+  %scalar = f32[] constant(1)
+  ROOT %moved = f32[5,1024,1024,256]{3,2,1,0} OP, backend_config={"estimated_cycles":"CYCLES"}"""
+    module = programs.entry(text.replace("OP", op).replace("CYCLES", str(cycles)))
+    price = Prices(module, parse_target("v6e-4")).compute_ps(module.entry.instructions["moved"])
+    assert price == pytest.approx(milliseconds * 1e9, rel=0.01)

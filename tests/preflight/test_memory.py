@@ -1,7 +1,7 @@
 """What a program needs of HBM, from the compiler's sizes and from its refusals."""
 
 from tests.preflight import programs
-from tpuprof.preflight.memory import read_memory, read_refusal
+from tpuprof.preflight.memory import on_chip_shortage, read_memory, read_refusal
 from tpuprof.preflight.targets import parse_target
 
 V5E = parse_target("v5e-4")
@@ -64,6 +64,17 @@ def test_a_newer_compilers_refusal_is_read_too_and_buffers_come_from_the_graph()
     assert memory.shortfall == round(29.2 * GIB) - round(15.75 * GIB)
     # The one weight, 2048 x 1024 of two bytes over four devices.
     assert [(each.name, each.bytes) for each in memory.buffers] == [("layers.3.up.weight", 1 << 20)]
+
+
+def test_on_chip_memory_that_is_short_is_no_shortage_of_hbm():
+    text = (
+        "RESOURCE_EXHAUSTED: Ran out of memory in memory space vmem while allocating on stack for %custom-call.299. "
+        "Scoped allocation with size 36.09M and limit 32.00M exceeded scoped vmem limit by 4.09M."
+    )
+    said = on_chip_shortage(text)
+    assert "VMEM: it needs 36.09 MiB of 32.00 MiB" in said and "HBM is not what is short" in said
+    assert not on_chip_shortage(REFUSED)
+    assert not on_chip_shortage(REFUSED_NEWER)
 
 
 def test_a_refusal_in_words_never_seen_still_refuses():

@@ -64,6 +64,8 @@ def test_flash_attention_forward_and_backward_compiles(tmp_path):
     assert len(kernels(trace.steady.proto)) == 3
     compiled = compile_all([(trace.steady, parse_target("v5e-1"))], CompileOptions(), print)[0]
     assert compiled.status == "compiled", compiled.error
+    # Two products forward, four for key and value, three for the query: of 256 x 256 x 128 in two heads.
+    assert sorted(compiled.kernel_flops.values()) == [times * 2 * 2 * 256 * 256 * 128 for times in (2, 3, 4)]
     readable = subprocess.run(
         [sys.executable, "-m", "tpuprof.preflight.worker", "--mosaic"],
         env={**os.environ, **adapter.worker_environment()}, capture_output=True, text=True, check=True,

@@ -104,7 +104,10 @@ class Computation:
 
 @record
 class HloModule:
-    """A whole program. `attributes` are those of the module's first line (text only)."""
+    """A whole program. `attributes` are those of the module's first line (text only).
+
+    `kernel_flops` are the products in the code of its Pallas kernels, by kernel, where a compile read them.
+    """
 
     name: str
     entry_name: str
@@ -112,6 +115,7 @@ class HloModule:
     is_scheduled: bool = False
     attributes: dict[str, str] = field(default_factory=dict)
     aliases: dict[int, int] = field(default_factory=dict)
+    kernel_flops: dict[str, int] = field(default_factory=dict)
 
     @property
     def entry(self) -> Computation:

@@ -25,7 +25,7 @@ from tpuprof.preflight import adapter
 from tpuprof.preflight.graphs import Graph
 from tpuprof.preflight.targets import Target
 
-CACHE_VERSION = 1
+CACHE_VERSION = 2
 # A step of a 48-layer loop takes a minute; half an hour is beyond what a compile of one chip's program has taken.
 TIME_LIMIT_S = 1800.0
 # Resident memory at which a compile is ended (bytes): the compiler of a large program takes a few GiB.
@@ -41,7 +41,8 @@ Progress = Callable[[str], None]
 @dataclass
 class Compiled:
     """What came of one compile. `status` is compiled, out-of-memory, refused, unknown-target, time-limit,
-    memory-limit or crashed; `hlo_text` and `hlo_proto` are the optimized program, empty unless compiled.
+    memory-limit or crashed; `hlo_text` and `hlo_proto` are the optimized program, empty unless compiled;
+    `kernel_flops` are the products in its Pallas kernels' code.
     """
 
     graph: Graph
@@ -55,6 +56,7 @@ class Compiled:
     cached: bool = False
     hlo_text: str = ""
     hlo_proto: bytes = b""
+    kernel_flops: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -358,6 +360,7 @@ def _load(folder: Path, graph: Graph, target: Target, cached: bool) -> Compiled:
     found = Compiled(graph, target, result["status"], result.get("compile_seconds", 0.0), cached=cached)
     found.memory, found.cost = result.get("memory", {}), result.get("cost", {})
     found.error, found.versions = result.get("error", ""), result.get("versions", {})
+    found.kernel_flops = result.get("kernel_flops", {})
     if found.status == "compiled":
         found.hlo_text = gzip.decompress((folder / "optimized.hlo.txt.gz").read_bytes()).decode(
             "utf-8", "replace"

@@ -6,6 +6,7 @@ import math
 import re
 
 from tpuprof.decode.hlo import Computation, HloModule, Instruction
+from tpuprof.preflight import mosaic
 
 _DIM_LABELS = re.compile(r"^([0-9a-z]+)_([0-9a-z]+)->([0-9a-z]+)$")
 _WINDOW_FIELD = re.compile(r"(\w+)=([0-9x_\-]+)")
@@ -23,6 +24,14 @@ def kernel_work(instruction: Instruction) -> dict[str, int]:
     return {key: int(value) for key, value in _WORK_FIELD.findall(found.group(1))} if found else {}
 
 
+def kernel_flops(module: HloModule, instruction: Instruction) -> int:
+    """FLOPs of a Pallas kernel: as it states them, else all products in its code where a compile read them, else 0."""
+    stated = kernel_work(instruction).get("flops", 0)
+    if stated or not module.kernel_flops or instruction.custom_call_target != KERNEL:
+        return stated
+    return module.kernel_flops.get(mosaic.name_of(mosaic.body_of(instruction.backend_config)), 0)
+
+
 def instruction_flops(module: HloModule, instruction: Instruction) -> int:
     """FLOPs of one execution of an instruction, its fused computation included; loops are not multiplied out."""
     if instruction.opcode in ("fusion", "call", "async-start"):
@@ -30,13 +39,13 @@ def instruction_flops(module: HloModule, instruction: Instruction) -> int:
             module.computations[name] for name in instruction.called_names() if name in module.computations
         ]
         return sum(computation_flops(module, each) for each in inner)
-    return kernel_work(instruction).get("flops", 0)
+    return kernel_flops(module, instruction)
 
 
 def computation_flops(module: HloModule, computation: Computation) -> int:
     """FLOPs of all products in a computation and those it calls, loops multiplied by their trips.
 
-    A Pallas kernel counts with what it states.
+    A Pallas kernel counts with what it states, else with the products in its code.
     """
     total = 0
     for each in computation:
@@ -45,7 +54,7 @@ def computation_flops(module: HloModule, computation: Computation) -> int:
         elif each.opcode == "convolution":
             total += _convolution(computation, each)
         elif each.opcode == "custom-call":
-            total += kernel_work(each).get("flops", 0)
+            total += kernel_flops(module, each)
         elif each.opcode == "while":
             body = module.called(each, "body")
             trips = module.trip_count(each, computation) or 1

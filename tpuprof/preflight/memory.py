@@ -19,6 +19,11 @@ _SIZE = r"([\d.]+)([KMGT]?)"
 _USED = re.compile(rf"Used {_SIZE}\w* of {_SIZE}\w* hbm")
 _EXCEEDED = re.compile(rf"[Ee]xceeded hbm capacity by {_SIZE}")
 _AVAILABLE = re.compile(rf"\({_SIZE}\w*\) exceeds available HBM \({_SIZE}")
+# What lies on the chip beside its HBM: no smaller batch and no other slice of the chip has more of it.
+_ON_CHIP = re.compile(
+    r"[Rr]an out of memory in memory space (vmem|smem|cmem)|scoped (vmem) limit", re.IGNORECASE
+)
+_SCOPED = re.compile(rf"Scoped allocation with size {_SIZE}\w* and limit {_SIZE}")
 _OUTPUT = re.compile(rf"Output size {_SIZE}\w*; shares {_SIZE}")
 _ARGUMENTS = re.compile(rf"arguments\s+{_SIZE}")
 _BUFFER = re.compile(rf"^\s+\d+\. Size: {_SIZE}", re.MULTILINE)
@@ -90,6 +95,20 @@ def read_memory(stats: dict[str, int], module: HloModule, graph: Graph, target: 
         total += kinds["resident"]
     capacity = target.chip.hbm_usable_bytes
     return Memory(kinds, capacity, total, max(0, total - capacity), largest_buffers(module, graph))
+
+
+def on_chip_shortage(text: str) -> str:
+    """What a refusal for want of on-chip memory (VMEM, SMEM) says; empty where it is HBM that is short."""
+    found = _ON_CHIP.search(text)
+    if found is None:
+        return ""
+    space, sizes = (found.group(1) or found.group(2)).upper(), _SCOPED.search(text)
+    first, second, third, fourth = sizes.groups() if sizes else ("", "", "", "")
+    needs = f": it needs {first} {second}iB of {third} {fourth}iB" if sizes else ""
+    return (
+        f"a kernel or fusion does not fit in the chip's {space}{needs}. HBM is not what is short. Give the kernel "
+        "smaller blocks, or set LIBTPU_INIT_ARGS=--xla_tpu_scoped_vmem_limit_kib=N (N larger)."
+    )
 
 
 def read_refusal(text: str, graph: Graph, target: Target) -> Memory:

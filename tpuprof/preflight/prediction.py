@@ -81,6 +81,7 @@ def predict(compiled: Compiled) -> Prediction:
 def predict_module(compiled: Compiled, module: HloModule) -> Prediction:
     """Read a compiled program, `compiled.memory` being its memory by kind."""
     graph, target = compiled.graph, compiled.target
+    module.kernel_flops = compiled.kernel_flops
     schedule = play(module, target)
     found = Prediction(compiled, read_memory(compiled.memory, module, graph, target), module, schedule)
     found.flops = computation_flops(module, module.entry)
@@ -207,7 +208,8 @@ def schedule_warnings(runs: list[tuple[Schedule, int]]) -> list[str]:
     kernels = sum(schedule.guessed.get(KERNEL, 0) * count for schedule, count in runs)
     if kernels:
         found.append(
-            f"the compiler has no estimate for {kernels} Pallas kernel(s): their time is the least "
-            "that the work they state takes, or writing their results where they state none"
+            f"the compiler has no estimate for {kernels} Pallas kernel(s): their time is what the work they state "
+            "takes at the chip's peak, or the products in their code where they state none (blocks that a mask skips "
+            "are counted), or writing their results where there are none"
         )
     return found

@@ -16,7 +16,8 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from tpuprof.preflight import adapter, barrier
+from tpuprof.preflight import adapter, barrier, mosaic
+from tpuprof.preflight.memory import on_chip_shortage
 
 RESULT = "result.json"
 HLO_TEXT = "optimized.hlo.txt.gz"
@@ -39,10 +40,11 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
     except Exception as error:
         seconds = time.perf_counter() - started
         text = str(error)
-        status = "out-of-memory" if "RESOURCE_EXHAUSTED" in text else "refused"
+        on_chip = on_chip_shortage(text)
+        status = "out-of-memory" if "RESOURCE_EXHAUSTED" in text and not on_chip else "refused"
         return {
             "status": status,
-            "error": text,
+            "error": f"{on_chip}\n{text}" if on_chip else text,
             "compile_seconds": seconds,
             "trace": traceback.format_exc()[-4000:],
         }
@@ -56,6 +58,7 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
         "device_kind": devices[0].device_kind,
         "memory": adapter.memory_stats(executable),
         "cost": adapter.cost_analysis(executable),
+        "kernel_flops": mosaic.all_products(text),
     }
 
 
