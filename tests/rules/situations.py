@@ -21,7 +21,7 @@ from tpuprof.model.host.eager_dispatch import EagerDispatch
 from tpuprof.model.host.eager_mode import EagerOps
 from tpuprof.model.preflight_notes import Variant
 from tpuprof.model.read_graphs import ReadGraphs
-from tpuprof.report.schema import HostReadRow
+from tpuprof.report.schema import GraphCutRow, HostReadRow
 from tpuprof.report.sections import Tracing
 from tpuprof.rules import thresholds
 from tpuprof.rules.tracing.optimizer_loop.rule import KNOWN_FROM_SAMPLES
@@ -45,6 +45,12 @@ def recompiled(share, *kinds):
         "steps": steps(),
         "compile_share": share,
     }
+
+
+def uncut(share, *reads, steps_without=8, kind="graph"):
+    rows = [GraphCutRow(call, "train.py:8", 1.0) for call in reads]
+    situation = recompiled(share, kind)
+    return {**situation, "framework": "torch_xla", "uncut_steps": steps_without, "cutting_reads": rows}
 
 
 def scan(traces, share, ms=None):

@@ -52,6 +52,7 @@ from tests.rules.situations import (
     started,
     tpu,
     traced,
+    uncut,
     updates,
 )
 from tpuprof.model.device.compute import PADDED_FROM
@@ -104,6 +105,7 @@ CASES = {
         ("a short callback", "unavailable", {"steps": steps(host_callback=100 * BELOW)}),
     ],
     "tracing-bound": [
+        ("nothing cuts the graph", "passed", {**traced(ABOVE), **uncut(ABOVE, "item")}),
         ("tracing or other Python", "unavailable", {**traced(BELOW), "steps": steps(tracing=5.0, host_other=20.0)}),
         ("enough", "failed", traced(ABOVE)),
         ("too little", "passed", traced(BELOW)),
@@ -285,6 +287,7 @@ CASES = {
         ("not told", "unavailable", NOTHING),
     ],
     "recompiles-shape": [
+        ("nothing cuts the graph", "passed", uncut(ABOVE, "item", kind="shape")),
         ("enough", "failed", recompiled(ABOVE, "shape", "dtype")),
         ("too little", "passed", recompiled(BELOW, "shape")),
         ("half of it", "passed", recompiled(0.15, "shape", "constant")),
@@ -294,6 +297,7 @@ CASES = {
         ("no steps", "unavailable", {"report": {"compiles": [compiled("shape")]}}),
     ],
     "recompiles-constant": [
+        ("nothing cuts the graph", "passed", uncut(ABOVE, "item", kind="constant")),
         ("enough", "failed", recompiled(ABOVE, "constant")),
         ("the last not told", "failed", recompiled(ABOVE, "constant", "constant", "unknown")),
         ("too little", "passed", recompiled(BELOW, "constant")),
@@ -301,8 +305,17 @@ CASES = {
         ("none", "passed", recompiled(0.0)),
         ("no steps", "unavailable", {"report": {"compiles": [compiled("constant")]}}),
     ],
+    "no-graph-cut": [
+        ("a read in each step", "failed", uncut(ABOVE, "item")),
+        ("a read that compiles nothing", "passed", uncut(BELOW, "item")),
+        ("no graph at all", "failed", uncut(0.0)),
+        ("a cut", "passed", uncut(ABOVE, steps_without=0)),
+        ("jax", "not_applicable", {"framework": "jax"}),
+        ("no steps", "unavailable", {"framework": "torch_xla"}),
+    ],
     "recompiles-other": [
         ("enough", "failed", recompiled(ABOVE, "graph")),
+        ("nothing cuts the graph", "passed", uncut(ABOVE, "item")),
         ("not told at all", "failed", recompiled(ABOVE, "unknown")),
         ("too little", "passed", recompiled(BELOW, "graph")),
         ("jax traces to compile", "failed", {**recompiled(BELOW, "graph"), "framework": "jax", "steps": steps(tracing=1.0)}),
@@ -347,6 +360,7 @@ CASES = {
         ("no telemetry", "unavailable", NOTHING),
     ],
     "device-to-host-sync": [
+        ("nothing cuts the graph", "passed", uncut(ABOVE, "item")),
         ("computed again", "failed", computed_again(100 * ABOVE)),
         ("hardly computed again", "passed", computed_again(100 * BELOW)),
         ("turns", "failed", reads(1.0, ABOVE, 50.0)),
@@ -519,6 +533,8 @@ CASES = {
         ("inferred", "passed", {"report": {"steps": summary("medium")}}),
     ],
     "truncated-trace": [
+        ("no graph ran", "passed", {**uncut(0.0), "missing": ["no device activity"]}),
+        ("reads ran graphs", "failed", {**uncut(ABOVE, "item"), "missing": ["3 of 8 steps"]}),
         ("something", "failed", {"missing": ["3 of 8 steps"]}),
         ("nothing", "passed", {"missing": []}),
         ("not told", "unavailable", NOTHING),

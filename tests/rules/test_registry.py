@@ -27,6 +27,7 @@ CATALOGUE = [
     "pre-cxx11-abi",
     "debug-flags-on",
     "eager-graph-cuts",
+    "no-graph-cut",
     "eager-mode",
     "recompiles-shape",
     "recompiles-constant",

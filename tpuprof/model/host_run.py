@@ -57,6 +57,7 @@ from tpuprof.model.read_graphs import ReadGraphs, read_graphs
 from tpuprof.model.steps import Steps, find_steps
 from tpuprof.model.steps.backlog import with_backlog
 from tpuprof.model.steps.few import few_steps
+from tpuprof.model.steps.optimizer import steps_with_calls
 from tpuprof.model.steps.training_calls import Trains
 from tpuprof.model.telemetry import StepRecord, compile_frames, none_fell_back
 from tpuprof.model.timeline import Host, Track, build_host
@@ -91,6 +92,8 @@ class HostRun:
     graph_cuts: list[GraphCut]
     # Time in steps of transfers from the device that no read of the program explains (ps).
     unexplained_reads_ps: int
+    # Steps in which an optimizer stepped.
+    optimizer_steps: int = 0
     # Programs that reads of values ran in mid-step.
     read_graphs: list[ReadGraphs] = field(default_factory=list)
     # Ops of a step that were programs of their own, where the step runs in eager mode.
@@ -270,6 +273,7 @@ def _of_host(
         ),
         "named_events": find_named_events(host, words, driver),
         "graph_cuts": graph_cuts(driver, words, steps),
+        "optimizer_steps": steps_with_calls(driver, steps.end),
         "eager_ops": None if words.eager else eager_ops(host, driver, words, steps, history.records),
         "eager": eager_dispatch(host, driver, words, steps),
         "handing_over": handing_over(host, words, activity, steps, devices) if driver else None,

@@ -10,22 +10,43 @@ from tpuprof.model.host.eager_dispatch import EagerDispatch
 from tpuprof.model.host.eager_mode import EagerOps
 from tpuprof.model.host.reads import READ_CALLS, WAIT_CALLS
 from tpuprof.model.host.vocabulary import Activity
+from tpuprof.model.host_run import HostRun
 from tpuprof.model.in_few_steps import few_of
 from tpuprof.model.intervals import covered, subtract
 from tpuprof.model.read_graphs import ReadGraphs, again_by_step
 from tpuprof.model.run_facts import sampled_late
 from tpuprof.model.step_columns import Float64
-from tpuprof.report.schema import HostReadRow
+from tpuprof.report.schema import GraphCutRow, HostReadRow
 from tpuprof.report.sections import HostStackRow, InputRow, Tracing
 from tpuprof.signals.base import Unavailable, signal
 from tpuprof.signals.inputs import HOST_EVENTS, STEPS
 from tpuprof.signals.steps import StepSignals
 from tpuprof.units import PS_PER_MS
 
+# Steps from which it is no accident that none of them cut (steps): a program may cut every second one. A judgement.
+UNCUT_FROM_STEPS = 4
+# Ops are traced where torch_xla makes tensors, and a graph ran where it looked one up.
+_TENSORS_MADE = "CreateXlaTensor"
+_GRAPHS_RUN = ("CachedCompile", "UncachedCompile")
 NO_SAMPLES = (
     "the capture has no samples of the training thread's stack; capture with `tpuprof capture -- ...`, or call "
     "tpuprof.start_server in the program"
 )
+
+
+def uncut_in(host: HostRun) -> int:
+    """Steps of a host with an optimizer's call in them, where nothing cut the graph but reads of values; else 0."""
+    steps, stepped = len(host.steps), host.optimizer_steps
+    if host.framework != "torch_xla" or steps < UNCUT_FROM_STEPS or stepped < steps - 1:
+        return 0
+    if any(cut.call not in READ_CALLS | WAIT_CALLS for cut in host.graph_cuts):
+        return 0
+    if host.graph_cuts:
+        return stepped
+    # No graph at all: the process's own counters must say so.
+    captured = [each.counters for each in host.records if each.captured]
+    ran = any(each.get(name, 0) for each in captured for name in _GRAPHS_RUN)
+    return stepped if captured and not ran and all(each.get(_TENSORS_MADE, 0) for each in captured) else 0
 
 
 class HostSignals(StepSignals):
@@ -51,6 +72,20 @@ class HostSignals(StepSignals):
         """Share of steps that hold a blocking device-to-host read."""
         count = sum(len(host.steps) for host in self._run.hosts)
         return sum(int((host.breakdown.host_reads > 0).sum()) for host in self._run.hosts) / count
+
+    @signal("steps", needs=(STEPS, HOST_EVENTS))
+    def uncut_steps(self) -> int:
+        """Steps that ended with an optimizer while nothing cut the graph but reads of values; 0 where something cut.
+
+        Told where tpuprof put optimizers, cuts and reads on the timeline, of `UNCUT_FROM_STEPS` and more.
+        """
+        found = [uncut_in(host) for host in self._run.hosts]
+        return sum(found) if all(found) else 0
+
+    @signal("cuts", needs=(STEPS, HOST_EVENTS))
+    def cutting_reads(self) -> list[GraphCutRow]:
+        """Reads of values that ran graphs in the steps, the most frequent first."""
+        return [row for row in self._report.graph_cuts if row.call in READ_CALLS | WAIT_CALLS]
 
     @signal("programs", needs=(STEPS, HOST_EVENTS))
     def read_graphs(self) -> list[ReadGraphs]:

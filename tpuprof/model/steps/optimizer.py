@@ -60,6 +60,15 @@ def read_optimizer_calls(driver: Track) -> OptimizerCalls | None:
     return _in_order(driver.end[found], driver.name_row[found]) if len(found) else None
 
 
+def steps_with_calls(driver: Track | None, ends: Int64) -> int:
+    """Steps in which an optimizer was called; `ends` are the steps' ends in time order, ps."""
+    calls = read_optimizer_calls(driver) if driver is not None else None
+    if calls is None:
+        return 0
+    at = np.searchsorted(ends, calls.end, "left")
+    return len(np.unique(at[at < len(ends)]))
+
+
 def _row(names: list[str], wanted: str) -> int:
     return names.index(wanted) if wanted in names else -2
 

@@ -18,6 +18,7 @@ from tpuprof.model.steps.phase import ONE_OFF_COMPILE
 from tpuprof.model.telemetry import compiles_before
 from tpuprof.report.schema import CompileRow, Evidence
 from tpuprof.rules.base import Outcome, counterfactual, failed, passed
+from tpuprof.rules.shared.uncut import SEE, uncut
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals, Unavailable
 from tpuprof.signals.inputs import COMPILES_FROM_STEPS
@@ -52,6 +53,8 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...]) -> Outcome:
     chosen = _chosen(compiles, kinds)
     if not chosen:
         return passed(reason=f"compiles in the captured steps have other causes ({len(compiles)})")
+    if uncut(signals):
+        return passed(reason=SEE)
     least, most = returning_parts(signals, compiles, chosen)
     compiling = signals.compile_share + _tracing_share(signals)
     share = compiling * most

@@ -69,6 +69,8 @@ from tpuprof.signals import Signals
         "records_if_noted",
         "after_capture",
         "framework",
+        "uncut_steps",
+        "cutting_reads",
     ),
 )
 def check(signals: Signals) -> Outcome:

@@ -62,6 +62,7 @@ from tpuprof.model.verdict import READS_IN_STEPS_SHARE
 from tpuprof.report.schema import Evidence, Savings
 from tpuprof.rules.base import STABLE, Outcome, Price, counterfactual, failed, passed, rule
 from tpuprof.rules.pricing import BOUND
+from tpuprof.rules.shared.uncut import SEE, uncut
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
@@ -94,10 +95,15 @@ READ = "host_read"
         "runtime_wait_ms",
         "computed_again_ms",
         "read_graphs",
+        "uncut_steps",
+        "cutting_reads",
+        "compile_share",
     ),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where reads make the device work twice, or where most steps hold one and its turns are worth naming."""
+    if uncut(signals):
+        return passed(reason=SEE)
     return _again(signals) or _turns(signals)
 
 

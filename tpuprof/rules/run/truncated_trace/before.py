@@ -1,4 +1,4 @@
-"""A run of forty steps, captured with more steps than it has."""
+"""A long step, captured with more steps than a profile holds."""
 
 import torch
 import torch_xla

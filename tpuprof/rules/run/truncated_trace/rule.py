@@ -39,6 +39,7 @@ from __future__ import annotations
 
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, failed, passed, rule
+from tpuprof.rules.shared.uncut import uncut
 from tpuprof.signals import Signals
 
 
@@ -46,11 +47,18 @@ from tpuprof.signals import Signals
     about="completeness of the capture",
     good="Nothing is known to be missing from the capture",
     bad="The capture is not whole",
-    reads=("missing",),
+    reads=(
+        "missing",
+        "uncut_steps",
+        "cutting_reads",
+        "compile_share",
+    ),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where something is known to be missing; no step time is at stake."""
     evidence = [Evidence(note) for note in signals.missing]
     if not evidence:
         return passed()
+    if uncut(signals) and not signals.cutting_reads:
+        return passed(evidence, reason="no graph ran in the captured steps: see no-graph-cut")
     return failed(0.0, evidence, reason="no step time is at stake, only what is known of it")

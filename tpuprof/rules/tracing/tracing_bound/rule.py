@@ -44,6 +44,7 @@ from tpuprof.report.labels import phase_title
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, not_applicable, passed, rule
 from tpuprof.rules.shared.turns import takes_turns
+from tpuprof.rules.shared.uncut import SEE, uncut
 from tpuprof.rules.thresholds import TRACING_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
@@ -73,12 +74,17 @@ SHOWN = 3
         "bound",
         "framework",
         "tracing",
+        "uncut_steps",
+        "cutting_reads",
+        "compile_share",
     ),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where exposed tracing reaches its threshold in typical steps and no read forces the turns."""
     if signals.framework == "jax":
         return not_applicable("JAX traces a function once, not in every step")
+    if uncut(signals):
+        return passed(reason=SEE)
     tracing = signals.typical_tracing_ms
     in_typical = tracing * len(signals.typical_steps) / len(signals.steps) / signals.step_ms
     evidence = [
