@@ -16,8 +16,8 @@ from tpuprof.model.intervals import covered, subtract
 from tpuprof.model.read_graphs import ReadGraphs, again_by_step
 from tpuprof.model.run_facts import sampled_late
 from tpuprof.model.step_columns import Float64
-from tpuprof.report.schema import GraphCutRow, HostReadRow
-from tpuprof.report.sections import HostStackRow, InputRow, Tracing
+from tpuprof.report.schema import HostReadRow
+from tpuprof.report.sections import GraphCutRow, HostStackRow, InputRow, Tracing
 from tpuprof.signals.base import Unavailable, signal
 from tpuprof.signals.inputs import HOST_EVENTS, STEPS
 from tpuprof.signals.steps import StepSignals
