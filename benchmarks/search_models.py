@@ -45,8 +45,7 @@ and environment that it says. Both times are predictions: nothing was measured o
 
 Most of what is fastest is a larger batch, which is another training: the column after it says what the best point with
 the script's own batch gains. Both scripts with a mesh begin with all chips on its `model` axis. Budgets are small, so
-that few flags were tried. "Points, compiles": what was tried, and how many of it was not in the cache. A
-search that was broken off and went on (`decoder_small`, `encoder`, `mixer_jax`) counts compiles and minutes from there.
+that few flags were tried. "Points, compiles": what was tried, and how many of it was not in the cache.
 """
 
 
