@@ -74,7 +74,7 @@ def test_steps_against_the_captured_steps_of_the_program_s_own_clock(zoo):
     fault = zoo("judge").step_fault
     ran_ahead = said(zoo, breakdown={"compute": 9.0, "tracing": 1.0})
     assert fault(ran_ahead, 1.0, 10.0) == ""
-    assert "by the program's own clock 1 ms" in fault(ran_ahead, 1.0, 5.0)
+    assert "by the program's own clock 1.00 ms" in fault(ran_ahead, 1.0, 5.0)
 
 
 def test_overhead_is_judged_only_where_runs_agree(zoo):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runner.truth import Truth
+from tpuprof.units import format_ms
 
 RIGHT, UNDECIDED, WRONG, NOT_CAPTURED = "right", "undecided", "wrong", "not captured"
 # A reported step may differ from the program's own clock by this factor: captured steps are slower, and other work
@@ -80,7 +81,7 @@ def step_fault(answer: Answer | None, own_ms: float | None, captured_ms: float |
         return ""
     if captured_ms is not None and _near(sum(answer.breakdown.values()), captured_ms):
         return ""
-    return f"a step is said to take {answer.median_ms:.3g} ms, by the program's own clock {own_ms:.3g} ms"
+    return f"a step is said to take {format_ms(answer.median_ms)}, by the program's own clock {format_ms(own_ms)}"
 
 
 def _near(reported: float, own: float) -> bool:

@@ -10,6 +10,7 @@ from runner.execute import ROOT
 from runner.overhead import Overhead, between_runs, over_all, overhead
 from runner.result import Result, kept
 from runner.truth import HOME, Truth, load, names
+from tpuprof.units import format_ms
 
 PAGE = ROOT / "docs" / "zoo.md"
 # The copy that a program is run from.
@@ -101,7 +102,7 @@ def _made(rows: list[tuple[Truth, Result]]) -> list[str]:
 
 
 def _ms(value: float | None) -> str:
-    return f"{value:.3g} ms" if value is not None else "unknown"
+    return format_ms(value) if value is not None else "unknown"
 
 
 def _cell(text: str) -> str:
