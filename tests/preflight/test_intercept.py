@@ -221,6 +221,14 @@ for size in (8, 64, 16):
     assert any("not a training step" in each for each in trace.warnings)
 
 
+def test_a_library_that_asks_for_torch_xla_before_it_imports_it_does_not_train(tmp_path):
+    """As HF Trainer, Accelerate and Lightning do."""
+    asks = "import importlib.util\nfor name in ('torch_xla', 'torch_xla.core', 'jax'):\n    importlib.util.find_spec(name)\n"
+    trace = trace_of(tmp_path, asks + loop(64, "\n    if step > 4: raise SystemExit('it trains')"))
+    assert trace.is_steady
+    assert [count for _, count in trace.iteration] == [1]
+
+
 @pytest.mark.parametrize("end", ["raise RuntimeError('boom')", "os.kill(os.getpid(), 9)", "os.abort()"])
 @ANOTHER
 def test_a_script_that_dies_before_its_step_is_known_has_no_verdict(tmp_path, end):
