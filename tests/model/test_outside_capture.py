@@ -9,10 +9,14 @@ from tpuprof.model.compile.recurrence import MIN_STEPS_AFTER, AfterCapture
 from tpuprof.model.outside_capture import (
     SLOWER_FROM,
     VERDICT_FROM,
+    between_steps,
     outside_capture,
     outside_of,
+    said_of_between,
     said_with_the_verdict,
 )
+from tpuprof.model.steps.phase import EVALUATION, OTHER_GRAPHS, Phase
+from tpuprof.model.steps.table import HIGH, Steps, StepSource
 
 CAPTURED = np.array([10, 10, 10], np.int64) * 10**9
 
@@ -52,3 +56,40 @@ def test_what_comes_after_the_last_step_is_no_step(steps_seconds, said):
     """Twenty steps of 10 ms, then an evaluation of 3 s; older notes do not tell the two apart."""
     found = replace(after(160), steps_seconds=steps_seconds)
     assert len(outside_capture(CAPTURED, found)) == said
+
+
+def steps_with(*phases):
+    """Three steps of 10 ms, one every 50 ms."""
+    begin = np.array([0, 50, 100], np.int64) * 10**9
+    found = Steps(StepSource.OPTIMIZER, HIGH, np.arange(3), begin, begin + CAPTURED)
+    return replace(found, phases=tuple(phases))
+
+
+def phase(start, end, name=EVALUATION, inside=False):
+    return Phase(name, start * 10**9, end * 10**9, 4, "why", 1, inside)
+
+
+def test_rollouts_between_updates_are_told_and_do_not_count_as_lacking():
+    steps = steps_with(phase(10, 30), phase(60, 80))
+    assert between_steps(steps) == 40 * 10**9
+    assert "evaluations between them took 40.0 ms of the capture, and the steps 30.0 ms" in said_of_between(
+        [steps]
+    )
+    # 23.3 ms from step to step in the capture: nothing is lacking in steps of 25 ms behind it.
+    assert not outside_capture(CAPTURED, after(25), between_steps(steps))
+    assert outside_capture(CAPTURED, after(25))
+
+
+@pytest.mark.parametrize(
+    "phases",
+    [
+        [],
+        [phase(10, 30), phase(60, 69)],
+        [phase(10, 50, OTHER_GRAPHS)],
+        [phase(0, 50, inside=True)],
+        # Before the first step.
+        [phase(-60, -10)],
+    ],
+)
+def test_less_between_steps_is_not_worth_a_sentence(phases):
+    assert said_of_between([steps_with(*phases)]) == ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tpuprof.model.outside_capture import outside_capture
+from tpuprof.model.outside_capture import between_steps, outside_capture
 from tpuprof.model.run import Run
 
 
@@ -11,7 +11,10 @@ def run_warnings(run: Run) -> list[str]:
     notes = [*run.warnings]
     for host in run.hosts:
         notes += [f"{host.name}: {note}" for note in host.warnings]
-        notes += [f"{host.name}: {note}" for note in outside_capture(host.steps.wall_ps, host.after)]
+        notes += [
+            f"{host.name}: {note}"
+            for note in outside_capture(host.steps.wall_ps, host.after, between_steps(host.steps))
+        ]
         if host.gpus is not None and host.gpus.text:
             notes.append(f"{host.name}: {host.gpus.text}")
         elif not host.devices:

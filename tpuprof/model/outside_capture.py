@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from tpuprof.model.compile.recurrence import MIN_STEPS_AFTER, AfterCapture
 from tpuprof.model.intervals import Int64
+from tpuprof.model.steps.phase import EVALUATION
+from tpuprof.model.steps.table import Steps
 from tpuprof.records import record
 from tpuprof.units import PS_PER_S, format_ms, ps_to_ms
 
@@ -12,10 +14,6 @@ from tpuprof.units import PS_PER_S, format_ms, ps_to_ms
 SLOWER_FROM = 1.3
 # From where on the verdict itself says so (ratio): half of the run's time is then spent on what the capture lacks.
 VERDICT_FROM = 2.0
-# Share of what one captured step holds that steps after the capture must lack for it to come more seldom than the
-# capture shows: it is then at most half as much of the run. A judgement: captured steps themselves are slower than
-# others by some hundredths, so less says nothing.
-SELDOM_FROM = 0.5
 # Share of what one captured step holds that the steps after the capture must lack for it to come more seldom than the
 # capture shows (share): it then is at most half as much of the run. Between that and all of it lies what is unknown:
 # captured steps are slower by some hundredths themselves.
@@ -24,16 +22,20 @@ SELDOM_FROM = 0.5
 
 @record(frozen=True)
 class Outside:
-    """Steps after a capture, without their compiles, beside the captured ones: how many, and the mean of each (ps)."""
+    """Steps after a capture, without their compiles, beside the captured ones: how many, and the mean of each (ps).
+
+    `between` is what lay between the captured steps and is none, such as evaluations: its mean per step (ps).
+    """
 
     steps: int
     later: float
     captured: float
+    between: float = 0.0
 
     @property
     def slower(self) -> float:
-        """How much longer they took (ratio)."""
-        return self.later / self.captured if self.captured else 0.0
+        """How much longer they took than the captured ones with what lay between those (ratio)."""
+        return self.later / (self.captured + self.between) if self.captured else 0.0
 
     @property
     def took(self) -> str:
@@ -41,14 +43,28 @@ class Outside:
         return f"{self.steps} steps after the capture took {format_ms(ps_to_ms(self.later))} on average"
 
 
-def outside_of(wall_ps: Int64, after: AfterCapture | None) -> Outside | None:
-    """The steps after a capture whose steps took `wall_ps`; None where too few were counted."""
+def outside_of(wall_ps: Int64, after: AfterCapture | None, between_ps: int = 0) -> Outside | None:
+    """The steps after a capture whose steps took `wall_ps`, and what lay between them; None where too few were counted.
+
+    A process counts from one step to the next, so what lies between steps is in its steps.
+    """
     if after is None or after.estimated or after.steps < MIN_STEPS_AFTER or not len(wall_ps):
         return None
     # What came after the last step was none. Compiles have findings of their own.
     seconds = after.steps_seconds if after.steps_seconds is not None else after.wall_seconds
     later = max(seconds - after.seconds, 0.0) / after.steps * PS_PER_S
-    return Outside(after.steps, later, float(wall_ps.mean()))
+    return Outside(after.steps, later, float(wall_ps.mean()), between_ps / len(wall_ps))
+
+
+def between_steps(steps: Steps) -> int:
+    """Time of evaluations between steps, from the first step's begin on (ps)."""
+    if not len(steps):
+        return 0
+    begin = int(steps.start.min())
+    outside = [
+        each for each in steps.phases if each.name == EVALUATION and not each.inside and each.start >= begin
+    ]
+    return sum(each.end - each.start for each in outside)
 
 
 def lacking(outside: list[Outside | None]) -> float:
@@ -59,12 +75,12 @@ def lacking(outside: list[Outside | None]) -> float:
     return max(sum(each.captured - each.later for each in known) / len(known), 0.0)
 
 
-def outside_capture(wall_ps: Int64, after: AfterCapture | None) -> list[str]:
+def outside_capture(wall_ps: Int64, after: AfterCapture | None, between_ps: int = 0) -> list[str]:
     """What to say of a run whose steps took longer after the capture; empty where they did not, or were not counted.
 
-    `wall_ps` is each captured step's time.
+    `wall_ps` is each captured step's time, `between_ps` what lay between all of them.
     """
-    found = outside_of(wall_ps, after)
+    found = outside_of(wall_ps, after, between_ps)
     if found is None or found.slower < SLOWER_FROM:
         return []
     return [
@@ -72,6 +88,18 @@ def outside_capture(wall_ps: Int64, after: AfterCapture | None) -> list[str]:
         "others spent is not in this capture: batches may have been ready before it, evaluations or checkpoints may "
         "have come later, or the device was behind. Capture more steps (`--steps`), or later (`--warmup`)"
     ]
+
+
+def said_of_between(all_steps: list[Steps]) -> str:
+    """What the verdict adds where more of a host's time lies between its steps than in them."""
+    for steps in all_steps:
+        between, within = between_steps(steps), int(steps.wall_ps.sum())
+        if between > within:
+            return (
+                f" That is of the training steps alone: evaluations between them took {format_ms(ps_to_ms(between))} "
+                f"of the capture, and the steps {format_ms(ps_to_ms(within))}."
+            )
+    return ""
 
 
 def said_with_the_verdict(outside: list[Outside | None]) -> str:

@@ -14,7 +14,7 @@ from tpuprof.model.device.op_kind import OpKind
 from tpuprof.model.host.blocking_waits import WAITS_ALONE
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.in_few_steps import said_of_few
-from tpuprof.model.outside_capture import outside_of, said_with_the_verdict
+from tpuprof.model.outside_capture import between_steps, outside_of, said_of_between, said_with_the_verdict
 from tpuprof.model.read_graphs import again_by_step
 from tpuprof.model.run import Run
 from tpuprof.model.step_times import Bound, StepTimes
@@ -56,7 +56,10 @@ def verdict_section(
     text = sentence_of(run, bound, times, hidden, rows) + usual.note
     if history is not None:
         text += _if_no_compile_returns(run.hosts, bound, times, history, hidden)
-    text += said_with_the_verdict([outside_of(host.steps.wall_ps, host.after) for host in run.hosts])
+    text += said_of_between([host.steps for host in run.hosts])
+    text += said_with_the_verdict(
+        [outside_of(host.steps.wall_ps, host.after, between_steps(host.steps)) for host in run.hosts]
+    )
     return Verdict(bound.word, round(bound.share, 6), text)
 
 
