@@ -45,7 +45,9 @@ def main() -> int:
         )
         print(_row(name, sizes[name]), flush=True)
     PAGE.write_text(page(sizes), "utf-8")
-    return 0 if sum(_kept(name) is not None for name in sizes) >= COMPARED_AT_LEAST else 1
+    return (
+        0 if sum(_error(name, size) is not None for name, size in sizes.items()) >= COMPARED_AT_LEAST else 1
+    )
 
 
 def predicted(name: str, size: dict[str, Any]) -> dict[str, Any]:

@@ -194,5 +194,5 @@ def read(name: str) -> SimpleNamespace:
 if __name__ == "__main__":
     from tpuprof.preflight import pallas
 
-    pallas._choose_mosaic_version()
+    pallas.choose_mosaic_version()
     Path(sys.argv[2]).write_text(lowered(read(sys.argv[1])), "utf-8")

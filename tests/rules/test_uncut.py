@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from tpuprof.model.host.graph_cuts import OTHER, GraphCut
+from tpuprof.model.telemetry import StepRecord
 from tpuprof.signals.host import UNCUT_FROM_STEPS, uncut_in
 
 TRACED = {"CreateXlaTensor": 34}
@@ -16,7 +17,7 @@ def host(steps=UNCUT_FROM_STEPS, stepped=None, cuts=(), counters=(), framework="
         steps=range(steps),
         optimizer_steps=steps if stepped is None else stepped,
         graph_cuts=[GraphCut(call, "train.py:8", steps) for call in cuts],
-        records=[SimpleNamespace(captured=True, counters=each) for each in counters],
+        records=[StepRecord(number, 10**6, True, each) for number, each in enumerate(counters)],
     )
 
 

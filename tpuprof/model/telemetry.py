@@ -52,6 +52,11 @@ class StepRecord:
     lines: dict[str, int] = field(default_factory=dict)
 
     @property
+    def graphs(self) -> int:
+        """Graphs that were handed over in it, compiled again or not."""
+        return self.counters.get("CachedCompile", 0) + self.counters.get("UncachedCompile", 0)
+
+    @property
     def is_step(self) -> bool:
         """Whether it is of a step: what came before a capture that follows none has one without a number (-1)."""
         return self.step >= 0

@@ -180,6 +180,21 @@ def smallest_kernel() -> bytes:
     return bytes(hlo.as_serialized_hlo_module_proto())
 
 
+def kernel_module(code: bytes) -> Any:
+    """A Pallas kernel's Mosaic module, from MLIR's bytecode or text; raises ValueError where it cannot be read."""
+    from jax._src.lib import tpu
+    from jax._src.lib.mlir import ir
+
+    context = ir.Context()
+    context.allow_unregistered_dialects = True
+    tpu.register_dialect(context)
+    with context:
+        try:
+            return ir.Module.parse(code)
+        except ir.MLIRError as error:
+            raise ValueError(f"not a module of Mosaic: {error}") from error
+
+
 def memory_stats(executable: Any) -> dict[str, int]:
     """The executable's memory by kind in bytes, under jaxlib's names without `_size_in_bytes`."""
     stats = executable.get_compiled_memory_stats()

@@ -19,7 +19,7 @@ _SIZE = r"([\d.]+)([KMGT]?)"
 _USED = re.compile(rf"Used {_SIZE}\w* of {_SIZE}\w* hbm")
 _EXCEEDED = re.compile(rf"[Ee]xceeded hbm capacity by {_SIZE}")
 _AVAILABLE = re.compile(rf"\({_SIZE}\w*\) exceeds available HBM \({_SIZE}")
-# What lies on the chip beside its HBM: no smaller batch and no other slice of the chip has more of it.
+# Memory of the core itself, beside the HBM. Every slice of a chip has the same.
 _ON_CHIP = re.compile(
     r"[Rr]an out of memory in memory space (vmem|smem|cmem)|scoped (vmem) limit", re.IGNORECASE
 )

@@ -14,6 +14,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from tpuprof.preflight import adapter
+
 # A kernel's Mosaic module in the configuration of its call, in HLO text (quotes are escaped there) or in a proto.
 _BODY = re.compile(r'\\?"body\\?":\s*\\?"([A-Za-z0-9+/=]+)')
 # Names of the ops, less the dialect: modules that are written for a reader of another version carry a prefix.
@@ -48,7 +50,7 @@ def all_products(hlo_text: str) -> dict[str, int]:
 def products(body: str) -> int | None:
     """FLOPs of all products in a kernel; None where its module cannot be read or a bound is known at run time only."""
     try:
-        module = _read(base64.b64decode(body, validate=True))
+        module = adapter.kernel_module(base64.b64decode(body, validate=True))
         functions = list(module.body.operations)
         main = next((each for each in functions if _GRID in each.attributes), functions[0])
         grid = [int(each) for each in main.attributes[_GRID]] if _GRID in main.attributes else []
@@ -58,17 +60,6 @@ def products(body: str) -> int | None:
     # A newer jaxlib may read modules in another way: the kernel then counts as before, by what it states.
     except (ImportError, AttributeError, LookupError, TypeError, ValueError, RuntimeError):
         return None
-
-
-def _read(code: bytes) -> Any:
-    from jax._src.lib import tpu
-    from jax._src.lib.mlir import ir
-
-    context = ir.Context()
-    context.allow_unregistered_dialects = True
-    tpu.register_dialect(context)
-    with context:
-        return ir.Module.parse(code)
 
 
 def _block_products(op: Any) -> int:

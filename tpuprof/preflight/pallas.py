@@ -32,7 +32,7 @@ def after_jax(_name: str) -> None:
     plain = stages.Traced.lower
 
     def lower(self: Any, *, lowering_platforms: Any = None, **options: Any) -> Any:
-        _choose_mosaic_version()
+        choose_mosaic_version()
         return plain(self, lowering_platforms=lowering_platforms or ("tpu",), **options)
 
     stages.Traced.lower = lower
@@ -51,7 +51,7 @@ def _chip() -> list[Any]:
     return [SimpleNamespace(device_kind=kind, platform="tpu", num_cores=1, id=0, process_index=0)]
 
 
-def _choose_mosaic_version() -> None:
+def choose_mosaic_version() -> None:
     """Have kernels written in a version that libtpu reads, where the program has kernels."""
     calls: Any = sys.modules.get("jax._src.tpu_custom_call")
     if calls is None or not hasattr(calls, "get_ir_version") or hasattr(calls, "_tpuprof_version"):

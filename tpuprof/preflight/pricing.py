@@ -60,8 +60,10 @@ class Prices:
 
     def _move_ps(self, instruction: Instruction) -> int:
         """Picoseconds that an op takes which only moves values, by what was measured of one; 0 for any other op."""
-        size = instruction.shape.bytes_in(HBM) if instruction.opcode in _MOVES else 0
-        moved = size if instruction.opcode == "broadcast" else 2 * size
+        if instruction.opcode not in _MOVES:
+            return 0
+        # A broadcast reads next to nothing.
+        moved = self.bytes_accessed(instruction) / (2 if instruction.opcode == "broadcast" else 1)
         return round(moved / (MOVED_SHARE_OF_HBM * self.target.chip.hbm_bytes_per_s) * PS_PER_S)
 
     def bytes_accessed(self, instruction: Instruction) -> int:

@@ -8,7 +8,7 @@ from tpuprof import parts as part
 from tpuprof.model.busy_machine import DOUBTFUL_FROM_SHARE, cpu_wait
 from tpuprof.model.host.eager_dispatch import EagerDispatch
 from tpuprof.model.host.eager_mode import EagerOps
-from tpuprof.model.host.reads import READ_CALLS, WAIT_CALLS
+from tpuprof.model.host.reads import CALLS
 from tpuprof.model.host.vocabulary import Activity
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.in_few_steps import few_of
@@ -25,9 +25,8 @@ from tpuprof.units import PS_PER_MS
 
 # Steps from which it is no accident that none of them cut (steps): a program may cut every second one. A judgement.
 UNCUT_FROM_STEPS = 4
-# Ops are traced where torch_xla makes tensors, and a graph ran where it looked one up.
+# Ops are traced where torch_xla makes tensors.
 _TENSORS_MADE = "CreateXlaTensor"
-_GRAPHS_RUN = ("CachedCompile", "UncachedCompile")
 NO_SAMPLES = (
     "the capture has no samples of the training thread's stack; capture with `tpuprof capture -- ...`, or call "
     "tpuprof.start_server in the program"
@@ -39,14 +38,14 @@ def uncut_in(host: HostRun) -> int:
     steps, stepped = len(host.steps), host.optimizer_steps
     if host.framework != "torch_xla" or steps < UNCUT_FROM_STEPS or stepped < steps - 1:
         return 0
-    if any(cut.call not in READ_CALLS | WAIT_CALLS for cut in host.graph_cuts):
+    if any(cut.call not in CALLS for cut in host.graph_cuts):
         return 0
     if host.graph_cuts:
         return stepped
     # No graph at all: the process's own counters must say so.
-    captured = [each.counters for each in host.records if each.captured]
-    ran = any(each.get(name, 0) for each in captured for name in _GRAPHS_RUN)
-    return stepped if captured and not ran and all(each.get(_TENSORS_MADE, 0) for each in captured) else 0
+    captured = [each for each in host.records if each.captured]
+    traced = bool(captured) and all(each.counters.get(_TENSORS_MADE, 0) for each in captured)
+    return stepped if traced and not any(each.graphs for each in captured) else 0
 
 
 class HostSignals(StepSignals):
@@ -85,7 +84,7 @@ class HostSignals(StepSignals):
     @signal("cuts", needs=(STEPS, HOST_EVENTS))
     def cutting_reads(self) -> list[GraphCutRow]:
         """Reads of values that ran graphs in the steps, the most frequent first."""
-        return [row for row in self._report.graph_cuts if row.call in READ_CALLS | WAIT_CALLS]
+        return [row for row in self._report.graph_cuts if row.call in CALLS]
 
     @signal("programs", needs=(STEPS, HOST_EVENTS))
     def read_graphs(self) -> list[ReadGraphs]:
@@ -199,4 +198,4 @@ class HostSignals(StepSignals):
 
 
 def _by_python(rows: list[HostReadRow]) -> list[HostReadRow]:
-    return [row for row in rows if row.call in READ_CALLS | WAIT_CALLS]
+    return [row for row in rows if row.call in CALLS]

@@ -126,11 +126,7 @@ class TelemetrySignals(SignalsBase):
     @signal("graphs")
     def graphs_per_step(self) -> float:
         """Graphs handed over in a captured step, compiled again or not; the median step's."""
-        counts = [
-            record.counters.get("CachedCompile", 0) + record.counters.get("UncachedCompile", 0)
-            for record in self.captured_records
-        ]
-        return statistics.median(counts)
+        return statistics.median([record.graphs for record in self.captured_records])
 
     @signal("notes")
     def info(self) -> dict[str, Any]:

@@ -27,6 +27,8 @@ READ_CALLS = frozenset(READ_METHODS)
 IMPLICIT = "an implicit read"
 # Calls that tpuprof's capture or the model adds: copies to the host, and waits for the device that read nothing.
 WAIT_CALLS = WAITS_ALONE | {"to", "__array__", "device_get", IMPLICIT}
+# All of them.
+CALLS = READ_CALLS | WAIT_CALLS
 
 # An event of a Python tracer: `$file:line function`.
 _PYTHON_CALL = re.compile(r"\$\S+:\d+ (\w+)$")
@@ -62,7 +64,7 @@ def host_reads(
         return []
     explicit = _reads_of(driver, vocabulary, steps, held)
     if implicit:
-        explicit = [each for each in explicit if each.call in READ_CALLS | WAIT_CALLS]
+        explicit = [each for each in explicit if each.call in CALLS]
     found = [*explicit, *implicit, *_waits(driver, steps)]
     # A transfer of autograd's thread that is no read of the program fetches the inputs of an op that runs on the CPU.
     marked = (track for track in autograd if HOST_READ in track.plane.events.names)

@@ -61,6 +61,7 @@ def check(signals: Signals) -> Outcome:
     evidence = [Evidence("steps that an optimizer ended, without a cut", steps, "steps")]
     reads = signals.cutting_reads
     if not reads:
+        # No graph ran: the device had none of the steps to work on, from their begin to their end.
         return failed(
             1.0,
             evidence,
