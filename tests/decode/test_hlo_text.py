@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from tpuprof.decode.hlo_text import parse_hlo_text
+from tpuprof.decode.hlo_text import parse_hlo_text, without_stack_frames
 from tpuprof.errors import Code, TpuprofError
 
 PROGRAM = """HloModule jit_step, is_scheduled=true, input_output_alias={ {0}: (1, {}, may-alias) }, entry_computation_layout={(f32[4]{0})->(f32[4]{0})}
@@ -80,6 +80,26 @@ def test_operands_written_with_shapes_and_source_written_in_place():
     assert entry.instructions["host"].source == "/x.py:3"
     assert entry.instructions["host"].estimated_cycles is None
     assert entry.instructions["gte"].attributes["index"] == "0"
+
+
+def test_source_tables_can_be_left_out_for_older_readers():
+    tables = (
+        'FileNames\n1 "train.py"\n\nFunctionNames\n1 "main"\n\nFileLocations\n'
+        "1 {file_name_id=1 function_name_id=1 line=7 end_line=7 column=1 end_column=2}\n\n"
+        "StackFrames\n1 {file_location_id=1 parent_frame_id=0}\n\n\n"
+    )
+    entry = (
+        "ENTRY %e (p: f32[2]) -> f32[2] {\n  %p = f32[2] parameter(0)\n"
+        '  ROOT %n = f32[2] negate(%p), metadata={op_name="a stack_frame_id=3" stack_frame_id=1}\n}\n'
+    )
+    text = f"HloModule m\n\n{tables}{entry}"
+    found = without_stack_frames(text)
+    assert "FileNames" not in found and "train.py" not in found
+    assert 'metadata={op_name="a stack_frame_id=3"}' in found
+    assert parse_hlo_text(text).entry.root.source == "train.py:7"
+    assert [each.text for each in parse_hlo_text(found).instructions()] == [
+        each.text for each in parse_hlo_text(text).instructions()
+    ]
 
 
 def test_other_text_is_refused():

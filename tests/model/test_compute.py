@@ -119,6 +119,13 @@ def test_a_pallas_kernel_goes_by_its_name(analyze):
     assert [row.name for row in report.compute.kernels] == ["flash_attention"]
 
 
+def test_what_the_compiler_keeps_its_books_by_is_no_kernel(analyze):
+    text = '%custom-call.3 = f32[8]{0} custom-call(), custom_call_target="AllocateBuffer"'
+    report = analyze(op(step(), text, 0, 100, hlo_category="custom-call"))
+    assert one(report, "custom-call.3").kernel == ""
+    assert report.compute.kernels == []
+
+
 @pytest.mark.shared_traces
 def test_kernels_and_matmuls_of_a_real_model(shared_traces):
     from tpuprof.analysis.analyze import analyze_run

@@ -34,3 +34,8 @@ def test_a_line_tells_what_is_widened(line, expected):
 
 def test_a_matrix_multiplication_may_sum_in_float32():
     assert not writes_upcast(fusion(WIDE, NARROW), "fusion.1", "convolution fusion")
+
+
+def test_a_kernels_sums_are_no_upcast():
+    kernel = fusion(WIDE, NARROW).replace("fusion(", "custom-call(")
+    assert not writes_upcast(kernel, "splash.1", "custom-call")

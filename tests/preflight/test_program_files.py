@@ -102,6 +102,35 @@ def test_each_module_of_a_dump_counts_once(tmp_path):
     }
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "jit_step.after_optimizations.hlo.txt.gz",
+        "step.hlo.txt",
+        "module_0001.jit_step.cpu_after_optimizations.txt",
+        "module_0007.jit_step.cl_812.after_optimizations.txt",
+    ],
+)
+def test_a_folder_of_dumps_under_other_names_is_read(tmp_path, name):
+    text = OPTIMIZED.encode()
+    (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    source = need_programs(tmp_path)
+    assert [each.name for each in source.files] == [name]
+
+
+def test_the_parsers_own_word_is_the_reason():
+    told = "Traceback\nwas parsing 4:1: error: expects '{'\n1 \"train.py\"\n^\n"
+    assert (
+        program_files._reason(subprocess.CompletedProcess([], 1, "", told))
+        == "was parsing 4:1: error: expects '{'"
+    )
+    assert (
+        program_files._reason(subprocess.CompletedProcess([], 1, "", "a\nImportError: b\n"))
+        == "ImportError: b"
+    )
+    assert program_files._reason(subprocess.CompletedProcess([], -9, "", "")) == "exit -9"
+
+
 def test_a_folder_with_a_capture_is_a_capture(tmp_path):
     (tmp_path / "graph.hlo.pb").write_bytes(PROTO)
     (tmp_path / "host.xplane.pb").write_bytes(b"")

@@ -21,6 +21,7 @@ _TABLE_ROW = re.compile(r"^(\d+) (?:\"(.*)\"|\{(.*)\})$")
 _BRACKETS = re.compile(r'\\.|["()\[\]{}]')
 _COMMENT = re.compile(r"/\*.*?\*/")
 _TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
+_FRAME = re.compile(r'(metadata=\{(?:"(?:[^"\\]|\\.)*"|[^"}])*?) ?\bstack_frame_id=\d+')
 _CALLS = ("calls", "to_apply", "body", "condition", "branch_computations", "called_computations", "called_computation",
           "select", "scatter", "true_computation", "false_computation")  # fmt: skip
 
@@ -54,6 +55,16 @@ def parse_hlo_text(text: str) -> HloModule:
     module.aliases = _aliases(module.attributes.get("input_output_alias", ""))
     _parse_body(module, lines[1:])
     return module
+
+
+def without_stack_frames(text: str) -> str:
+    """The same program without the source tables that newer XLA prints, for a reader that does not know them."""
+    kept, in_table = [], False
+    for line in text.split("\n"):
+        in_table = line in _TABLES or (in_table and _TABLE_ROW.match(line) is not None)
+        if not in_table:
+            kept.append(_FRAME.sub(r"\1", line))
+    return "\n".join(kept)
 
 
 def _parse_body(module: HloModule, lines: list[str]) -> None:

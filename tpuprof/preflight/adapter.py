@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tpuprof.decode.hlo_text import without_stack_frames
+
 # Names the libtpu.so to take in place of the installed package's.
 LIBRARY = "TPU_LIBRARY_PATH"
 
@@ -110,7 +112,11 @@ def to_hlo(kind: str, data: bytes) -> tuple[bytes, int]:
     if kind == "hlo-text":
         text = data.decode("utf-8", "replace")
         found = re.search(r"num_partitions=(\d+)", text.split("\n", 1)[0])
-        module = _jax.hlo_module_from_text(text)
+        try:
+            module = _jax.hlo_module_from_text(text)
+        except Exception:
+            # jaxlib 0.7.1 does not read the source tables that newer XLA prints, which say nothing of what is computed.
+            module = _jax.hlo_module_from_text(without_stack_frames(text))
         return bytes(module.as_serialized_hlo_module_proto()), int(found.group(1)) if found else 0
     from jax._src.interpreters import mlir
     from jaxlib.mlir import ir

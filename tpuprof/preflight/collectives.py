@@ -13,6 +13,8 @@ KINDS = (
 )  # fmt: skip
 ASYNC_START = "AsyncCollectiveStart"
 ASYNC_DONE = "AsyncCollectiveDone"
+# How many calls deep a collective is looked for. libtpu writes one; a damaged text may call in a circle.
+_CALLS_DEEP = 4
 _GROUPS_LISTED = re.compile(r"^\{\{([\d,]*)\}")
 _GROUPS_IOTA = re.compile(r"^\[(\d+),(\d+)\]")
 
@@ -64,8 +66,7 @@ class Collectives:
 
     def _inside(self, instruction: Instruction) -> Collective | None:
         for name in instruction.called_names():
-            inner = self._module.computations.get(name)
-            found = next((each for each in inner if _plain_kind(each.opcode)), None) if inner else None
+            inner, found = self._in_computation(name)
             if inner is None or found is None:
                 continue
             kind = _plain_kind(found.opcode)
@@ -74,6 +75,38 @@ class Collectives:
                 kind = "reduce-scatter"
             return _read(instruction, found, kind, self._fused_role(instruction, inner, found), self._devices)
         return None
+
+    def _in_computation(
+        self, name: str, depth: int = _CALLS_DEEP
+    ) -> tuple[Computation | None, Instruction | None]:
+        """The first collective of a computation and the computation that holds it.
+
+        What a SparseCore runs stands one call deeper than what the TensorCore runs: async-start, call, collective.
+        """
+        inner = self._module.computations.get(name)
+        for each in inner or ():
+            if _plain_kind(each.opcode):
+                return inner, each
+            for deeper in each.called_names() if each.opcode == "call" and depth else ():
+                found = self._in_computation(deeper, depth - 1)
+                if found[1] is not None:
+                    return found
+        return inner, None
+
+    def within(self) -> set[str]:
+        """Names of the computations that are part of one collective's instruction, at any depth."""
+        found: set[str] = set()
+        for each in self._module.instructions():
+            if each.opcode in ("fusion", "async-start", "call") and self.of(each) is not None:
+                self._add_called(each, found)
+        return found
+
+    def _add_called(self, instruction: Instruction, found: set[str]) -> None:
+        for name in instruction.called_names():
+            if name not in found:
+                found.add(name)
+                for each in self._module.computations.get(name) or ():
+                    self._add_called(each, found)
 
     def _fused_role(self, instruction: Instruction, inner: Computation, found: Instruction) -> str:
         targets = {each.custom_call_target for each in inner if each.opcode == "custom-call"}

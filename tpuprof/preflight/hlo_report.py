@@ -108,12 +108,13 @@ def _padding(shapes: list[Shape]) -> int:
 
 
 def _collectives(module: HloModule, devices: int) -> dict[str, dict[str, int]]:
-    """Those that run, each once: a fusion that holds one counts, and not what is inside it."""
+    """Those that run, each once: the fusion or call that holds one counts, and not what is inside it."""
     finder = Collectives(module, devices)
     counts: Counter[str] = Counter()
     sizes: Counter[str] = Counter()
+    inside = finder.within() | set(module.fused_names)
     for computation in module.computations.values():
-        if computation.name in module.fused_names:
+        if computation.name in inside:
             continue
         for each in computation:
             found = finder.of(each)

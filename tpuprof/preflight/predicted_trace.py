@@ -16,6 +16,7 @@ from tpuprof.preflight.flops import instruction_flops
 from tpuprof.preflight.prediction import TRUST, Prediction
 from tpuprof.preflight.schedule import Event, Schedule, Transfer, Work
 from tpuprof.preflight.targets import Target
+from tpuprof.preflight.traffic import Traffic, in_any_memory
 from tpuprof.units import GIGA, TERA
 
 # Steps written: enough to show a period (three repetitions and one more).
@@ -103,6 +104,7 @@ class _DevicePlane:
         self.writer = _PlaneWriter(plane)
         self.plane = plane
         self.collectives = Collectives(self.module, found.compiled.target.devices)
+        self.traffic = Traffic(self.module)
         self.homes = {
             each.name: computation
             for computation in self.module.computations.values()
@@ -164,7 +166,7 @@ class _DevicePlane:
         home = self.homes[each.name]
         key, new = self.writer.event_id(f"op {each.name}", long_name(home, each), each.name)
         if new:
-            self._describe(key, each, home)
+            self._describe(key, each)
         return key
 
     def _transfer(self, transfer: Transfer) -> tuple[int, str, int, int]:
@@ -173,10 +175,10 @@ class _DevicePlane:
         label = "async-copy" if transfer.work is Work.OFFLOAD else each.name
         key, new = self.writer.event_id(f"async {each.name}", long_name(home, each), label)
         if new:
-            self._describe(key, each, home, transfer.bytes)
+            self._describe(key, each, transfer.bytes)
         return key, transfer.done, transfer.start, transfer.duration
 
-    def _describe(self, key: int, each: Instruction, home: Computation, size: int | None = None) -> None:
+    def _describe(self, key: int, each: Instruction, size: int | None = None) -> None:
         stats, put = self.plane.event_metadata[key].stats, self.writer.stat
         collective = self.collectives.of(each)
         put(stats, "hlo_category", category(self.module, each, collective))
@@ -186,7 +188,7 @@ class _DevicePlane:
         flops = instruction_flops(self.module, each)
         put(stats, "flops", flops)
         put(stats, "model_flops", flops)
-        accessed = size if size is not None else _bytes_accessed(home, each)
+        accessed = size if size is not None else _bytes_accessed(self.traffic, each)
         put(stats, "bytes_accessed", accessed)
         if each.source:
             put(stats, "source", each.source)
@@ -219,12 +221,11 @@ def category(module: HloModule, each: Instruction, collective: Collective | None
     return _FUSIONS.get(each.attributes.get("kind", ""), "fusion")
 
 
-def _bytes_accessed(home: Computation, each: Instruction) -> int:
-    """Bytes of the result and of the operands, whatever memory they are in."""
+def _bytes_accessed(traffic: Traffic, each: Instruction) -> int:
+    """Bytes that the op itself reads and writes, whatever memory they are in."""
     if each.opcode in ("while", "call", "conditional") or each.opcode.endswith("-done"):
         return 0
-    read = sum(home.instructions[name].shape.bytes for name in each.operands if name in home.instructions)
-    return read + each.shape.bytes
+    return traffic.of(each, in_any_memory)
 
 
 def _metadata_plane(plane: Any, found: Prediction, program: int) -> None:

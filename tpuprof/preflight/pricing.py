@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tpuprof.decode.custom_calls import BOOKKEEPING
 from tpuprof.decode.hlo import HloModule, Instruction
 from tpuprof.decode.hlo_shape import HBM, HOST_MEMORY
 from tpuprof.preflight.collectives import Collective
 from tpuprof.preflight.flops import instruction_flops, kernel_work
 from tpuprof.preflight.targets import Target
+from tpuprof.preflight.traffic import Traffic
 from tpuprof.units import PS_PER_S
 
 # Latency of one hop between neighbours: about a microsecond on every generation (jax-ml's scaling book).
@@ -21,8 +23,6 @@ MOVED_SHARE_OF_HBM = 0.74
 # What takes no time of its own: it names, groups or views values.
 _FREE = frozenset({"parameter", "constant", "get-tuple-element", "tuple", "bitcast", "after-all", "partition-id",
                    "replica-id", "opt-barrier", "optimization-barrier", "add-dependency", "iota"})  # fmt: skip
-_FREE_CALLS = frozenset({"X64SplitLow", "X64SplitHigh", "X64Combine", "ConcatBitcast", "PrepareAsyncCallStart",
-                         "PrepareAsyncCallDone", "AssumeGatherIndicesInBound", "Sharding"})  # fmt: skip
 
 
 @dataclass
@@ -38,6 +38,9 @@ class Prices:
     guessed_ps: int = 0
     rounds: int = 1
 
+    def __post_init__(self) -> None:
+        self._traffic = Traffic(self.module)
+
     def compute_ps(self, instruction: Instruction) -> int:
         """Picoseconds of an instruction that computes.
 
@@ -48,7 +51,7 @@ class Prices:
         if cycles is not None:
             estimate = round(float(cycles) * PS_PER_S / self.target.chip.clock_hz)
             return min(estimate, self._move_ps(instruction) or estimate)
-        if instruction.opcode in _FREE or instruction.custom_call_target in _FREE_CALLS:
+        if instruction.opcode in _FREE or instruction.custom_call_target in BOOKKEEPING:
             return 0
         by_bytes = self.bytes_accessed(instruction) / self.target.chip.hbm_bytes_per_s
         by_flops = instruction_flops(self.module, instruction) / self.target.chip.peak_flops_per_s
@@ -62,16 +65,18 @@ class Prices:
         """Picoseconds that an op takes which only moves values, by what was measured of one; 0 for any other op."""
         if instruction.opcode not in _MOVES:
             return 0
-        # A broadcast reads next to nothing.
-        moved = self.bytes_accessed(instruction) / (2 if instruction.opcode == "broadcast" else 1)
+        moved = self.bytes_accessed(instruction)
         return round(moved / (MOVED_SHARE_OF_HBM * self.target.chip.hbm_bytes_per_s) * PS_PER_S)
 
     def bytes_accessed(self, instruction: Instruction) -> int:
-        """Bytes of HBM that a Pallas kernel says it moves; of others twice what they write."""
-        stated = kernel_work(instruction).get("bytes_accessed", 0)
-        if stated:
-            return stated
-        return instruction.shape.bytes_in(HBM) * 2
+        """Bytes of HBM that an instruction reads and writes; of a custom call what it says, else twice what it writes.
+
+        What a kernel reads of its operands is unknown: paged attention, for one, is given all pages and reads a few.
+        """
+        if instruction.opcode == "custom-call":
+            stated = kernel_work(instruction).get("bytes_accessed", 0)
+            return stated or instruction.shape.bytes_in(HBM) * 2
+        return self._traffic.of(instruction)
 
     def collective_ps(self, collective: Collective) -> int:
         """Picoseconds of a collective on the slice's links, alone on them.

@@ -33,13 +33,15 @@ _MLIR_TEXT = re.compile(rb"^\s*(module\s*(@|attributes|\{)|func\.func\s)", re.MU
 _BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a]")
 _CONVERT_LIMIT_S = 600
 _A_PROGRAM = "a program"
-# Files of an --xla_dump_to folder: `module_0003.jit_step.before_optimizations.txt`, on TPU with more words between.
+# Files of an --xla_dump_to folder: `module_0003.jit_step.before_optimizations.txt`, on TPU with more words between, on
+# other devices with theirs before the stage (`cpu_after_optimizations`). People rename and pack them.
 _DUMPED = re.compile(
-    r"^(?P<module>module_\d+\..+?)\.(?:[\w-]+\.)*?(?P<stage>before_optimizations|after_optimizations)"
-    r"(?P<rest>\.txt|\.hlo|\.hlo\.pb|\.hlo_module\.pb|\.hlo\.pb\.gz)$"
+    r"^(?P<module>module_\d+\..+?|(?!module_\d).+)\.(?:[\w-]+\.)*?(?:[a-z0-9]+_)?"
+    r"(?P<stage>before_optimizations|after_optimizations)"
+    r"(?P<rest>\.txt|\.hlo|\.hlo\.txt|\.hlo\.pb|\.hlo_module\.pb)(\.gz)?$"
 )
 BEFORE, AFTER = "before_optimizations", "after_optimizations"
-_SUFFIXES = (".mlir", ".stablehlo", ".bytecode", ".hlo", ".hlo.pb")
+_SUFFIXES = (".mlir", ".stablehlo", ".bytecode", ".hlo", ".hlo.pb", ".hlo.txt")
 _KINDS = {"stablehlo": "StableHLO", "hlo-text": "HLO text", "hlo-proto": "HLO proto", "capture": "capture"}
 
 
@@ -106,7 +108,11 @@ def _find_in_folder(folder: Path) -> Source | None:
     files = files_below(folder)
     if any(PROFILE_SUFFIX in each.name for each in files):
         return None
-    programs = [each for each in files if _DUMPED.match(each.name) or each.name.endswith(_SUFFIXES)]
+    programs = [
+        each
+        for each in files
+        if _DUMPED.match(each.name) or each.name.removesuffix(".gz").endswith(_SUFFIXES)
+    ]
     return Source(folder, "folder", files=sorted(programs)) if programs else None
 
 
@@ -181,11 +187,7 @@ def convert_all(paths: list[Path], options: CompileOptions) -> None:
         listed.write_text(json.dumps([str(each) for each in paths]), "utf-8")
         done = _worker(["--convert-all", str(listed)], options)
     if done is None or done.returncode:
-        reason = (
-            "it took too long"
-            if done is None
-            else (done.stderr.strip().splitlines() or [f"exit {done.returncode}"])[-1]
-        )
+        reason = "it took too long" if done is None else _reason(done)
         failed = {str(paths[0]): reason}
     else:
         failed = json.loads(done.stdout.strip().splitlines()[-1])
@@ -217,6 +219,13 @@ def _worker(arguments: list[str], options: CompileOptions) -> subprocess.Complet
         )
     except subprocess.TimeoutExpired:
         return None
+
+
+def _reason(done: subprocess.CompletedProcess[str]) -> str:
+    """Why a worker failed: the parser's own word on the place where there is one, else the last line."""
+    lines = [each.strip() for each in done.stderr.splitlines() if each.strip()]
+    stated = [each for each in lines if "error: " in each]
+    return (stated or lines or [f"exit {done.returncode}"])[-1]
 
 
 def to_graph(program: Program, number: int = 0) -> Graph:
@@ -292,9 +301,8 @@ def _converted(path: Path, kind: str, options: CompileOptions) -> Program:
                 "Give the program as an HLO proto, or a smaller one.",
             )  # fmt: skip
         if done.returncode or not made.is_file():
-            reason = (done.stderr.strip().splitlines() or [f"exit {done.returncode}"])[-1]
             raise TpuprofError(
-                Code.CORRUPT, f"{path}: the {_KINDS[kind]} cannot be read: {reason[:300]}",
+                Code.CORRUPT, f"{path}: the {_KINDS[kind]} cannot be read: {_reason(done)[:300]}",
                 "Check that it is whole, and written by a version that the installed jaxlib reads.",
             )  # fmt: skip
         partitions = int(json.loads(done.stdout.strip().splitlines()[-1])["partitions"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Callable
 
 from tpuprof.model.device.allocator import Allocated
 from tpuprof.model.device.op_kind import OpKind
@@ -142,18 +143,18 @@ class DeviceSignals(StepSignals, TelemetrySignals):
         busy = sum(device.busy.total for host in self.hosts for device in host.devices)
         return min(needed / ps_to_ms(busy), 1.0)
 
-    def scoped_ops(self, word: str) -> list[OpRow]:
-        """Ops that the framework traced under a scope with this word in it."""
+    def scoped_ops(self, wanted: Callable[[str], bool]) -> list[OpRow]:
+        """Ops that the framework traced under a scope that is wanted; its path is given in lower case."""
         # Devices of one program share the lists of what their ops are.
         lists = {
             (id(each.ops.scope), id(each.ops.program), id(each.ops.name)): each.ops
             for host in self.hosts
             for each in host.devices
         }
-        wanted = {
+        found = {
             (ops.program[row], ops.name[row])
             for ops in lists.values()
             for row, scope in enumerate(ops.scope)
-            if word in scope.lower()
+            if wanted(scope.lower())
         }
-        return [op for op in self.ops if (op.program, op.name) in wanted]
+        return [op for op in self.ops if (op.program, op.name) in found]

@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from tpuprof.decode.custom_calls import BOOKKEEPING
 from tpuprof.decode.hlo_shape import parse_shape
 from tpuprof.model.device.op_kind import ARRAY, HOST_MEMORY, OpKind, is_matmul, opcode
 from tpuprof.model.device.upcast import writes_upcast
@@ -108,12 +109,15 @@ def narrower(types: list[str]) -> str:
 
 
 def _kernel(code: str, name: str, long_name: str, category: str) -> str:
-    """A custom call's own name: a Pallas kernel's op carries the kernel's name, other targets their own."""
+    """A custom call's own name: a Pallas kernel's op carries the kernel's name, other targets their own.
+
+    Empty for calls by which the compiler keeps its books.
+    """
     if code != "custom-call" and category != "custom-call":
         return ""
     target = _TARGET.search(long_name)
     if target and target.group(1) != "tpu_custom_call":
-        return target.group(1)
+        return "" if target.group(1) in BOOKKEEPING else target.group(1)
     return name.rstrip("0123456789").rstrip(".-") or name
 
 

@@ -15,12 +15,14 @@ def writes_upcast(long_name: str, name: str, category: str) -> bool:
     """Whether a result is float32 where an operand of its dimensions is bfloat16, and none of them is float32.
 
     With a float32 operand of these dimensions the op adds to what was float32 before: master weights, a sum of
-    gradients. The result of a matrix multiplication is a sum, which float32 is right for.
+    gradients. The result of a matrix multiplication is a sum, which float32 is right for, and so is that of a kernel
+    of attention, whose body nothing here reads.
     """
     if WIDE not in long_name or NARROW not in long_name or is_matmul(category, long_name, name):
         return False
-    head, found, rest = long_name.partition(f" {opcode(long_name, name)}(")
-    if not found:
+    code = opcode(long_name, name)
+    head, found, rest = long_name.partition(f" {code}(")
+    if not found or code == "custom-call":
         return False
     operands = _shapes(rest)
     wide = {each.dimensions for each in operands if each.element_type == WIDE}

@@ -2,7 +2,8 @@
 
 ## What it detects
 
-On TPU, softmax ops outside a Pallas kernel that take at least a tenth of the device's time.
+On TPU, softmax ops outside a Pallas kernel that take at least a tenth of the device's time. The softmax of a loss
+(`log_softmax`, cross entropy) does not count.
 
 ## Why it costs time
 
@@ -28,8 +29,8 @@ defaults: sm_scale is 1 and causal is off. Under a mesh call it inside `jax.shar
 
 Flash and splash attention work inside scan and scan_layers (pytorch/xla pull request 8654); the grouped matrix
 product of mixture-of-experts models (GMM) does not (issue 8642). The kernel computes in blocks: sequences shorter
-than a block gain little. A softmax over classes is not attention. Programs need scopes (tpuprof capture has them) for
-the softmax to be found.
+than a block gain little. A softmax over classes that is written out by hand, or that of a router, is not attention.
+Programs need scopes (tpuprof capture has them) for the softmax to be found.
 
 ## References
 
@@ -50,6 +51,9 @@ from tpuprof.units import format_share
 
 # How much of the softmax ops' time a fused kernel leaves (ratio): the arithmetic stays, the traffic goes.
 LEFT = 0.3
+# How a softmax of a loss is called, or what calls it: aten::log_softmax, optax's softmax_cross_entropy, fused losses.
+_OF_A_LOSS = ("log_softmax", "cross_entropy", "crossentropy")
+_ATTENTION, _LOSS = "attention", "loss"
 
 
 @rule(
@@ -62,11 +66,14 @@ def check(signals: Signals) -> Outcome:
     """Fail where softmax ops take enough of the device's time on a TPU."""
     if not signals.is_tpu:
         return not_applicable("the kernel is for TPUs")
-    rows = [op for op in signals.ops if "softmax" in f"{op.annotation} {op.name}".lower()]
-    rows += [op for op in signals.scoped_ops("softmax") if op not in rows]
-    rows = [op for op in rows if not op.kernel]
+    rows = [op for op in signals.ops if _softmax_of(f"{op.annotation}/{op.name}".lower()) == _ATTENTION]
+    rows += [
+        op for op in signals.scoped_ops(lambda scope: _softmax_of(scope) == _ATTENTION) if op not in rows
+    ]
+    losses = signals.scoped_ops(lambda scope: _softmax_of(scope) == _LOSS)
+    rows = [op for op in rows if not op.kernel and op not in losses]
     if not rows:
-        return not_applicable("no softmax outside a kernel was found in the programs")
+        return not_applicable("no softmax outside a kernel was found in the programs, but for that of a loss")
     ms = sum(op.self_ms for op in rows)
     share = ms / signals.op_ms
     evidence = op_evidence(rows)
@@ -83,3 +90,16 @@ def check(signals: Signals) -> Outcome:
         ),
         confidence="low",
     )
+
+
+def _softmax_of(path: str) -> str:
+    """Whose softmax a path of scopes in lower case holds; empty where it holds none.
+
+    Only the scope itself and the one around it tell: a function of the whole step is often named after its loss.
+    """
+    scopes = path.split("/")
+    for at, scope in enumerate(scopes):
+        if "softmax" in scope:
+            near = "/".join(scopes[max(at - 1, 0) : at + 1])
+            return _LOSS if any(word in near for word in _OF_A_LOSS) else _ATTENTION
+    return ""
