@@ -54,7 +54,7 @@ from tpuprof.rules.programs import JAX
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
-from tpuprof.units import format_share
+from tpuprof.units import counted, format_share
 
 # Programs of a step from which its ops run one by one (programs), as for torch_xla's eager mode: a fused step of the
 # smallest model has four (measured with torch_tpu 0.2), its forward and backward pass and update one by one over 20.
@@ -109,9 +109,8 @@ def check(signals: Signals) -> Outcome:
     # Functions of torch.compile are programs too, and no ops.
     alone = found.programs - OF_A_FUNCTION * (found.compiled_regions or 0.0)
     if min(alone, found.ops) < EAGER_FROM_PROGRAMS:
-        return passed(
-            evidence, reason=f"a step is {found.programs:,.0f} programs: its ops are fused or compiled"
-        )
+        programs = counted(round(found.programs), "program")
+        return passed(evidence, reason=f"a step is {programs}: its ops are fused or compiled")
     share = dispatch / signals.typical_ms
     if share < FAILS_FROM_SHARE:
         return passed(evidence, reason="ops run one by one, but calling them takes little of the step")
