@@ -159,7 +159,7 @@ def end_after_writing() -> Iterator[None]:
         yield
     finally:
         _writing.remove(threading.get_ident())
-        for each in list(_terminations):
+        for each in _terminations:
             each.written()
 
 
