@@ -32,7 +32,7 @@ _PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # A text in an expression may be private, a key or a name; what is called tells enough without it.
 _TEXT_LITERAL = re.compile(r"(\"\"\"|'''|\"|')(?:\\.|(?!\1).)+(?:\1|$)")
-# A statement that holds others: an instruction of its head (a loop asks for the next element) has all of it for its place.
+# A statement that holds others: the instruction that asks for a loop's next element has all of it for its place.
 _HOLDS_OTHERS = re.compile(r"(?:async )?(?:for|while|with)\b")
 _BRACKETS = {**dict.fromkeys("([{", 1), **dict.fromkeys(")]}", -1)}
 # The instruction that a function begins with, and goes on with after it yielded (then its argument is not 0).
