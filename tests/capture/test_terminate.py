@@ -153,7 +153,8 @@ def close():
     if said:
         print(*said, flush=True)
         said.clear()
-        time.sleep(1)
+        with terminate.end_after_writing():
+            time.sleep(1)
         print("written", flush=True)
 said[:] = ["hangs"]
 terminate.close_on_terminate(close)
@@ -173,3 +174,19 @@ time.sleep(60)
     lines, status, took = ended(code)
     assert (lines, status) == ([], -signal.SIGTERM)
     assert took < 30
+
+
+@pytest.mark.parametrize("seconds", [0.5, pytest.param(5, marks=native)], ids=["soon", "after LOST_S"])
+def test_a_signal_while_a_capture_is_written_in_mid_training_ends_the_program_after_it(seconds):
+    code = f"""
+terminate.CLOSING_S = 30
+terminate.close_on_terminate(close)
+with terminate.end_after_writing():
+    print("hangs", flush=True)
+    ends = time.monotonic() + {seconds}
+    while time.monotonic() < ends:
+        time.sleep(0.01)
+    print("written", flush=True)
+print("went on", flush=True)
+"""
+    assert ended(code)[:2] == (["written", "closed"], -signal.SIGTERM)

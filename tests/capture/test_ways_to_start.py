@@ -82,6 +82,8 @@ def test_the_traceback_of_an_isolated_script_is_its_own(start, tmp_path):
     assert "start.py" not in err
     assert err.count("train.py") == 2
     assert last_error(ended.stderr_tail) == "ValueError: bad"
+    long = last_error(ended.stderr_tail.replace(b"bad", b"bad " * 200))
+    assert len(long) < 300 and long.endswith("…")
 
 
 CHILDREN = """

@@ -88,6 +88,17 @@ def test_a_loop_that_jumps_back_frees_nothing():
     assert "total" in texts_at(sets_once, "STORE_FAST") | texts_at(sets_once, "STORE_DEREF")
 
 
+def waits_for_each(get, sleep):
+    for x, y in iter(get, {"a:b": [None][0:1]}):
+        sleep(x)
+        yield y
+
+
+def test_where_a_loop_asks_for_the_next_element_stands_its_head_alone():
+    """The instruction has the whole loop for its place, body and all."""
+    assert texts_at(waits_for_each, "FOR_ITER") == {'for x, y in iter(get, {"…": [None][0:1]})'}
+
+
 def test_an_expression_over_several_lines_is_one_line():
     def together(*values):
         return seen()[0][1]

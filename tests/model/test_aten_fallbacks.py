@@ -43,6 +43,17 @@ def test_from_the_read_of_the_inputs_to_the_upload_of_the_result(read):
     assert parts["host:python"] == pytest.approx(29, abs=0.1)
 
 
+@pytest.mark.parametrize(("after", "in_the_op"), [("torch.median(x)", 51), ("augment(x)", 2)])
+def test_a_wait_without_a_line_is_the_ops_where_its_line_is_seen_again(read, after, in_the_op):
+    """It slept, and nobody saw where: at neither end of the interval, as on a machine whose CPUs are taken."""
+    trace = step().sampled(0, 10_000, ops=100, stack=1, asleep=False, **{**LINE, "call": "x * 2"})
+    trace.sampled(10_000, 3_000, stack=2, asleep=False, **LINE)
+    trace.sampled(13_000, 17_000, cpu=0, stack=2, asleep=False)
+    other = {**LINE, "source": "/u/train.py:8"} if "augment" in after else LINE
+    trace.sampled(30_000, 60_000, stack=3, asleep=False, **{**other, "call": after})
+    assert parts_ms(read(trace))["aten_fallback"] == pytest.approx(in_the_op, abs=2)
+
+
 def test_a_sleep_after_a_read_is_none(read):
     trace = step().sampled(0, 12_000, ops=100, stack=1, **LINE)
     sleep = {**LINE, "call": "time.sleep(1)"}

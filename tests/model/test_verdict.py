@@ -199,13 +199,14 @@ def test_the_largest_unnamed_part_is_not_all_idle_time(beside, told):
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "said", "named"),
     [
-        ("wait_device_ops", "a wait for the device in the step makes host and device take turns"),
-        ("item", "a device-to-host read in the step makes host and device take turns"),
+        ("wait_device_ops", "a wait for the device in the step", "wait_device_ops"),
+        ("item", "a device-to-host read in the step", ".item()"),
+        ("__bool__", "a device-to-host read in the step", "a tensor as a condition"),
     ],
 )
-def test_a_wait_is_not_called_a_read(analyze, call, said):
+def test_a_wait_is_not_called_a_read(analyze, call, said, named):
     trace = TraceBuilder()
     for begin in range(0, 4000, 1000):
         python = trace.host().line("python").event("train", begin, 1000, _r=1)
@@ -213,8 +214,8 @@ def test_a_wait_is_not_called_a_read(analyze, call, said):
         python.event("tpuprof.host_read", begin + 300, 700, call=call, source="train.py:9")
         trace.tpu(0).line("XLA Modules").event("f(1)", begin + 350, 640)
     sentence = analyze(trace).verdict.sentence
-    assert said in sentence
-    assert f"It is {call} at train.py:9." in sentence
+    assert f"{said} makes host and device take turns" in sentence
+    assert f"It is {named} at train.py:9." in sentence
 
 
 def test_copies_to_the_device_have_their_line(analyze):

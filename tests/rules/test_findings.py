@@ -145,7 +145,7 @@ def test_what_a_read_does_to_run_a_graph_of_its_own_goes_with_it(tmp_path, build
 def test_the_verdict_names_the_read_of_every_step_not_a_longer_one_at_the_end(tmp_path):
     report = analyze_run(taking_turns(drain_ms=70).write(tmp_path / "host.xplane.pb"))
     assert [each.call for each in report.host_reads] == ["cpu", "item"]
-    assert report.verdict.sentence.endswith("It is item at train.py:9.")
+    assert report.verdict.sentence.endswith("It is .item() at train.py:9.")
 
 
 @pytest.mark.parametrize(("left", "status"), [(0.94, "failed"), (0.96, "passed")])

@@ -64,7 +64,7 @@ def last_error(stderr: bytes) -> str:
         return ""
     for line in text.decode("utf-8", "replace").splitlines()[1:]:
         if line and not line[0].isspace() and not line.startswith("tpuprof: "):
-            return line[:_LONGEST]
+            return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
     return ""
 
 

@@ -26,6 +26,7 @@ from tpuprof.capture.prefetched import Prefetched
 from tpuprof.capture.recordings import Recordings
 from tpuprof.capture.step_source import BestSource, StepSource
 from tpuprof.capture.telemetry import Telemetry
+from tpuprof.capture.terminate import end_after_writing
 from tpuprof.capture.together import Together
 from tpuprof.capture.writing import capture_facts, write_run
 from tpuprof.instrument import sync_guard
@@ -383,7 +384,8 @@ class Recorder:
         self.notes += [self.controller.reason] if self.controller.reason else []
         if self._ir_debug:
             self.notes += notes_on_tracing(kept, source_lines=self._source_lines)
-        self._write()
+        with end_after_writing():
+            self._write()
 
     def _disarm(self) -> None:
         STATE.armed = False

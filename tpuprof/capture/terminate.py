@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
@@ -36,6 +37,8 @@ CLOSING_S = 120
 
 # Those of this process; more than one where the program took the signal away from the first.
 _terminations: list[_Termination] = []
+# Threads that write a capture now, while training goes on afterwards: a handler interrupts one of them.
+_writing: list[int] = []
 
 
 class _Termination:
@@ -45,6 +48,7 @@ class _Termination:
         self._close = close
         self._begun = threading.Lock()
         self._asked = False
+        self._waits = False
         self._native = False
         self._thread = HiddenThread(self._when_overdue)
 
@@ -81,7 +85,18 @@ class _Termination:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
-        self._close_and_end()
+        if threading.get_ident() not in _writing:
+            self._close_and_end()
+            return
+        # The handler interrupts the writer: only after it is there something whole to keep.
+        self._asked = self._waits = True
+        if self._native:
+            in_time.begun()
+
+    def written(self) -> None:
+        """The capture is written: end, if the signal came meanwhile."""
+        if self._waits:
+            self._close_and_end()
 
     def _when_overdue(self) -> None:
         in_time.wait_overdue()
@@ -134,6 +149,18 @@ def close_at_exit(close: Callable[[], None]) -> None:
         close()
     while _terminations:
         _terminations.pop().close_at_exit()
+
+
+@contextmanager
+def end_after_writing() -> Iterator[None]:
+    """A capture is written in this thread, which takes a moment: a SIGTERM meanwhile ends the program after it."""
+    _writing.append(threading.get_ident())
+    try:
+        yield
+    finally:
+        _writing.remove(threading.get_ident())
+        for each in _terminations:
+            each.written()
 
 
 def forget() -> None:

@@ -32,6 +32,9 @@ _PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # A text in an expression may be private, a key or a name; what is called tells enough without it.
 _TEXT_LITERAL = re.compile(r"(\"\"\"|'''|\"|')(?:\\.|(?!\1).)+(?:\1|$)")
+# A statement that holds others: the instruction that asks for a loop's next element has all of it for its place.
+_HOLDS_OTHERS = re.compile(r"(?:async )?(?:for|while|with)\b")
+_BRACKETS = {**dict.fromkeys("([{", 1), **dict.fromkeys(")]}", -1)}
 # The instruction that a function begins with, and goes on with after it yielded (then its argument is not 0).
 _RESUME = bytes([opmap["RESUME"]])
 # The instruction at which a `for` loop asks for the next element, and calls by which a program asks itself.
@@ -174,7 +177,18 @@ def expression(code: CodeType, instruction: int) -> str:
         raw[0] = raw[0][column:]
         raw[-1] = raw[-1][:until] if last < line + MORE_LINES else raw[-1]
     text = _TEXT_LITERAL.sub(r"\1…\1", " ".join(b" ".join(raw).decode("utf-8", "replace").split()))
+    text = _head(text) if _HOLDS_OTHERS.match(text) else text
     if text.isidentifier() and jumps_back(code.co_code, instruction):
         # What the name held was freed before, where it took long at all.
         return f"{text}{SET_LAST}"
     return text if len(text) <= MAX_EXPRESSION else text[: MAX_EXPRESSION - 1] + "…"
+
+
+def _head(statement: str) -> str:
+    """A statement without those that it holds: `for x in batches` of a whole loop."""
+    depth = 0
+    for at, sign in enumerate(statement):
+        depth += _BRACKETS.get(sign, 0)
+        if sign == ":" and not depth and statement[at + 1 : at + 2] != "=":
+            return statement[:at]
+    return statement

@@ -12,6 +12,7 @@ from tpuprof.model.compile_verdict import compile_sentence
 from tpuprof.model.device.compute import EITHER
 from tpuprof.model.device.op_kind import OpKind
 from tpuprof.model.host.blocking_waits import WAITS_ALONE
+from tpuprof.model.host.reads import spoken_read
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.in_few_steps import said_of_few
 from tpuprof.model.outside_capture import between_steps, outside_of, said_of_between, said_with_the_verdict
@@ -92,7 +93,7 @@ def _detail(run: Run, bound: Bound, times: StepTimes, rows: Rows) -> str:
     """What the verdict adds on the cause that it names: its line, its op; empty where nothing is known."""
     if bound.word == "sync":
         read = _read_often(run)
-        return f" It is {read.call} at {read.source}." if read and read.source else ""
+        return f" It is {spoken_read(read.call)} at {read.source}." if read and read.source else ""
     if bound.word == "fallback":
         return _fallen_back(rows.fallbacks)
     if bound.turns:

@@ -102,6 +102,9 @@ def _computing_until(samples: HostSamples, begin: int, until: int) -> int:
         length = min(int(samples.end[row]), until) - max(int(samples.start[row]), begin)
         if kind == KINDS.index(TRACING) and length <= BETWEEN_PS:
             continue
+        if kind in _COMPUTING and stack < 0:
+            # A wait whose line nobody saw: what comes next tells whether the call goes on.
+            continue
         source = samples.stacks[stack].source if stack >= 0 else ""
         if kind not in _COMPUTING or line not in (None, source):
             break

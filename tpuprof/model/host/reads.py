@@ -30,6 +30,19 @@ WAIT_CALLS = WAITS_ALONE | {"to", "__array__", "device_get", IMPLICIT}
 # All of them.
 CALLS = READ_CALLS | WAIT_CALLS
 
+# What a line of the program does where its call is a method that Python calls by itself.
+_SPOKEN = {
+    "__bool__": "a tensor as a condition",
+    "__int__": "a tensor turned into an int",
+    "__float__": "a tensor turned into a float",
+    "__index__": "a tensor as an index",
+    "__format__": "a tensor in a formatted string",
+    "__repr__": "a tensor that is printed",
+    "__array__": "a tensor turned into an array",
+}
+# Methods of a tensor, which a program writes with a dot before them.
+_METHODS = (READ_CALLS | {"to", "block_until_ready"}) - frozenset(_SPOKEN)
+
 # An event of a Python tracer: `$file:line function`.
 _PYTHON_CALL = re.compile(r"\$\S+:\d+ (\w+)$")
 
@@ -122,6 +135,11 @@ def call_of(name: str) -> str:
     """What reads, from an event's name: `$array.py:310 __float__` of JAX's Python tracer is `__float__`."""
     found = _PYTHON_CALL.match(name)
     return found.group(1) if found else name
+
+
+def spoken_read(call: str) -> str:
+    """A read as the program's source has it, for a sentence: `.item()`; the call itself where it is no such method."""
+    return f".{call}()" if call in _METHODS else _SPOKEN.get(call, call)
 
 
 def _waits(driver: Track, steps: Steps) -> list[HostRead]:
