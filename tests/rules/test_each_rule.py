@@ -324,6 +324,7 @@ CASES = {
     ],
     "slow-compile": [
         ("slow", "failed", started(SLOW)),
+        ("slow, of layers", "failed", {**started(SLOW), "loops": [loop(10, ops=0.6)]}),
         ("quick", "passed", started(SLOW - 0.1)),
         ("slow for a TPU", "failed", foreseen(SLOW)),
         ("quick for a TPU", "passed", foreseen(SLOW - 0.1)),

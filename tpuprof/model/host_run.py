@@ -242,7 +242,7 @@ def _of_devices(
     """Fields of a host that are read from what its devices did, and from their programs."""
     found = {
         "loops": find_loops(devices[0], steps) if devices else [],
-        "repetition": find_repetition(devices[0], steps, parameter_names) if devices else None,
+        "repetition": find_repetition(devices[0], steps, parameter_names, protos) if devices else None,
         "memory": device_memory(protos, devices[0].type if devices else ""),
         "collective_roles": collective_roles(devices, protos, parameter_names),
     }

@@ -47,7 +47,7 @@ the step to its own rate: more workers, or a cheaper transform.
 from __future__ import annotations
 
 from tpuprof import parts as part
-from tpuprof.report.host_lines import lines_of, running, where_of
+from tpuprof.report.host_lines import SEEN_FROM_SHARE, lines_of, running, where_of
 from tpuprof.report.schema import Evidence
 from tpuprof.report.sections import InputRow
 from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, passed, rule
@@ -95,6 +95,8 @@ def check(signals: Signals) -> Outcome:
     largest = max(waits, key=lambda name: waits[name])
     lines = lines_of(signals.stacks_if_sampled, largest)
     where = where_of(signals.stacks_if_sampled, largest)
+    if where is not None and where.ms < SEEN_FROM_SHARE * waits[largest]:
+        where = None  # samples cover a small part of it: what they saw may be what came after
     evidence += [_pipeline(row, _in_workers(signals)) for row in signals.input_pipelines]
     evidence += [
         Evidence(f"waited at{running(call)}", exposed, "ms per step", source=source)
