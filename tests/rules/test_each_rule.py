@@ -380,7 +380,8 @@ CASES = {
     "input-starved": [
         ("waits", "failed", {"steps": steps(input_wait=100 * ABOVE)}),
         ("hardly", "passed", {"steps": steps(input_wait=100 * BELOW)}),
-        ("copies", "failed", {"steps": steps(host_to_device=60.0)}),
+        ("copies", "failed", {"steps": steps(host_to_device=60.0), "copied_again": 0.0}),
+        ("copies the same", "failed", {"steps": steps(host_to_device=60.0), "copied_again": 1.0}),
         ("fallback", "passed", {"steps": steps(host_to_device=60.0), "falls_back": True}),
         ("waits beside a fallback", "failed", {"steps": steps(input_wait=60.0), "falls_back": True}),
         ("no steps", "unavailable", NOTHING),
