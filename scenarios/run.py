@@ -5,8 +5,10 @@
 For each scenario the faulty and the cured script are captured and analyzed; then both are run in turn, `--pairs` times,
 without any capture, and the difference of their own clocks is what the cure saves. Results are kept, one file a
 scenario, so that a broken-off run goes on where it stopped; `--again` measures again. At the end a page per framework,
-docs/scenarios*.md, is written from all results there are. A prediction is compared as a share of the step: the capture
-and the runs without it are minutes apart, and steps take longer while they are captured. Scenarios of a framework that
+docs/scenarios*.md, is written from all results there are. A prediction is compared as a share of the step, or of the
+start, of the very run that was captured: it and the runs without a capture are minutes apart, other work may have the
+CPUs meanwhile, and steps take longer while they are captured. For the same reason the faulty script is captured
+`--captures` times, in turn with the pairs, and the middle prediction counts. Scenarios of a framework that
 cannot run here are skipped, and a line says so. Exit status: 0 if all that was asked holds, 1 if not, also where no
 saving was measured well enough to judge a prediction by (`--captures-only` asks for the findings alone).
 """
@@ -59,8 +61,12 @@ class Result:
     measure: str
     first: str = ""
     predicted: tuple[float, float] | None = None
-    # Mean step of the capture that the prediction is of (ms).
+    # Mean step, or start, of the capture that the prediction is of (ms).
     captured_ms: float | None = None
+    # The same of each capture: low and high (ms), and the step or start that they are of (ms).
+    predictions: list[list[float]] = field(default_factory=list)
+    # Share of the time in which the captured scripts' threads could run that they waited for a CPU, by capture.
+    cpu_wait: list[float] = field(default_factory=list)
     cured_failed: list[str] = field(default_factory=list)
     # Rules that are true of the cured script as well, and why: its scenario.toml says so.
     also: dict[str, str] = field(default_factory=dict)
@@ -87,9 +93,11 @@ class Result:
 
     @property
     def predicted_share(self) -> tuple[float, float] | None:
-        """The prediction as a share of the step it was made from; of a start, as a share of what starts took."""
-        whole = self.captured_ms or (statistics.fmean(self.faulty) if self.faulty else 0.0)
-        return (self.predicted[0] / whole, self.predicted[1] / whole) if self.predicted and whole else None
+        """The prediction as a share of the step or start that it was made from, the median of all captures."""
+        shares = [(low / whole, high / whole) for low, high, whole in self.predictions if whole]
+        if not shares:
+            return None
+        return statistics.median(low for low, _ in shares), statistics.median(high for _, high in shares)
 
     @property
     def known(self) -> bool:
@@ -155,6 +163,10 @@ def _measured(name: str, options: argparse.Namespace) -> Result:
     while timed and len(result.faulty) < options.pairs:
         time_pair(result)
         _save(result)
+        if len(result.predictions) < options.captures:
+            with tempfile.TemporaryDirectory() as scratch:
+                _predict(result, _captured(name, "faulty", _plan(name), Path(scratch)))
+            _save(result)
     return result
 
 
@@ -165,20 +177,33 @@ def capture(name: str) -> Result:
     _take_over(result, plan)
     with tempfile.TemporaryDirectory() as scratch:
         if (HERE / name / "faulty.py").is_file():
-            findings, mean_ms = _findings(name, "faulty", plan, Path(scratch))
-            result.captured_ms = mean_ms if result.measure == "step" else None
+            captured = _captured(name, "faulty", plan, Path(scratch))
+            findings = captured.failed
             result.first = findings[0]["rule"] if findings else ""
             sources = [row["source"] for row in findings[0]["evidence"] if row["source"]] if findings else []
             result.source = sources[0] if sources else ""
-            savings = next((each["savings"] for each in findings if each["rule"] == result.rule), None)
-            if savings:
-                scale = _spread() if result.measure == "start" else 1.0
-                result.predicted = (savings["low"] * scale, savings["high"] * scale)
+            _predict(result, captured)
         if result.measure == "start":
             # The first start fills the cache: it is the second that is cured.
             _time(name, "cured")
-        result.cured_failed = [each["rule"] for each in _findings(name, "cured", plan, Path(scratch))[0]]
+        result.cured_failed = [each["rule"] for each in _captured(name, "cured", plan, Path(scratch)).failed]
     return result
+
+
+def _predict(result: Result, captured: Captured) -> None:
+    """Note what a capture of the faulty script predicts; nothing where it does not price the fault."""
+    if captured.cpu_wait is not None:
+        result.cpu_wait.append(captured.cpu_wait)
+    savings = next((each["savings"] for each in captured.failed if each["rule"] == result.rule), None)
+    whole = captured.mean_ms if result.measure == "step" else captured.start_ms
+    if not savings or not whole:
+        return
+    start = result.measure == "start" and savings["start_low_s"] is not None
+    low, high = (savings["start_low_s"] * 1e3, savings["start_high_s"] * 1e3) if start else (
+        savings["low"], savings["high"])  # fmt: skip
+    result.predictions.append([low, high, whole])
+    if result.predicted is None:
+        result.predicted, result.captured_ms = (low, high), whole
 
 
 def time_pair(result: Result) -> None:
@@ -189,10 +214,18 @@ def time_pair(result: Result) -> None:
     result.cured.append(good[key] * scale)
 
 
-def _findings(
-    name: str, kind: str, plan: dict[str, Any], scratch: Path
-) -> tuple[list[dict[str, Any]], float | None]:
-    """The failed findings of a capture, in order, and the mean step they are of (ms)."""
+@dataclass
+class Captured:
+    """A capture: failed findings in order, mean step and start (ms), and how long its threads waited for a CPU."""
+
+    failed: list[dict[str, Any]]
+    mean_ms: float | None
+    start_ms: float | None
+    cpu_wait: float | None
+
+
+def _captured(name: str, kind: str, plan: dict[str, Any], scratch: Path) -> Captured:
+    """Capture a script and analyze it."""
     run = scratch / kind
     command = [
         sys.executable,
@@ -216,7 +249,7 @@ def _findings(
     if plan.get("torch_trace"):
         (scratch / "trace").mkdir(exist_ok=True)
         environment["TORCH_TRACE"] = str(scratch / "trace")
-    subprocess.run(
+    script = subprocess.run(
         [*command, "--", str(place.python()), str(HERE / name / f"{kind}.py")],
         check=True, timeout=TIMEOUT_SECONDS, env=environment, capture_output=True, text=True,
     )  # fmt: skip
@@ -230,7 +263,13 @@ def _findings(
         subprocess.run(["cp", "-r", f"{run}/.", str(Path(keep) / f"{name}.{kind}")], check=True)
     report = json.loads(done.stdout)
     failed = [each for each in report["findings"] if each["status"] == "failed"]
-    return failed, report["run_summary"]["mean_step_ms"]
+    start_s = _facts(script.stdout).get("start_s")
+    return Captured(
+        failed,
+        report["run_summary"]["mean_step_ms"],
+        start_s * 1e3 if start_s is not None else None,
+        report["environment"]["run"].get("capture", {}).get("cpu_wait_share"),
+    )
 
 
 def _time(name: str, kind: str) -> dict[str, float]:
@@ -239,16 +278,14 @@ def _time(name: str, kind: str) -> dict[str, float]:
         [str(place.python()), str(HERE / name / f"{kind}.py")],
         check=True, timeout=TIMEOUT_SECONDS, env=places.environment(place), capture_output=True, text=True,
     )  # fmt: skip
-    told = [row for row in done.stdout.splitlines() if row.startswith("SCENARIO ")]
-    facts: dict[str, float] = json.loads(told[-1].removeprefix("SCENARIO "))
+    return _facts(done.stdout)
+
+
+def _facts(printed: str) -> dict[str, float]:
+    """What a script printed of itself; nothing where it printed none."""
+    told = [row for row in printed.splitlines() if row.startswith("SCENARIO ")]
+    facts: dict[str, float] = json.loads(told[-1].removeprefix("SCENARIO ")) if told else {}
     return facts
-
-
-def _spread() -> float:
-    """Steps a start-up saving is spread over in a report."""
-    from tpuprof.rules.thresholds import STARTUP_SPREAD_OVER_STEPS
-
-    return float(STARTUP_SPREAD_OVER_STEPS)
 
 
 def _plan(name: str) -> dict[str, Any]:
@@ -260,6 +297,9 @@ def _load(name: str) -> Result | None:
     if not path.is_file():
         return None
     result = Result(**json.loads(path.read_text("utf-8")))
+    if result.predicted and result.captured_ms and not result.predictions:
+        # Kept before several captures were made.
+        result.predictions = [[*result.predicted, result.captured_ms]]
     _take_over(result, _plan(name))
     return result
 
@@ -350,6 +390,10 @@ def write_page(place: places.Place) -> None:
     )
     machines = sorted({result.machine for result in results})
     named = ["", f"Machine: {'; '.join(machines)}."] if machines else []
+    waits = [share for each in results for share in each.cpu_wait]
+    if waits:
+        named += ["", f"Threads of the captured scripts waited for a CPU for {min(waits):.0%} to {max(waits):.0%} of "
+                  f"the time that they could have run, {statistics.median(waits):.0%} in the median."]  # fmt: skip
     page = PAGES / f"scenarios{'-' + place.folder.replace('_', '-') if place.folder else ''}.md"
     page.write_text("\n".join([head, "", *rows, "", summary, *named]) + "\n", "utf-8")
 
@@ -379,6 +423,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("names", nargs="*", help="scenarios to run; all by default")
     parser.add_argument("--pairs", type=int, default=5, help="times each pair is run without a capture")
+    parser.add_argument("--captures", type=int, default=3, help="times the faulty script is captured")
     parser.add_argument("--again", action="store_true", help="forget what was measured before")
     parser.add_argument("--captures-only", action="store_true", help="capture and analyze, time nothing")
     return parser.parse_args()

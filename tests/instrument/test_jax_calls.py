@@ -3,6 +3,7 @@
 import sys
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from tpuprof.instrument.frameworks import jax_calls
@@ -36,3 +37,15 @@ def test_a_method_without_a_name_is_wrapped_as_well(jax):
     assert jax().block_until_ready() == ("waited", 1)
     jax_calls.remove()
     assert jax.block_until_ready is original
+
+
+def test_a_copy_to_the_device_says_whether_it_copied_that_before(jax, monkeypatch):
+    noted = []
+    monkeypatch.setattr(jax_calls.STATE, "armed", True)
+    monkeypatch.setattr(
+        jax_calls, "call_span", lambda event, call, **facts: noted.append((event, call, facts))
+    )
+    jax_calls.install()
+    table, put = np.ones((4, 4)), sys.modules["jax"].device_put
+    assert [put(table), put(table), put(table + 1)] == [4, 4, 4]
+    assert noted == [(jax_calls.UPLOAD, "device_put", {"again": again}) for again in (0, 1, 0)]

@@ -39,6 +39,14 @@ def test_where_input_takes_its_time(part, said):
     assert host_sentence("input", "", times(**{part: 55.0}), stacks, run=None) == said
 
 
+@pytest.mark.parametrize(("seen", "named"), [(24.0, False), (26.0, True)])
+def test_a_line_that_holds_little_of_the_input_is_not_named(seen, named):
+    """Samples that come late show the line after a copy: `float(loss)` copies nothing to the device."""
+    stacks = [row("host_to_device", 7, seen, "float(loss)")]
+    said = host_sentence("input", "", times(host_to_device=100.0), stacks, run=None)
+    assert ("float(loss)" in said) == named
+
+
 def test_the_backward_pass_is_named_with_the_forward_pass_it_repeats(monkeypatch):
     monkeypatch.setattr("tpuprof.analysis.sections.host_words._eager", lambda _run: "")
     stacks = [

@@ -77,6 +77,31 @@ def test_flax_counts_where_it_walks_modules():
     assert "flax" not in _cases({"host:python": 4.0}, [stack("host:python", 4.0)])
 
 
+@pytest.mark.parametrize(
+    ("call", "jax", "read"),
+    [
+        ("np.asarray(h)", True, True),
+        ("np.array(h)", True, True),
+        ("np.asarray(h).std()", True, False),
+        ("pool.map(f, h)", True, False),
+        ("np.asarray(h)", False, False),
+    ],
+)
+def test_a_wait_for_an_array_of_jax_is_a_read(call, jax, read):
+    waits = HostStackRow("host:wait", ["f (/home/u/train.py:1)"], call, "/home/u/train.py:1", call, 3.0, 0.0)
+    cases = _cases({"host:wait": 4.0}, [waits], jax=jax)
+    assert ("read" in cases, "own" in cases) == (read, not read)
+    text = find_rule("host-blocked").page.remedy("jax").text_for(cases)
+    assert ("wait until the device has computed it" in text, "worker processes" in text) == (read, not read)
+
+
+def test_other_work_beside_a_read_keeps_its_advice():
+    waits = HostStackRow(
+        "host:wait", ["f (/home/u/train.py:1)"], "np.asarray(h)", "/a.py:1", "np.asarray(h)", 3.0, 0.0
+    )
+    assert {"read", "own", "python"} <= _cases({"host:wait": 4.0, "host:python": 4.0}, [waits], jax=True)
+
+
 def test_a_run_that_sleeps_is_not_told_of_garbage():
     (found,) = run_rules(asleep_in(8), [find_rule("host-blocked")])
     assert "Take this work out of the training thread" in found.fix.text
@@ -85,7 +110,8 @@ def test_a_run_that_sleeps_is_not_told_of_garbage():
 
 def test_each_mark_is_a_case_that_its_rule_can_give():
     given = {
-        "host-blocked": {"own", "lock", "python", "gil", "gc", "callback", "flax"},
+        "host-blocked": {"own", "lock", "python", "gil", "gc", "callback", "flax", "read"},
+        "input-starved": {"again", "batches"},
         "recompiles-other": {"again", "other"},
     }
     for rule in all_rules():

@@ -1,14 +1,20 @@
 """What a smaller program saves of a slow start: the compile of all but one of the layers, where those are told."""
 
+import json
 from dataclasses import replace
 
 import pytest
 
-from tests.rules.given import given, loop
+from tests.rules.given import given, loop, record
 from tests.rules.situations import started
+from tpuprof.model.telemetry import KEPT_FROM_SECONDS, step_records
+from tpuprof.report.schema import Savings
+from tpuprof.rules.compile.persistent_cache_off.rule import SAVED_AT_LEAST
+from tpuprof.rules.pricing import bounded
 from tpuprof.rules.registry import find_rule
 from tpuprof.rules.runner import outcome_of
 from tpuprof.rules.thresholds import SLOW_COMPILE_FROM_SECONDS, STARTUP_SPREAD_OVER_STEPS
+from tpuprof.run_folder import telemetry_name
 
 PER_STEP_MS = SLOW_COMPILE_FROM_SECONDS * 1e3 / STARTUP_SPREAD_OVER_STEPS
 
@@ -41,3 +47,41 @@ def test_the_block_repeated_most_often_counts():
 )
 def test_else_anything_up_to_the_whole_compile(loops):
     assert saved(*loops) == (0.0, 1.0)
+
+
+def noted(folder, *compiles):
+    """What a process noted of compiles before the capture: (seconds, innermost frame)."""
+    rows = [{"graphs": 1, "seconds": seconds, "frames": [line] if line else []} for seconds, line in compiles]
+    (folder / "tpuprof").mkdir()
+    (folder / "tpuprof" / telemetry_name("host0", 0)).write_text(
+        json.dumps({"step": 0, "compiles": rows}) + "\n"
+    )
+    return {"records": [*step_records(folder, "host0"), record()]}
+
+
+def test_at_least_what_the_longest_line_compiled_is_folded(tmp_path):
+    row = replace(loop(10), ops_share_low=0.6, ops_share_high=0.9)
+    compiles = noted(tmp_path, (15.0, "train (a.py:1)"), (15.0, "train (a.py:1)"), (10.0, "show (a.py:9)"))
+    signals = given(**{**started(SLOW_COMPILE_FROM_SECONDS), **compiles, "loops": [row]})
+    savings = outcome_of(find_rule("slow-compile"), signals).price.savings
+    assert (savings.start_low_s, savings.start_high_s) == pytest.approx((0.6 * 0.9 * 30, 0.9 * 0.9 * 40))
+
+
+@pytest.mark.parametrize(("framework", "kept"), [("jax", 30.0), ("torch_tpu", 30.0 + 20 * 0.9)])
+def test_jax_keeps_no_program_that_compiled_in_less_than_a_second(tmp_path, framework, kept):
+    compiles = noted(tmp_path, (30.0, "train (a.py:1)"), *[(0.9 * KEPT_FROM_SECONDS, "helper (a.py:2)")] * 20)
+    signals = given(**{**started(1.0), **compiles}, framework=framework, is_tpu=False)
+    found = outcome_of(find_rule("persistent-cache-off"), signals)
+    least = SAVED_AT_LEAST if framework == "jax" else 0.0
+    savings = found.price.savings
+    assert (savings.start_low_s, savings.start_high_s) == pytest.approx((least * kept, 48.0))
+    told = [each.value for each in found.evidence if "not kept" in each.text]
+    assert told == ([pytest.approx(18.0)] if framework == "jax" else [])
+
+
+@pytest.mark.parametrize("per", ["start", "step"])
+def test_a_start_may_save_more_than_a_step_takes(per):
+    """Spread over the steps of a short run: no simulation contradicts it."""
+    savings = bounded(Savings(30.0, 40.0, "bound", start_low_s=300.0, start_high_s=400.0, per=per), 9.0, None)
+    assert (savings.low, savings.high) == (9.0, 9.0)
+    assert bool(savings.note) == (per == "step")

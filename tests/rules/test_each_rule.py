@@ -324,6 +324,7 @@ CASES = {
     ],
     "slow-compile": [
         ("slow", "failed", started(SLOW)),
+        ("slow, of layers", "failed", {**started(SLOW), "loops": [loop(10, ops=0.6)]}),
         ("quick", "passed", started(SLOW - 0.1)),
         ("slow for a TPU", "failed", foreseen(SLOW)),
         ("quick for a TPU", "passed", foreseen(SLOW - 0.1)),
@@ -379,7 +380,8 @@ CASES = {
     "input-starved": [
         ("waits", "failed", {"steps": steps(input_wait=100 * ABOVE)}),
         ("hardly", "passed", {"steps": steps(input_wait=100 * BELOW)}),
-        ("copies", "failed", {"steps": steps(host_to_device=60.0)}),
+        ("copies", "failed", {"steps": steps(host_to_device=60.0), "copied_again": 0.0}),
+        ("copies the same", "failed", {"steps": steps(host_to_device=60.0), "copied_again": 1.0}),
         ("fallback", "passed", {"steps": steps(host_to_device=60.0), "falls_back": True}),
         ("waits beside a fallback", "failed", {"steps": steps(input_wait=60.0), "falls_back": True}),
         ("no steps", "unavailable", NOTHING),

@@ -11,6 +11,7 @@ import sys
 from functools import partial
 from typing import Any
 
+from tpuprof.instrument.same_arrays import SameArrays
 from tpuprof.instrument.spans import close_span
 from tpuprof.instrument.state import STATE, on_accelerator, pass_on, xlac
 from tpuprof.instrument.wrapped_calls import (
@@ -29,6 +30,7 @@ _MODULE_WAITS = (
     ("torch.tpu", "synchronize"),
 )
 _replaced = Replaced()
+_copied = SameArrays()
 
 
 def install() -> list[str]:
@@ -53,6 +55,7 @@ def install() -> list[str]:
 def remove() -> None:
     """Put everything back."""
     _replaced.put_back()
+    _copied.forget()
 
 
 def _copy(name: str, original: Function) -> Function:
@@ -61,7 +64,8 @@ def _copy(name: str, original: Function) -> Function:
         event = _copy_event(tensor, name, args, kwargs) if STATE.armed else ""
         if not event:
             return original(tensor, *args, **kwargs)
-        span = call_span(event, name)
+        facts = {"again": int(_copied.again(tensor))} if event == UPLOAD else {}
+        span = call_span(event, name, **facts)
         try:
             return original(tensor, *args, **kwargs)
         finally:

@@ -54,10 +54,10 @@ class Replaced:
             self.undo.pop()()
 
 
-def call_span(event: str, call: str) -> Span | None:
+def call_span(event: str, call: str, **more: int | str) -> Span | None:
     """Open an event for a call that the user's line makes, None where that fails. Raises nothing."""
     try:
-        facts: dict[str, Any] = {"grad": int(gradients_on())} if event == HOST_READ else {}
+        facts: dict[str, Any] = {"grad": int(gradients_on())} if event == HOST_READ else dict(more)
         return open_span(event, event.partition(".")[2], call=call, source=user_line(), **facts)
     except Exception as error:
         note_failure(f"noting {call}", error)

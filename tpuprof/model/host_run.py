@@ -51,6 +51,7 @@ from tpuprof.model.host.recorded import recorded_of
 from tpuprof.model.host.slice_messages import SliceMessages, slice_messages
 from tpuprof.model.host.threads import TrainingThread, training_threads, warnings_of
 from tpuprof.model.host.tracing import Tracing, split_tracing
+from tpuprof.model.host.uploads import again_share
 from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.model.intervals import Spans
 from tpuprof.model.read_graphs import ReadGraphs, read_graphs
@@ -92,6 +93,8 @@ class HostRun:
     graph_cuts: list[GraphCut]
     # Time in steps of transfers from the device that no read of the program explains (ps).
     unexplained_reads_ps: int
+    # Share of the time of copies to the device in steps that copies what it had already.
+    copied_again: float = 0.0
     # Steps in which an optimizer stepped.
     optimizer_steps: int = 0
     # Programs that reads of values ran in mid-step.
@@ -242,7 +245,7 @@ def _of_devices(
     """Fields of a host that are read from what its devices did, and from their programs."""
     found = {
         "loops": find_loops(devices[0], steps) if devices else [],
-        "repetition": find_repetition(devices[0], steps, parameter_names) if devices else None,
+        "repetition": find_repetition(devices[0], steps, parameter_names, protos) if devices else None,
         "memory": device_memory(protos, devices[0].type if devices else ""),
         "collective_roles": collective_roles(devices, protos, parameter_names),
     }
@@ -276,6 +279,7 @@ def _of_host(
         "optimizer_steps": steps_with_calls(driver, steps.end),
         "eager_ops": None if words.eager else eager_ops(host, driver, words, steps, history.records),
         "eager": eager_dispatch(host, driver, words, steps),
+        "copied_again": again_share(driver, activity, steps),
         "handing_over": handing_over(host, words, activity, steps, devices) if driver else None,
         "unexplained_reads_ps": unexplained_reads(driver, words, steps),
         "gpus": count_gpus(host.gpus, [] if host.devices else devices),

@@ -19,6 +19,9 @@ from tpuprof.units import NS_PER_MS
 FALLBACK_PREFIX = "aten::"
 # Reading one value back is torch_xla's own way of `.item()`, and counted among its fallbacks.
 VALUE_READ = "aten::_local_scalar_dense"
+# Compiles of less than this are not kept by JAX's persistent cache, unless the program lowers it (s): the default of
+# jax_persistent_cache_min_compile_time_secs.
+KEPT_FROM_SECONDS = 1.0
 # Counts of the persistent compilation cache: programs found, not found, loaded, and those that could not be loaded.
 CACHE_COUNTERS = (
     "PersistentCacheHit",
@@ -33,8 +36,9 @@ class StepRecord:
     """What the process noted of one step: wall time in ns, counters' increases, and what its compiles took (s).
 
     `captured` tells whether the profiler recorded it, `frames` which Python frames led to its longest compile.
-    `lines` counts its compiles by the innermost frame. `metrics` are the samples that torch_xla's metrics gained, of
-    captured steps only.
+    `lines` counts its compiles by the innermost frame, `line_seconds` adds up what they took, `short_seconds` what
+    those took that JAX's cache would not keep. `metrics` are the samples that torch_xla's metrics gained, of captured
+    steps only.
     `fallbacks` are the lines that called ops which ran on the CPU, by op, where the capture looked for them.
     `samples` is how many samples the process trained on, None where the program did not state it.
     """
@@ -50,6 +54,8 @@ class StepRecord:
     metrics: dict[str, int] = field(default_factory=dict)
     samples: float | None = None
     lines: dict[str, int] = field(default_factory=dict)
+    line_seconds: dict[str, float] = field(default_factory=dict)
+    short_seconds: float = 0.0
 
     @property
     def graphs(self) -> int:
@@ -171,9 +177,20 @@ def _record_of(line: str) -> StepRecord | None:
             metrics={str(name): int(each[0]) for name, each in row.get("metrics", {}).items()},
             samples=_samples(row.get("samples")),
             lines=dict(Counter(str(each["frames"][0]) for each in compiles if each["frames"])),
+            line_seconds=_by_line(compiles),
+            short_seconds=sum(took for took in map(_seconds, compiles) if took < KEPT_FROM_SECONDS),
         )
     except (ValueError, KeyError, TypeError, IndexError, AttributeError):
         return None
+
+
+def _by_line(compiles: list[dict[str, Any]]) -> dict[str, float]:
+    """Seconds of the compiles by their innermost frame, those without a frame under no name."""
+    found: dict[str, float] = {}
+    for each in compiles:
+        line = str(each["frames"][0]) if each["frames"] else ""
+        found[line] = found.get(line, 0.0) + _seconds(each)
+    return found
 
 
 def _seconds(compiled: dict[str, Any]) -> float:

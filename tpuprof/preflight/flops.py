@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import re
 
 from tpuprof.decode.hlo import Computation, HloModule, Instruction
+from tpuprof.decode.hlo_flops import dot_flops
 from tpuprof.preflight import mosaic
 
 _DIM_LABELS = re.compile(r"^([0-9a-z]+)_([0-9a-z]+)->([0-9a-z]+)$")
@@ -50,7 +50,7 @@ def computation_flops(module: HloModule, computation: Computation) -> int:
     total = 0
     for each in computation:
         if each.opcode == "dot":
-            total += _dot(computation, each)
+            total += dot_flops(computation, each)
         elif each.opcode == "convolution":
             total += _convolution(computation, each)
         elif each.opcode == "custom-call":
@@ -64,15 +64,6 @@ def computation_flops(module: HloModule, computation: Computation) -> int:
             parts = [computation_flops(module, part) for part in inner]
             total += max(parts, default=0) if each.opcode == "conditional" else sum(parts)
     return total
-
-
-def _dot(computation: Computation, dot: Instruction) -> int:
-    left = computation.instructions.get(dot.operands[0]) if dot.operands else None
-    if left is None:
-        return 0
-    axes = [int(part) for part in re.findall(r"\d+", dot.attributes.get("lhs_contracting_dims", ""))]
-    contracted = math.prod(left.shape.dimensions[axis] for axis in axes if axis < len(left.shape.dimensions))
-    return 2 * dot.shape.count * contracted
 
 
 def _convolution(computation: Computation, conv: Instruction) -> int:

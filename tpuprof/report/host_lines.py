@@ -24,6 +24,9 @@ _VERBS = {
 }
 # Share of a part from which one line stands for it; below it, the function that most of the part lies in is named.
 LINE_FROM_SHARE = 0.5
+# Share of a part that the samples at a line must show for that line to be named beside the part's own time: samples
+# come late, so that a few of them may show the line after, and not all of a part is sampled. A judgement.
+SEEN_FROM_SHARE = 0.25
 # Share of a part that a function must hold to stand for it: what other functions do is then a quarter at most.
 FUNCTION_FROM_SHARE = 0.75
 # Share of tracing and handing over that a function may hold: with more, it is the training loop, which says little.

@@ -39,7 +39,8 @@ def bounded(savings: Savings, step_ms: float | None, cause: float | None) -> Sav
         return replace(savings, low=low, high=high)
     most = step_ms * min(max(1.0 if cause is None else cause, 0.0), 1.0)
     note = savings.note
-    if low > most * INCONSISTENT_FROM:
+    # What a start saves is spread over the steps of a short run, and may be more than a step takes: that is no miss.
+    if low > most * INCONSISTENT_FROM and savings.per == "step":
         note = f"limited to the {format_ms(most)} per step that the cause takes: the simulation gave {format_ms(low)}"
     return replace(savings, low=min(low, most), high=min(high, most), note=note)
 

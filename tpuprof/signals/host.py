@@ -86,6 +86,11 @@ class HostSignals(StepSignals):
         """Reads of values that ran graphs in the steps, the most frequent first."""
         return [row for row in self._report.graph_cuts if row.call in CALLS]
 
+    @signal("share", needs=(STEPS, HOST_EVENTS))
+    def copied_again(self) -> float:
+        """Share of the time of copies to the device in steps that copies an array again; of the host with least."""
+        return min((host.copied_again for host in self._run.hosts), default=0.0)
+
     @signal("programs", needs=(STEPS, HOST_EVENTS))
     def read_graphs(self) -> list[ReadGraphs]:
         """Programs that reads of values ran in mid-step, by line, and what of them the step computed again."""

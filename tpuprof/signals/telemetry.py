@@ -78,6 +78,21 @@ class TelemetrySignals(SignalsBase):
             return told[0]
         return sum(record.compile_seconds for record in self.records if not record.captured)
 
+    @signal("share")
+    def startup_longest_line_share(self) -> float:
+        """Share of the time of compiles before the captured steps that the line has which compiled longest."""
+        lines: dict[str, float] = {}
+        for record in self.records:
+            for line, seconds in ({} if record.captured else record.line_seconds).items():
+                lines[line] = lines.get(line, 0.0) + seconds
+        total = sum(lines.values())
+        return max(lines.values()) / total if total > 0 else 1.0
+
+    @signal("s")
+    def startup_short_compile_seconds(self) -> float:
+        """Compiles before the captured steps that took less than a second each, which JAX's cache does not keep."""
+        return sum(record.short_seconds for record in self.records if not record.captured)
+
     @signal("text")
     def startup_compile_source(self) -> str:
         """Line of the program (`file:line`) that called the longest compile before the captured steps; may be empty."""

@@ -19,7 +19,15 @@ from tpuprof.parts import (
     INPUT_WAIT,
     USER_PREFIX,
 )
-from tpuprof.report.host_lines import forward_at, holder_of, library_at, traced_at, verb_of, where_of
+from tpuprof.report.host_lines import (
+    SEEN_FROM_SHARE,
+    forward_at,
+    holder_of,
+    library_at,
+    traced_at,
+    verb_of,
+    where_of,
+)
 from tpuprof.report.sections import HostStackRow
 from tpuprof.units import format_ms, format_share
 
@@ -75,7 +83,8 @@ def _input(load: StepTimes, stacks: list[HostStackRow]) -> str:
     """The line, or the function, at which the host makes or awaits batches, or copies them; empty where unknown."""
     largest = max((INPUT_WAIT, HOST_TO_DEVICE, HOST_IO), key=lambda name: load.parts.get(name, 0.0))
     where = where_of(stacks, largest)
-    if largest not in _AT_INPUT or where is None:
+    # Where samples cover a small part of it, what they saw may be what came after.
+    if largest not in _AT_INPUT or where is None or where.ms < SEEN_FROM_SHARE * load.parts[largest]:
         return ""
     return f" {_AT_INPUT[largest]} {where.text}, {format_ms(where.ms)} of {format_ms(load.wall)}."
 

@@ -5,16 +5,22 @@ Methods of JAX's arrays are wrapped while a capture runs, and put back afterward
 
 from __future__ import annotations
 
+import functools
 import sys
 from functools import partial
+from typing import Any
 
-from tpuprof.instrument.state import pass_on
-from tpuprof.instrument.wrapped_calls import Replaced, with_event
+from tpuprof.instrument.same_arrays import SameArrays
+from tpuprof.instrument.spans import close_span
+from tpuprof.instrument.state import STATE, pass_on
+from tpuprof.instrument.wrapped_calls import Function, Replaced, call_span, with_event
 from tpuprof.own_events import HOST_READ, UPLOAD
 
 _READS = ("__float__", "__int__", "__bool__", "__index__", "__array__", "__format__", "item", "tolist")
 _WAIT = "block_until_ready"
+_PUT = "device_put"
 _replaced = Replaced()
+_put = SameArrays()
 
 
 def install() -> list[str]:
@@ -25,10 +31,11 @@ def install() -> list[str]:
     if jax is None or _replaced:
         return notes
     wanted = [(array, name, HOST_READ) for name in (*_READS, _WAIT)]
-    wanted += [(jax, _WAIT, HOST_READ), (jax, "device_get", HOST_READ), (jax, "device_put", UPLOAD)]
+    wanted += [(jax, _WAIT, HOST_READ), (jax, "device_get", HOST_READ), (jax, _PUT, UPLOAD)]
     for owner, name, event in wanted:
         try:
-            _replaced.replace(owner, name, partial(with_event, event, name))
+            made = _putting if name == _PUT else partial(with_event, event, name)
+            _replaced.replace(owner, name, made)
         except (AttributeError, TypeError) as error:
             pass_on(error)
             notes.append(f"a read is missing from the timeline: {error}")
@@ -38,3 +45,21 @@ def install() -> list[str]:
 def remove() -> None:
     """Put everything back."""
     _replaced.put_back()
+    _put.forget()
+
+
+def _putting(original: Function) -> Function:
+    """`device_put` inside an event, which says whether it copies what it copied before."""
+
+    @functools.wraps(original)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        if not STATE.armed:
+            return original(*args, **kwargs)
+        again = _put.again(args[0] if args else kwargs.get("x"))
+        span = call_span(UPLOAD, _PUT, again=int(again))
+        try:
+            return original(*args, **kwargs)
+        finally:
+            close_span(span)
+
+    return wrapped

@@ -2,22 +2,24 @@
 
 A Python loop over N equal layers leaves the same matrix multiplications N times in the program. Where annotations
 name the layers (`layers.0`, `layers.1`, ...) those tell them apart. Else matmuls are compared by what they do (the
-framework's op name, source line, FLOPs): N is the largest count such that nearly all of them occur a multiple of
-N times. Where the program's inputs have names (a preflight knows them), N is a number of layers that these state.
-Other ops are no guide: the compiler fuses and copies differently from layer to layer.
+framework's op name, source line, FLOPs): N is the largest count such that nearly all of them occur a multiple of N
+times. Where the trace states no FLOPs, those of JAX are read from the program. Where the program's inputs have
+names (a preflight knows them), N is a number of layers that these state. Other ops are no guide: the compiler fuses
+and copies differently from layer to layer.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from itertools import pairwise
 
 from tpuprof.model.compile.hlo_metadata import scope_names
 from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.device.collective_role import layer_of
+from tpuprof.model.device.hlo_products import Products, jax_products
 from tpuprof.model.device.op_kind import is_matmul
 from tpuprof.model.device.op_sums import OpSums
 from tpuprof.model.steps import Steps
@@ -49,7 +51,7 @@ class Repetition:
     `share` is the part of the program's matmul FLOPs that belongs to it (of its matmuls, where no FLOPs are
     stated). `path` is what the layers are called (`layers.*`), empty where nothing names them; `differs` lists
     matmuls that some of the layers have and others not. `ops_share` is the part of the program's ops that belongs to
-    it, at least and at most, None where nothing names them: ops that the compiler made have no name.
+    it, at least and at most, None where nothing tells them: ops that the compiler made have no name.
     """
 
     program: str
@@ -70,17 +72,35 @@ class _Matmul:
 
 
 def find_repetition(
-    device: DeviceActivity, steps: Steps, parameter_names: Sequence[str] = ()
+    device: DeviceActivity,
+    steps: Steps,
+    parameter_names: Sequence[str] = (),
+    protos: Mapping[str, bytes] | None = None,
 ) -> Repetition | None:
     """The repeated block of the program that takes most of a device's time; None where it repeats none.
 
-    `parameter_names` are those of the program's inputs, empty where unknown.
+    `parameter_names` are those of the program's inputs, empty where unknown. `protos` are the programs of the trace.
     """
     program, matmuls = _main_program(device, device.sums(steps.spans))
     if any(each.layer for each in matmuls):
         return _by_layer_names(device, program, matmuls)
-    # Without FLOPs (PJRT_DEVICE=CPU) matmuls of one line cannot be distinguished.
-    return _by_signature(program, [each for each in matmuls if each.flops], _stated_layers(parameter_names))
+    stated = _stated_layers(parameter_names)
+    told = [each for each in matmuls if each.flops]
+    if told or program not in (protos or {}):
+        # Without FLOPs (PJRT_DEVICE=CPU) matmuls of one line cannot be distinguished.
+        return _by_signature(program, told, stated)
+    return _by_products(program, jax_products((protos or {})[program]), stated)
+
+
+def _by_products(program: str, found: Products | None, stated: set[int]) -> Repetition | None:
+    """The same of what a program's own text tells, with the share of its ops that repeat as often."""
+    if found is None:
+        return None
+    matmuls = [_Matmul((each.label, each.source, each.flops), "", each.flops) for each in found.products]
+    repetition = _by_signature(program, matmuls, stated)
+    if repetition is None:
+        return None
+    return replace(repetition, ops_share=found.repeated_share(repetition.layers))
 
 
 def _main_program(device: DeviceActivity, sums: OpSums) -> tuple[str, list[_Matmul]]:

@@ -55,7 +55,7 @@ HARDLY_BEGUN_PS = 500 * PS_PER_US
 # Families of calls that may block.
 _BLOCKING = (SLEEP, IO, LOCK)
 # Calls that wait for a value of the device, and leave no event on JAX's CPU client (`np.asarray(loss)`).
-_READ_BY = ("asarray", "array")
+READ_BY = ("asarray", "array")
 # The family of a line of the user's own that calls ops.
 OPS = "ops"
 _COLUMNS = (
@@ -112,7 +112,7 @@ def _has_hardly_begun(unexplained: Spans, at: int, stack: Stack) -> bool:
     row = int(np.searchsorted(unexplained.start, at, "right")) - 1
     after_a_call = row > 0 and at - int(unexplained.start[row]) <= HARDLY_BEGUN_PS
     name = stack.user_call.removesuffix(SET_LAST)
-    return after_a_call and (name.isidentifier() or called(stack.user_call) in _READ_BY)
+    return after_a_call and (name.isidentifier() or called(stack.user_call) in READ_BY)
 
 
 def read_samples(host: Host, unexplained: Spans | None = None) -> HostSamples | None:

@@ -34,9 +34,10 @@ compiled in less than a second are not kept unless jax_persistent_cache_min_comp
 ## Limits and false positives
 
 On TPU, torch_xla 2.9 writes programs into the cache and cannot load them (issue 9094), so that the rule does not
-apply to it and to earlier releases there. For later releases it is unknown: the price then begins at zero. So it does
-on CPU, whose client cannot load from the cache either. The price spreads the compile time over ten thousand steps and
-holds from the second run on. TorchTPU counts no hits: whether a folder that is set was of use is unknown there.
+apply to it and to earlier releases there. For later releases it is unknown: the price then begins at zero. So it
+does on CPU, whose client cannot load from the cache either. The price spreads the compile time over ten thousand
+steps and holds from the second run on. In JAX it begins at what took a second and more: the rest is not kept by
+default. TorchTPU counts no hits: whether a folder that is set was of use is unknown there.
 
 ## References
 
@@ -73,6 +74,7 @@ SAVED_AT_MOST = 1.0
         "startup_compile_seconds",
         "startup_compile_source",
         "startup_compiles",
+        "startup_short_compile_seconds",
         "compilation_cache",
         "predicted",
         "torch_xla_version",
@@ -89,10 +91,14 @@ def check(signals: Signals) -> Outcome:
     if useless:
         return not_applicable(useless)
     evidence = [*compile_evidence(signals), *([Evidence(doubt)] if doubt else [])]
+    short = 0.0
+    if "jax" in signals.framework and not signals.predicted:
+        short = signals.startup_short_compile_seconds
+        evidence += [Evidence("of that in compiles of less than a second, which are not kept", short, "s")]
     if not slow_start(signals):
         return passed(evidence, reason="compiling took too little of the run to matter")
     title = f"Every run compiles for {signals.startup_compile_seconds:.0f} s again: no persistent cache is on"
-    least = 0.0 if doubt else SAVED_AT_LEAST
+    least = 0.0 if doubt else SAVED_AT_LEAST * (1 - short / signals.startup_compile_seconds)
     return failed(
         at_stake(signals),
         evidence,

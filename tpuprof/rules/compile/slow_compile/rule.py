@@ -36,9 +36,10 @@ activation unless the body is under `jax.checkpoint`. Then keep compiled program
 
 The time is that of the graph cuts that compiled, tracing's last part included. The price spreads it over the steps of
 a run of ten thousand steps: a longer run pays less a step. Where annotations name the layers
-(`tpuprof.annotate_modules`), folding saves the compile of their ops, all but one layer's, and compiling is taken to
-last as long as the program has ops: at least those that name a layer, at most those that name nothing as well. Else it
-is not known what folding leaves, and the whole compile is the upper bound. What scan adds to stack parameters and to
+(`tpuprof.annotate_modules`), or a JAX program on the CPU device tells that they repeat, folding saves the compile of
+their ops, all but one layer's, and compiling is taken to last as long as the program has ops: at least those that
+belong to a layer, in what the line compiled that compiled longest, at most those that name nothing as well. Else it is
+not known what folding leaves, and the whole compile is the upper bound. What scan adds to stack parameters and to
 cut gradients apart is not counted: layers of many small parameters save less.
 
 ## References
@@ -66,6 +67,7 @@ from tpuprof.signals import Signals
         "startup_compile_seconds",
         "startup_compile_source",
         "startup_compiles",
+        "startup_longest_line_share",
         "predicted",
         "unrolled",
         "preflight",
@@ -94,14 +96,18 @@ def check(signals: Signals) -> Outcome:
 
 
 def _folded(signals: Signals) -> tuple[float, float, list[Evidence]]:
-    """Share of the compile that folding repeated layers saves, at least and at most, and what tells of them."""
+    """Share of the compiles that folding repeated layers saves, at least and at most, and what tells of them.
+
+    At least of the line that compiled longest: programs of other lines may hold no layers.
+    """
     row = signals.unrolled
     if row is None or not row.trip_count or row.ops_share_low is None or row.ops_share_high is None:
         return 0.0, 1.0, []
     folded = 1 - 1 / row.trip_count
     evidence = [
         Evidence(f"{row.detail} in {row.module or 'a program'}", row.trip_count, "copies", source=row.source),
-        Evidence("ops that name one of them, of all ops of the program", row.ops_share_low, "share"),
+        Evidence("ops that belong to one of them, of all ops of the program", row.ops_share_low, "share"),
         Evidence("with those that name nothing", row.ops_share_high, "share"),
     ]
-    return row.ops_share_low * folded, row.ops_share_high * folded, evidence
+    least = row.ops_share_low * folded * signals.startup_longest_line_share
+    return least, row.ops_share_high * folded, evidence

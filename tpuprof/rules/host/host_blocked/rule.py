@@ -55,6 +55,9 @@ process run beside training (`subprocess.Popen`) or start it less often.
 [own] Take this work out of the training thread: load and prepare batches in worker processes (Grain, a DataLoader), log
 and save from another thread, do it less often. Call `jax.device_put` for the next batch before you wait for this step.
 
+[read] `np.asarray` and `np.array` of a JAX array wait until the device has computed it, and copy it: read the result of
+the step before while this one runs, read it in every hundredth step only, or compute what you need of it in the step.
+
 [lock] Where it waits for a queue, another thread or a process (`queue.get`, `acquire`, `join`, `subprocess.run`), that
 one is the slower of the two: let more threads or processes fill the queue, hold the lock for less time, and let a
 process run beside training (`subprocess.Popen`) or start it less often.
@@ -89,6 +92,8 @@ from __future__ import annotations
 
 from tpuprof import parts as part
 from tpuprof.model.device.op_kind import OpKind, with_the_host
+from tpuprof.model.host.samples import READ_BY
+from tpuprof.model.host.stacks import called
 from tpuprof.report.host_lines import Where, holder_of, lines_of, running, verb_of, where_of
 from tpuprof.report.schema import Evidence
 from tpuprof.report.sections import HostStackRow
@@ -103,7 +108,9 @@ SHOWN = 3
 # Share of this time that a kind of it must have for its advice to be given. A judgement.
 ADVISED_FROM_SHARE = 0.2
 # Kinds of time that another thread or Python's collector causes. All others are the training thread's own work.
-_OTHERS_WORK = frozenset({"lock", "gil", "gc"})
+_OTHERS_WORK = frozenset({"lock", "gil", "gc", "read"})
+# Time in which the training thread waits in a call, for what is unknown.
+_WAIT = "host:wait"
 # How a frame of a stack says that it is Flax's.
 _FLAX = "/flax/nnx/"
 # Samples that make the time at a line certain to about a sixth (samples): the error goes with their square root.
@@ -114,7 +121,16 @@ SAMPLES_FOR_HIGH = 36
     about="what the training thread does other than training",
     good="The training thread does little else than training that the device waits for",
     bad="The device waits while the training thread does something else",
-    reads=("step_ms", "steps", "ops", "callback_alone_ms", "host_stacks", "sampled_host_ms", "sampled_late"),
+    reads=(
+        "step_ms",
+        "steps",
+        "ops",
+        "callback_alone_ms",
+        "host_stacks",
+        "sampled_host_ms",
+        "sampled_late",
+        "framework",
+    ),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where the device idles for long while samples show the training thread at something else than tracing."""
@@ -146,18 +162,31 @@ def check(signals: Signals) -> Outcome:
         title=_title(largest, where, sampled[largest]) + _held_at(holder_of(stacks, largest)),
         price=counterfactual(Change(host={largest: left}), Change(host=dict.fromkeys(sampled, 0.0))),
         confidence="high" if samples >= SAMPLES_FOR_HIGH and not signals.sampled_late else "medium",
-        cases=_cases(sampled, stacks),
+        cases=_cases(sampled, stacks, jax="jax" in signals.framework),
     )
 
 
-def _cases(sampled: dict[str, float], stacks: list[HostStackRow]) -> frozenset[str]:
-    """The kinds of time that are a good part of it, and Flax where that walks modules: each has advice of its own."""
+def _cases(sampled: dict[str, float], stacks: list[HostStackRow], *, jax: bool = False) -> frozenset[str]:
+    """The kinds of time that are a good part of it, and Flax where that walks modules: each has advice of its own.
+
+    In JAX a wait in `np.asarray` is one for the device, and no work of the thread.
+    """
     enough = ADVISED_FROM_SHARE * sum(sampled.values())
     kinds = {name.rpartition(":")[2] for name, ms in sampled.items() if ms >= enough}
     rows = [row for row in stacks if row.part in sampled and any(_FLAX in frame for frame in row.frames)]
     flax = sum(row.exposed_ms_per_step for row in rows) >= enough
+    if jax and _reads(sampled, stacks) >= enough:
+        kinds = kinds - {"wait"} | {"read"}
     own = {"own"} if kinds - _OTHERS_WORK or not kinds else set()
     return frozenset(kinds | own | ({"flax"} if rows and flax else set()))
+
+
+def _reads(sampled: dict[str, float], stacks: list[HostStackRow]) -> float:
+    """Time (ms per step) of waits in calls that read an array, where they are most of the waits; else 0."""
+    waits = [row for row in stacks if row.part == _WAIT]
+    reads = [row for row in waits if called(row.user_call or row.call) in READ_BY]
+    seen, all_seen = (sum(row.exposed_ms_per_step for row in rows) for rows in (reads, waits))
+    return sampled.get(_WAIT, 0.0) if all_seen and seen > all_seen / 2 else 0.0
 
 
 def _callbacks(signals: Signals, ms: float) -> Outcome:

@@ -2,8 +2,8 @@
 
 ## What it detects
 
-Typical steps in which the training thread waits for its data loader, or copies a batch to the device, while the device
-idles.
+Typical steps in which the training thread waits for its data loader, or copies a batch to the device, while the
+device idles.
 
 ## Why it costs time
 
@@ -12,31 +12,42 @@ A batch made while the device waits adds its whole time to the step; made ahead,
 ## Evidence
 
 Time per step waiting for batches, copying them to the device, and in infeed, as a mean over all captured steps; how
-long a batch takes to make, and whether it is made ahead.
+long a batch takes to make, and whether it is made ahead; how much of the copies is of an array that was copied
+before.
 
 ## How to fix
 
-Make batches ahead: worker processes in the DataLoader (num_workers, persistent_workers=True), and MpDeviceLoader,
-whose threads copy them to the device meanwhile. MpDeviceLoader cuts the graph itself whenever it hands over a batch,
-so leave out `torch_xla.sync()`: with both there are two cuts per step. Under SPMD pass
-`input_sharding=xs.ShardingSpec(mesh, spec)`, so that each batch goes to the devices in parts, and not whole to each.
+[again] Copy what does not change to the device once, before the loop.
+
+[batches] Make batches ahead: worker processes in the DataLoader (num_workers, persistent_workers=True), and
+MpDeviceLoader, whose threads copy them to the device meanwhile. MpDeviceLoader cuts the graph itself whenever it
+hands over a batch, so leave out `torch_xla.sync()`: with both there are two cuts per step. Under SPMD pass
+`input_sharding=xs.ShardingSpec(mesh, spec)`, so that each batch goes to the devices in parts, and not whole to
+each.
 
 ## How to fix in TorchTPU
 
-Make batches ahead: worker processes in the DataLoader (num_workers, persistent_workers=True, prefetch_factor), and
-copy the next batch with `.to("tpu", non_blocking=True)` before the step that needs it. On a device this was not tried.
+[again] Copy what does not change to the device once, before the loop.
+
+[batches] Make batches ahead: worker processes in the DataLoader (num_workers, persistent_workers=True,
+prefetch_factor), and copy the next batch with `.to("tpu", non_blocking=True)` before the step that needs it. On a
+device this was not tried.
 
 ## How to fix in JAX
 
-Make batches ahead in threads or processes (Grain, a DataLoader, or a thread of your own that runs your generator and
-fills a queue), and put them on the devices one step early: call `jax.device_put` with the
-batch's sharding for the next batch before you wait for this step. `jax.make_array_from_process_local_data` lets each
-host load only its part.
+[again] Copy what does not change to the device once, before the loop: `jax.device_put` outside it.
+
+[batches] Make batches ahead in threads or processes (Grain, a DataLoader, or a thread of your own that runs your
+generator and fills a queue), and put them on the devices one step early: call `jax.device_put` with the batch's
+sharding for the next batch before you wait for this step. `jax.make_array_from_process_local_data` lets each host
+load only its part.
 
 ## Limits and false positives
 
-The price assumes that batches are then always ready. A loader that is too slow even when it runs all the time limits
-the step to its own rate: more workers, or a cheaper transform.
+The price assumes that batches are then always ready. Copies of other data may take as long wherever they are made,
+so the price begins without them; those of an array that `jax.device_put`, `Tensor.to` or `Tensor.xla` copied before
+it counts whole. Of NumPy's arrays 256 numbers tell whether one is still the same. A loader that is too slow even
+when it runs all the time limits the step to its own rate: more workers, or a cheaper transform.
 
 ## References
 
@@ -47,7 +58,7 @@ the step to its own rate: more workers, or a cheaper transform.
 from __future__ import annotations
 
 from tpuprof import parts as part
-from tpuprof.report.host_lines import lines_of, running, where_of
+from tpuprof.report.host_lines import SEEN_FROM_SHARE, lines_of, running, where_of
 from tpuprof.report.schema import Evidence
 from tpuprof.report.sections import InputRow
 from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, passed, rule
@@ -64,6 +75,9 @@ DIAGNOSES = {
     "ok": "batches are made ahead, fast enough",
 }
 WORKERS = "worker processes make the batches, slower than training uses them"
+# Share of the waits, or of the copies' time, from which copies of the same array are named, and are most of it. A
+# judgement.
+AGAIN_FROM_SHARE = 0.5
 # What a stack has that waits for worker processes of a DataLoader.
 _OF_WORKERS = "_try_get_data"
 # Diagnoses under which each batch is late, also where a queue hides it in most steps and some wait for all.
@@ -84,6 +98,7 @@ PARTS = (part.INPUT_WAIT, part.HOST_TO_DEVICE, part.HOST_IO)
         "typical_parts",
         "typical_ms",
         "falls_back",
+        "copied_again",
         "stacks_if_sampled",
         "input_pipelines",
     ),
@@ -95,6 +110,8 @@ def check(signals: Signals) -> Outcome:
     largest = max(waits, key=lambda name: waits[name])
     lines = lines_of(signals.stacks_if_sampled, largest)
     where = where_of(signals.stacks_if_sampled, largest)
+    if where is not None and where.ms < SEEN_FROM_SHARE * waits[largest]:
+        where = None  # samples cover a small part of it: what they saw may be what came after
     evidence += [_pipeline(row, _in_workers(signals)) for row in signals.input_pipelines]
     evidence += [
         Evidence(f"waited at{running(call)}", exposed, "ms per step", source=source)
@@ -104,15 +121,31 @@ def check(signals: Signals) -> Outcome:
     if not fails:
         reason = "ops without a lowering copy to the device: see aten-fallback" if signals.falls_back else ""
         return passed(evidence, reason=reason if waits.get(part.HOST_TO_DEVICE) else "")
+    again = signals.copied_again if waits.get(part.HOST_TO_DEVICE) else 0.0
+    if again >= AGAIN_FROM_SHARE:
+        evidence.append(
+            Evidence("of the copies' time copies an array that was copied before", again, "share")
+        )
     gone = dict.fromkeys(_of_input(signals) - {part.HOST_IO}, 0.0)
     return failed(
         share,
         evidence,
         title=f"The device waits {format_share(share)} of each step for data{f', at {where.text}' if where else ''}",
         price=counterfactual(
-            Change(host=gone, device={part.HOST_IO: 0.0}), Change(host={part.INPUT_WAIT: 0.0})
+            Change(host=gone, device={part.HOST_IO: 0.0}),
+            # What is copied again need not be copied at all; another copy may take as long wherever it is made.
+            Change(host={part.INPUT_WAIT: 0.0, part.HOST_TO_DEVICE: 1 - again}),
         ),
+        cases=_cases(waits, again),
     )
+
+
+def _cases(waits: dict[str, float], again: float) -> frozenset[str]:
+    """Whether copies of the same array are most of it, or batches are: each has advice of its own."""
+    whole = sum(waits.values())
+    same = waits.get(part.HOST_TO_DEVICE, 0.0) * again
+    found = {"again"} if same >= AGAIN_FROM_SHARE * whole else set()
+    return frozenset(found | ({"batches"} if same <= (1 - AGAIN_FROM_SHARE) * whole else set()))
 
 
 def _of_input(signals: Signals) -> set[str]:
