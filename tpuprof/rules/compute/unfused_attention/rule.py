@@ -40,9 +40,11 @@ the softmax to be found.
 
 from __future__ import annotations
 
+from operator import and_
+
 from tpuprof import parts as part
 from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
-from tpuprof.rules.shared.ops import op_evidence
+from tpuprof.rules.shared.ops import ms_of, op_evidence
 from tpuprof.rules.thresholds import OPS_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
@@ -62,12 +64,15 @@ def check(signals: Signals) -> Outcome:
     """Fail where softmax ops take enough of the device's time on a TPU."""
     if not signals.is_tpu:
         return not_applicable("the kernel is for TPUs")
-    rows = [op for op in signals.ops if "softmax" in f"{op.annotation} {op.name}".lower()]
-    rows += [op for op in signals.scoped_ops("softmax") if op not in rows]
-    rows = [op for op in rows if not op.kernel]
+    ops = signals.ops
+    texts = zip(ops.column("annotation"), ops.column("name"), strict=True)
+    named = ["softmax" in f"{annotation} {name}".lower() for annotation, name in texts]
+    scoped = [found and not own for found, own in zip(signals.scoped_ops("softmax"), named, strict=True)]
+    written = [not kernel for kernel in ops.column("kernel")]
+    rows = ops.where(map(and_, named, written)).also(ops.where(map(and_, scoped, written)))
     if not rows:
         return not_applicable("no softmax outside a kernel was found in the programs")
-    ms = sum(op.self_ms for op in rows)
+    ms = sum(rows.column("self_ms"))
     share = ms / signals.op_ms
     evidence = op_evidence(rows)
     if share < OPS_FROM_SHARE:
@@ -79,7 +84,7 @@ def check(signals: Signals) -> Outcome:
         price=counterfactual(
             Change(device={part.COMPUTE: 1 - share * (1 - LEFT)}),
             Change(),
-            ops={(op.program, op.name): op.self_ms * (1 - LEFT) for op in rows},
+            ops=ms_of(rows, LEFT),
         ),
         confidence="low",
     )
