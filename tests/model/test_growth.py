@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 
 from tests.builders import TraceBuilder, op
-from tpuprof.analysis.analyze import analyze_run
+from tpuprof.analysis.analyze import analyze_run, report_of
+from tpuprof.decode.find import find
+from tpuprof.model.run import build_run
 from tpuprof.model.step_columns import LISTED, SLOWEST, listed
+from tpuprof.report.as_json import to_json
 
 # Exponent of growth that is linear but for a logarithm and what one analysis costs however small its trace is.
 MOST_EXPONENT = 1.1
@@ -152,6 +155,32 @@ def test_cost_grows_with_the_number_of_distinct_ops(cost, tmp_path):
     )
     analyze_run(small)
     assert cost(large) / cost(small) <= (LARGE / 2 / SMALL) ** MOST_EXPONENT
+
+
+def test_an_op_of_a_known_line_costs_few_calls(tmp_path):
+    """Ops are columns up to their JSON: what lines say is read once a line, and no op becomes an object."""
+    small, large = (many_ops(2, count).write(tmp_path / f"{count}.xplane.pb") for count in (SMALL, 4 * SMALL))
+    calls_of(small)  # imports what analyses need
+    # 57 where each op was an object, 10 of columns: most of those are of the reader and of the writer.
+    assert (calls_of(large) - calls_of(small)) / (3 * SMALL) <= 12
+
+
+def calls_of(path):
+    """Calls of Python functions, in threads as well, from a file to its report's JSON."""
+    count = 0
+
+    def note(frame, event, arg):
+        nonlocal count
+        count += event == "call"
+
+    threading.setprofile(note)
+    sys.setprofile(note)
+    try:
+        to_json(report_of(build_run(find(path))))
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    return count
 
 
 def test_a_long_run_has_a_short_report(tmp_path):

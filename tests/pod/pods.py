@@ -6,6 +6,7 @@ from tests.builders import TraceBuilder
 from tpuprof.analysis.sections.compute import HostDevices
 from tpuprof.model.barriers import NO_BARRIERS, Barriers
 from tpuprof.model.device.cpu import Queue
+from tpuprof.model.device.op_table import op_totals
 from tpuprof.model.steps import Steps, StepSource
 from tpuprof.pod.ops import columns_of
 from tpuprof.pod.summary import COLUMNS, DeviceFacts, HostSummary
@@ -81,7 +82,7 @@ def summary(name, spent, work, *, chips=1, chip=None, first=0, program="step"):
         queue=Queue(),
         barriers=barriers,
         barriers_seen=len(barriers),
-        ops=columns_of([]),
+        ops=columns_of(op_totals([])),
         work=HostDevices("TPU v5e", chips, steps, int(wall.sum()) * chips, 0, None, None, None, None, None),
         memory_peak=None,
         spans={"collectives": None, "offload": None},

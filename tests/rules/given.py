@@ -8,6 +8,7 @@ import numpy as np
 from tpuprof.model.device.allocator import Allocated
 from tpuprof.model.step_columns import StepColumns
 from tpuprof.model.telemetry import StepRecord
+from tpuprof.report.op_rows import OpRows
 from tpuprof.report.schema import (
     BufferRow,
     Cause,
@@ -78,6 +79,8 @@ for _name in signal_units():
 def given(**values):
     """Signals with these values. `run_info` is run.json; `report` takes fields of the report by name."""
     info = values.pop("run_info", None)
+    if "ops" in values:
+        values["ops"] = OpRows.of(values["ops"])
     if info is not None:
         values["info"] = info
     variants, predicted = values.pop("variants", []), values.pop("predicted", False)

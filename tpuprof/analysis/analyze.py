@@ -46,11 +46,12 @@ def analyze_run(
 
     `executor` is any `concurrent.futures.Executor`; each host's file is one task. Raises `TpuprofError`.
     """
-    return report_of(build_run(find_all(paths), executor))
+    report = report_of(build_run(find_all(paths), executor))
+    return replace(report, ops=list(report.ops))
 
 
 def report_of(run: Run, *, all_ops: bool = False) -> Report:
-    """The Report of a run already read, with all ops or those that matter.
+    """The Report of a run already read, with all ops or those that matter; `ops` are `OpRows`.
 
     Raises `TpuprofError` (`input-no-activity`) where nothing was recorded.
     """
@@ -85,10 +86,8 @@ def report_of(run: Run, *, all_ops: bool = False) -> Report:
     )
     # Rules look at all ops.
     findings = with_proofs(run_rules(Signals(report, run), all_rules(), simulator), run.proofs)
-    all_rows = report.ops
-    report = replace(
-        report, findings=findings, ops=all_rows[:listed], ops_left_out=left_out(all_rows, listed)
-    )
+    rest = left_out(device["ops"], listed)
+    report = replace(report, findings=findings, ops=device["ops"][:listed], ops_left_out=rest)
     return replace(report, measure_next=measure_next(report, usual.bound, times))
 
 

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 import orjson
 
 from tpuprof.model.device.op_facts import OpFacts
-from tpuprof.model.device.op_kind import OpKind
-from tpuprof.model.device.op_table import OpTotal, by_self_time
+from tpuprof.model.device.op_table import OpTotals, by_self_time, numbered
 from tpuprof.model.intervals import Int64
 from tpuprof.pod.squeeze import by_column, by_row, squeezed, unsqueezed
 from tpuprof.records import record
 
 # Columns of sums. `clock_ps` is -1 where a device states no clock.
 SUMS = ("occurrences", "total_ps", "self_ps", "step_ps", "clock_ps")
+# What is packed of an op, before its `OpFacts`; the numbers among it are columns of integers.
+_STATED = ("program", "name", "category", "kind", "source", "scope", "flops", "bytes", "hbm_bytes")
+_NUMBERS = ("kind", "flops", "bytes", "hbm_bytes")
 # Sets of facts that are kept once for all hosts that have the same (sets): a pod runs a few programs.
 _SETS_KEPT = 256
 
@@ -33,36 +36,21 @@ class OpColumns:
 class MergedOps:
     """Ops of all hosts, the one with most self time first, and by op the hosts that run it: how many, the first two."""
 
-    totals: list[OpTotal]
+    totals: OpTotals
     hosts: list[int]
     names: list[list[str]]
 
 
-def columns_of(totals: list[OpTotal]) -> OpColumns:
+def columns_of(totals: OpTotals) -> OpColumns:
     """The ops of one host as columns."""
-    rows = sorted(totals, key=lambda op: (op.program, op.name))
-    facts = [
-        (
-            op.program,
-            op.name,
-            op.category,
-            int(op.kind),
-            op.source,
-            op.scope,
-            op.flops,
-            op.bytes,
-            op.hbm_bytes,
-        )
-        for op in rows
-    ]
-    clock = [-1 if op.clock_ps is None else op.clock_ps for op in rows]
-    sums = {
-        name: np.array([getattr(op, name) for op in rows], np.int64) for name in SUMS if name != "clock_ps"
-    }
-    told = [(*each, *op.facts) for each, op in zip(facts, rows, strict=True)]
+    stated = (getattr(totals, name) for name in _STATED)
+    columns = [each.tolist() if isinstance(each, np.ndarray) else each for each in stated]
+    columns += [totals.by_fact(attrgetter(name)) for name in OpFacts._fields]
+    rows = sorted(range(len(totals)), key=lambda row: (totals.program[row], totals.name[row]))
+    told = [[column[row] for row in rows] for column in columns] if rows else []
     return OpColumns(
-        squeezed(orjson.dumps(by_column(told))),
-        {**sums, "clock_ps": np.array(clock, np.int64)},
+        squeezed(orjson.dumps(told)),
+        {name: getattr(totals, name)[np.array(rows, np.int64)] for name in SUMS},
     )
 
 
@@ -92,17 +80,11 @@ def merge_ops(hosts: list[tuple[str, OpColumns]]) -> MergedOps:
             own = row[count[row] == place]
             first[place, own] = at
         count[row] += 1
-    order = by_self_time(
-        [(int(own), each[1], each[0]) for own, each in zip(sums["self_ps"], facts, strict=True)]
-    )
-    return MergedOps(
-        [
-            _total(facts[row], {name: int(sums[name][row]) for name in SUMS}, bool(unknown[row]))
-            for row in order
-        ],
-        [int(count[row]) for row in order],
-        [[hosts[at][0] for at in first[:, row].tolist() if at >= 0] for row in order],
-    )
+    order = by_self_time(sums["self_ps"], [(each[1], each[0]) for each in facts])
+    names = [[hosts[at][0] for at in column if at >= 0] for column in first[:, order].T.tolist()]
+    sums["clock_ps"][unknown > 0] = -1
+    totals = _totals([facts[row] for row in order.tolist()], {name: sums[name][order] for name in SUMS})
+    return MergedOps(totals, count[order].tolist(), names)
 
 
 def _rows_of(packed: bytes, number: dict[tuple[str, str], int], facts: list[list[Any]]) -> Int64:
@@ -114,22 +96,9 @@ def _rows_of(packed: bytes, number: dict[tuple[str, str], int], facts: list[list
     return np.array([number[each[0], each[1]] for each in found], np.int64)
 
 
-def _total(facts: list[Any], sums: dict[str, int], unknown: bool) -> OpTotal:
-    program, name, category, kind, source, scope, flops, size, hbm_bytes, *rest = facts
-    return OpTotal(
-        name=name,
-        category=category,
-        kind=OpKind(kind),
-        program=program,
-        source=source,
-        scope=scope,
-        flops=flops,
-        bytes=size,
-        facts=OpFacts(*rest),
-        hbm_bytes=hbm_bytes,
-        occurrences=sums["occurrences"],
-        total_ps=sums["total_ps"],
-        self_ps=sums["self_ps"],
-        step_ps=sums["step_ps"],
-        clock_ps=None if unknown else sums["clock_ps"],
-    )
+def _totals(facts: list[list[Any]], sums: dict[str, Int64]) -> OpTotals:
+    columns = by_column(facts) if facts else [[] for _ in (*_STATED, *OpFacts._fields)]
+    stated: dict[str, Any] = dict(zip(_STATED, columns, strict=False))
+    fact, different = numbered(zip(*columns[len(_STATED) :], strict=True))
+    numbers = {name: np.array(stated[name], np.int64) for name in _NUMBERS}
+    return OpTotals(**{**stated, **numbers, **sums}, facts=[OpFacts(*each) for each in different], fact=fact)

@@ -12,7 +12,7 @@ from tpuprof.analysis.sections.host_stacks import StackSums, merged_stack_rows
 from tpuprof.analysis.sections.runtime import cache_section, fallback_rows, fetching_ms
 from tpuprof.analysis.sections.throughput import throughput_section
 from tpuprof.analysis.sections.tracing import input_rows, tracing_section
-from tpuprof.model.device.op_table import AnnotationTotal, OpTotal
+from tpuprof.model.device.op_table import AnnotationTotal, OpTotals
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.notes import Notes
 from tpuprof.pod.host_work import HostWork, unpacked
@@ -32,7 +32,7 @@ class MergedThreads:
 
 
 def merged_threads(
-    found: list[HostSummary], hosts: list[HostRun], ops: list[OpTotal], info: dict[str, Any], notes: Notes
+    found: list[HostSummary], hosts: list[HostRun], ops: OpTotals, info: dict[str, Any], notes: Notes
 ) -> MergedThreads:
     """What the threads did; `hosts`, those of `found`, get their tracing and input. `ops` are those of all devices."""
     works: list[HostWork] = []

@@ -7,7 +7,7 @@ from typing import Any
 
 from tpuprof.analysis.sections.compute import compute_section, left_out, listed_ops, op_group_rows
 from tpuprof.analysis.sections.transfers import layer_rows
-from tpuprof.model.device.op_table import OpTotal, source_totals
+from tpuprof.model.device.op_table import OpTotals, source_totals
 from tpuprof.pod.ops import merge_ops
 from tpuprof.pod.summary import TRANSFERS, HostSummary
 from tpuprof.records import record
@@ -25,7 +25,7 @@ class MergedWork:
     """The sections of a Report, by name, and all ops."""
 
     sections: dict[str, Any]
-    totals: list[OpTotal]
+    totals: OpTotals
 
 
 def merged_work(found: list[HostSummary], allocators: list[list[AllocatorRow]]) -> MergedWork:
@@ -36,10 +36,7 @@ def merged_work(found: list[HostSummary], allocators: list[list[AllocatorRow]]) 
     sources = [SourceRow(source, count, ps_to_ms(ps)) for source, count, ps in source_totals(merged.totals)]
     collectives, offload = (_transfers(found, kind) for kind in TRANSFERS)
     sections = {
-        "ops": [
-            replace(row, hosts=hosts, host_names=names)
-            for row, hosts, names in zip(rows[:listed], merged.hosts, merged.names, strict=False)
-        ],
+        "ops": rows[:listed].with_columns(hosts=merged.hosts[:listed], host_names=merged.names[:listed]),
         "ops_left_out": left_out(rows, listed),
         "op_groups": op_group_rows(rows),
         "sources": sources,

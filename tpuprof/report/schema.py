@@ -524,10 +524,7 @@ class Report:
             del row["kind"]
         fields = {"schema": self.schema, **vars(self), "offload": offload}
         for section, columns in DEPRECATED_OF_ROWS.items():
-            found = fields[section]
-            fields[section] = (
-                [_with(each, columns) for each in found] if isinstance(found, list) else _with(found, columns)
-            )
+            fields[section] = _with_deprecated(fields[section], columns)
         return {**fields, **{old: fields[name] for old, name in DEPRECATED.items()}}
 
     @property
@@ -539,6 +536,12 @@ class Report:
     def goodput(self) -> RunSummary:
         """Deprecated: `run_summary`."""
         return self.run_summary
+
+
+def _with_deprecated(found: Any, columns: dict[str, str]) -> Any:
+    if hasattr(found, "plain"):  # columns, which become rows only here
+        return list(found.plain(columns))
+    return [_with(each, columns) for each in found] if isinstance(found, list) else _with(found, columns)
 
 
 def _with(row: Any, columns: dict[str, str]) -> dict[str, Any] | None:

@@ -9,7 +9,8 @@ from tpuprof.model.device.allocator import Allocated
 from tpuprof.model.device.op_kind import OpKind
 from tpuprof.model.host.vocabulary import TORCH_TPU
 from tpuprof.model.intervals import covered, merge, subtract
-from tpuprof.report.schema import LoopRow, Memory, OpRow
+from tpuprof.report.op_rows import OpRows
+from tpuprof.report.schema import LoopRow, Memory
 from tpuprof.report.sections import Compute
 from tpuprof.signals.base import Unavailable, signal
 from tpuprof.signals.inputs import DEVICE_OPS, STEPS
@@ -25,14 +26,14 @@ class DeviceSignals(StepSignals, TelemetrySignals):
     """Ops, loops and memory of the devices."""
 
     @signal("ops", needs=(DEVICE_OPS,))
-    def ops(self) -> list[OpRow]:
+    def ops(self) -> OpRows:
         """Ops by device self time."""
-        return self._report.ops
+        return OpRows.of(self._report.ops)
 
     @signal("ms")
     def op_ms(self) -> float:
         """Self time of all ops on all devices, over the whole capture."""
-        return sum(row.self_ms for row in self.ops)
+        return float(sum(self.ops.column("self_ms")))
 
     @signal("ms", needs=(STEPS, DEVICE_OPS))
     def callback_alone_ms(self) -> float:
@@ -111,9 +112,9 @@ class DeviceSignals(StepSignals, TelemetrySignals):
         return sum(row.self_ms_per_step for row in self.compute.categories)
 
     @signal("ops")
-    def matmuls(self) -> list[OpRow]:
+    def matmuls(self) -> OpRows:
         """Matrix multiplications, as far as the trace has their HLO lines, most self time first."""
-        found = [op for op in self.ops if op.matmul_type]
+        found = self.ops.where(self.ops.column("matmul_type"))
         if not found:
             raise Unavailable("no matrix multiplication is shown by its HLO line in this trace")
         return found
@@ -137,14 +138,15 @@ class DeviceSignals(StepSignals, TelemetrySignals):
         peak = self.compute.peak_hbm_bytes_per_s
         if not peak:
             raise Unavailable("the trace does not say the chip's peak HBM bandwidth")
-        needed = sum(min((op.bytes_per_s or 0.0) / peak, 1.0) * op.self_ms for op in self.ops)
+        columns = zip(self.ops.column("bytes_per_s"), self.ops.column("self_ms"), strict=True)
+        needed = sum(min((rate or 0.0) / peak, 1.0) * self_ms for rate, self_ms in columns)
         if not needed:
             raise Unavailable("the trace states no bytes of ops")
         busy = sum(device.busy.total for host in self.hosts for device in host.devices)
-        return min(needed / ps_to_ms(busy), 1.0)
+        return float(min(needed / ps_to_ms(busy), 1.0))
 
-    def scoped_ops(self, wanted: Callable[[str], bool]) -> list[OpRow]:
-        """Ops that the framework traced under a scope that is wanted; its path is given in lower case."""
+    def scoped_ops(self, wanted: Callable[[str], bool]) -> list[bool]:
+        """Which ops the framework traced under a scope that is wanted; its path is given in lower case."""
         # Devices of one program share the lists of what their ops are.
         lists = {
             (id(each.ops.scope), id(each.ops.program), id(each.ops.name)): each.ops
@@ -157,4 +159,5 @@ class DeviceSignals(StepSignals, TelemetrySignals):
             for row, scope in enumerate(ops.scope)
             if wanted(scope.lower())
         }
-        return [op for op in self.ops if (op.program, op.name) in found]
+        keys = zip(self.ops.column("program"), self.ops.column("name"), strict=True)
+        return [key in found for key in keys]

@@ -2,43 +2,44 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tpuprof.bounds import CLOCK_SLACK, checked
 from tpuprof.chips import chip_of
+from tpuprof.model.compile.hlo_metadata import scope_label
 from tpuprof.model.device.activity import DeviceActivity
-from tpuprof.model.device.compute import OpCost, flops_in_steps, op_cost, summarise
+from tpuprof.model.device.compute import OpCosts, flops_in_steps, op_costs, padding, summarise
 from tpuprof.model.device.op_kind import OpKind
-from tpuprof.model.device.op_table import OpTotal, scope_label
+from tpuprof.model.device.op_table import OpTotals, numbered
 from tpuprof.model.host_run import HostRun
-from tpuprof.model.intervals import covered, intersect
+from tpuprof.model.intervals import Int64, covered, intersect
 from tpuprof.records import record
-from tpuprof.report.schema import CoreRow, OpRow
+from tpuprof.report.op_rows import Cores, OpRows
 from tpuprof.report.sections import CategoryRow, Compute, OpGroupRow, OpsLeftOut
-from tpuprof.units import format_ms, ps_to_ms
+from tpuprof.units import PS_PER_MS, format_ms, ps_to_ms
 
-# Looked up once: names of members of an enumeration are slow in Python 3.11.
-_KIND_NAMES = {kind: kind.name.lower() for kind in OpKind}
+_KIND_NAMES = {int(kind): kind.name.lower() for kind in OpKind}
 # Of more ops than this a report lists those that matter (ops) ...
 LISTED_FROM = 1_000
 # ... which take this share of the time of all of them together.
 LISTED_SHARE = 0.999
 
 
-def listed_ops(ops: list[OpTotal], all_ops: bool) -> int:
-    """How many ops a report lists, of ops with the one that takes most self time first."""
+def listed_ops(ops: OpTotals, all_ops: bool) -> int:
+    """How many ops a report lists."""
     if all_ops or len(ops) <= LISTED_FROM:
         return len(ops)
-    until = np.cumsum([op.self_ps for op in ops])
+    until = np.cumsum(ops.self_ps)
     return max(LISTED_FROM, int(np.searchsorted(until, LISTED_SHARE * until[-1])) + 1)
 
 
-def left_out(rows: list[OpRow], listed: int) -> OpsLeftOut:
+def left_out(rows: OpRows, listed: int) -> OpsLeftOut:
     """What the ops that are not listed take."""
     rest = rows[listed:]
-    return OpsLeftOut(len(rest), sum(row.self_ms for row in rest), per_step(rest))
+    return OpsLeftOut(len(rest), sum(rest.column("self_ms")), _per_step(rest.column("self_ms_per_step")))
 
 
 @record(frozen=True)
@@ -83,25 +84,26 @@ def host_devices(host: HostRun) -> HostDevices:
     )
 
 
-def compute_section(
-    hosts: list[HostDevices], ops: list[OpTotal], listed: int
-) -> tuple[list[OpRow], Compute | None]:
+def compute_section(hosts: list[HostDevices], ops: OpTotals, listed: int) -> tuple[OpRows, Compute | None]:
     """Rows of all ops, and what they add up to; no section without devices and steps.
 
     Only the first ops, those that are listed, say what they are by device.
     """
     with_devices = [host for host in hosts if host.count]
     peak_flops, peak_bytes = _peaks(with_devices)
-    costs = {row: op_cost(op, peak_flops, peak_bytes) for row, op in enumerate(ops)}
+    costs = op_costs(ops, peak_flops, peak_bytes)
     lanes = sum(host.lanes for host in hosts)
     running = (
         ps_to_ms(total) if (total := _sum([host.running_ps for host in with_devices])) is not None else None
     )
-    rows = [_within(_op_row(op, costs[row], lanes, row < listed), running) for row, op in enumerate(ops)]
+    rows = OpRows(
+        {**_stated(ops), **_measured(ops, costs, lanes, running), "cores": _cores(ops, listed)},
+        range(len(ops)),
+    )
     if not with_devices or not lanes:
         return rows, None
     flops = sum(host.flops for host in hosts)
-    found = summarise(ops, costs, flops, peak_flops, sum(host.wall_ps for host in hosts))
+    found = summarise(ops, flops, peak_flops, sum(host.wall_ps for host in hosts))
     total_ps = sum(ps for _, ps in found.by_category)
     return rows, Compute(
         mfu=found.mfu,
@@ -149,21 +151,6 @@ def _running_ps(devices: list[DeviceActivity]) -> int | None:
     return int(sum(each.executing.total for each in devices)) if known else None
 
 
-def _within(row: OpRow, running_ms: float | None) -> OpRow:
-    """The row with a note where its time cannot be."""
-    if running_ms is None and row.self_ms >= 0.0:
-        return row
-    found = checked(
-        row.self_ms,
-        "its time",
-        at_most=running_ms,
-        bound="the time that programs ran",
-        show=format_ms,
-        slack=CLOCK_SLACK,
-    )
-    return replace(row, note=found.note) if found.note else row
-
-
 def _peaks(devices: list[HostDevices]) -> tuple[float | None, float | None]:
     """Peak FLOP/s and HBM bytes/s of one device: as its plane states them, else those of its generation."""
     if not devices:
@@ -175,71 +162,129 @@ def _peaks(devices: list[HostDevices]) -> tuple[float | None, float | None]:
     return flops or chip.peak_flops_per_s, size or chip.hbm_bytes_per_s
 
 
-def op_group_rows(ops: list[OpRow]) -> list[OpGroupRow]:
+def op_group_rows(ops: OpRows) -> list[OpGroupRow]:
     """Self time by category, by program and by annotation; of each, the largest first."""
+    categories = [own or kind for own, kind in zip(ops.column("category"), ops.column("kind"), strict=True)]
+    groups = {
+        "category": categories,
+        "program": ops.column("program"),
+        "annotation": ops.column("annotation"),
+    }
+    self_ms, occurrences = (
+        np.array(ops.column("self_ms"), np.float64),
+        np.array(ops.column("occurrences"), np.int64),
+    )
+    per_step = ops.column("self_ms_per_step")
+    in_steps = None if None in per_step else np.array(per_step, np.float64)
     found = []
-    for by in ("category", "program", "annotation"):
-        groups: dict[str, list[OpRow]] = {}
-        for op in ops:
-            groups.setdefault(_group(op, by), []).append(op)
-        rows = [
-            OpGroupRow(
-                by,
-                name,
-                len(own),
-                sum(op.self_ms for op in own),
-                sum(op.occurrences for op in own),
-                per_step(own),
-            )
-            for name, own in groups.items()
-        ]
-        found += sorted(rows, key=lambda row: -row.self_ms)
+    for by, values in groups.items():
+        of, names = numbered(values)
+        count = len(names)
+        ran = np.zeros(count, np.int64)
+        np.add.at(ran, of, occurrences)
+        columns = np.bincount(of, minlength=count), np.bincount(of, self_ms, count), ran
+        told = [None] * count if in_steps is None else np.bincount(of, in_steps, count).tolist()
+        rows = zip(names, *(column.tolist() for column in columns), told, strict=True)
+        found += sorted([OpGroupRow(by, *row) for row in rows], key=lambda row: -row.self_ms)
     return found
 
 
-def per_step(ops: list[OpRow]) -> float | None:
+def _per_step(values: list[float | None]) -> float | None:
     """Self time of ops per step and device (ms), None where the run has no steps."""
-    told = [op.self_ms_per_step for op in ops if op.self_ms_per_step is not None]
+    told = [each for each in values if each is not None]
     return sum(told) if told else None
-
-
-def _group(op: OpRow, by: str) -> str:
-    if by == "category":
-        return op.category or op.kind
-    return op.program if by == "program" else op.annotation
 
 
 def _categories(sums: list[tuple[str, float]], lanes: int, total: float) -> list[CategoryRow]:
     return [CategoryRow(name, ps_to_ms(ps) / lanes, ps / total if total else 0.0) for name, ps in sums]
 
 
-def _op_row(op: OpTotal, cost: OpCost, lanes: int, with_cores: bool) -> OpRow:
-    return OpRow(
-        name=op.name,
-        category=op.category,
-        kind=_KIND_NAMES[op.kind],
-        program=op.program,
-        occurrences=op.occurrences,
-        total_ms=ps_to_ms(op.total_ps),
-        self_ms=ps_to_ms(op.self_ps),
-        flops=op.flops or None,
-        bytes=op.bytes or None,
-        source=op.source,
-        annotation=scope_label(op.scope),
-        flops_per_s=cost.flops_per_s,
-        bytes_per_s=cost.bytes_per_s,
-        limit=cost.limit,
-        roofline=cost.roofline,
-        padding=cost.padding,
-        matmul_type=cost.matmul_type,
-        kernel=cost.kernel,
-        layout_copy=cost.layout_copy,
-        upcast=cost.upcast,
-        looks_up=cost.looks_up,
-        clock_ms=ps_to_ms(op.clock_ps) if op.clock_ps is not None else None,
-        self_ms_per_step=ps_to_ms(op.step_ps) / lanes if lanes else None,
-        flops_per_byte=op.flops / op.hbm_bytes if op.flops and op.hbm_bytes else None,
-        hbm_bytes=op.hbm_bytes if op.bytes else None,
-        note=cost.note,
-        cores=list(map(CoreRow, *op.cores.columns())) if op.cores and with_cores else [],
-    )
+def _stated(ops: OpTotals) -> dict[str, list[Any]]:
+    """Columns of ops that their totals state, or their lines."""
+    count = len(ops)
+    return {
+        "name": ops.name,
+        "category": ops.category,
+        "kind": [_KIND_NAMES[kind] for kind in ops.kind.tolist()],
+        "program": ops.program,
+        "occurrences": ops.occurrences.tolist(),
+        "flops": [each or None for each in ops.flops.tolist()],
+        "bytes": [each or None for each in ops.bytes.tolist()],
+        "source": ops.source,
+        "annotation": [scope_label(scope) for scope in ops.scope],
+        "padding": ops.by_fact(padding),
+        "matmul_type": ops.by_fact(lambda facts: facts.matmul_type),
+        "kernel": ops.by_fact(lambda facts: facts.kernel),
+        "layout_copy": ops.by_fact(lambda facts: facts.layout_copy),
+        "upcast": ops.by_fact(lambda facts: facts.upcast),
+        "looks_up": ops.by_fact(lambda facts: facts.looks_up),
+        "flops_per_byte": _or_none(np.where(ops.flops != 0, _over(ops.flops, ops.hbm_bytes), np.nan)),
+        "hbm_bytes": [
+            moved if stated else None
+            for moved, stated in zip(ops.hbm_bytes.tolist(), ops.bytes.tolist(), strict=True)
+        ],
+        "hosts": [None] * count,
+        "host_names": [[] for _ in range(count)],
+    }
+
+
+def _measured(ops: OpTotals, costs: OpCosts, lanes: int, running_ms: float | None) -> dict[str, list[Any]]:
+    """Columns of ops that follow from their times; programs ran for `running_ms`."""
+    self_ms = (ops.self_ps / PS_PER_MS).tolist()
+    clock_ms: list[float | None] = (ops.clock_ps / PS_PER_MS).tolist()
+    for row in np.flatnonzero(ops.clock_ps < 0).tolist():
+        clock_ms[row] = None
+    notes = [""] * len(ops)
+    for row, note in {**costs.notes, **_beyond(self_ms, running_ms)}.items():
+        notes[row] = note
+    return {
+        "total_ms": (ops.total_ps / PS_PER_MS).tolist(),
+        "self_ms": self_ms,
+        "flops_per_s": _or_none(costs.flops_per_s),
+        "bytes_per_s": _or_none(costs.bytes_per_s),
+        "limit": costs.limit,
+        "roofline": _or_none(costs.roofline),
+        "clock_ms": clock_ms,
+        "note": notes,
+        "self_ms_per_step": (ops.step_ps / PS_PER_MS / lanes).tolist() if lanes else [None] * len(ops),
+    }
+
+
+def _beyond(self_ms: list[float], running_ms: float | None) -> dict[int, str]:
+    """By row why the time of an op cannot be."""
+    times = np.array(self_ms, np.float64)
+    doubtful = ~(times >= 0.0) if running_ms is None else ~((times >= 0.0) & (times <= running_ms))
+    found = {
+        row: checked(
+            self_ms[row],
+            "its time",
+            at_most=running_ms,
+            bound="the time that programs ran",
+            show=format_ms,
+            slack=CLOCK_SLACK,
+        ).note
+        for row in np.flatnonzero(doubtful).tolist()
+    }
+    return {row: note for row, note in found.items() if note}
+
+
+def _cores(ops: OpTotals, listed: int) -> Cores:
+    table = ops.cores
+    if table is None:
+        return Cores((), (), 0)
+    return Cores(table.place, (table.device, table.occurrences, table.total_ms, table.clock_ms), listed)
+
+
+def _over(amount: Int64, other: Int64) -> npt.NDArray[np.float64]:
+    """The ratio, NaN where there is nothing to divide by."""
+    found = np.full(len(amount), np.nan)
+    np.divide(amount, other, out=found, where=other != 0)
+    return found
+
+
+def _or_none(values: npt.NDArray[np.float64]) -> list[float | None]:
+    """The numbers, None for those that are not known."""
+    found: list[float | None] = values.tolist()
+    for row in np.flatnonzero(np.isnan(values)).tolist():
+        found[row] = None
+    return found

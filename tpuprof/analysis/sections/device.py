@@ -12,7 +12,7 @@ from tpuprof.bounds import INCONSISTENT, is_inconsistent
 from tpuprof.model.device.op_kind import OpKind
 from tpuprof.model.device.op_table import (
     AnnotationTotal,
-    OpTotal,
+    OpTotals,
     annotation_times,
     annotation_totals,
     scope_totals,
@@ -20,7 +20,8 @@ from tpuprof.model.device.op_table import (
 )
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.run import Run
-from tpuprof.report.schema import AnnotationRow, Memory, OpRow, SourceRow, TransferRow
+from tpuprof.report.op_rows import OpRows
+from tpuprof.report.schema import AnnotationRow, Memory, SourceRow, TransferRow
 from tpuprof.report.sections import Compute
 from tpuprof.units import ps_to_ms
 
@@ -28,7 +29,7 @@ from tpuprof.units import ps_to_ms
 NAMED = 3
 
 
-def device_sections(run: Run, ops: list[OpTotal], listed: int) -> tuple[dict[str, Any], list[str]]:
+def device_sections(run: Run, ops: OpTotals, listed: int) -> tuple[dict[str, Any], list[str]]:
     """Fields of a Report about devices, all ops in them, and what in them cannot be true; so many ops get details."""
     hosts = run.hosts
     rows, compute = compute_section([host_devices(host) for host in hosts], ops, listed)
@@ -49,14 +50,14 @@ def device_sections(run: Run, ops: list[OpTotal], listed: int) -> tuple[dict[str
     return sections, inconsistencies(compute, rows, [*collectives, *offload], memory)
 
 
-def _annotations(hosts: list[HostRun], ops: list[OpTotal]) -> list[AnnotationRow]:
+def _annotations(hosts: list[HostRun], ops: OpTotals) -> list[AnnotationRow]:
     times = [annotation_times(host.activity.annotations, host.steps) for host in hosts]
     lanes = sum(len(host.steps) * max(len(host.devices), 1) for host in hosts)
     return annotation_rows(times, ops, sum(len(host.steps) for host in hosts), lanes)
 
 
 def annotation_rows(
-    hosts: list[list[AnnotationTotal]], ops: list[OpTotal], steps: int, lanes: int
+    hosts: list[list[AnnotationTotal]], ops: OpTotals, steps: int, lanes: int
 ) -> list[AnnotationRow]:
     """The annotations of all hosts; `ops`, `steps` and `lanes`, the steps of all devices, are those of all."""
     return [_annotation_row(each, steps, lanes) for each in annotation_totals(hosts, scope_totals(ops))]
@@ -76,14 +77,17 @@ def _annotation_row(each: AnnotationTotal, steps: int, lanes: int) -> Annotation
 
 
 def inconsistencies(
-    compute: Compute | None, ops: list[OpRow], transfers: list[TransferRow], memory: Memory
+    compute: Compute | None, ops: OpRows, transfers: list[TransferRow], memory: Memory
 ) -> list[str]:
     """One sentence per kind of number that broke its bound."""
     found = [compute.mfu_note] if compute is not None and is_inconsistent(compute.mfu_note) else []
     if is_inconsistent(memory.unavailable):
         found.append(memory.unavailable)
-    for what, rows in (("ops", ops), ("transfers", transfers)):
-        wrong = [row for row in rows if is_inconsistent(row.note)]
+    doubtful = ops.where([note and is_inconsistent(note) for note in ops.column("note")])
+    for what, wrong in (
+        ("ops", doubtful),
+        ("transfers", [row for row in transfers if is_inconsistent(row.note)]),
+    ):
         if wrong:
             named = "; ".join(f"{row.name}: {row.note.removeprefix(INCONSISTENT)}" for row in wrong[:NAMED])
             found.append(f"{INCONSISTENT}figures of {len(wrong)} {what} are not shown ({named})")

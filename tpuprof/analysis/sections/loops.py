@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tpuprof.model.compile.hlo_metadata import scope_label
 from tpuprof.model.device.loops import Loop
-from tpuprof.model.device.op_table import scope_label
 from tpuprof.model.device.unrolled import Repetition
 from tpuprof.model.host_run import HostRun
 from tpuprof.report.schema import LoopRow

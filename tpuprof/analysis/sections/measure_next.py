@@ -243,7 +243,7 @@ def _of_figures(report: Report) -> Iterator[_Unknown]:
         reason = compute.mfu_note.removeprefix("unavailable: ")
         yield _sentence(reason), ["MFU"], remedy_of(reason)
     without = {row.program for row in report.compiles if row.program}
-    unplaced = [op for op in report.ops if op.program in without and not op.source]
+    unplaced = without and any(op.program in without and not op.source for op in report.ops)
     # Programs of JAX have source lines anyway, and those of TorchTPU have them in a log.
     if unplaced and report.environment.get("framework") == TORCH_XLA:
         reason = "Ops of graphs that were compiled in captured steps have no source line."

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from tpuprof.bounds import checked
-from tpuprof.model.device.op_table import scope_label
+from tpuprof.model.compile.hlo_metadata import scope_label
 from tpuprof.model.run import Run
 from tpuprof.report.schema import BufferRow, Memory
 from tpuprof.report.sections import AllocatorRow, MemoryMoment

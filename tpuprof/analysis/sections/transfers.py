@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from tpuprof.bounds import CLOCK_SLACK, checked
 from tpuprof.chips import HOST_LINK_AT_MOST, chip_of
+from tpuprof.model.compile.hlo_metadata import scope_label
 from tpuprof.model.device.collective_role import Role
 from tpuprof.model.device.op_kind import OpKind
-from tpuprof.model.device.op_table import scope_label
 from tpuprof.model.device.transfers import Transfer, Transfers
 from tpuprof.model.host_run import HostRun
 from tpuprof.report.schema import TransferRow
@@ -16,6 +16,7 @@ from tpuprof.report.sections import LayerRow
 from tpuprof.units import GIGA, PS_PER_MS, format_ms, ps_to_ms
 
 ACROSS = "across slices"
+NO_ROLE = Role()
 
 
 def transfer_rows(hosts: list[HostRun], kind: OpKind) -> list[TransferRow]:
@@ -96,7 +97,7 @@ def _gb_per_s(value: float) -> str:
 
 
 def _transfer_row(each: Transfer, steps: int, roles: dict[tuple[str, str], Role], host: str) -> TransferRow:
-    role = roles.get((each.program, each.name), Role())
+    role = roles.get((each.program, each.name), NO_ROLE)
     return TransferRow(
         name=each.name,
         kind=f"{each.kind} {ACROSS}" if each.across else each.kind,

@@ -23,7 +23,8 @@ from tpuprof.model.steps.few import is_whole_capture
 from tpuprof.model.verdict import READS_IN_STEPS_SHARE, bound_of
 from tpuprof.model.verdict_sentence import A_READ, A_WAIT, CAPTURE, KEEPS_UP, ONE_STEP, STEP, UNSEEN, sentence
 from tpuprof.records import record
-from tpuprof.report.schema import HostReadRow, OpRow, TransferRow, Verdict
+from tpuprof.report.op_rows import OpRows
+from tpuprof.report.schema import HostReadRow, TransferRow, Verdict
 from tpuprof.report.sections import CompileHistory, FallbackRow, HostStackRow
 from tpuprof.units import format_share, ps_to_ms
 
@@ -40,7 +41,7 @@ class Rows:
     """Rows of the report that a verdict names lines and ops of."""
 
     host_stacks: list[HostStackRow]
-    ops: list[OpRow]
+    ops: OpRows
     collectives: list[TransferRow]
     fallbacks: list[FallbackRow]
 
@@ -127,9 +128,9 @@ def _on_device(word: str, rows: Rows) -> str:
     return _across_slices(rows.collectives) if word == "collective" else ""
 
 
-def _callback(ops: list[OpRow]) -> str:
+def _callback(ops: OpRows) -> str:
     """The op that waits longest for Python, and its line; empty where no op does."""
-    waits = [row for row in ops if row.kind == _CALLBACK]
+    waits = ops.where(kind == _CALLBACK for kind in ops.column("kind"))
     if not waits:
         return ""
     longest = max(waits, key=lambda row: row.self_ms_per_step or 0.0)

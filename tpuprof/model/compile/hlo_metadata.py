@@ -77,14 +77,30 @@ def scope_names(scope: str) -> list[str]:
     `attention.3/softmax.1/aten__softmax` gives attention and softmax; of JAX paths the `jit(...)` wrappers
     are left out. What begins with a slash keeps it, so that `http://host` and `/data/x` stay what they are.
     """
-    return list(_scope_names(scope))
+    return list(names_in(around(scope)))
 
 
-# Ops of a layer share their scope, and several tables ask for it.
+def scope_label(scope: str) -> str:
+    """The same as one readable path; empty where an op has none."""
+    return _label_of(around(scope))
+
+
+def around(scope: str) -> str:
+    """An op's scope without the op itself."""
+    return scope.rstrip(":").rpartition("/")[0]
+
+
+# What is around them is the same for many ops, and several tables ask for it.
 @lru_cache(maxsize=65_536)
-def _scope_names(scope: str) -> tuple[str, ...]:
-    parts = _PART.findall(scope.rstrip(":").rpartition("/")[0])
+def names_in(path: str) -> tuple[str, ...]:
+    """The scopes of what `around` gives."""
+    parts = _PART.findall(path)
     return tuple(_ENTRY_NUMBER.sub("", part) for part in parts if not _WRAPPERS.match(part))
+
+
+@lru_cache(maxsize=65_536)
+def _label_of(path: str) -> str:
+    return "/".join(names_in(path))
 
 
 @lru_cache(maxsize=PROGRAMS_KEPT)

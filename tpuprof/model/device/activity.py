@@ -6,13 +6,15 @@ PJRT_DEVICE=CPU leaves on host threads.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from tpuprof.model.device.op_kind import OpKind
+from tpuprof.model.device.op_lines import OpLines, op_lines
 from tpuprof.model.device.op_sums import OpSums, op_sums
 from tpuprof.model.intervals import EMPTY, Int64, Spans, covered, merge, subtract, union, union_by_label
 from tpuprof.records import record
@@ -20,6 +22,7 @@ from tpuprof.records import record
 if TYPE_CHECKING:
     from tpuprof.model.device.fusions import Fused
 
+_T = TypeVar("_T")
 # Kinds that share out a device's time, in the order of painting: while it computes, nothing else counts but a
 # Python function that the program waits for.
 PAINTED = (
@@ -49,6 +52,7 @@ class OpNames:
     scope: list[str]
     flops: Int64
     bytes: Int64
+    lines: OpLines
     # Sum of the durations that the device states by its own clock (ps), -1 where it states none.
     clock_ps: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
     hbm_bytes: Int64 = field(default_factory=lambda: np.empty(0, np.int64))
@@ -61,6 +65,14 @@ class OpNames:
 
     def __len__(self) -> int:
         return len(self.name)
+
+    def by_line(self, read: Callable[[str, str, str], _T]) -> list[_T]:
+        """What `read` makes of the long name, name and category of each line; `lines` says which ops have it."""
+        return [read(self.long_name[row], self.name[row], self.category[row]) for row in self.lines.first]
+
+    def where(self, holds: Callable[[str, str, str], bool]) -> npt.NDArray[np.bool_]:
+        """Of which ops that holds for the line."""
+        return np.array(self.by_line(holds), np.bool_)[self.lines.of]
 
 
 @record(frozen=True)
@@ -170,4 +182,6 @@ class DeviceActivity:
 def no_ops() -> tuple[OpNames, OpEvents]:
     """Tables without rows."""
     none = np.empty(0, np.int64)
-    return OpNames([], [], [], none, [], [], [], none, none), OpEvents(none, none, none, none)
+    return OpNames([], [], [], none, [], [], [], none, none, op_lines([], [], [])), OpEvents(
+        none, none, none, none
+    )

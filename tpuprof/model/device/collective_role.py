@@ -18,7 +18,7 @@ import numpy as np
 from tpuprof.decode.hlo import Computation, HloModule, Instruction
 from tpuprof.decode.limited import PROGRAMS_KEPT
 from tpuprof.errors import TpuprofError
-from tpuprof.model.compile.hlo_metadata import scope_names
+from tpuprof.model.compile.hlo_metadata import scope_label
 from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.device.op_kind import OpKind, collective_kind, opcode
 from tpuprof.records import record
@@ -89,7 +89,7 @@ class Roles:
                     (GRADIENT_SCATTER if kind == "reduce-scatter" else GRADIENT_REDUCE) if parameter else ""
                 )
         place = instruction.op_name if found is not None and not scope else scope
-        layer = layer_of(parameter) or layer_of("/".join(scope_names(place)))
+        layer = layer_of(parameter) or layer_of(scope_label(place))
         return Role(role, parameter, layer, direction_of(place, role))
 
     def _find(self, name: str) -> tuple[Computation, Instruction] | None:
@@ -199,7 +199,9 @@ def collective_roles(
     programs: dict[str, Roles | None] = {}
     for device in devices:
         names = device.ops
-        for row in np.flatnonzero(names.kind == OpKind.COLLECTIVE).tolist():
+        rows = np.flatnonzero(names.kind == OpKind.COLLECTIVE).tolist()
+        kinds = names.by_line(_kind) if rows else []
+        for row, line in zip(rows, names.lines.of[rows].tolist(), strict=True):
             key = (names.program[row], names.name[row])
             if key in found:
                 continue
@@ -210,14 +212,14 @@ def collective_roles(
             program = programs[names.program[row]]
             scope = names.scope[row]
             if program is None:
-                found[key] = Role(
-                    layer=layer_of("/".join(scope_names(scope))), direction=direction_of(scope, "")
-                )
+                found[key] = Role(layer=layer_of(scope_label(scope)), direction=direction_of(scope, ""))
                 continue
-            kind = collective_kind(opcode(names.long_name[row], names.name[row])) or ""
-            kind = collective_kind(names.category[row]) or kind
-            found[key] = program.of(names.name[row], kind, scope)
+            found[key] = program.of(names.name[row], kinds[line], scope)
     return found
+
+
+def _kind(long_name: str, name: str, category: str) -> str:
+    return collective_kind(category) or collective_kind(opcode(long_name, name)) or ""
 
 
 @lru_cache(maxsize=PROGRAMS_KEPT)
@@ -232,6 +234,7 @@ def _read_program(data: bytes | None, parameter_names: tuple[str, ...]) -> Roles
         return None
 
 
+@lru_cache(maxsize=16_384)  # ops of a layer share their scope
 def layer_of(text: str) -> str:
     """The layer a parameter's name or an op's scope belongs to: `layers.3` of `layers.3.up.weight`."""
     text = _STATE_OF.sub("", text)

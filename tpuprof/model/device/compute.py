@@ -7,21 +7,23 @@ bandwidth, would take, whichever is longer (Williams, Waterman, Patterson, "Roof
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import field
-from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from tpuprof.bounds import CLOCK_SLACK, Checked, checked
+from tpuprof.bounds import CLOCK_SLACK, checked
 from tpuprof.model.device.activity import DeviceActivity
-from tpuprof.model.device.op_facts import FLOATS
+from tpuprof.model.device.op_facts import FLOATS, OpFacts
 from tpuprof.model.device.op_kind import OpKind
-from tpuprof.model.device.op_table import OpTotal
+from tpuprof.model.device.op_table import OpTotals, numbered
+from tpuprof.model.intervals import Bool, Int64
 from tpuprof.model.steps import Steps
 from tpuprof.records import record
 from tpuprof.units import PS_PER_S, format_share
 
+Float64 = npt.NDArray[np.float64]
 # Ops whose padded arrays take this many times their values' bytes count as padded (ratio). A fifth lost is what
 # rounding 104 rows up to 128 costs; smaller losses are common and not worth another shape.
 PADDED_FROM = 1.25
@@ -34,29 +36,20 @@ _COMPUTE, _CONTAINER = OpKind.COMPUTE, OpKind.CONTAINER
 _ASYNC = re.compile(r"-(start|done)(?=\.|$)")
 
 
-class OpCost(NamedTuple):
-    """What one op's HLO line and totals say of its efficiency; None where they cannot tell.
+@record(frozen=True)
+class OpCosts:
+    """What the totals of ops say of their efficiency, one row an op; NaN where they cannot tell.
 
-    `bytes_per_s` is of HBM. What breaks the chip's peaks is None, for the reason in `note`; else that may be
-    `EITHER`. `limit` is compute or
-    memory, the side of the roofline the op is on; `roofline` the share of that roof it reaches (0 to 1); `padding`
-    padded bytes over bytes of its arrays; `matmul_type` the element type a matmul reads, empty for other ops;
-    `kernel` a custom call's own name; `layout_copy` whether it only moves data about; `upcast` whether it
-    writes a bfloat16 array out again as float32, None where no HLO line tells; `looks_up` whether it gathers or
-    scatters rows of a table, None where that is unknown.
+    `bytes_per_s` is of HBM. What breaks the chip's peaks is NaN, for the reason in `notes`, which is by row; else that
+    may be `EITHER`. `limit` is compute or memory, the side of the roofline an op is on; `roofline` the share of that
+    roof it reaches (0 to 1).
     """
 
-    flops_per_s: float | None = None
-    bytes_per_s: float | None = None
-    limit: str = ""
-    roofline: float | None = None
-    padding: float | None = None
-    matmul_type: str = ""
-    kernel: str = ""
-    layout_copy: bool = False
-    upcast: bool | None = None
-    looks_up: bool | None = None
-    note: str = ""
+    flops_per_s: Float64
+    bytes_per_s: Float64
+    limit: list[str]
+    roofline: Float64
+    notes: dict[int, str]
 
 
 @record(frozen=True)
@@ -83,76 +76,100 @@ def flops_in_steps(device: DeviceActivity, steps: Steps) -> int:
     return int((own * device.sums(steps.spans).executions_in_steps).sum())
 
 
-def op_cost(op: OpTotal, peak_flops: float | None, peak_bytes: float | None) -> OpCost:
-    """The efficiency of one op, given the peaks of one device per second."""
-    if op.kind == _CONTAINER:
-        return OpCost()
-    seconds = op.self_ps / PS_PER_S
-    flops, moved = op.flops * op.occurrences, op.hbm_bytes * op.occurrences
-    limit, roofline = "", Checked(None)
+def op_costs(ops: OpTotals, peak_flops: float | None, peak_bytes: float | None) -> OpCosts:
+    """The efficiency of all ops, given the peaks of one device per second."""
+    seconds = ops.self_ps / PS_PER_S
+    executions = ops.occurrences.astype(np.float64)
+    flops, moved = ops.flops.astype(np.float64) * executions, ops.hbm_bytes.astype(np.float64) * executions
     # The halves of an asynchronous op hand a transfer over and wait for it: their bytes move in between.
-    half = _ASYNC.search(op.name) is not None
+    half = np.array([_ASYNC.search(name) is not None for name in ops.name], np.bool_)
+    timed = (ops.kind != _CONTAINER) & ~half & (seconds != 0.0)
+    unclear = np.flatnonzero(ops.where(lambda facts: facts.unclear)).tolist()
+    traffic, of_traffic = _checked(
+        _over(moved, seconds, timed & (moved != 0.0)),
+        peak_bytes,
+        lambda _: ("its HBM traffic per second", "the chip's HBM bandwidth", _per_second),
+    )
+    speed, of_speed = _checked(
+        _over(flops, seconds, timed & (flops != 0.0)),
+        peak_flops,
+        lambda _: ("its FLOP rate", "the chip's peak", _per_second),
+    )
     # What waits for a link is not limited by HBM or the matrix units.
-    if op.kind == _COMPUTE and not half:
-        limit, roofline = _roofline(flops, moved, seconds, peak_flops, peak_bytes)
-    speed = _rate(flops, seconds, half, peak_flops, "its FLOP rate", "the chip's peak")
-    traffic = _rate(
-        moved, seconds, half, peak_bytes, "its HBM traffic per second", "the chip's HBM bandwidth"
-    )
-    facts = op.facts
-    return OpCost(
-        flops_per_s=speed.value,
-        bytes_per_s=traffic.value,
-        limit=limit if roofline.value is not None else "",
-        roofline=roofline.value,
-        padding=facts.padded / facts.values if facts.padded else None,
-        matmul_type=facts.matmul_type,
-        kernel=facts.kernel,
-        layout_copy=facts.layout_copy,
-        upcast=facts.upcast,
-        looks_up=facts.looks_up,
-        note=roofline.note or speed.note or traffic.note or (EITHER if facts.unclear else ""),
-    )
+    roofed = timed & (ops.kind == _COMPUTE) & ((flops != 0.0) | (moved != 0.0))
+    limit, roofline, of_roof = _rooflines(flops, moved, seconds, roofed, peak_flops, peak_bytes)
+    notes = {**dict.fromkeys(unclear, EITHER), **of_traffic, **of_speed, **of_roof}
+    return OpCosts(speed, traffic, limit, roofline, notes)
 
 
-def summarise(
-    ops: list[OpTotal], costs: Mapping[int, OpCost], flops: int, peak_flops: float | None, wall_ps: int
-) -> Compute:
-    """Compute of a run: `ops` with the cost of each by its position.
+def padding(facts: OpFacts) -> float | None:
+    """Padded bytes over bytes of an op's arrays, None where its line tells none."""
+    return facts.padded / facts.values if facts.padded else None
+
+
+def summarise(ops: OpTotals, flops: int, peak_flops: float | None, wall_ps: int) -> Compute:
+    """Compute of a run.
 
     `flops` are those of all devices inside steps, `wall_ps` the wall time of all steps summed over devices.
     """
-    categories: dict[str, float] = {}
-    kernels: dict[str, float] = {}
-    for row, op in enumerate(ops):
-        if op.kind != _CONTAINER:
-            categories[op.facts.label] = categories.get(op.facts.label, 0.0) + op.step_ps
-        if costs[row].kernel:
-            kernels[costs[row].kernel] = kernels.get(costs[row].kernel, 0.0) + op.step_ps
-    mfu, note = _mfu(flops, peak_flops, wall_ps, kernels_without_flops(ops, costs))
-    rows = range(len(ops))
+
+    def took(holds: Callable[[OpFacts], object]) -> int:
+        return int(ops.step_ps[ops.where(holds)].sum())
+
+    own = np.flatnonzero(ops.kind != _CONTAINER)
+    categories = _sums(ops.by_fact(lambda facts: facts.label), ops.step_ps, own)
+    kernels = _sums(
+        ops.by_fact(lambda facts: facts.kernel),
+        ops.step_ps,
+        np.flatnonzero(ops.where(lambda facts: facts.kernel)),
+    )
+    mfu, note = _mfu(flops, peak_flops, wall_ps, kernels_without_flops(ops))
     return Compute(
         mfu=mfu,
         mfu_note=note,
         flops=flops,
         by_category=sorted(categories.items(), key=lambda each: -each[1]),
-        float32_matmul_ps=sum(ops[row].step_ps for row in rows if costs[row].matmul_type in FLOATS),
-        matmul_ps=sum(op.step_ps for op in ops if op.facts.matmul),
-        layout_copy_ps=sum(ops[row].step_ps for row in rows if costs[row].layout_copy),
-        padded_ps=sum(ops[row].step_ps for row in rows if (costs[row].padding or 0.0) >= PADDED_FROM),
+        float32_matmul_ps=took(lambda facts: facts.matmul_type in FLOATS),
+        matmul_ps=took(lambda facts: facts.matmul),
+        layout_copy_ps=took(lambda facts: facts.layout_copy),
+        padded_ps=took(lambda facts: (padding(facts) or 0.0) >= PADDED_FROM),
         kernels=kernels,
     )
 
 
-def kernels_without_flops(ops: list[OpTotal], costs: Mapping[int, OpCost]) -> list[str]:
+def _sums(names: list[str], values: Int64, rows: Int64) -> dict[str, float]:
+    """The sum of the values of each name, in those rows."""
+    of, found = numbered(names[row] for row in rows.tolist())
+    return dict(zip(found, np.bincount(of, values[rows], len(found)).tolist(), strict=True))
+
+
+def kernels_without_flops(ops: OpTotals) -> list[str]:
     """Kernels of which nothing states FLOPs, so that all sums of FLOPs are less than what was computed."""
-    return sorted({costs[row].kernel for row, op in enumerate(ops) if costs[row].kernel and not op.flops})
+    return sorted(
+        {ops.facts[at].kernel for at in np.unique(ops.fact[ops.flops == 0]).tolist() if ops.facts[at].kernel}
+    )
 
 
-def _rate(amount: int, seconds: float, half: bool, peak: float | None, what: str, bound: str) -> Checked:
-    if not amount or not seconds or half:
-        return Checked(None)
-    return checked(amount / seconds, what, at_most=peak, bound=bound, show=_per_second, slack=CLOCK_SLACK)
+def _over(amount: Float64, other: Float64, known: Bool) -> Float64:
+    """The ratio, NaN where it is not known."""
+    found = np.full(len(amount), np.nan)
+    np.divide(amount, other, out=found, where=known)
+    return found
+
+
+def _checked(
+    values: Float64, at_most: float | None, words: Callable[[int], tuple[str, str, Callable[[float], str]]]
+) -> tuple[Float64, dict[int, str]]:
+    """`checked` of each value but NaN, and notes by row; `words` gives of a row what it is, its bound and its text."""
+    found, notes = values.copy(), {}
+    beyond = values < 0.0 if at_most is None else (values < 0.0) | (values > at_most)
+    for row in np.flatnonzero(beyond).tolist():
+        what, bound, show = words(row)
+        each = checked(float(values[row]), what, at_most=at_most, bound=bound, show=show, slack=CLOCK_SLACK)
+        found[row] = np.nan if each.value is None else each.value
+        if each.note:
+            notes[row] = each.note
+    return found, notes
 
 
 def _per_second(value: float) -> str:
@@ -183,16 +200,26 @@ def _mfu(flops: int, peak: float | None, wall_ps: int, unknown: list[str]) -> tu
     return found.value, note
 
 
-def _roofline(
-    flops: int, moved: int, seconds: float, peak_flops: float | None, peak_bytes: float | None
-) -> tuple[str, Checked]:
-    if not seconds or not peak_flops or not peak_bytes or not (flops or moved):
-        return "", Checked(None)
+def _rooflines(
+    flops: Float64,
+    moved: Float64,
+    seconds: Float64,
+    known: Bool,
+    peak_flops: float | None,
+    peak_bytes: float | None,
+) -> tuple[list[str], Float64, dict[int, str]]:
+    """Of each op the side of the roofline it is on, the share of the roof that it reaches, and notes by row."""
+    if not peak_flops or not peak_bytes:
+        return [""] * len(flops), np.full(len(flops), np.nan), {}
     compute, memory = flops / peak_flops, moved / peak_bytes
-    limit = "compute" if compute >= memory else "memory"
-    share = max(compute, memory) / seconds
-    bound = f"what the chip's {limit} allows"
-    return limit, checked(share, "its speed", at_most=1.0, bound=bound, show=_of_roof, slack=CLOCK_SLACK)
+    sides = ["compute" if each else "memory" for each in (compute >= memory).tolist()]
+    share, notes = _checked(
+        _over(np.maximum(compute, memory), seconds, known),
+        1.0,
+        lambda row: ("its speed", f"what the chip's {sides[row]} allows", _of_roof),
+    )
+    told = ~np.isnan(share)
+    return [side if each else "" for side, each in zip(sides, told.tolist(), strict=True)], share, notes
 
 
 def _of_roof(value: float) -> str:

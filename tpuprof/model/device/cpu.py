@@ -15,6 +15,7 @@ import numpy.typing as npt
 from tpuprof.decode.columns import NO_TEXT
 from tpuprof.model.device.activity import DeviceActivity, OpEvents, OpNames, ProgramRuns, no_ops
 from tpuprof.model.device.op_kind import OpKind, op_kind
+from tpuprof.model.device.op_lines import op_lines
 from tpuprof.model.intervals import Int64, Spans, covered, merge, union
 from tpuprof.model.timeline import Track
 from tpuprof.records import record
@@ -181,18 +182,19 @@ def _paired(parts: list[_Part], twins: list[tuple[Int64, Int64]]) -> OpEvents:
 def _op_names(keys: list[tuple[str, str]], describe: Describe, work_of: WorkOf) -> OpNames:
     described = [describe(program, op) for program, op in keys]
     categories = [work_of(program, op) for program, op in keys]
+    names, long_names = [op for _, op in keys], [""] * len(keys)
+    lines = op_lines(long_names, names, categories)
     return OpNames(
-        name=[op for _, op in keys],
-        long_name=["" for _ in keys],
+        name=names,
+        long_name=long_names,
         category=categories,
-        kind=np.array(
-            [op_kind("", op, work) for (_, op), work in zip(keys, categories, strict=True)], np.int64
-        ),
+        kind=np.array([op_kind("", names[row], categories[row]) for row in lines.first], np.int64)[lines.of],
         program=[program for program, _ in keys],
         source=[source for _, source in described],
         scope=[scope for scope, _ in described],
         flops=np.zeros(len(keys), np.int64),
         bytes=np.zeros(len(keys), np.int64),
+        lines=lines,
     )
 
 

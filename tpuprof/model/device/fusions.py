@@ -12,6 +12,8 @@ from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from tpuprof.decode.hlo_shape import ELEMENT_TYPES
 from tpuprof.decode.limited import PROGRAMS_KEPT
 from tpuprof.errors import TpuprofError
@@ -51,12 +53,17 @@ def read_fusions(devices: Iterable[DeviceActivity], protos: Mapping[str, bytes])
         if any(ops.fused is each for each in read):
             continue  # devices of one program share what is known of its ops
         read.append(ops.fused)
-        for row, line in enumerate(ops.long_name):
+        if protos.keys().isdisjoint(ops.program):
+            continue
+        for row in np.flatnonzero(ops.where(_is_fusion)).tolist():
             data = protos.get(ops.program[row])
-            if data is not None and opcode(line, ops.name[row]) == "fusion":
-                found = _fusions(data).get(ops.name[row])
-                if found is not None:
-                    ops.fused[row] = found
+            found = _fusions(data).get(ops.name[row]) if data is not None else None
+            if found is not None:
+                ops.fused[row] = found
+
+
+def _is_fusion(long_name: str, name: str, _: str) -> bool:
+    return opcode(long_name, name) == "fusion"
 
 
 @lru_cache(maxsize=PROGRAMS_KEPT)

@@ -14,6 +14,7 @@ import numpy as np
 from tpuprof.decode.columns import NO_TEXT, Plane, TextColumn
 from tpuprof.model.device.activity import DeviceActivity, OpEvents, OpNames, ProgramRuns, no_ops
 from tpuprof.model.device.op_kind import OpKind, op_kind
+from tpuprof.model.device.op_lines import op_lines
 from tpuprof.model.intervals import union
 from tpuprof.model.timeline import Track
 
@@ -93,8 +94,9 @@ def _ops(plane: Plane, streams: list[Track]) -> tuple[OpNames, OpEvents]:
     categories = [_category(name, op_name) for name, op_name in zip(kernels, hlo, strict=True)]
     zeros = np.zeros(len(used), np.int64)
     order = np.argsort(start, kind="stable")
+    called = [op_name or name for op_name, name in zip(hlo, kernels, strict=True)]
     names = OpNames(
-        name=[op_name or name for op_name, name in zip(hlo, kernels, strict=True)],
+        name=called,
         long_name=kernels,
         category=categories,
         kind=np.array([_kind(*each) for each in zip(kernels, hlo, categories, strict=True)], np.int64),
@@ -103,6 +105,7 @@ def _ops(plane: Plane, streams: list[Track]) -> tuple[OpNames, OpEvents]:
         scope=scope,
         flops=zeros,
         bytes=zeros.copy(),
+        lines=op_lines(kernels, called, categories),
     )
     op = op.reshape(-1).astype(np.int64)
     return names, OpEvents(op[order], start[order], end[order], (end - start)[order])

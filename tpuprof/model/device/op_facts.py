@@ -6,12 +6,16 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from tpuprof.decode.custom_calls import BOOKKEEPING
 from tpuprof.decode.hlo_shape import parse_shape
 from tpuprof.model.device.op_kind import ARRAY, HOST_MEMORY, OpKind, is_matmul, opcode
 from tpuprof.model.device.upcast import writes_upcast
+from tpuprof.model.intervals import Int64
 
 if TYPE_CHECKING:
+    from tpuprof.model.device.activity import OpNames
     from tpuprof.model.device.fusions import Fused
 
 FLOATS = ("f32", "f64")
@@ -56,6 +60,28 @@ class _Array(NamedTuple):
     padded: int
 
 
+def facts_of(ops: OpNames) -> tuple[list[OpFacts], Int64]:
+    """The different facts of a table of ops, and which of them each op has.
+
+    Ops have the same where their lines, their kinds and what their programs say of them are the same.
+    """
+    inside: dict[Fused | None, int] = {None: 0}
+    fused, unclear = np.zeros((2, len(ops)), np.int64)
+    for row, each in ops.fused.items():
+        fused[row] = inside.setdefault(each, len(inside))
+    unclear[list(ops.unclear)] = 1
+    key = ((ops.lines.of * len(OpKind) + ops.kind) * len(inside) + fused) * 2 + unclear
+    _, first, of = np.unique(key, return_index=True, return_inverse=True)
+    kinds = {int(kind): kind for kind in OpKind}
+    found: dict[OpFacts, int] = {}
+    numbers = []
+    for row in first.tolist():
+        kind = kinds[int(ops.kind[row])]
+        facts = op_facts(ops.name[row], ops.long_name[row], ops.category[row], kind, ops.fused.get(row))
+        numbers.append(found.setdefault(facts._replace(unclear=row in ops.unclear), len(found)))
+    return list(found), np.array(numbers, np.int64)[of]
+
+
 def op_facts(name: str, long_name: str, category: str, kind: OpKind, fused: Fused | None = None) -> OpFacts:
     """What the line of one op says; a line that holds other ops, a loop, says nothing of its own efficiency.
 
@@ -64,7 +90,7 @@ def op_facts(name: str, long_name: str, category: str, kind: OpKind, fused: Fuse
     code = opcode(long_name, name)
     label, matmul = category or code, is_matmul(category, long_name, name)
     if kind == _CONTAINER:
-        return OpFacts(label, matmul, "", "", False, 0, 0, None, False)
+        return OpFacts(label, matmul, "", "", False, 0, 0, None, None)
     arrays = [_array(text) for text in ARRAY.findall(long_name)]
     multiplied = fused.multiplied if fused is not None else ""
     return OpFacts(

@@ -1,17 +1,17 @@
-"""Sums device time by op, and by the user's annotations."""
+"""Sums device time by op, and by the user's annotations. Ops are columns: here none of them becomes an object."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
-from tpuprof.model.compile.hlo_metadata import scope_names
+from tpuprof.model.compile.hlo_metadata import around, names_in
 from tpuprof.model.device.activity import DeviceActivity, OpNames
-from tpuprof.model.device.op_facts import OpFacts, op_facts
-from tpuprof.model.device.op_kind import OpKind
+from tpuprof.model.device.op_facts import OpFacts, facts_of
 from tpuprof.model.device.op_sums import OpSums
 from tpuprof.model.host.activity import Annotations
 from tpuprof.model.intervals import Int64
@@ -20,35 +20,51 @@ from tpuprof.parallel import in_threads
 from tpuprof.records import record
 from tpuprof.units import PS_PER_MS
 
+_T = TypeVar("_T")
+_K = TypeVar("_K", bound=Hashable)
 # Ends the scope of ops traced in a module's backward pass; tpuprof.annotate_modules writes it.
 _BACKWARD = "@backward"
 
 
-@record
-class OpTotal:
-    """One op of one program over all its executions on all devices; times in ps.
+@record(frozen=True)
+class OpTotals:
+    """Ops over all their executions on all devices, one row a (program, op), the one with most self time first.
 
-    `step_ps` is its part of the devices' own time in steps, so that ops add up to the parts of the breakdown; whole
-    picoseconds of each device, so that sums do not depend on the order of devices. `clock_ps` is time by the devices'
-    own clocks, None where one of them states none.
+    Times are in ps. `step_ps` is an op's part of the devices' own time in steps, so that ops add up to the parts of the
+    breakdown; whole picoseconds of each device, so that sums do not depend on the order of devices. `clock_ps` is time
+    by the devices' own clocks, -1 where one of them states none. `fact` says which of `facts` an op has. `cores` has
+    what each device says of each op, None where that is not known.
     """
 
-    name: str
-    category: str
-    kind: OpKind
-    program: str
-    source: str
-    scope: str
-    flops: int
-    bytes: int
-    facts: OpFacts
-    hbm_bytes: int = 0
-    occurrences: int = 0
-    total_ps: int = 0
-    self_ps: int = 0
-    step_ps: int = 0
-    clock_ps: int | None = None
-    cores: CoresOf | None = field(default=None, repr=False, compare=False)
+    name: list[str]
+    category: list[str]
+    program: list[str]
+    source: list[str]
+    scope: list[str]
+    kind: Int64
+    flops: Int64
+    bytes: Int64
+    hbm_bytes: Int64
+    facts: list[OpFacts]
+    fact: Int64
+    occurrences: Int64
+    total_ps: Int64
+    self_ps: Int64
+    step_ps: Int64
+    clock_ps: Int64
+    cores: CoreTable | None = field(default=None, repr=False, compare=False)
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+    def by_fact(self, read: Callable[[OpFacts], _T]) -> list[_T]:
+        """What `read` makes of the facts of each op."""
+        values = [read(facts) for facts in self.facts]
+        return [values[at] for at in self.fact.tolist()]
+
+    def where(self, holds: Callable[[OpFacts], object]) -> npt.NDArray[np.bool_]:
+        """Of which ops' facts that holds."""
+        return np.array([bool(holds(facts)) for facts in self.facts], np.bool_)[self.fact]
 
 
 @record
@@ -67,8 +83,8 @@ class AnnotationTotal:
     device_step_ps: float | None = None
 
 
-def op_totals(hosts: list[tuple[str, list[DeviceActivity], Steps]]) -> list[OpTotal]:
-    """Every op of the devices of all hosts, the one with most self time first.
+def op_totals(hosts: list[tuple[str, list[DeviceActivity], Steps]]) -> OpTotals:
+    """Every op of the devices of all hosts.
 
     Each host gives its name, its devices and its steps. Where there are several, a device's name says its host's.
     """
@@ -86,31 +102,39 @@ def op_totals(hosts: list[tuple[str, list[DeviceActivity], Steps]]) -> list[OpTo
             np.add.at(total, row, np.where(found.executions > 0, column, 0))
         own = np.rint(found.self_ps_in_steps * device.wall_factor(steps.spans)[device.ops.kind])
         np.add.at(in_steps, row, own.astype(np.int64))
-    cores = _cores(names, devices, sums, rows, len(first))
-    columns = *(column.tolist() for column in whole), in_steps.tolist()
-    stated = {key: _stated(ops) for key, ops in {id(each.ops): each.ops for each, _ in first}.items()}
-    totals = [
-        _op_total(stated[id(device.ops)], at, sums_of, CoresOf(cores, row))
-        for row, ((device, at), *sums_of) in enumerate(zip(first, *columns, strict=True))
-    ]
-    order = by_self_time([(op.self_ps, op.name, op.program) for op in totals])
-    return [totals[row] for row in order]
+    order = by_self_time(whole[2], [(ops.name[at], ops.program[at]) for ops, at in first])
+    cores = _cores(names, devices, sums, rows, np.argsort(order))
+    occurrences, total_ps, self_ps = whole[:, order]
+    return OpTotals(
+        **_stated([first[row] for row in order.tolist()]),
+        occurrences=occurrences,
+        total_ps=total_ps,
+        self_ps=self_ps,
+        step_ps=in_steps[order],
+        clock_ps=cores.clock_ps,
+        cores=cores,
+    )
 
 
-def by_self_time(ops: list[tuple[int, str, str]]) -> list[int]:
+def by_self_time(self_ps: Int64, names: Sequence[tuple[str, str]]) -> Int64:
     """The order in which ops are listed: by self time, the most first, then by name and program."""
-    return sorted(range(len(ops)), key=lambda row: (-ops[row][0], *ops[row][1:]))
+    order = np.argsort(-self_ps, kind="stable")
+    cuts = np.flatnonzero(np.diff(self_ps[order])) + 1
+    for first, last in zip([0, *cuts.tolist()], [*cuts.tolist(), len(order)], strict=True):
+        if last - first > 1:
+            order[first:last] = sorted(order[first:last].tolist(), key=lambda row: names[row])
+    return order
 
 
 def _rows_of(
     devices: list[DeviceActivity], executions: list[Int64]
-) -> tuple[list[Int64], list[tuple[DeviceActivity, int]]]:
-    """By device the row of each of its ops, one a (program, op); and of each row the first device that ran it.
+) -> tuple[list[Int64], list[tuple[OpNames, int]]]:
+    """By device the row of each of its ops, one a (program, op); and of each row the first table with it, and where.
 
     Ops that a device did not run have row 0, and count nothing.
     """
     number: dict[tuple[str, str], int] = {}
-    first: list[tuple[DeviceActivity, int]] = []
+    first: list[tuple[OpNames, int]] = []
     found: list[Int64] = []
     for device, count in zip(devices, executions, strict=True):
         ops, ran = device.ops, count > 0
@@ -128,16 +152,45 @@ def _rows_of(
         for at in np.flatnonzero(ran).tolist():
             row[at] = number.setdefault((ops.program[at], ops.name[at]), len(number))
             if len(number) > len(first):
-                first.append((device, at))
+                first.append((ops, at))
         found.append(row)
     return found, first
+
+
+def _stated(rows: list[tuple[OpNames, int]]) -> dict[str, Any]:
+    """What is stated of ops, each at its row of a table: the columns of `OpTotals` by their names."""
+    tables = {id(ops): ops for ops, _ in rows}
+    numbers = {key: number for number, key in enumerate(tables)}
+    table, at = np.array([(numbers[id(ops)], at) for ops, at in rows], np.int64).reshape(-1, 2).T
+    found: dict[OpFacts, int] = {}
+    fact = []
+    for ops in tables.values():
+        facts, of = facts_of(ops)
+        fact.append(np.array([found.setdefault(each, len(found)) for each in facts], np.int64)[of])
+
+    def taken(columns: list[Int64]) -> Int64:
+        begin = np.cumsum([0, *map(len, columns)])
+        return np.concatenate([np.empty(0, np.int64), *columns])[begin[table] + at]
+
+    def picked(columns: list[list[str]]) -> list[str]:
+        return [columns[number][row] for number, row in places]
+
+    kept, places = list(tables.values()), list(zip(table.tolist(), at.tolist(), strict=True))
+    texts = ("name", "category", "program", "source", "scope")
+    return {
+        **{text: picked([getattr(ops, text) for ops in kept]) for text in texts},
+        **{number: taken([getattr(ops, number) for ops in kept]) for number in ("kind", "flops", "bytes")},
+        "hbm_bytes": taken([ops.hbm_bytes if len(ops.hbm_bytes) else ops.bytes for ops in kept]),
+        "facts": list(found),
+        "fact": taken(fact),
+    }
 
 
 class CoreTable(NamedTuple):
     """What each device says of each op, op by op: the rows of op i lie between `place[i]` and `place[i + 1]`.
 
     `clock_ms` is by the device's own clock, None where it states none. `clock_ps` is by op, the sum over its devices,
-    None where one of them states none: a sum of some would be taken for that of all.
+    -1 where one of them states none: a sum of some would be taken for that of all.
     """
 
     place: list[int]
@@ -145,23 +198,7 @@ class CoreTable(NamedTuple):
     occurrences: list[int]
     total_ms: list[float]
     clock_ms: list[float | None]
-    clock_ps: list[int | None]
-
-
-class CoresOf(NamedTuple):
-    """What devices say of one op."""
-
-    table: CoreTable
-    row: int
-
-    def columns(self) -> tuple[list[str], list[int], list[float], list[float | None]]:
-        """Of each device that ran it: its name, executions, and their time (ms) on the timeline and by its clock."""
-        table, own = self.table, slice(self.table.place[self.row], self.table.place[self.row + 1])
-        return table.device[own], table.occurrences[own], table.total_ms[own], table.clock_ms[own]
-
-    def clock_ps(self) -> int | None:
-        """Time on all devices, None where one of them states none."""
-        return self.table.clock_ps[self.row]
+    clock_ps: Int64
 
 
 def _cores(
@@ -169,22 +206,23 @@ def _cores(
     devices: list[tuple[DeviceActivity, Steps]],
     sums: list[OpSums],
     rows: list[Int64],
-    ops: int,
+    place_of: Int64,
 ) -> CoreTable:
+    """What devices say of ops; `rows` are those of the ops of each device, `place_of` where a row is listed."""
     none = np.empty(0, np.int64)
     ran = [np.flatnonzero(found.executions > 0) for found in sums]
     clocks = [
         device.ops.clock_ps if len(device.ops.clock_ps) else np.full(len(device.ops), -1, np.int64)
         for device, _ in devices
     ]
-    row = np.concatenate([none, *(own[at] for own, at in zip(rows, ran, strict=True))])
+    row = place_of[np.concatenate([none, *(own[at] for own, at in zip(rows, ran, strict=True))])]
     order = np.argsort(row, kind="stable")
     count, total, clock = (
         np.concatenate([none, *(column[at] for column, at in zip(columns, ran, strict=True))])[order]
         for columns in ([found.executions for found in sums], [found.total_ps for found in sums], clocks)
     )
     device = np.repeat(np.arange(len(devices)), [len(at) for at in ran])[order].tolist()
-    place = np.searchsorted(row[order], np.arange(ops + 1))
+    place = np.searchsorted(row[order], np.arange(len(place_of) + 1))
     clock_ms: list[float | None] = (clock / PS_PER_MS).tolist()
     for each in np.flatnonzero(clock < 0).tolist():
         clock_ms[each] = None
@@ -198,56 +236,11 @@ def _cores(
     )
 
 
-def _clock_sums(clock: Int64, first: Int64) -> list[int | None]:
-    """The sum of each stretch of rows, None where a row of it is below zero; no stretch is empty."""
+def _clock_sums(clock: Int64, first: Int64) -> Int64:
+    """The sum of each stretch of rows, -1 where a row of it is below zero; no stretch is empty."""
     if not len(first):
-        return []
-    known = np.minimum.reduceat(clock, first) >= 0
-    sums: list[int | None] = np.add.reduceat(clock, first).tolist()
-    for each in np.flatnonzero(~known).tolist():
-        sums[each] = None
-    return sums
-
-
-class _Stated(NamedTuple):
-    """What is stated of a device's ops; numbers as lists, since they are looked up an op at a time."""
-
-    names: OpNames
-    kind: list[OpKind]
-    flops: list[int]
-    bytes: list[int]
-    hbm_bytes: list[int]
-
-
-def _stated(ops: OpNames) -> _Stated:
-    kinds = {int(kind): kind for kind in OpKind}
-    moved = ops.hbm_bytes if len(ops.hbm_bytes) else ops.bytes
-    kind = [kinds[each] for each in ops.kind.tolist()]
-    return _Stated(ops, kind, ops.flops.tolist(), ops.bytes.tolist(), moved.tolist())
-
-
-def _op_total(stated: _Stated, at: int, sums: list[Any], cores: CoresOf) -> OpTotal:
-    ops, kind = stated.names, stated.kind[at]
-    count, total_ps, self_ps, step_ps = sums
-    facts = op_facts(ops.name[at], ops.long_name[at], ops.category[at], kind, ops.fused.get(at))
-    return OpTotal(
-        name=ops.name[at],
-        category=ops.category[at],
-        kind=kind,
-        program=ops.program[at],
-        source=ops.source[at],
-        scope=ops.scope[at],
-        flops=stated.flops[at],
-        bytes=stated.bytes[at],
-        facts=facts._replace(unclear=True) if at in ops.unclear else facts,
-        hbm_bytes=stated.hbm_bytes[at],
-        occurrences=count,
-        total_ps=total_ps,
-        self_ps=self_ps,
-        step_ps=step_ps,
-        clock_ps=cores.clock_ps(),
-        cores=cores,
-    )
+        return first
+    return np.where(np.minimum.reduceat(clock, first) >= 0, np.add.reduceat(clock, first), -1)
 
 
 @record(frozen=True)
@@ -258,15 +251,24 @@ class ScopeTotals:
     step_ps: dict[str, float]
 
 
-def scope_totals(ops: list[OpTotal]) -> ScopeTotals:
+def scope_totals(ops: OpTotals) -> ScopeTotals:
     """The scopes of all ops; an op under nested scopes counts for each of them."""
+    of, paths = numbered(map(around, ops.scope))
     device: dict[str, int] = {}
     in_steps: dict[str, float] = {}
-    for op in ops:
-        for name in dict.fromkeys(scope_names(op.scope)):
-            device[name] = device.get(name, 0) + op.self_ps
-            in_steps[name] = in_steps.get(name, 0.0) + op.step_ps
+    sums = (_sums(of, values, len(paths)) for values in (ops.self_ps, ops.step_ps))
+    for path, self_ps, step_ps in zip(paths, *sums, strict=True):
+        for name in dict.fromkeys(names_in(path)):
+            device[name] = device.get(name, 0) + self_ps
+            in_steps[name] = in_steps.get(name, 0.0) + step_ps
     return ScopeTotals(device, in_steps)
+
+
+def _sums(of: Int64, values: Int64, count: int) -> list[int]:
+    """The sum of the values of each number in `of`."""
+    total = np.zeros(count, np.int64)
+    np.add.at(total, of, values)
+    return total.tolist()
 
 
 def annotation_times(annotations: Annotations, steps: Steps) -> list[AnnotationTotal]:
@@ -307,17 +309,16 @@ def _scope_of(name: str, kind: str) -> str:
     return name + _BACKWARD if kind == "module_backward" else name
 
 
-def source_totals(ops: list[OpTotal]) -> list[tuple[str, int, int]]:
+def source_totals(ops: OpTotals) -> list[tuple[str, int, int]]:
     """(source line, number of ops, device self time in ps), the most time first; ops without a line are left out."""
-    totals: dict[str, tuple[int, int]] = {}
-    for op in ops:
-        if op.source:
-            count, self_ps = totals.get(op.source, (0, 0))
-            totals[op.source] = (count + 1, self_ps + op.self_ps)
-    rows = [(source, count, self_ps) for source, (count, self_ps) in totals.items()]
-    return sorted(rows, key=lambda row: (-row[2], row[0]))
+    of, sources = numbered(ops.source)
+    count = np.bincount(of, minlength=len(sources)).tolist()
+    rows = zip(sources, count, _sums(of, ops.self_ps, len(sources)), strict=True)
+    return sorted((row for row in rows if row[0]), key=lambda row: (-row[2], row[0]))
 
 
-def scope_label(scope: str) -> str:
-    """The annotations around an op, outermost first, as one readable path; empty where it has none."""
-    return "/".join(scope_names(scope))
+def numbered(values: Iterable[_K]) -> tuple[Int64, list[_K]]:
+    """Which of the different values each is, and those, as they come first."""
+    numbers: dict[_K, int] = {}
+    of = np.array([numbers.setdefault(value, len(numbers)) for value in values], np.int64)
+    return of, list(numbers)

@@ -15,6 +15,7 @@ import numpy as np
 from tpuprof.decode.columns import Plane
 from tpuprof.model.device.activity import OpEvents, OpNames
 from tpuprof.model.device.op_kind import op_kind
+from tpuprof.model.device.op_lines import op_lines
 from tpuprof.model.intervals import EMPTY, Int64, Spans, distinct, merge, union
 from tpuprof.model.timeline import Track
 
@@ -61,11 +62,15 @@ def with_sparse(names: OpNames, events: OpEvents, work: SparseWork) -> tuple[OpN
         return names, events
     many, zeros = len(work.names), np.zeros(len(work.names), np.int64)
     blank = [""] * many
+    name = [*names.name, *(short for short, _ in work.names)]
+    long_name = [*names.long_name, *(long_name for _, long_name in work.names)]
+    category = [*names.category, *blank]
     longer = replace(
         names,
-        name=[*names.name, *(short for short, _ in work.names)],
-        long_name=[*names.long_name, *(long_name for _, long_name in work.names)],
-        category=[*names.category, *blank],
+        name=name,
+        long_name=long_name,
+        category=category,
+        lines=op_lines(long_name, name, category),
         kind=np.append(names.kind, [op_kind(long_name, short, "") for short, long_name in work.names]),
         program=[*names.program, *blank],
         source=[*names.source, *blank],

@@ -17,6 +17,7 @@ from tpuprof.decode.sums import SUMMED_STAT
 from tpuprof.model.device.activity import DeviceActivity, OpEvents, OpNames, ProgramRuns
 from tpuprof.model.device.kernel_flops import kernel_flops
 from tpuprof.model.device.op_kind import ARRAY, MEGASCALE, ON_CHIP, OpKind, op_kind
+from tpuprof.model.device.op_lines import op_lines
 from tpuprof.model.device.sparse_core import read_sparse, with_sparse
 from tpuprof.model.intervals import EMPTY, Int64, Spans, distinct, self_time, union
 from tpuprof.model.timeline import Track
@@ -245,7 +246,10 @@ def _names(facts: _Facts, used: Int64, programs: list[str]) -> OpNames:
     long_name, short_name, categories = pick(facts.long_name), pick(facts.short_name), texts(facts.category)
     known = used >= 0
     count = len(facts.flops)
-    kind = np.array(list(map(op_kind, long_name, short_name, categories)), np.int64)
+    name = [short or long for long, short in zip(long_name, short_name, strict=True)]
+    lines = op_lines(long_name, name, categories)
+    kinds = [op_kind(long_name[row], short_name[row], categories[row]) for row in lines.first]
+    kind = np.array(kinds, np.int64)[lines.of]
     across = [
         at
         for at, row in enumerate(rows)
@@ -253,7 +257,7 @@ def _names(facts: _Facts, used: Int64, programs: list[str]) -> OpNames:
     ]
     kind[across] = OpKind.COLLECTIVE
     return OpNames(
-        name=[short or long for long, short in zip(long_name, short_name, strict=True)],
+        name=name,
         long_name=long_name,
         category=categories,
         kind=kind,
@@ -263,6 +267,7 @@ def _names(facts: _Facts, used: Int64, programs: list[str]) -> OpNames:
         scope=texts(facts.scope),
         flops=np.where(known, facts.flops[used], 0) if count else np.zeros(len(used), np.int64),
         bytes=np.where(known, facts.bytes[used], 0) if count else np.zeros(len(used), np.int64),
+        lines=lines,
     )
 
 

@@ -48,6 +48,8 @@ class Motion(NamedTuple):
 
 # A transfer that is one op: its core does nothing else meanwhile.
 BLOCKING = Motion(hidden_ps=0, waiting_ps=0)
+# One whose work the trace does not have.
+UNSEEN = Motion(note=NO_ASYNC_LINE)
 
 
 class Beside(NamedTuple):
@@ -65,17 +67,13 @@ class Beside(NamedTuple):
         return Beside(kinds[OpKind.COMPUTE], subtract(waits, kinds[OpKind.COMPUTE]), shared)
 
 
-def motion(
-    steps: Steps, span: Span | None, turn: Span | None, own: Spans, beside: Beside, size: int
-) -> Motion:
+def motion(steps: Steps, span: Span, turn: Span, own: Spans, beside: Beside, size: int) -> Motion:
     """Rates and times of one transfer; `turn` is when it had the link, `own` when its own ops ran."""
-    if span is None or turn is None:
-        return Motion(note=NO_ASYNC_LINE)
     inside = steps.hold(span[0])
     start, end = span[0][inside], span[1][inside]
     lasting = end > start
     if not len(start):
-        return Motion(note=NO_ASYNC_LINE)
+        return UNSEEN
     if lasting.sum() < LEAST_WITH_LENGTH * len(start):
         return Motion(note=NO_LENGTH)
     start, end, begun = start[lasting], end[lasting], turn[0][inside][lasting]

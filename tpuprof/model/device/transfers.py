@@ -14,9 +14,18 @@ from typing import NamedTuple
 import numpy as np
 
 from tpuprof.decode.hlo_shape import parse_shape
-from tpuprof.model.device.activity import DeviceActivity
+from tpuprof.model.device.activity import DeviceActivity, OpNames
 from tpuprof.model.device.op_kind import HOST_MEMORY, OpKind, collective_kind, opcode
-from tpuprof.model.device.transfer_motion import BLOCKING, Beside, Motion, Span, motion, served, shared
+from tpuprof.model.device.transfer_motion import (
+    BLOCKING,
+    UNSEEN,
+    Beside,
+    Motion,
+    Span,
+    motion,
+    served,
+    shared,
+)
 from tpuprof.model.intervals import union
 from tpuprof.model.steps import Steps
 from tpuprof.records import record
@@ -78,6 +87,33 @@ class _Totals(NamedTuple):
     end: list[float]
 
 
+class _Ops(NamedTuple):
+    """The ops of one transfer: their rows, names and lines (of `OpNames.lines`), those that begin it, and its HLO line.
+
+    `bytes` is the most that the profiler states of one of them, `line` empty where the trace has none.
+    """
+
+    rows: list[int]
+    names: list[str]
+    lines: list[int]
+    starts: list[int]
+    line: str
+    bytes: int
+
+    @staticmethod
+    def of(device: DeviceActivity, rows: list[int]) -> _Ops:
+        ops = device.ops
+        starts = _starts(ops, rows)
+        return _Ops(
+            rows=rows,
+            names=[ops.name[row] for row in rows],
+            lines=ops.lines.of[rows].tolist(),
+            starts=starts,
+            line=next((ops.long_name[row] for row in starts if ops.long_name[row]), ""),
+            bytes=max(ops.bytes[rows].tolist()),
+        )
+
+
 class Transfers:
     """The copies to and from host memory (`OpKind.OFFLOAD`) or the collectives of all kinds of one device."""
 
@@ -106,23 +142,35 @@ class Transfers:
         """Each of them, most exposed first."""
         turns = self._moving
         if self._kind == OpKind.OFFLOAD:
-            directions = {key: _direction(_long_name(self._device, self._all[key])) for key in self._moving}
+            directions = {key: _direction(_Ops.of(self._device, self._all[key]).line) for key in self._moving}
             turns = served(self._moving, directions)
         beside = Beside.of(self._device, shared(list(turns.values())))
-        own = _own_events(self._device, self._groups)
+        own = _own_events(
+            self._device, {key: rows for key, rows in self._groups.items() if key in self._moving}
+        )
+        offload = self._kind == OpKind.OFFLOAD
+        kinds = [] if offload else self._device.ops.by_line(_kind)
         found = []
         for key, rows in self._groups.items():
-            size = _size(self._device, rows)
+            each = _Ops.of(self._device, rows)
+            if offload:
+                kind, size = _direction(each.line), _counted(each.bytes, each.line)
+            else:
+                kind, size = (
+                    next(filter(None, (kinds[line] for line in each.lines)), "collective fusion"),
+                    each.bytes,
+                )
             span = self._moving.get(key)
-            moved = motion(self._steps, span, turns.get(key, span), union(*own[key]), beside, size)
-            if span is None and self._blocks(rows):
-                moved = BLOCKING
-            found.append(_transfer(self._device, rows, self._totals, moved, size))
+            if span is not None:
+                moved = motion(self._steps, span, turns.get(key, span), union(*own[key]), beside, size)
+            else:
+                moved = BLOCKING if self._blocks(each) else UNSEEN
+            found.append(_transfer(self._device, each, kind, size, self._totals, moved))
         return sorted(found, key=lambda transfer: -transfer.exposed_ps)
 
-    def _blocks(self, rows: list[int]) -> bool:
+    def _blocks(self, each: _Ops) -> bool:
         """Whether a transfer is one op that occupies its core from start to end; a CPU's devices run side by side."""
-        return self._device.count == 1 and not any(_PHASE.search(self._device.ops.name[row]) for row in rows)
+        return self._device.count == 1 and not any(map(_PHASE.search, each.names))
 
     @property
     def in_flight(self) -> list[Span]:
@@ -177,14 +225,14 @@ def _own_events(device: DeviceActivity, groups: dict[_Key, list[int]]) -> dict[_
     return {key: (events.start[part], events.end[part]) for key, part in zip(groups, parts, strict=True)}
 
 
-def _transfer(device: DeviceActivity, rows: list[int], totals: _Totals, moved: Motion, size: int) -> Transfer:
-    ops = device.ops
-    starts = _starts(device, rows)
-    long_name = _long_name(device, rows)
+def _transfer(
+    device: DeviceActivity, each: _Ops, kind: str, size: int, totals: _Totals, moved: Motion
+) -> Transfer:
+    ops, rows, starts = device.ops, each.rows, each.starts
     first = starts[0]
     return Transfer(
         name=ops.name[first],
-        kind=_kind(device, rows, long_name),
+        kind=kind,
         program=ops.program[first],
         bytes=size,
         occurrences=-(-_sum_of(totals.occurrences, starts) // device.count),
@@ -192,20 +240,20 @@ def _transfer(device: DeviceActivity, rows: list[int], totals: _Totals, moved: M
         rate_alone=moved.rate_alone,
         exposed_ps=_sum_of(totals.exposed, rows),
         hidden_ps=moved.hidden_ps,
-        tensor=_tensor(long_name),
+        tensor=_tensor(each.line),
         source=next((ops.source[row] for row in rows if ops.source[row]), ""),
         scope=next((ops.scope[row] for row in rows if ops.scope[row]), ""),
-        ahead_ps=_ahead(device, rows, totals),
+        ahead_ps=_ahead(each, totals),
         waiting_ps=moved.waiting_ps,
         note=moved.note,
         across=not ops.across.isdisjoint(rows),
     )
 
 
-def _ahead(device: DeviceActivity, rows: list[int], totals: _Totals) -> float | None:
+def _ahead(each: _Ops, totals: _Totals) -> float | None:
     """Mean time from the end of a `-start` op to the beginning of its `-done`; None where counts do not match."""
-    begun = [row for row in rows if "-start" in device.ops.name[row]]
-    awaited = [row for row in rows if "-done" in device.ops.name[row]]
+    begun = [row for row, name in zip(each.rows, each.names, strict=True) if "-start" in name]
+    awaited = [row for row, name in zip(each.rows, each.names, strict=True) if "-done" in name]
     count = _sum_of(totals.occurrences, begun)
     if not count or count != _sum_of(totals.occurrences, awaited):
         return None
@@ -213,42 +261,28 @@ def _ahead(device: DeviceActivity, rows: list[int], totals: _Totals) -> float | 
     return max(waited / count, 0.0)
 
 
-def _size(device: DeviceActivity, rows: list[int]) -> int:
-    """Bytes that one execution moves.
+def _counted(stated: int, line: str) -> int:
+    """Bytes that one execution of a copy moves.
 
     A cost model that counts the tensor wherever a copy's HLO line has it states twice or three times its bytes as laid
     out; else what the profiler states holds.
     """
-    stated = max(int(device.ops.bytes[row]) for row in rows)
-    if device.ops.kind[rows[0]] != OpKind.OFFLOAD:
-        return stated
-    result = _RESULT.search(_long_name(device, rows))
+    result = _RESULT.search(line)
     tensor = parse_shape(result.group(1)).padded_bytes if result else 0
     times = stated / tensor if tensor else 0.0
     counted = round(times) in COUNTED_TIMES and abs(times - round(times)) <= COUNTED_WITHIN
     return tensor if counted else stated
 
 
-def _starts(device: DeviceActivity, rows: list[int]) -> list[int]:
+def _starts(ops: OpNames, rows: list[int]) -> list[int]:
     """Of the ops of one transfer those that begin it."""
-    return [row for row in rows if "-done" not in device.ops.name[row]] or rows
+    return [row for row in rows if "-done" not in ops.name[row]] or rows
 
 
-def _long_name(device: DeviceActivity, rows: list[int]) -> str:
-    """The HLO line of the op that begins a transfer, empty where the trace has none."""
-    return next((device.ops.long_name[row] for row in _starts(device, rows) if device.ops.long_name[row]), "")
-
-
-def _kind(device: DeviceActivity, rows: list[int], long_name: str) -> str:
-    names = device.ops
-    if names.kind[rows[0]] == OpKind.OFFLOAD:
-        return _direction(long_name)
-    texts = [
-        text
-        for row in rows
-        for text in (opcode(names.long_name[row], names.name[row]), names.category[row], names.name[row])
-    ]
-    return next((kind for kind in map(collective_kind, texts) if kind), "collective fusion")
+def _kind(long_name: str, name: str, category: str) -> str:
+    """What kind of collective an op is, by its opcode, else by its category or its name; empty where none tells."""
+    texts = opcode(long_name, name), category, name
+    return next(filter(None, map(collective_kind, texts)), "")
 
 
 def _direction(long_name: str) -> str:
@@ -259,8 +293,8 @@ def _direction(long_name: str) -> str:
 
 def _tensor(long_name: str) -> str:
     """The operand's name."""
-    operands = _OPERAND.findall(long_name.partition(" = ")[2])
-    return operands[0] if operands else ""
+    operand = _OPERAND.search(long_name.partition(" = ")[2])
+    return operand.group(1) if operand else ""
 
 
 def _short(long_name: str) -> str:

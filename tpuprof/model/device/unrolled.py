@@ -16,7 +16,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from itertools import pairwise
 
-from tpuprof.model.compile.hlo_metadata import scope_names
+import numpy as np
+
+from tpuprof.model.compile.hlo_metadata import scope_label
 from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.device.collective_role import layer_of
 from tpuprof.model.device.hlo_products import Products, jax_products
@@ -108,16 +110,16 @@ def _main_program(device: DeviceActivity, sums: OpSums) -> tuple[str, list[_Matm
     names, count = device.ops, sums.executions
     if not count.any():
         return "", []
-    time: dict[str, int] = {}
-    for program, each in zip(names.program, sums.self_ps.tolist(), strict=True):
-        time[program] = time.get(program, 0) + each
-    program = max(time, key=lambda name: time[name])
-    rows = [row for row in range(len(names)) if names.program[row] == program and count[row]]
+    numbers: dict[str, int] = {}
+    of = np.array([numbers.setdefault(program, len(numbers)) for program in names.program], np.int64)
+    time = np.zeros(len(numbers), np.int64)
+    np.add.at(time, of, sums.self_ps)
+    largest = int(time.argmax())
+    ran = (of == largest) & (count > 0)
     # Ops of a loop's body run more often than the program; the usual count is the program's own.
-    executions = Counter(count[rows].tolist()).most_common(1)[0][0]
-    return program, _without_fused_flops(
-        [_matmul(device, row) for row in rows if count[row] <= executions and _multiplies(device, row)]
-    )
+    executions = Counter(count[ran].tolist()).most_common(1)[0][0]
+    rows = np.flatnonzero(ran & (count <= executions) & names.where(_multiplies)).tolist()
+    return list(numbers)[largest], _without_fused_flops([_matmul(device, row) for row in rows])
 
 
 def _without_fused_flops(matmuls: list[_Matmul]) -> list[_Matmul]:
@@ -130,16 +132,15 @@ def _without_fused_flops(matmuls: list[_Matmul]) -> list[_Matmul]:
     return [replace(each, signature=same.get(each.signature, each.signature)) for each in matmuls]
 
 
-def _multiplies(device: DeviceActivity, row: int) -> bool:
-    names = device.ops
-    return is_matmul(names.category[row], names.long_name[row], names.name[row])
+def _multiplies(long_name: str, name: str, category: str) -> bool:
+    return is_matmul(category, long_name, name)
 
 
 def _matmul(device: DeviceActivity, row: int) -> _Matmul:
     names = device.ops
     label = _NUMBERS.sub("", names.scope[row].rstrip(":").rpartition("/")[2])
     flops = int(names.flops[row])
-    layer = layer_of("/".join(scope_names(names.scope[row])))
+    layer = layer_of(scope_label(names.scope[row]))
     return _Matmul((label, names.source[row], flops), layer, flops)
 
 
@@ -164,7 +165,7 @@ def _ops_share(device: DeviceActivity, program: str, path: str) -> tuple[float, 
     """Share of a program's ops that are traced in layers called `path`, without and with those of no scope."""
     names = device.ops
     scopes = [scope for scope, of in zip(names.scope, names.program, strict=True) if of == program]
-    of_layers = sum(layer_of("/".join(scope_names(scope))).rpartition(".")[0] == path for scope in scopes)
+    of_layers = sum(layer_of(scope_label(scope)).rpartition(".")[0] == path for scope in scopes)
     unnamed = scopes.count("")
     return of_layers / len(scopes), (of_layers + unnamed) / len(scopes)
 

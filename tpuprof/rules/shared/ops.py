@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tpuprof.report.op_hosts import ms_by_host
+from tpuprof.report.op_rows import OpRows
 from tpuprof.report.schema import Evidence, OpRow
 from tpuprof.units import format_share
 
@@ -12,7 +15,7 @@ SHOWN = 5
 SHOWN_FROM_PADDING = 1.05
 
 
-def op_evidence(rows: list[OpRow]) -> list[Evidence]:
+def op_evidence(rows: Sequence[OpRow]) -> list[Evidence]:
     """The ops that take most time, each with what limits it and how near to that it comes."""
     return [timed(op, _text(op)) for op in rows[:SHOWN]]
 
@@ -27,6 +30,12 @@ def timed(op: OpRow, text: str) -> Evidence:
     if op.self_ms_per_step is None:
         return Evidence(text, op.self_ms, "ms over the capture, all devices", host, source=op.source)
     return Evidence(text, op.self_ms_per_step, "ms per step and device", host, source=op.source)
+
+
+def ms_of(rows: OpRows, left: float = 0.0) -> dict[tuple[str, str], float]:
+    """Self time that goes where ops of which so much is left (share) are dealt with, by program and op."""
+    columns = (rows.column(name) for name in ("program", "name", "self_ms"))
+    return {(program, name): ms * (1 - left) for program, name, ms in zip(*columns, strict=True)}
 
 
 def _text(op: OpRow) -> str:

@@ -40,7 +40,7 @@ from __future__ import annotations
 
 from tpuprof import parts as part
 from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
-from tpuprof.rules.shared.ops import op_evidence
+from tpuprof.rules.shared.ops import ms_of, op_evidence
 from tpuprof.rules.thresholds import OPS_FROM_SHARE
 from tpuprof.signals import Signals, Unavailable
 from tpuprof.simulate.change import Change
@@ -61,10 +61,11 @@ def check(signals: Signals) -> Outcome:
     """Fail where ops that widen arrays take enough of a TPU's time."""
     if not signals.is_tpu:
         return not_applicable("bfloat16 is the type of a TPU's matrix unit")
-    if all(op.upcast is None for op in signals.ops):
+    upcast = signals.ops.column("upcast")
+    if all(each is None for each in upcast):
         raise Unavailable("the trace has no HLO lines of ops, which tell the types that they read and write")
-    rows = [op for op in signals.ops if op.upcast]
-    share = sum(op.self_ms_per_step or 0.0 for op in rows) / signals.compute_ms
+    rows = signals.ops.where(upcast)
+    share = sum(ms or 0.0 for ms in rows.column("self_ms_per_step")) / signals.compute_ms
     evidence = op_evidence(rows)
     if share < OPS_FROM_SHARE:
         return passed(evidence)
@@ -75,7 +76,7 @@ def check(signals: Signals) -> Outcome:
         price=counterfactual(
             Change(device={part.COMPUTE: 1 - share}),
             Change(device={part.COMPUTE: 1 - share * (1 - LEFT_AT_MOST)}),
-            ops={(op.program, op.name): op.self_ms for op in rows},
+            ops=ms_of(rows),
         ),
         confidence="low",
     )

@@ -44,7 +44,7 @@ from __future__ import annotations
 
 from tpuprof import parts as part
 from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
-from tpuprof.rules.shared.ops import op_evidence
+from tpuprof.rules.shared.ops import ms_of, op_evidence
 from tpuprof.rules.thresholds import OPS_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
@@ -65,7 +65,8 @@ def check(signals: Signals) -> Outcome:
     """Fail where float32 multiplications take enough of a TPU's time."""
     if not signals.is_tpu:
         return not_applicable("only a TPU multiplies bfloat16 faster")
-    rows = [op for op in signals.matmuls if op.matmul_type in FLOATS]
+    matmuls = signals.matmuls
+    rows = matmuls.where(kind in FLOATS for kind in matmuls.column("matmul_type"))
     evidence = op_evidence(rows)
     share = signals.compute.float32_matmul_ms_per_step / signals.compute_ms
     if share < OPS_FROM_SHARE:
@@ -77,7 +78,7 @@ def check(signals: Signals) -> Outcome:
         price=counterfactual(
             Change(device={part.COMPUTE: 1 - share * (1 - LEFT)}),
             Change(),
-            ops={(op.program, op.name): op.self_ms * (1 - LEFT) for op in rows},
+            ops=ms_of(rows, LEFT),
         ),
         confidence="low",
     )

@@ -43,9 +43,9 @@ predicted run has no time for lookups: the TPU compiler states no cycles for the
 from __future__ import annotations
 
 from tpuprof import parts as part
-from tpuprof.report.schema import OpRow
+from tpuprof.report.op_rows import OpRows
 from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
-from tpuprof.rules.shared.ops import op_evidence
+from tpuprof.rules.shared.ops import ms_of, op_evidence
 from tpuprof.rules.thresholds import OPS_FROM_SHARE
 from tpuprof.signals import Signals, Unavailable
 from tpuprof.simulate.change import Change
@@ -66,11 +66,11 @@ def check(signals: Signals) -> Outcome:
         raise Unavailable(
             "a predicted run has no time for lookups: the TPU compiler states no cycles for them"
         )
-    rows = [op for op in signals.ops if op.looks_up]
-    share, unknown = (
-        _share(chosen, signals)
-        for chosen in (rows, [op for op in signals.ops if op.kind == "compute" and op.looks_up is None])
-    )
+    looks_up = signals.ops.column("looks_up")
+    rows = signals.ops.where(looks_up)
+    kinds = zip(looks_up, signals.ops.column("kind"), strict=True)
+    doubtful = signals.ops.where([found is None and kind == "compute" for found, kind in kinds])
+    share, unknown = (_share(chosen, signals) for chosen in (rows, doubtful))
     evidence = op_evidence(rows)
     if share >= OPS_FROM_SHARE:
         return failed(
@@ -80,7 +80,7 @@ def check(signals: Signals) -> Outcome:
             price=counterfactual(
                 Change(device={part.COMPUTE: 1 - share}),
                 Change(),
-                ops={(op.program, op.name): op.self_ms for op in rows},
+                ops=ms_of(rows),
             ),
             confidence="low",
         )
@@ -92,5 +92,5 @@ def check(signals: Signals) -> Outcome:
     return passed(evidence)
 
 
-def _share(ops: list[OpRow], signals: Signals) -> float:
-    return sum(op.self_ms_per_step or 0.0 for op in ops) / signals.compute_ms
+def _share(ops: OpRows, signals: Signals) -> float:
+    return sum(ms or 0.0 for ms in ops.column("self_ms_per_step")) / signals.compute_ms

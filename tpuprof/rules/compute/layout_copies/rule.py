@@ -36,7 +36,7 @@ from __future__ import annotations
 
 from tpuprof import parts as part
 from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
-from tpuprof.rules.shared.ops import op_evidence
+from tpuprof.rules.shared.ops import ms_of, op_evidence
 from tpuprof.rules.thresholds import OPS_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
@@ -54,7 +54,7 @@ def check(signals: Signals) -> Outcome:
     if not signals.is_tpu:
         return not_applicable("layouts are chosen for the TPU's tiles only there")
     share = signals.compute.layout_copy_ms_per_step / signals.compute_ms
-    rows = [op for op in signals.ops if op.layout_copy]
+    rows = signals.ops.where(signals.ops.column("layout_copy"))
     evidence = op_evidence(rows)
     if share < OPS_FROM_SHARE:
         return passed(evidence)
@@ -65,7 +65,7 @@ def check(signals: Signals) -> Outcome:
         price=counterfactual(
             Change(device={part.COMPUTE: 1 - share}),
             Change(),
-            ops={(op.program, op.name): op.self_ms for op in rows},
+            ops=ms_of(rows),
         ),
         confidence="low",
     )

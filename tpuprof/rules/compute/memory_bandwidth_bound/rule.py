@@ -57,11 +57,11 @@ def check(signals: Signals) -> Outcome:
         return not_applicable("the peak bandwidth is known for TPUs only")
     share = signals.bandwidth_share
     evidence = [Evidence("time HBM needs at its peak, share of the device's busy time", share, "share")]
-    limited = [op for op in signals.ops if op.limit == "memory"]
+    limited = signals.ops.where(limit == "memory" for limit in signals.ops.column("limit"))
     evidence += [
         Evidence(
             "ops that memory limits, share of the device's time",
-            sum(op.self_ms for op in limited) / signals.op_ms,
+            sum(limited.column("self_ms")) / signals.op_ms,
             "share",
         ),
         *op_evidence(limited),

@@ -54,14 +54,16 @@ def check(signals: Signals) -> Outcome:
     """Fail where padded ops take enough of a TPU's time."""
     if not signals.is_tpu:
         return not_applicable("only a TPU pads to tiles of 8 by 128")
-    if all(op.padding is None for op in signals.ops):
+    padding = signals.ops.column("padding")
+    if all(each is None for each in padding):
         raise Unavailable("no op's line in this trace tells a layout with tiles")
-    rows = [(op, op.padding) for op in signals.ops if op.padding is not None and op.padding >= PADDED_FROM]
+    rows = signals.ops.where([each is not None and each >= PADDED_FROM for each in padding])
     share = signals.compute.padded_ms_per_step / signals.compute_ms
-    evidence = op_evidence([op for op, _ in rows])
+    evidence = op_evidence(rows)
     if share < OPS_FROM_SHARE:
         return passed(evidence)
-    taken = {(op.program, op.name): op.self_ms * (1 - 1 / padding) for op, padding in rows}
+    columns = (rows.column(name) for name in ("program", "name", "self_ms", "padding"))
+    taken = {(program, name): ms * (1 - 1 / times) for program, name, ms, times in zip(*columns, strict=True)}
     wasted = sum(taken.values()) / signals.op_ms
     return failed(
         wasted * signals.busy_share,

@@ -41,9 +41,11 @@ Programs need scopes (tpuprof capture has them) for the softmax to be found.
 
 from __future__ import annotations
 
+from operator import and_
+
 from tpuprof import parts as part
 from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
-from tpuprof.rules.shared.ops import op_evidence
+from tpuprof.rules.shared.ops import ms_of, op_evidence
 from tpuprof.rules.thresholds import OPS_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
@@ -66,15 +68,17 @@ def check(signals: Signals) -> Outcome:
     """Fail where softmax ops take enough of the device's time on a TPU."""
     if not signals.is_tpu:
         return not_applicable("the kernel is for TPUs")
-    rows = [op for op in signals.ops if _softmax_of(f"{op.annotation}/{op.name}".lower()) == _ATTENTION]
-    rows += [
-        op for op in signals.scoped_ops(lambda scope: _softmax_of(scope) == _ATTENTION) if op not in rows
-    ]
+    ops = signals.ops
+    texts = zip(ops.column("annotation"), ops.column("name"), strict=True)
+    named = [_softmax_of(f"{annotation}/{name}".lower()) == _ATTENTION for annotation, name in texts]
+    attends = signals.scoped_ops(lambda scope: _softmax_of(scope) == _ATTENTION)
+    scoped = [found and not own for found, own in zip(attends, named, strict=True)]
     losses = signals.scoped_ops(lambda scope: _softmax_of(scope) == _LOSS)
-    rows = [op for op in rows if not op.kernel and op not in losses]
+    written = [not kernel and not loss for kernel, loss in zip(ops.column("kernel"), losses, strict=True)]
+    rows = ops.where(map(and_, named, written)).also(ops.where(map(and_, scoped, written)))
     if not rows:
         return not_applicable("no softmax outside a kernel was found in the programs, but for that of a loss")
-    ms = sum(op.self_ms for op in rows)
+    ms = sum(rows.column("self_ms"))
     share = ms / signals.op_ms
     evidence = op_evidence(rows)
     if share < OPS_FROM_SHARE:
@@ -86,7 +90,7 @@ def check(signals: Signals) -> Outcome:
         price=counterfactual(
             Change(device={part.COMPUTE: 1 - share * (1 - LEFT)}),
             Change(),
-            ops={(op.program, op.name): op.self_ms * (1 - LEFT) for op in rows},
+            ops=ms_of(rows, LEFT),
         ),
         confidence="low",
     )

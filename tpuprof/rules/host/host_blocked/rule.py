@@ -191,7 +191,8 @@ def _reads(sampled: dict[str, float], stacks: list[HostStackRow]) -> float:
 
 def _callbacks(signals: Signals, ms: float) -> Outcome:
     """The program itself calls Python: what else the device does meanwhile may take as long."""
-    rows = [row for row in signals.ops if row.kind == OpKind.HOST_CALLBACK.name.lower()]
+    callback = OpKind.HOST_CALLBACK.name.lower()
+    rows = signals.ops.where(kind == callback for kind in signals.ops.column("kind"))
     exchanges = any(with_the_host(row.category) for row in rows)
     what = "exchanges data with" if exchanges else "calls Python on"
     evidence = [
