@@ -118,6 +118,44 @@ def test_a_folder_of_dumps_under_other_names_is_read(tmp_path, name):
     assert [each.name for each in source.files] == [name]
 
 
+def without_jaxlib(*_):
+    return subprocess.CompletedProcess([], 1, "", "ModuleNotFoundError: No module named 'jaxlib'\n")
+
+
+def refuses(*_):
+    return subprocess.CompletedProcess([], 1, "", "was parsing 4:1: error: unexpected attribute\n")
+
+
+@pytest.mark.parametrize("worker", [without_jaxlib, refuses])
+def test_text_that_no_jaxlib_reads_is_analysed_and_not_compiled(tmp_path, monkeypatch, worker):
+    monkeypatch.setattr(program_files, "_worker", worker)
+    path = tmp_path / "step.hlo"
+    path.write_text(OPTIMIZED.replace("is_scheduled=true", "is_scheduled=true, num_partitions=4"), "utf-8")
+    (found,) = read_programs(need_programs(path), CompileOptions(), to_compile=False)
+    assert (found.partitions, hlo_report(found).state) == (4, OPTIMIZED_TPU)
+    assert hlo_report(found).memory_bytes == hlo_report(program()).memory_bytes
+    with pytest.raises(TpuprofError):
+        read_programs(need_programs(path), CompileOptions())
+
+
+@pytest.mark.parametrize("cut", [200, 400, len(OPTIMIZED) - 3])
+def test_cut_text_is_refused_without_jaxlib_too(tmp_path, monkeypatch, cut):
+    monkeypatch.setattr(program_files, "_worker", without_jaxlib)
+    (tmp_path / "step.hlo").write_text(OPTIMIZED[:cut], "utf-8")
+    with pytest.raises(TpuprofError) as caught:
+        read_programs(need_programs(tmp_path / "step.hlo"), CompileOptions(), to_compile=False)
+    assert caught.value.code is Code.CORRUPT
+    assert "ends early" in str(caught.value)
+
+
+def test_stablehlo_without_jaxlib_names_the_extra(tmp_path, monkeypatch):
+    monkeypatch.setattr(program_files, "_worker", without_jaxlib)
+    (tmp_path / "step.mlir").write_text("module @jit_step {\n}\n", "utf-8")
+    with pytest.raises(TpuprofError) as caught:
+        read_programs(need_programs(tmp_path / "step.mlir"), CompileOptions(), to_compile=False)
+    assert caught.value.code is Code.MISSING_EXTRA
+
+
 def test_the_parsers_own_word_is_the_reason():
     told = "Traceback\nwas parsing 4:1: error: expects '{'\n1 \"train.py\"\n^\n"
     assert (

@@ -113,7 +113,8 @@ def print_programs(path: Path, *, as_json: bool) -> bool:
     from tpuprof.preflight.compiler import CompileOptions
     from tpuprof.preflight.hlo_report import hlo_report, render_reports, report_dict
 
-    reports = [hlo_report(each) for each in read_programs(source, CompileOptions(), AFTER)]
+    programs = read_programs(source, CompileOptions(), AFTER, to_compile=False)
+    reports = [hlo_report(each) for each in programs]
     if as_json:
         import json
 

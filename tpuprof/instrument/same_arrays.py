@@ -9,7 +9,7 @@ from zlib import crc32
 
 from tpuprof.instrument.state import pass_on
 
-# Numbers of a NumPy array that are compared, spread over it: a buffer that is filled anew differs in some of them.
+# Numbers of a NumPy array that are compared, spread over it: a buffer that is filled again differs in some of them.
 COMPARED = 256
 # Arrays of one call that are looked at, and arrays remembered: a model's parameters are fewer.
 MOST_LEAVES, MOST_KEPT = 512, 4096

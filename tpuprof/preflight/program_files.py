@@ -32,6 +32,8 @@ _MLIR_TEXT = re.compile(rb"^\s*(module\s*(@|attributes|\{)|func\.func\s)", re.MU
 # Bytes that no text holds, and every profile does.
 _BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a]")
 _CONVERT_LIMIT_S = 600
+_NO_JAX = "No module named 'jax"
+_NOT_WHOLE = "it ends early, or names what it does not hold."
 _A_PROGRAM = "a program"
 # Files of an --xla_dump_to folder: `module_0003.jit_step.before_optimizations.txt`, on TPU with more words between, on
 # other devices with theirs before the stage (`cpu_after_optimizations`). People rename and pack them.
@@ -133,22 +135,29 @@ def _find_in_file(path: Path) -> Source | None:
     return Source(path, "capture") if path.name.endswith(PROFILE_SUFFIXES) else None
 
 
-def read_programs(source: Source, options: CompileOptions, stage: str = BEFORE) -> list[Program]:
+def read_programs(
+    source: Source, options: CompileOptions, stage: str = BEFORE, *, to_compile: bool = True
+) -> list[Program]:
     """All programs of a source, the largest first; of a dump those before or after optimization.
 
-    Raises `TpuprofError` where a program cannot be read.
+    Where they are not `to_compile`, HLO text that no jaxlib here reads is read without one: its proto is empty. Raises
+    `TpuprofError` where a program cannot be read.
     """
     path, kind = source.path, source.kind
     if source.message is not None:
         found = [_of_message(path, source.message, kind, path.name.split(".hlo")[0])]
     elif kind == "folder":
         files = _of_stage(source.files, stage)
-        found = [each for file in files for each in read_programs(need_programs(file), options)]
+        found = [
+            each
+            for file in files
+            for each in read_programs(need_programs(file), options, to_compile=to_compile)
+        ]
     elif kind == "capture":
         found = _of_capture(path)
     else:
-        found = [_converted(path, kind, options)]
-    return sorted(found, key=lambda each: -len(each.proto))
+        found = [_converted(path, kind, options, to_compile)]
+    return sorted(found, key=lambda each: -sum(1 for _ in each.module.instructions()))
 
 
 def need_programs(path: Path) -> Source:
@@ -221,6 +230,34 @@ def _worker(arguments: list[str], options: CompileOptions) -> subprocess.Complet
         return None
 
 
+def _as_text(path: Path) -> Program | None:
+    """A program from its HLO text alone; None where the text is not whole."""
+    text = _read(path).decode("utf-8", "replace")
+    module = parse_hlo_text(text)
+    names = {each.name for each in module.instructions()}
+    whole = text.rstrip().endswith("}") and len(module.entry) > 0
+    if not whole or not all(
+        set(each.operands) <= names and set(each.called_names()) <= module.computations.keys()
+        for each in module.instructions()
+    ):
+        return None
+    stated = module.attributes.get("num_partitions", "")
+    partitions = int(stated) if stated.isdigit() else 1
+    return Program(path.name.split(".")[0], path, "hlo-text", b"", module, max(partitions, 1))
+
+
+def _unreadable(path: Path, kind: str, reason: str) -> TpuprofError:
+    if _NO_JAX in reason:
+        return TpuprofError(
+            Code.MISSING_EXTRA, f"{path}: {_KINDS[kind]} is read with jaxlib, which is not installed.",
+            "pip install 'tpuprof[preflight]'",
+        )  # fmt: skip
+    return TpuprofError(
+        Code.CORRUPT, f"{path}: the {_KINDS[kind]} cannot be read: {reason[:300]}",
+        "Check that it is whole, and written by a version that the installed jaxlib reads.",
+    )  # fmt: skip
+
+
 def _reason(done: subprocess.CompletedProcess[str]) -> str:
     """Why a worker failed: the parser's own word on the place where there is one, else the last line."""
     lines = [each.strip() for each in done.stderr.splitlines() if each.strip()]
@@ -289,7 +326,7 @@ def _of_capture(path: Path) -> list[Program]:
     return found
 
 
-def _converted(path: Path, kind: str, options: CompileOptions) -> Program:
+def _converted(path: Path, kind: str, options: CompileOptions, to_compile: bool) -> Program:
     """A program that jaxlib reads, as an HLO proto; in a process of its own, since the input is anyone's."""
     with tempfile.TemporaryDirectory(prefix="tpuprof-program-") as name:
         source, made = Path(name) / "program", Path(name) / "program.hlo.pb"
@@ -301,10 +338,13 @@ def _converted(path: Path, kind: str, options: CompileOptions) -> Program:
                 "Give the program as an HLO proto, or a smaller one.",
             )  # fmt: skip
         if done.returncode or not made.is_file():
-            raise TpuprofError(
-                Code.CORRUPT, f"{path}: the {_KINDS[kind]} cannot be read: {_reason(done)[:300]}",
-                "Check that it is whole, and written by a version that the installed jaxlib reads.",
-            )  # fmt: skip
+            plain = None if to_compile or kind != "hlo-text" else _as_text(path)
+            if plain is not None:
+                return plain
+            why = _reason(done)
+            raise _unreadable(
+                path, kind, why if to_compile or kind != "hlo-text" or _NO_JAX not in why else _NOT_WHOLE
+            )
         partitions = int(json.loads(done.stdout.strip().splitlines()[-1])["partitions"])
         message = parse_module_proto(made.read_bytes())
         program = _of_message(path, message, kind, path.name.split(".")[0], max(partitions, 1))
