@@ -118,6 +118,19 @@ def test_a_folder_of_dumps_under_other_names_is_read(tmp_path, name):
     assert [each.name for each in source.files] == [name]
 
 
+def test_the_compilers_own_steps_in_a_dump_are_no_programs(tmp_path):
+    """As XLA's CPU compiler writes them with --xla_dump_to; jaxlib reads none of these."""
+    (tmp_path / "module_0009.jit_step.before_optimizations.txt").write_text(OPTIMIZED, "utf-8")
+    for name in (
+        "fusion.1_kernel_module-post-lowering.mlir",
+        "cpu_after_optimizations-buffer-assignment.txt",
+    ):
+        (tmp_path / f"module_0009.jit_step.{name}").write_text("module @jit {\n}\n", "utf-8")
+    assert [each.name for each in need_programs(tmp_path).files] == [
+        "module_0009.jit_step.before_optimizations.txt"
+    ]
+
+
 def without_jaxlib(*_):
     return subprocess.CompletedProcess([], 1, "", "ModuleNotFoundError: No module named 'jaxlib'\n")
 

@@ -89,8 +89,9 @@ def render_reports(reports: list[HloReport], console: Console) -> None:
             parts = ", ".join(
                 f"{kind} {format_bytes(size)}" for kind, size in each.memory_bytes.items() if size
             )
+            where = "HBM" if each.state == OPTIMIZED_TPU else "memory"
             console.print(
-                f"  HBM: {parts or 'nothing'}; layouts pad {format_bytes(each.padding_bytes or 0)} of it"
+                f"  {where}: {parts or 'nothing'}; layouts pad {format_bytes(each.padding_bytes or 0)} of it"
             )
         for kind, row in each.collectives.items():
             console.print(f"  {row['count']} {kind} of {format_bytes(row['bytes'])} in all")

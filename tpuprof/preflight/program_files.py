@@ -43,6 +43,8 @@ _DUMPED = re.compile(
     r"(?P<rest>\.txt|\.hlo|\.hlo\.txt|\.hlo\.pb|\.hlo_module\.pb)(\.gz)?$"
 )
 BEFORE, AFTER = "before_optimizations", "after_optimizations"
+# Other files of a dump are the compiler's own steps, such as `module_0009.jit_step.fusion_module-post-lowering.mlir`.
+_OF_A_DUMP = re.compile(r"^module_\d+\.")
 _SUFFIXES = (".mlir", ".stablehlo", ".bytecode", ".hlo", ".hlo.pb", ".hlo.txt")
 _KINDS = {"stablehlo": "StableHLO", "hlo-text": "HLO text", "hlo-proto": "HLO proto", "capture": "capture"}
 
@@ -110,12 +112,14 @@ def _find_in_folder(folder: Path) -> Source | None:
     files = files_below(folder)
     if any(PROFILE_SUFFIX in each.name for each in files):
         return None
-    programs = [
-        each
-        for each in files
-        if _DUMPED.match(each.name) or each.name.removesuffix(".gz").endswith(_SUFFIXES)
-    ]
+    programs = [each for each in files if _is_program(each.name)]
     return Source(folder, "folder", files=sorted(programs)) if programs else None
+
+
+def _is_program(name: str) -> bool:
+    if _OF_A_DUMP.match(name):
+        return _DUMPED.match(name) is not None
+    return _DUMPED.match(name) is not None or name.removesuffix(".gz").endswith(_SUFFIXES)
 
 
 def _find_in_file(path: Path) -> Source | None:
