@@ -224,6 +224,20 @@ def test_a_tpu_program_is_read_as_it_is(tmp_path, monkeypatch):
     assert outcome.iterations()[0].fits
 
 
+def test_of_programs_as_large_the_step_gives_back_state(tmp_path, monkeypatch):
+    """The first step of a script makes the optimizer's state, an evaluation is small: neither is the step."""
+    alias = ", input_output_alias={ {0}: (0, {}, may-alias) }"
+    first = OPTIMIZED.replace(alias, "").replace("  ROOT", "  %more = f32[]{:T(128)} copy(%loss)\n  ROOT")
+    small = "HloModule eval, is_scheduled=true" + alias
+    small += "\n\nENTRY %main (w: f32[1024,1000]) -> f32[1024,1000] {\n"
+    small += "  ROOT %w = f32[1024,1000]{1,0:T(8,128)} parameter(0)\n}\n"
+    made = [program(first), program(small), program()]
+    monkeypatch.setattr("tpuprof.preflight.given.read_programs", lambda *_: made)
+    source = Source(tmp_path / "dump", "folder")
+    outcome = preflight_programs(source, [parse_target("v5e-1")], CompileOptions(), False, print)
+    assert outcome.predictions[0].memory.kinds["aliased"] == MIB_PADDED
+
+
 def test_programs_that_cannot_be_judged_are_refused(tmp_path, monkeypatch):
     on_cpu = program(
         OPTIMIZED.replace("T(8,128)(2,1)", "")

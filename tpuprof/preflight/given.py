@@ -18,6 +18,9 @@ from tpuprof.preflight.targets import Target
 _ORIGINAL = (
     "Give the script, or the program before optimization (of an --xla_dump_to folder *.before_optimizations)."
 )
+# Programs of a dump that may be its step: those with this share of the largest one's instructions at least. The first
+# step of a small model with Adam has a tenth more than the second, an evaluation about a third of both.
+ALIKE_SHARE = 0.6
 _YOUR_WORD = "that it was made for this chip is your word; "
 AS_IT_IS = (
     "the program is a TPU compiler's result and was read as it is: {word}temporaries are what its schedule keeps alive "
@@ -28,11 +31,11 @@ AS_IT_IS = (
 def preflight_programs(
     source: Source, targets: list[Target], options: CompileOptions, all_programs: bool, progress: Progress
 ) -> Outcome:
-    """Judge the largest program of a source (or all of them) for each slice.
+    """Judge the program of a source that is most likely its step (or all of them) for each slice.
 
     Raises `TpuprofError` where none can be read, or where a program is for another number of devices than a slice has.
     """
-    programs = read_programs(source, options)
+    programs = _step_first(read_programs(source, options))
     chosen = programs if all_programs else programs[:1]
     for each in chosen:
         if each.optimized:
@@ -55,6 +58,24 @@ def preflight_programs(
         for program, graph in graphs
     ]
     return outcome
+
+
+def _step_first(programs: list[Program]) -> list[Program]:
+    """The programs, the step before the others: of those about as large as the largest, what gives back most state.
+
+    In a dump of a training script the first step makes the optimizer's state, and the second one updates it in place.
+    """
+    sizes = [sum(1 for _ in each.module.instructions()) for each in programs]
+    alike = [each for each, size in zip(programs, sizes, strict=True) if size >= ALIKE_SHARE * max(sizes)]
+    step = max(alike, key=_donated_bytes) if len(alike) > 1 else programs[0]
+    return [step, *(each for each in programs if each is not step)]
+
+
+def _donated_bytes(program: Program) -> int:
+    """Bytes of the arguments whose buffers a program may take for its results."""
+    shapes = {each.parameter_number: each.shape for each in program.module.entry.parameters()}
+    donated = {*program.module.aliases, *(to_graph(program).donors if not program.optimized else ())}
+    return sum(shapes[number].bytes for number in donated if number in shapes)
 
 
 def read_as_it_is(program: Program, graph: Graph, target: Target) -> Prediction:

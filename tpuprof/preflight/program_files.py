@@ -149,7 +149,7 @@ def read_programs(
     """
     path, kind = source.path, source.kind
     if source.message is not None:
-        found = [_of_message(path, source.message, kind, path.name.split(".hlo")[0])]
+        found = [_of_message(path, source.message, kind, _name(path))]
     elif kind == "folder":
         files = _of_stage(source.files, stage)
         found = [
@@ -247,7 +247,7 @@ def _as_text(path: Path) -> Program | None:
         return None
     stated = module.attributes.get("num_partitions", "")
     partitions = int(stated) if stated.isdigit() else 1
-    return Program(path.name.split(".")[0], path, "hlo-text", b"", module, max(partitions, 1))
+    return Program(_name(path), path, "hlo-text", b"", module, max(partitions, 1))
 
 
 def _unreadable(path: Path, kind: str, reason: str) -> TpuprofError:
@@ -295,6 +295,12 @@ def _of_stage(files: list[Path], stage: str) -> list[Path]:
 def _stage(path: Path) -> str:
     found = _DUMPED.match(path.name)
     return found["stage"] if found else ""
+
+
+def _name(path: Path) -> str:
+    """What a file's program is called: of a dump the part before the stage, else the part before the first dot."""
+    found = _DUMPED.match(path.name)
+    return path.name[: found.start("stage")].rpartition(".")[0] if found else path.name.split(".")[0]
 
 
 def _read(path: Path) -> bytes:
@@ -351,7 +357,7 @@ def _converted(path: Path, kind: str, options: CompileOptions, to_compile: bool)
             )
         partitions = int(json.loads(done.stdout.strip().splitlines()[-1])["partitions"])
         message = parse_module_proto(made.read_bytes())
-        program = _of_message(path, message, kind, path.name.split(".")[0], max(partitions, 1))
+        program = _of_message(path, message, kind, _name(path), max(partitions, 1))
     if kind == "hlo-text":
         # The text's own reading keeps the schedule and the compiler's estimates.
         program.module = parse_hlo_text(_read(path).decode("utf-8", "replace"))
