@@ -1,7 +1,8 @@
 """Which graphs make one training iteration, by what they do: without torch, for the script's process and for ours.
 
 An event is one graph that the script would have run. An event that updates weights is an update. One iteration is
-the shortest run of events that came twice in a row, holds an update, and an update by every optimizer.
+the shortest run of events that came twice in a row, ends with an update, and holds an update by every optimizer. Both
+must be whole: of a policy that plays games of different lengths no run between two updates is the end of the next one.
 """
 
 from __future__ import annotations
@@ -43,30 +44,48 @@ class Search:
         """The events that update weights."""
         return [each for each in self.events if each.update]
 
-    def period(self, patient: bool = True) -> int:
-        """Events of one iteration at the end of the list, 0 where none has come twice in a row.
+    def period(self, patient: bool = True) -> range:
+        """Where in `events` the last iteration is that came twice in a row; empty where none has.
 
         With `patient` every optimizer must have stepped in it, until `PATIENCE` updates are seen.
         """
         waits = patient and len(self.updates) < PATIENCE
         return self._period(waits)
 
-    def chosen(self) -> int:
-        """Events of the iteration that is reported: one in which every optimizer stepped goes before a shorter one."""
+    def chosen(self) -> range:
+        """Where the iteration is that is reported: one in which every optimizer stepped goes before a shorter one."""
         return self._period(True) or self._period(False)
 
-    def _period(self, all_step: bool) -> int:
-        keys = [each.key for each in self.events]
-        for length in range(1, min(LONGEST, len(keys) // 2) + 1):
-            if keys[-length:] != keys[-2 * length : -length]:
-                continue
-            found = self.events[-length:]
-            if not any(each.update for each in found):
-                continue
-            if all_step and not self.optimizers <= frozenset().union(*(each.optimizers for each in found)):
-                continue
-            return length
-        return 0
+    def _period(self, all_step: bool) -> range:
+        end = self._end()
+        updates = [
+            index for index in range(end - 1, max(-1, end - LONGEST - 2), -1) if self.events[index].update
+        ]
+        for last_before in updates[1:]:
+            length = end - 1 - last_before
+            if self._twice(end, length) and (not all_step or self._by_all(range(end - length, end))):
+                return range(end - length, end)
+        return range(0)
+
+    def _end(self) -> int:
+        """One behind the last update, 0 without one. What came after it belongs to the next iteration."""
+        return next(
+            (index + 1 for index in range(len(self.events) - 1, -1, -1) if self.events[index].update), 0
+        )
+
+    def _twice(self, end: int, length: int) -> bool:
+        """Whether the `length` events up to `end` came just before as well, and began there."""
+        start = end - 2 * length
+        if start < 0:
+            return False
+        graphs = [(each.key, each.update) for each in self.events[start:end]]
+        if graphs[:length] != graphs[length:]:
+            return False
+        before = self.events[start - 1] if start else None
+        return before is None or before.update or (before.key, False) not in graphs
+
+    def _by_all(self, places: range) -> bool:
+        return self.optimizers <= frozenset().union(*(self.events[each].optimizers for each in places))
 
     def finished(self) -> bool:
         """Whether more events would say no more."""
@@ -84,9 +103,9 @@ class Search:
 
         Where nothing repeated: the events after the second last update up to the last. Empty without an update.
         """
-        length = self.chosen()
-        if length:
-            return [each.key for each in self.events[-length:]]
+        found = self.chosen()
+        if found:
+            return [self.events[each].key for each in found]
         places = [index for index, each in enumerate(self.events) if each.update]
         if not places:
             return []
