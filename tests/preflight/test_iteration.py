@@ -38,7 +38,9 @@ def search(text: str, optimizers: str = "") -> Search:
         # Known in the middle of an iteration, where the critic's steps repeat by themselves.
         ("xDyDGDDDGDDD", "DG", "GDDD"),
         # Games of a policy, of different lengths until two in a row are equal.
-        ("rrrrTrrTrrrTrrrT", "T", "rrrT"),
+        ("xTrrrrTrrTrrrTrrrTrrrTrrrT", "T", "rrrT"),
+        # Two lengths in turns.
+        ("xTrrTrTrrTrT", "T", "rrTrT"),
         ("eeerTrT", "T", "rT"),
     ],
 )
@@ -59,7 +61,7 @@ def test_what_repeats_without_all_updates_is_no_iteration(text, optimizers):
 
 def test_runs_of_another_length_are_no_repetition():
     # The end of a longer run, or the beginning of one, looks like the run between two updates.
-    for text in ("rrrrTrrT", "rrTrrrTrr", "rrrrTrrTrr", "xTrrrrTrrT"):
+    for text in ("rrrrTrrT", "rrTrrrTrr", "rrrrTrrTrr", "xTrrrrTrrT", "xTrrrrTrrTrrrTrrrT"):
         assert not search(text, "T").period()
         assert not search(text, "T").finished()
 

@@ -19,6 +19,9 @@ PATIENCE = 24
 CHANGING = 6
 # Updates without a repeated iteration after which the search ends.
 MOST_UPDATES = 64
+# How often in a row an iteration must have come where its graphs had come another number of times before: two games of
+# a policy may have one length by chance.
+OFTEN = 4
 # Events after which a script without any update is not a training script: longer than most evaluations before training.
 WITHOUT_UPDATE = 400
 
@@ -63,8 +66,11 @@ class Search:
         ]
         for last_before in updates[1:]:
             length = end - 1 - last_before
-            if self._twice(end, length) and (not all_step or self._by_all(range(end - length, end))):
-                return range(end - length, end)
+            if not self._came(2, end, length) or (all_step and not self._by_all(range(end - length, end))):
+                continue
+            if self._varied(end, length) and not self._came(OFTEN, end, length):
+                continue
+            return range(end - length, end)
         return range(0)
 
     def _end(self) -> int:
@@ -73,16 +79,25 @@ class Search:
             (index + 1 for index in range(len(self.events) - 1, -1, -1) if self.events[index].update), 0
         )
 
-    def _twice(self, end: int, length: int) -> bool:
-        """Whether the `length` events up to `end` came just before as well, and began there."""
-        start = end - 2 * length
+    def _came(self, times: int, end: int, length: int) -> bool:
+        """Whether the `length` events up to `end` came so many times in a row, and began there."""
+        start = end - times * length
         if start < 0:
             return False
         graphs = [(each.key, each.update) for each in self.events[start:end]]
-        if graphs[:length] != graphs[length:]:
+        if graphs != graphs[:length] * times:
             return False
         before = self.events[start - 1] if start else None
         return before is None or before.update or (before.key, False) not in graphs
+
+    def _varied(self, end: int, length: int) -> bool:
+        """Whether the graphs up to an update of this iteration had come before it another number of times.
+
+        What came up to the first update may hold an evaluation.
+        """
+        own = _up_to_updates(self.events[end - length : end])
+        earlier = _up_to_updates(self.events[: end - 2 * length])[1:]
+        return any(each not in own and any(set(each) == set(one) for one in own) for each in earlier)
 
     def _by_all(self, places: range) -> bool:
         return self.optimizers <= frozenset().union(*(self.events[each].optimizers for each in places))
@@ -111,6 +126,16 @@ class Search:
             return []
         first = places[-2] + 1 if len(places) > 1 else places[-1]
         return [each.key for each in self.events[first : places[-1] + 1]]
+
+
+def _up_to_updates(events: Sequence[Event]) -> list[list[str]]:
+    """The keys of events in parts that each end with an update; what comes after the last one is left out."""
+    parts: list[list[str]] = [[]]
+    for each in events:
+        parts[-1].append(each.key)
+        if each.update:
+            parts.append([])
+    return parts[:-1]
 
 
 def read_events(entries: Sequence[dict[str, Any]]) -> list[Event]:
