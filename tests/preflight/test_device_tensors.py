@@ -1,8 +1,13 @@
 """What lives on the device beside the step: all of it counted once, with the name that the script has for it."""
 
+import weakref
+
 import pytest
 
 pytestmark = pytest.mark.torch_xla
+
+import torch  # noqa: E402
+import torch_xla  # noqa: E402
 
 from tpuprof.preflight.script import ScriptRun, trace_script  # noqa: E402
 
@@ -51,3 +56,23 @@ def test_each_buffer_beside_the_step_is_counted_once_and_named(tmp_path):
     assert len(batches) == 1
     assert 1 <= batches[0]["count"] <= 4 + 2
     assert batches[0]["bytes"] == batches[0]["count"] * 64 * 1024 * 4
+
+
+def test_a_look_for_names_keeps_no_tensor_of_a_function_alive():
+    from tpuprof.preflight.device_tensors import script_names
+
+    core, seen = torch_xla._XLAC, []
+    for _ in range(3):
+        batch = torch.ones(4, device="xla")
+        assert [each() for each in seen] == [None] * len(seen)
+        seen.append(weakref.ref(batch))
+        assert "batch" in script_names(core).values()
+
+
+def test_what_a_script_has_from_locals_stays():
+    from tpuprof.preflight.device_tensors import script_names
+
+    width = 4
+    settings = locals()
+    script_names(torch_xla._XLAC)
+    assert settings["width"] == width

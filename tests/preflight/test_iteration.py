@@ -30,12 +30,18 @@ def search(text: str, optimizers: str = "") -> Search:
     [
         ("TT", "T", "T"),
         ("eeeeTT", "T", "T"),
-        ("ABTrTr", "T", "Tr"),
+        # What comes after an update belongs to the next one.
+        ("ABTrTrT", "T", "rT"),
         ("DGDG", "DG", "DG"),
         ("DDDGDDDG", "DG", "DDDG"),
         ("xaaTaaaTaaaT", "T", "aaaT"),
         # Known in the middle of an iteration, where the critic's steps repeat by themselves.
         ("xDyDGDDDGDDD", "DG", "GDDD"),
+        # Games of a policy, of different lengths until two in a row are equal.
+        ("xTrrrrTrrTrrrTrrrTrrrTrrrT", "T", "rrrT"),
+        # Two lengths in turns.
+        ("xTrrTrTrrTrT", "T", "rrTrT"),
+        ("eeerTrT", "T", "rT"),
     ],
 )
 def test_the_shortest_repetition_with_all_updates(text, optimizers, iteration):
@@ -51,6 +57,13 @@ def test_the_shortest_repetition_with_all_updates(text, optimizers, iteration):
 )
 def test_what_repeats_without_all_updates_is_no_iteration(text, optimizers):
     assert not search(text, optimizers).finished()
+
+
+def test_runs_of_another_length_are_no_repetition():
+    # The end of a longer run, or the beginning of one, looks like the run between two updates.
+    for text in ("rrrrTrrT", "rrTrrrTrr", "rrrrTrrTrr", "xTrrrrTrrT", "xTrrrrTrrTrrrTrrrT"):
+        assert not search(text, "T").period()
+        assert not search(text, "T").finished()
 
 
 def test_an_optimizer_that_never_steps_is_waited_for_so_long():

@@ -6,6 +6,7 @@ Runs inside the training script's process.
 from __future__ import annotations
 
 import gc
+import inspect
 import os
 import sys
 from collections import deque
@@ -139,10 +140,24 @@ def _variables() -> list[tuple[str, Any]]:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if not any(part in frame.f_code.co_filename for part in _LIBRARY):
-            found += list(frame.f_locals.items())
+            found += _locals(frame)
         frame = frame.f_back
     main = sys.modules.get("__main__")
     return [*found, *vars(main).items()] if main is not None else found
+
+
+def _locals(frame: FrameType) -> list[tuple[str, Any]]:
+    """A frame's local variables, without a trace of having looked.
+
+    Up to Python 3.12 a function's frame keeps what it was asked for, so that tensors of this step would live through
+    the next one. A dict that the script has from `locals()` stays as it is.
+    """
+    held = frame.f_locals
+    found = list(held.items())
+    # Held by the frame, by `held`, and as an argument here.
+    if frame.f_code.co_flags & inspect.CO_OPTIMIZED and type(held) is dict and sys.getrefcount(held) <= 3:
+        held.clear()
+    return found
 
 
 def tensor_names(core: Any) -> dict[int, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -118,7 +119,7 @@ class Trace:
     @property
     def is_steady(self) -> bool:
         """Whether one iteration came twice in a row."""
-        return self.search.period(patient=False) > 0
+        return bool(self.search.period(patient=False))
 
 
 @dataclass
@@ -181,10 +182,24 @@ def _doubts(trace: Trace) -> list[str]:
     if not trace.is_steady:
         if updates == 1:
             return ["one step was seen: later steps may run another graph"]
-        return [f"no iteration came twice in a row in {updates} updates of weights: each step compiles again"]
-    seen = frozenset().union(*(each.optimizers for each in trace.search.events[-trace.search.chosen() :]))
+        return [
+            f"no iteration came twice in a row in {updates} updates of weights: {_unsteady(trace.search)}"
+        ]
+    seen = frozenset().union(*(trace.search.events[each].optimizers for each in trace.search.chosen()))
     idle = len(trace.search.optimizers - seen)
     return [f"{idle} optimizer(s) with weights on the device never stepped in the iteration"] if idle else []
+
+
+def _unsteady(search: Search) -> str:
+    """Why nothing repeated: new graphs in each step, or the same ones another number of times."""
+    places = [index for index, each in enumerate(search.events) if each.update]
+    late = [search.events[place].key for place in places[-max(2, len(places) // 2) :]]
+    if len(set(late)) == len(late):
+        return "each step compiles again"
+    runs = [later - earlier - 1 for earlier, later in itertools.pairwise([-1, *places])]
+    if min(runs) < max(runs):
+        return f"between two updates {min(runs)} to {max(runs)} other graphs run; the last of these iterations is shown"
+    return "graphs come in another order each time; the last of these iterations is shown"
 
 
 def script_environment(run: ScriptRun, folder: Path) -> dict[str, str]:
@@ -320,7 +335,7 @@ def _no_graph(
             hint = "Preflight closes the network. Download what it needs first, or use --network."
         elif "PermissionError" in tail or "Read-only file system" in tail:
             hint = "Preflight refuses writes here (see docs/preflight.md): give a folder below $TMPDIR to write to."
-        message = f"{run.script} {_how_it_failed(code, graphs)}: {_last_line(tail)}."
+        message = f"{run.script} {_how_it_failed(code, graphs)}: {_last_line(tail).rstrip('.')}."
         return TpuprofError(Code.PREFLIGHT_SCRIPT, message, hint)
     if run.place.framework == TORCH_TPU:
         return TpuprofError(

@@ -15,7 +15,7 @@ import subprocess
 import threading
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -149,11 +149,11 @@ class Recorder:
 
     def _finish(self) -> bool:
         """Give names and updates to the iteration's programs; whether it updates a weight."""
-        length = self._search().period(patient=False) or min(1, len(self.intervals))
-        if not length:
+        places = self._search().period(patient=False) or range(len(self.intervals))[-1:]
+        if not places:
             self._write()
             return False
-        window = Window(self.log, self.intervals[-length].first, self.intervals[-1].last)
+        window = Window(self.log, self.intervals[places[0]].first, self.intervals[places[-1]].last)
         trained = weights()
         named = [*trained, *other_tensors()]
         buffers = self._look(named)
@@ -161,9 +161,8 @@ class Recorder:
         updates = window.updates({buffers[id(each)] for _, each in trained if id(each) in buffers})
         changed = any(updates.values())
         if not changed:
-            self.intervals[-length:] = [
-                Interval(each.first, each.last, each.optimizers, False) for each in self.intervals[-length:]
-            ]
+            for place in places:
+                self.intervals[place] = replace(self.intervals[place], update=False)
         self._facts = window.facts(updates)
         self._write()
         return changed
