@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -38,6 +39,8 @@ BUSIEST = (
     "SELECT thread_id, count(*) AS n FROM host_events GROUP BY thread_id ORDER BY n DESC, thread_id LIMIT 1"
 )
 COMPILES = "SELECT sum(increase_count), max(step) FROM counters WHERE name = 'UncachedCompile'"
+# How the answer of `diff` tells them: "Compiles: 1 in 6 steps, now 0 in 6."
+_COMPILES_TOLD = re.compile(r"(\d+) in (\d+)(?= steps, now|\.)")
 _CORE = "op_events WHERE line = 'core' AND device = '/device:TPU:0'"
 COSTLIEST = f"SELECT op, sum(duration_ps) AS ps FROM {_CORE} GROUP BY op ORDER BY ps DESC, op LIMIT 1"
 GAP = f"""WITH o AS (SELECT op, start_ps, duration_ps, start_ps + duration_ps AS end_ps FROM {_CORE}),
@@ -86,7 +89,12 @@ def questions(with_v6e: bool) -> list[Question]:
         ("decoder_loop", "device_to_host_sync"),
         ("decoder_fsdpv2", "decoder_fsdpv2_scan"),
     )
-    return found + [_of_a_pair(base, candidate) for base, candidate in pairs]
+    found += [_of_a_pair(base, candidate) for base, candidate in pairs]
+    return [
+        *found,
+        _which_calls_recompile("recompile_shapes"),
+        _compiles_since("recompile_shapes", "decoder_loop"),
+    ]
 
 
 def _query(run: str, sql: str) -> Call:
@@ -127,6 +135,28 @@ def _of_devices(name: str) -> list[Question]:
         ("Ops of which result shape have the largest p99 duration?", BY_SHAPE, truth.p99_by_shape),
     ]
     return [Question(text, (name,), (_query(name, sql),), answer) for text, sql, answer in asked]
+
+
+def _which_calls_recompile(name: str) -> Question:
+    return Question(
+        "Which calls end in a compile within the captured steps, and in which step?",
+        (name,),
+        (("compiles", {"run": name}),),
+        truth.calls_that_compile,
+        lambda answers: [[each["step"], *each["frames"]] for each in answers[0]["compiles"]],
+    )
+
+
+def _compiles_since(base: str, candidate: str) -> Question:
+    return Question(
+        "What changed since the other run: how many compiles are there in how many captured steps, before and now?",
+        (base, candidate),
+        (("diff", {"base": base, "candidate": candidate}),),
+        lambda first, second: [*truth.captured_compiles(first), *truth.captured_compiles(second)],
+        lambda answers: [
+            int(number) for each in _COMPILES_TOLD.findall(answers[0]["sentence"]) for number in each
+        ],
+    )
 
 
 def _of_a_pair(base: str, candidate: str) -> Question:

@@ -15,6 +15,8 @@ from typing import Any
 from tpuprof.decode import xplane_pb2  # the generated message classes, and nothing else of tpuprof
 
 _PS_PER_NS = 1_000
+# Calls that an answer names at most.
+_CALLS_TOLD = 3
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,22 @@ def compiles_noted(capture: Capture) -> list[int]:
     """Graphs that the process compiled in all steps it noted, and the last step in which it did."""
     rows = [row for row in capture.telemetry() if row["counters"].get("UncachedCompile")]
     return [sum(row["counters"]["UncachedCompile"] for row in rows), max(row["step"] for row in rows)]
+
+
+def calls_that_compile(capture: Capture) -> list[list[Any]]:
+    """Of each captured step that compiled: its number, and the calls in the program that led there, outermost first."""
+    return [
+        [row["step"], *compiled["frames"][:_CALLS_TOLD]]
+        for row in capture.telemetry()
+        for compiled in row["compiles"]
+        if row["captured"]
+    ]
+
+
+def captured_compiles(capture: Capture) -> list[int]:
+    """Graphs that the process compiled in the captured steps, and how many those are."""
+    rows = [row for row in capture.telemetry() if row["captured"]]
+    return [sum(row["counters"].get("UncachedCompile", 0) for row in rows), len(rows)]
 
 
 def costliest_op(capture: Capture) -> list[Any]:

@@ -11,6 +11,7 @@ from dash import ALL, MATCH, ClientsideFunction, Input, Output, State, ctx, no_u
 from tpuprof.compare.diff import Comparison
 from tpuprof_dashboard import shell
 from tpuprof_dashboard.components.against import BASE, base_note, changes_shown, wanted_base
+from tpuprof_dashboard.components.asking import asked, register_asking
 from tpuprof_dashboard.components.findings import register_findings
 from tpuprof_dashboard.components.layout import register_charts_after_words
 from tpuprof_dashboard.components.made_from import made_from
@@ -99,7 +100,7 @@ def _register_route(app: dash.Dash, store: Store) -> None:
         Output("title", "data"),
         Output("goto", "data"),
         Input("url", "search"),
-        Input("poll", "n_intervals"),
+        asked("poll"),
         Input("run", "data"),
         Input("os-dark", "data"),
         State("shown", "data"),
@@ -130,6 +131,7 @@ def _register_route(app: dash.Dash, store: Store) -> None:
             no_update,
         )
 
+    register_asking(app, "poll")
     _register_browser_side(app)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from dash import Input, Output, State, no_update
 
 from tpuprof_dashboard import shell
+from tpuprof_dashboard.components.asking import asked, register_asking
 from tpuprof_dashboard.state import read_state, search_of
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 def register_runs(app: dash.Dash, store: Store) -> None:
     """Keep the list of runs in step with the folders, and say what is new."""
+    register_asking(app, "watch")
     _register_watch(app, store)
     _register_uploads(app, store)
 
@@ -26,7 +28,7 @@ def _register_watch(app: dash.Dash, store: Store) -> None:
         Output("run", "data"),
         Output("notice", "children"),
         Output("announced", "data"),
-        Input("watch", "n_intervals"),
+        asked("watch"),
         State("run", "data"),
         State("url", "search"),
         prevent_initial_call=True,

@@ -7,6 +7,7 @@ from typing import Any
 import dash_mantine_components as dmc
 from dash import dcc, html
 
+from tpuprof_dashboard.components.asking import asking
 from tpuprof_dashboard.components.layout import predicted_note
 from tpuprof_dashboard.pages.page import Page
 from tpuprof_dashboard.routes import ALIVE, UPLOAD
@@ -27,8 +28,8 @@ def shell(labels: dict[str, str], *, watching: bool) -> Any:
             dcc.Location(id="url", refresh=False),
             *(dcc.Store(id=each) for each in ("shown", "title", "goto", "os-dark", "uploaded", "announced")),
             dcc.Download(id="download"),
-            dcc.Interval(id="poll", interval=POLL_MS, disabled=True),
-            dcc.Interval(id="watch", interval=WATCH_MS, disabled=not watching),
+            *asking("poll", POLL_MS, disabled=True),
+            *asking("watch", WATCH_MS, disabled=not watching),
             html.Div(_frame(labels), id="themed", **{"data-ag-theme-mode": "light", "data-alive": ALIVE}),
         ],
         id="theme",

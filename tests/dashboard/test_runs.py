@@ -119,6 +119,21 @@ def test_uploads_are_removed_at_the_end(tmp_path):
     assert not path.exists()
 
 
+def test_a_page_that_takes_long_to_make_is_shown(tab, folder, monkeypatch):
+    """Longer than it takes until the page asks again: a slow machine, or a large run."""
+    from tpuprof_dashboard import app, shell
+
+    def slowly(*arguments):
+        time.sleep(2.5 * shell.POLL_MS / 1_000)
+        return made_from(*arguments)
+
+    made_from = app.made_from
+    monkeypatch.setattr(app, "made_from", slowly)
+    with served(Store([folder])) as address:
+        tab.goto(f"{address}?page=steps")
+        tab.wait_for_selector("#page h1:text-is('Steps')")
+
+
 def test_a_new_run_of_a_watched_folder_appears(tab, tmp_path):
     """The first one opens by itself; the next is announced, and the page stays where it is."""
     logdir = tmp_path / "logs"

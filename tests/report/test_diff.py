@@ -16,7 +16,7 @@ from tpuprof.analysis.analyze import analyze_run
 from tpuprof.cli.main import app
 from tpuprof.compare.comparability import Weight
 from tpuprof.compare.decision import Outcome
-from tpuprof.compare.diff import MIN_CHANGE, MIN_CHANGE_CPU, diff
+from tpuprof.compare.diff import MIN_CHANGE, MIN_CHANGE_CPU, counts_from, diff
 from tpuprof.compare.text import render, render_markdown
 
 
@@ -212,7 +212,18 @@ def test_a_busy_machine_explains_what_its_waiting_can_explain(share, outcome):
     comparison = diff(report(100, 1), busy(report(150, 2), share))
     assert comparison.outcome is outcome
     assert ("busy machine" in comparison.sentence) == (outcome is Outcome.SAME)
+    assert ("so this says nothing" in comparison.sentence) == (outcome is Outcome.SAME)
     assert diff(report(100, 1), busy(report(250, 2), share)).outcome is Outcome.WORSE
+
+
+def test_from_which_change_on_it_counts_is_said_in_words():
+    assert counts_from(diff(report(100, 1), report(150, 2))) == (
+        "A change counts from 5 % of the faster run's step on, with bounds that exclude zero."
+    )
+    assert counts_from(diff(report(100, 1), busy(report(150, 2), 0.9))) == (
+        "Other work on the machine may have made the steps of a run 10 times as long, so only a larger change counts, "
+        "with bounds that exclude zero."
+    )
 
 
 def test_goldens():

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -73,6 +74,19 @@ def test_the_fix_stands_before_everything_but_the_verdict():
         < page.index('class="contents"')
         < page.index("<svg")
     )
+
+
+def test_advice_stands_whole_with_its_code():
+    """Names from a trace are cut, the sentences of the report are not: the longest advice has some 1,500 characters."""
+    made = reports.with_findings()
+    fix = replace(
+        made.findings[0].fix, text=f"{'Read it rarely. ' * 90}Call `torch_xla.sync()` after `if a < b:`."
+    )
+    page = render_html(replace(made, findings=[replace(made.findings[0], fix=fix), *made.findings[1:]]))
+    assert "Call <code>torch_xla.sync()</code> after <code>if a &lt; b:</code>." in page
+    for text in ("A lone ` is one.", "`<img src=x>`"):
+        odd = replace(made, findings=[replace(made.findings[0], why=text)])
+        assert text.replace("`<img", "<code>&lt;img").replace(">`", "&gt;</code>") in render_html(odd)
 
 
 def test_a_long_run_stays_small():

@@ -149,9 +149,10 @@ def _measured(base: Report, candidate: Report) -> Comparison:
     compiles = _compiles(base, candidate)
     decision = decide(steady, mean, compiles, threshold)
     findings = _findings(base, candidate)
+    busy = threshold > least
     return Comparison(
         decision.outcome,
-        _sentence(decision, compiles, findings, differences),
+        _sentence(decision, compiles, findings, differences, stretched(threshold) if busy else ""),
         differences,
         median,
         mean,
@@ -187,9 +188,15 @@ def _steady(report: Report) -> Floats:
 
 
 def _sentence(
-    decision: Decision, compiles: CompileChange, findings: list[FindingChange], differences: list[Unlike]
+    decision: Decision,
+    compiles: CompileChange,
+    findings: list[FindingChange],
+    differences: list[Unlike],
+    busy: str,
 ) -> str:
     parts = [_head(decision, compiles)]
+    if busy and decision.outcome is Outcome.SAME and decision.change.beyond_noise:
+        parts.append(f"{busy}, so this says nothing.")
     if compiles.outcome is not Outcome.SAME:
         parts.append(
             f"Compiles: {compiles.base} in {compiles.base_steps} steps, now {compiles.candidate} "
@@ -219,6 +226,20 @@ def _head(decision: Decision, compiles: CompileChange) -> str:
         )
     compiled = decision.by == STEPS and (compiles.base or compiles.candidate)
     return f"{outcome.capitalize()}: {times}{', compiles left out' if compiled else ''}."
+
+
+def counts_from(comparison: Comparison) -> str:
+    """From which change of step time on it counts, in a sentence."""
+    if comparison.threshold not in (MIN_CHANGE, MIN_CHANGE_CPU):
+        return f"{stretched(comparison.threshold)}, so only a larger change counts, with bounds that exclude zero."
+    share = format_share(comparison.threshold)
+    return f"A change counts from {share} of the faster run's step on, with bounds that exclude zero."
+
+
+def stretched(threshold: float) -> str:
+    """What other work on the machine may have done to the steps of one of the runs."""
+    times = f"{1 + threshold:.{0 if threshold >= 2 else 1}f}"
+    return f"Other work on the machine may have made the steps of a run {times} times as long"
 
 
 def _bounds(change: Change) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from tpuprof.compare.diff import Comparison, OpChange, PartChange, signed_ms, signed_share
+from tpuprof.compare.diff import Comparison, OpChange, PartChange, counts_from, signed_ms, signed_share
 from tpuprof.compare.noise import Change
 from tpuprof.compare.predicted import NOTE
 from tpuprof.render.markdown import code, plain
@@ -158,7 +158,5 @@ def _notes(comparison: Comparison) -> list[str]:
     if comparison.predicted:
         return [NOTE, *notes]
     if comparison.median is not None:
-        notes.append(
-            f"A change counts from {format_share(comparison.threshold)} of the step on, with bounds that exclude zero."
-        )
+        notes.append(counts_from(comparison))
     return notes

@@ -22,6 +22,7 @@ from tpuprof.units import NS_PER_MS, format_bytes, format_ms, format_share
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
     from tpuprof.report.schema import Report
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 ROWS_SHOWN = 40
 # Characters shown of a name from the trace; hostile ones can be megabytes long (characters).
 NAME_LENGTH = 400
+# Characters shown of a sentence; the longest advice has some 1,500 (characters).
+PROSE_LENGTH = 4_000
 
 
 # Where the list of contents goes, and the headings it is made of: texts of the report are escaped, so cannot look so.
@@ -57,6 +60,7 @@ def _environment(report: Report) -> Environment:
         share=format_share,
         size=lambda value: "unknown" if value is None else format_bytes(value),
         plain=_plain,
+        prose=_prose,
         of_steps=lambda text: of_steps(text, report),
         lines=printable_lines,
     )
@@ -130,7 +134,18 @@ def _with_contents(page: str) -> str:
     return page.replace(_CONTENTS, contents, 1)
 
 
-def _plain(value: Any) -> str:
+def _plain(value: Any, length: int = NAME_LENGTH) -> str:
     """A text without control characters, and no longer than anyone reads."""
     text = printable(str(value))
-    return text if len(text) <= NAME_LENGTH else text[: NAME_LENGTH - 1] + "…"
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def _prose(value: Any) -> Markup:
+    """Sentences; what stands between backquotes is code."""
+    from markupsafe import Markup, escape
+
+    pieces = _plain(value, PROSE_LENGTH).split("`")
+    if len(pieces) % 2 == 0:
+        return escape("`".join(pieces))
+    code = Markup("<code>{}</code>")
+    return Markup("").join(code.format(each) if at % 2 else each for at, each in enumerate(pieces))

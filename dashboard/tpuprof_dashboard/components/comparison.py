@@ -8,7 +8,7 @@ import dash_mantine_components as dmc
 
 from tpuprof.compare.comparability import Weight
 from tpuprof.compare.decision import Outcome, beyond_noise
-from tpuprof.compare.diff import signed_ms, signed_share
+from tpuprof.compare.diff import counts_from, signed_ms, signed_share
 from tpuprof.parts import word_of
 from tpuprof.units import format_bytes, format_ms, format_share
 from tpuprof_dashboard.components.layout import chart, empty, number, plain_table, section
@@ -115,16 +115,12 @@ def changed_times(found: Comparison, _template: str) -> Any:
     rows.append(
         ["bound by", word_of(found.base_bound).title, word_of(found.candidate_bound).title, "", "", ""]
     )
-    note = (
-        f"A change counts where its bounds exclude zero and it is at least {format_share(found.threshold)} "
-        "of the step: two processes that run one script differ by some percent anyway."
-    )
     return section(
         "Step time",
         plain_table(
             "compare-steps", ("quantity", "base", "candidate", "change", "95 % bounds", "verdict"), rows
         ),
-        note=note,
+        note=counts_from(found),
     )
 
 

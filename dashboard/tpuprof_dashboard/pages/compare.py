@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import dash_mantine_components as dmc
-from dash import Input, Output, State, dcc, html, no_update
+from dash import Input, Output, State, html, no_update
 
+from tpuprof_dashboard.components.asking import asked, asking, register_asking
 from tpuprof_dashboard.components.comparison import comparison_sections, summary
 from tpuprof_dashboard.components.layout import empty, section
 from tpuprof_dashboard.components.tables import table
 from tpuprof_dashboard.pages.page import Page, View
-from tpuprof_dashboard.shell import choices
+from tpuprof_dashboard.shell import POLL_MS, choices
 from tpuprof_dashboard.state import integer, names_in, names_text, read_state, search_of
 from tpuprof_dashboard.store import Failure, Loading
 
@@ -50,8 +51,8 @@ def _render(view: View) -> list[Any]:
     found = {name: view.store.comparison(view.name, name) for name in wanted}
     if any(isinstance(each, Loading) for each in found.values()):
         # The page asks again until the other runs have been read.
-        wait = dcc.Interval(id="compare-poll", interval=700)
-        return [choose, html.Div([dmc.Skeleton(height=height, mt="md") for height in (40, 160)]), wait]
+        wait = asking("compare-poll", POLL_MS)
+        return [choose, html.Div([dmc.Skeleton(height=height, mt="md") for height in (40, 160)]), *wait]
     failed = [
         dmc.Alert(each.message, color="red", mt="md") for each in found.values() if isinstance(each, Failure)
     ]
@@ -115,6 +116,8 @@ def _flat(value: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
 
 
 def _register(app: Dash, store: Store) -> None:
+    register_asking(app, "compare-poll")
+
     @app.callback(
         Output("url", "search", allow_duplicate=True),
         Input("compare-with", "value"),
@@ -134,7 +137,7 @@ def _register(app: Dash, store: Store) -> None:
     @app.callback(
         Output("shown", "data", allow_duplicate=True),
         Output("poll", "disabled", allow_duplicate=True),
-        Input("compare-poll", "n_intervals"),
+        asked("compare-poll"),
         State("url", "search"),
         prevent_initial_call=True,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import dash_mantine_components as dmc
-from dash import Input, Output, State, dcc, html, no_update
+from dash import Input, Output, State, html, no_update
 
 from tpuprof.errors import TpuprofError
 from tpuprof.render.content import failed_findings, saves
@@ -13,6 +13,7 @@ from tpuprof.report.schema import Finding, Report
 from tpuprof.rules.what_if import what_if
 from tpuprof.signals import Signals
 from tpuprof.units import format_ms
+from tpuprof_dashboard.components.asking import asked, asking, register_asking
 from tpuprof_dashboard.components.comparison import changed_findings
 from tpuprof_dashboard.components.findings import finding_lines, findings_of_status
 from tpuprof_dashboard.components.layout import current, empty, link, section
@@ -57,13 +58,14 @@ def _what_if_panel(priced: list[Finding], view: View) -> Any:
     boxes = [dmc.Checkbox(label=each.title, value=each.rule, mb=6) for each in priced]
     note = "Savings overlap, so they do not add up: the step is replayed without all causes ticked."
     result = html.Div(id="what-if-result", role="status")
-    poll = dcc.Interval(id="what-if-poll", interval=POLL_MS, disabled=True)
+    poll = asking("what-if-poll", POLL_MS, disabled=True)
     ticked = [rule for rule in names_in(view.state, _TICKED) if any(each.rule == rule for each in priced)]
     group = dmc.CheckboxGroup(boxes, id="what-if", value=ticked)
-    return section("What if", group, result, poll, note=note)
+    return section("What if", group, result, *poll, note=note)
 
 
 def _register(app: Dash, store: Store) -> None:
+    register_asking(app, "what-if-poll")
     _register_ticks(app)
     _register_prediction(app, store)
 
@@ -87,7 +89,7 @@ def _register_prediction(app: Dash, store: Store) -> None:
         Output("what-if-result", "children"),
         Output("what-if-poll", "disabled"),
         Input("what-if", "value"),
-        Input("what-if-poll", "n_intervals"),
+        asked("what-if-poll"),
         State("url", "search"),
     )
     def predict(rules: list[str] | None, _ticks: int | None, search: str | None) -> Any:

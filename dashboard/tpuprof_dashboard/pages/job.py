@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dash import Input, Output, dcc, html
+from dash import Output, html
 
 from tpuprof.errors import TpuprofError
 from tpuprof.goodput.jobs import duration
@@ -12,6 +12,7 @@ from tpuprof.shown_text import printable
 from tpuprof.units import MS_PER_S, NS_PER_S
 from tpuprof.watch.follow import Host, JobState, alive, lost_to, read_jobs
 from tpuprof.watch.status import WRITE_SECONDS
+from tpuprof_dashboard.components.asking import asked, asking, register_asking
 from tpuprof_dashboard.components.layout import empty, plain_table, section, tile, tiles
 from tpuprof_dashboard.pages.page import Page
 from tpuprof_dashboard.watched import none_watched, watched_folders
@@ -36,8 +37,8 @@ _ANOMALIES = ("anomaly", "step", "host", "what happened", "verdict of its captur
 
 
 def _of_store(store: Store) -> list[Any]:
-    look = dcc.Interval(id="job-look", interval=MS_PER_S * WRITE_SECONDS)
-    return [html.Div(_now(store), id="job-now"), look]
+    look = asking("job-look", MS_PER_S * WRITE_SECONDS)
+    return [html.Div(_now(store), id="job-now"), *look]
 
 
 def _now(store: Store) -> list[Any]:
@@ -46,7 +47,9 @@ def _now(store: Store) -> list[Any]:
 
 
 def _register(app: Dash, store: Store) -> None:
-    @app.callback(Output("job-now", "children"), Input("job-look", "n_intervals"), prevent_initial_call=True)
+    register_asking(app, "job-look")
+
+    @app.callback(Output("job-now", "children"), asked("job-look"), prevent_initial_call=True)
     def look(_ticks: int | None) -> list[Any]:
         return _now(store)
 
