@@ -307,6 +307,33 @@ def test_what_showed_no_step_is_recorded_for_longer(compiles):
     assert lengths == ([RECORD_LONG_SECONDS] * 4 if compiles else whole)
 
 
+@pytest.mark.parametrize(("again", "lasts"), [(True, 3 * 12.0), (False, RECORD_LONG_SECONDS)])
+def test_compiles_longer_than_a_recording_are_recorded_until_some_have_ended(again, lasts):
+    """Each step compiles for 12 s; of one compile alone, which only lasts, no more is recorded than of others."""
+    program, pacer = paced()
+    program.count, program.busy = 1, True
+    assert not pacer.due()
+    lengths, ended = [], []
+
+    def wait(seconds):
+        program.now += seconds
+        if again:
+            program.count = 1 + int(program.now / 12.0)
+        return False
+
+    program.begin = lambda: lengths.append(program.now) or True
+    program.end = lambda: ended.append(program.now) or True
+    program.empty = lambda: ended[-1] - lengths[-1] < 24.0
+    done = False
+    while not done and len(ended) < MAX_EMPTY:
+        wait(LOOK_EVERY_SECONDS)
+        done = pacer.due() and pacer.record(wait)
+        if again and pacer.recordings:
+            break
+    longest = max(end - begin for begin, end in zip(lengths, ended, strict=True))
+    assert lasts - 12.0 <= longest <= lasts + 1.0
+
+
 def test_a_recording_that_could_not_begin_is_no_recording():
     program, pacer = paced()
     program.begin = lambda: False

@@ -56,6 +56,31 @@ def test_a_device_that_runs_fewer_programs_than_it_gets_is_behind(tmp_path, ran,
         assert tracing.status == "failed"
 
 
+@pytest.mark.parametrize(
+    ("event", "bound", "said"),
+    [
+        ("tpuprof.dataloader.next", "input", "Meanwhile the host waits for data or copies it for 60 %"),
+        ("tpuprof.checkpoint", "checkpoint", "Meanwhile the host is in checkpoint for 60 %"),
+    ],
+)
+@pytest.mark.parametrize("ran", [7, 10])
+def test_so_it_is_with_what_else_the_host_does(tmp_path, event, bound, said, ran):
+    """Rules of the host's work are not asked then: a verdict that names it would contradict them."""
+    trace = TraceBuilder()
+    python, client = trace.host().line("python"), trace.host().line("client")
+    for number in range(STEPS):
+        begin = 1000 * number
+        python.event("train", begin, 1000, _r=1, step_num=number)
+        python.event(event, begin, 600)
+        python.event("PjitFunction(step)", begin + 605, 20)
+        client.event("PjRtCpuExecutable::ExecuteHelper", begin + 610, 20)
+        if number < ran:
+            runs(trace, trace.host().line("device"), begin + 700)
+    report = analyze_run(trace.write(tmp_path / "host.xplane.pb"))
+    assert report.verdict.bound == ("undecided" if ran < STEPS else bound)
+    assert (said in report.verdict.sentence) == (ran < STEPS)
+
+
 def test_a_trace_without_such_events_says_nothing_of_a_queue(tmp_path):
     trace = TraceBuilder()
     for number in range(STEPS):

@@ -88,7 +88,7 @@ def test_a_replay_that_gains_little_does_not_decide_alone(ceiling, status):
     from tpuprof.rules.runner import _finding
 
     class Pricing:
-        step_ms, sees_device = 100.0, True
+        step_ms, sees_device, disturbed_share = 100.0, True, 0.0
 
         def savings(self, price):
             return Savings(1.0, 1.0, "counterfactual"), ""

@@ -41,6 +41,10 @@ MAX_RECORDINGS = 3
 # one (ratio): eight of them cover twenty minutes of preparation. The recordings become longer by that, too.
 PAUSE_SECONDS, LONGER_BY = 5.0, 2.0
 MAX_EMPTY = 8
+# Where so many recordings showed no step, programs were compiled since the first of them, and one is under way: what is
+# recorded then goes on until so many compiles have ended, for so long at most (count, count, s). Programs that compile
+# in each step, for longer than a recording, leave no other trace: an event that does not end is in none.
+ENDLESS_FROM_EMPTY, COMPILES_TO_SEE, RECORD_COMPILES_SECONDS = 2, 3, 120.0
 # A recording before that, which the next compile ends and drops: all that is left of a program that trains for less
 # than a second. Time without a compile after which it begins (s): one look. How many there are at most (count).
 EARLY_QUIET_SECONDS, MAX_EARLY = 0.1, 2
@@ -83,6 +87,8 @@ class Pacer:
     ) -> None:
         self.recordings = self.empty = self.early = self.restless = 0
         self._pause_until: float | None = None
+        # Compiles when the first recording without a step ended.
+        self._at_first_empty: int | None = None
         self._paced = paced
         self._clock, self._cpu, self._waited = clock, cpu, waited
         # Read when the quiet time has begun, and not while programs compile: it takes a file per thread.
@@ -158,7 +164,23 @@ class Pacer:
         more = RECORD_LONG_SECONDS - seconds
         if more and self._paced.compiles() != before and wait(more):
             return True
-        return self._ended(before)
+        return self._saw_compiles(before, wait) or self._ended(before)
+
+    def _saw_compiles(self, before: int, wait: Callable[[float], object]) -> bool:
+        """Go on until some compiles have ended, where each seems to take longer than a recording.
+
+        Returns whether the program ended meanwhile.
+        """
+        first = self._at_first_empty
+        if self.empty < ENDLESS_FROM_EMPTY or first is None or before < first + ENDLESS_FROM_EMPTY:
+            return False
+        begun, goes_on = self._clock(), self._paced.compiling()
+        while goes_on and self._paced.compiles() < before + COMPILES_TO_SEE:
+            if wait(LOOK_EVERY_SECONDS):
+                return True
+            # Between two compiles there is a moment without one.
+            goes_on = not self._quiet(self._look()) and self._clock() - begun < RECORD_COMPILES_SECONDS
+        return False
 
     def record_early(self, wait: Callable[[float], object]) -> bool:
         """Record until a compile comes, and drop it then; the same result."""
@@ -196,6 +218,8 @@ class Pacer:
         now = self._clock()
         if self._paced.empty():
             self.empty += 1
+            if self._at_first_empty is None:
+                self._at_first_empty = self._paced.compiles()
             self._pause_until = now + PAUSE_SECONDS * LONGER_BY ** (self.empty - 1)
             return self.empty >= MAX_EMPTY
         self.recordings += 1

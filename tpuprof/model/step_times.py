@@ -41,7 +41,8 @@ class Bound:
 
     `turns` is the idle time that the device has because the runtime makes host and device take turns (ms). `again` says
     that the time is the device's own, for work that it does a second time. `by_turns` says that the
-    time is lost because reads, or ops on the host, make host and device take turns.
+    time is lost because reads, or ops on the host, make host and device take turns. `meanwhile` is the word of what the
+    host does, where it is unknown whether the device waits for it.
     """
 
     word: str
@@ -51,6 +52,7 @@ class Bound:
     turns: float = 0.0
     again: bool = False
     by_turns: bool = False
+    meanwhile: str = ""
 
 
 def without_part(load: StepTimes, name: str) -> StepTimes:

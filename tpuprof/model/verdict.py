@@ -42,6 +42,8 @@ _BLOCKED = tuple(parts.HOST_PREFIX + each for each in ("sleep", "io", "lock", "g
 _OF_DEVICE = ("collective", "offload", "callback")
 # Words of host work that a slower device hides, unless something makes host and device take turns.
 _HIDES_BEHIND_THE_DEVICE = ("tracing", "dispatch", "undecided")
+# Words of what else the host does. A device that is behind with its programs may not wait for it.
+_OF_THE_HOST = ("input", "host")
 # Words of time that is lost in turns, where a read or an op on the host makes host and device take turns.
 TURNS_EXPLAIN = ("tracing", "sync", "dispatch", "unknown", "host", "undecided")
 # What words are called inside a sentence, where that is not the word itself.
@@ -80,15 +82,22 @@ def bound_of(load: StepTimes, why: Decisions | None = None) -> Bound:
         no="no single cause of idling is worth naming: the device decides",
     ):
         return _no_cause(load, device, why)
-    slower = _slower(load, why) if word in _HIDES_BEHIND_THE_DEVICE else ""
+    slower = _slower(load, why) if _may_hide(word, load) else ""
     if slower:
         at_stake = (load.busy / load.wall, device) if slower == "device" else (ms / load.wall, ms)
-        return Bound(slower, *at_stake, turns=ms)
+        return Bound(slower, *at_stake, turns=ms, meanwhile=word)
     if word.startswith(parts.USER_PREFIX):
         name = word.removeprefix(parts.USER_PREFIX)
         said = name if name in parts.OWN_ANNOTATIONS else parts.ANNOTATION
         return Bound(said, ms / load.wall, ms, name)
     return Bound(word, ms / load.wall, ms)
+
+
+def _may_hide(word: str, load: StepTimes) -> bool:
+    """Whether a device that is slower, or behind with its programs, may hide what holds the step back."""
+    if word in _HIDES_BEHIND_THE_DEVICE:
+        return True
+    return load.behind is not None and (word in _OF_THE_HOST or word.startswith(parts.USER_PREFIX))
 
 
 def _reads_hold_it(load: StepTimes, word: str, ms: float, why: Decisions) -> Bound | None:

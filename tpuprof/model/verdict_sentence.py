@@ -34,6 +34,8 @@ FALLBACKS_FORCE_TURNS = (
     "up to {of_step}."
 )
 
+# Words whose own sentence says what the host does while a device is behind.
+_TOLD_MEANWHILE = ("input", "host")
 # What makes host and device take turns, in the sentence: a read, or a wait that reads nothing.
 A_READ, A_WAIT = "a device-to-host read in the step", "a wait for the device in the step"
 
@@ -51,7 +53,7 @@ def sentence(
     if few:
         of_step = f"{share} of the steps' time ({time} of {wall} on average, {few})"
     if load.behind is not None and bound.word == "undecided":
-        return _behind_sentence(load.behind, of_step) + detail
+        return _behind_sentence(load.behind, bound, of_step) + detail
     if not load.seen:
         return _unseen(bound, of_step) + detail
     if bound.name:
@@ -106,13 +108,18 @@ def _as_large(bound: Bound, load: StepTimes) -> str:
     )
 
 
-def _behind_sentence(queue: Queue, of_step: str) -> str:
+def _behind_sentence(queue: Queue, bound: Bound, of_step: str) -> str:
     """The sentence where the host runs so far ahead that programs of the capture did not begin within it."""
     ran = f"{queue.ran} of them" if queue.ran else "none of them"
+    meanwhile = parts.word_of(bound.meanwhile).unseen.partition(": ")[2].format(of_step=of_step)
+    if bound.meanwhile not in _TOLD_MEANWHILE or not meanwhile:
+        meanwhile = f"the host works on the next graphs for {of_step}."
+        if bound.meanwhile.startswith(parts.USER_PREFIX):
+            meanwhile = f"the host is in {parts.noun_of(bound.meanwhile)} for {of_step}."
     return (
         f"Undecided: the host handed {queue.handed_over} programs over, and {ran} began while the profiler was on. The "
-        f"device is behind the host, so it may be what holds training up, or the profile lost events. The host "
-        f"works on the next graphs for {of_step} meanwhile. Capture more steps (`--steps`) to see the device."
+        f"device is behind the host, so it may be what holds training up, or the profile lost events. Meanwhile "
+        f"{meanwhile} Capture more steps (`--steps`) to see the device."
     )
 
 

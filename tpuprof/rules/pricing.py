@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from tpuprof import parts as part
+from tpuprof.model.device.undisturbed import undisturbed_share
 from tpuprof.model.host_run import HostRun
 from tpuprof.report.schema import Savings
 from tpuprof.rules.base import Price
@@ -14,7 +15,7 @@ from tpuprof.rules.programs import TORCH_TPU
 from tpuprof.signals import Signals, Unavailable
 from tpuprof.simulate.change import Change
 from tpuprof.simulate.replay import FIT_WITHIN, Simulator, fit
-from tpuprof.simulate.timeline import read_timeline
+from tpuprof.simulate.timeline import busiest, read_timeline
 from tpuprof.units import format_ms, format_share
 
 COUNTERFACTUAL = "counterfactual"
@@ -27,6 +28,9 @@ UNSEEN_DEVICE = (
 # A replay that gives this much more than the cause takes (ratio) contradicts what was measured: its price is cut to
 # what was measured, and little sure. Below it, it is the replay's own miss.
 INCONSISTENT_FROM = 1 + FIT_WITHIN
+# Share of the time that they can run that a program's threads wait for a CPU from which a price says as well what the
+# fix saves on a machine that nothing else uses (share): work then takes a quarter longer than it would there.
+DISTURBED_FROM_SHARE = 0.2
 
 
 def bounded(savings: Savings, step_ms: float | None, cause: float | None) -> Savings:
@@ -88,9 +92,39 @@ class Pricing:
         if not self.sees_device and not all(map(_of_compiles, changes)):
             # The device may have been busy all the while: then nothing is saved.
             return Savings(0.0, max(gains), BOUND, note=UNSEEN_DEVICE), ""
+        gains += [gain for each in changes if (gain := self._undisturbed_gain(simulator, each)) is not None]
         # The replay's own miss widens the range.
         miss = simulator.error
         return Savings(min(gains) * (1 - miss), max(gains) * (1 + miss), COUNTERFACTUAL), ""
+
+    @cached_property
+    def undisturbed(self) -> float:
+        """Share of the device's computing that is left where nothing takes CPUs from it; 1 where that is unknown."""
+        try:
+            if self._signals.cpu_wait_share < DISTURBED_FROM_SHARE:
+                return 1.0
+            host = _slowest(self._signals.hosts)
+        except Unavailable:
+            return 1.0
+        device = busiest(host.devices) if host is not None else None
+        return undisturbed_share(device) if device is not None and device.count == 1 else 1.0
+
+    @cached_property
+    def disturbed_share(self) -> float:
+        """Share of the step by which other work prolongs the device's: host time that it hides may be exposed else."""
+        if self.undisturbed >= 1 or isinstance(self.simulator, str):
+            return 0.0
+        computing = self.simulator.timeline.work.parts.get(part.COMPUTE)
+        taken = float(computing.sum()) if computing is not None else 0.0
+        return (1 - self.undisturbed) * taken / self.simulator.timeline.wall_ps
+
+    def _undisturbed_gain(self, simulator: Simulator, change: Change) -> float | None:
+        """What a change of the host gains on a machine that nothing else uses, as the same share of this step (ms)."""
+        if self.undisturbed >= 1 or change.steps is not None or part.COMPUTE in change.device:
+            return None
+        alone = Change(device={part.COMPUTE: self.undisturbed})
+        before, after = (simulator.step_ms(each) for each in (alone, change.and_also(alone)))
+        return max(before - after, 0.0) / before * simulator.measured_ms if before > 0 else None
 
     def _gain(self, simulator: Simulator, change: Change) -> float:
         return max(simulator.measured_ms - simulator.step_ms(change), 0.0)
@@ -101,15 +135,20 @@ def _of_compiles(change: Change) -> bool:
     return change == Change(host={part.COMPILE: change.host.get(part.COMPILE, 1.0)}, steps=change.steps)
 
 
+def _slowest(all_hosts: list[HostRun]) -> HostRun | None:
+    """The host whose steps take longest, None where no host has any."""
+    hosts = [host for host in all_hosts if len(host.steps)]
+    return max(hosts, key=lambda each: float(each.steps.wall_ps.mean()), default=None)
+
+
 def simulator_of(all_hosts: list[HostRun]) -> Simulator | str:
     """A simulator fitted to the slowest host, or why there is none.
 
     Of a TorchTPU capture without a device plane the host alone is replayed: its waits take as long as they did.
     """
-    hosts = [host for host in all_hosts if len(host.steps)]
-    if not hosts:
+    host = _slowest(all_hosts)
+    if host is None:
         return "it cannot be priced: the trace has no steps"
-    host = max(hosts, key=lambda each: float(each.steps.wall_ps.mean()))
     if not host.devices and host.framework != TORCH_TPU:
         return "it cannot be priced: the trace has no device activity"
     simulator = fit(read_timeline(host.steps, host.devices, host.activity, host.named_events))

@@ -238,7 +238,8 @@ def _priced(outcome: Outcome, pricing: Pricing) -> tuple[Savings | None, str]:
         savings, unpriced = pricing.savings(price)
         if savings is None:
             return None, unpriced
-        return bounded(savings, pricing.step_ms, outcome.share if savings.per == "step" else None), ""
+        most = outcome.share + pricing.disturbed_share if savings.method == COUNTERFACTUAL else outcome.share
+        return bounded(savings, pricing.step_ms, most if savings.per == "step" else None), ""
     except Exception as error:  # a replay that breaks must not take the finding with it
         return None, f"it could not be priced: the replay met {type(error).__name__}: {error}"
 

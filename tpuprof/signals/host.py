@@ -109,6 +109,14 @@ class HostSignals(StepSignals):
         waited = sum(int(host.breakdown.waited.sum()) for host in self._run.hosts)
         return waited / PS_PER_MS / len(self.steps)
 
+    @signal("share")
+    def cpu_wait_share(self) -> float:
+        """Share of the time that the program's threads could run in which they waited for a CPU."""
+        found = cpu_wait(self._run.info)
+        if found is None:
+            raise Unavailable("the capture does not say how long the program's threads waited for a CPU")
+        return found
+
     @signal("yes or no")
     def cpus_taken(self) -> bool:
         """Whether threads of the program waited for a CPU for half of the time that they could have run."""

@@ -109,11 +109,16 @@ class Timeline:
     locks: bool
 
 
+def busiest(devices: list[DeviceActivity]) -> DeviceActivity | None:
+    """The device that works longest, None where there is none."""
+    return max(devices, key=lambda each: each.busy.total, default=None)
+
+
 def read_timeline(
     steps: Steps, devices: list[DeviceActivity], host: HostActivity, named_events: dict[str, Spans]
 ) -> Timeline:
     """The timeline of one host and the busiest of its devices, over all its steps."""
-    device = max(devices, key=lambda each: each.busy.total) if devices else None
+    device = busiest(devices)
     work = _work(device, _handing_over(host), steps) if device else NO_WORK
     host_paced = host.driver is not None and steps.source.host_paced
     busy = EMPTY if host_paced or device is None else device.busy
