@@ -359,6 +359,16 @@ def sleeping(device):
     return trace
 
 
+def test_a_sleep_beside_the_compile_of_another_thread_is_priced_as_the_sleep_that_it_is(report):
+    """The training thread does not wait for that compile, so it counts as no compile, in the price neither."""
+    trace = sleeping(False)
+    compiler = trace.host().line("tf_tt_compile/17")
+    compiler.event("PjRtCApiClient::CompileAndLoad(tt_jit_linear)", 3_900, 2 * STEP)
+    found = report(trace)
+    assert found.breakdown["host:sleep"].ms_per_step == pytest.approx(5, abs=0.1)
+    assert finding(found, "host-blocked").savings.high == pytest.approx(5, abs=0.1)
+
+
 @pytest.mark.parametrize("device", [False, True])
 def test_a_title_says_that_the_device_idles_only_where_the_trace_shows_it(report, device):
     found = finding(report(sleeping(device)), "host-blocked")

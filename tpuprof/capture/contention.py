@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 from tpuprof.instrument.state import pass_on
 from tpuprof.units import NS_PER_S
 
 _TASKS = Path("/proc/self/task")
+# Threads of torch's autograd call ops, as the training thread does.
+_AUTOGRAD = "pt_autograd"
 
 
 class Contention:
@@ -29,10 +32,33 @@ class Contention:
             waited += wait_ns - before[1]
         return waited / (ran + waited) if self._before and ran + waited > 0 else None
 
+    def native_seconds(self) -> float | None:
+        """How long threads that run no Python worked, or waited for a CPU to work on (s); autograd's are left out.
+
+        Where the device is this machine's CPU, it works on such threads: it worked for no longer than that. None where
+        the system does not say.
+        """
+        if not self._before:
+            return None
+        python = {str(each.native_id) for each in threading.enumerate()}
+        wanted = 0
+        for thread, counts in _counts().items():
+            if thread not in python and not _name(thread).startswith(_AUTOGRAD):
+                wanted += sum(counts) - sum(self._before.get(thread, (0, 0)))
+        return wanted / NS_PER_S
+
 
 def waited_seconds() -> float:
     """How long the threads that run now have waited for a CPU since they began, added up (s); 0 where unknown."""
     return sum(waited for _, waited in _counts().values()) / NS_PER_S
+
+
+def _name(thread: str) -> str:
+    try:
+        return (_TASKS / thread / "comm").read_text("utf-8", "replace")
+    except OSError as error:
+        pass_on(error)
+        return ""
 
 
 def _counts() -> dict[str, tuple[int, int]]:

@@ -34,6 +34,7 @@ class Recorded:
     last_record: int
     profile: Path | None = None
     cpu_wait: float | None = None
+    native_seconds: float | None = None
     compiles: int = 0
     graphs: int = 0
     sampling: dict[str, Any] = field(default_factory=dict)
@@ -84,6 +85,7 @@ class Recordings:
         if self._sampler is not None:
             recorded.sampling = self._sampler.stop()
         recorded.cpu_wait = self._contention.waited_share()
+        recorded.native_seconds = self._contention.native_seconds()
         try:
             recorded.profile = self._backend.stop()
         finally:

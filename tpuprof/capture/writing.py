@@ -40,6 +40,7 @@ def capture_facts(
         "backend": backend,
         "hlo_debug": ir_debug is not None,
         "cpu_wait_share": kept.cpu_wait if kept else None,
+        "native_seconds": kept.native_seconds if kept else None,
         "host_samples": kept.sampling if kept else {},
         "source_lines": source_lines,
         "ir_debug_by_user": ir_debug.was_on if ir_debug else None,

@@ -47,7 +47,9 @@ class Breakdown:
 
     `tracing_hidden` is tracing behind device work, which costs nothing; it is not part of the sum.
     `busy` is time in which the device was in a program, `host_work` time in which the training thread
-    worked rather than waited, `waited` time in which it waited for the device inside the runtime.
+    worked rather than waited, `waited` time in which it waited for the device inside the runtime. `unfinished` is how
+    long the device worked at least and `feeding` how long programs were handed to it beside the training thread, where
+    reads tell and no device plane does.
     """
 
     parts: dict[str, Int64]
@@ -56,6 +58,8 @@ class Breakdown:
     host_work: Int64
     host_reads: Int64
     waited: Int64
+    unfinished: Int64
+    feeding: Int64
 
 
 def attribute(steps: Steps, devices: list[DeviceActivity], host: HostActivity) -> Breakdown:
@@ -76,6 +80,8 @@ def attribute(steps: Steps, devices: list[DeviceActivity], host: HostActivity) -
         host_work=covered(working, steps.start, steps.end),
         host_reads=_count_inside(host.spans(Activity.DEVICE_TO_HOST_SYNC), steps),
         waited=covered(host.spans(Activity.DEVICE_WAIT), steps.start, steps.end),
+        unfinished=_zeros(steps),
+        feeding=_zeros(steps),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,7 @@ from tpuprof.model.host.recorded import recorded_of
 from tpuprof.model.host.slice_messages import SliceMessages, slice_messages
 from tpuprof.model.host.threads import TrainingThread, training_threads, warnings_of
 from tpuprof.model.host.tracing import Tracing, split_tracing
+from tpuprof.model.host.unfinished_work import feeding_share, unfinished_work
 from tpuprof.model.host.uploads import again_share
 from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.model.intervals import Spans
@@ -173,6 +174,9 @@ def _analyzed(
     fields |= _of_host(host, words, driver, steps, devices, activity, history, protos)
     # All that does not need it first: steps are attributed on another core meanwhile.
     breakdown = attributed()
+    if not devices:
+        unfinished, feeding = unfinished_work(host, driver, words, steps, activity.compiling)
+        breakdown = replace(breakdown, unfinished=unfinished, feeding=feeding)
     doubts = [*warnings_of(threads), *lacking_work(steps, devices), *tracer_note(driver, words)]
     doubts += unseen_compiles(compiles, history.records) if words.eager and not devices else []
     return HostRun(
@@ -188,7 +192,9 @@ def _analyzed(
         warnings=limited([*trace.errors, *trace.warnings, *host.warnings, *doubts]),
         program_ops=_program_ops(breakdown, devices, steps, protos),
         threads=threads,
-        queue=_queue(host, devices, virtual_devices),
+        queue=_queue(host, devices, virtual_devices)
+        if devices or not words.eager
+        else Queue(feeding=feeding_share(host, driver, words, steps, activity.compiling)),
         **fields,
     )
 

@@ -19,7 +19,9 @@ class StepTimes:
     whether the trace shows what the device does at all. `blocked` is the time that reads block the training thread
     (None: unknown). `behind` is the device's queue of programs where it grows: how long the device idles is then
     unknown. `again` is work of the device that reads ran by themselves in mid-step, and that the step computes as well.
-    `fallbacks_share` is the share of steps that hold an op which falls back to the host.
+    `fallbacks_share` is the share of steps that hold an op which falls back to the host. `unfinished` is how long the
+    device worked at least, and `feeding` how long another thread handed programs to it, where the trace has no device
+    plane and reads waited for both.
     """
 
     wall: float
@@ -33,6 +35,8 @@ class StepTimes:
     behind: Queue | None = None
     again: float = 0.0
     fallbacks_share: float = 0.0
+    unfinished: float = 0.0
+    feeding: float = 0.0
 
 
 @record(frozen=True)
@@ -68,4 +72,6 @@ def without_some(load: StepTimes, less: Mapping[str, float]) -> StepTimes:
         for each, ms in load.parts.items()
         if ms > less.get(each, 0.0) or not ms
     }
-    return replace(load, wall=load.wall - gone, parts=parts, host_work=max(load.host_work - gone, 0.0))
+    wall = load.wall - gone
+    at_most = {"unfinished": min(load.unfinished, wall), "feeding": min(load.feeding, wall)}
+    return replace(load, wall=wall, parts=parts, host_work=max(load.host_work - gone, 0.0), **at_most)

@@ -100,8 +100,39 @@ def _may_hide(word: str, load: StepTimes) -> bool:
     return load.behind is not None and (word in _OF_THE_HOST or word.startswith(parts.USER_PREFIX))
 
 
+def _works_on(load: StepTimes, why: Decisions) -> bool:
+    """Whether reads wait for work that takes nearly all of the step, of a device that the trace does not show.
+
+    Where few steps read, what they wait for was handed over in all of them: the same share as of a device that is seen.
+    """
+    worked = max(load.unfinished, load.feeding)
+    if load.seen or not worked:
+        return False
+    often = _reads_often(load, why, "the host runs ahead of the device, and waits for all of it at once")
+    return why.at_least(
+        "work handed over before, which reads wait for and which takes as long without them",
+        worked / load.wall,
+        DEVICE_BOUND_FROM_SHARE if often else MOSTLY_BUSY_FROM_SHARE,
+        SHARE,
+        yes="the device, or what hands programs to it, holds the step back",
+        no="the reads may cost what the host does before them",
+    )
+
+
+def _of_unfinished(load: StepTimes) -> Bound:
+    """The bound where reads wait for work that takes nearly all of the step: the device, or handing programs over."""
+    word = "device" if load.unfinished >= load.feeding else "dispatch"
+    ms = max(load.unfinished, load.feeding)
+    return Bound(word, ms / load.wall, ms)
+
+
 def _reads_hold_it(load: StepTimes, word: str, ms: float, why: Decisions) -> Bound | None:
-    """The bound where reads hold the step back: by the turns that they force, or by work done again for them."""
+    """The bound where reads hold the step back: by the turns that they force, or by work done again for them.
+
+    Or the bound that their waits show, of a device that the trace does not.
+    """
+    if word == "sync" and _works_on(load, why):
+        return _of_unfinished(load)
     turns = _taking_turns(load, why) if word in TURNS_EXPLAIN else 0.0
     if turns and why.at_least(
         "time lost because a blocking read keeps host and device from overlapping",
@@ -314,7 +345,7 @@ def _slower(load: StepTimes, why: Decisions) -> str:
     Empty where the host hardly waits for the device, or is the slower of the two: it is then what holds the step back.
     """
     if why.is_so(
-        "the device is behind the host: programs that were handed over did not begin in the capture",
+        "the device, or the thread that feeds it, is behind the host: it did not do all that it was handed",
         load.behind is not None,
         yes="whether it idles is unknown: undecided",
         no="its idle time is what the trace shows",

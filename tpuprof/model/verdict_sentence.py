@@ -21,6 +21,17 @@ UNSEEN_READS = (
     " The trace has no device plane, so how much of that is the device's own work is unknown: the read costs time only "
     "where the device then waits for the host."
 )
+# The sentence where reads find work unfinished for nearly all of the step.
+UNFINISHED = (
+    "Probably device-bound: work that was handed over before takes {of_step}, as reads that wait for it show, and "
+    "takes as long without them. The trace has no device plane, so what of it is the device's own is unknown."
+)
+# The sentence where the thread that hands programs to the device works all the time, so that training is ahead of it.
+NEVER_RESTS = (
+    "Undecided: the thread that hands programs to the device works for {share} of the middle step, so the training "
+    "thread is ahead of it. The device, or handing programs over, may be what holds training up; the trace has no "
+    "device plane that tells. The host calls ops for {of_step} meanwhile."
+)
 # What is said beside a busy device: only of steps that were measured.
 KEEPS_UP = "; the host keeps up"
 # The sentence where the device does its work again, for values that are read in mid-step.
@@ -110,6 +121,8 @@ def _as_large(bound: Bound, load: StepTimes) -> str:
 
 def _behind_sentence(queue: Queue, bound: Bound, of_step: str) -> str:
     """The sentence where the host runs so far ahead that programs of the capture did not begin within it."""
+    if not queue.handed_over:
+        return NEVER_RESTS.format(share=format_share(queue.feeding), of_step=of_step)
     ran = f"{queue.ran} of them" if queue.ran else "none of them"
     meanwhile = parts.word_of(bound.meanwhile).unseen.partition(": ")[2].format(of_step=of_step)
     if bound.meanwhile not in _TOLD_MEANWHILE or not meanwhile:
@@ -130,6 +143,8 @@ def _unseen(bound: Bound, of_step: str) -> str:
         return f"Held back by {what}: for {of_step} {doing}.{UNSEEN}"
     if bound.name:
         return f"Held back by {bound.name!r}: the host is in that annotation for {of_step}.{UNSEEN}"
+    if bound.word == "device":
+        return UNFINISHED.format(of_step=of_step)
     text = parts.word_of(bound.word).unseen or parts.word_of("unknown").unseen
     return text.format(of_step=of_step) + (UNSEEN_READS if bound.word == "sync" else UNSEEN)
 

@@ -111,7 +111,7 @@ class HostSummary:
 # Tables of transfers in the report.
 TRANSFERS = {"collectives": OpKind.COLLECTIVE, "offload": OpKind.OFFLOAD}
 # Columns of the breakdown, beside its parts.
-COLUMNS = ("tracing_hidden", "busy", "host_work", "host_reads", "waited")
+COLUMNS = ("tracing_hidden", "busy", "host_work", "host_reads", "waited", "unfinished", "feeding")
 
 
 def summarise(host: HostRun, report: Report, path: str) -> HostSummary:

@@ -44,6 +44,7 @@ CAPTURE_FIELDS = {
     "steps_wanted": WHOLE,
     "ir_debug_off_in_steps": LIST,
     "cpu_wait_share": NUMBER,
+    "native_seconds": NUMBER,
     "overhead_seconds": TABLE,
 }
 _KINDS: dict[str, type | tuple[type, ...]] = {

@@ -23,6 +23,10 @@ BOUND = "bound"
 UNSEEN_DEVICE = (
     "it begins at nothing: the trace has no device plane, so what the device does meanwhile is unknown"
 )
+# The same where the device is this machine's CPU.
+ON_THIS_CPU = (
+    "the trace has no device plane; the device is this machine's CPU, whose threads worked for at most "
+)
 
 
 # A replay that gives this much more than the cause takes (ratio) contradicts what was measured: its price is cut to
@@ -47,6 +51,11 @@ def bounded(savings: Savings, step_ms: float | None, cause: float | None) -> Sav
     if low > most * INCONSISTENT_FROM and savings.per == "step":
         note = f"limited to the {format_ms(most)} per step that the cause takes: the simulation gave {format_ms(low)}"
     return replace(savings, low=min(low, most), high=min(high, most), note=note)
+
+
+def doubted(savings: Savings) -> bool:
+    """Whether a price has a note that makes it doubtful: one that says how a bound was measured does not."""
+    return bool(savings.note) and not savings.note.startswith(ON_THIS_CPU)
 
 
 class Pricing:
@@ -74,6 +83,14 @@ class Pricing:
             return True
 
     @cached_property
+    def device_at_most_ms(self) -> float | None:
+        """How long a device that the trace does not show worked per step at most (ms); None where nothing tells."""
+        try:
+            return self._signals.device_at_most_ms
+        except Unavailable:
+            return None
+
+    @cached_property
     def simulator(self) -> Simulator | str:
         """The fitted simulator of the slowest host, or why there is none."""
         return self._simulator()
@@ -90,8 +107,7 @@ class Pricing:
         changes = [price.most] if price.least is None else [price.least, price.most]
         gains = [self._gain(simulator, change) for change in changes]
         if not self.sees_device and not all(map(_of_compiles, changes)):
-            # The device may have been busy all the while: then nothing is saved.
-            return Savings(0.0, max(gains), BOUND, note=UNSEEN_DEVICE), ""
+            return self._unseen(gains), ""
         gains += [gain for each in changes if (gain := self._undisturbed_gain(simulator, each)) is not None]
         # The replay's own miss widens the range.
         miss = simulator.error
@@ -125,6 +141,18 @@ class Pricing:
         alone = Change(device={part.COMPUTE: self.undisturbed})
         before, after = (simulator.step_ms(each) for each in (alone, change.and_also(alone)))
         return max(before - after, 0.0) / before * simulator.measured_ms if before > 0 else None
+
+    def _unseen(self, gains: list[float]) -> Savings:
+        """The range where the trace has no device plane: the device may have been busy all the while.
+
+        Then nothing is saved, unless its threads' own time says for how long it can have been: of a step so much is
+        left at most for its sake.
+        """
+        busy = self.device_at_most_ms
+        if busy is None:
+            return Savings(0.0, max(gains), BOUND, note=UNSEEN_DEVICE)
+        least = min(*gains, max((self.step_ms or 0.0) - busy, 0.0))
+        return Savings(least, max(gains), COUNTERFACTUAL, note=f"{ON_THIS_CPU}{format_ms(busy)} of a step")
 
     def _gain(self, simulator: Simulator, change: Change) -> float:
         return max(simulator.measured_ms - simulator.step_ms(change), 0.0)

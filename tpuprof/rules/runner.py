@@ -9,7 +9,7 @@ from tpuprof.report.labels import of_the_capture as words_of_the_capture
 from tpuprof.report.schema import Finding, Fix, Savings
 from tpuprof.rules.base import ERROR, FAILED, NOT_APPLICABLE, PASSED, UNAVAILABLE, Outcome, Price, Rule
 from tpuprof.rules.host_names import with_hosts
-from tpuprof.rules.pricing import COUNTERFACTUAL, Pricing, bounded
+from tpuprof.rules.pricing import COUNTERFACTUAL, Pricing, bounded, doubted
 from tpuprof.rules.programs import FRAMEWORKS, TORCH_XLA
 from tpuprof.rules.shared.few_steps import of_few_steps
 from tpuprof.rules.shared.timeline_evidence import Places
@@ -29,6 +29,7 @@ HOST_CATEGORIES = frozenset({"tracing", "host", "input"})
 DEVICE_IS_BEHIND = (
     "the device runs fewer programs than the host hands over, so whether it waits for the host is unknown"
 )
+NEVER_RESTS = "the thread that hands programs to the device never rests: whether the device waits is unknown"
 # Why a price is a wide range: two estimates of it disagree.
 REPLAY_DISAGREES = "a replay gains little, while the time at stake is more: a second run without it decides"
 _ORDER = {FAILED: 0, ERROR: 1, UNAVAILABLE: 3}
@@ -111,7 +112,7 @@ def outcome_of(rule: Rule, signals: Signals) -> Outcome:
         if outcome.status in (PASSED, NOT_APPLICABLE) and not noted.read:
             return Outcome(UNAVAILABLE, reason="the rule looked at nothing in this run")
         if outcome.status == FAILED and rule.category in HOST_CATEGORIES and _device_is_behind(signals):
-            return Outcome(UNAVAILABLE, evidence=outcome.evidence, reason=DEVICE_IS_BEHIND)
+            return Outcome(UNAVAILABLE, evidence=outcome.evidence, reason=_behind(signals))
         return outcome
     except Unavailable as missing:
         return Outcome(UNAVAILABLE, reason=str(missing))
@@ -144,6 +145,10 @@ def _device_is_behind(signals: Signals) -> bool:
     return any(host.queue.grows for host in signals.hosts)
 
 
+def _behind(signals: Signals) -> str:
+    return NEVER_RESTS if any(host.queue.feeding for host in signals.hosts) else DEVICE_IS_BEHIND
+
+
 def _rank(rule: Rule, finding: Finding) -> float:
     doubt = DOUBTED_RANKS_AT if finding.confidence == "low" else 1.0
     return finding.severity * doubt * (BROAD_RANKS_AT if rule.broad else 1.0)
@@ -165,7 +170,7 @@ def _finding(rule: Rule, outcome: Outcome, pricing: Pricing, places: Places, fra
         if unpriced and outcome.price is not None and outcome.confidence == "high":
             # Nothing confirms the time at stake: the replay that would does not fit this run.
             outcome = replace(outcome, confidence="medium")
-        if savings is not None and savings.note:
+        if savings is not None and doubted(savings):
             outcome = replace(outcome, confidence="low")
         ceiling = _ceiling(outcome, pricing)
         if savings is not None and ceiling and _too_little(savings, pricing):

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from tpuprof import parts as part
+from tpuprof.model.cpu_plugin import native_seconds
 from tpuprof.model.intervals import Int64
 from tpuprof.model.median import median
 from tpuprof.model.step_columns import Float64, StepColumns, step_columns
@@ -15,6 +16,7 @@ from tpuprof.report.schema import CompileRow, StepSummary
 from tpuprof.report.sections import PhaseRow, Steadiness
 from tpuprof.signals.base import SignalsBase, Unavailable, signal
 from tpuprof.signals.inputs import COMPILES, DEVICES, HOST_EVENTS, STEPS
+from tpuprof.units import MS_PER_S, PS_PER_MS
 
 # A step counts as typical up to this multiple of the median wall time (ratio): the spread of steady steps seen on
 # shared machines stays below it, and a compile, a checkpoint or an evaluation goes far above.
@@ -88,6 +90,28 @@ class StepSignals(SignalsBase):
     def sees_device(self) -> bool:
         """Whether the trace shows what a device does."""
         return any(host.devices for host in self._run.hosts)
+
+    @signal("ms", needs=(STEPS, HOST_EVENTS))
+    def unfinished_ms(self) -> float:
+        """How long the device, or what hands programs to it, worked per step at least, as waits of reads show.
+
+        Of a trace without a device plane; 0 where no read waits long enough to tell.
+        """
+        columns = [(host.breakdown.unfinished, host.breakdown.feeding) for host in self._run.hosts]
+        worked = max(sum(int(column.sum()) for column in each) for each in zip(*columns, strict=True))
+        return worked / PS_PER_MS / len(self.steps)
+
+    @signal("ms", needs=(STEPS,))
+    def device_at_most_ms(self) -> float | None:
+        """How long the device worked per step at most, where no device plane tells and it is this machine's CPU.
+
+        None where that is unknown, and where it may have worked all the time.
+        """
+        found = native_seconds(self._run.info)
+        if found is None or self.sees_device or len(self._run.hosts) != 1:
+            return None
+        worked = found * MS_PER_S / len(self.steps)
+        return worked if worked < self.step_ms else None
 
     @signal("ms", needs=(STEPS, HOST_EVENTS))
     def tracing_hidden_ms(self) -> float:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tpuprof import parts as part
-from tpuprof.model.attribution import device_parts
+from tpuprof.model.attribution import compiling, device_parts
 from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.host.activity import HostActivity
 from tpuprof.model.host.vocabulary import Activity
@@ -193,7 +193,7 @@ def _layers(host: HostActivity) -> list[tuple[str, Spans]]:
     A program that the thread runs itself keeps it until it ends, whatever the program's callbacks do there.
     """
     layers = [(DEVICE_WAIT, host.running)]
-    layers += [(part.COMPILE, merge(host.compiling, host.spans(Activity.COMPILE)))]
+    layers += [(part.COMPILE, compiling(host))]
     layers += [(part.USER_PREFIX + name, spans) for name, spans in sorted(host.user.items())]
     layers += sorted(host.named.items())
     return [

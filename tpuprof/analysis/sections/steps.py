@@ -59,14 +59,25 @@ def mean_step(hosts: list[HostRun]) -> tuple[StepTimes, float]:
         reads_share=sum(int((host.breakdown.host_reads > 0).sum()) for host in hosts) / count,
         waited=mean(host.breakdown.waited for host in hosts),
         seen=any(host.devices for host in hosts),
-        behind=Queue(sum(each.handed_over for each in behind), sum(each.ran for each in behind))
-        if behind
-        else None,
+        behind=_together(behind),
         blocked=sum(each.blocked_ps for each in reads) / count / PS_PER_MS if reads else None,
         again=mean(again_by_step(host.read_graphs, len(host.steps)) for host in hosts),
+        unfinished=mean(host.breakdown.unfinished for host in hosts),
+        feeding=mean(host.breakdown.feeding for host in hosts),
         fallbacks_share=sum(int((h.breakdown.parts[ATEN_FALLBACK] > 0).sum()) for h in hosts) / count,
     )
     return times, mean(host.breakdown.tracing_hidden for host in hosts)
+
+
+def _together(behind: list[Queue]) -> Queue | None:
+    """The queues of all hosts whose devices are behind; None where none is."""
+    if not behind:
+        return None
+    return Queue(
+        sum(each.handed_over for each in behind),
+        sum(each.ran for each in behind),
+        feeding=max(each.feeding for each in behind),
+    )
 
 
 def step_summary(hosts: list[HostRun]) -> StepSummary:
@@ -120,6 +131,8 @@ def _step_rows(host: HostRun, chosen: Int64) -> list[StepRow]:
             seen=bool(host.devices),
             behind=host.queue if host.queue.grows else None,
             again=ps_to_ms(int(again[at])),
+            unfinished=ps_to_ms(int(split.unfinished[at])),
+            feeding=ps_to_ms(int(split.feeding[at])),
             fallbacks_share=float(ATEN_FALLBACK in breakdown),
         )
         rows.append(

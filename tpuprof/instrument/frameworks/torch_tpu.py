@@ -8,13 +8,18 @@ from __future__ import annotations
 import atexit
 import socket
 import sys
+from pathlib import Path
 from typing import Any
 
 from tpuprof.instrument.frameworks.base import Framework, Profiler, loaded
 from tpuprof.instrument.frameworks.compile_threads import SETTLED_SECONDS, STALLED_SECONDS, CompileThreads
+from tpuprof.instrument.state import pass_on
 
 _CACHE = "torch_tpu._internal.device._device_ops_backend"
 _EAGER_MODES = "torch_tpu._internal.execution_mode"
+# Files that this process has loaded (Linux); XLA's CPU plugin, of PyPI's xla-cpu-pjrt and as XLA builds it; and libtpu.
+_MAPS = Path("/proc/self/maps")
+_CPU_PLUGINS, _LIBTPU = {"xla_cpu_pjrt.so", "pjrt_c_api_cpu_plugin.so"}, "libtpu.so"
 # Takes the place of the last key, which is lost.
 _LAST = "z=1"
 # What would end a stat inside of one: a path with a comma, say.
@@ -80,11 +85,12 @@ class TorchTpu(Framework):
         return 0, 1
 
     def device(self) -> dict[str, Any] | None:
-        """Devices of this process; the type is what TorchTPU calls them, also on a CPU plugin."""
+        """Devices of this process; the type is what TorchTPU calls them, also on a CPU plugin, which is named then."""
         if not self.initialized():
             return None
         count = int(sys.modules["torch"].accelerator.device_count())
-        return {"type": "tpu", "global_count": count * self.place()[1], "local_count": count}
+        found = {"type": "tpu", "global_count": count * self.place()[1], "local_count": count}
+        return {**found, "plugin": "cpu"} if _on_cpu() else found
 
     def compiles(self) -> int:
         """Misses of the program cache."""
@@ -130,6 +136,17 @@ class TorchTpu(Framework):
 
     def _ends(self) -> None:
         self._over = True
+
+
+def _on_cpu() -> bool:
+    """Whether XLA's CPU plugin is loaded, by its file, and libtpu is not. TorchTPU itself calls both "TPU"."""
+    try:
+        lines = _MAPS.read_text("utf-8", "replace").splitlines()
+    except OSError as error:
+        pass_on(error)
+        return False
+    loaded_files = {Path(line.split()[-1]).name for line in lines if line.strip()}
+    return bool(_CPU_PLUGINS & loaded_files) and _LIBTPU not in loaded_files
 
 
 def _start_server(port: int) -> object:

@@ -87,6 +87,8 @@ READ = "host_read"
         "busy_share",
         "cpus_taken",
         "sees_device",
+        "unfinished_ms",
+        "device_at_most_ms",
         "bound",
         "falls_back",
         "host_reads",
@@ -203,12 +205,25 @@ def _host_alone(signals: Signals, evidence: list[Evidence]) -> Outcome:
     blocked = min(sum(row.blocked_ms_per_step for row in signals.host_reads), waited) / signals.step_ms
     if blocked < FAILS_FROM_SHARE:
         return passed(evidence)
+    # What is read waits for is done without it too, and takes as long: that much of the step is left.
+    left = signals.unfinished_ms / signals.step_ms
+    share = min(blocked, max(1 - left, 0.0))
+    if left:
+        worked = "work that was handed over before, which reads wait for"
+        evidence.append(Evidence(worked, signals.unfinished_ms, "ms per step"))
+    if share < FAILS_FROM_SHARE:
+        return passed(
+            evidence, reason=f"values are read, but what they wait for is {format_share(left)} of the step"
+        )
     rows = signals.python_reads or signals.host_reads
     place = f" at {rows[0].source}" if rows[0].source else ""
+    known = signals.device_at_most_ms
+    sure = known is not None and known < DEVICE_MOSTLY_BUSY_FROM * signals.step_ms and not signals.cpus_taken
+    free = Change(unblock=True)
     return failed(
-        blocked,
+        share,
         evidence,
         title=f"{rows[0].call}{place} holds training up for {format_share(blocked)} of each step",
-        price=counterfactual(Change(unblock=True), Change()),
+        price=counterfactual(free, None if sure else Change()),
         reason="how much of that is the device's own work is unknown: the trace has no device plane",
     )

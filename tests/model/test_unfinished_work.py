@@ -1,0 +1,142 @@
+"""Reads of a number on a trace without a device plane: what they wait for is work that is not finished."""
+
+import json
+
+import pytest
+
+from tests.builders import TraceBuilder
+from tpuprof.analysis.analyze import analyze_run
+
+MS = 1_000
+# Of each step: ops of the training thread.
+OPS = 4 * MS
+# Programs handed over in them.
+TASKS = 10
+
+
+def training(waits, *, handing_over=1 * MS, compiling=0, tail=0):
+    """Steps of 4 ms of ops; step k then waits `waits[k]` ms in a read, and handing over takes a while of each step.
+
+    `compiling` and `tail` are how long of each wait (ms) a compile, or handing over programs, goes on.
+    """
+    trace = TraceBuilder()
+    main, run = (trace.host().line(name) for name in ("python", "python "))
+    compiler = trace.host().line("tf_tt_compile/17")
+    at = 100
+    for wait in waits:
+        read = int(wait * MS)
+        main.event("ProfilerStep", at, OPS + read + 90)
+        for op in range(20):
+            main.event("aten::linear", at + 10 + op * OPS // 20, OPS // 20 - 20)
+        for task in range(TASKS):
+            run.event("ExecutionTask::Run", at + 20 + task * OPS // TASKS, handing_over // TASKS)
+        if read:
+            main.event("AtenLocalScalarDense", at + OPS + 20, read).event(
+                "CopyTpuToCpu", at + OPS + 25, read - 10
+            )
+            if compiling:
+                name = "PjRtCApiClient::CompileAndLoad(tt_jit_linear)"
+                compiler.event(name, at + OPS + 20 + read - compiling * MS, compiling * MS)
+            if tail:
+                run.event("ExecutionTask::Run", at + OPS + 20 + read - tail * MS, tail * MS)
+        at += OPS + read + 100
+    return trace
+
+
+@pytest.fixture
+def report(tmp_path):
+    """Analyze a trace as a capture of tpuprof left it, with these facts of the process."""
+
+    def analyzed(trace, **info):
+        folder = tmp_path / "run"
+        (folder / "tpuprof").mkdir(parents=True, exist_ok=True)
+        profile = folder / "plugins" / "profile" / "2026_11_25" / "host.xplane.pb"
+        profile.parent.mkdir(parents=True, exist_ok=True)
+        trace.write(profile)
+        facts = {"schema": "tpuprof.run/1", "framework": "torch_tpu", "host": "host", **info}
+        (folder / "tpuprof" / "run.json").write_text(json.dumps(facts), "utf-8")
+        return analyze_run(folder)
+
+    return analyzed
+
+
+def reads(found):
+    return next(each for each in found.findings if each.rule == "device-to-host-sync")
+
+
+RARE = [0, 0, 0, 0, 95] * 3
+
+
+def test_a_rare_read_that_waits_for_nearly_all_the_time_waits_for_work_of_the_device(report):
+    found = report(training(RARE))
+    assert found.verdict.bound == "device"
+    assert found.verdict.sentence.startswith(
+        "Probably device-bound: work that was handed over before takes 7"
+    )
+    assert "Sync-bound" not in found.verdict.sentence
+    assert reads(found).status == "passed"
+
+
+def test_a_read_in_each_step_may_cost_what_the_host_does_before_it(report):
+    found = report(training([16] * 8))
+    # Of 16 ms 10 may be the number's way: at least 6 of 20 ms are work.
+    assert found.verdict.bound == "sync"
+    assert reads(found).savings.high == pytest.approx(20.1 - 6, abs=0.2)
+
+
+def test_a_read_in_each_step_saves_no_more_than_the_host_works_where_its_wait_is_nearly_all(report):
+    found = report(training([40] * 8))
+    assert reads(found).savings.high == pytest.approx(44.1 - 30, abs=0.2)
+
+
+def test_short_waits_prove_no_work(report):
+    found = report(training([9.9] * 8))
+    assert found.verdict.bound == "sync"
+    assert reads(found).savings.high == pytest.approx(9.9, abs=0.2)
+
+
+@pytest.mark.parametrize(("other", "bound"), [("compiling", "compile"), ("tail", "dispatch")])
+def test_a_wait_for_a_compile_or_for_handing_over_is_no_work_of_the_device(report, other, bound):
+    assert report(training(RARE, **{other: 90})).verdict.bound == bound
+
+
+@pytest.mark.parametrize(("handing", "behind"), [(3_500, False), (3_950, True)])
+def test_a_thread_that_never_rests_leaves_open_what_holds_training_up(report, handing, behind):
+    """Steps take 4.1 ms. Where handing over takes 96 % of them, training runs ahead of that thread."""
+    found = report(training([0] * 8, handing_over=handing))
+    assert found.verdict.bound == ("undecided" if behind else "dispatch")
+    assert (
+        "never rests" in next(each for each in found.findings if each.rule == "eager-dispatch").reason
+    ) == behind
+    assert ("the training thread is ahead of it" in found.verdict.sentence) == behind
+
+
+def on_this_cpu(seconds, steps=8):
+    """What run.json has of a capture on XLA's CPU plugin, whose native threads worked so long (s)."""
+    return {
+        "device": {"type": "tpu", "global_count": 1, "local_count": 1, "plugin": "cpu"},
+        "capture": {"native_seconds": seconds, "steps_captured": steps},
+    }
+
+
+@pytest.mark.parametrize(
+    ("worked_ms", "low", "confidence"),
+    [(3, 8, "medium"), (7, 5.1, "medium"), (10, 0, "medium"), (13, 0, "low")],
+)
+def test_on_the_cpu_a_price_begins_at_what_the_device_cannot_have_worked(report, worked_ms, low, confidence):
+    """Of steps of 12.1 ms 8 wait in a read: what the device's threads worked is left of the step.
+
+    From seven tenths of the step on the price of a read begins at nothing, as where a device plane shows that.
+    """
+    found = reads(report(training([8] * 8), **on_this_cpu(8 * worked_ms / 1e3)))
+    assert found.savings.low == pytest.approx(low, abs=0.15)
+    assert found.savings.high == pytest.approx(8, abs=0.15)
+    assert found.confidence == confidence
+
+
+def test_a_device_that_is_no_cpu_of_this_machine_keeps_its_range_from_nothing(report):
+    info = on_this_cpu(0.02)
+    info["device"].pop("plugin")
+    found = reads(report(training([8] * 8), **info))
+    assert (found.savings.low, found.savings.method) == (0, "bound")
+    assert "no device plane" in found.savings.note

@@ -1,0 +1,21 @@
+"""TorchTPU on XLA's CPU plugin: no device plane, but the device is threads of the process, whose time was counted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+# What run.json calls that plugin.
+CPU_PLUGIN = "cpu"
+
+
+def native_seconds(info: dict[str, Any]) -> float | None:
+    """How long the device worked at most while the capture recorded (s); None where it is no CPU, or was not counted.
+
+    It works on threads that run no Python. What those worked, or waited for a CPU to work on, holds its work, and that
+    of the threads which hand programs to it.
+    """
+    device, capture = info.get("device"), info.get("capture")
+    if not isinstance(device, dict) or not isinstance(capture, dict) or device.get("plugin") != CPU_PLUGIN:
+        return None
+    found = capture.get("native_seconds")
+    return float(found) if isinstance(found, int | float) and found > 0 else None

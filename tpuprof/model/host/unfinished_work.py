@@ -1,0 +1,74 @@
+"""What a trace without a device plane tells of the device: reads of one number wait for work that is not finished.
+
+Four bytes take no time that counts. What the training thread waits for beyond that is work that it handed over before,
+of the device or of the thread that hands programs to it, and that work takes as long where nothing is read.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tpuprof.model.host.vocabulary import Vocabulary
+from tpuprof.model.intervals import Int64, Spans, covered, intersect, merge, subtract, union
+from tpuprof.model.steps import Steps
+from tpuprof.model.timeline import Host, Track, by_plane
+
+# The named event of a read of one number.
+NUMBER_READ = "number_read"
+# What a number's way to the host takes at most, the thread's waking up included (ps). Such reads take 0.2 ms on the CPU
+# plugin where no work is left, and some milliseconds where other programs have the CPUs. A judgement, high on purpose:
+# what is below it proves no work.
+NUMBER_TAKES_PS = 10_000_000_000
+
+
+def unfinished_work(
+    host: Host, driver: Track | None, vocabulary: Vocabulary, steps: Steps, compiling: Spans
+) -> tuple[Int64, Int64]:
+    """By step: how long the device worked at least, and how long programs were handed over to it (ps).
+
+    Zeros where no read waits long enough to tell. The time in which a program is handed over while a read waits is not
+    the device's. Compiles count for neither.
+    """
+    nothing = np.zeros(len(steps), np.int64)
+    if driver is None or not vocabulary.eager or not len(steps):
+        return nothing, nothing
+    reads = _named(driver, vocabulary)
+    waits = subtract(_beyond(reads, NUMBER_TAKES_PS), compiling)
+    if not len(waits.start):
+        return nothing, nothing
+    handing = subtract(_handing_over(host, driver, vocabulary), compiling)
+    device = covered(subtract(waits, intersect(waits, handing)), steps.start, steps.end)
+    return device, covered(handing, steps.start, steps.end)
+
+
+def feeding_share(
+    host: Host, driver: Track | None, vocabulary: Vocabulary, steps: Steps, compiling: Spans
+) -> float:
+    """Share of the middle step in which another thread hands programs over, compiles left out; 0 where none does."""
+    if driver is None or not vocabulary.eager or not len(steps):
+        return 0.0
+    handing = subtract(_handing_over(host, driver, vocabulary), compiling)
+    return float(np.median(covered(handing, steps.start, steps.end) / np.maximum(steps.wall_ps, 1)))
+
+
+def _named(driver: Track, vocabulary: Vocabulary) -> Spans:
+    names = next((each for key, each in vocabulary.named_events if key == NUMBER_READ), None)
+    rows = names.rows(driver.plane.events.names) if names is not None else np.empty(0, np.int64)
+    chosen = np.isin(driver.name_row, rows)
+    return union(driver.start[chosen], driver.end[chosen])
+
+
+def _beyond(spans: Spans, ps: int) -> Spans:
+    """The spans without their first picoseconds; shorter ones are left out."""
+    longer = spans.end - spans.start > ps
+    return Spans(spans.start[longer] + ps, spans.end[longer])
+
+
+def _handing_over(host: Host, driver: Track, vocabulary: Vocabulary) -> Spans:
+    rows = by_plane(host.threads, lambda plane: vocabulary.handed_over.rows(plane.events.names))
+    chosen = [
+        (track, np.isin(track.name_row, rows[id(track.plane)]))
+        for track in host.threads
+        if track is not driver
+    ]
+    return merge(*(union(track.start[each], track.end[each]) for track, each in chosen))
