@@ -11,7 +11,8 @@ from array import array
 from cython cimport view
 from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memset
+from cpython.unicode cimport PyUnicode_DecodeUTF8
+from libc.string cimport memcmp, memset
 
 cdef extern from "_xspace.h" nogil:
     enum:
@@ -71,9 +72,9 @@ cdef enum:
 
 # Numbers of one entry in what `entries` gives.
 cdef enum:
-    ENTRY = 6
+    ENTRY = 8
 
-INTERFACE = 5
+INTERFACE = 6
 """Changes with the functions' arguments, so that a build left over from an older tpuprof is known as such."""
 
 ENTRY_NUMBERS = ENTRY
@@ -277,25 +278,25 @@ def line_stats(Bytes data, Py_ssize_t start, Py_ssize_t end, const int64_t[::1] 
     return stats.found()
 
 
-def entry_stats(Bytes data, list spans):
+def entry_stats(Bytes data, const int64_t[::1] start, const int64_t[::1] end):
     """Columns, as of `line_stats`, of all stats of entries of event_metadata; rows count the entries."""
-    return _stats_of(data, spans, True)
+    return _stats_of(data, start, end, True)
 
 
-def own_stats(Bytes data, list spans):
+def own_stats(Bytes data, const int64_t[::1] start, const int64_t[::1] end):
     """Columns, as of `line_stats`, of the stats in these ranges; all belong to row 0."""
-    return _stats_of(data, spans, False)
+    return _stats_of(data, start, end, False)
 
 
-cdef _stats_of(Bytes data, list spans, bint of_entries):
+cdef _stats_of(Bytes data, const int64_t[::1] start, const int64_t[::1] end, bint of_entries):
     cdef xs_cursor cursor = xs_cursor(NULL, NULL, 0)
     cdef int wrong
-    cdef Py_ssize_t at, start, end
+    cdef Py_ssize_t at, count = _count(start, end)
     cdef _Stats stats = _Stats()
     stats.sink.base = _base(data)
     for _ in range(2):
-        for at, (start, end) in enumerate(spans):
-            _open(data, start, end, IN_PLANE, &cursor)
+        for at in range(count):
+            _open(data, start[at], end[at], IN_PLANE, &cursor)
             if of_entries:
                 wrong = xs_stats_of_entry(&cursor, at, &stats.sink)
             else:
@@ -306,9 +307,49 @@ cdef _stats_of(Bytes data, list spans, bint of_entries):
     return stats.columns
 
 
+cdef Py_ssize_t _count(const int64_t[::1] start, const int64_t[::1] end) except -1:
+    if start.shape[0] != end.shape[0]:
+        raise ValueError("columns of unequal length")
+    return start.shape[0]
+
+
+def texts(Bytes data, const int64_t[::1] start, const int64_t[::1] end):
+    """The texts in these ranges; what is no UTF-8 is replaced. A range that ends before it starts is empty."""
+    cdef Py_ssize_t at, first, last, count = _count(start, end)
+    found = [""] * count
+    for at in range(count):
+        first, last = start[at], end[at]
+        if last <= first:
+            continue
+        if first < 0 or last > data.shape[0]:
+            raise ValueError("a range outside the data")
+        found[at] = PyUnicode_DecodeUTF8(<const char *>_base(data) + first, last - first, "replace")
+    return found
+
+
+def same(Bytes data, const int64_t[::1] start, const int64_t[::1] end, const int64_t[::1] other_start,
+         const int64_t[::1] other_end):
+    """Whether ranges hold the same bytes, each as the other in its place."""
+    cdef Py_ssize_t at, length, size = data.shape[0], count = _count(start, end)
+    cdef const uint8_t *base = _base(data)
+    if count != _count(other_start, other_end):
+        return False
+    for at in range(count):
+        length = end[at] - start[at]
+        if length != other_end[at] - other_start[at]:
+            return False
+        if length < 0 or min(start[at], other_start[at]) < 0 or max(end[at], other_end[at]) > size:
+            raise ValueError("a range outside the data")
+        if memcmp(base + start[at], base + other_start[at], length):
+            return False
+    return True
+
+
 def entries(Bytes data, list spans, bint of_events):
-    """Entries of a plane's map of event (or stat) metadata, six numbers each: key, spans of name and display name,
-    and whether the entry counts."""
+    """Entries of a plane's map of event (or stat) metadata, eight numbers each.
+
+    Key, spans of name and display name, whether the entry counts, and its own span.
+    """
     cdef xs_cursor cursor = xs_cursor(NULL, NULL, 0)
     cdef xs_entry entry
     cdef Py_ssize_t at = 0, start, end
@@ -321,6 +362,7 @@ def entries(Bytes data, list spans, bint of_events):
         rows[at + 1], rows[at + 2] = _span(&entry.name, _base(data))
         rows[at + 3], rows[at + 4] = _span(&entry.display_name, _base(data))
         rows[at + 5] = entry.is_known
+        rows[at + 6], rows[at + 7] = start, end
         at += ENTRY
     return table
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 NATIVE = "native"
 # What this code expects `_xspace` to be; an older build is as good as none.
-_INTERFACE = 5
+_INTERFACE = 6
 PROTOBUF = "protobuf"
 # Names one of the two readers, for tests and bug tickets.
 READER_VARIABLE = "TPUPROF_READER"

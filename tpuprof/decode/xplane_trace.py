@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 from array import array
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tpuprof.decode import _xspace
-from tpuprof.decode.columns import EventNames, Line, Plane, StatSums, StatTable, Trace, empty_stats
+from tpuprof.decode.columns import EventNames, Int64, Line, Plane, StatSums, StatTable, Trace, empty_stats
 from tpuprof.decode.xplane_walk import (
     EVENTS_PER_TASK,
     Data,
@@ -21,20 +20,23 @@ from tpuprof.decode.xplane_walk import (
     WalkedLine,
     WalkedPlane,
     WalkedSpace,
-    texts,
 )
 
 # Column of an entry that says whether it counts.
 _IS_KNOWN = 5
-# Entries put together at a time to be hashed (entries): some hundred kilobytes.
-_HASHED_AT_ONCE = 1_024
-# Tables of event metadata, by a digest of what they are made of.
-_Known = dict[bytes, EventNames]
+
+
+class _Known(NamedTuple):
+    """A table of event metadata, and what it is made of: what keys of stats mean, and where its entries are."""
+
+    meanings: list[tuple[int, str]]
+    span: list[Int64]
+    names: EventNames
 
 
 def trace_of(data: Data, space: WalkedSpace, source: str) -> Trace:
     """The Trace of a file. Raises `_xspace.DamagedError`."""
-    known: _Known = {}
+    known: list[_Known] = []
     return Trace(
         source=source,
         format="xplane",
@@ -46,7 +48,7 @@ def trace_of(data: Data, space: WalkedSpace, source: str) -> Trace:
     )
 
 
-def _plane(data: Data, plane: WalkedPlane, known: _Known) -> Plane:
+def _plane(data: Data, plane: WalkedPlane, known: list[_Known]) -> Plane:
     events = _event_names(data, plane, known)
     return Plane(
         id=plane.id,
@@ -54,8 +56,12 @@ def _plane(data: Data, plane: WalkedPlane, known: _Known) -> Plane:
         lines=[_line(data, plane, line, events) for line in plane.lines],
         events=events,
         stat_names=plane.stat_names,
-        stats=_table(_xspace.own_stats(data, plane.stat_spans), data),
+        stats=_table(_xspace.own_stats(data, *_places(plane.stat_spans)), data),
     )
+
+
+def _places(spans: list[Span]) -> list[Int64]:
+    return list(np.ascontiguousarray(np.array(spans, np.int64).reshape(-1, 2).T))
 
 
 def _line(data: Data, plane: WalkedPlane, walked: WalkedLine, names: EventNames) -> Line:
@@ -102,7 +108,7 @@ def _put_together(parts: list[Part], names: EventNames) -> StatSums:
     return StatSums(total, negative, sum(part.having for part in parts))
 
 
-def _event_names(data: Data, plane: WalkedPlane, known: _Known) -> EventNames:
+def _event_names(data: Data, plane: WalkedPlane, known: list[_Known]) -> EventNames:
     """The plane's table; planes that state the same, as the devices of one program do, share one."""
     table = _column(plane.entries).reshape(-1, _xspace.ENTRY_NUMBERS)
     # Of several entries under one key the last stays, as in a protobuf map.
@@ -110,29 +116,25 @@ def _event_names(data: Data, plane: WalkedPlane, known: _Known) -> EventNames:
     order = order[table[order, _IS_KNOWN] != 0]
     keys = table[order, 0]
     order = order[np.append(keys[1:] != keys[:-1], True)] if len(keys) else order
-    kept = table[order]
-    spans = [plane.entry_spans[row] for row in order.tolist()]
-    same = _digest(data, spans, plane.stat_names)
-    if same not in known:
-        known[same] = EventNames(
-            ids=np.ascontiguousarray(kept[:, 0]),
-            names=texts(data, kept[:, 1:3].tolist()),
-            display_names=texts(data, kept[:, 3:5].tolist()),
-            stats=_table(_xspace.entry_stats(data, spans), data),
-        )
-    return known[same]
+    # By column, so that each of them is one piece.
+    key, start, end, display_start, display_end, _, *span = np.ascontiguousarray(table[order].T)
+    meanings = _meanings(plane.stat_names)
+    for each in known:
+        # Equal where all entries are, and what the keys of their stats mean; maps are written in any order.
+        if each.meanings == meanings and _xspace.same(data, *span, *each.span):
+            return each.names
+    names = EventNames(
+        ids=key,
+        names=_xspace.texts(data, start, end),
+        display_names=_xspace.texts(data, display_start, display_end),
+        stats=_table(_xspace.entry_stats(data, *span), data),
+    )
+    known.append(_Known(meanings, span, names))
+    return names
 
 
-def _digest(data: Data, spans: list[Span], stat_names: dict[int, str]) -> bytes:
-    """Equal where all entries are, and what the keys of their stats mean; maps are written in any order."""
-    meanings = list(stat_names.items())
-    if not _repeats(stat_names):
-        meanings.sort()
-    found = hashlib.blake2b(repr(meanings).encode("utf-8", "backslashreplace"), digest_size=16)
-    found.update(array("q", [end - start for start, end in spans]))
-    for first in range(0, len(spans), _HASHED_AT_ONCE):
-        found.update(b"".join([data[start:end] for start, end in spans[first : first + _HASHED_AT_ONCE]]))
-    return found.digest()
+def _meanings(stat_names: dict[int, str]) -> list[tuple[int, str]]:
+    return list(stat_names.items()) if _repeats(stat_names) else sorted(stat_names.items())
 
 
 def _repeats(stat_names: dict[int, str]) -> bool:

@@ -62,7 +62,7 @@ class WalkedLine:
 
 @record
 class WalkedPlane:
-    """A plane: entries of event metadata and the spans of those, spans of its own stats, and its lines.
+    """A plane: entries of event metadata (of `_xspace.entries`), spans of its own stats, and its lines.
 
     `places` is the length of sums of `SUMMED_STAT`, whose id is `summed`; 0 where those are not made.
     """
@@ -70,7 +70,6 @@ class WalkedPlane:
     id: int
     name: str
     entries: memoryview
-    entry_spans: list[Span]
     stat_names: dict[int, str]
     stat_spans: list[Span]
     summed: int
@@ -108,15 +107,13 @@ def walk(data: Data) -> WalkedSpace:
 def _plane(data: Data, start: int, end: int) -> tuple[WalkedPlane, list[Span]]:
     """A plane without its lines, and where those are."""
     spans, numbers = _xspace.fields(data, start, end, _PLANE_DEPTH)
-    entry_spans = spans.get(4, [])
-    entries = _xspace.entries(data, entry_spans, True)
+    entries = _xspace.entries(data, spans.get(4, []), True)
     stat_names = _stat_names(data, spans.get(5, []))
     summed = next((key for key, name in stat_names.items() if name == SUMMED_STAT), None)
     plane = WalkedPlane(
         id=numbers.get(1, [0])[-1],
         name=text(data, *spans[2][-1]) if 2 in spans else "",
         entries=entries,
-        entry_spans=entry_spans,
         stat_names=stat_names,
         stat_spans=spans.get(6, []),
         summed=summed or 0,
@@ -166,7 +163,7 @@ def _decode_events(data: Data, planes: list[WalkedPlane]) -> None:
 def _stat_names(data: Data, spans: list[Span]) -> dict[int, str]:
     numbers = iter(_xspace.entries(data, spans, False).tolist())
     rows = zip(*[numbers] * _xspace.ENTRY_NUMBERS, strict=True)
-    return {key: text(data, start, end) for key, start, end, _, _, is_known in rows if is_known}
+    return {key: text(data, start, end) for key, start, end, _, _, is_known, *_ in rows if is_known}
 
 
 def _zeros(count: int) -> memoryview:
