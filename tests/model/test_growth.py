@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.builders import TraceBuilder, op
-from tpuprof.analysis.analyze import analyze_run, report_of
+from tpuprof.analysis.analyze import analyze_run, report_in_columns
 from tpuprof.decode.find import find
 from tpuprof.model.run import build_run
 from tpuprof.model.step_columns import LISTED, SLOWEST, listed
@@ -176,7 +176,7 @@ def calls_of(path):
     threading.setprofile(note)
     sys.setprofile(note)
     try:
-        to_json(report_of(build_run(find(path))))
+        to_json(report_in_columns(build_run(find(path))))
     finally:
         sys.setprofile(None)
         threading.setprofile(None)

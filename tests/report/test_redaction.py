@@ -1,7 +1,10 @@
 """No private value of a run is in anything that is sent."""
 
 import base64
+import collections.abc
+import dataclasses
 import json
+import random
 import re
 import subprocess
 import sys
@@ -9,11 +12,14 @@ import zipfile
 
 import pytest
 
-from tests.report import planted
+from tests.report import planted, reports
 from tpuprof.analysis.analyze import analyze_run
+from tpuprof.report.schema import OpRow
+from tpuprof.share import redact, sensitive
 from tpuprof.share.command_line import without_secrets
 from tpuprof.share.redact import Redactor
 from tpuprof.share.redact_proto import blot, redact_hlo, redact_xspace
+from tpuprof.share.redacted_report import redactor_for
 
 
 def report(*args, status=0):
@@ -311,3 +317,73 @@ def test_a_login_behind_a_slash_teaches_nothing():
 
 def test_a_user_of_a_variable_in_a_scope():
     assert Redactor().text("Decoder/USER=gudrun78/aten__mm") == "Decoder/USER=user-1/aten__mm"
+
+
+PIECES = [
+    "users", "home", "projects", "project_id", "gcr.io", "github.com", "huggingface.co", "bearer", "token", "secret", "api_key",
+    "arn", "aws", "wandb.ai", "s3", "amazonaws.com", "storage.googleapis.com", "http", "git", "docker.pkg.dev", "iam", "internal",
+    "t1v-n-0a1b2c3d-w-0", "gke-pool-0a1b2c3d-x1y2", "10.1.2.3", "alice", "workstation-7", "AKIAIOSFODNN7EXAMPLE", "fusion", "12",
+    "ghp_16C7e42F292c6912E7710c838347Ae178B4a", "dGhpcyBpcyBub3QgYSBrZXk", "hooks.slack.com", "accountkey", "sig", "C", "USER",
+]  # fmt: skip
+
+
+def words():
+    """Texts of one word each, made of what private values and their places are made of."""
+    rng = random.Random(5)
+    return [
+        "".join(rng.choice(["", ".", "-", "_", ".."]) + rng.choice(PIECES) for _ in range(rng.randint(1, 5)))
+        for _ in range(3000)
+    ]
+
+
+def test_what_is_not_looked_for_in_words_is_not_there():
+    assert len(redact._NOT_IN_WORDS) > 20
+    assert all(sensitive.is_word(text) for text in words())
+    assert [text for text in words() for pattern in redact._NOT_IN_WORDS if pattern.search(text)] == []
+
+
+@pytest.mark.parametrize("learnt", [False, True])
+def test_words_come_out_as_if_all_were_looked_for(learnt, monkeypatch):
+    def redacted():
+        redactor = Redactor()
+        if learnt:
+            redactor.learn("alice@workstation-7:/home/alice/x.py")
+        for text in words():
+            redactor.learn(text)
+        return [redactor.text(text) for text in words()], redactor.replacements()
+
+    quick = redacted()
+    monkeypatch.setattr(redact, "_NOT_IN_WORDS", frozenset())
+    monkeypatch.setattr(redact, "_LEARNT_FROM_WORDS", redact._LEARNT)
+    assert redacted() == quick
+    assert any(new != old for new, old in zip(quick[0], words(), strict=True))
+
+
+def test_every_text_of_an_op_is_learnt_from():
+    """What a person is called stands in one field of one op alone, and is replaced wherever else it is."""
+    names = {each.name: each.type for each in dataclasses.fields(OpRow)}
+    texts = {name for name, kind in names.items() if kind == "str"}
+    others = {name for name, kind in names.items() if "str" in kind} - texts
+    assert others == {"host_names"}
+    for name in (*texts, "host_names"):
+        found = "/home/alice/x"
+        row = OpRow("fusion.1", "", "compute", "step", 1, 1.0, 1.0, None, None, "", "")
+        row = dataclasses.replace(row, **{name: [found] if name == "host_names" else found})
+        redactor = redactor_for(dataclasses.replace(reports.report(), ops=[row]))
+        assert redactor.text("alice") == "user-1", name
+
+
+def test_a_list_of_another_type_is_redacted_too():
+    """What holds texts must not get past because it is no list."""
+
+    class Rows(collections.abc.Sequence):
+        def __getitem__(self, at):
+            return ["/home/alice/train.py", "fusion.1"][at]
+
+        def __len__(self):
+            return 2
+
+    redactor = Redactor()
+    redactor.learn(Rows())
+    assert redactor.value(Rows()) == ["path-1/train.py", "fusion.1"]
+    assert redactor.text("alice") == "user-1"

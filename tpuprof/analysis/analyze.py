@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from concurrent.futures import Executor
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tpuprof.analysis.run_warnings import run_warnings
 from tpuprof.analysis.sections.compiles import compile_history, compile_rows
@@ -37,6 +36,9 @@ from tpuprof.rules.what_if import WhatIf, what_if
 from tpuprof.signals import Signals
 from tpuprof.version import VERSION
 
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
 
 def analyze_run(
     paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
@@ -46,15 +48,24 @@ def analyze_run(
 
     `executor` is any `concurrent.futures.Executor`; each host's file is one task. Raises `TpuprofError`.
     """
-    report = report_of(build_run(find_all(paths), executor))
-    return replace(report, ops=list(report.ops))
+    return report_of(build_run(find_all(paths), executor))
 
 
 def report_of(run: Run, *, all_ops: bool = False) -> Report:
-    """The Report of a run already read, with all ops or those that matter; `ops` are `OpRows`.
+    """The Report of a run already read, with all ops or those that matter.
 
     Raises `TpuprofError` (`input-no-activity`) where nothing was recorded.
     """
+    return with_rows(report_in_columns(run, all_ops=all_ops))
+
+
+def with_rows(report: Report) -> Report:
+    """The same Report with ops as the list of rows that it says it has."""
+    return replace(report, ops=list(report.ops))
+
+
+def report_in_columns(run: Run, *, all_ops: bool = False) -> Report:
+    """As `report_of`, for those who write it as JSON alone: its ops are `OpRows`. Raises `TpuprofError`."""
     _refuse_empty(run)
     # Fixes are priced by a replay of the steps: what it needs is read beside all else, whether or not one is asked for.
     simulator = begin(lambda: simulator_of(run.hosts))

@@ -62,7 +62,9 @@ def open_report(path: Path, *, use_cache: bool = True, all_ops: bool = False) ->
     found = find(path)
     entry, text = _kept(found, use_cache and not all_ops)
     if text is None:
-        return _analyzed(path, found, entry, all_ops)[0]
+        from tpuprof.analysis.analyze import with_rows
+
+        return with_rows(_analyzed(path, found, entry, all_ops)[0])
     from tpuprof.report.load import report_from
 
     return report_from(json.loads(text))
@@ -165,14 +167,14 @@ def _analyzed_by(
     from tpuprof.cli.progress import working
 
     with working(f"analyzing {_shown(path)}"):
-        from tpuprof.analysis.analyze import report_of
+        from tpuprof.analysis.analyze import report_in_columns
         from tpuprof.decode.load import load
         from tpuprof.model.run import build_run
         from tpuprof.report.as_json import to_json
         from tpuprof.rules.registry import all_rules
 
         all_rules()
-        report = report_of(build_run(found, executor, read or load), all_ops=all_ops)
+        report = report_in_columns(build_run(found, executor, read or load), all_ops=all_ops)
         text = to_json(report)
     if entry:
         from tpuprof.analysis import cache

@@ -36,7 +36,9 @@ def merged_work(found: list[HostSummary], allocators: list[list[AllocatorRow]]) 
     sources = [SourceRow(source, count, ps_to_ms(ps)) for source, count, ps in source_totals(merged.totals)]
     collectives, offload = (_transfers(found, kind) for kind in TRANSFERS)
     sections = {
-        "ops": rows[:listed].with_columns(hosts=merged.hosts[:listed], host_names=merged.names[:listed]),
+        "ops": list(
+            rows[:listed].with_columns(hosts=merged.hosts[:listed], host_names=merged.names[:listed])
+        ),
         "ops_left_out": left_out(rows, listed),
         "op_groups": op_group_rows(rows),
         "sources": sources,

@@ -16,8 +16,9 @@ import base64
 import dataclasses
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
+from functools import lru_cache
 from operator import is_not
 from pathlib import Path
 from typing import Any, TypeVar
@@ -69,8 +70,28 @@ _LEARNT = (
     (Kind.HOST, sensitive.URL_HOST, (1,)),
     (Kind.HOST, sensitive.HOST, (0,)),
 )
+# What finds nothing in a text that is one word (`sensitive.is_word`): it needs a sign that no word has.
+_NOT_IN_WORDS = frozenset(
+    {
+        token_forms.WEB_HOOK, token_forms.AZURE, repositories.REPOSITORY, sensitive.BEARER, sensitive.URL_LOGIN,
+        sensitive.ASSIGNED, sensitive.VARIABLE, sensitive.EMAIL, sensitive.SCP, sensitive.LOGIN,
+        sensitive.LOGIN_IN_SCOPE, sensitive.UNC_PATH, sensitive.SHARE, sensitive.BUCKET, sensitive.WINDOWS_PATH,
+        sensitive.WINDOWS_USER, sensitive.HOME, sensitive.PATH, sensitive.SHORT_PATH, sensitive.IP6,
+        sensitive.URL_HOST, sensitive.PROJECT, sensitive.ACCOUNT_PROJECT, sensitive.ACCOUNT, sensitive.TRACKED,
+        sensitive.USER_FOLDER,
+    }
+)  # fmt: skip
+_LEARNT_FROM_WORDS = tuple(each for each in _LEARNT if each[1] not in _NOT_IN_WORDS)
 # What a pattern finds that says nothing of who has it.
 _PUBLIC = {repositories.REPOSITORY: repositories.PUBLIC_OWNERS, sensitive.SHARE: sensitive.SOURCE_TREES}
+# What a name says that its value is; the first that fits counts.
+_NAMED = (
+    (Kind.SECRET, sensitive.SECRET_NAME),
+    (Kind.HOST, sensitive.HOST_NAMED),
+    (Kind.PROJECT, sensitive.PROJECT_NAMED),
+    (Kind.USER, sensitive.USER_NAMED),
+    (Kind.BUCKET, sensitive.BUCKET_NAMED),
+)
 # Most values of a report: they hold no text.
 _NUMBERS = frozenset({int, float, bool, type(None)})
 _FLAG = re.compile(r"^--?[\w-]+$")
@@ -88,7 +109,8 @@ class Redactor:
         self.counts: Counter[tuple[Kind, str]] = Counter()
         self._names: dict[tuple[Kind, str], str] = {}
         self._known: dict[Kind, set[str]] = {kind: set() for kind in Kind}
-        self._passes: list[tuple[re.Pattern[str], Replace]] = []
+        # Each with whether it finds anything in a word, see `sensitive.is_word`.
+        self._passes: list[tuple[re.Pattern[str], Replace, bool]] = []
         self._cache: dict[str, tuple[str, tuple[tuple[Kind, str], ...]]] = {}
         self._stay: set[str] = set()  # texts in which nothing is replaced
         self._hits: list[tuple[Kind, str]] = []
@@ -114,7 +136,7 @@ class Redactor:
                 if (None, key) not in self._seen:
                     self._seen.add((None, key))
                     self._learn_text(str(key))
-        elif isinstance(value, list | tuple):
+        elif isinstance(value, Sequence) and not isinstance(value, bytes):
             for index, each in enumerate(value):
                 before = value[index - 1] if index else None
                 flag = before if isinstance(before, str) and _FLAG.match(before) else name
@@ -158,10 +180,10 @@ class Redactor:
                 self.text(key) if isinstance(key, str) else key: self._named(key, each)
                 for key, each in found.items()
             }
-        elif isinstance(found, list | tuple):
+        elif isinstance(found, Sequence) and not isinstance(found, bytes):
             new = [self.value(each) for each in found]
             if any(map(is_not, new, found)):
-                found = type(found)(new)
+                found = type(found)(new) if isinstance(found, list | tuple) else new
         return found  # type: ignore[no-any-return]
 
     def _changed(self, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -255,19 +277,16 @@ class Redactor:
             self._add(Kind.PROJECT, labels[-2])
 
     def _learn_named(self, name: str, value: str) -> None:
-        if not name or not value:
-            return
-        if sensitive.SECRET_NAME.search(name):
-            self._add(Kind.SECRET, value)
-        elif sensitive.HOST_NAMED.search(name):
+        kind = _named_kind(name) if name and value else None
+        if kind is Kind.HOST:
             for each in _SPLIT.split(value):
                 self._add(Kind.HOST, re.sub(r"^\w+://|:\d+$", "", each))
-        elif sensitive.PROJECT_NAMED.search(name):
-            self._add(Kind.PROJECT, value)
-        elif sensitive.USER_NAMED.search(name):
+        elif kind is Kind.USER:
             self._add(Kind.USER, value.partition("/")[0])
-        elif sensitive.BUCKET_NAMED.search(name):
+        elif kind is Kind.BUCKET:
             self._add(Kind.BUCKET, value.rsplit("//", maxsplit=1)[-1].split("/", maxsplit=1)[0])
+        elif kind is not None:
+            self._add(kind, value)
 
     def _learn_text(self, text: str) -> None:
         text = text.translate(FROM_SAFE)
@@ -277,13 +296,14 @@ class Redactor:
             for line in match.group().splitlines()[1:]:
                 if not line.startswith("-----"):
                     self._add(Kind.SECRET, line)
-        for kind, pattern, groups in _LEARNT:
+        word = sensitive.is_word(text)
+        for kind, pattern, groups in _LEARNT_FROM_WORDS if word else _LEARNT:
             public = _PUBLIC.get(pattern, ())
             for match in pattern.finditer(text):
                 value = next(found for group in groups if (found := match.group(group)))
                 if value.lower() not in public:
                     self._add(kind, value)
-        for match in sensitive.VARIABLE.finditer(text):
+        for match in () if word else sensitive.VARIABLE.finditer(text):
             self._learn_named(*match.groups())
 
     # replacing
@@ -319,9 +339,14 @@ class Redactor:
         return self._spelling.setdefault((kind, value.lower()), value)
 
     def _replace(self, text: str) -> str:
-        self._passes = self._passes or self._make_passes()
-        for pattern, replace in self._passes:
-            text = pattern.sub(replace, text)
+        self._passes = self._passes or [
+            (pattern, replace, pattern not in _NOT_IN_WORDS) for pattern, replace in self._make_passes()
+        ]
+        word = sensitive.is_word(text)
+        for pattern, replace, in_words in self._passes:
+            if in_words or not word:
+                text = pattern.sub(replace, text)
+                word = word and sensitive.is_word(text)
         return text
 
     def _make_passes(self) -> list[tuple[re.Pattern[str], Replace]]:
@@ -544,6 +569,15 @@ class Redactor:
     def _ip(self, match: re.Match[str]) -> str:
         found = match.group()
         return self._hit(Kind.IP, found) if sensitive.private_ip(found) else found
+
+
+@lru_cache(maxsize=4_096)
+def _named_kind(name: str) -> Kind | None:
+    """What a value is by the name of its field or variable, None where that says nothing."""
+    for kind, pattern in _NAMED:
+        if pattern.search(name):
+            return kind
+    return None
 
 
 def _literal(kind: Kind, value: str) -> str:

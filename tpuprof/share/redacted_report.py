@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tpuprof.report.schema import OpRow
 from tpuprof.share.learn_profile import telling_texts
 from tpuprof.share.redact import Redactor
 
@@ -21,12 +23,23 @@ def redactor_for(*reports: Report) -> Redactor:
     redactor = Redactor()
     redactor.learn_this_machine()
     for report in reports:
-        redactor.learn(report.sections())
+        redactor.learn(dataclasses.replace(report, ops=[]).sections())
+        for name, text in _texts(report.ops):
+            redactor.learn(text, name)
         for file in report.source.get("files", []):
             redactor.learn(str(Path(file).absolute()))
             redactor.learn(host_name(Path(file)), "host")
             redactor.learn(telling_texts(Path(file)))
     return redactor
+
+
+def _texts(ops: list[OpRow]) -> Iterator[tuple[str, str]]:
+    """Each text of ops once, with the name of its field: most of a report is numbers of ops and of their devices."""
+    for field in dataclasses.fields(OpRow):
+        if field.type == "str":
+            yield from ((field.name, text) for text in dict.fromkeys(getattr(op, field.name) for op in ops))
+    yield from (("device", text) for text in dict.fromkeys(core.device for op in ops for core in op.cores))
+    yield from (("host_names", text) for text in dict.fromkeys(name for op in ops for name in op.host_names))
 
 
 def redacted(report: Report, redactor: Redactor) -> Report:

@@ -133,6 +133,15 @@ USER_NAMED = re.compile(r"(?i)^(?:user|user_?name|logname|sudo_user|owner|author
 BUCKET_NAMED = re.compile(r"(?i)(?:^|_)bucket(?:_?name)?$")
 
 
+# A text of letters, digits, `_`, `.` and `-` alone, as most names of ops are.
+_WORD = re.compile(r"[\w.-]*")
+
+
+def is_word(text: str) -> bool:
+    """Whether a text is one word. Most kinds of private values are told by other signs: `/`, `@`, `=`, `:`, a space."""
+    return _WORD.fullmatch(text) is not None
+
+
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable
 
 from tpuprof.model.device.allocator import Allocated
@@ -38,6 +37,8 @@ class DeviceSignals(StepSignals, TelemetrySignals):
     @signal("ms", needs=(STEPS, DEVICE_OPS))
     def callback_alone_ms(self) -> float:
         """Time per step in which programs call Python on the host and no other op runs; a mean over devices."""
+        import statistics
+
         total = 0.0
         for host in self._run.hosts:
             alone = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tpuprof import parts as part
 from tpuprof.analysis.sections.host_words import host_sentence, in_words_of
 from tpuprof.analysis.sections.steps import host_read_rows
@@ -24,7 +26,7 @@ from tpuprof.model.verdict import READS_IN_STEPS_SHARE, bound_of
 from tpuprof.model.verdict_sentence import A_READ, A_WAIT, CAPTURE, KEEPS_UP, ONE_STEP, STEP, UNSEEN, sentence
 from tpuprof.records import record
 from tpuprof.report.op_rows import OpRows
-from tpuprof.report.schema import HostReadRow, TransferRow, Verdict
+from tpuprof.report.schema import HostReadRow, OpRow, TransferRow, Verdict
 from tpuprof.report.sections import CompileHistory, FallbackRow, HostStackRow
 from tpuprof.units import format_share, ps_to_ms
 
@@ -41,7 +43,7 @@ class Rows:
     """Rows of the report that a verdict names lines and ops of."""
 
     host_stacks: list[HostStackRow]
-    ops: OpRows
+    ops: Sequence[OpRow]
     collectives: list[TransferRow]
     fallbacks: list[FallbackRow]
 
@@ -128,9 +130,10 @@ def _on_device(word: str, rows: Rows) -> str:
     return _across_slices(rows.collectives) if word == "collective" else ""
 
 
-def _callback(ops: OpRows) -> str:
+def _callback(ops: Sequence[OpRow]) -> str:
     """The op that waits longest for Python, and its line; empty where no op does."""
-    waits = ops.where(kind == _CALLBACK for kind in ops.column("kind"))
+    rows = OpRows.of(ops)
+    waits = rows.where(kind == _CALLBACK for kind in rows.column("kind"))
     if not waits:
         return ""
     longest = max(waits, key=lambda row: row.self_ms_per_step or 0.0)
