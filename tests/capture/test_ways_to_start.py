@@ -243,6 +243,16 @@ def test_processes_that_go_on_in_the_background(start, tmp_path):
         os.close(os.open(tmp_path / "fifo", os.O_RDWR | os.O_NONBLOCK))
 
 
+def test_a_program_that_failed_is_said_to_have_failed_where_a_process_of_it_still_runs(tmp_path):
+    """Of two ranks one was aborted, and the other waits for it."""
+    few = crumbs.Process(1, [(crumbs.IMPORTED, "torch_xla"), (crumbs.STEPS, "1")])
+    ended = launch.Ended(1, b"Traceback (most recent call last):\nBroken: pool\n", processes=[few], alive=[1])
+    said = message(["python"], tmp_path, ended)
+    assert "failed with exit status 1 (Broken: pool)" in said
+    assert "1 process that it started still runs" in said
+    assert "foreground" not in said
+
+
 def _fifo(folder):
     os.mkfifo(folder / "fifo")
     return folder / "fifo"

@@ -217,6 +217,19 @@ def test_a_framework_call_that_lasts_without_ops_works_on_host_tensors(read, aga
     assert found.get("host:python", 0) == pytest.approx(10.0 * again * (part == "host:python"), abs=0.05)
 
 
+@pytest.mark.parametrize(
+    ("cpu", "ready", "silent"), [(5_000, 0, True), (0, 5_000, False), (1_000, 4_000, True)]
+)
+def test_a_framework_call_that_gets_no_cpu_may_trace(read, cpu, ready, silent):
+    """On a machine whose CPUs are taken, a call of ops lasts from sample to sample without one: it does not run."""
+    trace = step(60_000).sampled(0, 20_000, ops=400, stack=1, **stack("net(x)", TRAIN, ADAM))
+    for row in range(8):
+        words = stack("loss.backward()", TRAIN, ADAM) if not row else {}
+        trace.sampled(20_000 + 5_000 * row, 5_000, cpu=cpu, ready=ready, stack=2, asleep=False, **words)
+    found = parts_ms(read(trace))
+    assert found.get("host:python", 0) == pytest.approx(40.0 * silent, abs=0.1)
+
+
 def test_a_disk_write_on_and_off_the_cpu_is_io(read):
     trace = step().sampled(0, 20_000, cpu=9_000, stack=1, **stack("f.write(data)"))
     trace.sampled(20_000, 20_000, cpu=2_000, stack=1)
@@ -676,7 +689,7 @@ ENCODE = "encode (/home/u/train.py:7)"
 FORWARD = "forward (/venv/lib/python3.11/site-packages/torch/nn/module.py:3)"
 
 
-def rounds(silent, *, traces=False, length=5_000):
+def rounds(silent, *, traces=False, length=5_000, ready=0):
     """Intervals as long as a step: each holds the ops of one, and eight of ten end in the program's own `encode`.
 
     `silent` intervals of `length` us without an op end there; with `traces`, one that begins and ends there has ops.
@@ -688,7 +701,8 @@ def rounds(silent, *, traces=False, length=5_000):
         trace.sampled(row * 10_000, 10_000, ops=43, stack=2 if inside else 1, asleep=False, **words)
         trace.host().line("python").event(GRAPH_CUT, row * 10_000 + 5_000, 10)
     for row in range(silent):
-        trace.sampled(100_000 + row * length, length, ops=0, stack=1, asleep=False)
+        at, cpu = 100_000 + row * length, length - ready
+        trace.sampled(at, length, ops=0, cpu=cpu, ready=ready, stack=1, asleep=False)
     if traces:
         trace.sampled(150_000, 2_000, ops=5, stack=1, asleep=False)
     return trace
@@ -700,7 +714,9 @@ def test_samples_in_a_function_that_traces_nothing_stand_for_their_intervals(ana
 
 
 @pytest.mark.parametrize(
-    "rounds_given", [{"silent": 1}, {"silent": 2, "traces": True}], ids=["seen once", "it traces"]
+    "rounds_given",
+    [{"silent": 1}, {"silent": 2, "traces": True}, {"silent": 2, "ready": 4_500}],
+    ids=["seen once", "it traces", "it hardly ran"],
 )
 def test_samples_in_other_functions_are_split_by_their_ops(analyze, rounds_given):
     lines = of_lines(analyze(rounds(**rounds_given)), "host:python")

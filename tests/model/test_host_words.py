@@ -4,6 +4,7 @@ import pytest
 
 from tpuprof.analysis.sections.host_words import host_sentence
 from tpuprof.model.step_times import StepTimes
+from tpuprof.report.host_lines import FORWARD_FROM_SAMPLES
 from tpuprof.report.sections import HostStackRow
 
 FILE = "/home/u/train.py"
@@ -17,7 +18,7 @@ def times(**parts):
 def row(part, line, ms, call, function="", below=()):
     frames = [f"<module> ({FILE}:{90 if function else line})"]
     frames += [f"{function} ({FILE}:{line})"] if function else []
-    return HostStackRow(part, [*frames, *below], call, f"{FILE}:{line}", call, ms, 0.0)
+    return HostStackRow(part, [*frames, *below], call, f"{FILE}:{line}", call, ms, 0.0, FORWARD_FROM_SAMPLES)
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,13 @@ def run_folder(folder, count=8, compiling=(3,), later=None):
 
 
 def later(steps, cuts=0, seconds=0.0, wall=10.0):
-    line = {"cuts": cuts, "graphs": cuts, "seconds": seconds, "frames": [LINE], "steps": [5] * cuts}
+    line = {
+        "cuts": cuts,
+        "graphs": cuts,
+        "seconds": seconds,
+        "frames": [LINE],
+        "steps": [5 + 19 * at for at in range(cuts)],
+    }
     return {
         "steps": steps,
         "compiling_steps": cuts,

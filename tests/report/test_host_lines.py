@@ -6,6 +6,7 @@ import pytest
 
 from tpuprof.report.host_lines import (
     CALL_FROM_SHARE,
+    FORWARD_FROM_SAMPLES,
     LINE_FROM_SHARE,
     at_line,
     forward_at,
@@ -140,11 +141,11 @@ def test_a_part_without_samples_or_source_has_no_place():
 BACKWARD = "_engine_run_backward (/venv/lib/python3.11/site-packages/torch/autograd/graph.py:841)"
 
 
-def graph(line, ms, function="", at=80, below=()):
+def graph(line, ms, function="", at=80, below=(), samples=FORWARD_FROM_SAMPLES):
     """Tracing at a line of the loop, or of a function that the loop calls at line `at`."""
     frames = [MAIN, f"fit ({FILE}:{at if function else line})"]
     frames += [f"{function} ({FILE}:{line})"] if function else []
-    return HostStackRow("tracing", [*frames, *below], "f(x)", f"{FILE}:{line}", "f(x)", ms, 0.0)
+    return HostStackRow("tracing", [*frames, *below], "f(x)", f"{FILE}:{line}", "f(x)", ms, 0.0, samples)
 
 
 def texts(rows):
@@ -195,6 +196,23 @@ def test_the_forward_pass_that_the_backward_pass_repeats():
     assert forward_at([*forward, graph(61, 2.0, "head"), backward]) is None
 
 
+@pytest.mark.parametrize(
+    ("samples", "named"), [(FORWARD_FROM_SAMPLES, True), (FORWARD_FROM_SAMPLES - 1, False)]
+)
+def test_few_samples_say_nothing_of_the_forward_pass(samples, named):
+    """One sample in what a log calls had 3 ms of tracing before it, and was most of a small forward pass."""
+    rows = [graph(20, 3.0, "giou", samples=samples), graph(82, 6.0, below=[BACKWARD])]
+    assert (forward_at(rows) is not None) is named
+
+
+def test_what_sleeps_longer_than_it_traces_is_no_forward_pass():
+    acquire, backward = graph(11, 3.0, "acquire"), graph(82, 6.0, below=[BACKWARD])
+    assert forward_at([acquire, backward]).function == "acquire"
+    assert (
+        forward_at([acquire, replace(acquire, part="host:sleep", exposed_ms_per_step=4.0), backward]) is None
+    )
+
+
 def test_a_line_that_reads_is_no_forward_pass():
     """A callback that reads the norm of each gradient traces what it reads, after the backward pass."""
     logs, backward = graph(12, 4.0, "on_batch_end", at=85), graph(82, 6.0, below=[BACKWARD])
@@ -236,7 +254,9 @@ TRAINER = (f"train ({LIBRARY}/trainer.py:2500)", f"training_step ({LIBRARY}/trai
 def trained(ms, *below):
     """Tracing inside `trainer.train()`, at line 90 of the user's script."""
     frames = [MAIN, *TRAINER, *below]
-    return HostStackRow("tracing", frames, "f(x)", f"{FILE}:90", "trainer.train()", ms, 0.0)
+    return HostStackRow(
+        "tracing", frames, "f(x)", f"{FILE}:90", "trainer.train()", ms, 0.0, FORWARD_FROM_SAMPLES
+    )
 
 
 def block(line):

@@ -67,3 +67,27 @@ def test_what_changed_in_compiles_that_no_captured_step_holds_is_unknown_and_mea
 
 def test_so_is_any_line_where_the_capture_holds_no_compile():
     assert outcome(SYNC, []) == {"recompiles-shape": "passed", "recompiles-other": "failed"}
+
+
+@pytest.mark.parametrize(
+    ("at", "stopped"),
+    [
+        # The first short batch, and the first evaluation.
+        ([0, 1], True),
+        # Each epoch of 40 steps: the last of 118 steps say nothing of the next.
+        ([39, 79], False),
+        ([39], False),
+        # Nothing more came for more than twice as long as from one to the next.
+        ([30], True),
+        # More than are listed.
+        ([0], False),
+    ],
+)
+def test_a_line_that_compiles_no_more_is_no_finding(at, stopped):
+    count = 2 if at == [0] else len(at)
+    line = CompilingLine(count, count, 50.0, [EVALUATION], at)
+    seen = AfterCapture(118, count, count, 50.0, 100.0, True, {EVALUATION: line})
+    found = check_afterwards(
+        given(steps=steps(), step_compiles=[], after_capture=seen, records_if_noted=[], phases=[])
+    )
+    assert (found is None) is stopped

@@ -1,9 +1,12 @@
 """When it is said that nothing cuts the graph: by what a capture of tpuprof knows of optimizers, cuts and reads."""
 
+import json
 from types import SimpleNamespace
 
 import pytest
 
+from tests.builders import TraceBuilder
+from tpuprof.analysis.analyze import analyze_run
 from tpuprof.model.host.graph_cuts import OTHER, GraphCut
 from tpuprof.model.telemetry import StepRecord
 from tpuprof.signals.host import UNCUT_FROM_STEPS, uncut_in
@@ -43,3 +46,26 @@ def host(steps=UNCUT_FROM_STEPS, stepped=None, cuts=(), counters=(), framework="
 )
 def test_only_an_optimizer_without_any_cut_counts(situation, found):
     assert uncut_in(situation) == found
+
+
+@pytest.mark.parametrize(
+    ("counters", "said"), [(TRACED, "Unknown: no graph ran in 6 cap"), ({}, "Tracing-b")]
+)
+def test_the_verdict_of_steps_that_run_no_graph_is_not_that_they_trace(tmp_path, counters, said):
+    """Nobody knows what such a step takes: the device has yet to do it."""
+    trace = TraceBuilder()
+    python = trace.host().line("python")
+    for begin in range(0, 6000, 1000):
+        python.event("train_step", begin, 1000, _r=1, step_num=begin // 1000)
+        python.event("PjRtComputationClient::TransferToDevice", begin + 10, 5)
+        python.event("tpuprof.optimizer_step", begin + 900, 1, optimizer=0, tpuprof="optimizer_step")
+        trace.sampled(begin, 1000, ops=34, stack=1, frames="f (train.py:9)", source="train.py:9")
+    trace.write(tmp_path / "plugins" / "profile" / "x" / "vm.xplane.pb")
+    rows = [
+        {"step": step, "wall_ns": 10**6, "captured": True, "counters": counters, "compiles": []}
+        for step in range(6)
+    ]
+    (tmp_path / "tpuprof").mkdir()
+    (tmp_path / "tpuprof" / "run.json").write_text(json.dumps({"schema": "tpuprof.run/1"}))
+    (tmp_path / "tpuprof" / "telemetry.vm.0.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert analyze_run(tmp_path).verdict.sentence.startswith(said)

@@ -36,7 +36,7 @@ def explain(command: list[str], orders: Orders, ended: Ended) -> TpuprofError:
         count = len(ended.alive)
         far = f"{far}; {count} process{'es' if count > 1 else ''} that it started still run{'' if count > 1 else 's'}"
         hint = "Start the training in the foreground, so that its end is the end of the command."
-    elif ended.status:
+    if ended.status:
         code, far, hint = Code.CAPTURE_PROGRAM_FAILED, f"{how_it_ended(ended)}; {far}", _FAILED_HINT
     old = " What is in this folder is older." if _has_older(Path(orders.run)) else ""
     return TpuprofError(code, f"{orders.run}: nothing was captured: {far}.{old}", hint)

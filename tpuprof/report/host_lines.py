@@ -29,6 +29,9 @@ LINE_FROM_SHARE = 0.5
 SEEN_FROM_SHARE = 0.25
 # Share of a part that a function must hold to stand for it: what other functions do is then a quarter at most.
 FUNCTION_FROM_SHARE = 0.75
+# Samples in a function from which it may stand for the forward pass (samples): the error of a share goes with their
+# square root, so that of fewer a quarter more or less is chance. A judgement.
+FORWARD_FROM_SAMPLES = 4
 # Share of tracing and handing over that a function may hold: with more, it is the training loop, which says little.
 LOOP_FROM_SHARE = 0.5
 # The same where tracing itself is looked at: of it, a function of the model may well hold more than half, and only the
@@ -141,7 +144,7 @@ def forward_at(stacks: list[HostStackRow]) -> Where | None:
 
     None where none holds enough, or no sample saw a backward pass.
     """
-    traced = [row for row in stacks if row.part == TRACING]
+    traced = _tracing_rows(stacks)
     # A line that reads values builds what it reads (norms to log), and the backward pass repeats none of that.
     reads = {row.source for row in stacks if row.part == HOST_SYNC}
     outside = [row for row in traced if row.source not in reads and not _BESIDE_FORWARD & _names(row.frames)]
@@ -152,7 +155,8 @@ def forward_at(stacks: list[HostStackRow]) -> Where | None:
     steps = {each for row in backward for each in _functions(row.frames)}
     loops = _train(stacks, _functions, TRACING_LOOP_FROM_SHARE) | steps
     enough = FUNCTION_FROM_SHARE * sum(row.exposed_ms_per_step for row in outside)
-    return _function_of(outside, TRACING, enough, loops) if enough else None
+    found = _function_of(outside, TRACING, enough, loops) if enough else None
+    return found if found and _seen_often(outside, found, _functions) else None
 
 
 def library_at(stacks: list[HostStackRow]) -> Where | None:
@@ -163,7 +167,7 @@ def library_at(stacks: list[HostStackRow]) -> Where | None:
     traced = traced_at(stacks)
     if len(traced) != 1 or traced[0].source not in _train(stacks, _places, TRACING_LOOP_FROM_SHARE):
         return None
-    rows = [row for row in stacks if row.part == TRACING]
+    rows = _tracing_rows(stacks)
     outside = [row for row in rows if not _BESIDE_FORWARD & _names(row.frames)]
     backward = [row for row in rows if _BACKWARD in _names(row.frames)]
     # What has the backward pass, too, is the step.
@@ -171,7 +175,24 @@ def library_at(stacks: list[HostStackRow]) -> Where | None:
     loops = _train(stacks, _library_functions, TRACING_LOOP_FROM_SHARE) | steps
     enough = FUNCTION_FROM_SHARE * sum(row.exposed_ms_per_step for row in outside)
     found = _function_of(outside, TRACING, enough, loops, _library_functions) if enough else None
-    return replace(found, source=_in_package(found.source)) if found else None
+    if found is None or not _seen_often(outside, found, _library_functions):
+        return None
+    return replace(found, source=_in_package(found.source))
+
+
+def _tracing_rows(stacks: list[HostStackRow]) -> list[HostStackRow]:
+    """Rows of tracing but for stacks that do more of something else: what was traced before it was so elsewhere."""
+    return [row for row in _feeding(stacks) if row.part == TRACING]
+
+
+def _seen_often(
+    rows: list[HostStackRow],
+    found: Where,
+    functions: Callable[[list[str]], dict[_Function, tuple[int, str]]],
+) -> bool:
+    """Whether samples enough lie in a function for its share of these rows to be no accident."""
+    function = (found.function, found.source.rpartition(":")[0])
+    return sum(row.samples for row in rows if function in functions(row.frames)) >= FORWARD_FROM_SAMPLES
 
 
 def _in_package(source: str) -> str:

@@ -48,6 +48,12 @@ def uncut_in(host: HostRun) -> int:
     return stepped if traced and not any(each.graphs for each in captured) else 0
 
 
+def steps_without_a_graph(hosts: list[HostRun]) -> int:
+    """Steps in which no graph ran, as nothing cuts one and nothing reads a value; 0 where any host runs one."""
+    found = [0 if host.graph_cuts else uncut_in(host) for host in hosts]
+    return sum(found) if found and all(found) else 0
+
+
 class HostSignals(StepSignals):
     """What training threads do; times in ms, per step."""
 

@@ -28,12 +28,18 @@ from tpuprof.records import record
 from tpuprof.report.op_rows import OpRows
 from tpuprof.report.schema import HostReadRow, OpRow, TransferRow, Verdict
 from tpuprof.report.sections import CompileHistory, FallbackRow, HostStackRow
-from tpuprof.units import format_share, ps_to_ms
+from tpuprof.signals.host import steps_without_a_graph
+from tpuprof.units import counted, format_share, ps_to_ms
 
 # What a report calls ops that wait for Python code on the host.
 _CALLBACK = OpKind.HOST_CALLBACK.name.lower()
 # Ops that run on the host which a verdict names (ops): a sentence stays one that can be read.
 FALLBACKS_NAMED = 2
+# The sentence where the steps gave the device nothing to do: a step's time is then no time of training.
+NO_GRAPH = (
+    "Unknown: no graph ran in {steps}, because nothing cuts the graph. The host only notes what the device is to do, "
+    "and the device does none of it, so what a step takes is unknown."
+)
 # Of transfers with the host that may be either.
 _UNCLEAR = " Or it waits for another slice: nothing in the trace tells Python callbacks from collectives across slices."
 
@@ -56,6 +62,9 @@ def verdict_section(
     history: CompileHistory | None = None,
 ) -> Verdict:
     """The verdict of the usual step. `hidden` is its hidden tracing (ms), `history` says whether compiles return."""
+    uncut = steps_without_a_graph(run.hosts)
+    if uncut:
+        return Verdict("unknown", 1.0, NO_GRAPH.format(steps=counted(uncut, "captured step")))
     bound, times = usual.bound, usual.times
     text = sentence_of(run, bound, times, hidden, rows) + usual.note
     if history is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import field, replace
 from enum import StrEnum
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,13 @@ class CompilingLine:
     frames: list[str] = field(default_factory=list)
     steps: list[int] = field(default_factory=list)
 
+    @property
+    def last_and_gap(self) -> tuple[int, int] | None:
+        """The last step that compiled, and the longest way to one from the one before; None where not all are known."""
+        if not self.steps or len(self.steps) < self.cuts:
+            return None
+        return self.steps[-1], max(later - before for before, later in pairwise([-1, *self.steps]))
+
 
 @record(frozen=True)
 class AfterCapture:
@@ -81,6 +89,18 @@ class AfterCapture:
     def steps_text(self) -> str:
         """How many steps followed, in words."""
         return ("about " if self.estimated else "") + counted(self.steps, "step")
+
+    def stopped(self, line: CompilingLine, captured: int) -> bool:
+        """Whether a line has compiled what it compiles: no step of many that followed compiled for it.
+
+        They are as many as `shows` asks for, and twice those that it took from one compile to the next.
+        """
+        known = line.last_and_gap
+        if known is None or self.estimated:
+            return False
+        last, gap = known
+        quiet = self.steps - 1 - last
+        return quiet >= max(MIN_STEPS_AFTER, AFTER_PER_CAPTURED * max(captured, gap))
 
     def shows(self, captured: int) -> bool:
         """Whether so many steps followed that a compile which returns would have been seen."""

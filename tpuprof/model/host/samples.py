@@ -44,7 +44,8 @@ FRAMEWORK_WITHOUT_OPS_MS = 25.0
 # Intervals that begin and end in one and the same call of a framework, and trace no op, from which the call works on
 # host tensors (intervals): tracing moves on within 0.1 ms per op, and an optimizer's own Python from line to line.
 SAME_CALL_WITHOUT_OPS = 3
-# Intervals without an op, of at least so long (ms), that end in a function from which it traces nothing (intervals).
+# Intervals without an op that end in a function from which it traces nothing (intervals), and the least of one that the
+# thread was not waiting for a CPU (ms): whoever does not run traces nothing, wherever it is.
 QUIET_INTERVALS, QUIET_FROM_MS = 2, 1.0
 # An interval from which samples are missing (ms), at one per 10 ms: Python's lock was kept, or the machine was busy.
 # Nobody looked where the thread was in between, so frames at its end do not stand for all of it.
@@ -295,11 +296,16 @@ def _quiet_functions(samples: list[Sample], stacks: list[Stack]) -> set[str]:
         name = _function(each, stacks)
         if each.family != PLAIN or not name:
             continue
-        if not each.ops and not each.was_blocked and each.gap >= QUIET_FROM_MS * PS_PER_MS:
+        if not each.ops and not each.was_blocked and _is_told(each):
             silent[name] += 1
         if each.ops and not each.cut and before.family == PLAIN and _function(before, stacks) == name:
             traces.add(name)
     return {name for name, count in silent.items() if count >= QUIET_INTERVALS} - traces
+
+
+def _is_told(each: Sample) -> bool:
+    """Whether the thread ran or was blocked for long enough in an interval that its ops say what it does."""
+    return each.gap - each.waited >= QUIET_FROM_MS * PS_PER_MS
 
 
 def _function(each: Sample, stacks: list[Stack]) -> str:
@@ -319,7 +325,7 @@ def _silent_frameworks(samples: list[Sample]) -> set[int]:
     lasts = Counter(
         each.stack
         for before, each in pairwise(samples)
-        if each.family == FRAMEWORK and each.stack == before.stack >= 0 and not each.ops
+        if each.family == FRAMEWORK and each.stack == before.stack >= 0 and not each.ops and _is_told(each)
     )
     found = {id(each) for each in quiet if lasts[each.stack] >= SAME_CALL_WITHOUT_OPS}
     run: list[Sample] = []
@@ -327,7 +333,7 @@ def _silent_frameworks(samples: list[Sample]) -> set[int]:
         if each is not None and each.family == FRAMEWORK and not each.ops:
             run.append(each)
             continue
-        if sum(one.gap for one in run) >= FRAMEWORK_WITHOUT_OPS_MS * PS_PER_MS:
+        if sum(one.gap - one.waited for one in run) >= FRAMEWORK_WITHOUT_OPS_MS * PS_PER_MS:
             found.update(map(id, run))
         run = []
     return found

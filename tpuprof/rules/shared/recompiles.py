@@ -179,12 +179,14 @@ def _start_up(signals: Signals) -> str:
 def check_afterwards(signals: Signals) -> Outcome | None:
     """Fail where lines that compiled in no captured step take enough of the run's time afterwards; None where none do.
 
-    A line that compiled in captured steps too is a matter of the rule on its cause, which prices it.
+    A line that compiled in captured steps too is a matter of the rule on its cause, which prices it. One that has
+    compiled what it compiles, the first evaluation say, cost what it cost once.
     """
     after = signals.after_capture
     if after is None or not after.compiling_steps or not after.wall_seconds:
         return None
-    lines = sorted(_only_after(signals, after), key=lambda each: -each.seconds)
+    lines = [each for each in _only_after(signals, after) if not after.stopped(each, len(signals.steps))]
+    lines.sort(key=lambda each: -each.seconds)
     seconds, compiling = sum(each.seconds for each in lines), sum(each.cuts for each in lines)
     share = min(seconds / after.wall_seconds, 1.0)
     if share < FAILS_FROM_SHARE or not after.shows(len(signals.steps)):
