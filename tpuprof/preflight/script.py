@@ -263,12 +263,20 @@ def _end(child: subprocess.Popen[bytes]) -> None:
 
 def project_of(run: ScriptRun) -> str:
     """The folder of the script's project: the nearest one above it that a project's file marks, else its own."""
-    if run.module:
-        return os.getcwd()
-    own = Path(run.script).resolve().parent
+    own = _module_home(run) if run.module else Path(run.script).resolve().parent
     return str(
         next((each for each in (own, *own.parents) if any((each / m).exists() for m in _PROJECT)), own)
     )
+
+
+def _module_home(run: ScriptRun) -> Path:
+    """The folder that Python finds a module's package in; the working folder where it is none of its path."""
+    path = {**os.environ, **run.environment}.get("PYTHONPATH", "")
+    top = run.script.partition(".")[0]
+    for each in (Path.cwd(), *(Path(part) for part in path.split(os.pathsep) if part)):
+        if (each / top).is_dir() or (each / f"{top}.py").is_file():
+            return each.resolve()
+    return Path.cwd()
 
 
 def _read(folder: Path, manifest: dict[str, Any], run: ScriptRun, seconds: float) -> Trace:
