@@ -66,6 +66,14 @@ def test_runs_of_another_length_are_no_repetition():
         assert not search(text, "T").finished()
 
 
+def test_why_nothing_repeated():
+    assert search("aAbBcC", "T").why_unsteady() == "each step compiles again"
+    assert search("AB", "T").why_unsteady() == "each step compiles again"
+    assert "2 to 3 other graphs" in search("eeeeTrrTrrrT", "T").why_unsteady()
+    assert "1 to 2 other graphs" in search("rrTrT", "T").why_unsteady()
+    assert "another order" in search("ABBABA", "T").why_unsteady()
+
+
 def test_an_optimizer_that_never_steps_is_waited_for_so_long():
     assert not search("D" * (PATIENCE - 1), "DG").finished()
     assert search("D" * PATIENCE, "DG").finished()

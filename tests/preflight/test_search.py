@@ -168,6 +168,16 @@ def test_a_setting_that_the_script_refuses_does_not_end_the_search():
     assert found.winner.point == (Choice("batch", "16"),)
 
 
+def test_of_a_script_that_always_fails_nothing_is_said_to_be_faster():
+    def failing(point, again=False):
+        raise TpuprofError(Code.PREFLIGHT_SCRIPT, "no such file")
+
+    found = search(failing, "batch=4,16")
+    assert not found.front
+    text = shown(found)
+    assert "faster" not in text and "nothing could be compared" in text and "no such file" in text
+
+
 def test_the_scripts_own_batch_is_known_by_its_program():
     class Unsaid(Compiler):
         def __call__(self, point, again=False):

@@ -113,6 +113,20 @@ class Search:
             changing or len(updates) >= MOST_UPDATES or (not updates and len(self.events) >= WITHOUT_UPDATE)
         )
 
+    def why_unsteady(self) -> str:
+        """Why nothing repeated: new graphs in each step, or the same ones another number of times."""
+        updates = [each.key for each in self.updates]
+        late = updates[-max(2, len(updates) // 2) :]
+        if len(set(late)) == len(late):
+            return "each step compiles again"
+        parts = _up_to_updates(self.events)
+        # What came up to the first update may hold an evaluation.
+        others = [len(each) - 1 for each in (parts[1:] if len(parts) > 2 else parts)]
+        counts = f"between two updates {min(others)} to {max(others)} other graphs run"
+        if min(others) == max(others):
+            counts = "graphs come in another order each time"
+        return f"{counts}; the last of these iterations is shown"
+
     def iteration(self) -> list[str]:
         """The keys of one iteration in order.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import os
 import re
@@ -183,23 +182,11 @@ def _doubts(trace: Trace) -> list[str]:
         if updates == 1:
             return ["one step was seen: later steps may run another graph"]
         return [
-            f"no iteration came twice in a row in {updates} updates of weights: {_unsteady(trace.search)}"
+            f"no iteration came twice in a row in {updates} updates of weights: {trace.search.why_unsteady()}"
         ]
     seen = frozenset().union(*(trace.search.events[each].optimizers for each in trace.search.chosen()))
     idle = len(trace.search.optimizers - seen)
     return [f"{idle} optimizer(s) with weights on the device never stepped in the iteration"] if idle else []
-
-
-def _unsteady(search: Search) -> str:
-    """Why nothing repeated: new graphs in each step, or the same ones another number of times."""
-    places = [index for index, each in enumerate(search.events) if each.update]
-    late = [search.events[place].key for place in places[-max(2, len(places) // 2) :]]
-    if len(set(late)) == len(late):
-        return "each step compiles again"
-    runs = [later - earlier - 1 for earlier, later in itertools.pairwise([-1, *places])]
-    if min(runs) < max(runs):
-        return f"between two updates {min(runs)} to {max(runs)} other graphs run; the last of these iterations is shown"
-    return "graphs come in another order each time; the last of these iterations is shown"
 
 
 def script_environment(run: ScriptRun, folder: Path) -> dict[str, str]:
@@ -276,12 +263,20 @@ def _end(child: subprocess.Popen[bytes]) -> None:
 
 def project_of(run: ScriptRun) -> str:
     """The folder of the script's project: the nearest one above it that a project's file marks, else its own."""
-    if run.module:
-        return os.getcwd()
-    own = Path(run.script).resolve().parent
+    own = _module_home(run) if run.module else Path(run.script).resolve().parent
     return str(
         next((each for each in (own, *own.parents) if any((each / m).exists() for m in _PROJECT)), own)
     )
+
+
+def _module_home(run: ScriptRun) -> Path:
+    """The folder that Python finds a module's package in; the working folder where it is none of its path."""
+    path = {**os.environ, **run.environment}.get("PYTHONPATH", "")
+    top = run.script.partition(".")[0]
+    for each in (Path.cwd(), *(Path(part) for part in path.split(os.pathsep) if part)):
+        if (each / top).is_dir() or (each / f"{top}.py").is_file():
+            return each.resolve()
+    return Path.cwd()
 
 
 def _read(folder: Path, manifest: dict[str, Any], run: ScriptRun, seconds: float) -> Trace:

@@ -84,6 +84,8 @@ def winner_text(found: Found) -> str:
     """What came of compiling the fastest point again; empty where the search did not get so far."""
     if found.interrupted or found.base is None:
         return ""
+    if not found.front:
+        return "No point has a predicted time, so nothing could be compared."
     if found.winner is None:
         return "Nothing that was tried is faster than the script as it is." if len(found.tried) > 1 else ""
     label, again = label_of(found.winner.point), found.again
