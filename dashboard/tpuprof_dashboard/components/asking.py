@@ -1,6 +1,6 @@
 """Asks the server the same again and again, until it has an answer.
 
-A browser drops an answer when it asked for the same again. So nothing is asked again before the last answer
+A browser drops an answer when it has asked the same again meanwhile. So nothing is asked again before the last answer
 is here: a page that takes longer to make than the time between two ticks would otherwise never be shown.
 """
 
