@@ -1,5 +1,6 @@
 """Work on several threads comes back in order, and leaves cores to those that work beside it."""
 
+import subprocess
 import sys
 import threading
 
@@ -32,32 +33,48 @@ def test_a_thread_may_do_all_itself():
         assert parallel.threads() == 1
 
 
-def test_a_program_that_ends_starts_no_thread(monkeypatch):
-    """Python refuses them once its own threads are to end; a capture is written even then."""
-
-    def refused(*_, **__):
-        raise RuntimeError("cannot schedule new futures after interpreter shutdown")
+def test_where_no_thread_can_be_started_the_work_is_done_all_the_same(monkeypatch):
+    def refused(_):
+        raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(parallel, "threads", lambda: 2)
-    monkeypatch.setattr("concurrent.futures.ThreadPoolExecutor.submit", refused)
+    monkeypatch.setattr(threading.Thread, "start", refused)
     assert parallel.in_threads(lambda number: number + 1, [1, 2]) == [2, 3]
     assert parallel.begin(lambda: 7)() == 7
 
 
-def test_a_program_that_ends_cannot_import_what_makes_threads(monkeypatch):
-    """Its first import registers what Python is to do at its end, and fails once that has begun."""
+def test_a_program_that_ends_starts_no_thread():
+    """A capture is written even then, when Python has waited for its threads and takes no new ones."""
+    program = """
+import atexit, threading
+from tpuprof import parallel
+parallel.threads = lambda: 2
+def at_the_end():
+    own = threading.get_ident()
+    found = parallel.in_threads(lambda number: (number, threading.get_ident() == own), [1, 2])
+    print(found, parallel.begin(threading.get_ident)() == own)
+atexit.register(at_the_end)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.strip() == "[(1, True), (2, True)] True"
 
-    class Late:
-        def find_spec(self, name, *_):
-            if name == "concurrent.futures":
-                raise RuntimeError("can't register atexit after shutdown")
 
+def test_the_first_error_is_raised_and_nothing_is_begun_after_it(monkeypatch):
     monkeypatch.setattr(parallel, "threads", lambda: 2)
-    for name in [each for each in sys.modules if each.startswith("concurrent.futures")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setattr(sys, "meta_path", [Late(), *sys.meta_path])
-    assert parallel.in_threads(lambda number: number + 1, [1, 2]) == [2, 3]
-    assert parallel.begin(lambda: 7)() == 7
+    begun = []
+
+    def work(number):
+        begun.append(number)
+        if number == 3:
+            raise ValueError(number)
+        return number
+
+    with pytest.raises(ValueError, match="3"):
+        parallel.in_threads(work, range(1000))
+    assert len(begun) < 1000
+    assert parallel.in_threads(work, range(3)) == [0, 1, 2]
 
 
 @pytest.mark.parametrize("cores", [1, 2])

@@ -43,16 +43,19 @@ def begin(work: Callable[[], _R]) -> Callable[[], _R]:
 
     Where there is but one core, that is when the work is done.
     """
-    if threads() < 2:
+    if threads() < 2 or _ends():
         return work
+    outcome: list[_Outcome[_R]] = []
+    thread = threading.Thread(target=lambda: outcome.append(_outcome_of(work)))
     try:
-        from concurrent.futures import ThreadPoolExecutor
-
-        pool = ThreadPoolExecutor(1)
-        result = pool.submit(work).result
-    except RuntimeError:
+        thread.start()
+    except RuntimeError:  # the machine has no more
         return work
-    pool.shutdown(wait=False)
+
+    def result() -> _R:
+        thread.join()
+        return _value_of(outcome[0])
+
     return result
 
 
@@ -60,17 +63,57 @@ def in_threads(work: Callable[[_T], _R], tasks: Sequence[_T], *, beside: int = 0
     """`work` of each task, in order; on the calling thread where there is but one core or task.
 
     `beside` is how many threads work meanwhile: more of them than cores take turns in Python and slow each other.
+    Raises what the first task raises that fails; none is begun after one failed.
     """
     count = min(threads() - beside, len(tasks))
-    if count < 2:
+    if count < 2 or _ends():
         return [work(task) for task in tasks]
+    waiting = iter(enumerate(tasks))  # each is handed out once: Python takes the next of it in one go
+    outcomes: dict[int, _Outcome[_R]] = {}
+
+    def worker() -> None:
+        for at, task in waiting:
+            outcomes[at] = _outcome_of(lambda task=task: work(task))  # type: ignore[misc]
+            if outcomes[at][1] is not None:
+                for _ in waiting:  # nobody else begins another one
+                    pass
+
+    started = _started([threading.Thread(target=worker) for _ in range(count)])
+    if not started:
+        worker()
+    for thread in started:
+        thread.join()
+    return [_value_of(outcomes[at]) for at in sorted(outcomes)]
+
+
+# What came of work: its result, or its error.
+_Outcome = tuple[_R | None, BaseException | None]
+
+
+def _outcome_of(work: Callable[[], _R]) -> _Outcome[_R]:
     try:
-        from concurrent.futures import ThreadPoolExecutor
-    except RuntimeError:  # its import registers what is to be done at the end, which has begun
-        return [work(task) for task in tasks]
-    with ThreadPoolExecutor(count) as pool:
+        return work(), None
+    except BaseException as error:  # whoever waits for the result gets it
+        return None, error
+
+
+def _value_of(outcome: _Outcome[_R]) -> _R:
+    value, error = outcome
+    if error is not None:
+        raise error
+    return value  # type: ignore[return-value]
+
+
+def _started(many: list[threading.Thread]) -> list[threading.Thread]:
+    """Those of the threads that could be started."""
+    for at, thread in enumerate(many):
         try:
-            results = pool.map(work, tasks)
-        except RuntimeError:
-            return [work(task) for task in tasks]
-        return list(results)
+            thread.start()
+        except RuntimeError:  # the machine has no more
+            return many[:at]
+    return many
+
+
+def _ends() -> bool:
+    """Whether the program is about to end: Python has waited for its threads, and must not get new ones."""
+    return not threading.main_thread().is_alive()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
-
 from tpuprof.units import format_ms, format_share
 
 # Share of a step that compiling must take for the step to count as one that compiles: less is another thread's.
@@ -15,6 +13,8 @@ def compile_sentence(times: list[tuple[float, float]], busy: float = 0.0) -> str
 
     `busy` is the mean time that the device works per step (ms). Empty where all steps compile.
     """
+    import statistics
+
     without = [wall for wall, compiling in times if compiling < COMPILES_FROM_SHARE * wall]
     if not without or len(without) == len(times):
         return ""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
-from concurrent.futures import BrokenExecutor, Executor
 from dataclasses import field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tpuprof.decode.columns import Trace
 from tpuprof.decode.find import Found
@@ -31,6 +31,9 @@ from tpuprof.records import record
 from tpuprof.report.run_info import checked
 from tpuprof.report.span_note import SpanNote
 from tpuprof.run_folder import RUN_INFO, RUN_SCHEMA, TORCH_TRACE
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 # What `read_host_run` takes, except for the reader.
 _Job = tuple[str, Path, int | None, tuple[str, ...], History]
@@ -127,7 +130,9 @@ def _read_all(
 def _begun(executor: Executor, job: _Job, again: Callable[[], HostRun]) -> Callable[[], HostRun]:
     try:
         return executor.submit(read_host_run, *job).result
-    except BrokenExecutor:
+    except RuntimeError as error:
+        if not _has_died(error):
+            raise
         return again
 
 
@@ -135,8 +140,16 @@ def _result(begun: Callable[[], HostRun], again: Callable[[], HostRun]) -> HostR
     """The host that was begun; where a process has died, of memory say, it is read here."""
     try:
         return begun()
-    except BrokenExecutor:
+    except RuntimeError as error:
+        if not _has_died(error):
+            raise
         return again()
+
+
+def _has_died(error: RuntimeError) -> bool:
+    """Whether an executor broke; who never had one has not imported what it is."""
+    futures = sys.modules.get("concurrent.futures")
+    return futures is not None and isinstance(error, futures.BrokenExecutor)
 
 
 def job_facts(folder: Path | None, host: str) -> History:

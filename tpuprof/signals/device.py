@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
-
 from tpuprof.model.device.allocator import Allocated
 from tpuprof.model.device.op_kind import OpKind
 from tpuprof.model.host.vocabulary import TORCH_TPU
@@ -37,6 +35,8 @@ class DeviceSignals(StepSignals, TelemetrySignals):
     @signal("ms", needs=(STEPS, DEVICE_OPS))
     def callback_alone_ms(self) -> float:
         """Time per step in which programs call Python on the host and no other op runs; a mean over devices."""
+        import statistics
+
         total = 0.0
         for host in self._run.hosts:
             alone = []

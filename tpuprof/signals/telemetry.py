@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from typing import Any
 
 from tpuprof.chips import chip_of
@@ -126,7 +125,10 @@ class TelemetrySignals(SignalsBase):
     @signal("graphs")
     def graphs_per_step(self) -> float:
         """Graphs handed over in a captured step, compiled again or not; the median step's."""
-        return statistics.median([record.graphs for record in self.captured_records])
+        graphs = [record.graphs for record in self.captured_records]
+        import statistics
+
+        return statistics.median(graphs)
 
     @signal("notes")
     def info(self) -> dict[str, Any]:

@@ -7,8 +7,6 @@ runs none.
 
 from __future__ import annotations
 
-import statistics
-
 import numpy as np
 
 from tpuprof.model.host.activity import autograd_threads
@@ -41,6 +39,8 @@ def eager_ops(
     """The eager ops of a step; None where the step does not run in eager mode, or nothing shows whether it does."""
     captured = [record for record in records if record.captured and record.metrics]
     if captured:
+        import statistics
+
         found = EagerOps(statistics.median(_ops(record) for record in captured), counted=True)
     else:
         found = EagerOps(_handed_over(host, driver, vocabulary, steps), counted=False)

@@ -37,8 +37,6 @@ copy this rule does not apply. The price is that of exposed-host-offload, and bo
 
 from __future__ import annotations
 
-import statistics
-
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, failed, not_applicable, passed, rule
 from tpuprof.rules.shared.link import floor_of, offload_price
@@ -73,6 +71,8 @@ def check(signals: Signals) -> Outcome:
     ]
     ahead = [row.ahead_ms for row in timed if row.ahead_ms is not None]
     if ahead:
+        import statistics
+
         evidence.append(
             Evidence("a copy is begun before the wait for it (median)", statistics.median(ahead), "ms")
         )

@@ -31,8 +31,6 @@ Only IR debugging is measured, in three steps with it and three without; the oth
 
 from __future__ import annotations
 
-import statistics
-
 from tpuprof.report.schema import Evidence, Savings
 from tpuprof.rules.base import STABLE, Outcome, Price, failed, passed, rule
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
@@ -94,4 +92,6 @@ def _medians(signals: Signals) -> tuple[float | None, float | None]:
 
 
 def _median(walls: list[float]) -> float | None:
+    import statistics
+
     return statistics.median(walls) if walls else None
