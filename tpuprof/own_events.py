@@ -31,3 +31,10 @@ COMPILED, CACHE_MISS = "tpuprof.compiled", "tpuprof.cache_miss"
 SET_LAST = " = …"
 # There, what Python calls code that has no name of its own.
 NAMELESS = ("<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>", "<lambda>")
+# How the file of a notebook's cell begins, where IPython gives it none of its own (`<ipython-input-3-0a1b2c>`).
+CELL = "<ipython-input-"
+
+
+def is_generated(path: str) -> bool:
+    """Whether code has no file and is no cell of a notebook: `<string>`, `<frozen importlib._bootstrap>`."""
+    return path.startswith("<") and not path.startswith(CELL)

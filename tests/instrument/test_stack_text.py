@@ -132,6 +132,13 @@ def test_whose_code_a_file_is():
     assert not is_users("/venv/lib/python3.11/site-packages/torch/nn/modules/module.py")
     assert not is_users(sys.modules["logging"].__file__ if "logging" in sys.modules else "<frozen x>")
     assert not is_users("<string>")
+    assert is_users("<ipython-input-3-0a1b2c>")
+
+
+def test_a_cell_of_a_notebook_without_a_file_is_the_users():
+    space = {"seen": seen}
+    exec(compile("found = seen()", "<ipython-input-3-0a1b2c>", "exec"), space)
+    assert describe(space["found"][0])["source"] == "<ipython-input-3-0a1b2c>:1"
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,12 @@ def test_the_verdict_says_that_most_of_the_time_is_spent_on_what_the_capture_lac
     )
     assert bool(sentence) is said
     assert not said or "20 steps after the capture took 20.1 ms on average" in sentence
+    assert "other work" not in sentence
+
+
+def test_steps_on_a_machine_whose_cpus_are_taken_may_take_longer_for_that():
+    sentence = said_with_the_verdict([outside_of(CAPTURED, after(40))], cpus_taken=True)
+    assert sentence.endswith("is not in this capture, or is other work of the machine.")
 
 
 @pytest.mark.parametrize(("steps_seconds", "said"), [(0.2, 0), (None, 1)])

@@ -7,6 +7,7 @@ import pytest
 from tests.builders import TraceBuilder, op
 from tpuprof.analysis.analyze import analyze_run
 from tpuprof.errors import TpuprofError
+from tpuprof.model.busy_machine import said_with_the_verdict
 
 HOSTILE = "</script><b>[red]{x}\u202e\x00"
 
@@ -187,6 +188,15 @@ def test_a_capture_is_whole_where_training_ended_before_it(tmp_path, facts, stat
 def test_a_machine_with_too_few_cpus_is_said(tmp_path, capture, said):
     report = run_folder(tmp_path, {"schema": "tpuprof.run/1", "capture": capture})
     assert any("waited for a CPU for 50 %" in warning for warning in report.warnings) == said
+
+
+@pytest.mark.parametrize(
+    ("share", "word", "said"),
+    [(0.79, "tracing", False), (0.8, "tracing", True), (0.9, "device", False), (None, "host", False)],
+)
+def test_a_verdict_on_the_host_says_that_other_work_had_the_cpus(share, word, said):
+    sentence = said_with_the_verdict({"capture": {"cpu_wait_share": share}}, word)
+    assert ("waited for one for 80 %" in sentence) is said
 
 
 def test_the_run_in_a_few_figures(analyze):

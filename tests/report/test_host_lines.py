@@ -302,3 +302,12 @@ def test_a_function_with_half_is_named_rather_than_the_loop_around_it():
 )
 def test_what_runs_where(call, source, text):
     assert at_line(call, source) == text
+
+
+@pytest.mark.parametrize(("path", "named"), [("<ipython-input-3-0a1b2c>", "make"), ("<string>", "")])
+def test_functions_of_a_notebooks_cell_are_the_users(path, named):
+    rows = [
+        replace(each, frames=[MAIN, LOOP, f"make ({path}:{line})"], source=f"{path}:{line}")
+        for line, each in ((7, row(7, 3.0)), (8, row(8, 3.0)), (9, row(9, 3.0)))
+    ]
+    assert where_of([*rows, traced()], "host:python").function == named

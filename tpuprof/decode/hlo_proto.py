@@ -14,6 +14,7 @@ from tpuprof.decode import hlo_pb2
 from tpuprof.decode.hlo import Computation, HloModule, Instruction
 from tpuprof.decode.hlo_shape import ELEMENT_TYPES, Shape
 from tpuprof.errors import Code, TpuprofError
+from tpuprof.own_events import is_generated
 
 # Parts of the paths of installed libraries and of our own instrumentation.
 LIBRARIES = ("/site-packages/", "/dist-packages/", "/tpuprof/instrument/", "/tpuprof/capture/")
@@ -82,7 +83,7 @@ def source_location(frames: hlo_pb2.StackFrameIndexProto, frame_id: int) -> tupl
 def user_location(frames: hlo_pb2.StackFrameIndexProto, frame_id: int) -> str:
     """`file:line` of the innermost frame of a stack that is not a library's; empty where there is none."""
     for file, line in frames_of(frames, frame_id):
-        if file and not file.startswith("<") and not any(part in file for part in LIBRARIES):
+        if file and not is_generated(file) and not any(part in file for part in LIBRARIES):
             return f"{file}:{line}"
     return ""
 

@@ -16,7 +16,7 @@ from operator import attrgetter, itemgetter, truth
 from types import CodeType, FrameType
 
 from tpuprof.instrument.source_lines import jumps_back, line_of, position, source_lines
-from tpuprof.own_events import SET_LAST
+from tpuprof.own_events import SET_LAST, is_generated
 from tpuprof.safe_text import TO_SAFE
 
 # Frames kept of a stack, innermost first (frames): recursion beyond it says nothing new.
@@ -145,7 +145,7 @@ def is_users(path: str) -> bool:
 
     It is the one rule for this: of samples, reads, graph cuts and compiles alike.
     """
-    return not (path.startswith(("<", _STDLIB, _OWN)) or is_package(path))
+    return not (is_generated(path) or path.startswith((_STDLIB, _OWN)) or is_package(path))
 
 
 @lru_cache(maxsize=PATHS_KEPT)

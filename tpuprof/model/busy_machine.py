@@ -8,6 +8,11 @@ from tpuprof.units import format_share
 
 # Share of waiting from which what the host does is doubtful: at one half it takes twice the time that it would alone.
 DOUBTFUL_FROM_SHARE = 0.5
+# The same from which the verdict itself says so (share): what the host does took five times as long as on a free
+# machine, and what it waits for did not. A judgement.
+VERDICT_FROM_SHARE = 0.8
+# Words of the verdict that other work on the machine can make.
+_OF_THE_HOST = ("tracing", "dispatch", "host", "input", "undecided")
 
 
 def cpu_wait(info: dict[str, Any]) -> float | None:
@@ -27,3 +32,14 @@ def busy_machine(info: dict[str, Any]) -> list[str]:
         "other work had the CPUs, or these threads had too few. What the host does takes longer here than on a free "
         "machine, so the verdict may be about that; capture again on a free machine"
     ]
+
+
+def said_with_the_verdict(info: dict[str, Any], word: str) -> str:
+    """What a verdict on the host's work adds where other work had the CPUs for nearly all of the time; else nothing."""
+    share = cpu_wait(info)
+    if share is None or share < VERDICT_FROM_SHARE or word not in _OF_THE_HOST:
+        return ""
+    return (
+        f" The CPUs were taken: the program's threads waited for one for {format_share(share)} of the time that they "
+        "could have run. On a free machine something else may hold training up."
+    )

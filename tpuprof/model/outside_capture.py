@@ -102,10 +102,14 @@ def said_of_between(all_steps: list[Steps]) -> str:
     return ""
 
 
-def said_with_the_verdict(outside: list[Outside | None]) -> str:
-    """What the verdict adds where steps took far longer after the capture of a host; empty where they did not."""
+def said_with_the_verdict(outside: list[Outside | None], *, cpus_taken: bool = False) -> str:
+    """What the verdict adds where steps took far longer after the capture of a host; empty where they did not.
+
+    Where other work had the CPUs (`cpus_taken`), that may be all.
+    """
     found = [each for each in outside if each is not None and each.slower >= VERDICT_FROM]
     if not found:
         return ""
     most = max(found, key=lambda each: each.slower)
-    return f" That is of the captured steps: the {most.took}, and what holds those up is not in this capture."
+    text = f" That is of the captured steps: the {most.took}, and what holds those up is not in this capture"
+    return f"{text}, or is other work of the machine." if cpus_taken else f"{text}."

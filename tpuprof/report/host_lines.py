@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import TypeVar
 
-from tpuprof.own_events import NAMELESS
+from tpuprof.own_events import CELL, NAMELESS
 from tpuprof.parts import CHECKPOINT, COMPILE, DISPATCH, GARBAGE, HOST_PREFIX, HOST_SYNC, TRACING, USER_PREFIX
 from tpuprof.records import record
 from tpuprof.report.sections import HostStackRow
@@ -43,11 +43,13 @@ CALL_FROM_SHARE = 0.75
 LINES_SHOWN = 3
 _TRAINS = (TRACING, DISPATCH, COMPILE)
 _FRAME = re.compile(r"^(.*) \((.*):(\d+)\)$")
-_NOT_USERS = re.compile(r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python3\.\d+[/\\]|^<")
+# Code without a file, but for the cells of a notebook.
+_GENERATED = f"^(?!{CELL})<"
+_NOT_USERS = re.compile(rf"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python3\.\d+[/\\]|{_GENERATED}")
 _PACKAGES = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
 _NOT_LIBRARIES = re.compile(
     r"[/\\](?:torch|torch_xla|functorch|torchax|jax|jaxlib|tpuprof)[/\\]"
-    r"|[/\\]lib[/\\]python3\.\d+[/\\](?!(?:site|dist)-packages)|^<"
+    rf"|[/\\]lib[/\\]python3\.\d+[/\\](?!(?:site|dist)-packages)|{_GENERATED}"
 )
 # Functions of torch and torch_xla that a stack of the backward pass, of an optimizer's step and of a graph cut has.
 _BACKWARD = "_engine_run_backward"

@@ -9,6 +9,8 @@ from tpuprof.analysis.sections.host_words import host_sentence, in_words_of
 from tpuprof.analysis.sections.steps import host_read_rows
 from tpuprof.analysis.sections.usual_step import UsualStep, spent_of
 from tpuprof.analysis.sections.without_compiles import without_compiles
+from tpuprof.model import busy_machine
+from tpuprof.model.busy_machine import DOUBTFUL_FROM_SHARE, cpu_wait
 from tpuprof.model.compile.recurrence import Returns
 from tpuprof.model.compile_verdict import compile_sentence
 from tpuprof.model.device.compute import EITHER
@@ -71,8 +73,10 @@ def verdict_section(
         text += _if_no_compile_returns(run.hosts, bound, times, history, hidden)
     text += said_of_between([host.steps for host in run.hosts])
     text += said_with_the_verdict(
-        [outside_of(host.steps.wall_ps, host.after, between_steps(host.steps)) for host in run.hosts]
+        [outside_of(host.steps.wall_ps, host.after, between_steps(host.steps)) for host in run.hosts],
+        cpus_taken=(cpu_wait(run.info) or 0.0) >= DOUBTFUL_FROM_SHARE,
     )
+    text += busy_machine.said_with_the_verdict(run.info, bound.word)
     return Verdict(bound.word, round(bound.share, 6), text)
 
 

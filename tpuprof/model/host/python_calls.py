@@ -15,6 +15,7 @@ from tpuprof.model.host.stacks import IO, LOCK, SLEEP, Stack
 from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.model.intervals import Int64, Spans, covered, flatten, inherit
 from tpuprof.model.timeline import Track
+from tpuprof.own_events import is_generated
 from tpuprof.units import counted
 
 # Calls whose stacks are put together; of more, those that take longest (calls).
@@ -120,6 +121,6 @@ def _last(name: str) -> str:
 def _is_users(path: str) -> bool:
     """Whether a file is neither PyTorch's nor of Python's own library."""
     own = _PACKAGES.sub("", path)
-    if own.startswith(_FRAMEWORK) or path.startswith("<"):
+    if own.startswith(_FRAMEWORK) or is_generated(path):
         return False
     return own.replace("\\", "/").partition("/")[0].removesuffix(".py") not in sys.stdlib_module_names

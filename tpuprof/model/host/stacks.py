@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from tpuprof.own_events import is_generated
 from tpuprof.records import record
 
 SLEEP, IO, LOCK, FRAMEWORK, PLAIN = "sleep", "io", "lock", "framework", "plain"
@@ -173,7 +174,7 @@ def _in_framework(stack: Stack) -> bool:
         found = _FRAME_PATH.search(frame)
         path = found.group(1).replace("\\", "/") if found else ""
         packaged = any(part in path for part in _PACKAGES)
-        if path.startswith("<") or (_STDLIB.search(path) and not packaged):
+        if is_generated(path) or (_STDLIB.search(path) and not packaged):
             continue
         if not packaged:
             return False
