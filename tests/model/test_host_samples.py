@@ -676,6 +676,32 @@ def test_a_wait_belongs_to_the_line_in_which_the_thread_slept(analyze):
     assert of_lines(report, "host:python")["rank(x)"] == 6 + 10 + 7
 
 
+@pytest.mark.parametrize(
+    ("call", "again", "others", "part"),
+    [
+        ("time.sleep(0.0002)", True, 0, "host:sleep"),
+        ("batches.get()", True, 0, "host:lock"),
+        # Another thread of the program held the lock meanwhile.
+        ("time.sleep(0.0002)", True, 9_000, "host:gil"),
+        # It was at another line before, or nothing is known to block there.
+        ("time.sleep(0.0002)", False, 0, "host:wait"),
+        ("fetch(x)", True, 0, "host:wait"),
+    ],
+)
+def test_short_sleeps_of_one_line_are_that_line_s_though_no_look_finds_it_asleep(
+    analyze, call, again, others, part
+):
+    trace = step()
+    trace.sampled(0, 10_000, stack=1, asleep=False, **stack(call if again else "rank(x)"))
+    words = {} if again else stack(call)
+    trace.sampled(10_000, 10_000, cpu=1_000, others=others, stack=1 if again else 2, asleep=False, **words)
+    report = analyze(trace)
+    waits = {row.part for row in report.host_stacks if row.part != "host:python"}
+    shown = {name for name in report.breakdown if name.startswith("host:") and name != "host:python"}
+    assert part in waits | shown
+    assert not (waits | shown) - {part}
+
+
 def test_a_wait_between_two_samples_of_a_thread_that_runs_has_no_line(analyze):
     trace = step()
     trace.sampled(0, 20_000, stack=1, asleep=False, **stack("pack(x)"))
@@ -782,3 +808,20 @@ def test_long_calls_of_jax_own_python_are_dispatch(read):
     called_by(trace, wall - 500, 500)
     trace.sampled(0, wall - 500, stack=1, **stack("f(x)", TRAIN, inside))
     assert parts_ms(read(trace)) == {"dispatch": pytest.approx(wall / 1_000)}
+
+
+def test_the_line_before_a_call_of_jax_is_no_line_of_its_copies(analyze):
+    """A sample inside the call says nothing of the time before it: that is the line's of the sample before."""
+    trace = TraceBuilder()
+    python = trace.host().line("python")
+    for at in range(0, 100_000, 20_000):
+        python.event("train", at, 20_000, _r=1, step_num=at // 20_000)
+        python.event("PjitFunction(step)", at + 14_000, 5_900)
+        python.event("BatchedDevicePut", at + 15_000, 4_500)
+        trace.sampled(at, 8_000, stack=1, asleep=False, **(stack("rank(x)") if not at else {}))
+        called = {**stack("step(w, x)"), "source": "/home/u/train.py:9"}
+        trace.sampled(at + 8_000, 8_000, stack=2, asleep=False, **(called if not at else {}))
+        trace.sampled(at + 16_000, 4_000, stack=2, asleep=False)
+    report = analyze(trace)
+    assert "rank(x)" in of_lines(report, "host:python")
+    assert "rank(x)" not in of_lines(report, "host_to_device")

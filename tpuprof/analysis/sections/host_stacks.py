@@ -103,7 +103,7 @@ def _add(sums: _Sums, host: HostRun, samples: HostSamples) -> None:
     start, end = samples.start, samples.end
     total = covered(steps, start, end)
     open_total = total - covered(intersect(steps, busy), start, end)
-    others = _parts_at(host, end - 1)
+    others = _parts_at(host, _looked_at(samples))
     # As in the breakdown: a wait beside another thread's compile is a wait for that.
     compiles = compiling(host.activity)
     made = covered(intersect(compiles, steps), start, end)
@@ -127,6 +127,22 @@ def _add(sums: _Sums, host: HostRun, samples: HostSamples) -> None:
                 _count(sums, (stack, annotation), int(inside[at]), int(open_inside[at]))
                 rest, open_rest = rest - int(inside[at]), open_rest - int(open_inside[at])
             _count(sums, (stack, others[at]), rest, open_rest)
+
+
+def _looked_at(samples: HostSamples) -> Int64:
+    """When the thread was where each interval's stack shows it.
+
+    That is at its end. Where the look there saw another stack, it was at the begin: what ran before a call of the
+    framework belongs to the line before, and the call's own events do not.
+    """
+    start, end = samples.start, samples.end
+    if not len(samples.taken):
+        return end - 1
+    order = np.argsort(samples.taken, kind="stable")
+    looks, seen = samples.taken[order], samples.seen[order]
+    row = np.maximum(np.searchsorted(looks, end, "right") - 1, 0)
+    inside = (looks[row] >= start) & (looks[row] <= end)
+    return np.where(inside & (seen[row] != samples.stack), start, end - 1)
 
 
 def _annotated(

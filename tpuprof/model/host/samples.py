@@ -358,12 +358,17 @@ def _split(before: Sample, each: Sample, cost: OpCost, *, silent: bool) -> list[
         held = blocked + _held_while_ready(each)
         ran = _ran(before, each, each.gap - held, cost, silent=silent)
         return _in_order(of is not each, (GIL, of.stack, held), ran)
-    if each.ops or (of.family == FRAMEWORK and not silent):
+    if each.family in _BLOCKING and each.stack == before.stack >= 0:
+        # It slept in between, and both looks found it in a call that sleeps, awake: many short sleeps of one line.
+        kind, stack = each.family, each.stack
+    elif each.ops or (of.family == FRAMEWORK and not silent):
         # The training thread waits while autograd's thread traces.
-        return _in_order(of is not each, (TRACING, of.stack, blocked), ran)
-    # What a call of the framework waits for is no wait of the line's own. Nor is that of neither line.
-    elsewhere = of.in_call or (each.asleep is False and before.asleep is False)
-    return _in_order(of is not each, ("wait", -1 if elsewhere else of.stack, blocked), ran)
+        kind, stack = TRACING, of.stack
+    else:
+        # What a call of the framework waits for is no wait of the line's own. Nor is that of neither line.
+        elsewhere = of.in_call or (each.asleep is False and before.asleep is False)
+        kind, stack = "wait", -1 if elsewhere else of.stack
+    return _in_order(of is not each, (kind, stack, blocked), ran)
 
 
 _Piece = tuple[str, int, int]

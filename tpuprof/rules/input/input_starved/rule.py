@@ -111,7 +111,8 @@ def check(signals: Signals) -> Outcome:
     lines = lines_of(signals.stacks_if_sampled, largest)
     where = where_of(signals.stacks_if_sampled, largest)
     if where is not None and where.ms < SEEN_FROM_SHARE * waits[largest]:
-        where = None  # samples cover a small part of it: what they saw may be what came after
+        # Samples cover a small part of it: what they saw may be what came after.
+        where, lines = None, []
     evidence += [_pipeline(row, _in_workers(signals)) for row in signals.input_pipelines]
     evidence += [
         Evidence(f"waited at{running(call)}", exposed, "ms per step", source=source)
