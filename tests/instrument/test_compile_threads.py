@@ -19,9 +19,10 @@ class Tasks:
         self.folder, self.now = folder, 0.0
         self.threads = CompileThreads(folder, lambda: self.now)
 
-    def ran(self, number, name, cpu_ns):
+    def ran(self, number, name, cpu_ns, state="S"):
         task = self.folder / str(number)
         task.mkdir(exist_ok=True)
+        (task / "stat").write_text(f"{number} ({name} (x)) {state} 1 2 3\n")
         (task / "comm").write_text(f"{name}\n")
         (task / "schedstat").write_text(f"{cpu_ns} 5 7\n")
 
@@ -132,3 +133,27 @@ def test_threads_rest_longer_where_no_program_is_looked_up(tasks, monkeypatch, l
     counts.update(lookups=100 + looked_up, compiles=30 + bool(looked_up))
     tasks.now += rest
     assert framework.settled() is settled
+
+
+@pytest.mark.parametrize(("ran_ms", "state", "settled"), [(0, "S", True), (5, "S", False), (0, "R", False)])
+def test_programs_that_were_found_may_still_compile(tasks, monkeypatch, ran_ms, state, settled):
+    """A program is found again while it compiles: a thread that compiles, or waits for a CPU to, is not over with it."""
+    framework = TorchTpu()
+    framework._threads = tasks.threads
+    counts = {"lookups": 100, "compiles": 30}
+    for name in ("lookups", "compiles"):
+        monkeypatch.setattr(TorchTpu, name, lambda _, name=name: counts[name])
+    tasks.ran(1, NAME, 3_000_000_000)
+    framework.settled()
+    counts["lookups"] += 20
+    tasks.ran(1, NAME, 3_000_000_000 + ran_ms * 1_000_000, state)
+    assert framework.settled() is settled
+
+
+def test_a_thread_that_waits_for_a_cpu_has_not_rested(tasks):
+    tasks.ran(1, NAME, 0, "R")
+    tasks.now += STALLED_SECONDS
+    assert not tasks.threads.settled(STALLED_SECONDS)
+    tasks.ran(1, NAME, 0)
+    tasks.now += STALLED_SECONDS
+    assert tasks.threads.settled(STALLED_SECONDS)

@@ -140,3 +140,59 @@ def test_a_device_that_is_no_cpu_of_this_machine_keeps_its_range_from_nothing(re
     found = reads(report(training([8] * 8), **info))
     assert (found.savings.low, found.savings.method) == (0, "bound")
     assert "no device plane" in found.savings.note
+
+
+def finding(found, rule):
+    return next(each for each in found.findings if each.rule == rule)
+
+
+def one_by_one(steps=8):
+    """Steps of 10 ms, of which 5 are a call of an optimizer with an op for each of forty parameters."""
+    trace = TraceBuilder()
+    main, run = trace.host().line("python"), trace.host().line("python ")
+    for number in range(steps):
+        at = 100 + number * 10 * MS
+        run.event("ExecutionTask::Run", at + 50, 500)
+        main.event("ProfilerStep", at, 10 * MS - 10)
+        for op in range(20):
+            main.event("aten::linear", at + 10 + op * 4 * MS // 20, 4 * MS // 20 - 10)
+        main.event("Optimizer.step", at + 4_500, 5 * MS)
+        for op in range(40):
+            main.event("aten::mul", at + 4_510 + op * 120, 110)
+    return trace
+
+
+def test_on_the_cpu_an_optimizers_loop_has_the_price_of_its_ops(report):
+    saved = finding(report(one_by_one(), **on_this_cpu(8 * 2 / 1e3)), "optimizer-loop").savings
+    assert (saved.low, saved.high) == (pytest.approx(5 * 0.70, abs=0.05), pytest.approx(5 * 0.88, abs=0.05))
+
+
+def test_elsewhere_an_optimizers_loop_has_none(report):
+    assert finding(report(one_by_one()), "optimizer-loop").savings is None
+
+
+def broken(parts, steps=8):
+    """Steps of 20 ms: a compiled function in parts of 1 ms, each called by the one before, and their backward passes."""
+    trace = TraceBuilder()
+    main, run, backward = (trace.host().line(name) for name in ("python", "python ", "pt_autograd_0"))
+    for number in range(steps):
+        at = 100 + number * 20 * MS
+        run.event("ExecutionTask::Run", at + 50, 500)
+        main.event("ProfilerStep", at, 20 * MS - 10)
+        main.event("aten::zero_", at + 5, 50)
+        for part in range(parts):
+            main.event(f"Torch-Compiled Region: {part}/0", at + 100 + part * MS, (parts - part) * MS)
+            main.event("CompiledFunction", at + 110 + part * MS, 980)
+            backward.event("CompiledFunctionBackward", at + 10 * MS + part * 700, 600)
+    return trace
+
+
+def test_breaks_cost_the_calls_of_the_backward_parts_too(report):
+    found = finding(report(broken(8), **on_this_cpu(8 * 2 / 1e3)), "graph-breaks")
+    calls = next(each.value for each in found.evidence if each.text.startswith("calls beyond the first"))
+    assert calls == pytest.approx(7 * 0.98 + 7 * 0.6, abs=0.4)
+    assert found.savings.low == pytest.approx(calls, abs=0.1) and found.savings.high >= found.savings.low
+
+
+def test_of_few_parts_no_call_is_counted(report):
+    assert finding(report(broken(3), **on_this_cpu(8 * 2 / 1e3)), "graph-breaks").savings is None

@@ -17,6 +17,8 @@ from tpuprof.units import NS_PER_MS, NS_PER_S
 NAME = "tf_tt_compile"
 # CPU time from which they compiled (ns): waking up takes microseconds, the smallest program of the CPU plugin 30 ms.
 WORKED_FROM_NS = NS_PER_MS
+# What Linux calls a thread that runs or waits for a CPU.
+RUNS = "R"
 # Time without work of theirs after which none is under way (s): Linux brings a running thread's CPU time up to date
 # every 4 ms, one that waits for a CPU uses none, and between two programs another thread prepares the next.
 SETTLED_SECONDS = 0.1
@@ -39,10 +41,33 @@ class CompileThreads:
 
     def settled(self, rest: float = SETTLED_SECONDS) -> bool:
         """Whether they have compiled nothing for so long (s); asked again and again."""
-        now, cpu = self._clock(), self._cpu_ns()
-        if cpu - self._asked >= WORKED_FROM_NS:
-            self._asked, self._worked = cpu, now
-        return now - self._worked >= rest
+        self._look()
+        return self._clock() - self._worked >= rest
+
+    def idle(self) -> bool:
+        """Whether they have compiled nothing since they were looked at last, and none runs or waits for a CPU now."""
+        return not self._look()
+
+    def _look(self) -> bool:
+        """Whether they worked since this was asked last, or one is about to."""
+        cpu = self._cpu_ns()
+        works = cpu - self._asked >= WORKED_FROM_NS or self._one_runs()
+        if works:
+            self._asked, self._worked = cpu, self._clock()
+        return works
+
+    def _one_runs(self) -> bool:
+        """Whether a thread runs, or could: on a crowded machine it waits for a CPU longer than it works."""
+        try:
+            states = [
+                (self._tasks / name / "stat").read_text().rpartition(")")[2].split()[0]
+                for name, is_one in self._is_one.items()
+                if is_one
+            ]
+        except (OSError, IndexError) as error:  # see _cpu_ns
+            pass_on(error)
+            return False
+        return RUNS in states
 
     def seconds(self) -> float:
         """What they worked since this was asked last (s)."""

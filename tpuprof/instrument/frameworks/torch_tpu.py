@@ -100,12 +100,14 @@ class TorchTpu(Framework):
         """Whether programs were looked up since this was asked last and all found, or the compile threads have rested.
 
         The host runs ahead of both: where no program was looked up, the one before may still compile, or wait for a CPU
-        to be compiled. The threads must then have rested for longer.
+        to be compiled. The threads must then have rested for longer. A program counts as found while it compiles, so
+        that all were found says something only where no thread is at work.
         """
         before, self._asked = self._asked, (self.lookups(), self.compiles())
         looked_up, missed = (now - then for now, then in zip(self._asked, before, strict=True))
+        idle = self._threads.idle()
         rested = self._threads.settled(SETTLED_SECONDS if looked_up else STALLED_SECONDS)
-        return rested or (looked_up > 0 and not missed)
+        return rested or (looked_up > 0 and not missed and idle)
 
     def drain_compiles(self) -> list[tuple[int, float, list[str]]]:
         """Compiles since the last call, with the CPU time of the compile threads."""

@@ -22,6 +22,8 @@ OP_PREFIX = "aten::"
 OPTIMIZER_MARK = "optimizer"
 # What a region calls that was compiled; a region without gradients has no such event.
 CALL_MARK = "compiled_call"
+# The backward pass of what was compiled: autograd calls each part by itself.
+BACKWARD_MARK = "compiled_backward"
 # Ops that update many parameters in one call.
 _MANY = ("aten::_foreach_", "aten::_fused_")
 # Ops that become no program: views, what asks for a property, and `item`, which mostly reads a number on the host.
@@ -54,7 +56,7 @@ class EagerDispatch:
     many parameters at once. `compiled_regions` are different functions that torch.compile made, `between_ps` is the
     time of the training thread from the first to the last of them in which none of what was compiled runs. Of the
     functions, `graph_breaks` are called inside of another: dynamo left that one in the middle; `parts_ps` is what the
-    calls beyond one take, each as long as the shortest. `optimizer_ps` and
+    calls beyond one take, each as long as the shortest, those of the backward pass as well. `optimizer_ps` and
     `compiled_regions` are None where the framework has no events of such calls; the others then say nothing. Where
     calls are of named functions (JAX), `most_calls` are those of the one called most often.
     """
@@ -97,7 +99,7 @@ def eager_dispatch(
         compiled_regions=regions / count,
         between_ps=between / count,
         graph_breaks=breaks / count,
-        parts_ps=parts / count,
+        parts_ps=(parts + sum(_backward_parts(track, vocabulary, steps) for track in backward)) / count,
     )
 
 
@@ -132,6 +134,17 @@ def _regions(driver: Track, vocabulary: Vocabulary, steps: Steps) -> tuple[int, 
             lengths = runs.end - runs.start
             parts += int(lengths.min()) * (len(lengths) - 1) if len(lengths) else 0
     return count, between, breaks, parts
+
+
+def _backward_parts(track: Track, vocabulary: Vocabulary, steps: Steps) -> int:
+    """What an autograd thread's calls of compiled backward passes beyond one in a step take, each as the shortest."""
+    rows = _rows_of(track, vocabulary, BACKWARD_MARK)
+    total = 0
+    for start, end in zip(steps.start.tolist(), steps.end.tolist(), strict=True):
+        own = rows[(track.start[rows] >= start) & (track.start[rows] < end)]
+        lengths = track.end[own] - track.start[own]
+        total += int(lengths.min()) * (len(lengths) - 1) if len(lengths) else 0
+    return total
 
 
 def _compiled(driver: Track, regions: Int64, calls: Int64) -> Spans:

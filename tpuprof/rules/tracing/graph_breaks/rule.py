@@ -4,7 +4,8 @@
 
 TorchTPU steps that call several different functions made by torch.compile, where the time between them takes at least
 a tenth of the step. A function that is called inside of another shows a break: dynamo left that one in the middle. From
-four breaks on, what the calls themselves cost counts too: all but one of them, each as long as the shortest.
+four breaks on, what the calls themselves cost counts too: all but one of them, each as long as the shortest, and the
+same of their backward passes.
 
 ## Why it costs time
 
@@ -29,6 +30,9 @@ A program that compiles several modules on purpose (a model and its loss, a gene
 several functions without a break. Where no function is called inside of another and dynamo noted no break, the
 confidence is low. Dynamo's notes are of the whole process so far, not of the captured steps.
 
+There is a price where the graph breaks often and the device is this machine's CPU, whose threads' time was counted:
+from the calls beyond one to those and all that is between them. Elsewhere it is unknown what the device does meanwhile.
+
 ## References
 
 - https://docs.pytorch.org/docs/stable/torch.compiler.html
@@ -39,6 +43,7 @@ from __future__ import annotations
 from tpuprof.model.host.eager_dispatch import EagerDispatch
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, failed, not_applicable, passed, rule
+from tpuprof.rules.shared.host_price import host_price
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.signals.telemetry import GraphBreak
@@ -59,7 +64,7 @@ SHOWN = 8
     good="Graph breaks cost little or nothing",
     bad="torch.compile cuts the step into several functions",
     of_one_host=True,
-    reads=("step_ms", "noted_graph_breaks", "eager_dispatch"),
+    reads=("step_ms", "noted_graph_breaks", "eager_dispatch", "sees_device", "device_at_most_ms"),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where several compiled functions run in a step and what is between them takes enough of it."""
@@ -86,11 +91,15 @@ def check(signals: Signals) -> Outcome:
         Evidence(f"graph break in {each.function}: {each.reason or 'reason unknown'}", source=each.source)
         for each in noted[:SHOWN]
     ]
+    # What runs between the parts goes on elsewhere in the step, or becomes part of the one function: how much of it is
+    # saved is unknown. The calls are there for the breaks alone.
+    price = host_price(signals, calls, between + calls) if often else None
     return failed(
         share,
         evidence,
         title=_title(found, noted, share),
-        reason="it cannot be priced: what one function would take is unknown",
+        price=price,
+        reason="" if price else "it cannot be priced: what one function would take is unknown",
         confidence="medium" if found.graph_breaks or noted else "low",
     )
 
