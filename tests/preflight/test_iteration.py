@@ -94,6 +94,14 @@ def test_a_search_ends():
     assert Search(uneven).finished()
 
 
+def test_different_graphs_that_come_again_are_waited_for():
+    # Critic's and generator's steps, each a graph of its own.
+    assert not search("VWWXYZWBXC", "").finished()
+    found = search("VWWXYZWBXC" + "ZWBXC", "")
+    assert found.finished()
+    assert "".join(found.iteration()) == "ZWBXC"
+
+
 def test_a_script_that_ended_after_one_step_or_two():
     assert search("eeT").iteration() == ["T"]
     assert "".join(search("eXrT").iteration()) == "rT"

@@ -31,6 +31,9 @@ CHECKS = [
     ("torch.isclose(x, x * 2).all()", True),
     ("x != x", False),
     ("x == x", True),
+    # How torch.distributions checks its parameters.
+    ("torch._is_all_true(x == x)", True),
+    ("torch._is_any_true(x != x)", False),
     ("x > 0", True),
     ("x > 1e4", False),
     ("x < float('inf')", True),

@@ -15,7 +15,7 @@ from typing import Any
 LONGEST = 128
 # Updates after which an optimizer that has not stepped yet is no longer waited for.
 PATIENCE = 24
-# Updates by different graphs in a row after which the script is one that compiles again in each step.
+# Updates by new graphs in a row after which the script is one that compiles again in each step.
 CHANGING = 6
 # Updates without a repeated iteration after which the search ends.
 MOST_UPDATES = 64
@@ -107,8 +107,8 @@ class Search:
         updates = self.updates
         if self.period():
             return True
-        last = [each.key for each in updates[-CHANGING:]]
-        changing = len(last) == CHANGING and len(set(last)) == CHANGING
+        last = {each.key for each in updates[-CHANGING:]}
+        changing = len(last) == CHANGING and last.isdisjoint(each.key for each in updates[:-CHANGING])
         return (
             changing or len(updates) >= MOST_UPDATES or (not updates and len(self.events) >= WITHOUT_UPDATE)
         )

@@ -34,7 +34,8 @@ _KEEP = frozenset(
         "any", "all", "max", "min", "amax", "amin", "sum", "mean", "abs", "clone", "_to_copy", "view", "_unsafe_view",
         "reshape", "alias", "detach", "select", "slice", "squeeze", "unsqueeze", "expand", "permute", "t", "copy",
         "transpose", "count_nonzero", "index_select", "stack", "cat", "lift_fresh", "all_reduce", "as_strided",
-        "flatten", "contiguous", "cumsum", "masked_select", "_amp_foreach_non_finite_check_and_unscale",
+        "flatten", "contiguous", "cumsum", "masked_select", "_is_all_true", "_is_any_true",
+        "_amp_foreach_non_finite_check_and_unscale",
     }
 )  # fmt: skip
 _FILLED = {"full": 1, "full_like": 1, "new_full": 2, "fill": 1, "scalar_tensor": 0}
