@@ -242,6 +242,10 @@ def assert_fits_a_phone(tab):
     small = tab.evaluate("""() => [...document.querySelectorAll("#page p, #page h1, #page a, #page td")]
         .filter(each => each.innerText && parseFloat(getComputedStyle(each).fontSize) < 12).length""")
     assert small == 0
+    # In a narrower column words break into letters.
+    narrow = tab.evaluate("""() => [...document.querySelectorAll("#page .tpu-scroll td.tpu-wrap")]
+        .filter(each => each.innerText && each.offsetWidth && each.offsetWidth < 100).map(each => each.innerText)""")
+    assert narrow == []
 
 
 def assert_report_is_readable(tab, path, theme, size):
