@@ -33,12 +33,10 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 import places
-
-from tpuprof.units import format_ms
+from page import share_of, write_page
 
 ROOT = HERE.parent
 RESULTS = ROOT / "artifacts" / "scenarios"
-PAGES = ROOT / "docs"
 TIMEOUT_SECONDS = 600
 # What is shown of a script that failed (characters of its stderr's end).
 ERROR_SHOWN = 1500
@@ -144,7 +142,7 @@ def main() -> int:
             print(line(result), flush=True)
         results.append(result)
     for place in places.PLACES:
-        write_page(place)
+        write_page(place, [found for name in place.names() if (found := _load(name))], KNOWN_WITHIN)
     priced = [result for result in results if result.rule]
     if options.captures_only or not priced:
         return 0 if all(result.found for result in results) else 1
@@ -359,64 +357,9 @@ def _numbers(result: Result) -> str:
     mean, half = result.saving
     off = f"{result.error:+.0%}" if result.error is not None else ""
     note = "" if result.known else " (measured too loosely to compare)"
-    return f"predicted {_share(result.predicted_share)}, measured {mean:.0%} ± {half:.0%}, off by {off}{note}"
-
-
-def _range(bounds: tuple[float, float]) -> str:
-    low, high = (format_ms(each) for each in bounds)
-    return low if low == high else f"{low} to {high}"
-
-
-def _share(bounds: tuple[float, float]) -> str:
-    low, high = (f"{each:.0%}" for each in bounds)
-    return low if low == high else f"{low} to {high}"
-
-
-def write_page(place: places.Place) -> None:
-    """Write a framework's page from all results there are; where there is none, the page stays as it is."""
-    results = [found for name in place.names() if (found := _load(name))]
-    if not results:
-        return
-    head = (place.path / "page.head.md").read_text("utf-8").rstrip()
-    rows = ["| scenario | rule that must be first | found | step: faulty, cured | predicted of captured step "
-            "| predicted saving | measured saving (95 %) | off by |", "|---|---|---|---|---|---|---|---|"]  # fmt: skip
-    rows += [_row(result) for result in results]
-    errors = [abs(each.error) for each in results if each.known and each.error is not None]
-    summary = (
-        f"Median error over the {len(errors)} pairs whose saving is known to within {KNOWN_WITHIN:.0%}: "
-        f"{statistics.median(errors):.0%}; the largest is {max(errors):.0%}."
-        if errors
-        else "No saving is known well enough yet to compare a prediction with."
+    return (
+        f"predicted {share_of(result.predicted_share)}, measured {mean:.0%} ± {half:.0%}, off by {off}{note}"
     )
-    machines = sorted({result.machine for result in results})
-    named = ["", f"Machine: {'; '.join(machines)}."] if machines else []
-    waits = [share for each in results for share in each.cpu_wait]
-    if waits:
-        named += ["", f"Threads of the captured scripts waited for a CPU for {min(waits):.0%} to {max(waits):.0%} of "
-                  f"the time that they could have run, {statistics.median(waits):.0%} in the median."]  # fmt: skip
-    page = PAGES / f"scenarios{'-' + place.folder.replace('_', '-') if place.folder else ''}.md"
-    page.write_text("\n".join([head, "", *rows, "", summary, *named]) + "\n", "utf-8")
-
-
-def _row(result: Result) -> str:
-    wrong = f"no: {result.first or 'nothing'} at {_file(result.source) or 'no line'}"
-    found = "yes" if result.found else f"{wrong}; cured: {', '.join(result.cured_failed)}"
-    found += f", at {_file(result.source)}" if result.found and result.line else ""
-    times, measured, off = "", result.unmeasured, ""
-    if result.saving and not result.unmeasured:
-        mean, half = result.saving
-        times = f"{format_ms(statistics.fmean(result.faulty))}, {format_ms(statistics.fmean(result.cured))}"
-        measured = f"{mean:.0%} ± {half:.0%}"
-        off = f"{result.error:+.0%}" if result.error is not None and result.known else "not known well enough"
-    name = result.name.rpartition("/")[2] + (" (a start)" if result.measure == "start" else "")
-    predicted = _range(result.predicted) if result.predicted else ""
-    predicted += f" of {format_ms(result.captured_ms)}" if predicted and result.captured_ms else ""
-    share = _share(result.predicted_share) if result.predicted_share else ""
-    return f"| {name} | {result.rule or 'none'} | {found} | {times} | {predicted} | {share} | {measured} | {off} |"
-
-
-def _file(source: str) -> str:
-    return source.rpartition("/")[2]
 
 
 def _options() -> argparse.Namespace:
