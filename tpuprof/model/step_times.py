@@ -71,5 +71,11 @@ def without_some(load: StepTimes, less: Mapping[str, float]) -> StepTimes:
         if ms > less.get(each, 0.0) or not ms
     }
     wall = load.wall - gone
-    at_most = {"unfinished": min(load.unfinished, wall), "feeding": min(load.feeding, wall)}
-    return replace(load, wall=wall, parts=parts, host_work=max(load.host_work - gone, 0.0), **at_most)
+    return replace(
+        load,
+        wall=wall,
+        parts=parts,
+        host_work=max(load.host_work - gone, 0.0),
+        unfinished=min(load.unfinished, wall),
+        feeding=min(load.feeding, wall),
+    )
