@@ -1,6 +1,7 @@
 """What dynamo noted of breaks and recompiles, as torch 2.13 notes it."""
 
 import sys
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
@@ -52,3 +53,11 @@ def test_recompiles_have_their_reason(noted):
 
 def test_another_release_of_torch_gives_nothing(noted):
     assert noted([SimpleNamespace(name="no such fields")]) == {}
+
+
+def test_a_break_in_our_own_wrapper_of_a_read_is_none_of_the_program(noted):
+    own = compiled("wrapped", 127, fail="Attempted to call function marked as skipped")
+    own.co_filename = str(Path(dynamo.__file__).parents[1] / "instrument" / "host_events.py")
+    assert [each["source"] for each in noted([own, compiled("forward", 13, fail="a branch")])["breaks"]] == [
+        "train.py:13"
+    ]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 import sys
+from pathlib import Path
 from typing import Any
 
 from tpuprof.instrument.state import pass_on
 
 # After a break dynamo goes on with a function of its own, called by the function and the line of the break.
 _RESUMED = re.compile(r"torch_dynamo_resume_in_(?P<function>.+)_at_(?P<line>\d+)$")
+# Functions of ours, which wrap reads while a capture runs: dynamo gives them up, and the program has no such break.
+_OWN = f"{Path(__file__).resolve().parents[1]}/"
 # Rows kept of each kind (rows), and characters of a reason.
 MOST_ROWS, MOST_TEXT = 50, 300
 
@@ -20,7 +23,11 @@ def notes() -> dict[str, list[dict[str, str]]]:
     if utils is None:
         return {}
     try:
-        rows = [each for each in utils.get_compilation_metrics() if getattr(each, "is_forward", True)]
+        rows = [
+            each
+            for each in utils.get_compilation_metrics()
+            if getattr(each, "is_forward", True) and not str(each.co_filename).startswith(_OWN)
+        ]
         found = {"breaks": _breaks(rows), "recompiles": _recompiles(rows)}
     except Exception as error:  # another release of torch may note it otherwise
         pass_on(error)

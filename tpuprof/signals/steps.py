@@ -98,7 +98,8 @@ class StepSignals(SignalsBase):
         Of a trace without a device plane; 0 where no read waits long enough to tell.
         """
         columns = [(host.breakdown.unfinished, host.breakdown.feeding) for host in self._run.hosts]
-        worked = max(sum(int(column.sum()) for column in each) for each in zip(*columns, strict=True))
+        sums = [sum(int(column.sum()) for column in each) for each in zip(*columns, strict=True)]
+        worked = max(sums, default=0)
         return worked / PS_PER_MS / len(self.steps)
 
     @signal("ms", needs=(STEPS,))

@@ -15,7 +15,7 @@ def host_price(signals: Signals, least: float, most: float) -> Price | None:
     None where nothing tells how long the device works meanwhile: TorchTPU on a device plane was not tried, and without
     one only a device that is this machine's CPU has its time counted.
     """
-    busy = None if signals.sees_device else signals.device_at_most_ms
+    busy = signals.device_at_most_ms
     if busy is None:
         return None
     least = min(least, max(signals.step_ms - busy, 0.0))

@@ -64,7 +64,7 @@ SHOWN = 8
     good="Graph breaks cost little or nothing",
     bad="torch.compile cuts the step into several functions",
     of_one_host=True,
-    reads=("step_ms", "noted_graph_breaks", "eager_dispatch", "sees_device", "device_at_most_ms"),
+    reads=("step_ms", "noted_graph_breaks", "eager_dispatch", "device_at_most_ms"),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where several compiled functions run in a step and what is between them takes enough of it."""

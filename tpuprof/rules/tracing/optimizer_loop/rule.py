@@ -100,7 +100,6 @@ _LIBRARY = re.compile(r"\(\S*\b(?:torch|torch_xla)/")
         "framework",
         "host_stacks",
         "eager_dispatch",
-        "sees_device",
         "device_at_most_ms",
     ),
 )
