@@ -20,8 +20,8 @@ def runner():
 def result(runner, predicted, *, spread=0.0, rule="tracing-bound"):
     """A pair that measurably saves 10 ms, give or take; `predicted` ms were foretold."""
     faulty = [110.0 - spread, 110.0, 110.0 + spread]
-    bounds = (predicted, predicted) if predicted is not None else None
-    return runner.Result("pair", rule, "step", rule, bounds, faulty=faulty, cured=[100.0] * 3)
+    bounds = [(predicted, predicted, 110.0)] if predicted is not None else []
+    return runner.Result("pair", rule, "step", rule, predictions=bounds, faulty=faulty, cured=[100.0] * 3)
 
 
 def test_what_fails_in_the_cured_run(runner):
@@ -47,7 +47,7 @@ def test_a_pair_that_cannot_show_its_saving_is_not_compared(runner):
     pair.unmeasured = "not on this device"
     assert not pair.known
     assert not runner.accepted([pair])
-    assert "| not on this device |" in runner._row(pair)
+    assert "| not on this device |" in sys.modules["page"].row_of(pair)
 
 
 def test_a_saving_known_without_a_prediction_is_a_miss(runner):
