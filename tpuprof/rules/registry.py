@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import importlib
 import os
-import sys
 from collections.abc import Iterable
 from functools import cache
-from importlib.util import module_from_spec, spec_from_file_location
-from types import ModuleType
 
 import tpuprof.rules
 from tpuprof.errors import Code, TpuprofError
@@ -25,32 +22,14 @@ def all_rules() -> tuple[Rule, ...]:
     for category in _packages(tpuprof.rules.__path__):
         if category == _SHARED:
             continue
-        folders = [os.path.join(folder, category) for folder in tpuprof.rules.__path__]
-        for each in _packages(folders):
+        package = importlib.import_module(f"tpuprof.rules.{category}")
+        for each in _packages(package.__path__):
             name = f"tpuprof.rules.{category}.{each}.rule"
-            check = getattr(_module(name, folders), "check", None)
+            check = getattr(importlib.import_module(name), "check", None)
             if not isinstance(check, Rule):
                 raise TypeError(f"{name} has no rule: its `check` needs the @rule decorator")
             found.append(check)
     return tuple(sorted(found, key=lambda each: (each.category, each.id)))
-
-
-def _module(name: str, folders: list[str]) -> ModuleType:
-    """A rule's module, without its package: that is empty, and Python would look for each of them in four places."""
-    if name in sys.modules:
-        return sys.modules[name]
-    *_, package, module = name.split(".")
-    for folder in folders:
-        spec = spec_from_file_location(name, os.path.join(folder, package, f"{module}.py"))
-        if spec is not None and spec.loader is not None and spec.origin and os.path.isfile(spec.origin):
-            found = sys.modules[name] = module_from_spec(spec)
-            try:
-                spec.loader.exec_module(found)
-            except BaseException:
-                del sys.modules[name]
-                raise
-            return found
-    return importlib.import_module(name)
 
 
 def _packages(folders: Iterable[str]) -> list[str]:

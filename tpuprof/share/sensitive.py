@@ -138,7 +138,7 @@ _WORD = re.compile(r"[\w.-]*")
 
 
 def is_word(text: str) -> bool:
-    """Whether a text is one word. Most kinds of private values are told by other signs: `/`, `@`, `=`, `:`, a space."""
+    """Whether a text is one word. Most kinds of private values are known by other signs: `/`, `@`, `=`, `:`, space."""
     return _WORD.fullmatch(text) is not None
 
 

@@ -146,8 +146,8 @@ class DeviceSignals(StepSignals, TelemetrySignals):
         busy = sum(device.busy.total for host in self.hosts for device in host.devices)
         return float(min(needed / ps_to_ms(busy), 1.0))
 
-    def scoped_ops(self, wanted: Callable[[str], bool]) -> list[bool]:
-        """Which ops the framework traced under a scope that is wanted; its path is given in lower case."""
+    def scoped_ops(self, word: str, wanted: Callable[[str], bool]) -> list[bool]:
+        """Which ops the framework traced under a scope with this word that is wanted; paths are in lower case."""
         # Devices of one program share the lists of what their ops are.
         lists = {
             (id(each.ops.scope), id(each.ops.program), id(each.ops.name)): each.ops
@@ -158,7 +158,7 @@ class DeviceSignals(StepSignals, TelemetrySignals):
             (ops.program[row], ops.name[row])
             for ops in lists.values()
             for row, scope in enumerate(ops.scope)
-            if wanted(scope.lower())
+            if word in scope.lower() and wanted(scope.lower())
         }
         keys = zip(self.ops.column("program"), self.ops.column("name"), strict=True)
         return [key in found for key in keys]

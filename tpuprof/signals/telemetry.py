@@ -140,9 +140,10 @@ class TelemetrySignals(SignalsBase):
     @signal("graphs")
     def graphs_per_step(self) -> float:
         """Graphs handed over in a captured step, compiled again or not; the median step's."""
+        graphs = [record.graphs for record in self.captured_records]
         import statistics
 
-        return statistics.median([record.graphs for record in self.captured_records])
+        return statistics.median(graphs)
 
     @signal("notes")
     def info(self) -> dict[str, Any]:

@@ -99,6 +99,7 @@ REMEDIES: tuple[Remedy, ...] = (
             "no run folder by tpuprof",
             "not how often per step",
             "no run.json",
+            "waited for a CPU",
         ),
         _CAPTURE,
         "It keeps the program's counters and the run's settings beside the profile.",

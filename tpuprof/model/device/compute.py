@@ -146,7 +146,7 @@ def _sums(names: list[str], values: Int64, rows: Int64) -> dict[str, float]:
 def kernels_without_flops(ops: OpTotals) -> list[str]:
     """Kernels of which nothing states FLOPs, so that all sums of FLOPs are less than what was computed."""
     return sorted(
-        {ops.facts[at].kernel for at in np.unique(ops.fact[ops.flops == 0]).tolist() if ops.facts[at].kernel}
+        {ops.facts[at].kernel for at in set(ops.fact[ops.flops == 0].tolist()) if ops.facts[at].kernel}
     )
 
 

@@ -55,7 +55,7 @@ from tpuprof.units import format_share
 LEFT = 0.3
 # How a softmax of a loss is called, or what calls it: aten::log_softmax, optax's softmax_cross_entropy, fused losses.
 _OF_A_LOSS = ("log_softmax", "cross_entropy", "crossentropy")
-_ATTENTION, _LOSS = "attention", "loss"
+_WORD, _ATTENTION, _LOSS = "softmax", "attention", "loss"
 
 
 @rule(
@@ -69,11 +69,14 @@ def check(signals: Signals) -> Outcome:
     if not signals.is_tpu:
         return not_applicable("the kernel is for TPUs")
     ops = signals.ops
-    texts = zip(ops.column("annotation"), ops.column("name"), strict=True)
-    named = [_softmax_of(f"{annotation}/{name}".lower()) == _ATTENTION for annotation, name in texts]
-    attends = signals.scoped_ops(lambda scope: _softmax_of(scope) == _ATTENTION)
+    texts = [
+        f"{annotation}/{name}".lower()
+        for annotation, name in zip(ops.column("annotation"), ops.column("name"), strict=True)
+    ]
+    named = [_WORD in text and _softmax_of(text) == _ATTENTION for text in texts]
+    attends = signals.scoped_ops(_WORD, lambda scope: _softmax_of(scope) == _ATTENTION)
     scoped = [found and not own for found, own in zip(attends, named, strict=True)]
-    losses = signals.scoped_ops(lambda scope: _softmax_of(scope) == _LOSS)
+    losses = signals.scoped_ops(_WORD, lambda scope: _softmax_of(scope) == _LOSS)
     written = [not kernel and not loss for kernel, loss in zip(ops.column("kernel"), losses, strict=True)]
     rows = ops.where(map(and_, named, written)).also(ops.where(map(and_, scoped, written)))
     if not rows:
@@ -103,7 +106,7 @@ def _softmax_of(path: str) -> str:
     """
     scopes = path.split("/")
     for at, scope in enumerate(scopes):
-        if "softmax" in scope:
+        if _WORD in scope:
             near = "/".join(scopes[max(at - 1, 0) : at + 1])
             return _LOSS if any(word in near for word in _OF_A_LOSS) else _ATTENTION
     return ""
