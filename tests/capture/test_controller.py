@@ -302,6 +302,16 @@ def test_a_program_that_ends_before_it_is_settled_is_captured_all_the_same():
     assert tape.kept is not None and tape.kept.steps == 3
 
 
+@pytest.mark.parametrize(("settled", "done"), [(False, True), (True, False)])
+def test_compiles_that_end_in_every_other_step_are_endless_where_one_is_always_under_way(settled, done):
+    """A host that runs ahead of its compiles sees them end in some steps only."""
+    tape = Tape(warmup=1, steps=2, steady=2)
+    for _ in range(ENDLESS_STEPS):
+        tape.controller.step_ended(1)
+        tape.controller.step_ended(0, settled=settled)
+    assert ("done" in tape.events) is done
+
+
 def test_a_step_that_compiles_nothing_is_quiet_where_nothing_is_under_way():
     tape = Tape(warmup=1, steps=2, steady=2).steps(3, 0, 0)
     assert "start" in tape.events

@@ -203,7 +203,11 @@ class Controller:
             self.compiling += bool(compiles)
             self._unsettled += not (settled or compiles)
             self.quiet = 0 if compiles else self.quiet + settled
-            self._restless = self._restless + 1 if compiles else 0
+            if compiles or (self._restless and not settled):
+                # With a compile under way the row of compiling steps goes on: it may be one that each step needs.
+                self._restless += 1
+            else:
+                self._restless = 0
         self._decide()
 
     @property
