@@ -49,6 +49,12 @@ def test_what_something_else_looks_at_is_read_whole():
     assert moved(fused(body, LAYER, STACK, "s32[]"), LAYER, STACK, "s32[]") == 33 * MIB + 4
 
 
+def test_a_fusion_inside_that_only_views_a_value_hands_all_of_it_on():
+    deeper = f"%deep (q: {STACK}) -> {STACK} {{\n  %q0 = {STACK} parameter(0)\n  ROOT %b = {STACK} bitcast(%q0)\n}}\n"
+    body = f"  %d = {STACK} fusion(%p0), kind=kLoop, calls=%deep\n  ROOT %r = {LAYER} reduce(%d)"
+    assert moved(deeper + fused(body, LAYER, STACK), LAYER, STACK) == 33 * MIB
+
+
 def test_what_lies_on_the_chip_costs_no_hbm():
     body = f"  ROOT %n = {ON_CHIP} add(%p0, %p1)"
     inner = fused(body, ON_CHIP, LAYER, ON_CHIP)
