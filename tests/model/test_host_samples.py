@@ -121,6 +121,14 @@ def test_what_a_stack_is_in(call, frames, expected):
     assert family(Stack(frames, call, "", "")) == expected
 
 
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [("tpuprof.step(step)", FRAMEWORK), ("tpuprofile.step(step)", PLAIN), ("step(tpuprof)", PLAIN)],
+)
+def test_what_tpuprof_itself_does_is_no_work_of_the_program(call, expected):
+    assert family(Stack((TRAIN,), call, "train.py:7", call)) == expected
+
+
 def test_tracing_sleep_and_numpy_are_told_apart_with_their_lines(read):
     """20 ms tracing (10 ops a ms), 10 ms sleep, 10 ms numpy: the changes between samples say where each ends."""
     trace = step()

@@ -262,13 +262,15 @@ class Recorder:
         record = self.telemetry.end_step(step.number, step.began[0], wall_ns, captured=capturing)
         record.samples = step.samples
         compiles = self.telemetry.compiles_so_far()
+        # Reads what each thread does, which takes about a millisecond: our own work, too.
+        settled = self._settled()
         close_span(own)
         self._step.close_event()
         if not capturing:
             self._fallbacks.step_ended(record.counters)
             record.fallbacks = dict(self._fallbacks.sources)
         self._prefetched.step_ended()
-        self.controller.step_ended(compiles - self._compiles, settled=self._settled())
+        self.controller.step_ended(compiles - self._compiles, settled=settled)
         self._compiles = compiles
         step.number = number if number is not None else step.number + 1
         if self._ir_debug and self.controller.phase is Phase.WAITING:

@@ -105,10 +105,19 @@ class Stack:
         return self.user_call or self.call
 
 
+# As programs write it: `tpuprof.step(number)`, `with tpuprof.annotate("forward"):`.
+_OWN_CALL = re.compile(r"(with )?tpuprof\.\w+\(")
+
+
 def family(stack: Stack) -> str:
-    """What a stack is in: torch.compile, a call that sleeps, writes or waits, a framework that traces, or none."""
+    """What a stack is in: torch.compile, a call that sleeps, writes or waits, a framework that traces, or none.
+
+    A call of tpuprof's own counts as a framework's: what it costs is no work of the program's.
+    """
     if any(map(makes_program, stack.frames)):
         return COMPILING
+    if _OWN_CALL.match(stack.user_call or stack.call):
+        return FRAMEWORK
     blocking = _blocking(stack.call)
     if stack.call.startswith(_WITH) or (blocking == IO and _awaits_process(stack)):
         blocking = LOCK
