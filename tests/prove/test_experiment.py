@@ -231,3 +231,14 @@ def test_intervals_hold_as_often_as_they_say():
         found = interval([chance.gauss(0, 1) for _ in range(6)], looks=1)
         missed += not found.low <= 0 <= found.high
     assert missed / 2000 == pytest.approx(ERROR, abs=0.007)
+
+
+def test_a_saving_that_may_be_negative_is_said_with_its_sign():
+    found, _ = tried(10.0, 10.0, noise=1.0, plan=Plan(blocks=2))
+    assert found.outcome is Outcome.UNDECIDED
+    assert "the saving lies between −" in found.reason
+
+
+def test_a_prediction_whose_ends_read_alike_is_one_number():
+    found, _ = tried(10.0, 5.0)
+    assert ", 4.99 ms predicted" in sentence(found, (4.991, 4.993))

@@ -12,6 +12,7 @@ import pytest
 from tests.tables.test_tables import trained
 from tpuprof.errors import TpuprofError
 from tpuprof.model.proof_notes import read_proofs
+from tpuprof.prove.program import Program
 from tpuprof.prove.readings import LOSS, STEP_MS, last_number, losses_agree, step_ms_of
 from tpuprof.prove.timing import BY_CLOCK, BY_METRIC, BY_PROGRAM, Reading, timed
 
@@ -192,7 +193,7 @@ def test_a_program_that_fails_is_named(tmp_path):
 def test_what_times_are_read_from(sleeper):
     import shlex
 
-    command = shlex.split(sleeper(8))
+    command = Program(shlex.split(sleeper(8)))
     assert timed(command, 60, Reading()).read_from == BY_PROGRAM
     assert timed(command, 60, Reading(measure="total")).read_from == BY_CLOCK
     found = timed(command, 60, Reading(metric=r"epoch (\d+)"))
@@ -203,7 +204,7 @@ def test_what_times_are_read_from(sleeper):
 
 def test_a_program_without_end_is_ended():
     with pytest.raises(TpuprofError, match="was ended"):
-        timed([sys.executable, "-c", "import time; time.sleep(600)"], 1.0, Reading())
+        timed(Program([sys.executable, "-c", "import time; time.sleep(600)"]), 1.0, Reading())
 
 
 @pytest.mark.parametrize(
@@ -242,7 +243,7 @@ def test_losses_that_the_fix_itself_spreads_do_not_agree():
 
 @pytest.mark.parametrize("printed", ["0", "1e999"])
 def test_a_time_that_no_run_can_take_is_none(printed):
-    command = [sys.executable, "-c", f"print('step_ms: {printed}')"]
+    command = Program([sys.executable, "-c", f"print('step_ms: {printed}')"])
     assert timed(command, 60, Reading()).read_from == BY_CLOCK
     with pytest.raises(TpuprofError, match="no number above zero"):
         timed(command, 60, Reading(metric=STEP_MS))

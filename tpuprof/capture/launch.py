@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -95,9 +95,9 @@ def _leave_relay(stream: IO[bytes] | None) -> None:
         subprocess.Popen(["cat"], stdin=stream, stdout=sys.stderr.fileno(), start_new_session=True)
 
 
-def environment(folder: Path) -> dict[str, str]:
-    """Ours, with the two variables that the hook needs. The hook's folder stands first on PYTHONPATH."""
-    environment = dict(os.environ)
+def environment(folder: Path, base: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """A copy of `base` with the two variables that the hook needs. The hook's folder stands first on PYTHONPATH."""
+    environment = dict(base)
     environment[VARIABLE] = str(folder)
     present = environment.get("PYTHONPATH", "")
     environment["PYTHONPATH"] = f"{HOOK}{os.pathsep}{present}" if present else str(HOOK)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,16 +16,26 @@ from tpuprof.errors import Code, TpuprofError
 
 if TYPE_CHECKING:
     from tpuprof.prove.experiment import Plan
+    from tpuprof.prove.program import Program
     from tpuprof.prove.timing import Reading
     from tpuprof.report.schema import Finding
 
 EXIT_REFUTED, EXIT_UNDECIDED = 1, 4
 
-Rule = Annotated[
-    str | None, typer.Argument(help="The finding that the fix is of: a rule's id.", show_default=False)
+Words = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[RULE] [-- COMMAND]",
+        help="The finding that the fix is of (a rule's id), and the training command: python train.py ARGS",
+        show_default=False,
+    ),
 ]
 Before = Annotated[str, typer.Option(help="The command before the fix, quoted.", show_default=False)]
 After = Annotated[str, typer.Option(help="The command after the fix, quoted.", show_default=False)]
+Base = Annotated[
+    str,
+    typer.Option(help="Git commit before the fix, for a command after `--`.", show_default="the last commit"),
+]
 Out = Annotated[
     Path, typer.Option("--out", "-o", help="Run folder of the program before the fix; captured if new.")
 ]
@@ -45,9 +55,10 @@ Capture = Annotated[bool, typer.Option("--capture/--no-capture", help="Capture b
 
 
 def prove(
-    rule: Rule = None,
+    words: Words = None,
     before: Before = "",
     after: After = "",
+    base: Base = "",
     out: Out = Path("runs/prove"),
     budget: Budget = "10m",
     blocks: Blocks = 8,
@@ -61,14 +72,16 @@ def prove(
 ) -> None:
     """Run a program before and after a fix in turn until the saving is known, and keep the answer with the run.
 
+    A command after `--` is run as the last commit has it and as the files are now, or beside --before or --after.
     Status 0 if the saving is confirmed, 1 if it is refuted, 4 if that cannot be decided.
     """
     from tpuprof.cli.opening import is_url
     from tpuprof.cli.process import unwind_on_signals
     from tpuprof.prove.experiment import Plan
+    from tpuprof.prove.sides import two_programs
     from tpuprof.prove.timing import Reading
 
-    commands = _words("--before", before), _words("--after", after)
+    rule, command = _rule_and_command(words or [])
     if is_url(out):
         raise TpuprofError(Code.USAGE, f"{out}: prove needs a folder on this machine.", "Copy the run first.")
     if measure not in ("step", "total"):
@@ -76,7 +89,10 @@ def prove(
     plan = Plan(blocks=blocks, budget_s=parse_duration(budget), tolerance=tolerance)
     reading = Reading(metric=metric, loss=loss, warmup=warmup, measure=measure)
     unwind_on_signals()
-    proof = _prove(rule or "", commands, out, plan, reading, capture=capture)
+    with two_programs(command, before, after, base, Path.cwd()) as (first, second, differs):
+        if differs:
+            _say(differs)
+        proof = _prove(rule, (first, second), out, plan, reading, capture=capture)
     typer.echo(_json(proof) if as_json else proof["sentence"])
     if proof["outcome"] != "confirmed":
         raise typer.Exit(EXIT_REFUTED if proof["outcome"] == "refuted" else EXIT_UNDECIDED)
@@ -90,7 +106,7 @@ def _json(proof: dict[str, Any]) -> str:
 
 def _prove(
     rule: str,
-    commands: tuple[list[str], list[str]],
+    programs: tuple[Program, Program],
     out: Path,
     plan: Plan,
     reading: Reading,
@@ -101,39 +117,32 @@ def _prove(
     from tpuprof.prove.proof import proof_of, write_proof
     from tpuprof.prove.timing import timed
 
-    if rule:
-        from tpuprof.rules.registry import find_rule
-
-        find_rule(rule)
-    finding = _finding(commands[0], out, rule, capture=capture)
+    finding = _finding(programs[0], out, rule, capture=capture)
     predicted, per = None, ""
     if finding is not None and finding.savings is not None:
         predicted, per = (finding.savings.low, finding.savings.high), finding.savings.per
     rule = rule or (finding.rule if finding else "")
-    tried = experiment(*commands, lambda command, seconds: timed(command, seconds, reading), plan, say=_say)
-    later = _finding(commands[1], _after(out), rule, capture=True) if rule and capture else None
+    tried = experiment(*programs, lambda program, seconds: timed(program, seconds, reading), plan, say=_say)
+    later = _finding(programs[1], _after(out), rule, capture=True) if rule and capture else None
     # A saving of each start, or of the whole capture, is not one of each step.
     compared = predicted if per == "step" and reading.measure == "step" and not _whole(tried) else None
     proof = proof_of(
-        tried, rule, commands, compared, predicted_per=per, finding_after=later.status if later else ""
+        tried, rule, programs, compared, predicted_per=per, finding_after=later.status if later else ""
     )
     _say(f"kept in {write_proof(out, proof)}")
     return proof
 
 
-def _words(option: str, text: str) -> list[str]:
-    """The words of a command given as one text. Raises `TpuprofError` (`usage`)."""
-    try:
-        words = shlex.split(text)
-    except ValueError as error:
-        raise TpuprofError(
-            Code.USAGE, f"{option}: this is not a command ({error}).", "Check its quotes."
-        ) from error
+def _rule_and_command(words: list[str]) -> tuple[str, list[str]]:
+    """The rule (may be empty) and the command. Raises `TpuprofError` (`usage`) where the first word is neither."""
+    from tpuprof.rules.registry import find_rule
+
     if not words:
-        raise TpuprofError(
-            Code.USAGE, "prove needs two commands.", 'Write --before "python a.py" --after "python b.py".'
-        )
-    return words
+        return "", []
+    if shutil.which(words[0]):
+        # Click takes the `--` out, and no program is called like a rule.
+        return "", words
+    return find_rule(words[0]).id, words[1:]
 
 
 def _after(out: Path) -> Path:
@@ -152,7 +161,7 @@ def _whole(tried: Any) -> bool:
     return any(each.read_from == BY_CLOCK for each in tried.before)
 
 
-def _finding(command: list[str], run: Path, rule: str, *, capture: bool) -> Finding | None:
+def _finding(program: Program, run: Path, rule: str, *, capture: bool) -> Finding | None:
     """What a rule says of a run, or its first finding; the run is captured where it has no profile yet."""
     from tpuprof.cli.opening import open_report
     from tpuprof.render.content import failed_findings
@@ -161,7 +170,7 @@ def _finding(command: list[str], run: Path, rule: str, *, capture: bool) -> Find
     if not (run / PLUGINS).is_dir():
         if not capture:
             return None
-        status, messages = _captured(command, run)
+        status, messages = _captured(program, run)
         if status or not (run / PLUGINS).is_dir():
             last = (messages.strip().splitlines() or ["no message"])[-1]
             _say(f"not captured, so its findings are unknown: {last}")
@@ -172,11 +181,17 @@ def _finding(command: list[str], run: Path, rule: str, *, capture: bool) -> Find
     return next(iter(failed_findings(report)), None)
 
 
-def _captured(command: list[str], run: Path) -> tuple[int, str]:
+def _captured(program: Program, run: Path) -> tuple[int, str]:
     """Capture a program: the exit status of `tpuprof capture`, and its messages."""
-    words = [sys.executable, "-m", "tpuprof", "capture", "-o", str(run), "--", *command]
+    words = [sys.executable, "-m", "tpuprof", "capture", "-o", os.path.abspath(run), "--", *program.words]
     with subprocess.Popen(
-        words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, encoding="utf-8", errors="replace"
+        words,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        errors="replace",
+        cwd=program.folder,
+        env=program.environment,
     ) as process:
         try:
             messages = process.communicate()[1]

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import field, replace
 from enum import StrEnum
+from typing import TypeVar
 
 from tpuprof.prove.intervals import Interval, interval
 from tpuprof.prove.readings import losses_agree
@@ -14,6 +15,7 @@ from tpuprof.prove.timing import Runner, Timed, TooLongError
 from tpuprof.records import record
 from tpuprof.units import format_ms, format_share
 
+_Program = TypeVar("_Program")
 # A block is before, after, after, before: a machine that gets slower or faster steadily favours neither.
 ABBA = ("before", "after", "after", "before")
 # What is run where the budget holds no two blocks: the least that an interval can be made of. In turns, so that a
@@ -77,9 +79,9 @@ class Experiment:
 
 
 def experiment(
-    before: list[str],
-    after: list[str],
-    runner: Runner,
+    before: _Program,
+    after: _Program,
+    runner: Runner[_Program],
     plan: Plan | None = None,
     clock: Callable[[], float] = time.monotonic,
     say: Callable[[str], None] = lambda _: None,
@@ -216,7 +218,7 @@ def look(tried: Experiment, plan: Plan) -> None:
         tried.outcome = Outcome.REFUTED
         tried.reason = "it is slower" if slower else f"it saves less than {format_share(plan.least)}"
     else:
-        share = [format_share(max(-1.0, bound / whole)) for bound in (tried.saving.low, tried.saving.high)]
+        share = [_signed_share(max(-1.0, bound / whole)) for bound in (tried.saving.low, tried.saving.high)]
         _undecided(tried, f"the saving lies between {share[0]} and {share[1]}, so it may be none")
 
 
@@ -229,6 +231,10 @@ def is_known(tried: Experiment) -> bool:
 
 def _losses(runs: list[Timed]) -> list[float]:
     return [each.loss for each in runs if each.loss is not None]
+
+
+def _signed_share(share: float) -> str:
+    return format_share(share) if share >= 0 else f"−{format_share(-share)}"
 
 
 def _undecided(tried: Experiment, why: str) -> None:

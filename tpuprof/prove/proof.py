@@ -11,6 +11,7 @@ from typing import Any
 
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.prove.experiment import Experiment, Outcome
+from tpuprof.prove.program import Program
 from tpuprof.run_folder import PROOF_SCHEMA, PROOFS
 from tpuprof.units import format_ms
 
@@ -18,7 +19,7 @@ _NOT_A_NAME = re.compile(r"[^a-z0-9-]+")
 
 
 def proof_of(
-    tried: Experiment, rule: str, commands: tuple[list[str], list[str]], predicted: tuple[float, float] | None,
+    tried: Experiment, rule: str, programs: tuple[Program, Program], predicted: tuple[float, float] | None,
     *, predicted_per: str = "step", finding_after: str = "",
 ) -> dict[str, Any]:  # fmt: skip
     """The proof as JSON-ready values. `predicted` is the least and the most that the rule expects (ms).
@@ -47,8 +48,9 @@ def proof_of(
         # JSON has no nan: the reason says where a loss is not finite.
         "losses": [each if math.isfinite(each) else None for each in losses] if losses else None,
         "finding_after": finding_after,
-        "before_command": commands[0],
-        "after_command": commands[1],
+        "before_command": programs[0].given,
+        "after_command": programs[1].given,
+        "before_revision": programs[0].revision,
         "runs_before_ms": [each.ms for each in tried.before],
         "runs_after_ms": [each.ms for each in tried.after],
         "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -99,9 +101,5 @@ def _signed(ms: float) -> str:
 def _expected(predicted: tuple[float, float] | None) -> str:
     if predicted is None:
         return ""
-    low, high = predicted
-    return (
-        f", {format_ms(low)} to {format_ms(high)} predicted"
-        if low != high
-        else f", {format_ms(high)} predicted"
-    )
+    low, high = (format_ms(each) for each in predicted)
+    return f", {low} to {high} predicted" if low != high else f", {high} predicted"

@@ -10,16 +10,19 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from tpuprof.capture import marker
 from tpuprof.capture.command import with_bootstrap
 from tpuprof.capture.launch import environment
 from tpuprof.capture.orders import Orders
 from tpuprof.errors import Code, TpuprofError
+from tpuprof.prove.program import Program
 from tpuprof.prove.readings import LOSS, STEP_MS, WARMUP_STEPS, last_number, step_ms_of
 from tpuprof.records import record
 from tpuprof.units import MS_PER_S
 
+_Program = TypeVar("_Program")
 # What a run's time was read from, the surest first.
 BY_METRIC, BY_PROGRAM, BY_STEPS, BY_CLOCK = (
     "the given pattern",
@@ -58,15 +61,16 @@ class Reading:
     measure: str = "step"
 
 
-Runner = Callable[[list[str], float], Timed]
+# Runs a program for so many seconds at most.
+Runner = Callable[[_Program, float], Timed]
 
 
-def timed(command: list[str], seconds: float, reading: Reading) -> Timed:
-    """Run a command to its end. Raises `TpuprofError` (`prove-program-failed`) where it fails or takes too long."""
+def timed(program: Program, seconds: float, reading: Reading) -> Timed:
+    """Run a program to its end. Raises `TpuprofError` (`prove-program-failed`) where it fails or takes too long."""
     with tempfile.TemporaryDirectory(prefix="tpuprof-prove-") as scratch:
         folder = Path(scratch)
         began = time.perf_counter()
-        _run(command, seconds, folder)
+        _run(program, seconds, folder)
         whole = time.perf_counter() - began
         output = (folder / "stdout").read_text("utf-8", "replace")
         ms, read_from = _time(output, folder, whole, reading)
@@ -99,42 +103,43 @@ def _ms_in(output: str, pattern: str) -> float | None:
     return found if found is not None and 0 < found < math.inf else None
 
 
-def _run(command: list[str], seconds: float, folder: Path) -> None:
+def _run(program: Program, seconds: float, folder: Path) -> None:
     orders_in = marker.create()
     try:
         Orders(str(folder), "timed", warmup=0, steps=0, patience=0, hlo_debug=False).write(orders_in)
         with (folder / "stdout").open("wb") as out, (folder / "stderr").open("wb") as err:
-            status = _waited(command, seconds, out, err, environment(orders_in))
+            status = _waited(program, seconds, out, err, environment(orders_in, program.environment))
     finally:
         marker.remove(orders_in, keep=False)
     if status:
         words = (folder / "stderr").read_text("utf-8", "replace").strip()[-_TAIL:]
         raise TpuprofError(
             Code.PROVE_FAILED,
-            f"{' '.join(command)}: the program ended with status {status}: {words or 'no message'}.",
+            f"{' '.join(program.given)}: the program ended with status {status}: {words or 'no message'}.",
             "Run it alone first.",
         )
 
 
-def _waited(command: list[str], seconds: float, out: object, err: object, variables: dict[str, str]) -> int:
+def _waited(program: Program, seconds: float, out: object, err: object, variables: dict[str, str]) -> int:
     try:
         process = subprocess.Popen(
-            with_bootstrap(command),
+            with_bootstrap(program.words),
             env=variables,
+            cwd=program.folder,
             stdout=out,
             stderr=err,
             start_new_session=True,  # type: ignore[call-overload]
         )
     except OSError as error:
         raise TpuprofError(
-            Code.USAGE, f"{command[0]}: cannot be started ({error.strerror}).", "Check the command."
+            Code.USAGE, f"{program.given[0]}: cannot be started ({error.strerror}).", "Check the command."
         ) from error
     try:
         return int(process.wait(seconds))
     except subprocess.TimeoutExpired:
         raise TooLongError(
             Code.PROVE_FAILED,
-            f"{' '.join(command)}: it ran for more than {seconds:.0f} s, and was ended.",
+            f"{' '.join(program.given)}: it ran for more than {seconds:.0f} s, and was ended.",
             "Train for fewer steps, or give a larger --budget.",
         ) from None
     finally:
