@@ -122,7 +122,7 @@ def test_a_commit_that_is_named(repository):
         assert (program.folder / "model.py").read_text() == "SECONDS = 0.2\n"
         assert "model.py differ" in differs
     with (
-        pytest.raises(TpuprofError, match="no such commit"),
+        pytest.raises(TpuprofError, match="finds no commit nowhere"),
         before_the_change(["python"], "nowhere", repository),
     ):
         pass

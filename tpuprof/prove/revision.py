@@ -35,7 +35,7 @@ def before_the_change(command: list[str], revision: str, here: Path) -> Iterator
     commit = _git(root, "rev-parse", "--verify", "--quiet", f"{revision or 'HEAD'}^{{commit}}")
     if commit is None:
         raise TpuprofError(
-            Code.USAGE, f"--base {revision or 'HEAD'}: git knows no such commit.", "`git log` lists commits."
+            Code.USAGE, f"git finds no commit {revision or 'HEAD'} here.", "`git log` lists commits."
         )
     commit = commit.strip()
     changed = [each for each in (_git(root, "diff", "--name-only", "-z", commit) or "").split("\0") if each]
