@@ -106,6 +106,14 @@ def test_the_commits_own_modules_are_imported_and_data_are_shared(
     assert (repository / "data" / "numbers.txt").read_text() == "42"
 
 
+def test_a_script_that_is_reached_by_a_link_is_the_commits(repository, tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to(repository)
+    with before_the_change([sys.executable, f"{link}/train.py", f"--root={link}/"], "", link) as (program, _):
+        assert f"from {program.folder.resolve() / 'model.py'}" in run(program)
+        assert Path(program.words[2].partition("=")[2]) == program.folder
+
+
 def test_a_command_in_a_subfolder_runs_in_the_same_subfolder(repository):
     (repository / "tools").mkdir()
     (repository / "tools" / "kept.py").write_text("")

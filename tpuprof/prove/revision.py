@@ -104,10 +104,11 @@ def _moved(word: str, root: Path, copy: Path) -> str:
     option, equals, path = word.partition("=") if word.startswith("-") else ("", "", word)
     if not os.path.isabs(path):
         return word
-    try:
-        place = copy / Path(path).relative_to(root)
-    except ValueError:
+    # The repository may be reached by a link; a file of it that is a link itself keeps its name.
+    real = Path(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+    if not real.is_relative_to(root):
         return word
+    place = copy / real.relative_to(root)
     held = place.exists() and place.resolve().is_relative_to(copy.resolve())
     return f"{option}{equals}{place}" if held else word
 
