@@ -1,9 +1,11 @@
-"""Proves each scenario's fix with `tpuprof prove`, and five pairs that change nothing.
+"""Proves each scenario's fix with `tpuprof prove`, and five "fixes" that change nothing.
 
     python benchmarks/prove_scenarios.py [NAME ...] [--budget 30m]
+    python benchmarks/prove_scenarios.py host_sync_unchanged ...
 
-A scenario's fix must be confirmed. A pair of the same program must be refuted or undecided. Proofs are kept below
-artifacts/prove/. Exit status: 0 if all is so, 1 if not.
+A scenario's fix must be confirmed. NAME_unchanged is the faulty program before and after: its finding predicts a
+saving, nothing was fixed, and that must be refuted. Proofs are kept below artifacts/prove/. Exit status: 0 if all is
+so, 1 if not.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 SCENARIOS, RESULTS = ROOT / "scenarios", ROOT / "artifacts" / "prove"
-# Cured scripts that are proved against themselves, from different causes.
+# Faulty scripts, of different causes, that are also proved against themselves: a fix that misses its cause.
+UNCHANGED = "_unchanged"
 NOTHING_CHANGED = ("host_sync", "graph_cuts", "input_starved", "fallback", "debug_flags")
 
 
@@ -31,20 +34,20 @@ def main() -> int:
     options = parser.parse_args()
     more = ["--budget", options.budget, *(["--no-capture"] if options.no_capture else [])]
     good = True
-    for name, rule, measure in _scenarios(options.names):
-        found = prove(name, rule, "faulty", "cured", [*more, "--measure", measure])
-        good &= found["outcome"] == "confirmed"
+    scenarios = _scenarios()
+    unchanged = {f"{name}{UNCHANGED}": scenarios[name] for name in NOTHING_CHANGED}
+    for name in options.names or [*scenarios, *unchanged]:
+        fixed = name in scenarios
+        rule, measure = scenarios[name] if fixed else unchanged[name]
+        found = prove(name, rule, "cured" if fixed else "faulty", [*more, "--measure", measure])
+        good &= found["outcome"] == ("confirmed" if fixed else "refuted")
         print(f"{name}: {found['sentence']}", flush=True)
-    for name in NOTHING_CHANGED if not options.names else ():
-        found = prove(f"{name}_unchanged", "", "cured", "cured", [*more, "--no-capture"], of=name)
-        good &= found["outcome"] in ("refuted", "undecided")
-        print(f"{name}, nothing changed: {found['sentence']}", flush=True)
     return 0 if good else 1
 
 
-def prove(name: str, rule: str, before: str, after: str, options: list[str], of: str = "") -> dict[str, str]:
-    """The proof of one pair of a scenario's scripts."""
-    folder, run = SCENARIOS / (of or name), RESULTS / name
+def prove(name: str, rule: str, after: str, options: list[str]) -> dict[str, str]:
+    """The proof of one pair of a scenario's scripts; before is the faulty one."""
+    folder, run = SCENARIOS / name.removesuffix(UNCHANGED), RESULTS / name
     for old in (run, run.with_name(f"{name}-after")):
         shutil.rmtree(old, ignore_errors=True)
     command = [
@@ -52,7 +55,7 @@ def prove(name: str, rule: str, before: str, after: str, options: list[str], of:
         "-m",
         "tpuprof",
         "prove",
-        *([rule] if rule else []),
+        rule,
         *options,
         "-o",
         str(run),
@@ -60,7 +63,7 @@ def prove(name: str, rule: str, before: str, after: str, options: list[str], of:
     ]
     command += [
         "--before",
-        f"{sys.executable} {folder / before}.py",
+        f"{sys.executable} {folder / 'faulty'}.py",
         "--after",
         f"{sys.executable} {folder / after}.py",
     ]
@@ -70,15 +73,13 @@ def prove(name: str, rule: str, before: str, after: str, options: list[str], of:
     return dict(json.loads(done.stdout)) if done.stdout else {"outcome": "failed", "sentence": "it failed"}
 
 
-def _scenarios(names: list[str]) -> list[tuple[str, str, str]]:
-    """(name, rule, measure) of the scenarios that have a fix whose saving shows on this device."""
-    found = []
+def _scenarios() -> dict[str, tuple[str, str]]:
+    """Rule and measure by name, of the scenarios that have a fix whose saving shows on this device."""
+    found = {}
     for path in sorted(SCENARIOS.glob("*/scenario.toml")):
         plan = tomllib.loads(path.read_text("utf-8"))
-        wanted = path.parent.name in names if names else plan["rule"] and not plan.get("unmeasured")
-        if wanted:
-            measure = "total" if plan.get("measure") == "start" else "step"
-            found.append((path.parent.name, plan["rule"], measure))
+        if plan["rule"] and not plan.get("unmeasured"):
+            found[path.parent.name] = plan["rule"], "total" if plan.get("measure") == "start" else "step"
     return found
 
 

@@ -5,8 +5,18 @@ import random
 import pytest
 
 from tpuprof.errors import Code
-from tpuprof.prove.experiment import ABBA, LEAST, NARROW, Outcome, Plan, experiment
+from tpuprof.prove.experiment import (
+    ABBA,
+    LEAST,
+    NARROW,
+    PREDICTED_PART,
+    Outcome,
+    Plan,
+    compare_with,
+    experiment,
+)
 from tpuprof.prove.intervals import ERROR, interval, t_quantile
+from tpuprof.prove.prediction import Prediction
 from tpuprof.prove.proof import sentence
 from tpuprof.prove.timing import BY_CLOCK, BY_STEPS, Timed, TooLongError
 
@@ -212,7 +222,34 @@ def test_a_run_that_is_cut_off_decides_nothing_by_itself(calls, pairs):
 def test_noise_is_undecided_with_its_bounds():
     found, _ = tried(100, 97, noise=12)
     assert found.outcome is Outcome.UNDECIDED
-    assert "so it may be none" in sentence(found, (1.0, 2.0))
+    assert "so it may be none" in sentence(found, Prediction(1.0, 2.0))
+
+
+@pytest.mark.parametrize(
+    ("part", "outcome"), [(0.99, Outcome.UNDECIDED), (1.01, Outcome.REFUTED)], ids=["below", "above"]
+)
+def test_a_prediction_of_more_than_the_noise_hides_is_refuted(part, outcome):
+    found, _ = tried(100, 100, noise=4)
+    assert found.outcome is Outcome.UNDECIDED
+    predicted = part * found.saving.high / PREDICTED_PART
+    compare_with(found, Prediction(predicted, 2 * predicted))
+    assert found.outcome is outcome
+    assert ("less than half of what was predicted" in found.reason) is (outcome is Outcome.REFUTED)
+
+
+@pytest.mark.parametrize(
+    "more", [{"losses": (2.0, 3.0)}, {"read_from": (BY_STEPS, BY_CLOCK)}], ids=["losses", "times"]
+)
+def test_programs_that_cannot_be_compared_refute_no_prediction(more):
+    found, _ = tried(100, 100, noise=4, **more)
+    compare_with(found, Prediction(900.0, 900.0))
+    assert found.outcome is Outcome.UNDECIDED
+
+
+def test_a_saving_that_is_confirmed_stays_so_below_its_prediction():
+    found, _ = tried(100, 90, noise=0.1)
+    compare_with(found, Prediction(50.0, 60.0))
+    assert found.outcome is Outcome.CONFIRMED
 
 
 @pytest.mark.parametrize(
@@ -241,4 +278,17 @@ def test_a_saving_that_may_be_negative_is_said_with_its_sign():
 
 def test_a_prediction_whose_ends_read_alike_is_one_number():
     found, _ = tried(10.0, 5.0)
-    assert ", 4.99 ms predicted" in sentence(found, (4.991, 4.993))
+    assert sentence(found, Prediction(4.991, 4.993)).endswith(
+        "; predicted: 4.99 ms; losses were not compared, since none are printed."
+    )
+
+
+def test_a_prediction_is_the_share_of_the_captured_step():
+    """A captured step of 20 ms of which 5 are saved lets expect 2.5 of 10."""
+    found, _ = tried(10.0, 7.5)
+    predicted = Prediction(5.0, 6.0, 20.0)
+    assert predicted.expected(found.before_ms) == pytest.approx((2.5, 3.0))
+    said = sentence(found, predicted)
+    assert "saves 2.50 ms of 10.0 ms, 25 % (between" in said
+    assert "; predicted: 5.00 ms to 6.00 ms of 20.0 ms (25 % to 30 %)" in said
+    assert Prediction(50.0, 60.0, 20.0).expected(10.0) == (10.0, 10.0)

@@ -36,6 +36,13 @@ def test_how_far_a_prediction_is_off(tmp_path, predicted, saving, off):
     assert tried.off == (pytest.approx(off) if off is not None else None)
 
 
+def test_a_prediction_of_a_longer_captured_step_is_compared_by_share(tmp_path):
+    """4 of 20 ms are 2 of the 10 ms that the program takes without a capture."""
+    keep(tmp_path, predicted_low_ms=4.0, predicted_high_ms=4.0, predicted_step_ms=20.0)
+    (tried,) = tried_below(tmp_path)
+    assert tried.off == 0.0
+
+
 def test_the_summary_counts_outcomes_and_distances(tmp_path):
     keep(tmp_path / "a" / "first")
     keep(tmp_path / "a" / "second", saving_ms=4.0, made_at="2026-01-02T00:00:00+00:00")

@@ -16,6 +16,7 @@ from tpuprof.errors import Code, TpuprofError
 
 if TYPE_CHECKING:
     from tpuprof.prove.experiment import Plan
+    from tpuprof.prove.prediction import Prediction
     from tpuprof.prove.program import Program
     from tpuprof.prove.timing import Reading
     from tpuprof.report.schema import Finding
@@ -113,22 +114,17 @@ def _prove(
     *,
     capture: bool,
 ) -> dict[str, Any]:
-    from tpuprof.prove.experiment import experiment
+    from tpuprof.prove.experiment import compare_with, experiment
     from tpuprof.prove.proof import proof_of, write_proof
     from tpuprof.prove.timing import timed
 
     finding = _finding(programs[0], out, rule, capture=capture)
-    predicted, per = None, ""
-    if finding is not None and finding.savings is not None:
-        predicted, per = (finding.savings.low, finding.savings.high), finding.savings.per
     rule = rule or (finding.rule if finding else "")
     tried = experiment(*programs, lambda program, seconds: timed(program, seconds, reading), plan, say=_say)
     later = _finding(programs[1], _after(out), rule, capture=True) if rule and capture else None
-    # A saving of each start, or of the whole capture, is not one of each step.
-    compared = predicted if per == "step" and reading.measure == "step" and not _whole(tried) else None
-    proof = proof_of(
-        tried, rule, programs, compared, predicted_per=per, finding_after=later.status if later else ""
-    )
+    predicted = _predicted(finding) if reading.measure == "step" and not _whole(tried) else None
+    compare_with(tried, predicted)
+    proof = proof_of(tried, rule, programs, predicted, finding_after=later.status if later else "")
     _say(f"kept in {write_proof(out, proof)}")
     return proof
 
@@ -153,6 +149,18 @@ def _after(out: Path) -> Path:
         number += 1
         place = base.with_name(f"{base.name}-after-{number}")
     return place
+
+
+def _predicted(finding: Finding | None) -> Prediction | None:
+    """What it saves of each step: a saving of each start, or of the whole capture, is none of it."""
+    from tpuprof.prove.prediction import Prediction
+
+    savings = finding.savings if finding is not None else None
+    if savings is None or savings.per != "step":
+        return None
+    # What is left at most is what the least saving leaves.
+    step = savings.step_high_ms + savings.low if savings.step_high_ms is not None else None
+    return Prediction(savings.low, savings.high, step)
 
 
 def _whole(tried: Any) -> bool:

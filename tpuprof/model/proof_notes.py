@@ -35,6 +35,7 @@ class Proof:
     predicted_high_ms: float | None
     finding_after: str
     made_at: str
+    predicted_step_ms: float | None = None
 
 
 def read_proofs(run_folder: Path | None) -> list[Proof]:
@@ -66,6 +67,7 @@ _NUMBERS = (
     "saving_high_ms",
     "predicted_low_ms",
     "predicted_high_ms",
+    "predicted_step_ms",
 )
 
 

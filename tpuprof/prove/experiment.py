@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import TypeVar
 
 from tpuprof.prove.intervals import Interval, interval
+from tpuprof.prove.prediction import Prediction
 from tpuprof.prove.readings import losses_agree
 from tpuprof.prove.timing import Runner, Timed, TooLongError
 from tpuprof.records import record
@@ -27,6 +28,9 @@ FIRST_LOOK = 2
 LEAST = 0.01
 # The interval is narrow once half of it is this share of the mean saving (ratio).
 NARROW = 0.25
+# A saving that is below this share of the least predicted one refutes the prediction (ratio): prices of the scenarios
+# miss what is measured by less (docs/scenarios.md), and a fix that reaches its cause saves more.
+PREDICTED_PART = 0.5
 # Losses may differ by this share (ratio): reordered sums in bfloat16 differ by up to 1/256 of each step's.
 TOLERANCE = 0.01
 
@@ -52,11 +56,15 @@ class Plan:
 
 @record
 class Experiment:
-    """All runs, in order of their pairs, and what follows from them. Times in ms; the saving is before less after."""
+    """All runs, in order of their pairs, and what follows from them. Times in ms; the saving is before less after.
+
+    `comparable` is whether the programs were timed alike and train alike: then the saving alone decides.
+    """
 
     before: list[Timed] = field(default_factory=list)
     after: list[Timed] = field(default_factory=list)
     saving: Interval | None = None
+    comparable: bool = False
     outcome: Outcome = Outcome.UNDECIDED
     reason: str = ""
 
@@ -186,6 +194,7 @@ def _budget_ended(tried: Experiment, plan: Plan) -> None:
 
 def look(tried: Experiment, plan: Plan) -> None:
     """Decide from the runs so far."""
+    tried.comparable = False
     sources = {each.read_from for each in (*tried.before, *tried.after)}
     if len(sources) > 1:
         tried.saving = None
@@ -210,6 +219,7 @@ def look(tried: Experiment, plan: Plan) -> None:
             tried, f"the losses differ ({first:.6g} before, {second:.6g} after): they do not train alike"
         )
         return
+    tried.comparable = True
     least = plan.least * whole
     if tried.saving.low > 0 and tried.saving.mean >= least:
         tried.outcome, tried.reason = Outcome.CONFIRMED, ""
@@ -220,6 +230,20 @@ def look(tried: Experiment, plan: Plan) -> None:
     else:
         share = [_signed_share(max(-1.0, bound / whole)) for bound in (tried.saving.low, tried.saving.high)]
         _undecided(tried, f"the saving lies between {share[0]} and {share[1]}, so it may be none")
+
+
+def compare_with(tried: Experiment, prediction: Prediction | None) -> None:
+    """Refute what is undecided after all runs, where the interval excludes half of the least predicted saving.
+
+    Only after all runs: until then a smaller saving may still be confirmed. Shares of the step are compared where the
+    prediction has them.
+    """
+    if prediction is None or tried.saving is None or tried.before_ms is None or not tried.comparable:
+        return
+    least, _ = prediction.expected(tried.before_ms)
+    if tried.outcome is Outcome.UNDECIDED and tried.saving.high < PREDICTED_PART * least:
+        tried.outcome = Outcome.REFUTED
+        tried.reason = "it saves less than half of what was predicted, if anything"
 
 
 def is_known(tried: Experiment) -> bool:

@@ -11,18 +11,19 @@ from typing import Any
 
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.prove.experiment import Experiment, Outcome
+from tpuprof.prove.prediction import Prediction
 from tpuprof.prove.program import Program
 from tpuprof.run_folder import PROOF_SCHEMA, PROOFS
-from tpuprof.units import format_ms
+from tpuprof.units import format_ms, format_share
 
 _NOT_A_NAME = re.compile(r"[^a-z0-9-]+")
 
 
 def proof_of(
-    tried: Experiment, rule: str, programs: tuple[Program, Program], predicted: tuple[float, float] | None,
-    *, predicted_per: str = "step", finding_after: str = "",
+    tried: Experiment, rule: str, programs: tuple[Program, Program], predicted: Prediction | None,
+    *, finding_after: str = "",
 ) -> dict[str, Any]:  # fmt: skip
-    """The proof as JSON-ready values. `predicted` is the least and the most that the rule expects (ms).
+    """The proof as JSON-ready values. `predicted` is what the rule expects of each step, None where it says nothing.
 
     `finding_after` is the rule's status in a capture of the program after the fix, empty without one.
     """
@@ -42,9 +43,10 @@ def proof_of(
         "saving_ms": saving.mean if saving else None,
         "saving_low_ms": saving.low if saving else None,
         "saving_high_ms": saving.high if saving else None,
-        "predicted_low_ms": predicted[0] if predicted else None,
-        "predicted_high_ms": predicted[1] if predicted else None,
-        "predicted_per": predicted_per if predicted else "",
+        "predicted_low_ms": predicted.low_ms if predicted else None,
+        "predicted_high_ms": predicted.high_ms if predicted else None,
+        "predicted_step_ms": predicted.step_ms if predicted else None,
+        "predicted_per": "step" if predicted else "",
         # JSON has no nan: the reason says where a loss is not finite.
         "losses": [each if math.isfinite(each) else None for each in losses] if losses else None,
         "finding_after": finding_after,
@@ -57,17 +59,18 @@ def proof_of(
     }
 
 
-def sentence(tried: Experiment, predicted: tuple[float, float] | None) -> str:
+def sentence(tried: Experiment, predicted: Prediction | None) -> str:
     """What came of it, in one sentence."""
     word = tried.outcome.value.capitalize()
     saving = tried.saving
     if saving is None or tried.before_ms is None:
         return f"{word}: {tried.reason or 'there are too few runs'}."
+    share = f", {format_share(min(saving.mean / tried.before_ms, 1.0))}" if saving.mean > 0 else ""
     amount = (
-        f"{_signed(saving.mean)} of {format_ms(tried.before_ms)} "
+        f"{_signed(saving.mean)} of {format_ms(tried.before_ms)}{share} "
         f"(between {_signed(saving.low)} and {_signed(saving.high)})"
     )
-    expected = _expected(predicted)
+    expected = f"; predicted: {predicted.text()}" if predicted else ""
     if tried.outcome is Outcome.CONFIRMED:
         note = "" if tried.losses else "; losses were not compared, since none are printed"
         return f"{word}: the fix saves {amount}{expected}{note}."
@@ -96,10 +99,3 @@ def write_proof(run: Path, proof: dict[str, Any]) -> Path:
 
 def _signed(ms: float) -> str:
     return format_ms(ms) if ms >= 0 else f"−{format_ms(-ms)}"
-
-
-def _expected(predicted: tuple[float, float] | None) -> str:
-    if predicted is None:
-        return ""
-    low, high = (format_ms(each) for each in predicted)
-    return f", {low} to {high} predicted" if low != high else f", {high} predicted"

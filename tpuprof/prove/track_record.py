@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from tpuprof.model.proof_notes import Proof, read_proofs
 from tpuprof.prove.experiment import Outcome
+from tpuprof.prove.prediction import Prediction
 from tpuprof.records import record
 from tpuprof.run_folder import PROOFS
 from tpuprof.shown_text import printable
-from tpuprof.units import format_ms
+from tpuprof.units import format_ms, format_share
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,14 +34,21 @@ class Tried:
     def off(self) -> float | None:
         """How far the measured saving lies outside the predicted range, as a share of the measured one; 0 inside.
 
-        None where nothing was predicted per step, or no saving was measured.
+        The predicted share of the captured step is meant, of the step that was measured. None where nothing was
+        predicted per step, or no saving was measured.
         """
-        proof = self.proof
-        low, high, measured = proof.predicted_low_ms, proof.predicted_high_ms, proof.saving_ms
-        if low is None or high is None or measured is None or measured <= 0:
+        proof, predicted, measured = self.proof, self.predicted, self.proof.saving_ms
+        if predicted is None or measured is None or measured <= 0 or proof.before_ms is None:
             return None
+        low, high = predicted.expected(proof.before_ms)
         off = max(low - measured, measured - high, 0.0) / measured
         return off if math.isfinite(off) else None
+
+    @property
+    def predicted(self) -> Prediction | None:
+        """What was predicted per step, None where nothing was."""
+        low, high = self.proof.predicted_low_ms, self.proof.predicted_high_ms
+        return None if low is None or high is None else Prediction(low, high, self.proof.predicted_step_ms)
 
 
 def tried_below(folder: Path) -> list[Tried]:
@@ -92,16 +100,18 @@ def render(tried: list[Tried], console: Console) -> None:
         table.add_row(
             printable(each.run),
             printable(proof.rule or "no rule"),
-            _predicted(proof),
-            format_ms(proof.saving_ms) if proof.saving_ms is not None else "unknown",
+            each.predicted.text() if each.predicted else "nothing per step",
+            _measured(proof),
             printable(proof.outcome),
         )
     console.print(table)
     console.print(summary(tried), markup=False)
 
 
-def _predicted(proof: Proof) -> str:
-    low, high = proof.predicted_low_ms, proof.predicted_high_ms
-    if low is None or high is None:
-        return "nothing per step"
-    return format_ms(high) if low == high else f"{format_ms(low)} to {format_ms(high)}"
+def _measured(proof: Proof) -> str:
+    if proof.saving_ms is None or proof.before_ms is None or proof.before_ms <= 0:
+        return "unknown"
+    share = proof.saving_ms / proof.before_ms
+    return f"{format_ms(proof.saving_ms)} of {format_ms(proof.before_ms)}" + (
+        f" ({format_share(min(share, 1.0))})" if share > 0 else ""
+    )

@@ -345,6 +345,7 @@ class ProofRow:
 
     `outcome` is confirmed, refuted or undecided; `sentence` says why. `read_from` says what times were read from.
     `saving_low_ms` to `saving_high_ms` is the interval of the measured saving, `pairs` how many pairs it is of.
+    `predicted_step_ms` is the captured step that `predicted_low_ms` to `predicted_high_ms` was predicted of.
     `finding_after` is the rule's status in a capture after the fix, empty without one.
     """
 
@@ -361,6 +362,7 @@ class ProofRow:
     predicted_high_ms: float | None
     finding_after: str
     made_at: str
+    predicted_step_ms: float | None = None
 
 
 @record(frozen=True)
