@@ -42,7 +42,7 @@ azurite: $(READY)  ## install Microsoft's emulator of az:// with npm (370 MB), a
 		|| npm install --prefix .azurite --no-save --no-fund --no-audit --ignore-scripts azurite@3
 	$(BIN)/python -m pytest -q tests/storage/test_azure.py
 
-prove: $(READY)  ## prove the fix of every scenario, and refute five "fixes" that change nothing (hours)
+prove: $(READY)  ## prove the fix of every scenario, and refute six "fixes" that change nothing (hours)
 	$(BIN)/python benchmarks/prove_scenarios.py
 
 newcomer: $(READY)  ## go from a first capture to a proved fix on eight scenarios, each in five minutes (ONLY=NAME for one)
