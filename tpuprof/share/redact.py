@@ -26,6 +26,7 @@ from typing import Any, TypeVar
 from tpuprof.safe_text import FROM_SAFE, TO_SAFE, holds_safe
 from tpuprof.share import repositories, sensitive, token_forms
 from tpuprof.share.redact_proto import mask_opaque
+from tpuprof.share.signs import SIGNS, in_lower_case, may_match
 from tpuprof.share.sensitive import Kind
 
 Value = TypeVar("Value")
@@ -109,8 +110,8 @@ class Redactor:
         self.counts: Counter[tuple[Kind, str]] = Counter()
         self._names: dict[tuple[Kind, str], str] = {}
         self._known: dict[Kind, set[str]] = {kind: set() for kind in Kind}
-        # Each with whether it finds anything in a word, see `sensitive.is_word`.
-        self._passes: list[tuple[re.Pattern[str], Replace, bool]] = []
+        # Each with whether it finds anything in a word, see `sensitive.is_word`, and its signs.
+        self._passes: list[tuple[re.Pattern[str], Replace, bool, tuple[str, ...]]] = []
         self._cache: dict[str, tuple[str, tuple[tuple[Kind, str], ...]]] = {}
         self._stay: set[str] = set()  # texts in which nothing is replaced
         self._hits: list[tuple[Kind, str]] = []
@@ -296,8 +297,10 @@ class Redactor:
             for line in match.group().splitlines()[1:]:
                 if not line.startswith("-----"):
                     self._add(Kind.SECRET, line)
-        word = sensitive.is_word(text)
+        word, lower = sensitive.is_word(text), in_lower_case(text)
         for kind, pattern, groups in _LEARNT_FROM_WORDS if word else _LEARNT:
+            if pattern in SIGNS and not may_match(SIGNS[pattern], lower):
+                continue
             public = _PUBLIC.get(pattern, ())
             for match in pattern.finditer(text):
                 value = next(found for group in groups if (found := match.group(group)))
@@ -340,12 +343,16 @@ class Redactor:
 
     def _replace(self, text: str) -> str:
         self._passes = self._passes or [
-            (pattern, replace, pattern not in _NOT_IN_WORDS) for pattern, replace in self._make_passes()
+            (pattern, replace, pattern not in _NOT_IN_WORDS, SIGNS.get(pattern, ()))
+            for pattern, replace in self._make_passes()
         ]
-        word = sensitive.is_word(text)
-        for pattern, replace, in_words in self._passes:
-            if in_words or not word:
-                text = pattern.sub(replace, text)
+        word, lower = sensitive.is_word(text), in_lower_case(text)
+        for pattern, replace, in_words, signs in self._passes:
+            if (word and not in_words) or (signs and not may_match(signs, lower)):
+                continue
+            new = pattern.sub(replace, text)
+            if new is not text:
+                text, lower = new, in_lower_case(new)
                 word = word and sensitive.is_word(text)
         return text
 

@@ -27,14 +27,52 @@ def redact_xspace(data: bytes, text: Text) -> bytes:
     """A serialized XSpace, its embedded HLO programs included, with every text passed through `text`."""
     from tpuprof.decode import xplane_pb2
 
-    return _message(data, xplane_pb2.XSpace.DESCRIPTOR, text)
+    return _redacted(data, xplane_pb2.XSpace.DESCRIPTOR, text)
 
 
 def redact_hlo(data: bytes, text: Text) -> bytes:
     """A serialized HloProto with every text passed through `text`."""
     from tpuprof.decode import hlo_pb2
 
-    return _message(data, hlo_pb2.HloProto.DESCRIPTOR, text)
+    return _redacted(data, hlo_pb2.HloProto.DESCRIPTOR, text)
+
+
+def _redacted(data: bytes, descriptor: Any, text: Text) -> bytes:
+    """The message, by the native walk where it is built: a profile has millions of messages."""
+    try:
+        from tpuprof.share import _wire
+    except ImportError:  # not built, or for another Python or machine
+        return _message(data, descriptor, text)
+    from tpuprof.decode import hlo_pb2
+
+    tables: dict[str, dict[int, Any]] = {}
+    program = _table(hlo_pb2.HloProto.DESCRIPTOR, tables)
+
+    def changed(value: bytes) -> bytes | None:
+        new = _as_text(value, text)
+        return None if new is value else new
+
+    walk = _wire.Redaction(changed, lambda value: mask_opaque(value, text), _is_program, program)
+    return walk.message(data, _table(descriptor, tables))
+
+
+def _table(descriptor: Any, tables: dict[str, dict[int, Any]]) -> dict[int, Any]:
+    """What the native walk knows of a message: the kind of each field, or that field's own table."""
+    from tpuprof.share import _wire
+
+    if descriptor.full_name in tables:
+        return tables[descriptor.full_name]
+    # Known before its fields are: a message may hold its own kind.
+    table = tables[descriptor.full_name] = {}
+    for known in descriptor.fields:
+        if known.message_type is not None:
+            table[known.number] = _table(known.message_type, tables)
+        elif known.full_name in _NESTED:
+            table[known.number] = _wire.NESTED
+        else:
+            texts = (known.TYPE_BYTES, known.TYPE_STRING)
+            table[known.number] = _wire.TEXT if known.type in texts else _wire.NUMBERS
+    return table
 
 
 def blot(data: bytes, literals: Iterable[str]) -> tuple[bytes, int]:
@@ -85,16 +123,20 @@ _NESTED = frozenset({"tpuprof.decode.XStat.bytes_value", "tpuprof.decode.XEventM
 
 
 def _nested(value: bytes, text: Text) -> bytes:
+    from tpuprof.decode import hlo_pb2
+
+    return _message(value, hlo_pb2.HloProto.DESCRIPTOR, text) if _is_program(value) else _unknown(value, text)
+
+
+def _is_program(value: bytes) -> bool:
     from google.protobuf.message import DecodeError
 
     from tpuprof.decode import hlo_pb2
 
     try:
-        if hlo_pb2.HloProto.FromString(value).hlo_module.computations:
-            return redact_hlo(value, text)
+        return bool(hlo_pb2.HloProto.FromString(value).hlo_module.computations)
     except DecodeError:
-        pass
-    return _unknown(value, text)
+        return False
 
 
 def _unknown(value: bytes, text: Text) -> bytes:

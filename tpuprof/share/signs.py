@@ -1,0 +1,55 @@
+"""Signs that a text must have for a pattern to find anything in it; most texts of a profile have few of them.
+
+A test makes texts of each pattern and looks for its signs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from tpuprof.share import repositories, sensitive, token_forms
+
+_AT = ("@", "%40")
+# In lower case. A pattern finds something only where one of its signs is; one that is not here is always tried.
+SIGNS: dict[re.Pattern[str], tuple[str, ...]] = {
+    token_forms.WEB_HOOK: ("hooks.slack.com/", "/api/webhooks/", "webhook.office.com/"),
+    token_forms.AZURE: ("key=", "sig="),
+    sensitive.BEARER: ("bearer", "basic"),
+    sensitive.URL_LOGIN: ("://",),
+    sensitive.ASSIGNED: ("key", "token", "secret", "passw", "pwd", "credential", "auth"),
+    sensitive.VARIABLE: ("=",),
+    repositories.REPOSITORY: ("git", "bitbucket.", "codeberg.", "huggingface.", "hf.co", "ghcr.io", "docker.io"),
+    sensitive.EMAIL: _AT,
+    sensitive.SCP: _AT,
+    sensitive.LOGIN: _AT,
+    sensitive.LOGIN_IN_SCOPE: _AT,
+    sensitive.UNC_PATH: ("\\",),
+    sensitive.WINDOWS_PATH: ("\\",),
+    sensitive.WINDOWS_USER: ("\\",),
+    sensitive.SHARE: ("//",),
+    sensitive.BUCKET: ("://", ".com/", "/gcs/", ":::"),
+    sensitive.BUCKET_HOST: ("amazonaws.com", "storage.googleapis.com"),
+    sensitive.HOME: ("/home/", "/users/"),
+    sensitive.PATH: ("/",),
+    sensitive.SHORT_PATH: ("~",),
+    sensitive.USER_FOLDER: ("users/", "home/", "homes/"),
+    sensitive.IP4: (".",),
+    sensitive.IP6: (":",),
+    sensitive.URL_HOST: ("://",),
+    sensitive.HOST: ("t1v-n-", "gke-", "ip-", ".internal", ".local", ".lan", ".corp", ".intranet"),
+    sensitive.PROJECT: ("project", "gcr.io/", ".pkg.dev/"),
+    sensitive.ACCOUNT_PROJECT: (".iam.gserviceaccount.com",),
+    sensitive.ACCOUNT: ("arn:aws",),
+    sensitive.TRACKED: ("wandb.ai/",),
+}
+
+
+def in_lower_case(text: str) -> str | None:
+    """What signs are looked for in; None where letters may have other forms in other scripts, so all is tried."""
+    return text.lower() if text.isascii() else None
+
+
+def may_match(signs: Iterable[str], lower: str | None) -> bool:
+    """Whether a pattern of these signs may find something; always where the text is not to be looked at."""
+    return lower is None or any(sign in lower for sign in signs)
