@@ -26,8 +26,8 @@ from typing import Any, TypeVar
 from tpuprof.safe_text import FROM_SAFE, TO_SAFE, holds_safe
 from tpuprof.share import repositories, sensitive, token_forms
 from tpuprof.share.redact_proto import mask_opaque
-from tpuprof.share.signs import SIGNS, in_lower_case, may_match
 from tpuprof.share.sensitive import Kind
+from tpuprof.share.signs import SIGNS, in_lower_case, may_match
 
 Value = TypeVar("Value")
 Replace = Callable[[re.Match[str]], str]
