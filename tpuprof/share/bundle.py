@@ -35,11 +35,11 @@ from tpuprof.share import chrome_bundle
 from tpuprof.share.cut import cut
 from tpuprof.share.redact_proto import blot, redact_hlo, redact_xspace
 from tpuprof.share.sensitive import Kind
-from tpuprof.share.trim import Window, embedded_programs, representative, trim
+from tpuprof.share.space import Space, joined, split
+from tpuprof.share.trim import Window, representative, trim
 from tpuprof.storage.mirror import copy_of
 
 if TYPE_CHECKING:
-    from tpuprof.decode import xplane_pb2
     from tpuprof.report.schema import Report
     from tpuprof.share.redact import Redactor
 
@@ -187,44 +187,49 @@ def _add_profile(bundle: Bundle, path: Path, host: str, report: Report, text: Te
         if kind in (sniff.CHROME, sniff.CHROME_GZ):
             _add_chrome(bundle, path, kind == sniff.CHROME_GZ, window, text)
             return
-        space, origin_ns = _space(path, kind == sniff.XPLANE_GZ, window)
+        changed = {row.program for row in report.compiles if row.host == host and row.program}
+        profile, programs = _cut_down(
+            path, kind == sniff.XPLANE_GZ, window, changed, text if redacting else None
+        )
     except OverflowError:
         bundle.notes.append(f"{label} was left out: it is too large to be cut down here")
         return
     except (DecodeError, EOFError, zlib.error):
         bundle.notes.append(f"{label} was left out: it is damaged")
         return
-    graphs = embedded_programs(space)
-    changed = _changed_programs(report, host, set(graphs))
-    trim(space, window, changed, origin_ns)
-    kept = set(embedded_programs(space))
     name = profile_name(text(host_name(path)))
     bundle.notes.append(_cut_note(name, window))
-    out = space.SerializeToString()
-    bundle.members[_member(path, name, text)] = redact_xspace(out, text) if redacting else out
-    for program in sorted(kept) if changed else []:
+    bundle.members[_member(path, name, text)] = profile
+    for program in sorted(programs) if changed & programs.keys() else []:
         file = "".join(char if char.isalnum() or char in "._-" else "_" for char in text(program))
+        graph = programs[program]
         bundle.members[f"{GRAPHS.name}/{file}{GRAPH_SUFFIX}"] = (
-            redact_hlo(graphs[program], text) if redacting else graphs[program]
+            redact_hlo(graph, text) if redacting else graph
         )
 
 
-def _space(path: Path, gzipped: bool, window: Window | None) -> tuple[xplane_pb2.XSpace, int | None]:
-    """The profile, and the time (ns) of its first line where events outside the window are gone already.
+def _cut_down(
+    path: Path, gzipped: bool, window: Window | None, programs: set[str], text: Text | None
+) -> tuple[bytes, dict[str, bytes]]:
+    """The profile as it goes in, redacted by `text` unless that is None, and the programs that it embeds, by name.
 
     Raises `OverflowError` where too much would be made into objects, and what a damaged file raises.
     """
-    from tpuprof.decode import xplane_pb2
-
     profile = ProfileFile(path)
     data = memoryview(_unpacked(path)) if gzipped else profile.data
-    shorter = cut(data, window) if window is not None else None
-    data = data if shorter is None else shorter.data
-    if len(data) > MAX_PROFILE_BYTES:
+    shorter = cut(data, window, profile.drop_pages) if window is not None else None
+    if (len(data) if shorter is None else sum(map(len, shorter.planes))) > MAX_PROFILE_BYTES:
         raise OverflowError
-    space = xplane_pb2.XSpace.FromString(bytes(data))
+    space = split(data) if shorter is None else Space(shorter.planes, shorter.rest)
+
+    def finished(plane: bytes) -> bytes:
+        return joined([plane]) if text is None else redact_xspace(joined([plane]), text)
+
+    origin_ns = shorter.origin_ns if shorter is not None else None
+    found = trim(space.planes, window, programs, origin_ns, finished)
     profile.check()
-    return space, shorter.origin_ns if shorter is not None else None
+    rest = space.rest if text is None else redact_xspace(space.rest, text)
+    return b"".join(found.planes) + rest, found.programs
 
 
 def _add_chrome(bundle: Bundle, path: Path, gzipped: bool, window: Window | None, text: Text) -> None:
@@ -256,11 +261,6 @@ def _cut_note(name: str, window: Window | None) -> str:
 def _member(path: Path, name: str, text: Text) -> str:
     session = text(path.parent.name) if path.parent.parent.name == PROFILES.name else "capture"
     return str(RUN / PROFILES / session / name)
-
-
-def _changed_programs(report: Report, host: str, embedded: set[str]) -> set[str]:
-    """Programs that compiles of the capture made."""
-    return {row.program for row in report.compiles if row.host == host and row.program} & embedded
 
 
 def _add_reports(bundle: Bundle, shown: Report) -> None:

@@ -6,10 +6,12 @@ made into objects, which take some five times the bytes they are made from.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from tpuprof.share.space import Data as Plane
 from tpuprof.units import PS_PER_NS
 
 if TYPE_CHECKING:
@@ -25,25 +27,33 @@ _FIRST_ALONE = 1 << 60
 
 
 class CutProfile(NamedTuple):
-    """A profile with fewer events, and the time (ns) of the first line of the whole one, from which windows count."""
+    """A profile with fewer events, and the time (ns) of the first line of the whole one, from which windows count.
 
-    data: bytes
+    Planes are serialized, each by itself: joined they would be in memory twice. `rest` is what the
+    profile has beside them.
+    """
+
+    planes: list[Plane]
+    rest: bytes
     origin_ns: int
 
 
-def cut(data: Data, window: Window) -> CutProfile | None:
-    """The profile with the events that touch the window; None where it is damaged or the native reader is not built."""
+def cut(data: Data, window: Window, done: Callable[[], None] = lambda: None) -> CutProfile | None:
+    """The profile with the events that touch the window; None where it is damaged or the native reader is not built.
+
+    `done` is called when a plane was read, so that a mapped file's pages can be given back.
+    """
     try:
         from tpuprof.decode import _xspace
     except ImportError:  # not built, or for another Python or machine
         return None
     try:
-        return _cut(data, window)
+        return _cut(data, window, done)
     except (_xspace.DamagedError, ValueError):
         return None
 
 
-def _cut(data: Data, window: Window) -> CutProfile:
+def _cut(data: Data, window: Window, done: Callable[[], None]) -> CutProfile:
     from tpuprof.decode import _xspace
 
     planes = []
@@ -54,7 +64,8 @@ def _cut(data: Data, window: Window) -> CutProfile:
     # Where each event is, is kept of one line at a time: of all lines that would be larger than what is left of them.
     heads = (_xspace.line(data, *span, _FIRST_ALONE) for _, _, lines in planes for span in lines)
     origin = min((head[1] for head in heads if head[4]), default=0)
-    found = bytearray()
+    done()
+    found: list[Plane] = []
     for own, numbers, lines in planes:
         plane = bytearray()
         for number, values in numbers.items():
@@ -63,8 +74,9 @@ def _cut(data: Data, window: Window) -> CutProfile:
         for begin, end in lines:
             line = _xspace.line(data, begin, end, 1)
             plane += _field(_LINES, _line(data, begin, end, line, window, origin))
-        found += _field(_PLANES, plane)
-    return CutProfile(bytes(found + _copied(data, spans)), origin)
+        found.append(plane)
+        done()
+    return CutProfile(found, _copied(data, spans), origin)
 
 
 def _copied(data: Data, spans: dict[int, list[tuple[int, int]]]) -> bytes:

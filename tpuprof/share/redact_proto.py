@@ -88,7 +88,7 @@ def blot(data: bytes, literals: Iterable[str]) -> tuple[bytes, int]:
 
 
 def _message(data: bytes, descriptor: Any, text: Text) -> bytes:
-    fields = _fields(data)
+    fields = fields_of(data)
     if fields is None:
         return mask_opaque(data, text)
     out = bytearray()
@@ -102,7 +102,7 @@ def _message(data: bytes, descriptor: Any, text: Text) -> bytes:
         if changed == value:
             out += data[start:end]
         else:
-            out += _varint(number << 3 | _BYTES) + _varint(len(changed)) + changed
+            out += field(number, changed)
     return bytes(out)
 
 
@@ -144,7 +144,7 @@ def _unknown(value: bytes, text: Text) -> bytes:
     if not value:
         return value
     printable = not _CONTROL.search(value)
-    fields = _fields(value)
+    fields = fields_of(value)
     if printable and fields is None:
         return _as_text(value, text)
     if printable:
@@ -177,7 +177,7 @@ def mask_opaque(value: bytes, text: Text) -> bytes:
     return _RUN.sub(run, value)
 
 
-def _fields(data: bytes) -> list[tuple[int, int, int, int, int]] | None:
+def fields_of(data: bytes | memoryview) -> list[tuple[int, int, int, int, int]] | None:
     """(number, wire type, start, value's start, end) of each field, None where the bytes are no message."""
     found = []
     position, size = 0, len(data)
@@ -203,7 +203,7 @@ def _fields(data: bytes) -> list[tuple[int, int, int, int, int]] | None:
     return found
 
 
-def _read(data: bytes, position: int) -> tuple[int, int]:
+def _read(data: bytes | memoryview, position: int) -> tuple[int, int]:
     """(value, position after it) of a varint, position -1 where it does not end."""
     value = shift = 0
     while position < len(data) and shift < 70:
@@ -214,6 +214,11 @@ def _read(data: bytes, position: int) -> tuple[int, int]:
             return value, position
         shift += 7
     return 0, -1
+
+
+def field(number: int, value: bytes) -> bytes:
+    """A field that holds bytes, serialized."""
+    return _varint(number << 3 | _BYTES) + _varint(len(value)) + value
 
 
 def _varint(value: int) -> bytes:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from tpuprof.share.space import Data
 from tpuprof.units import PS_PER_MS, PS_PER_NS
 
 if TYPE_CHECKING:
@@ -55,37 +57,78 @@ def representative(report: Report, host: str) -> Window | None:
     return Window(host, [row.index for row in kept], kept[0].start_ns, end)
 
 
+class Trimmed(NamedTuple):
+    """What is left: planes, each serialized, in their order; and the HloProto of each program they embed, by name."""
+
+    planes: list[bytes]
+    programs: dict[str, bytes]
+
+
 def trim(
-    space: xplane_pb2.XSpace, window: Window | None, programs: set[str], origin_ns: int | None = None
-) -> None:
-    """Drop, in place, events outside the window and what only they needed.
+    planes: list[Data],
+    window: Window | None,
+    programs: set[str],
+    origin_ns: int | None = None,
+    finish: Callable[[bytes], bytes] = bytes,
+) -> Trimmed:
+    """Serialized planes without events outside the window and what only they needed.
 
     Of the programs embedded in the profile, those that ran inside the window and `programs` stay. Without a
-    window all events stay. `origin_ns` is the time of the first line, where events were left out before.
+    window all events stay. `origin_ns` is the time of the first line, where events were left out before. One plane at a
+    time is made into objects, which take some five times its bytes; `finish` takes each as it is serialized, and
+    `planes` is emptied meanwhile.
+
+    Raises `google.protobuf.message.DecodeError` where a plane is damaged.
     """
-    times = (line.timestamp_ns for plane in space.planes for line in plane.lines if line.events)
-    origin = min(times, default=0) if origin_ns is None else origin_ns
-    for plane in space.planes:
+    origin = first_line_ns(planes) if origin_ns is None and window is not None else origin_ns
+    ran = set(programs)
+    found: list[bytes] = [b""] * len(planes)
+    embedding = []
+    for number, data in enumerate(planes):
+        plane = plane_of(data)
+        if plane.name == METADATA_PLANE:
+            embedding.append(number)
+            continue
         if window is not None:
             for line in plane.lines:
-                _trim_line(line, window, origin)
-    ran = programs | _programs_run(space) if window is not None else None
-    for plane in space.planes:
-        if plane.name == METADATA_PLANE:
-            _keep_programs(plane, ran)
-        elif window is not None:
+                _trim_line(line, window, origin or 0)
+            ran |= _programs_run(plane)
             _drop_unused_names(plane)
+        found[number] = finish(plane.SerializeToString())
+        planes[number] = b""
+    kept: dict[str, bytes] = {}
+    for number in embedding:
+        plane = plane_of(planes[number])
+        if window is not None:
+            for line in plane.lines:
+                _trim_line(line, window, origin or 0)
+            _keep_programs(plane, ran | _programs_run(plane))
+        kept |= embedded_programs(plane)
+        found[number] = finish(plane.SerializeToString())
+    return Trimmed(found, kept)
 
 
-def embedded_programs(space: xplane_pb2.XSpace) -> dict[str, bytes]:
-    """The serialized HloProto of each program the profile embeds, by `graph(program_id)`."""
+def plane_of(data: Data) -> xplane_pb2.XPlane:
+    """A plane as an object. Raises `google.protobuf.message.DecodeError` where it is damaged."""
+    from tpuprof.decode import xplane_pb2
+
+    return xplane_pb2.XPlane.FromString(bytes(data))
+
+
+def first_line_ns(planes: Sequence[Data]) -> int:
+    """The time (ns) of the first line that has events; windows count from it."""
+    times = (line.timestamp_ns for plane in map(plane_of, planes) for line in plane.lines if line.events)
+    return min(times, default=0)
+
+
+def embedded_programs(plane: xplane_pb2.XPlane) -> dict[str, bytes]:
+    """The serialized HloProto of each program that a plane embeds, by `graph(program_id)`."""
     found = {}
-    for plane in space.planes:
-        if plane.name == METADATA_PLANE:
-            for metadata in plane.event_metadata.values():
-                for stat in metadata.stats:
-                    if stat.WhichOneof("value") == "bytes_value":
-                        found[metadata.name.decode("utf-8", "replace")] = bytes(stat.bytes_value)
+    if plane.name == METADATA_PLANE:
+        for metadata in plane.event_metadata.values():
+            for stat in metadata.stats:
+                if stat.WhichOneof("value") == "bytes_value":
+                    found[metadata.name.decode("utf-8", "replace")] = bytes(stat.bytes_value)
     return found
 
 
@@ -125,19 +168,18 @@ def _inside(event: xplane_pb2.XEvent, low: float, high: float) -> bool:
     return overlap >= 0.5 * min(length, high - low)
 
 
-def _programs_run(space: xplane_pb2.XSpace) -> set[str]:
+def _programs_run(plane: xplane_pb2.XPlane) -> set[str]:
     """Names by which programs that ran are known: `graph(id)` of device modules, graph and id on CPU."""
     found: set[str] = set()
-    for plane in space.planes:
-        names = {key: each.name.decode("utf-8", "replace") for key, each in plane.event_metadata.items()}
-        module_keys = {
-            key for key, each in plane.stat_metadata.items() if each.name in (b"hlo_module", b"program_id")
-        }
-        for line in plane.lines:
-            if line.name == b"XLA Modules":
-                found |= {names.get(event.metadata_id, "") for event in line.events}
-            elif module_keys:
-                found |= _cpu_programs(plane, line, module_keys)
+    names = {key: each.name.decode("utf-8", "replace") for key, each in plane.event_metadata.items()}
+    module_keys = {
+        key for key, each in plane.stat_metadata.items() if each.name in (b"hlo_module", b"program_id")
+    }
+    for line in plane.lines:
+        if line.name == b"XLA Modules":
+            found |= {names.get(event.metadata_id, "") for event in line.events}
+        elif module_keys:
+            found |= _cpu_programs(plane, line, module_keys)
     return found
 
 
@@ -166,9 +208,7 @@ def _stat_text(plane: xplane_pb2.XPlane, stat: xplane_pb2.XStat) -> str:
     return str(getattr(stat, kind)) if kind else ""
 
 
-def _keep_programs(plane: xplane_pb2.XPlane, wanted: set[str] | None) -> None:
-    if wanted is None:
-        return
+def _keep_programs(plane: xplane_pb2.XPlane, wanted: set[str]) -> None:
     for key, metadata in list(plane.event_metadata.items()):
         if metadata.name.decode("utf-8", "replace") not in wanted:
             del plane.event_metadata[key]
