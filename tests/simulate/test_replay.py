@@ -98,6 +98,26 @@ def test_a_program_compiled_inside_the_call_that_runs_it_begins_earlier_without_
     assert simulator.step_ms(Change(host={"compile": 0.0})) == pytest.approx(1.0, rel=0.1)
 
 
+def test_what_another_thread_hands_over_while_the_training_thread_traces_is_handed_over(tmp_path):
+    """In the first half of the steps it waits for the worker that hands their program over."""
+    trace = TraceBuilder()
+    python, worker = trace.host().line("python"), trace.host().line("tf_pytorchxla/1")
+    modules, ops = trace.tpu(0).line("XLA Modules"), trace.tpu(0).line("XLA Ops")
+    now = 0
+    for number in range(STEPS):
+        begun = now + 4000
+        reads = begun if number < STEPS // 2 else begun + 300
+        worker.event("PjRtComputationClient::ExecuteComputation", begun, 100)
+        modules.event(f"step({number})", begun, 11_000)
+        ops.event(start=begun, duration=11_000, **op("fusion.1"))
+        python.event("tpuprof.host_read", reads, begun + 11_000 - reads, call="item")
+        python.event("train_step", now, 15_000, _r=1, step_num=number)
+        now += 15_000
+    found = simulated(trace.sampled(0, now, ops=now), tmp_path)
+    assert found.in_flight == 2
+    assert found.base_ms == pytest.approx(15.0, rel=0.001)
+
+
 def test_a_program_that_the_training_thread_runs_itself_keeps_it_until_it_ends(tmp_path):
     trace = TraceBuilder()
     python = trace.host().line("python")

@@ -133,9 +133,12 @@ def read_timeline(
 
 
 def _handing_over(host: HostActivity) -> Spans:
-    """When programs are handed over: a call of a jitted function holds tracing and compile too, which come before."""
+    """When programs are handed over: a call of a jitted function holds tracing and compile too, which come before.
+
+    What another thread hands over meanwhile has nothing to do with what the training thread traces.
+    """
     before = merge(host.compiling, host.spans(Activity.COMPILE), host.spans(Activity.TRACING))
-    return subtract(host.dispatching, before)
+    return merge(subtract(host.dispatching, before), subtract(host.dispatching_elsewhere, host.compiling))
 
 
 def _stretches(

@@ -69,8 +69,8 @@ class HostActivity:
     """Host time by activity.
 
     `driver` names the training thread, None where none was found. `by_activity` spans are of that thread alone
-    and do not overlap; `compiling` and `dispatching` are of any thread. `user` spans are named and also part of
-    USER.
+    and do not overlap; `compiling` and `dispatching` are of any thread, `dispatching_elsewhere` is of all others. `user`
+    spans are named and also part of USER.
     """
 
     framework: str
@@ -88,6 +88,7 @@ class HostActivity:
     running: Spans = EMPTY
     # When it waited for Python's lock at the end of a wait for the device.
     held_in_waits: Spans = EMPTY
+    dispatching_elsewhere: Spans = EMPTY
 
     def spans(self, activity: Activity) -> Spans:
         """When the training thread was at that activity."""
@@ -142,6 +143,9 @@ def read_host(
         named=named,
         samples=samples,
         running=own_programs(driver) if driver is not None else EMPTY,
+        dispatching_elsewhere=_on_threads(
+            [each for each in host.threads if each is not driver], codes, Activity.DISPATCH
+        ),
     )
 
 
