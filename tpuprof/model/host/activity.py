@@ -69,8 +69,8 @@ class HostActivity:
     """Host time by activity.
 
     `driver` names the training thread, None where none was found. `by_activity` spans are of that thread alone
-    and do not overlap; `compiling` and `dispatching` are of any thread, `dispatching_elsewhere` is of all others. `user`
-    spans are named and also part of USER.
+    and do not overlap; `compiling` and `dispatching` are of any thread, `dispatching_elsewhere` is of all others.
+    `user` spans are named and also part of USER.
     """
 
     framework: str

@@ -21,7 +21,8 @@ Cut once per step, after optimizer.step(): keep values on the device and read th
 ## Limits and false positives
 
 Cutting after each micro batch of a long gradient accumulation keeps programs small and may be wanted. The price knows
-the host's side of the cuts; what fusion across them gains on the device is not in it.
+the host's side of the cuts; what fusion across them gains on the device is not in it. Its upper end also counts what
+samples of the thread's stack find in calls that cut, and no event does: entering the call, and leaving it.
 
 ## References
 
@@ -40,6 +41,8 @@ from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
 
 CUT = "graph_cut"
+# What the innermost line of a stack calls where the thread cuts a graph (torch_xla 2.9's `sync` and `mark_step`).
+CUTTING_CALLS = ("_xla_step_marker(", "_xla_sync_multi(")
 # What of a cut stays when cuts are joined: its ops are still walked and hashed.
 WALK = "graph_walk"
 # How much of an extra cut's host time stays where events do not tell the walk (ratio). A judgement.
@@ -57,7 +60,16 @@ NOT_CUT = {
     about="graph cuts in the step",
     good="Graph cuts in the step cost little or nothing",
     bad="A step is cut into several graphs",
-    reads=("step_ms", "steps", "fallbacks", "graphs_per_step", "framework", "event_ms", "eager_ops"),
+    reads=(
+        "step_ms",
+        "steps",
+        "fallbacks",
+        "graphs_per_step",
+        "framework",
+        "event_ms",
+        "eager_ops",
+        "stacks_if_sampled",
+    ),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where the cuts beyond the first cost enough of a step."""
@@ -80,17 +92,36 @@ def check(signals: Signals) -> Outcome:
         )
     if signals.fallbacks:
         return passed(evidence, reason="ops without a lowering cut the graph: see aten-fallback")
+    around, outside = _in_calls(signals, spent)
     return failed(
-        share,
+        share + around * (1 - 1 / graphs) / signals.step_ms,
         evidence,
         title=f"A step is cut into {graphs:g} graphs",
-        price=counterfactual(_joined(0.0, graphs), _joined(_left(signals), graphs)),
+        price=counterfactual(_joined(0.0, graphs, outside), _joined(_left(signals), graphs)),
     )
 
 
-def _joined(left: float, graphs: float) -> Change:
-    """One graph per step in place of so many, with that share of the other cuts' host time left."""
-    return Change(join_cuts=left, host={part.DISPATCH: 1 / graphs})
+def _joined(left: float, graphs: float, outside: float = 0.0) -> Change:
+    """One graph per step in place of so many, with that share of the other cuts' host time left.
+
+    `outside` is the share of the tracing outside their events that belongs to cuts.
+    """
+    gone = outside * (1 - 1 / graphs)
+    return Change(join_cuts=left, host={part.DISPATCH: 1 / graphs, part.TRACING: 1 - gone})
+
+
+def _in_calls(signals: Signals, spent: float) -> tuple[float, float]:
+    """What samples find in calls that cut beyond the cuts' events (`spent`).
+
+    In ms per step, and as a share of all tracing beyond those events. Both are 0 without samples.
+    """
+    rows = [row for row in signals.stacks_if_sampled if row.part == part.TRACING]
+    cutting = [row for row in rows if any(call in row.call for call in CUTTING_CALLS)]
+    tracing, in_calls = (
+        sum(row.exposed_ms_per_step + row.hidden_ms_per_step for row in each) for each in (rows, cutting)
+    )
+    around = max(in_calls - spent, 0.0)
+    return around, around / (tracing - spent) if around else 0.0
 
 
 def _left(signals: Signals) -> float:
