@@ -170,6 +170,14 @@ def test_unlike_runs_are_told_before_any_number():
     assert weights == {"torch_xla": Weight.CARE, "XLA_FLAGS": Weight.NOTE, "PJRT_DEVICE": Weight.NOTE}
 
 
+def test_a_variable_that_jax_sets_by_itself_is_no_difference():
+    base = report(100, 1)
+    run = {**base.environment["run"], "environment": {"TPU_SKIP_MDS_QUERY": "1", "TPU_VISIBLE_CHIPS": "0"}}
+    bare = {**run, "environment": {}}
+    found = {each.what for each in diff(environment(base, run=bare), environment(base, run=run)).unlike}
+    assert found == {"TPU_VISIBLE_CHIPS"}
+
+
 def test_another_batch_size_shows_in_the_work_of_a_step():
     base = report(100, 1)
     twice = dataclasses.replace(base.compute, flops_per_step=2 * base.compute.flops_per_step)
