@@ -95,7 +95,7 @@ def debug(with_ms, without_ms, by_user=True, **variables):
 def cut(graphs, ms):
     return {
         "framework": "torch_xla", "records": [record(CachedCompile=graphs)], "event_ms": {"graph_cut": ms},
-        "steps": steps(),
+        "steps": steps(), "cutting_lines": [],
     }  # fmt: skip
 
 

@@ -23,8 +23,8 @@ SAME_WORK = 0.01
 # Device time in ops that both runs have, by name: below this the programs are called unlike. Two builds of one model
 # share more; those of unlike models in the samples share less. A judgement (share of device self time).
 SAME_OPS = 0.5
-# Variables that JAX sets by itself where it finds no TPU, in the middle of a run (jax/_src/cloud_tpu_init.py): whether a
-# capture has them depends on when JAX was imported.
+# Variables that JAX sets by itself (jax/_src/cloud_tpu_init.py), the first where it finds no TPU: whether a capture has
+# them depends on when JAX was imported.
 SET_BY_JAX = frozenset({"TPU_SKIP_MDS_QUERY", "TPU_ML_PLATFORM", "TPU_ML_PLATFORM_VERSION"})
 _NUMBERS = re.compile(r"[.\d]+$|\.\d+|\.clone|\.remat\d*")
 # From this share of waiting for a CPU on, a capture was made on a busy machine, and the report says so (share).

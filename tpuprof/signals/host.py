@@ -92,6 +92,11 @@ class HostSignals(StepSignals):
         """Reads of values that ran graphs in the steps, the most frequent first."""
         return [row for row in self._report.graph_cuts if row.call in CALLS]
 
+    @signal("cuts", needs=(STEPS, HOST_EVENTS))
+    def cutting_lines(self) -> list[GraphCutRow]:
+        """Lines that handed graphs over in the steps, the most frequent first; empty where no line is known."""
+        return [row for row in self._report.graph_cuts if row.source]
+
     @signal("share", needs=(STEPS, HOST_EVENTS))
     def copied_again(self) -> float:
         """Share of the time of copies to the device in steps that copies an array again; of the host with least."""

@@ -12,7 +12,8 @@ or schedule across cuts, and every tensor that crosses one goes through device m
 
 ## Evidence
 
-Graphs a step by torch_xla's counters, and the time per step that the training thread spends cutting graphs.
+Graphs per step by torch_xla's counters, the time per step that the training thread spends cutting graphs, and the
+lines that cut them.
 
 ## How to fix
 
@@ -34,6 +35,7 @@ from __future__ import annotations
 
 from tpuprof import parts as part
 from tpuprof.report.schema import Evidence
+from tpuprof.report.sections import GraphCutRow
 from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, not_applicable, passed, rule
 from tpuprof.rules.programs import JAX, TORCH_TPU
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE, GRAPH_CUTS_FROM
@@ -47,6 +49,9 @@ CUTTING_CALLS = ("_xla_step_marker(", "_xla_sync_multi(")
 WALK = "graph_walk"
 # How much of an extra cut's host time stays where events do not tell the walk (ratio). A judgement.
 LEFT_AT_MOST = 0.5
+
+# Share of a step's graphs from which a line is named for them (ratio).
+MOST_OF = 0.5
 
 # Frameworks without a graph that is built lazily and cut, and what to say of them.
 NOT_CUT = {
@@ -69,6 +74,7 @@ NOT_CUT = {
         "event_ms",
         "eager_ops",
         "stacks_if_sampled",
+        "cutting_lines",
     ),
 )
 def check(signals: Signals) -> Outcome:
@@ -93,12 +99,24 @@ def check(signals: Signals) -> Outcome:
     if signals.fallbacks:
         return passed(evidence, reason="ops without a lowering cut the graph: see aten-fallback")
     around, outside = _in_calls(signals, spent)
+    lines = signals.cutting_lines
+    evidence += [
+        Evidence(f"graphs cut by {row.call}", row.per_step, "per step", source=row.source) for row in lines
+    ]
     return failed(
         share + around * (1 - 1 / graphs) / signals.step_ms,
         evidence,
-        title=f"A step is cut into {graphs:g} graphs",
+        title=f"A step is cut into {graphs:g} graphs{_most_at(lines, graphs)}",
         price=counterfactual(_joined(0.0, graphs, outside), _joined(_left(signals), graphs)),
     )
+
+
+def _most_at(lines: list[GraphCutRow], graphs: float) -> str:
+    """The line that cuts most of the step's graphs, for a title; empty where none does."""
+    first = max(lines, key=lambda row: row.per_step, default=None)
+    if first is None or first.per_step < MOST_OF * graphs:
+        return ""
+    return f", most of them by {first.call} at {first.source}"
 
 
 def _joined(left: float, graphs: float, outside: float = 0.0) -> Change:
