@@ -14,7 +14,7 @@ it is hidden; what is longer leaves the device idle.
 
 The share of all captured steps' time in which the device waits for tracing; tracing in a typical step (one up to 1.25
 times the median), of it what runs behind device work and costs nothing, and the device's idle time; what tracing is
-made of, by phase and by annotation, and the mean step without any of it.
+made of, by phase, by annotation and by line of the program, and the mean step without any of it.
 
 ## How to fix
 
@@ -40,6 +40,7 @@ which depends on the fix.
 from __future__ import annotations
 
 from tpuprof import parts as part
+from tpuprof.report.host_lines import lines_of, running
 from tpuprof.report.labels import phase_title
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, not_applicable, passed, rule
@@ -54,7 +55,7 @@ from tpuprof.units import format_share
 # walk over a smaller graph; a larger batch leaves it all but hides more.
 LEFT_AT_LEAST = 0.1
 LEFT_AT_MOST = 0.5
-# Phases, and annotations, of tracing listed as evidence (rows).
+# Phases, annotations and lines of tracing listed as evidence (rows of each).
 SHOWN = 3
 
 
@@ -77,6 +78,7 @@ SHOWN = 3
         "uncut_steps",
         "cutting_reads",
         "compile_share",
+        "stacks_if_sampled",
     ),
 )
 def check(signals: Signals) -> Outcome:
@@ -92,6 +94,7 @@ def check(signals: Signals) -> Outcome:
         Evidence("tracing per step hidden behind device work", signals.tracing_hidden_ms, "ms"),
         Evidence("device idle in a typical step", signals.typical_device_idle_ms, "ms"),
         *_made_of(signals),
+        *_lines(signals),
     ]
     if in_typical < TRACING_FROM_SHARE:
         return passed(evidence)
@@ -114,6 +117,16 @@ def check(signals: Signals) -> Outcome:
             Change(host={part.TRACING: LEFT_AT_MOST}),
         ),
     )
+
+
+def _lines(signals: Signals) -> list[Evidence]:
+    """The program's lines with most exposed tracing, of captures with samples."""
+    lines = lines_of(signals.stacks_if_sampled, part.TRACING)[:SHOWN]
+    return [
+        Evidence(f"tracing that leaves the device idle{running(call)}", exposed, "ms per step", source=source)
+        for source, call, exposed, _ in lines
+        if source and exposed
+    ]
 
 
 def _made_of(signals: Signals) -> list[Evidence]:

@@ -1,0 +1,21 @@
+"""`tracing-bound` has the lines that trace as evidence, so that reports by line show it."""
+
+from tests.rules.given import given
+from tests.rules.test_each_rule import CASES
+from tpuprof.parts import INPUT_WAIT, TRACING
+from tpuprof.report.sections import HostStackRow
+from tpuprof.rules.registry import find_rule
+from tpuprof.rules.runner import outcome_of
+
+
+def row(part, line, exposed, hidden=0.0):
+    source = f"/home/u/train.py:{line}"
+    return HostStackRow(part, [f"step ({source})"], "f()", source, "f()", exposed, hidden)
+
+
+def test_lines_that_trace_while_the_device_idles_are_evidence():
+    rows = [row(TRACING, 7, 5.0), row(TRACING, 9, 8.0), row(TRACING, 11, 0.0, 9.0), row(INPUT_WAIT, 3, 20.0)]
+    situation = next(given_ for _, status, given_ in CASES["tracing-bound"] if status == "failed")
+    found = outcome_of(find_rule("tracing-bound"), given(**{**situation, "stacks_if_sampled": rows}))
+    lines = [(each.source, each.value) for each in found.evidence if each.source]
+    assert lines == [("/home/u/train.py:9", 8.0), ("/home/u/train.py:7", 5.0)]
