@@ -86,3 +86,14 @@ def test_samples_come_out_alike(samples, sample):
     changed = redact_xspace(data, hide)
     assert changed == in_python(data, xplane_pb2.XSpace.DESCRIPTOR, hide)
     assert changed != data
+
+
+@pytest.mark.parametrize("depth", [3, 99, 100, 101, 5_000])
+def test_messages_in_each_other_are_walked_to_a_depth_and_overwritten_beyond(depth):
+    """A capture may be made to overflow the stack. A control character tells each message from a text."""
+    data = field(3, 2, PRIVATE.encode()) + b"\x08\x01"
+    for _ in range(depth):
+        data = field(19, 2, data)
+    changed = redact_xspace(data, hidden)
+    assert changed == in_python(data, xplane_pb2.XSpace.DESCRIPTOR, hidden)
+    assert PRIVATE.encode() not in changed

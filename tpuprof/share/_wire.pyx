@@ -14,6 +14,7 @@ cdef enum:
     BYTES = 2
     FIXED32 = 5
     MAX_FIELD = 4096
+    MAX_DEPTH = 100
 
 
 cdef class Redaction:
@@ -33,16 +34,16 @@ cdef class Redaction:
     def message(self, bytes data, dict known):
         """The message with its texts redacted, `data` itself where nothing is replaced."""
         cdef const unsigned char* begin = data
-        found = self._message(begin, len(data), known)
+        found = self._message(begin, len(data), known, 0)
         return data if found is None else found
 
     # Each of the following returns None where the bytes stay.
 
-    cdef object _message(self, const unsigned char* data, Py_ssize_t size, dict known):
+    cdef object _message(self, const unsigned char* data, Py_ssize_t size, dict known, int depth):
         cdef Py_ssize_t at = 0, start, copied = 0, length
         cdef uint64_t key, value
         cdef list out = None
-        if not is_message(data, size):
+        if depth > MAX_DEPTH or not is_message(data, size):
             return self._masked(data, size)
         while at < size:
             start = at
@@ -56,7 +57,8 @@ cdef class Redaction:
             else:
                 at = read(data, at, size, &value)
                 length = <Py_ssize_t>value
-                changed = self._value(data + at, length, None if known is None else known.get(key >> 3))
+                kind = None if known is None else known.get(key >> 3)
+                changed = self._value(data + at, length, kind, depth + 1)
                 at += length
                 if changed is not None:
                     if out is None:
@@ -71,20 +73,20 @@ cdef class Redaction:
         out.append(data[copied:size])
         return b"".join(out)
 
-    cdef object _value(self, const unsigned char* data, Py_ssize_t size, object kind):
+    cdef object _value(self, const unsigned char* data, Py_ssize_t size, object kind, int depth):
         if kind is None:
-            return self._unknown(data, size)
+            return self._unknown(data, size, depth)
         if kind is TEXT:
             return self._as_text(data, size)
         if kind is NUMBERS:
             return None
         if kind is NESTED:
             if self.is_program(data[:size]):
-                return self._message(data, size, self.program)
-            return self._unknown(data, size)
-        return self._message(data, size, kind)
+                return self._message(data, size, self.program, depth)
+            return self._unknown(data, size, depth)
+        return self._message(data, size, kind, depth)
 
-    cdef object _unknown(self, const unsigned char* data, Py_ssize_t size):
+    cdef object _unknown(self, const unsigned char* data, Py_ssize_t size, int depth):
         cdef bint printable = True
         cdef Py_ssize_t at
         for at in range(size):
@@ -97,7 +99,7 @@ cdef class Redaction:
             # It may be either, so its length must stay.
             return self._masked(data, size) if is_message(data, size) else self._as_text(data, size)
         if is_message(data, size):
-            return self._message(data, size, None)
+            return self._message(data, size, None, depth)
         return self._masked(data, size)
 
     cdef object _as_text(self, const unsigned char* data, Py_ssize_t size):

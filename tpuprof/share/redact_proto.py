@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 # Field numbers beyond this do not occur in the formats we see; text read as a message gives such at once.
 _MAX_FIELD = 4096
+# Messages inside each other beyond this are opaque bytes, as for protobuf's own parsers.
+_MAX_DEPTH = 100
 _CONTROL = re.compile(rb"[\x00-\x1f\x7f]")
 
 Text = Callable[[str], str]
@@ -87,8 +89,8 @@ def blot(data: bytes, literals: Iterable[str]) -> tuple[bytes, int]:
     return data, count
 
 
-def _message(data: bytes, descriptor: Any, text: Text) -> bytes:
-    fields = fields_of(data)
+def _message(data: bytes, descriptor: Any, text: Text, depth: int = 0) -> bytes:
+    fields = fields_of(data) if depth <= _MAX_DEPTH else None
     if fields is None:
         return mask_opaque(data, text)
     out = bytearray()
@@ -98,7 +100,7 @@ def _message(data: bytes, descriptor: Any, text: Text) -> bytes:
             out += data[start:end]
             continue
         value = data[value_start:end]
-        changed = _value(value, known, text)
+        changed = _value(value, known, text, depth + 1)
         if changed == value:
             out += data[start:end]
         else:
@@ -106,13 +108,13 @@ def _message(data: bytes, descriptor: Any, text: Text) -> bytes:
     return bytes(out)
 
 
-def _value(value: bytes, known: FieldDescriptor | None, text: Text) -> bytes:
+def _value(value: bytes, known: FieldDescriptor | None, text: Text, depth: int) -> bytes:
     if known is None:
-        return _unknown(value, text)
+        return _unknown(value, text, depth)
     if known.message_type is not None:
-        return _message(value, known.message_type, text)
+        return _message(value, known.message_type, text, depth)
     if known.full_name in _NESTED:
-        return _nested(value, text)
+        return _nested(value, text, depth)
     if known.type in (known.TYPE_BYTES, known.TYPE_STRING):
         return _as_text(value, text)
     return value  # packed numbers
@@ -122,10 +124,12 @@ def _value(value: bytes, known: FieldDescriptor | None, text: Text) -> bytes:
 _NESTED = frozenset({"tpuprof.decode.XStat.bytes_value", "tpuprof.decode.XEventMetadata.metadata"})
 
 
-def _nested(value: bytes, text: Text) -> bytes:
+def _nested(value: bytes, text: Text, depth: int) -> bytes:
     from tpuprof.decode import hlo_pb2
 
-    return _message(value, hlo_pb2.HloProto.DESCRIPTOR, text) if _is_program(value) else _unknown(value, text)
+    if _is_program(value):
+        return _message(value, hlo_pb2.HloProto.DESCRIPTOR, text, depth)
+    return _unknown(value, text, depth)
 
 
 def _is_program(value: bytes) -> bool:
@@ -139,7 +143,7 @@ def _is_program(value: bytes) -> bool:
         return False
 
 
-def _unknown(value: bytes, text: Text) -> bytes:
+def _unknown(value: bytes, text: Text, depth: int) -> bytes:
     """A field of unknown type: a text if nothing in it is a control character, else a message if it reads as one."""
     if not value:
         return value
@@ -150,7 +154,7 @@ def _unknown(value: bytes, text: Text) -> bytes:
     if printable:
         return mask_opaque(value, text)  # may be either, so its length must stay
     if fields is not None:
-        return _message(value, None, text)
+        return _message(value, None, text, depth)
     return mask_opaque(value, text)
 
 
