@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tpuprof.units import counted, format_bytes, format_ms, format_share, times
+from tpuprof.units import counted, format_bytes, format_ms, format_ms_range, format_share, times
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,14 @@ from tpuprof.units import counted, format_bytes, format_ms, format_share, times
 )
 def test_format_ms(ms, text):
     assert format_ms(ms) == text
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [(4.991, 4.993, "4.99 ms"), (17, 25, "17.0 ms to 25.0 ms"), (0, 1200, "0 ms to 1.20 s")],
+)
+def test_two_durations_that_read_alike_are_one(low, high, text):
+    assert format_ms_range(low, high) == text
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,16 @@ def format_ms(ms: float) -> str:
     raise AssertionError("unreachable: the last floor is zero")
 
 
+def format_ms_range(low: float, high: float) -> str:
+    """Durations from `low` to `high` (ms): `17.0 ms to 25.0 ms`, one of them where both read alike."""
+    return text_range(format_ms(low), format_ms(high))
+
+
+def text_range(low: str, high: str) -> str:
+    """Two numbers as text, one of them where both read alike."""
+    return high if low == high else f"{low} to {high}"
+
+
 def format_share(share: float) -> str:
     """A share between 0 and 1 as a percentage; below one percent with one decimal, never `0 %` for a trace."""
     percent = share * 100

@@ -117,7 +117,7 @@ def _on_command_line(context: typer.Context, name: str) -> bool:
 def _what_if(path: Path, rules: str, *, as_json: bool) -> None:
     from tpuprof.analysis.analyze import what_if_of
     from tpuprof.cli.opening import here
-    from tpuprof.units import format_ms
+    from tpuprof.units import format_ms, format_ms_range
 
     result = what_if_of(here(path), [each.strip() for each in rules.split(",") if each.strip()])
     if as_json:
@@ -128,7 +128,6 @@ def _what_if(path: Path, rules: str, *, as_json: bool) -> None:
         return
     for note in result.skipped:
         typer.echo(f"tpuprof: left out {note}", err=True)
-    low, high = format_ms(result.low_ms), format_ms(result.high_ms)
     fixed = " and ".join(result.rules) or "nothing"
-    after = low if low == high else f"{low} to {high}"
+    after = format_ms_range(result.low_ms, result.high_ms)
     typer.echo(f"{format_ms(result.measured_ms)} per step now; with {fixed} fixed: {after}")

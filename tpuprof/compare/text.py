@@ -15,7 +15,7 @@ from tpuprof.render.markdown import code, plain
 from tpuprof.render.markdown import table as markdown_table
 from tpuprof.render.text import escape
 from tpuprof.shown_text import printable
-from tpuprof.units import format_bytes, format_ms, format_share
+from tpuprof.units import format_bytes, format_ms, format_ms_range, format_share
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -107,9 +107,7 @@ def _findings(comparison: Comparison) -> _Table:
             row.title,
             format_share(row.base_severity),
             format_share(row.candidate_severity),
-            f"{format_ms(row.predicted_ms[0])} to {format_ms(row.predicted_ms[1])}"
-            if row.predicted_ms
-            else "",
+            format_ms_range(*row.predicted_ms) if row.predicted_ms else "",
         )
         for row in comparison.findings
     ]

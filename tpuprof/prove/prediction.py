@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tpuprof.records import record
-from tpuprof.units import format_ms, format_share
+from tpuprof.units import format_ms, format_ms_range, format_share, text_range
 
 
 @record(frozen=True)
@@ -27,12 +27,8 @@ class Prediction:
 
     def text(self) -> str:
         """As the finding states it, and the share of the captured step."""
-        times = _range(format_ms(self.low_ms), format_ms(self.high_ms))
+        times = format_ms_range(self.low_ms, self.high_ms)
         if not self.step_ms or self.step_ms <= 0:
             return times
         shares = (format_share(min(each / self.step_ms, 1.0)) for each in (self.low_ms, self.high_ms))
-        return f"{times} of {format_ms(self.step_ms)} ({_range(*shares)})"
-
-
-def _range(low: str, high: str) -> str:
-    return high if low == high else f"{low} to {high}"
+        return f"{times} of {format_ms(self.step_ms)} ({text_range(*shares)})"

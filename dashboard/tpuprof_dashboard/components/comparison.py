@@ -10,7 +10,7 @@ from tpuprof.compare.comparability import Weight
 from tpuprof.compare.decision import Outcome, beyond_noise
 from tpuprof.compare.diff import counts_from, signed_ms, signed_share
 from tpuprof.parts import word_of
-from tpuprof.units import format_bytes, format_ms, format_share
+from tpuprof.units import format_bytes, format_ms, format_ms_range, format_share
 from tpuprof_dashboard.components.layout import chart, empty, number, plain_table, section
 from tpuprof_dashboard.components.tables import table
 from tpuprof_dashboard.figures.bars import stacked_bars
@@ -217,4 +217,4 @@ def _verdict(changed: bool) -> str:
 
 
 def _range(predicted: tuple[float, float] | None) -> str:
-    return f"{format_ms(predicted[0])} to {format_ms(predicted[1])} per step" if predicted else ""
+    return f"{format_ms_range(*predicted)} per step" if predicted else ""

@@ -16,7 +16,7 @@ from tpuprof.render.finding_hosts import host_sentences
 from tpuprof.render.savings import tried
 from tpuprof.report.labels import shared_saving
 from tpuprof.report.schema import Report
-from tpuprof.units import format_ms, format_share
+from tpuprof.units import format_ms_range, format_share
 from tpuprof_dashboard.components.layout import code, link, number, plain_table
 from tpuprof_dashboard.pages.page import View
 from tpuprof_dashboard.state import read_state
@@ -171,8 +171,7 @@ def _price(finding: Finding) -> str:
     text = f"A fix {saves(finding)} ({_METHODS.get(savings.method, savings.method)})"
     if savings.step_low_ms is None or savings.step_high_ms is None:
         return f"{text}."
-    low, high = format_ms(savings.step_low_ms), format_ms(savings.step_high_ms)
-    return f"{text}: the mean step would take {low if low == high else f'{low} to {high}'}."
+    return f"{text}: the mean step would take {format_ms_range(savings.step_low_ms, savings.step_high_ms)}."
 
 
 def _evidence(finding: Finding, view: View) -> Any:

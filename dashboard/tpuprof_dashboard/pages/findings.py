@@ -12,7 +12,7 @@ from tpuprof.render.content import failed_findings, saves
 from tpuprof.report.schema import Finding, Report
 from tpuprof.rules.what_if import what_if
 from tpuprof.signals import Signals
-from tpuprof.units import format_ms
+from tpuprof.units import format_ms, format_ms_range
 from tpuprof_dashboard.components.asking import asked, asking, register_asking
 from tpuprof_dashboard.components.comparison import changed_findings
 from tpuprof_dashboard.components.findings import finding_lines, findings_of_status
@@ -110,8 +110,8 @@ def _register_prediction(app: Dash, store: Store) -> None:
             found = what_if(Signals(report, details.run), rules)
         except TpuprofError as error:
             return dmc.Alert(str(error), color="gray"), True
-        low, high = format_ms(found.low_ms), format_ms(found.high_ms)
-        text = f"A step of {format_ms(found.measured_ms)} would take {low} to {high}."
+        after = format_ms_range(found.low_ms, found.high_ms)
+        text = f"A step of {format_ms(found.measured_ms)} would take {after}."
         skipped = dmc.Text(f"Left out: {'; '.join(found.skipped)}", size="sm") if found.skipped else None
         return [dmc.Text(text, fw=600), skipped], True
 
