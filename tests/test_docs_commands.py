@@ -17,6 +17,7 @@ from tpuprof.cli.main import app
 from tpuprof.errors import TpuprofError
 from tpuprof.instrument.call_watch import Event
 from tpuprof.prove.experiment import Outcome
+from tpuprof.prove.prediction import Prediction
 from tpuprof.prove.proof import sentence
 from tpuprof.testing.expect import ExpectationError, _too_many
 
@@ -165,7 +166,10 @@ def test_the_block_of_a_proof_is_what_is_printed():
         reason="",
     )
     text = (ROOT / "docs" / "prove.md").read_text("utf-8")
-    assert sentence(tried, (17.0, 25.0)) in text.split("```console\n")[1].split("```")[0].splitlines()
+    assert (
+        sentence(tried, Prediction(20.0, 25.0, 91.2))
+        in text.split("```console\n")[1].split("```")[0].splitlines()
+    )
 
 
 def test_the_block_of_an_expectation_is_what_is_printed():

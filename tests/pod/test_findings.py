@@ -99,7 +99,8 @@ def test_words_name_hosts_lines_and_whose_price_it_is(packed):
     ]
     tracing = finding(merged(packed, list(packed)), "tracing-bound")
     assert host_sentences(tracing) == [
-        f"Price and evidence are those of {tracing.on_hosts.shown}; fixing it saves as much on the other hosts."
+        "On all 8 hosts, at /home/u/model.py:3.",
+        f"Price and evidence are those of {tracing.on_hosts.shown}; fixing it saves as much on the other hosts.",
     ]
     assert host_sentences(replace(found, on_hosts=None)) == []
     many = replace(
