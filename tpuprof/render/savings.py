@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tpuprof.report.pod import HostPriceRow
 from tpuprof.report.schema import Finding, Savings
-from tpuprof.units import MS_PER_S, format_ms
+from tpuprof.units import MS_PER_S, format_ms, text_range
 
 _PER = {"step": "per step", "start": "at each start", "capture": "of the whole capture"}
 
@@ -17,7 +17,7 @@ def saved_amount(saved: Savings | HostPriceRow) -> str:
     least, most, per = format_ms(low), format_ms(high), _PER.get(saved.per, f"per {saved.per}")
     if not low and high:
         return f"up to {most} {per}"
-    return f"{most} {per}" if least == most else f"{least} to {most} {per}"
+    return f"{text_range(least, most)} {per}"
 
 
 def tried(finding: Finding) -> list[str]:

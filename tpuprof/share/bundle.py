@@ -222,14 +222,13 @@ def _cut_down(
         raise OverflowError
     space = split(data) if shorter is None else Space(shorter.planes, shorter.rest)
 
-    def finished(plane: bytes) -> bytes:
-        return joined([plane]) if text is None else redact_xspace(joined([plane]), text)
+    def redacted(part: bytes) -> bytes:
+        return part if text is None else redact_xspace(part, text)
 
     origin_ns = shorter.origin_ns if shorter is not None else None
-    found = trim(space.planes, window, programs, origin_ns, finished)
+    found = trim(space.planes, window, programs, origin_ns, lambda plane: redacted(joined([plane])))
     profile.check()
-    rest = space.rest if text is None else redact_xspace(space.rest, text)
-    return b"".join(found.planes) + rest, found.programs
+    return b"".join(found.planes) + redacted(space.rest), found.programs
 
 
 def _add_chrome(bundle: Bundle, path: Path, gzipped: bool, window: Window | None, text: Text) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from tpuprof.share.redact_proto import field, varint
 from tpuprof.share.space import Data as Plane
 from tpuprof.units import PS_PER_NS
 
@@ -21,7 +22,6 @@ Data = bytes | memoryview
 # How many messages surround the fields of a space and of a plane.
 _SPACE_DEPTH, _PLANE_DEPTH = 0, 1
 _PLANES, _LINES = 1, 3
-_BYTES = 2
 # A stride that asks for the place of the first event alone (events).
 _FIRST_ALONE = 1 << 60
 
@@ -69,11 +69,11 @@ def _cut(data: Data, window: Window, done: Callable[[], None]) -> CutProfile:
     for own, numbers, lines in planes:
         plane = bytearray()
         for number, values in numbers.items():
-            plane += b"".join(_varint(number << 3) + _varint(value) for value in values)
+            plane += b"".join(varint(number << 3) + varint(value) for value in values)
         plane += _copied(data, own)
         for begin, end in lines:
             line = _xspace.line(data, begin, end, 1)
-            plane += _field(_LINES, _line(data, begin, end, line, window, origin))
+            plane += field(_LINES, _line(data, begin, end, line, window, origin))
         found.append(plane)
         done()
     return CutProfile(found, _copied(data, spans), origin)
@@ -81,7 +81,7 @@ def _cut(data: Data, window: Window, done: Callable[[], None]) -> CutProfile:
 
 def _copied(data: Data, spans: dict[int, list[tuple[int, int]]]) -> bytes:
     return b"".join(
-        _field(number, bytes(data[begin:end])) for number, places in spans.items() for begin, end in places
+        field(number, bytes(data[begin:end])) for number, places in spans.items() for begin, end in places
     )
 
 
@@ -130,17 +130,3 @@ def _event_end(data: Data, offset: int) -> int:
         at, shift = at + 1, shift + 7
         if byte < 0x80:
             return at + length
-
-
-def _field(number: int, value: bytes | bytearray) -> bytes:
-    return _varint(number << 3 | _BYTES) + _varint(len(value)) + value
-
-
-def _varint(value: int) -> bytes:
-    value &= (1 << 64) - 1
-    found = bytearray()
-    while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
-        value >>= 7
-    found.append(value)
-    return bytes(found)

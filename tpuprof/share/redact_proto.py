@@ -220,12 +220,14 @@ def _read(data: bytes | memoryview, position: int) -> tuple[int, int]:
     return 0, -1
 
 
-def field(number: int, value: bytes) -> bytes:
+def field(number: int, value: bytes | bytearray) -> bytes:
     """A field that holds bytes, serialized."""
-    return _varint(number << 3 | _BYTES) + _varint(len(value)) + value
+    return varint(number << 3 | _BYTES) + varint(len(value)) + value
 
 
-def _varint(value: int) -> bytes:
+def varint(value: int) -> bytes:
+    """A whole number, serialized; a negative one as its 64 bits."""
+    value &= (1 << 64) - 1
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
