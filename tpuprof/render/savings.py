@@ -22,4 +22,7 @@ def saved_amount(saved: Savings | HostPriceRow) -> str:
 
 def tried(finding: Finding) -> list[str]:
     """What came of its fix, one sentence per time it was tried."""
-    return [f"{each.sentence} ({each.pairs} pairs, read from {each.read_from})" for each in finding.proofs]
+    return [
+        f"{each.sentence} ({each.pairs} pairs, read from {each.read_from})" if each.pairs else each.sentence
+        for each in finding.proofs
+    ]
