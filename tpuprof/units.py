@@ -6,6 +6,8 @@ wall clock gave them. Reports carry milliseconds as floats.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 PS_PER_NS = 1_000
 PS_PER_US = 1_000_000
 PS_PER_MS = 1_000_000_000
@@ -46,6 +48,11 @@ def format_ms_range(low: float, high: float) -> str:
 def text_range(low: str, high: str) -> str:
     """Two numbers as text, one of them where both read alike."""
     return high if low == high else f"{low} to {high}"
+
+
+def with_minus(value: float, text: Callable[[float], str]) -> str:
+    """A number as text that may be below zero, with a minus sign that is as wide as a plus sign."""
+    return text(value) if value >= 0 else f"−{text(-value)}"
 
 
 def format_share(share: float) -> str:

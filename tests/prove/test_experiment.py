@@ -7,9 +7,11 @@ import pytest
 from tpuprof.errors import Code
 from tpuprof.prove.experiment import (
     ABBA,
+    COUNT_TOLERANCE,
     LEAST,
     NARROW,
     PREDICTED_PART,
+    SURPRISING,
     Outcome,
     Plan,
     compare_with,
@@ -24,8 +26,9 @@ A, B = ["before"], ["after"]
 
 
 def machine(
-    before, after, *, noise=0.0, drift=0.0, seed=1, losses=(None, None), read_from=(BY_STEPS, BY_STEPS)
-):
+    before, after, *, noise=0.0, drift=0.0, seed=1, losses=(None, None), read_from=(BY_STEPS, BY_STEPS),
+    steps=(None, None),
+):  # fmt: skip
     """Programs that take so many ms, on a machine that gets slower by `drift` ms per run."""
     chance, calls = random.Random(seed), []
 
@@ -33,7 +36,7 @@ def machine(
         calls.append(command[0])
         which = 0 if command is A else 1
         ms = (before, after)[which] + drift * len(calls) + chance.gauss(0, noise)
-        return Timed(ms, read_from[which], losses[which], ms / 1e3)
+        return Timed(ms, read_from[which], losses[which], ms / 1e3, steps[which])
 
     return runner, calls
 
@@ -111,6 +114,29 @@ def test_times_of_two_kinds_are_not_compared():
     assert found.saving is None
 
 
+def test_steps_that_are_not_the_same_work_are_not_compared():
+    """Cuts inside the first step counted as steps: a mean of more and shorter ones."""
+    found, _ = tried(100, 80, steps=(95, 86))
+    assert found.outcome is Outcome.UNDECIDED
+    assert found.reason.startswith("95 steps were counted before the fix and 86 after it")
+    assert found.saving is None
+
+
+@pytest.mark.parametrize(
+    ("more", "outcome"), [(0.9, Outcome.CONFIRMED), (1.2, Outcome.UNDECIDED)], ids=["below", "above"]
+)
+def test_how_many_more_steps_are_permitted(more, outcome):
+    many = 100_000
+    assert tried(100, 80, steps=(many, int(many * (1 - more * COUNT_TOLERANCE))))[0].outcome is outcome
+
+
+@pytest.mark.parametrize("factor", [0.9, 1.1])
+def test_a_saving_that_is_much_more_than_predicted_is_doubted(factor):
+    found, _ = tried(100, 80, noise=0.1)
+    said = sentence(found, Prediction(1.0, found.saving.low / SURPRISING / factor))
+    assert ("more than 2 times that is saved" in said) is (factor > 1)
+
+
 def test_a_budget_that_ends_does_not_hide_why_it_is_undecided():
     now = [0.0]
 
@@ -119,7 +145,7 @@ def test_a_budget_that_ends_does_not_hide_why_it_is_undecided():
         return Timed(100, BY_STEPS if command is A else BY_CLOCK, None, 10.0)
 
     found = experiment(A, B, runner, Plan(budget_s=120), clock=lambda: now[0])
-    assert "cannot be compared; the budget of 120 s has ended" in found.reason
+    assert "cannot be compared; the budget of 120 s holds no more runs" in found.reason
 
 
 def test_a_block_is_begun_where_its_own_runs_fit():
@@ -199,7 +225,35 @@ def test_the_budget_ends_it():
     assert now[0] <= 70
     assert len(found.before) == 2
     assert found.outcome is Outcome.UNDECIDED
-    assert "budget of 70 s ended before" in found.reason
+    assert found.reason == (
+        "the budget of 70 s does not hold 2 blocks of runs: a run of each program takes 20 s together; use --budget 120s"
+    )
+    assert [name for name, _ in found.uncounted] == ["before", "after"]
+
+
+def test_the_budget_that_is_advised_holds_two_blocks():
+    now = [0.0]
+
+    def runner(command, _seconds):
+        now[0] += 10
+        return Timed(100 if command is A else 95, BY_STEPS, None, 10.0)
+
+    found = experiment(A, B, runner, Plan(budget_s=120), clock=lambda: now[0])
+    assert found.outcome is Outcome.CONFIRMED
+
+
+def test_of_a_block_that_is_not_completed_the_runs_are_kept_apart():
+    made = []
+
+    def runner(command, _seconds):
+        made.append(command)
+        if len(made) > 5:
+            raise TooLongError(Code.PROVE_FAILED, "too long")
+        return Timed(100, BY_STEPS, None, 0.1)
+
+    found = experiment(A, B, runner, clock=lambda: 0.0)
+    assert [name for name, _ in found.uncounted] == ["before", "after", *ABBA[:3]]
+    assert found.before == []
 
 
 @pytest.mark.parametrize(("calls", "pairs"), [(0, 0), (1, 0), (4, 0), (8, 2), (11, 4)])
@@ -274,12 +328,19 @@ def test_a_saving_that_may_be_negative_is_said_with_its_sign():
     found, _ = tried(10.0, 10.0, noise=1.0, plan=Plan(blocks=2))
     assert found.outcome is Outcome.UNDECIDED
     assert "the saving lies between −" in found.reason
+    assert "it may be none; measured: " in sentence(found, None)
+    assert " ms per step (between −" in sentence(found, None)
+
+
+def test_of_whole_runs_the_sentence_says_so():
+    found, _ = tried(5000, 2500, read_from=(BY_CLOCK, BY_CLOCK))
+    assert "saves 2.50 s of 5.00 s from start to end, 50 %" in sentence(found, None)
 
 
 def test_a_prediction_whose_ends_read_alike_is_one_number():
     found, _ = tried(10.0, 5.0)
     assert sentence(found, Prediction(4.991, 4.993)).endswith(
-        "; predicted: 4.99 ms; losses were not compared, since none are printed."
+        "; predicted: 4.99 ms; losses were not compared: none was found in the output, see --loss."
     )
 
 
@@ -289,6 +350,6 @@ def test_a_prediction_is_the_share_of_the_captured_step():
     predicted = Prediction(5.0, 6.0, 20.0)
     assert predicted.expected(found.before_ms) == pytest.approx((2.5, 3.0))
     said = sentence(found, predicted)
-    assert "saves 2.50 ms of 10.0 ms, 25 % (between" in said
+    assert "saves 2.50 ms of 10.0 ms per step, 25 % (between" in said
     assert "; predicted: 5.00 ms to 6.00 ms of 20.0 ms (25 % to 30 %)" in said
     assert Prediction(50.0, 60.0, 20.0).expected(10.0) == (10.0, 10.0)

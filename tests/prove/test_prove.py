@@ -13,8 +13,8 @@ from tests.tables.test_tables import trained
 from tpuprof.errors import TpuprofError
 from tpuprof.model.proof_notes import read_proofs
 from tpuprof.prove.program import Program
-from tpuprof.prove.readings import LOSS, STEP_MS, last_number, losses_agree, step_ms_of
-from tpuprof.prove.timing import BY_CLOCK, BY_METRIC, BY_PROGRAM, Reading, timed
+from tpuprof.prove.readings import LOSS, STEP_MS, WARMUP_STEPS, last_number, losses_agree, steps_of
+from tpuprof.prove.timing import BY_CLOCK, BY_METRIC, BY_PROGRAM, BY_STEPS, Reading, timed
 
 # A program that takes its steps and says what they took, as a training script does.
 SLEEPER = """
@@ -75,6 +75,7 @@ def test_pairs_that_change_nothing_are_not_confirmed(sleeper, tmp_path, ms):
     done = prove(tmp_path, sleeper(ms), sleeper(ms))
     assert done.returncode in (1, 4), done.stdout
     assert json.loads(done.stdout)["outcome"] in ("refuted", "undecided")
+    assert "both programs are the same command" in done.stderr
 
 
 def test_other_losses_decide_nothing(sleeper, tmp_path):
@@ -228,8 +229,37 @@ def test_steps_that_were_noted(tmp_path):
     path = tmp_path / "tpuprof" / "telemetry.a.0.jsonl"
     path.parent.mkdir()
     path.write_text("".join(json.dumps(row) + "\n" for row in rows) + "{broken\n")
-    assert step_ms_of(tmp_path) == 2.0
-    assert step_ms_of(tmp_path, warmup=6) is None
+    found = steps_of(tmp_path)
+    assert (found.mean_ms, found.count) == (2.0, 8)
+    assert steps_of(tmp_path, warmup=6) is None
+
+
+# Its layers cut the graph, so cuts come before the first call of the optimizer. Prints neither time nor loss.
+CUTS_IN_THE_STEP = """
+import torch, torch_xla
+device = torch_xla.device()
+layers = torch.nn.ModuleList(torch.nn.Linear(4, 4) for _ in range(5)).to(device)
+optimizer = torch.optim.SGD(layers.parameters(), 0.1)
+data = torch.ones(2, 4, device=device)
+for step in range(20):
+    values = data
+    for layer in layers:
+        values = layer(values)
+        torch_xla.sync()
+    values.sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    torch_xla.sync(wait=True)
+"""
+
+
+def test_cuts_before_the_first_update_are_no_steps(tmp_path):
+    pytest.importorskip("torch_xla")
+    script = tmp_path / "cuts.py"
+    script.write_text(CUTS_IN_THE_STEP)
+    program = Program([sys.executable, str(script)], variables={"PJRT_DEVICE": "CPU"})
+    found = timed(program, 120, Reading())
+    assert (found.read_from, found.steps) == (BY_STEPS, 20 - WARMUP_STEPS)
 
 
 def test_losses_within_the_runs_own_spread_agree():

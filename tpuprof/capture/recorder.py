@@ -326,6 +326,9 @@ class Recorder:
     def _heard(self, *, ends: bool) -> None:
         """Follow what was heard, which may end a step; what was counted before may have been none, or parts of one."""
         boundaries = self._boundaries
+        if boundaries.first and not self.controller.plan.steps:
+            # Steps are only timed: those that were none are left out of their mean.
+            self.telemetry.forget_steps()
         if boundaries.first and self._backend.repeats:
             # What ended before was no training step.
             self._step.close_event()

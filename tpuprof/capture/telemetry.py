@@ -159,6 +159,10 @@ class Telemetry:
         for row in reversed(rows[1:]):
             del self.records[row]
 
+    def forget_steps(self) -> None:
+        """Forget every step so far: they were none of training."""
+        self.records.clear()
+
     def report(self) -> str:
         """torch_xla's own metrics report of the whole process."""
         return str(self._extension._xla_metrics_report())

@@ -93,6 +93,8 @@ def prove(
     with two_programs(command, before, after, base, Path.cwd()) as (first, second, differs):
         if differs:
             _say(differs)
+        elif (first.given, first.environment) == (second.given, second.environment):
+            _say("both programs are the same command, so what is measured is chance")
         proof = _prove(rule, (first, second), out, plan, reading, capture=capture)
     typer.echo(_json(proof) if as_json else proof["sentence"])
     if proof["outcome"] != "confirmed":

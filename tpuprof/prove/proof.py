@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from tpuprof.errors import Code, TpuprofError
-from tpuprof.prove.experiment import Experiment, Outcome
+from tpuprof.prove.experiment import SURPRISING, Experiment, Outcome, is_surprising
 from tpuprof.prove.prediction import Prediction
 from tpuprof.prove.program import Program
+from tpuprof.prove.timing import BY_CLOCK, BY_METRIC, Timed
 from tpuprof.run_folder import PROOF_SCHEMA, PROOFS
-from tpuprof.units import format_ms, format_share
+from tpuprof.units import format_ms, format_share, times, with_minus
 
+# What a time is of, by what it was read from; of steps otherwise.
+_PER = {BY_CLOCK: " from start to end", BY_METRIC: ""}
 _NOT_A_NAME = re.compile(r"[^a-z0-9-]+")
 
 
@@ -55,6 +58,9 @@ def proof_of(
         "before_revision": programs[0].revision,
         "runs_before_ms": [each.ms for each in tried.before],
         "runs_after_ms": [each.ms for each in tried.after],
+        "runs_uncounted": [{"program": name, "ms": each.ms} for name, each in tried.uncounted],
+        "steps_before": _steps(tried.before),
+        "steps_after": _steps(tried.after),
         "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 
@@ -65,16 +71,33 @@ def sentence(tried: Experiment, predicted: Prediction | None) -> str:
     saving = tried.saving
     if saving is None or tried.before_ms is None:
         return f"{word}: {tried.reason or 'there are too few runs'}."
-    share = f", {format_share(min(saving.mean / tried.before_ms, 1.0))}" if saving.mean > 0 else ""
-    amount = (
-        f"{_signed(saving.mean)} of {format_ms(tried.before_ms)}{share} "
-        f"(between {_signed(saving.low)} and {_signed(saving.high)})"
-    )
+    whole = f"{format_ms(tried.before_ms)}{_PER.get(tried.before[0].read_from, ' per step')}"
+    bounds = f"(between {with_minus(saving.low, format_ms)} and {with_minus(saving.high, format_ms)})"
     expected = f"; predicted: {predicted.text()}" if predicted else ""
     if tried.outcome is Outcome.CONFIRMED:
-        note = "" if tried.losses else "; losses were not compared, since none are printed"
-        return f"{word}: the fix saves {amount}{expected}{note}."
-    return f"{word}: {tried.reason}; the fix saves {amount}{expected}."
+        share = format_share(min(saving.mean / tried.before_ms, 1.0))
+        notes = _notes(tried, predicted)
+        return (
+            f"{word}: the fix saves {format_ms(saving.mean)} of {whole}, {share} {bounds}{expected}{notes}."
+        )
+    mean = with_minus(saving.mean, format_ms)
+    return f"{word}: {tried.reason}; measured: {mean} of {whole} {bounds}{expected}."
+
+
+def _notes(tried: Experiment, predicted: Prediction | None) -> str:
+    """What limits a confirmed saving."""
+    doubt = (
+        f", and more than {times(SURPRISING)} that is saved: check that both programs do the same work"
+        if is_surprising(tried, predicted)
+        else ""
+    )
+    losses = "" if tried.losses else "; losses were not compared: none was found in the output, see --loss"
+    return f"{doubt}{losses}"
+
+
+def _steps(runs: list[Timed]) -> list[int] | None:
+    """How many steps each run's time is the mean of, None where times were not read from steps."""
+    return [each.steps or 0 for each in runs] if any(each.steps for each in runs) else None
 
 
 def write_proof(run: Path, proof: dict[str, Any]) -> Path:
@@ -95,7 +118,3 @@ def write_proof(run: Path, proof: dict[str, Any]) -> Path:
             "Choose another place.",
         ) from error
     return path
-
-
-def _signed(ms: float) -> str:
-    return format_ms(ms) if ms >= 0 else f"−{format_ms(-ms)}"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.json_notes import parse_json, read_text
+from tpuprof.records import record
 from tpuprof.run_folder import telemetry_name
 from tpuprof.units import NS_PER_MS
 
@@ -39,15 +40,24 @@ def last_number(pattern: str, text: str) -> float | None:
         return None
 
 
-def step_ms_of(folder: Path, warmup: int = WARMUP_STEPS) -> float | None:
-    """The mean step (ms) that the processes of a run noted, those of the warm-up left out; None of too few steps."""
-    means = []
+@record(frozen=True)
+class Steps:
+    """The steps of a run after its warm-up: their mean (ms) over its processes, and how many all processes had."""
+
+    mean_ms: float
+    count: int
+
+
+def steps_of(folder: Path, warmup: int = WARMUP_STEPS) -> Steps | None:
+    """The steps that the processes of a run noted, those of the warm-up left out; None where they are too few."""
+    means, count = [], 0
     for path in sorted(folder.rglob(telemetry_name("*", "*"))):
         walls = [_wall(line) for line in read_text(path).splitlines()]
         timed = [wall for wall in walls if wall is not None][warmup:]
         if len(timed) >= FEWEST_STEPS:
             means.append(statistics.fmean(timed) / NS_PER_MS)
-    return statistics.fmean(means) if means else None
+            count += len(timed)
+    return Steps(statistics.fmean(means), count) if means else None
 
 
 def losses_agree(before: list[float], after: list[float], tolerance: float) -> bool:

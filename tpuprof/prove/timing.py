@@ -18,7 +18,7 @@ from tpuprof.capture.launch import environment
 from tpuprof.capture.orders import Orders
 from tpuprof.errors import Code, TpuprofError
 from tpuprof.prove.program import Program
-from tpuprof.prove.readings import LOSS, STEP_MS, WARMUP_STEPS, last_number, step_ms_of
+from tpuprof.prove.readings import LOSS, STEP_MS, WARMUP_STEPS, last_number, steps_of
 from tpuprof.records import record
 from tpuprof.units import MS_PER_S
 
@@ -40,12 +40,16 @@ class TooLongError(TpuprofError):
 
 @record(frozen=True)
 class Timed:
-    """One run: time (ms) and what it was read from, its last loss where it prints one, and the whole time (s)."""
+    """One run: time (ms) and what it was read from, its last loss where it prints one, and the whole time (s).
+
+    `steps` is how many steps the time is the mean of, None where it was not read from steps.
+    """
 
     ms: float
     read_from: str
     loss: float | None
     seconds: float
+    steps: int | None = None
 
 
 @record(frozen=True)
@@ -73,11 +77,11 @@ def timed(program: Program, seconds: float, reading: Reading) -> Timed:
         _run(program, seconds, folder)
         whole = time.perf_counter() - began
         output = (folder / "stdout").read_text("utf-8", "replace")
-        ms, read_from = _time(output, folder, whole, reading)
-        return Timed(ms, read_from, last_number(reading.loss or LOSS, output), whole)
+        ms, read_from, steps = _time(output, folder, whole, reading)
+        return Timed(ms, read_from, last_number(reading.loss or LOSS, output), whole, steps)
 
 
-def _time(output: str, folder: Path, whole: float, reading: Reading) -> tuple[float, str]:
+def _time(output: str, folder: Path, whole: float, reading: Reading) -> tuple[float, str, int | None]:
     if reading.metric:
         found = _ms_in(output, reading.metric)
         if found is None:
@@ -86,15 +90,15 @@ def _time(output: str, folder: Path, whole: float, reading: Reading) -> tuple[fl
                 f"the output has no number above zero that matches {reading.metric!r}.",
                 "Give a pattern whose first group is the step time in ms.",
             )
-        return found, BY_METRIC
+        return found, BY_METRIC, None
     if reading.measure == "step":
         printed = _ms_in(output, STEP_MS)
         if printed is not None:
-            return printed, BY_PROGRAM
-        steps = step_ms_of(folder, reading.warmup)
+            return printed, BY_PROGRAM, None
+        steps = steps_of(folder, reading.warmup)
         if steps is not None:
-            return steps, BY_STEPS
-    return whole * MS_PER_S, BY_CLOCK
+            return steps.mean_ms, BY_STEPS, steps.count
+    return whole * MS_PER_S, BY_CLOCK, None
 
 
 def _ms_in(output: str, pattern: str) -> float | None:
