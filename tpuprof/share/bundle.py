@@ -51,6 +51,8 @@ MAX_TEXT = 4 << 20
 # Every member has the time zip counts from, so that the same run gives the same bytes.
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 RUN = Path("run")
+# What an analysis of the run folder in the bundle says beside its verdict.
+CUT_RUN = "this run was cut down to a few steps for a ticket bundle: its report.json is of all steps, and may differ"
 README = """\
 tpuprof ticket bundle
 =====================
@@ -61,7 +63,8 @@ report.json     the same as data: tpuprof diff BASE.zip THIS.zip, tpuprof check 
 environment.txt versions, device, flags, variables, command line
 metrics.txt     torch_xla's counters and metrics, summed over the steps that were recorded
 run/            a run folder, cut down to a few steps: tpuprof analyze run, tpuprof dashboard run, and a TensorBoard
-                logdir for XProf; torch_xla's own metrics report and debug text as far as they were kept
+                logdir for XProf; torch_xla's own metrics report and debug text as far as they were kept. The report is
+                of all steps: what is said of these few may differ
 graphs/         the HLO of graphs that were compiled during the capture, and of those that ran before them
 manifest.json   what is in here, what was left out and why, what kinds of private values were replaced and how often
 """
@@ -156,6 +159,8 @@ def _add_run_notes(
             continue
         if isinstance(info, dict):
             info.pop("graphs", None)  # those files are not in here
+            warnings = info.get("warnings")
+            info["warnings"] = [*(warnings if isinstance(warnings, list) else []), CUT_RUN]
         bundle.members[str(RUN / NOTES / text(path.name))] = _json(value(info))
     for name, rows in telemetry.items():
         lines = "".join(json.dumps(value(row)) + "\n" for row in rows)

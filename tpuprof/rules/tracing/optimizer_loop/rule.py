@@ -14,7 +14,8 @@ step; on TorchTPU each is a dispatch and a program of its own.
 
 ## Evidence
 
-On PyTorch/XLA the time in optimizer calls, exposed and hidden behind device work, and the samples it is from. On
+On PyTorch/XLA the time in optimizer calls, exposed and hidden behind device work, the samples it is from, and the
+lines of the program that call them. On
 TorchTPU ops per step in optimizer calls, how many of them update many parameters at once, and the time of the calls.
 
 ## How to fix
@@ -51,6 +52,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from tpuprof import parts as part
+from tpuprof.report.host_lines import LINE_FROM_SHARE, lines_of, running
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, not_checked, passed, rule
 from tpuprof.rules.shared.host_price import host_price
@@ -66,7 +68,8 @@ LOOP_FROM_OPS = 30
 # Share of those ops that update many parameters, from which it is none: foreach has 9 of 23 there, the loop has none.
 MANY_FROM_SHARE = 0.2
 
-
+# Lines that call the optimizer listed as evidence (rows).
+SHOWN = 3
 # Samples in optimizers from which a finding is made (samples): sums over some 30 samples are right to about a sixth.
 KNOWN_FROM_SAMPLES = 30
 # Share of exposed tracing that optimizer calls must make up (share): below it, the model is what is worth a change, and
@@ -140,12 +143,17 @@ def _traced(signals: Signals) -> Outcome:
     rows = [row for row in signals.host_stacks if row.part == part.TRACING and in_update(row.frames)]
     samples = sum(row.samples for row in rows)
     exposed = sum(row.exposed_ms_per_step for row in rows)
+    lines = lines_of([row for row in rows if row.source], part.TRACING)
     evidence = [
         Evidence("device idle while optimizer calls are traced", exposed, "ms per step"),
         Evidence(
             "the same, hidden behind device work", sum(row.hidden_ms_per_step for row in rows), "ms per step"
         ),
         Evidence("samples of the training thread in optimizer calls", samples, "samples"),
+        *(
+            Evidence(f"the optimizer is called{running(call)}", ms, "ms per step", source=source)
+            for source, call, ms, _ in lines[:SHOWN]
+        ),
     ]
     share = exposed / signals.step_ms
     if share < FAILS_FROM_SHARE:
@@ -163,12 +171,17 @@ def _traced(signals: Signals) -> Outcome:
     return failed(
         share,
         evidence,
-        title=f"Tracing optimizer.step() keeps the device waiting {format_share(share)} of each step",
+        title=f"Tracing optimizer.step(){_at(lines, exposed)} keeps the device waiting {format_share(share)} of each step",
         price=counterfactual(
             Change(host={part.TRACING: 1 - saved * (1 - LEFT_AT_LEAST)}),
             Change(host={part.TRACING: 1 - saved * (1 - LEFT_AT_MOST)}),
         ),
     )
+
+
+def _at(lines: list[tuple[str, str, float, float]], exposed: float) -> str:
+    """The line that calls for half of the exposed time, with " at" before it; empty where there is none."""
+    return f" at {lines[0][0]}" if lines and lines[0][2] >= LINE_FROM_SHARE * exposed > 0 else ""
 
 
 def in_update(frames: Sequence[str]) -> bool:
