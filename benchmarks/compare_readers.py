@@ -146,6 +146,20 @@ def commands(tpuprof: list[str], rust: str | None) -> dict[str, list[str]]:
     return tools
 
 
+# Runs a command and notes its status, seconds, processor seconds and peak memory (KiB). Linux counts the memory of the
+# process that starts another one as that one's, so a benchmark that has read large answers must not start it itself.
+LAUNCHER = """
+import json, os, sys, time
+began = time.perf_counter()
+child = os.spawnvp(os.P_NOWAIT, sys.argv[2], sys.argv[2:])
+_, status, used = os.wait4(child, 0)
+seconds = time.perf_counter() - began
+row = [os.waitstatus_to_exitcode(status), seconds, used.ru_utime + used.ru_stime, used.ru_maxrss]
+with open(sys.argv[1], "w") as file:
+    json.dump(row, file)
+"""
+
+
 def measure(
     command: list[str],
     paths: list[Path],
@@ -168,24 +182,22 @@ def measure(
             for path in paths:
                 os.symlink(path.resolve(), run / path.name)
             given = [str(run)] if as_folder else [str(run / path.name) for path in paths]
-        answer = Path(fresh) / "answer"
-        start = time.perf_counter()
+        answer, usage = Path(fresh) / "answer", Path(fresh) / "usage"
         with answer.open("wb") as out:
-            child = subprocess.Popen(
-                ["timeout", str(PATIENCE), *command, *given],
+            subprocess.run(
+                [sys.executable, "-ISc", LAUNCHER, str(usage), "timeout", str(PATIENCE), *command, *given],
                 env={**os.environ, "TPUPROF_CACHE_DIR": cache or fresh},
                 stdout=out,
                 stderr=subprocess.DEVNULL,
+                check=True,
             )
-            _, status, usage = os.wait4(child.pid, 0)
-        seconds = time.perf_counter() - start
-        child.returncode = os.waitstatus_to_exitcode(status)
-        failed = f"failed (exit status {child.returncode})" if child.returncode else ""
+        status, seconds, busy, kilobytes = json.loads(usage.read_text())
+        failed = f"failed (exit status {status})" if status else ""
         into.failed = failed or wrong(answer.read_text("utf-8", "replace"))
     if not into.failed:
         into.wall.append(seconds)
-        into.busy.append(usage.ru_utime + usage.ru_stime)
-        into.megabytes.append(usage.ru_maxrss / 1024)
+        into.busy.append(busy)
+        into.megabytes.append(kilobytes / 1024)
 
 
 def wrong_analysis(answer: str) -> str:

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from tests.builders import TraceBuilder
@@ -11,9 +12,11 @@ from tpuprof.model.compile.recurrence import (
     MIN_STEPS_AFTER,
     RETURNS_FROM_BEFORE,
     RETURNS_FROM_STEPS,
+    STEADY_FROM_STEPS,
     AfterCapture,
     CompilingLine,
     Returns,
+    late_of,
     returns,
 )
 from tpuprof.safe_text import TO_SAFE
@@ -71,6 +74,30 @@ def test_the_capture_alone_shows_that_compiles_return(compiling, answer):
 )
 def test_a_line_that_compiled_often_before_compiles_again(before, compiling, captured, answer):
     assert returns(LINE, compiling, captured, None, before) is answer
+
+
+@pytest.mark.parametrize(
+    ("compiling", "late", "answer"),
+    [
+        (STEADY_FROM_STEPS, STEADY_FROM_STEPS / 2, Returns.YES),
+        (STEADY_FROM_STEPS - 1, STEADY_FROM_STEPS - 1, Returns.UNKNOWN),
+        # A set of shapes that is used up: most of them came early.
+        (STEADY_FROM_STEPS, STEADY_FROM_STEPS / 2 - 1, Returns.UNKNOWN),
+    ],
+)
+def test_compiles_that_come_as_often_late_as_early_keep_coming(compiling, late, answer):
+    assert returns(LINE, compiling, 10 * compiling, None, late=int(late)) is answer
+
+
+@pytest.mark.parametrize(("steps", "answer"), [(20, Returns.YES), (21, Returns.UNKNOWN)])
+def test_they_have_stopped_where_none_came_for_two_of_their_gaps(steps, answer):
+    assert returns(LINE, 8, 80, after(steps), late=4) is answer
+
+
+def test_which_steps_are_late():
+    assert late_of([3, 7, 12], np.arange(3, 13)) == 1
+    assert late_of([8, 12], np.arange(3, 13)) == 2
+    assert late_of([], np.zeros(0, int)) == 0
 
 
 def run_folder(folder, count=8, compiling=(3,), later=None):

@@ -63,6 +63,16 @@ def test_hostile_lines_make_no_place(report):
     assert places == ["a%20b%23.py"]
 
 
+def test_sentences_name_files_as_the_places_do(report):
+    (finding,) = [each for each in report.findings if each.rule == "recompiles-shape"]
+    shown = replace(report, findings=[replace(finding, title="cut by sync at /home/u/job/a.py:3")])
+    below = results(shown, Path("/home/u/job"))["results"][0]["message"]["text"]
+    assert below.startswith("cut by sync at a.py:3.")
+    for elsewhere in ("/home/u/jo", "/home/v", "/"):
+        text = results(shown, Path(elsewhere))["results"][0]["message"]["text"]
+        assert text.startswith("cut by sync at /home/u/job/a.py:3.")
+
+
 def test_the_command_writes_it_with_lines(report, tmp_path):
     command = [sys.executable, "-m", "tpuprof", "report", str(ROOT / "sample_traces" / "recompile_shapes")]
     out = tmp_path / "a.sarif"

@@ -37,9 +37,9 @@ def render_sarif(report: Report, root: Path | None = None) -> str:
     }
     run = {
         "tool": {"driver": driver},
-        "results": [_result(each, places, at) for at, (each, places) in enumerate(placed)],
+        "results": [_result(each, places, at, base) for at, (each, places) in enumerate(placed)],
         "properties": {
-            "verdict": report.verdict.sentence,
+            "verdict": _relative(report.verdict.sentence, base),
             "without_line": [each.rule for each in failed if each.rule not in shown],
         },
     }
@@ -60,14 +60,14 @@ def _rule(finding: Finding) -> dict[str, Any]:
     }
 
 
-def _result(finding: Finding, places: list[tuple[str, int]], index: int) -> dict[str, Any]:
+def _result(finding: Finding, places: list[tuple[str, int]], index: int, base: Path) -> dict[str, Any]:
     saving = f" A fix saves {saved_amount(finding.savings)}." if finding.savings else ""
     mark = f"{finding.rule}\0{places[0][0]}"
     return {
         "ruleId": finding.rule,
         "ruleIndex": index,
         "level": "warning" if finding.severity >= WARNING_FROM else "note",
-        "message": {"text": f"{finding.title}.{saving}"},
+        "message": {"text": _relative(f"{finding.title}.{saving}", base)},
         "locations": [_location(*place) for place in places[:1]],
         "relatedLocations": [{"id": at, **_location(*place)} for at, place in enumerate(places[1:], 1)],
         # The same finding of the same file stays the same alert when lines move.
@@ -93,6 +93,11 @@ def _place(source: str, base: Path) -> tuple[str, int] | None:
     except (ValueError, OSError):
         return "file://" + quote(file), int(line)
     return quote(str(own)), int(line)
+
+
+def _relative(text: str, base: Path) -> str:
+    """A sentence with its paths below `base` relative to it, as the locations are."""
+    return text.replace(f"{base}/", "") if base != Path(base.anchor) else text
 
 
 def _location(uri: str, line: int) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import numpy as np
 from tpuprof.decode.debug_text import DebugCompile
 from tpuprof.instrument.stack_frames import source_of
 from tpuprof.model.compile.compiles import Compile
-from tpuprof.model.compile.recurrence import Returns, returns
+from tpuprof.model.compile.recurrence import Returns, late_of, returns
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.notes import Notes
 from tpuprof.model.steps.phase import ONE_OFF_COMPILE, Phase
@@ -102,8 +102,10 @@ def _returns(host: HostRun, rows: list[CompileRow], inside: int) -> str:
     lines = {
         row.frames[0] if row.frames else "" for row in rows if row.host == host.name and row.step is not None
     }
+    numbers = {row.step for row in rows if row.host == host.name and row.step is not None}
+    late = late_of(numbers, host.steps.number)
     found = {
-        returns(line, inside, len(host.steps), host.after, compiles_before(host.records, line))
+        returns(line, inside, len(host.steps), host.after, compiles_before(host.records, line), late)
         for line in lines
     }
     return next((each.value for each in (Returns.YES, Returns.UNKNOWN, Returns.NEVER) if each in found), "")

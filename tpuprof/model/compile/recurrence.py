@@ -6,6 +6,7 @@ first short batch, the second shape of an accumulation.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import field, replace
 from enum import StrEnum
 from itertools import pairwise
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tpuprof.decode.torch_trace import TracedProgram
 from tpuprof.json_notes import read_json
@@ -34,6 +36,10 @@ RETURNS_FROM_STEPS = 3
 # Compiles of a line before the capture from which one or two such steps show it too (compiles): a line compiles a few
 # programs when it first runs, and not ten. A judgement.
 RETURNS_FROM_BEFORE = 10
+# Captured steps that compile from which, with half of them in the capture's second half, compiles keep coming (steps):
+# a finite set of shapes compiles less and less often, and of 8 steps that die out at random half come late in one of
+# ten captures at most. A judgement.
+STEADY_FROM_STEPS = 8
 # Steps that must be left when those with one-off compiles are left out (steps).
 MIN_STEPS_LEFT = 3
 UNKNOWN_LINE = "unknown"
@@ -165,10 +171,21 @@ def _after_of(row: dict[str, Any]) -> AfterCapture:
     )
 
 
-def returns(line: str, compiling: int, captured: int, after: AfterCapture | None, before: int = 0) -> Returns:
+def late_of(compiling: Iterable[int], numbers: NDArray[np.int64]) -> int:
+    """How many of the steps that compiled (numbers) lie in the second half of all captured ones."""
+    if not len(numbers):
+        return 0
+    middle = (int(numbers.min()) + int(numbers.max())) / 2
+    return sum(number > middle for number in compiling)
+
+
+def returns(
+    line: str, compiling: int, captured: int, after: AfterCapture | None, before: int = 0, late: int = 0
+) -> Returns:
     """Whether compiles of a line (its innermost user frame, empty where unknown) come again.
 
-    `compiling` of the `captured` steps compiled, and the line compiled `before` times ahead of them.
+    `compiling` of the `captured` steps compiled, `late` of them in the second half of the capture, and the line compiled
+    `before` times ahead of them.
     """
     if after is not None and _cuts_of(line, after):
         return Returns.YES
@@ -176,6 +193,10 @@ def returns(line: str, compiling: int, captured: int, after: AfterCapture | None
         return Returns.NEVER
     often = compiling >= RETURNS_FROM_STEPS or (compiling and before >= RETURNS_FROM_BEFORE)
     if often and 2 * compiling >= captured:
+        return Returns.YES
+    # What followed without a compile is no longer than it took from one to the next in the capture, twice over.
+    goes_on = after is None or after.steps * compiling <= AFTER_PER_CAPTURED * captured
+    if compiling >= STEADY_FROM_STEPS and 2 * late >= compiling and goes_on:
         return Returns.YES
     return Returns.UNKNOWN
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tpuprof import parts as part
 from tpuprof.instrument.stack_frames import source_of
 from tpuprof.model.compile.compiles import function_of
@@ -11,6 +13,7 @@ from tpuprof.model.compile.recurrence import (
     AfterCapture,
     CompilingLine,
     Returns,
+    late_of,
     rate,
     returns,
 )
@@ -56,13 +59,13 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...]) -> Outcome:
     if uncut(signals):
         return passed(reason=SEE)
     least, most = returning_parts(signals, compiles, chosen)
-    compiling = signals.compile_share + _tracing_share(signals)
+    compiling = signals.compile_share + _beside_compiling(signals)
     share = compiling * most
     seen = compiling * _part_of_all(compiles, chosen)
     evidence = [compile_evidence(row) for row in chosen[:SHOWN]]
     if len(chosen) > SHOWN:
         evidence.append(Evidence("further compiles of this kind", len(chosen) - SHOWN, "compiles"))
-    evidence += _rates(signals)
+    evidence += [*_calls(chosen), *_rates(signals)]
     if share < FAILS_FROM_SHARE:
         return passed(evidence, reason="compiles take too little of the step time to matter")
     known = all(row.cause.kind != "unknown" for row in chosen)
@@ -83,17 +86,38 @@ def _traces_to_compile(signals: Signals) -> bool:
     return signals.framework == "jax"
 
 
-def _tracing_share(signals: Signals) -> float:
-    """Share of the step time in which functions are traced to be compiled."""
+def _beside_compiling(signals: Signals) -> float:
+    """Share of the step time in which functions are traced to be compiled, and first handed over."""
     if not _traces_to_compile(signals):
         return 0.0
-    return signals.steps.mean_parts().get(part.TRACING, 0.0) / signals.step_ms
+    parts = signals.steps.mean_parts()
+    first = _first_dispatch(signals) * parts.get(part.DISPATCH, 0.0)
+    return (parts.get(part.TRACING, 0.0) + first) / signals.step_ms
+
+
+def _first_dispatch(signals: Signals) -> float:
+    """What steps that compile dispatch longer than others, as a share of all dispatching.
+
+    JAX hands a new program over in Python, and one that ran before by a quick path. 0 where every step compiles: there
+    is then nothing to compare with.
+    """
+    steps = signals.steps
+    took = steps.parts.get(part.DISPATCH)
+    compiled = {(row.host, row.step) for row in signals.step_compiles}
+    hosts = (steps.hosts[host] for host in steps.host.tolist())
+    first = np.array([each in compiled for each in zip(hosts, steps.number.tolist(), strict=True)], bool)
+    if took is None or first.all() or not took.sum():
+        return 0.0
+    more = took[first] - np.median(took[~first])
+    return float(np.maximum(more, 0.0).sum() / took.sum())
 
 
 def _without(signals: Signals, share: float) -> Change:
     """The change that leaves out a share of compiling."""
-    gone = (part.COMPILE, part.TRACING) if _traces_to_compile(signals) else (part.COMPILE,)
-    return Change(host=dict.fromkeys(gone, 1.0 - share))
+    if not _traces_to_compile(signals):
+        return Change(host={part.COMPILE: 1.0 - share})
+    gone = dict.fromkeys((part.COMPILE, part.TRACING), 1.0 - share)
+    return Change(host={**gone, part.DISPATCH: 1.0 - share * _first_dispatch(signals)})
 
 
 def _part_of_all(compiles: list[CompileRow], chosen: list[CompileRow]) -> float:
@@ -127,9 +151,11 @@ def returning_parts(
     least = most = 0.0
     for line, rows in _by_line(chosen).items():
         took = sum(row.duration_ms for row in rows)
-        compiling = len({(row.host, row.step) for row in rows})
-        again = returns(line, compiling, captured, after, compiles_before(signals.records_if_noted, line))
-        seen = compiling / captured
+        compiling = {(row.host, row.step) for row in rows}
+        before = compiles_before(signals.records_if_noted, line)
+        late = late_of((step for _, step in compiling if step is not None), signals.steps.number)
+        again = returns(line, len(compiling), captured, after, before, late)
+        seen = len(compiling) / captured
         counts = min(rate(line, seen, captured, after) / seen, 1.0)
         most += took * counts * (again is not Returns.NEVER)
         least += took * counts * (again is Returns.YES)
@@ -161,6 +187,16 @@ def _rates(signals: Signals) -> list[Evidence]:
         Evidence(f"steps that compiled {where} the capture ({of} of {text})", 100 * of / total, "per 100")
         for where, of, total, text in found
         if total
+    ]
+
+
+def _calls(rows: list[CompileRow]) -> list[Evidence]:
+    """The lines at which these compiles happened, most of them first: a cause may lie in a function that is called."""
+    found = _by_line(rows)
+    lines = sorted((line for line in found if line), key=lambda line: -len(found[line]))
+    return [
+        Evidence("compiled when this line ran", len(found[line]), "times", source=source_of(line))
+        for line in lines[:SHOWN]
     ]
 
 
