@@ -25,7 +25,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 import venv
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -184,7 +184,7 @@ def returns(
 ) -> Returns:
     """Whether compiles of a line (its innermost user frame, empty where unknown) come again.
 
-    `compiling` of the `captured` steps compiled, `late` of them in the second half of the capture, and the line compiled
+    `compiling` of the `captured` steps compiled, `late` of them in the capture's second half. The line compiled
     `before` times ahead of them.
     """
     if after is not None and _cuts_of(line, after):

@@ -171,7 +171,8 @@ def _traced(signals: Signals) -> Outcome:
     return failed(
         share,
         evidence,
-        title=f"Tracing optimizer.step(){_at(lines, exposed)} keeps the device waiting {format_share(share)} of each step",
+        title=f"Tracing optimizer.step(){_at(lines, exposed)} keeps the device waiting {format_share(share)} of each "
+        "step",
         price=counterfactual(
             Change(host={part.TRACING: 1 - saved * (1 - LEFT_AT_LEAST)}),
             Change(host={part.TRACING: 1 - saved * (1 - LEFT_AT_MOST)}),
