@@ -5,7 +5,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 
-LAYERS, WIDTH, ROWS = 48, 32, 16
+LAYERS, WIDTH, ROWS = 200, 32, 16
 key = jax.random.key(0)
 layers = {
     "up": jax.random.normal(key, (LAYERS, WIDTH, 2 * WIDTH)) * 0.1,

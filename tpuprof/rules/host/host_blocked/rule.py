@@ -111,6 +111,7 @@ ADVISED_FROM_SHARE = 0.2
 _OTHERS_WORK = frozenset({"lock", "gil", "gc", "read"})
 # Time in which the training thread waits in a call, for what is unknown.
 _WAIT = "host:wait"
+_SLEEP = "host:sleep"
 # How a frame of a stack says that it is Flax's.
 _FLAX = "/flax/nnx/"
 # Samples that make the time at a line certain to about a sixth (samples): the error goes with their square root.
@@ -129,6 +130,7 @@ SAMPLES_FOR_HIGH = 36
         "host_stacks",
         "sampled_host_ms",
         "sampled_late",
+        "cpus_taken",
         "framework",
     ),
 )
@@ -156,12 +158,15 @@ def check(signals: Signals) -> Outcome:
     named = where.ms if where is not None else 0.0
     samples = sum(row.samples for row in stacks if row.part == largest)
     left = 1 - min(named / sampled[largest], 1.0)
+    # Where threads wait for a CPU, all but a sleep takes longer than it does by itself.
+    stretched = largest != _SLEEP and signals.cpus_taken
+    sure = samples >= SAMPLES_FOR_HIGH and not signals.sampled_late and not stretched
     return failed(
         share,
         evidence,
         title=_title(largest, where, sampled[largest]) + _held_at(holder_of(stacks, largest)),
         price=counterfactual(Change(host={largest: left}), Change(host=dict.fromkeys(sampled, 0.0))),
-        confidence="high" if samples >= SAMPLES_FOR_HIGH and not signals.sampled_late else "medium",
+        confidence="high" if sure else "medium",
         cases=_cases(sampled, stacks, jax="jax" in signals.framework),
     )
 
