@@ -1,4 +1,4 @@
-"""Sixteen threads make batches ahead."""
+"""Forty threads make batches ahead."""
 
 import queue
 import threading
@@ -9,7 +9,7 @@ from training import network, run, update
 
 train = jax.jit(update)
 weights = network(256, 2)
-ahead: queue.Queue = queue.Queue(maxsize=16)
+ahead: queue.Queue = queue.Queue(maxsize=40)
 
 
 def fill() -> None:
@@ -17,7 +17,7 @@ def fill() -> None:
         ahead.put(batch)
 
 
-for _ in range(16):
+for _ in range(40):
     threading.Thread(target=fill, daemon=True).start()
 
 
