@@ -102,6 +102,8 @@ def run(arguments, path):
         "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
         "TPU_LIBRARY_PATH": str(plugins[-1]),
         "PYTHONPATH": os.pathsep.join(map(str, path)),
+        # The checkout may hold the metadata of an installation, whose plugin would be loaded beside the one named here.
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
     }
     return subprocess.run(
         [python, *arguments], env=environment, capture_output=True, text=True, timeout=280, check=False

@@ -204,8 +204,8 @@ def schedule_warnings(runs: list[tuple[Schedule, int]]) -> list[str]:
     if guessed > GUESSED_SHARE * duration:
         found.append(
             f"{guessed / duration:.0%} of the step is ops without a compiler estimate, priced by FLOPs at the chip's "
-            "peak or by bytes at its HBM's speed, whichever takes longer: no op is faster, so the step takes longer, as far "
-            "as its custom calls state their work"
+            "peak or by bytes at its HBM's speed, whichever takes longer: no op is faster, so the step takes longer, "
+            "as far as its custom calls state their work"
         )
     kernels = sum(schedule.guessed.get(KERNEL, 0) * count for schedule, count in runs)
     if kernels:

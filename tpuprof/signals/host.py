@@ -20,17 +20,13 @@ from tpuprof.report.schema import HostReadRow
 from tpuprof.report.sections import GraphCutRow, HostStackRow, InputRow, Tracing
 from tpuprof.signals.base import Unavailable, signal
 from tpuprof.signals.inputs import HOST_EVENTS, STEPS
-from tpuprof.signals.steps import StepSignals
+from tpuprof.signals.steps import StepSignals, ways_to_sample
 from tpuprof.units import PS_PER_MS
 
 # Steps from which it is no accident that none of them cut (steps): a program may cut every second one. A judgement.
 UNCUT_FROM_STEPS = 4
 # Ops are traced where torch_xla makes tensors.
 _TENSORS_MADE = "CreateXlaTensor"
-NO_SAMPLES = (
-    "the capture has no samples of the training thread's stack; capture with `tpuprof capture -- ...`, or call "
-    "tpuprof.start_server in the program"
-)
 
 
 def uncut_in(host: HostRun) -> int:
@@ -137,7 +133,8 @@ class HostSignals(StepSignals):
     def host_stacks(self) -> list[HostStackRow]:
         """Sampled Python stacks of training threads, by the part of the breakdown they went to."""
         if not any(host.activity.samples is not None for host in self._run.hosts):
-            raise Unavailable(NO_SAMPLES)
+            way = ways_to_sample(str(self._report.environment.get("framework")))
+            raise Unavailable(f"the capture has no samples of the training thread's stack; {way}")
         return self._report.host_stacks
 
     @signal("yes or no", needs=(STEPS, HOST_EVENTS))

@@ -23,6 +23,12 @@ from tpuprof.units import MS_PER_S, PS_PER_MS
 TYPICAL_UP_TO = 1.25
 
 
+def ways_to_sample(framework: str) -> str:
+    """How to have the training thread's stack sampled: recordings from outside do so with torch_xla alone."""
+    way = "capture with `tpuprof capture -- ...`"
+    return f"{way}, or call tpuprof.start_server in the program" if framework == "torch_xla" else way
+
+
 class StepSignals(SignalsBase):
     """Steps and what of them is typical; times in ms, per step."""
 
@@ -65,9 +71,8 @@ class StepSignals(SignalsBase):
         named = NAMED_FROM_SHARE * self.typical_ms
         if tracing < named <= tracing + other:
             raise Unavailable(
-                "neither events nor samples distinguish tracing from other Python; capture with "
-                "`tpuprof capture -- ...`, or call tpuprof.start_server in the program: both sample the "
-                "training thread's stack"
+                "neither events nor samples distinguish tracing from other Python; "
+                + ways_to_sample(str(self._report.environment.get("framework")))
             )
         return tracing
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from training import CLASSES, batch, run
 
-WIDTH, DEPTH = 64, 64
+WIDTH, DEPTH = 64, 144
 
 
 class Block(torch.nn.Module):
