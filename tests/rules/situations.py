@@ -70,7 +70,8 @@ def info(**more):
 
 
 def started(seconds, compilation_cache=None, **counters):
-    records = [record(captured=False, compiles=2, seconds=seconds, **counters), record()]
+    start = record(captured=False, wall_ms=1000 * seconds, compiles=2, seconds=seconds, **counters)
+    records = [start, record()]
     given = {"compilation_cache": compilation_cache or cache("off"), "records": records}
     return {**given, "steps": steps(), "loops": []}
 

@@ -100,6 +100,7 @@ CASES = {
         ("asleep", "failed", {"steps": steps(), "host_stacks": [asleep(100 * ABOVE)]}),
         ("a short sleep", "passed", {"steps": steps(), "host_stacks": [asleep(100 * BELOW)]}),
         ("behind the device", "passed", {"steps": steps(), "host_stacks": [asleep(0.0, hidden=50.0)]}),
+        ("other Python", "failed", {"steps": steps(), "host_stacks": [asleep(100 * ABOVE, part="host:python")]}),
         ("not sampled", "unavailable", {"steps": steps()}),
         ("a callback", "failed", {"steps": steps(host_callback=100 * ABOVE), "ops": [CALLBACK], "callback_alone_ms": 50.0}),
         ("a short callback", "unavailable", {"steps": steps(host_callback=100 * BELOW)}),
