@@ -72,14 +72,14 @@ class TelemetrySignals(SignalsBase):
         """Graph cuts that compiled, before the captured steps: tracing, hashing and compiling of those cuts.
 
         Of a predicted run, what the TPU compiler took for the step on the machine that predicted it. TorchTPU compiles
-        on several threads, whose times are added up: no more than the time of those steps counts.
+        on several threads, whose times are added up: no more than the time of the steps that compiled counts.
         """
         told = [each.compile_seconds for each in self._run.preflight[:1] if each.compile_seconds is not None]
         if self._run.predicted and told:
             return told[0]
         before = [record for record in self.records if not record.captured]
         total = sum(record.compile_seconds for record in before)
-        passed = sum(record.wall_ns for record in before) / NS_PER_S
+        passed = sum(record.wall_ns for record in before if record.compiles) / NS_PER_S
         return min(total, passed) if self.framework == "torch_tpu" and passed else total
 
     @signal("share")

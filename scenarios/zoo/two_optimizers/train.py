@@ -10,8 +10,8 @@ embed = nn.EmbeddingBag(5000, 256, mode="mean").to(device)
 tower = nn.Sequential(nn.Linear(256, 1024), nn.ReLU(), nn.Linear(1024, 256)).to(device)
 slow = torch.optim.Adagrad(embed.parameters(), lr=0.01)
 fast = torch.optim.AdamW(tower.parameters(), lr=1e-3)
-ids = torch.randint(0, 5000, (512, 20)).to(device)
-goal = torch.randn(512, 256).to(device)
+ids = torch.randint(0, 5000, (1200, 20)).to(device)
+goal = torch.randn(1200, 256).to(device)
 marks = []
 for step in range(40):
     loss = (tower(embed(ids)) - goal).square().mean()
