@@ -457,6 +457,41 @@ def test_a_line_at_both_ends_of_an_interval_with_a_graph_cut_may_be_seen_in_two_
     assert parts_ms(read(trace))[part] >= 34.9
 
 
+def resonant(count, *, alone=0, ops=175):
+    """So many steps of 17 ms, each with one sample, which the encoder of `train.py:7` lets in as it gives the lock back.
+
+    Before them lies one interval of `alone` (us) without an op that ends there too, if any.
+    """
+    frames = (TRAIN, "iterencode (/usr/lib/python3.11/json/encoder.py:258)")
+    trace = step(alone + 17_000 * count)
+    if alone:
+        trace.sampled(0, alone, ops=0, stack=1, **stack("json.dumps(a)", *frames))
+    for row in range(count):
+        begin = alone + 17_000 * row
+        trace.host().line("python").event("tpuprof.graph_cut", begin + 7_000, 100, grad=1, source="t.py:9")
+        trace.sampled(begin, 17_000, ops=ops, stack=1, **stack("json.dumps(a)", *frames))
+    return trace
+
+
+def test_code_that_keeps_the_lock_once_per_step_is_not_taken_for_tracing(read):
+    """An encoder of 10 ms holds the lock: the sampler, asked for every 10 ms, is let in as it ends, and nowhere else."""
+    found = parts_ms(read(resonant(10, alone=10_000)))
+    assert found["host:python"] == pytest.approx(10 + 10 * 10, rel=0.01)
+    assert found["tracing"] == pytest.approx(10 * 7, rel=0.01)
+
+
+def test_where_nothing_shows_how_long_such_code_takes_the_rest_is_unknown(read):
+    found = parts_ms(read(resonant(10)))
+    assert "host:python" not in found
+    assert found["tracing"] == pytest.approx(10 * 8.75, rel=0.1)
+    assert found["host_other"] == pytest.approx(10 * (17 - 8.75), rel=0.1)
+
+
+def test_what_was_traced_in_such_a_step_has_no_line(analyze):
+    sentence = analyze(resonant(10, alone=2_000, ops=300)).verdict.sentence
+    assert sentence.startswith("Tracing-bound") and "train.py" not in sentence
+
+
 @pytest.mark.parametrize(("ops", "part"), [(OPS_TO_MEASURE, "tracing"), (OPS_TO_MEASURE - 1, "host:python")])
 def test_a_line_of_the_users_that_calls_ops_again_and_again_traces(read, ops, part):
     trace = step(60_000).sampled(0, 20_000, ops=0, stack=1, **at_line(3, "numbers.normal()"))

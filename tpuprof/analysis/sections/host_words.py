@@ -17,9 +17,11 @@ from tpuprof.parts import (
     HOST_PREFIX,
     HOST_TO_DEVICE,
     INPUT_WAIT,
+    TRACING,
     USER_PREFIX,
 )
 from tpuprof.report.host_lines import (
+    LINE_FROM_SHARE,
     SEEN_FROM_SHARE,
     forward_at,
     holder_of,
@@ -62,7 +64,7 @@ def host_sentence(word: str, name: str, load: StepTimes, stacks: list[HostStackR
     eager = _eager(run) if word in _OF_EAGER_MODE else ""
     more = {
         "undecided": lambda: _estimate(load, run),
-        "tracing": lambda: _traced(stacks),
+        "tracing": lambda: _traced(load, stacks),
         "compile": lambda: _made_anew(stacks),
         "dispatch": lambda: _handing_over(run) if load.seen else "",
     }
@@ -130,10 +132,12 @@ def _where(load: StepTimes, stacks: list[HostStackRow]) -> str:
     return f"{text} That thread is at {holder}." if holder else text
 
 
-def _traced(stacks: list[HostStackRow]) -> str:
+def _traced(load: StepTimes, stacks: list[HostStackRow]) -> str:
     """The lines, or the function, that hold most of the tracing that the device waits for; empty where none does."""
     found = traced_at(stacks)
-    if not found:
+    # Where code keeps Python's lock samples come in that code alone, and what was traced has no line.
+    seen = sum(row.exposed_ms_per_step for row in stacks if row.part == TRACING)
+    if not found or seen < LINE_FROM_SHARE * load.parts.get(TRACING, 0.0):
         return ""
     *others, last = [each.text for each in found]
     # Samples are too coarse for a time beside that of the events.

@@ -28,6 +28,10 @@ QUICK_INTERVALS = 0.25
 # Share of the time of samples that must lie in a framework's frames for an interval that holds a graph cut to be taken
 # for tracing alone (share): below it, most of the step is likely to be elsewhere. A judgement.
 ROUND_BELOW_SHARE = 0.5
+# Share of the sampled time in intervals that go round a whole step and end where they began, in code that is no
+# framework's, from which none of them shows what an op takes (share): each holds that code's time as well, as where it
+# keeps Python's lock for so long that the sampler finds the thread there once per step. A judgement.
+ROUNDS_FROM_SHARE = 0.5
 # Share of an interval that the thread must be blocked for the block to be a piece of its own: below it, it is the
 # sampler's own hold on Python's lock.
 BLOCKED_FROM_SHARE = 0.15
@@ -51,6 +55,8 @@ class Sample:
     in_call: bool = False
     # A graph was cut in the interval: a line at both of its ends may lie in two steps.
     cut: bool = False
+    # From one line of other code than a framework's to the same line, with a graph cut between: round a whole step.
+    round: bool = False
     # It came where the thread was, not where it let go of Python's lock.
     prompt: bool = False
     # Whether the thread slept at that moment; None where that is unknown.
@@ -92,8 +98,11 @@ def op_cost(samples: list[Sample]) -> OpCost:
     time too, up to a call that keeps Python's lock for long: of those, the quick ones tell. Intervals that last a whole
     step may all hold other code: where even the quick ones are on a CPU for longer than ops are, none tells. Nor does
     one tell that begins and ends in a framework's frames with a graph cut between, where most samples are elsewhere:
-    the thread was round a whole step in it.
+    the thread was round a whole step in it. Where most intervals go round from one line of other code to the same,
+    only the others tell.
     """
+    all_round = sum(each.gap for each in samples if each.round)
+    rounds = all_round >= ROUNDS_FROM_SHARE * sum(each.gap for each in samples) > 0
     of_framework = sum(each.gap for each in samples if each.family == FRAMEWORK)
     goes_round = of_framework < ROUND_BELOW_SHARE * sum(each.gap for each in samples)
     cost = [
@@ -107,12 +116,13 @@ def op_cost(samples: list[Sample]) -> OpCost:
         for before, each in zip([None, *samples], samples, strict=False)
         # Where the training thread waits, autograd's thread traces meanwhile.
         if each.ops >= OPS_TO_MEASURE and not each.was_blocked and each.family != COMPILING
+        if not (rounds and each.round)
     ]
     inside = [ps for ps, _, in_framework in cost if in_framework]
     if len(inside) >= INTERVALS_TO_MEASURE:
         return OpCost(float(np.median(inside)))
     if not cost:
-        return OpCost(OP_MS * PS_PER_MS)
+        return OpCost(OP_MS * PS_PER_MS, assumed=rounds)
     quick = float(np.quantile([ps for ps, _, _ in cost], QUICK_INTERVALS))
     on_cpu = float(np.quantile([ps for _, ps, _ in cost], QUICK_INTERVALS))
     other = sum(each.gap for each in samples if each.family == PLAIN and each.ops < OPS_TO_MEASURE)

@@ -59,6 +59,8 @@ _BLOCKING = (SLEEP, IO, LOCK)
 READ_BY = ("asarray", "array")
 # The family of a line of the user's own that calls ops.
 OPS = "ops"
+# Kind, stack, length (ps).
+_Piece = tuple[str, int, int]
 _COLUMNS = (
     "stack",
     "gap_us",
@@ -241,7 +243,9 @@ def _settle(samples: list[Sample]) -> None:
 
 
 def _pieces(samples: list[Sample], stacks: list[Stack], *, counts_ops: bool) -> HostSamples:
+    _mark_rounds(samples, stacks)
     cost = op_cost(samples)
+    alone = _alone(samples, stacks)
     silent = _silent_frameworks(samples) if counts_ops else set()
     lines = _tracing_lines(samples, stacks)
     quiet = _quiet_functions(samples, stacks) if counts_ops else set()
@@ -256,7 +260,10 @@ def _pieces(samples: list[Sample], stacks: list[Stack], *, counts_ops: bool) -> 
         at = each.at - each.gap
         if before is not None and abs(before.at - at) < _JOINS_WITHIN_PS:
             at = before.at
-        for kind, stack, length in _split(before or each, each, cost, silent=id(each) in silent):
+        pieces = _split(before or each, each, cost, silent=id(each) in silent)
+        if each.round and _function(each, stacks) in alone:
+            pieces = _of_round(each, pieces, alone[_function(each, stacks)])
+        for kind, stack, length in pieces:
             if length > 0:
                 rows.append((at, at + length, KINDS.index(kind), stack))
                 at += length
@@ -266,6 +273,37 @@ def _pieces(samples: list[Sample], stacks: list[Stack], *, counts_ops: bool) -> 
     holder = _most_held(held, stacks)
     taken = np.array([(each.at - each.late, each.stack) for each in samples], np.int64).reshape(-1, 2).T
     return HostSamples(columns[0], columns[1], columns[2], columns[3], stacks, holder, taken[0], taken[1])
+
+
+def _mark_rounds(samples: list[Sample], stacks: list[Stack]) -> None:
+    """Mark intervals that go round a step from one line of other code to the same; where the first began is unknown."""
+    for before, each in pairwise([*samples[:1], *samples]):
+        if each.cut and before.family == each.family == PLAIN and min(before.stack, each.stack) >= 0:
+            source = stacks[each.stack].source
+            each.round = bool(source) and source == stacks[before.stack].source
+
+
+def _alone(samples: list[Sample], stacks: list[Stack]) -> dict[str, int]:
+    """How long functions of other code run by themselves (ps): the median interval that ends there and holds no op."""
+    found: dict[str, list[int]] = {}
+    for each in samples:
+        name = _function(each, stacks)
+        if each.family == PLAIN and name and not each.ops and not each.was_blocked and _is_told(each):
+            found.setdefault(name, []).append(each.gap - each.blocked)
+    return {name: int(np.median(lengths)) for name, lengths in found.items()}
+
+
+def _of_round(each: Sample, pieces: list[_Piece], alone: int) -> list[_Piece]:
+    """The pieces of a whole step that ends in code which is known to run for so long by itself.
+
+    Ops were traced before it, where nobody looked: code that keeps Python's lock is where the sampler finds the thread.
+    """
+    traced = [(kind, stack, length) for kind, stack, length in pieces if kind == TRACING]
+    rest = [piece for piece in pieces if piece[0] not in (TRACING, "python")]
+    running = sum(length for kind, _, length in pieces if kind in (TRACING, "python"))
+    running = max(running, each.gap - each.blocked - sum(length for _, _, length in rest))
+    own = min(alone, running)
+    return [*rest, (TRACING, -1, running - own), ("python", each.stack, own)] if traced else pieces
 
 
 def _tracing_lines(samples: list[Sample], stacks: list[Stack]) -> set[str]:
@@ -371,9 +409,6 @@ def _split(before: Sample, each: Sample, cost: OpCost, *, silent: bool) -> list[
     return _in_order(of is not each, (kind, stack, blocked), ran)
 
 
-_Piece = tuple[str, int, int]
-
-
 def _in_order(waits_first: bool, wait: _Piece, ran: list[_Piece]) -> list[_Piece]:
     """The pieces of an interval: it waited first where it did so in the call that it was in at the begin."""
     return [wait, *ran] if waits_first else [*ran, wait]
@@ -427,7 +462,8 @@ def _ran(
         # The rest is unknown.
         return [(TRACING, of.stack, tracing)]
     if cost.leaves_unknown(each):
-        return [(TRACING, of.stack, tracing)]
+        # In a whole step the ops were traced where nobody looked.
+        return [(TRACING, -1 if each.round else of.stack, tracing)]
     other = IO if of.family == IO else "python"
     # Where other code runs now, the ops were traced before it.
     traced = before.stack if before.family == FRAMEWORK else of.stack
