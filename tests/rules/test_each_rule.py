@@ -528,6 +528,8 @@ CASES = {
         ("tpuprof's own work", "passed", {"steps": [*steps(4), step(160, 4, **{"user:overhead": 60.0})]}),
         ("too little", "passed", {"steps": [*steps(9), step(200, 9, tracing=100.0)]}),
         ("within the usual", "passed", {"steps": [*steps(4), step(125, 4)]}),
+        ("a checkpoint with its reads", "failed", {"steps": [*steps(4), step(160, 4, **{"user:checkpoint": 16.0, "device_to_host_sync": 24.0, "tracing": 20.0})]}),
+        ("reads alone", "passed", {"steps": [*steps(4), step(160, 4, **{"host:io": 16.0, "device_to_host_sync": 24.0, "tracing": 20.0})]}),
         ("a compile", "passed", {"steps": [*steps(4), step(1000, 4, compile=900.0)]}),
         ("waits for the device", "passed", {"steps": [*steps(4), step(1000, 4, compute=900.0)]}),
         ("few steps", "not_applicable", {"steps": steps(thresholds.UNEVEN_MIN_STEPS - 1)}),

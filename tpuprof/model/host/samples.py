@@ -276,11 +276,18 @@ def _pieces(samples: list[Sample], stacks: list[Stack], *, counts_ops: bool) -> 
 
 
 def _mark_rounds(samples: list[Sample], stacks: list[Stack]) -> None:
-    """Mark intervals that go round a step from one line of other code to the same; where the first began is unknown."""
-    for before, each in pairwise([*samples[:1], *samples]):
+    """Mark intervals that go round a step from one line of other code to the same.
+
+    Where the first began is unknown: it is one where it ends as the others do.
+    """
+    sources = set()
+    for before, each in pairwise(samples):
         if each.cut and before.family == each.family == PLAIN and min(before.stack, each.stack) >= 0:
             source = stacks[each.stack].source
             each.round = bool(source) and source == stacks[before.stack].source
+            sources |= {source} if each.round else set()
+    for first in samples[:1]:
+        first.round = first.cut and first.stack >= 0 and stacks[first.stack].source in sources
 
 
 def _alone(samples: list[Sample], stacks: list[Stack]) -> dict[str, int]:

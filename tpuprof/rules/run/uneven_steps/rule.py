@@ -6,7 +6,8 @@ Steps in which the device idles far longer than in the others (by a quarter of t
 least a tenth to the mean step, and the trace names what the host did then: a checkpoint, garbage collection, an
 annotation of yours, waiting for input, reading a value, or what stack samples saw. Of several causes the one that costs
 most is named, with the steps that have it. Steps that compile are left out: compiles have rules of their own, and what
-else takes longer in such a step (the first run of the new program, a wait for it) goes with them.
+else takes longer in such a step (the first run of the new program, a wait for it) goes with them. What a step with a
+checkpoint reads, writes and waits for more than others counts as the checkpoint's.
 
 ## Why it costs time
 
@@ -143,11 +144,25 @@ def _causes(rows: StepColumns, even: Int64, slow: Int64, excess: Float64) -> lis
     usual = [sum(rows.parts[name][even].tolist()) / len(even) for name in names]
     # A part that a step has nothing of did not grow in it.
     grown = np.where(found != 0, found - np.array(usual)[:, None], -np.inf)
+    if part.CHECKPOINT in names:
+        _with_its_reads(names, grown)
     most = np.argmax(grown, axis=0)
     enough = grown[most, np.arange(len(slow))] >= UNEVEN_CAUSE_FROM_SHARE * excess
     if part.COMPILE in rows.parts:
         enough &= rows.parts[part.COMPILE][slow] == 0
     return [names[row] if told else "" for row, told in zip(most.tolist(), enough.tolist(), strict=True)]
+
+
+def _with_its_reads(names: list[str], grown: Float64) -> None:
+    """Count what grew beside a checkpoint with it: it reads what it saves, writes it, and waits for both."""
+    others = [
+        row
+        for row, name in enumerate(names)
+        if name in (part.CHECKPOINT, part.HOST_SYNC) or name.startswith(part.HOST_PREFIX)
+    ]
+    saved = names.index(part.CHECKPOINT)
+    whole = np.maximum(grown[others], 0.0).sum(axis=0)
+    grown[saved] = np.where(grown[saved] > 0, whole, grown[saved])
 
 
 def _evidence(signals: Signals, step: Step) -> Evidence:
