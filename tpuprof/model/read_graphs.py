@@ -19,7 +19,7 @@ from tpuprof.errors import TpuprofError
 from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.host.graph_cuts import cuts_with_causes
 from tpuprof.model.host.vocabulary import Vocabulary
-from tpuprof.model.intervals import Int64
+from tpuprof.model.intervals import Int64, union
 from tpuprof.model.steps import Steps
 from tpuprof.model.timeline import Track
 from tpuprof.own_events import HOST_READ
@@ -120,7 +120,7 @@ def _runs(
     """
     events = device.op_events
     order = np.argsort(events.start, kind="stable")
-    start, op, own = events.start[order], events.op[order], events.self_ps[order]
+    start, end, op = events.start[order], events.end[order], events.op[order]
     rows = np.array(
         sorted({row for row in cuts_with_causes(thread, vocabulary, steps) if row >= 0}), np.int64
     )
@@ -135,9 +135,9 @@ def _runs(
         if first == last:
             continue
         programs = [device.ops.program[each] for each in op[first:last].tolist()]
-        ps = sum(
-            ps for name, ps in zip(programs, own[first:last].tolist(), strict=True) if name == programs[-1]
-        )
+        of_it = first + np.flatnonzero([name == programs[-1] for name in programs])
+        # On a CPU its ops run side by side.
+        ps = union(start[of_it], end[of_it]).total
         step = int(np.searchsorted(steps.start, thread.start[row], "right")) - 1
         found.append((calls[row], sources[row], step, programs[-1], ps))
     return found
