@@ -3,7 +3,7 @@
 import pytest
 
 from tests.rules.given import given
-from tests.rules.situations import recompiled
+from tests.rules.situations import reads, recompiled
 from tests.rules.test_few_steps import asleep_in
 from tpuprof.report.sections import HostStackRow
 from tpuprof.rules.docstring import Page
@@ -113,10 +113,31 @@ def test_each_mark_is_a_case_that_its_rule_can_give():
         "host-blocked": {"own", "lock", "python", "gil", "gc", "callback", "flax", "read"},
         "input-starved": {"again", "batches"},
         "recompiles-other": {"again", "other"},
+        "device-to-host-sync": {"value", "branch", "arrays"},
     }
     for rule in all_rules():
         marks = {case for remedy in rule.page.remedies.values() for case, _ in remedy.paragraphs if case}
         assert marks <= given.get(rule.id, set())
+
+
+@pytest.mark.parametrize(
+    ("call", "framework", "cases"),
+    [
+        ("item", "torch_xla", {"value"}),
+        ("__bool__", "torch_xla", {"branch"}),
+        ("cpu", "torch_xla", {"arrays"}),
+        ("numpy", "torch_tpu", {"arrays"}),
+        ("cpu", "jax", {"value"}),
+        ("__bool__", "jax", {"branch"}),
+    ],
+)
+def test_what_a_value_is_read_for_decides_the_advice(call, framework, cases):
+    rule = find_rule("device-to-host-sync")
+    outcome = rule.check(given(**reads(1.0, 0.5, 50.0, call), framework=framework))
+    assert outcome.cases == cases
+    text = rule.page.remedy(framework).text_for(outcome.cases)
+    assert ("let the device decide" in text) == (cases == {"branch"})
+    assert ("NumPy computes" in text) == (cases == {"arrays"})
 
 
 @pytest.mark.parametrize(

@@ -20,21 +20,35 @@ Each reading line with the time it blocks, and how many steps hold a read.
 
 ## How to fix
 
-Keep values on the device and read them rarely: sum the losses on the device and read the sum every hundredth step. To
-log from inside a step, hand the read to `xm.add_step_closure(log, args=(loss,), run_async=True)`: a thread then reads
-after the graph cut. Leave out waits for the device: call `torch_xla.sync()` without `wait=True`, and no
+[value] Keep values on the device and read them rarely: sum the losses on the device and read the sum every hundredth
+step. To log from inside a step, hand the read to `xm.add_step_closure(log, args=(loss,), run_async=True)`: a thread
+then reads after the graph cut. Leave out waits for the device: call `torch_xla.sync()` without `wait=True`, and no
 `xm.wait_device_ops()`. Where a step reads several values, stack them and read once, after `torch_xla.sync()`: the
 step's graph has then run, and the read computes nothing again.
 
+[branch] Where a value decides what is computed, let the device decide: `torch.where(condition, a, b)`, or a factor such
+as `(limit / norm).clamp(max=1)`, which clips gradients without a branch.
+
+[arrays] Where NumPy computes with the values, in an autograd Function say, write that in torch ops: they stay in the
+graph. Copy tensors to the host after `torch_xla.sync()`, and rarely.
+
 ## How to fix in TorchTPU
 
-Keep values on the device: add the losses up with `total += loss.detach()` and read `total` every hundredth step. With
-deferred and fused ops each read also ends a fused program. `torch.accelerator.synchronize()` waits as well.
+[value] Keep values on the device: add the losses up with `total += loss.detach()` and read `total` every hundredth
+step. With deferred and fused ops each read also ends a fused program. `torch.accelerator.synchronize()` waits as well.
+
+[branch] Where a value decides what is computed, let the device decide: `torch.where(condition, a, b)`, or a factor such
+as `(limit / norm).clamp(max=1)`.
+
+[arrays] Where NumPy computes with the values, write that in torch ops.
 
 ## How to fix in JAX
 
-Keep values on the device: `float(loss)`, `np.asarray` and `block_until_ready` wait for it. Read the loss of the step
-before while this one runs, or read every hundredth step.
+[value] Keep values on the device: `float(loss)`, `np.asarray` and `block_until_ready` wait for it. Read the loss of the
+step before while this one runs, or read every hundredth step.
+
+[branch] Where a value decides what is computed, let the device decide: `jnp.where(condition, a, b)` or `jax.lax.cond`
+inside the jitted step.
 
 ## Limits and false positives
 
@@ -56,6 +70,8 @@ decision on the device.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tpuprof import parts as part
 from tpuprof.model.in_few_steps import said_of_few
 from tpuprof.model.verdict import READS_IN_STEPS_SHARE
@@ -72,6 +88,8 @@ from tpuprof.units import PS_PER_MS, format_ms, format_share
 # program whose price was right at 54 % busy and programs that are busy nearly all of the step, whose measured gains
 # (paired runs on a shared machine) reached from nothing to a quarter of the step.
 DEVICE_MOSTLY_BUSY_FROM = 0.7
+# Calls whose value decides what the program does next, and those that hand a whole array over.
+_BRANCHES, _ARRAYS = frozenset({"__bool__"}), frozenset({"cpu", "numpy", "tolist"})
 # The named event of a read, with the graph that it runs.
 READ = "host_read"
 
@@ -100,13 +118,24 @@ READ = "host_read"
         "uncut_steps",
         "cutting_reads",
         "compile_share",
+        "framework",
     ),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where reads make the device work twice, or where most steps hold one and its turns are worth naming."""
     if uncut(signals):
         return passed(reason=SEE)
-    return _again(signals) or _turns(signals)
+    return replace(_again(signals) or _turns(signals), cases=_cases(signals))
+
+
+def _cases(signals: Signals) -> frozenset[str]:
+    """What the values are read for, as far as the calls show: each has advice of its own."""
+    calls = {row.call for row in signals.host_reads}
+    jax = "jax" in signals.framework
+    cases = {"branch"} if calls & _BRANCHES else set()
+    cases |= {"arrays"} if calls & _ARRAYS and not jax else set()
+    others = calls - _BRANCHES - (frozenset() if jax else _ARRAYS)
+    return frozenset(cases | ({"value"} if others or not cases else set()))
 
 
 def _turns(signals: Signals) -> Outcome:

@@ -23,7 +23,7 @@ before.
 MpDeviceLoader, whose threads copy them to the device meanwhile. MpDeviceLoader cuts the graph itself whenever it
 hands over a batch, so leave out `torch_xla.sync()`: with both there are two cuts per step. Under SPMD pass
 `input_sharding=xs.ShardingSpec(mesh, spec)`, so that each batch goes to the devices in parts, and not whole to
-each.
+each. Where one worker or thread makes them already, it is too slow: let several do so, or give each less to do.
 
 ## How to fix in TorchTPU
 
@@ -31,7 +31,7 @@ each.
 
 [batches] Make batches ahead: worker processes in the DataLoader (num_workers, persistent_workers=True,
 prefetch_factor), and copy the next batch with `.to("tpu", non_blocking=True)` before the step that needs it. On a
-device this was not tried.
+device this was not tried. Where one worker or thread makes them already, it is too slow: let several do so.
 
 ## How to fix in JAX
 
@@ -40,7 +40,7 @@ device this was not tried.
 [batches] Make batches ahead in threads or processes (Grain, a DataLoader, or a thread of your own that runs your
 generator and fills a queue), and put them on the devices one step early: call `jax.device_put` with the batch's
 sharding for the next batch before you wait for this step. `jax.make_array_from_process_local_data` lets each host
-load only its part.
+load only its part. Where one worker or thread makes them already, it is too slow: let several do so.
 
 ## Limits and false positives
 
