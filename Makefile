@@ -126,6 +126,7 @@ bench: $(READY)  ## measure speed and memory against other readers, and what ins
 	$(BIN)/python benchmarks/matrix.py --largest
 	$(BIN)/python benchmarks/instrumentation_overhead.py
 	$(BIN)/python benchmarks/capture_overhead.py
+	$(BIN)/python benchmarks/jax_stop.py
 	$(BIN)/python benchmarks/dashboard_responses.py
 	$(BIN)/python benchmarks/tricks.py
 

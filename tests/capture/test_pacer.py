@@ -9,6 +9,7 @@ from tpuprof.capture.pacer import (
     EARLY_QUIET_SECONDS,
     LONGER_BY,
     LOOK_EVERY_SECONDS,
+    MAX_AT_ONCE,
     MAX_EARLY,
     MAX_EMPTY,
     MAX_RECORDINGS,
@@ -20,6 +21,7 @@ from tpuprof.capture.pacer import (
     RECORD_LONG_SECONDS,
     RECORD_SECONDS,
     RESTLESS_SECONDS,
+    STEP_COMPILES_FROM_SECONDS,
     Pacer,
 )
 
@@ -28,7 +30,7 @@ class Program:
     def __init__(self):
         self.count = 0
         self.now = 0.0
-        self.busy = False
+        self.busy = self.hears = False
 
     def empty(self):
         return False
@@ -160,10 +162,10 @@ def test_a_program_that_compiles_again_and_again_and_trains_for_seconds_is_recor
     assert not restless(pacer, program)
 
 
-def test_what_was_recorded_of_compiles_that_end_is_dropped_and_the_quiet_program_recorded():
+def test_what_was_recorded_of_compiles_that_end_is_kept_until_the_quiet_program_is_recorded():
     program, pacer = paced()
-    dropped = []
-    program.begin, program.drop = lambda: True, lambda: dropped.append(program.now)
+    ended = []
+    program.begin, program.end = lambda: True, lambda: ended.append(program.now) or True
     while not restless(pacer, program):
         compiling(program, LOOK_EVERY_SECONDS)
     last = program.now + 1.0
@@ -173,7 +175,8 @@ def test_what_was_recorded_of_compiles_that_end_is_dropped_and_the_quiet_program
         program.count += program.now <= last
 
     assert not pacer.record_restless(compiles_until_then)
-    assert dropped == [pytest.approx(last + QUIET_SECONDS, abs=2 * LOOK_EVERY_SECONDS)]
+    assert ended == [pytest.approx(last + QUIET_SECONDS, abs=2 * LOOK_EVERY_SECONDS)]
+    assert not pacer.recordings
     assert pacer.due()
     # One that does so for long is not recorded for nothing again and again.
     compiling(program, LOOK_EVERY_SECONDS)
@@ -210,6 +213,61 @@ def test_what_is_recorded_early_counts_where_nothing_compiles():
 
     assert pacer.record_early(waits)
     assert program.now == pytest.approx(RECORD_SECONDS, abs=2 * LOOK_EVERY_SECONDS)
+
+
+def heard():
+    """A program that tells of each compile as it ends, and what was done."""
+    program, pacer = paced()
+    done = []
+    program.hears = True
+    program.begin, program.drop = lambda: done.append("begin") or True, lambda: done.append("drop")
+    return program, pacer, done
+
+
+def compile_ends(program, pacer, seconds):
+    program.count += 1
+    pacer.compiled(seconds)
+
+
+def test_after_a_compile_of_a_step_recording_begins_at_once():
+    program, pacer, done = heard()
+    compile_ends(program, pacer, STEP_COMPILES_FROM_SECONDS)
+    assert done == ["begin"]
+    # Another one, of an evaluation say: what runs now is recorded instead.
+    compile_ends(program, pacer, STEP_COMPILES_FROM_SECONDS)
+    assert done == ["begin", "drop", "begin"]
+    # Training is over before the next look.
+    assert pacer._follow_early(lambda seconds: True)
+
+
+def test_after_a_compile_of_an_op_it_does_not():
+    program, pacer, done = heard()
+    compile_ends(program, pacer, 0.99 * STEP_COMPILES_FROM_SECONDS)
+    assert done == []
+    compile_ends(program, pacer, STEP_COMPILES_FROM_SECONDS)
+    compile_ends(program, pacer, 0.99 * STEP_COMPILES_FROM_SECONDS)
+    assert done == ["begin", "drop"]
+    assert not pacer._follow_early(lambda seconds: None)
+
+
+def test_a_program_that_compiles_on_is_not_recorded_at_once_for_ever():
+    program, pacer, done = heard()
+    for _ in range(2 * MAX_AT_ONCE):
+        compile_ends(program, pacer, 1.0)
+    assert done.count("begin") == done.count("drop") == MAX_AT_ONCE
+
+
+def test_what_is_recorded_at_once_counts_where_nothing_compiles_any_more():
+    program, pacer, _ = heard()
+    program.end = lambda: True
+    compile_ends(program, pacer, 1.0)
+
+    def waits(seconds):
+        program.now += seconds
+
+    assert pacer._follow_early(waits)
+    assert program.now == pytest.approx(RECORD_SECONDS, abs=2 * LOOK_EVERY_SECONDS)
+    assert pacer.recordings == 1
 
 
 def test_a_program_that_ends_meanwhile_keeps_its_recording():

@@ -32,6 +32,7 @@ class ByClock:
     def __init__(self, recorder: Followed, newest: Callable[[], Path | None]) -> None:
         self._recorder = recorder
         self._newest = newest
+        self.hears = STATE.framework is not None and STATE.framework.tells_compiles
 
     def compiles(self) -> int:
         """Programs compiled since the process began."""

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+from tpuprof.units import MS_PER_S, format_ms
+
 # Steps in a row without a compile that make training steady. The first step compiles, the second often too
 # (new optimizer state, donated buffers), so a single quiet step proves nothing.
 STEADY_STEPS = 2
@@ -87,6 +89,8 @@ class Recording:
     whole: bool = False
     empty: bool = False
     dropped: bool = False
+    # What starting and ending the profiler took (s). Training waits for that.
+    profiler_seconds: float = 0.0
 
     def announced(self, plan: Plan) -> str:
         """What is said when it begins."""
@@ -97,7 +101,10 @@ class Recording:
         return f"training is {steady} after {self.after} steps; capturing {plan.steps}{more}"
 
     def ended(self) -> str:
-        """What is said when it has ended."""
+        """What is said when it has ended, with what the profiler itself took."""
+        return f"{self._result()}; starting and ending the profiler took {format_ms(self.profiler_seconds * MS_PER_S)}"
+
+    def _result(self) -> str:
         if self.dropped:
             return "a program compiled meanwhile; that recording does not count"
         if self.empty:

@@ -110,10 +110,8 @@ class JaxInProcess(_InScratch):
             raise
 
     def _end(self) -> None:
-        import jax
-
         try:
-            self._session.end(jax.profiler.stop_trace)
+            self._session.end(lambda: _stop_jax(str(self._scratches[-1])))
         finally:
             self._kept.end()
 
@@ -128,6 +126,13 @@ def _start_jax(folder: str) -> None:
     chosen = options()
     chosen.host_tracer_level, chosen.python_tracer_level = HOST_LEVEL, PYTHON_LEVEL
     jax.profiler.start_trace(folder, profiler_options=chosen)
+
+
+def _stop_jax(folder: str) -> None:
+    import jax
+
+    if not jax_session.stop_into(folder):
+        jax.profiler.stop_trace()
 
 
 def backend_in_use() -> _InScratch | None:

@@ -6,10 +6,14 @@ first, also where it imported `start_trace` by name: ours then ends before, and 
 
 from __future__ import annotations
 
+import socket
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+
+from tpuprof.run_folder import PROFILES, profile_name
 
 _MODULE = "jax._src.profiler"
 
@@ -24,6 +28,29 @@ def busy() -> bool:
     """Whether a session is open, or about to be opened or closed."""
     state = _state()
     return state is not None and (state.profile_session is not None or state.lock.locked())
+
+
+def stop_into(folder: str) -> bool:
+    """End the open session and write its profile alone; False where this version of JAX keeps it elsewhere.
+
+    `jax.profiler.stop_trace` writes a Chrome trace of the same as well. It keeps Python's lock meanwhile, so training
+    waits for it: benchmarks/jax_stop.py.
+    """
+    state = _state()
+    session = state.profile_session if state is not None else None
+    stop, reset = getattr(session, "stop", None), getattr(state, "reset", None)
+    if state is None or stop is None or reset is None:
+        return False
+    with state.lock:
+        profile = stop()
+        reset()
+    if not isinstance(profile, bytes):
+        session.export(profile, folder)  # type: ignore[union-attr]  # there is one, since it was stopped
+        return True
+    place = Path(folder, PROFILES, "recorded")
+    place.mkdir(parents=True)
+    (place / profile_name(socket.gethostname())).write_bytes(profile)
+    return True
 
 
 class OurSession:

@@ -2,8 +2,8 @@
 
 JAX shows no boundary of a step from outside: steps are found afterwards by the trace's own repetition. So once
 programs were compiled and no further compile came for a while, some seconds are recorded; where compiles do not end,
-they are recorded all the same. A program may train for less than that: so recording begins early, and what a compile
-ends is dropped; and so is, the other way round, what was recorded of compiles that end. A recording that compiled is
+they are recorded all the same. A program may train for less than that: so recording begins early, and at once where a
+compile has ended that is long enough for a step's. What a compile ends is dropped. A recording that compiled is
 made again when the program is quiet, and one that shows no step when something was compiled: programs make their data
 first, and compile the step when training begins. A step that is marked meanwhile takes over.
 """
@@ -27,9 +27,9 @@ QUIET_SECONDS, QUIET_CPU_SECONDS, QUIET_IDLE_SECONDS = 0.5, 0.25, 4.0
 # Time after the first compile, or after a recording that compiled, at which a program that still compiles is recorded
 # (s).
 PATIENCE_SECONDS = 5.0
-# A recording before that, of a program that has compiled for this long (s) and still does, which a quiet time ends and
-# drops: all that is left of a program that compiles again and again and trains for seconds only. How many there are at
-# most (count).
+# A recording before that, of a program that has compiled for this long (s) and still does. A quiet time ends it, and it
+# counts where no other follows: it is all that is left of a program that compiles again and again and trains for
+# seconds only. How many there are at most (count).
 RESTLESS_SECONDS, MAX_RESTLESS = 2.0, 2
 # What is recorded (s): several steps of most programs.
 RECORD_SECONDS = 2.0
@@ -48,10 +48,15 @@ ENDLESS_FROM_EMPTY, COMPILES_TO_SEE, RECORD_COMPILES_SECONDS = 2, 3, 120.0
 # A recording before that, which the next compile ends and drops: all that is left of a program that trains for less
 # than a second. Time without a compile after which it begins (s): one look. How many there are at most (count).
 EARLY_QUIET_SECONDS, MAX_EARLY = 0.1, 2
+# A compile from which a step may follow at once (s): those of single ops take some hundredths. How many recordings
+# begin so at most (count): each costs some hundredths of a second, and what compiles for longer is restless.
+STEP_COMPILES_FROM_SECONDS, MAX_AT_ONCE = 0.1, 6
 
 
 class Paced(Protocol):
-    """What the pacer drives."""
+    """What the pacer drives. `hears` tells whether it hears of each compile as that ends."""
+
+    hears: bool
 
     def compiles(self) -> int:
         """Programs compiled since the process began."""
@@ -85,7 +90,10 @@ class Pacer:
         cpu: Callable[[], float] = time.process_time,
         waited: Callable[[], float] = waited_seconds,
     ) -> None:
-        self.recordings = self.empty = self.early = self.restless = 0
+        self.recordings = self.empty = self.early = self.restless = self.at_once = 0
+        # Whether an early recording runs, when it began, and after how many compiles. Compiles end in another thread.
+        self._early_runs, self._begun, self._before = False, 0.0, 0
+        self._turn = threading.RLock()
         self._pause_until: float | None = None
         # Compiles when the first recording without a step ended.
         self._at_first_empty: int | None = None
@@ -184,21 +192,55 @@ class Pacer:
 
     def record_early(self, wait: Callable[[float], object]) -> bool:
         """Record until a compile comes, and drop it then; the same result."""
-        before = self._paced.compiles()
-        self.early += 1
-        if not self._paced.begin():
-            return False
-        begun = self._clock()
-        while self._clock() - begun < RECORD_SECONDS:
+        with self._turn:
+            self.early += 1
+            if not self._begin_early():
+                return False
+        return self._follow_early(wait)
+
+    def _begin_early(self) -> bool:
+        self._before, self._begun = self._paced.compiles(), self._clock()
+        self._early_runs = self._paced.begin()
+        return self._early_runs
+
+    def _follow_early(self, wait: Callable[[float], object]) -> bool:
+        while True:
             if wait(LOOK_EVERY_SECONDS):
                 return True
-            if self._paced.compiles() != before or self._paced.compiling():
+            with self._turn:
+                if not self._early_runs:
+                    return False
+                if self._clock() - self._begun >= RECORD_SECONDS:
+                    self._early_runs = False
+                    break
+                # Where the end of a compile is heard, it is a matter of `compiled`.
+                under_way = self._paced.compiling() and not self._paced.hears
+                if self._paced.compiles() != self._before or under_way:
+                    self._early_runs = False
+                    self._paced.drop()
+                    return False
+        # What follows reads the profile, and a compile that ends meanwhile does not wait for it.
+        return self._ended(self._before)
+
+    def compiled(self, seconds: float) -> None:
+        """A compile of so long has ended in the thread that trains: from here on the step may run, and soon be over.
+
+        What was recorded early before it is dropped. After one that is long enough for a step's, recording begins at
+        once: the next look may come when training is over, since compiles keep Python's lock.
+        """
+        with self._turn:
+            if self._early_runs:
+                self._early_runs = False
                 self._paced.drop()
-                return False
-        return self._ended(before)
+            if seconds >= STEP_COMPILES_FROM_SECONDS and self.at_once < MAX_AT_ONCE and not self.recordings:
+                self.at_once += 1
+                self._begin_early()
 
     def record_restless(self, wait: Callable[[float], object]) -> bool:
-        """Record while the program compiles again and again, and drop it when that ends; the same result."""
+        """Record while the program compiles again and again; the same result.
+
+        When that ends, it is kept for the case that training is over before the next recording, which counts instead.
+        """
         before = self._paced.compiles()
         self.restless += 1
         if not self._paced.begin():
@@ -208,7 +250,7 @@ class Pacer:
             if wait(LOOK_EVERY_SECONDS):
                 return True
             if self._quiet(self._look()):
-                self._paced.drop()
+                self._paced.end()
                 return False
         return self._ended(before)
 
@@ -235,6 +277,8 @@ class Pacer:
 
     def _recorded(self) -> bool:
         """Record where that is due; whether no other recording is needed."""
+        if self._early_runs:
+            return self._follow_early(self._wait)
         if self.due():
             return self.record(self._wait)
         if self.restless_due():

@@ -132,6 +132,7 @@ class Recorder:
         self._annotated.watch()
         if self._source.best is StepSource.FOUND:
             self._pacer = Pacer(ByClock(self, self._recordings.newest_profile))
+            STATE.framework.compile_ended = self._pacer.compiled
             self._pacer.start()
 
     def close(self) -> None:
@@ -366,13 +367,17 @@ class Recorder:
         self._report(recording.announced(self.controller.plan))
         if recording.by_clock:
             self.telemetry.end_preparation(*self._step.began)
+        began = time.perf_counter()
         self._recordings.start(recording)
+        recording.profiler_seconds += time.perf_counter() - began
 
     def stop(self, recording: Recording) -> None:
         """End a recording; called by the controller."""
+        began = time.perf_counter()
         try:
             self._recordings.stop()
         finally:
+            recording.profiler_seconds += time.perf_counter() - began
             if self._ir_debug:
                 self._ir_debug.waits()
         self._report(recording.ended())
@@ -409,6 +414,7 @@ class Recorder:
         self._compiled_calls.remove()
         self._annotated.stop()
         if self._pacer is not None:
+            STATE.framework.compile_ended = None
             self._pacer.stop()
         if self._together is not None:
             self._together.stop()

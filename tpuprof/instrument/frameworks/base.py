@@ -40,8 +40,13 @@ class Framework:
     # Whether a log of the framework names lines of libraries, so that it is worth to note who calls them.
     logs_lines = False
 
+    # Whether it tells of a compile in the thread that compiled, as that ends.
+    tells_compiles = False
+
     def __init__(self) -> None:
         self._compiled = 0
+        # Told how long a compile took (s), after it, where `tells_compiles`.
+        self.compile_ended: Callable[[float], None] | None = None
         # Called after a compile, in the thread that compiled, where the framework tells of one.
         self.when_compiled: Callable[[], None] | None = None
         # The thread that compiled last (its `get_ident`), where the framework tells: what it compiles it runs.

@@ -41,6 +41,7 @@ class Jax(Framework):
     """JAX in this process. Nothing here starts its runtime."""
 
     name = "jax"
+    tells_compiles = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -165,3 +166,5 @@ class Jax(Framework):
             close_span(open_span(COMPILED, "compiled", frames=safe(";".join(frames))))
         if self.when_compiled is not None:
             self.when_compiled()
+        if self.compile_ended is not None:
+            self.compile_ended(float(seconds))
