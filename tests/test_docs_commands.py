@@ -19,6 +19,7 @@ from tpuprof.instrument.call_watch import Event
 from tpuprof.prove.experiment import Outcome
 from tpuprof.prove.prediction import Prediction
 from tpuprof.prove.proof import sentence
+from tpuprof.prove.timing import BY_STEPS
 from tpuprof.testing.expect import ExpectationError, _too_many
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -161,6 +162,7 @@ def test_the_block_of_a_proof_is_what_is_printed():
     tried = SimpleNamespace(
         outcome=Outcome.CONFIRMED,
         before_ms=88.1,
+        before=[SimpleNamespace(read_from=BY_STEPS)],
         saving=SimpleNamespace(mean=21.4, low=18.0, high=24.8),
         losses=True,
         reason="",
