@@ -165,7 +165,7 @@ def test_a_program_that_compiles_again_and_again_and_trains_for_seconds_is_recor
 def test_what_was_recorded_of_compiles_that_end_is_kept_until_the_quiet_program_is_recorded():
     program, pacer = paced()
     ended = []
-    program.begin, program.end = lambda: True, lambda: ended.append(program.now) or True
+    program.begin, program.spare = lambda: True, lambda: ended.append(program.now)
     while not restless(pacer, program):
         compiling(program, LOOK_EVERY_SECONDS)
     last = program.now + 1.0
@@ -446,6 +446,23 @@ def test_a_dropped_recording_never_counts(follows):
         controller.record_by_clock()
     controller.finish()
     assert recorder.kept is (recorder.started[1] if follows else None)
+
+
+@pytest.mark.parametrize(("follows", "kept"), [("", 0), ("short", 1), ("empty", 0)])
+def test_a_spare_recording_counts_where_no_other_shows_a_step(follows, kept):
+    """It is whole, and holds compiles: a short one behind it that the program's end cut off is what training is like."""
+    recorder = Recorder()
+    controller = Controller(Plan(), recorder)
+    assert not controller.spare_by_clock()
+    controller.record_by_clock()
+    assert controller.spare_by_clock()
+    if follows:
+        controller.record_by_clock()
+        controller.give_way()
+    if follows == "empty":
+        controller.found_empty()
+    controller.finish()
+    assert recorder.kept is recorder.started[kept]
 
 
 def test_steps_that_took_over_are_not_dropped():

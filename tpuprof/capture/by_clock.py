@@ -62,6 +62,10 @@ class ByClock:
             "ending a recording by the clock", self._recorder.controller.end_by_clock
         )
 
+    def spare(self) -> None:
+        """End a recording by the clock that still runs: it counts where no other shows a step."""
+        self._recorder.guarded("ending a recording by the clock", self._recorder.controller.spare_by_clock)
+
     def drop(self) -> None:
         """End a recording by the clock that still runs, and keep nothing of it."""
         self._recorder.guarded("dropping a recording by the clock", self._recorder.controller.drop_by_clock)

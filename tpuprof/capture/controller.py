@@ -76,6 +76,7 @@ class Recording:
     One `by_clock` was made because no step was seen.
     `whole` tells that it was not cut short. `empty` tells that it shows no step: the program still made its data, say.
     `dropped` tells that a compile ended it, before which nothing counts.
+    `spare` tells that it holds compiles that have ended, so that any other which shows a step counts before it.
     `prefetched` tells that only batches made before were waited for to be used up.
     """
 
@@ -89,6 +90,7 @@ class Recording:
     whole: bool = False
     empty: bool = False
     dropped: bool = False
+    spare: bool = False
     # What starting and ending the profiler took (s). Training waits for that.
     profiler_seconds: float = 0.0
 
@@ -236,6 +238,13 @@ class Controller:
         self._stop()
         return True
 
+    def spare_by_clock(self) -> bool:
+        """End a recording by the clock, for the case that no other shows a step; whether it still ran."""
+        if self._current is None or not self._current.by_clock:
+            return False
+        self._current.spare = True
+        return self.end_by_clock()
+
     def drop_by_clock(self) -> bool:
         """End a recording by the clock as if it had not been made; whether it still ran."""
         dropped = self._current
@@ -305,6 +314,7 @@ class Controller:
             return long[-1] if long else self._before_training
         # Of recordings by the clock, one that was cut short soon counts less than one before it.
         full = [each for each in ended if not each.empty] or ended
+        full = [each for each in full if not each.spare] or full
         enough = [each for each in full if each.whole or each.seconds >= ENOUGH_BY_CLOCK_SECONDS]
         return enough[-1] if enough else max(full, key=lambda each: each.seconds)
 

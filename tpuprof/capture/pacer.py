@@ -73,6 +73,9 @@ class Paced(Protocol):
     def end(self) -> bool:
         """Stop recording, unless steps have taken over; whether it went on until now."""
 
+    def spare(self) -> None:
+        """Stop recording, unless steps have taken over: it counts where nothing else shows a step."""
+
     def drop(self) -> None:
         """Stop recording, unless steps have taken over, and keep nothing of it."""
 
@@ -250,7 +253,7 @@ class Pacer:
             if wait(LOOK_EVERY_SECONDS):
                 return True
             if self._quiet(self._look()):
-                self._paced.end()
+                self._paced.spare()
                 return False
         return self._ended(before)
 
