@@ -270,6 +270,25 @@ def test_what_is_recorded_at_once_counts_where_nothing_compiles_any_more():
     assert pacer.recordings == 1
 
 
+def test_while_a_recording_is_looked_at_none_begins_at_once():
+    program, pacer, done = heard()
+    program.end = lambda: True
+    compile_ends(program, pacer, 1.0)
+
+    def empty():
+        compile_ends(program, pacer, 1.0)
+        return True
+
+    def waits(seconds):
+        program.now += seconds
+
+    program.empty = empty
+    assert not pacer._follow_early(waits)
+    assert done == ["begin"]
+    compile_ends(program, pacer, 1.0)
+    assert done == ["begin", "begin"]
+
+
 def test_a_program_that_ends_meanwhile_keeps_its_recording():
     program, pacer = paced()
     program.begin = lambda: True
@@ -453,9 +472,9 @@ def test_a_spare_recording_counts_where_no_other_shows_a_step(follows, kept):
     """It is whole, and holds compiles: a short one behind it that the program's end cut off is what training is like."""
     recorder = Recorder()
     controller = Controller(Plan(), recorder)
-    assert not controller.spare_by_clock()
+    assert not controller.end_by_clock(spare=True)
     controller.record_by_clock()
-    assert controller.spare_by_clock()
+    assert controller.end_by_clock(spare=True)
     if follows:
         controller.record_by_clock()
         controller.give_way()

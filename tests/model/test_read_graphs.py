@@ -34,14 +34,23 @@ def program(dots, size=8, line=7, plain=0):
     return proto.SerializeToString()
 
 
-def trace_of(reads=(0, 1), device=500, of_read=None, of_step=None, cuts=True, thread="python"):
+def trace_of(reads=(0, 1), device=500, of_read=None, of_step=None, cuts=True, thread="python", cpus=0):
     """Steps of 1 ms on a busy device; those in `reads` read a value first, whose program takes `device` (µs).
 
-    Where `cuts` is false the read hands no program over: it waits for one that the step handed over before.
+    Where `cuts` is false the read hands no program over: it waits for one that the step handed over before. With `cpus`
+    the device is the CPU, and so many of its threads run each op side by side.
     """
     trace = TraceBuilder()
     python = trace.host().line("python")
-    modules, ops = (trace.tpu(0).line(name) for name in ("XLA Modules", "XLA Ops"))
+
+    def run(module, key, begin, takes):
+        for thread in range(cpus):
+            line = trace.host().line(f"tf_XLATfrtCpuClient/{thread}")
+            line.event(f"dot.{key}", begin, takes, hlo_op=f"dot.{key}", hlo_module=module, program_id=key)
+        if not cpus:
+            trace.tpu(0).line("XLA Modules").event(f"{module}({key})", begin, takes)
+            trace.tpu(0).line("XLA Ops").event(start=begin, duration=takes, **op(f"dot.{key}", "dot"))
+
     for step in range(STEPS):
         begin = step * 1000
         python.event("train", begin, 1000, _r=1)
@@ -51,14 +60,12 @@ def trace_of(reads=(0, 1), device=500, of_read=None, of_step=None, cuts=True, th
             if cuts:
                 reader.event("ScheduleSyncTensorsGraph", begin + 110, 20)
             reader.event("PjRtComputationClient::TransferFromDevice", begin + 140, device + 50)
-            modules.event("read(1)", begin + 150, device)
-            ops.event(start=begin + 150, duration=device, **op("dot.1", "dot"))
+            run("read", 1, begin + 150, device)
         python.event("tpuprof.graph_cut", begin + 780, 50, call="sync", source="train.py:9")
         python.event("SyncTensorsGraph", begin + 785, 40)
         python.event("ScheduleSyncTensorsGraph", begin + 790, 20)
         at, takes = (800, 200) if step in reads else (20, 960)
-        modules.event("step(2)", begin + at, takes)
-        ops.event(start=begin + at, duration=takes, **op("dot.2", "dot"))
+        run("step", 2, begin + at, takes)
     embedded = {
         "read(1)": program(4) if of_read is None else of_read,
         "step(2)": program(6) if of_step is None else of_step,
@@ -77,6 +84,10 @@ def test_what_the_step_has_as_well_is_computed_again(read):
     host = read(trace_of())
     assert again(host) == [("item", LINE, 2, 1000.0)]
     assert [ps / 1e6 for ps in host.read_graphs[0].by_step] == [500, 500, 0, 0, 0, 0, 0, 0]
+
+
+def test_what_threads_of_a_cpu_do_side_by_side_counts_once(read):
+    assert again(read(trace_of(cpus=2))) == [("item", LINE, 2, 1000.0)]
 
 
 @pytest.mark.parametrize(

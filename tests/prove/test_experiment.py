@@ -214,15 +214,20 @@ def test_where_two_blocks_fit_the_one_look_may_be_narrower(budget_s, outcome):
     assert (found.outcome, len(found.before)) == (outcome, 4)
 
 
-def test_the_budget_ends_it():
+def within(budget_s):
+    """Runs of ten seconds each within a budget: what came of them, and the time when they were over."""
     now = [0.0]
 
     def runner(command, _seconds):
         now[0] += 10
         return Timed(100 if command is A else 95, BY_STEPS, None, 10.0)
 
-    found = experiment(A, B, runner, Plan(budget_s=70), clock=lambda: now[0])
-    assert now[0] <= 70
+    return experiment(A, B, runner, Plan(budget_s=budget_s), clock=lambda: now[0]), now[0]
+
+
+def test_the_budget_ends_it():
+    found, now = within(70)
+    assert now <= 70
     assert len(found.before) == 2
     assert found.outcome is Outcome.UNDECIDED
     assert found.reason == (
@@ -232,13 +237,7 @@ def test_the_budget_ends_it():
 
 
 def test_the_budget_that_is_advised_holds_two_blocks():
-    now = [0.0]
-
-    def runner(command, _seconds):
-        now[0] += 10
-        return Timed(100 if command is A else 95, BY_STEPS, None, 10.0)
-
-    found = experiment(A, B, runner, Plan(budget_s=120), clock=lambda: now[0])
+    found, _ = within(120)
     assert found.outcome is Outcome.CONFIRMED
 
 

@@ -68,7 +68,7 @@ def test_sentences_name_files_as_the_places_do(report):
     shown = replace(report, findings=[replace(finding, title="cut by sync at /home/u/job/a.py:3")])
     below = results(shown, Path("/home/u/job"))["results"][0]["message"]["text"]
     assert below.startswith("cut by sync at a.py:3.")
-    for elsewhere in ("/home/u/jo", "/home/v", "/"):
+    for elsewhere in ("/home/u/jo", "/u/job", "/home/v", "/"):
         text = results(shown, Path(elsewhere))["results"][0]["message"]["text"]
         assert text.startswith("cut by sync at /home/u/job/a.py:3.")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -64,7 +65,8 @@ class ByClock:
 
     def spare(self) -> None:
         """End a recording by the clock that still runs: it counts where no other shows a step."""
-        self._recorder.guarded("ending a recording by the clock", self._recorder.controller.spare_by_clock)
+        end = partial(self._recorder.controller.end_by_clock, spare=True)
+        self._recorder.guarded("ending a recording by the clock", end)
 
     def drop(self) -> None:
         """End a recording by the clock that still runs, and keep nothing of it."""

@@ -230,20 +230,13 @@ class Controller:
         self._start(early=True, by_clock=True)
         return self._current is not None
 
-    def end_by_clock(self) -> bool:
+    def end_by_clock(self, *, spare: bool = False) -> bool:
         """End a recording by the clock; whether it still ran. Steps that are seen later are recorded all the same."""
         if self._current is None or not self._current.by_clock:
             return False
-        self._current.whole = True
+        self._current.whole, self._current.spare = True, spare
         self._stop()
         return True
-
-    def spare_by_clock(self) -> bool:
-        """End a recording by the clock, for the case that no other shows a step; whether it still ran."""
-        if self._current is None or not self._current.by_clock:
-            return False
-        self._current.spare = True
-        return self.end_by_clock()
 
     def drop_by_clock(self) -> bool:
         """End a recording by the clock as if it had not been made; whether it still ran."""

@@ -37,16 +37,12 @@ def stop_into(folder: str) -> bool:
     waits for it: benchmarks/jax_stop.py.
     """
     state = _state()
-    session = state.profile_session if state is not None else None
-    stop, reset = getattr(session, "stop", None), getattr(state, "reset", None)
-    if state is None or stop is None or reset is None:
+    stop = getattr(getattr(state, "profile_session", None), "stop", None)
+    if state is None or stop is None or not hasattr(state, "reset"):
         return False
     with state.lock:
-        profile = stop()
-        reset()
-    if not isinstance(profile, bytes):
-        session.export(profile, folder)  # type: ignore[union-attr]  # there is one, since it was stopped
-        return True
+        profile: bytes = stop()
+        state.reset()
     place = Path(folder, PROFILES, "recorded")
     place.mkdir(parents=True)
     (place / profile_name(socket.gethostname())).write_bytes(profile)

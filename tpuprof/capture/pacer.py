@@ -96,6 +96,8 @@ class Pacer:
         self.recordings = self.empty = self.early = self.restless = self.at_once = 0
         # Whether an early recording runs, when it began, and after how many compiles. Compiles end in another thread.
         self._early_runs, self._begun, self._before = False, 0.0, 0
+        # Whether a recording has just ended and is looked at: one that began meanwhile would be taken for it.
+        self._judges = False
         self._turn = threading.RLock()
         self._pause_until: float | None = None
         # Compiles when the first recording without a step ended.
@@ -214,7 +216,7 @@ class Pacer:
                 if not self._early_runs:
                     return False
                 if self._clock() - self._begun >= RECORD_SECONDS:
-                    self._early_runs = False
+                    self._early_runs, self._judges = False, True
                     break
                 # Where the end of a compile is heard, it is a matter of `compiled`.
                 under_way = self._paced.compiling() and not self._paced.hears
@@ -235,7 +237,8 @@ class Pacer:
             if self._early_runs:
                 self._early_runs = False
                 self._paced.drop()
-            if seconds >= STEP_COMPILES_FROM_SECONDS and self.at_once < MAX_AT_ONCE and not self.recordings:
+            long = seconds >= STEP_COMPILES_FROM_SECONDS and not self._judges
+            if long and self.at_once < MAX_AT_ONCE and not self.recordings:
                 self.at_once += 1
                 self._begin_early()
 
@@ -259,6 +262,13 @@ class Pacer:
 
     def _ended(self, before: int) -> bool:
         """End the recording, begun after so many compiles; whether no other is needed."""
+        self._judges = True
+        try:
+            return self._judged(before)
+        finally:
+            self._judges = False
+
+    def _judged(self, before: int) -> bool:
         whole = self._paced.end()
         now = self._clock()
         if self._paced.empty():

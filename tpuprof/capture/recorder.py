@@ -38,6 +38,7 @@ from tpuprof.instrument.optimizer_steps import OptimizerHook, gradients_on
 from tpuprof.instrument.spans import close_span, open_span
 from tpuprof.instrument.state import STATE, note_failure
 from tpuprof.own_events import OVERHEAD
+from tpuprof.units import MS_PER_S, format_ms
 
 BUSY = "the program's own profiler session was open when a recording was due, so it was put off"
 GAVE_WAY = "a recording ended early because the program opened a profiler session of its own"
@@ -132,7 +133,7 @@ class Recorder:
         self._annotated.watch()
         if self._source.best is StepSource.FOUND:
             self._pacer = Pacer(ByClock(self, self._recordings.newest_profile))
-            STATE.framework.compile_ended = self._pacer.compiled
+            STATE.framework.when_compiled.append(self._pacer.compiled)
             self._pacer.start()
 
     def close(self) -> None:
@@ -394,8 +395,11 @@ class Recorder:
         self.notes += [self.controller.reason] if self.controller.reason else []
         if self._ir_debug:
             self.notes += notes_on_tracing(kept, source_lines=self._source_lines)
+        began = time.perf_counter()
         with end_after_writing():
             self._write()
+        if self.profile is not None:
+            self._report(f"writing the capture took {format_ms((time.perf_counter() - began) * MS_PER_S)}")
 
     def _disarm(self) -> None:
         STATE.armed = False
@@ -414,7 +418,8 @@ class Recorder:
         self._compiled_calls.remove()
         self._annotated.stop()
         if self._pacer is not None:
-            STATE.framework.compile_ended = None
+            if self._pacer.compiled in STATE.framework.when_compiled:
+                STATE.framework.when_compiled.remove(self._pacer.compiled)
             self._pacer.stop()
         if self._together is not None:
             self._together.stop()

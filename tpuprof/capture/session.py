@@ -65,13 +65,13 @@ class Session:
         )
         recorder.open()
         if STATE.framework is not None:
-            STATE.framework.when_compiled = self._compiled
+            STATE.framework.when_compiled.append(self._compiled)
         return recorder
 
-    def _compiled(self) -> None:
+    def _compiled(self, _seconds: float) -> None:
         """A program was compiled, so this process trains: it may be recorded without a step."""
         if threading.current_thread() is threading.main_thread():
-            STATE.framework.when_compiled = None
+            STATE.framework.when_compiled.remove(self._compiled)
             close_on_terminate(self._close)
 
     def _reported(self, text: str) -> None:

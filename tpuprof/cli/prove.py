@@ -93,7 +93,7 @@ def prove(
     with two_programs(command, before, after, base, Path.cwd()) as (first, second, differs):
         if differs:
             _say(differs)
-        elif (first.given, first.environment) == (second.given, second.environment):
+        elif first == second:
             _say("both programs are the same command, so what is measured is chance")
         proof = _prove(rule, (first, second), out, plan, reading, capture=capture)
     typer.echo(_json(proof) if as_json else proof["sentence"])

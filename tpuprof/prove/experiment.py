@@ -123,7 +123,6 @@ def experiment(
         for number in range(plan.discarded):
             for name in commands:
                 timed(name, f"warm-up {number + 1}")
-        budget.measuring()
         _blocks(timed, tried, plan, budget)
     except TooLongError:
         # A block that is not complete would favour one of the programs.
@@ -138,7 +137,6 @@ class _Budget:
     clock: Callable[[], float]
     ends: float
     longest: dict[str, float] = field(default_factory=dict)
-    discarded: float = 0.0
 
     def left(self) -> float:
         """What is left of the budget."""
@@ -148,19 +146,18 @@ class _Budget:
         """Note how long a run of a program took."""
         self.longest[name] = max(self.longest.get(name, 0.0), seconds)
 
-    def measuring(self) -> None:
-        """From here on runs count."""
-        self.discarded = sum(self.longest.values())
-
     def pair(self) -> float:
         """What a run of each program takes at most."""
         return sum(self.longest.values())
 
-    def enough(self) -> str:
-        """A budget that two blocks fit into, as the option takes it; empty where a program never came to its end."""
+    def enough(self, discarded: int) -> str:
+        """A budget that two blocks fit into behind so many discarded runs of each program, as the option takes it.
+
+        Empty where a program never came to its end.
+        """
         if len(self.longest) < len(set(ABBA)):
             return ""
-        seconds = BUDGET_MARGIN * (max(self.discarded, self.pair()) + FIRST_LOOK * 2 * self.pair())
+        seconds = BUDGET_MARGIN * ((discarded + FIRST_LOOK * 2) * self.pair())
         return f"{10 * math.ceil(seconds / 10)}s"
 
 
@@ -229,7 +226,7 @@ def _budget_ended(tried: Experiment, plan: Plan, budget: _Budget) -> None:
     """Say so where nothing is known yet."""
     if tried.outcome is not Outcome.UNDECIDED:
         return
-    name, enough = f"the budget of {plan.budget_s:g} s", budget.enough()
+    name, enough = f"the budget of {plan.budget_s:g} s", budget.enough(plan.discarded)
     if tried.reason:
         tried.reason = f"{tried.reason}; {name} holds no more runs"
     elif enough:

@@ -95,9 +95,9 @@ def _notes(tried: Experiment, predicted: Prediction | None) -> str:
     return f"{doubt}{losses}"
 
 
-def _steps(runs: list[Timed]) -> list[int] | None:
-    """How many steps each run's time is the mean of, None where times were not read from steps."""
-    return [each.steps or 0 for each in runs] if any(each.steps for each in runs) else None
+def _steps(runs: list[Timed]) -> list[int | None] | None:
+    """How many steps each run's time is the mean of, None for a run, or for all, whose time was not read from steps."""
+    return [each.steps for each in runs] if any(each.steps for each in runs) else None
 
 
 def write_proof(run: Path, proof: dict[str, Any]) -> Path:

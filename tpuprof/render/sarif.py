@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import quote
@@ -97,7 +98,10 @@ def _place(source: str, base: Path) -> tuple[str, int] | None:
 
 def _relative(text: str, base: Path) -> str:
     """A sentence with its paths below `base` relative to it, as the locations are."""
-    return text.replace(f"{base}/", "") if base != Path(base.anchor) else text
+    if base == Path(base.anchor):
+        return text
+    # At the beginning of a path: `/tmp/` stands within `/var/tmp/` as well.
+    return re.sub(rf"(?<![\w.~/-]){re.escape(str(base))}/", "", text)
 
 
 def _location(uri: str, line: int) -> dict[str, Any]:

@@ -91,7 +91,8 @@ def write_bundle(path: Path, report: Report, run_folder: Path | None, redactor: 
     text = redactor.text if redactor is not None else _same
     # The report first, so that its pseudonyms are those of every other output of this run.
     shown = redactor.value(report) if redactor is not None else report
-    _add_run_notes(bundle, run_folder, telemetry, redactor)
+    cut = any(representative(report, host) is not None for host in _hosts(report))
+    _add_run_notes(bundle, run_folder, telemetry, redactor, cut=cut)
     _add_texts(bundle, run_folder, redactor)
     for file, host in zip(report.source["files"], _hosts(report), strict=True):
         _add_profile(bundle, copy_of(file), host, report, text, redactor is not None)
@@ -144,7 +145,12 @@ def _lines(path: Path) -> list[str]:
 
 
 def _add_run_notes(
-    bundle: Bundle, run_folder: Path | None, telemetry: dict[str, list[Any]], redactor: Redactor | None
+    bundle: Bundle,
+    run_folder: Path | None,
+    telemetry: dict[str, list[Any]],
+    redactor: Redactor | None,
+    *,
+    cut: bool,
 ) -> None:
     if run_folder is None:
         bundle.notes.append("not captured by tpuprof: there is no run.json and no telemetry")
@@ -160,7 +166,8 @@ def _add_run_notes(
         if isinstance(info, dict):
             info.pop("graphs", None)  # those files are not in here
             warnings = info.get("warnings")
-            info["warnings"] = [*(warnings if isinstance(warnings, list) else []), CUT_RUN]
+            said = [CUT_RUN] if cut else []
+            info["warnings"] = [*(warnings if isinstance(warnings, list) else []), *said]
         bundle.members[str(RUN / NOTES / text(path.name))] = _json(value(info))
     for name, rows in telemetry.items():
         lines = "".join(json.dumps(value(row)) + "\n" for row in rows)

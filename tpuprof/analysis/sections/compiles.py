@@ -79,7 +79,8 @@ def compile_history(hosts: list[HostRun], rows: list[CompileRow]) -> CompileHist
     """How often steps compile before, in and after the capture, of the host with most steps."""
     host = max(hosts, key=lambda each: len(each.steps))
     once = sum(each.name == ONE_OFF_COMPILE for each in host.steps.phases)
-    inside = len({row.step for row in rows if row.host == host.name and row.step is not None})
+    own = [row for row in rows if row.host == host.name and row.step is not None]
+    inside = len({row.step for row in own})
     steps = [each for each in host.records if each.is_step]
     before = [bool(each.compiles) for each in steps if not each.captured]
     after = host.after
@@ -93,19 +94,17 @@ def compile_history(hosts: list[HostRun], rows: list[CompileRow]) -> CompileHist
         seconds_after=after.seconds if after else None,
         wall_seconds_after=after.wall_seconds if after else None,
         ended=bool(after and after.ended),
-        returns=_returns(host, rows, inside) or (Returns.NEVER.value if once else ""),
+        returns=_returns(host, own) or (Returns.NEVER.value if once else ""),
     )
 
 
-def _returns(host: HostRun, rows: list[CompileRow], inside: int) -> str:
-    """Whether any compile of the captured steps comes again: the surest answer of their lines; empty without any."""
-    lines = {
-        row.frames[0] if row.frames else "" for row in rows if row.host == host.name and row.step is not None
-    }
-    numbers = {row.step for row in rows if row.host == host.name and row.step is not None}
+def _returns(host: HostRun, rows: list[CompileRow]) -> str:
+    """Whether any of a host's compiles in captured steps comes again: the surest answer of their lines, or empty."""
+    lines = {row.frames[0] if row.frames else "" for row in rows}
+    numbers = {row.step for row in rows if row.step is not None}
     late = late_of(numbers, host.steps.number)
     found = {
-        returns(line, inside, len(host.steps), host.after, compiles_before(host.records, line), late)
+        returns(line, len(numbers), len(host.steps), host.after, compiles_before(host.records, line), late)
         for line in lines
     }
     return next((each.value for each in (Returns.YES, Returns.UNKNOWN, Returns.NEVER) if each in found), "")

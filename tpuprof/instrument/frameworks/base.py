@@ -45,10 +45,8 @@ class Framework:
 
     def __init__(self) -> None:
         self._compiled = 0
-        # Told how long a compile took (s), after it, where `tells_compiles`.
-        self.compile_ended: Callable[[float], None] | None = None
-        # Called after a compile, in the thread that compiled, where the framework tells of one.
-        self.when_compiled: Callable[[], None] | None = None
+        # Called after each compile with how long it took (s), in the thread that compiled, where `tells_compiles`.
+        self.when_compiled: list[Callable[[float], None]] = []
         # The thread that compiled last (its `get_ident`), where the framework tells: what it compiles it runs.
         self.compiled_in: int | None = None
 

@@ -164,7 +164,5 @@ class Jax(Framework):
             self._found.append((1, float(seconds), frames))
         if STATE.armed:
             close_span(open_span(COMPILED, "compiled", frames=safe(";".join(frames))))
-        if self.when_compiled is not None:
-            self.when_compiled()
-        if self.compile_ended is not None:
-            self.compile_ended(float(seconds))
+        for call in tuple(self.when_compiled):
+            call(float(seconds))

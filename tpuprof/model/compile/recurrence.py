@@ -37,8 +37,7 @@ RETURNS_FROM_STEPS = 3
 # programs when it first runs, and not ten. A judgement.
 RETURNS_FROM_BEFORE = 10
 # Captured steps that compile from which, with half of them in the capture's second half, compiles keep coming (steps):
-# a finite set of shapes compiles less and less often, and of 8 steps that die out at random half come late in one of
-# ten captures at most. A judgement.
+# a finite set of shapes compiles less and less often. A judgement.
 STEADY_FROM_STEPS = 8
 # Steps that must be left when those with one-off compiles are left out (steps).
 MIN_STEPS_LEFT = 3

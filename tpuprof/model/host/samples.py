@@ -305,12 +305,13 @@ def _of_round(each: Sample, pieces: list[_Piece], alone: int) -> list[_Piece]:
 
     Ops were traced before it, where nobody looked: code that keeps Python's lock is where the sampler finds the thread.
     """
-    traced = [(kind, stack, length) for kind, stack, length in pieces if kind == TRACING]
-    rest = [piece for piece in pieces if piece[0] not in (TRACING, "python")]
-    running = sum(length for kind, _, length in pieces if kind in (TRACING, "python"))
-    running = max(running, each.gap - each.blocked - sum(length for _, _, length in rest))
+    at = next((row for row, (kind, *_) in enumerate(pieces) if kind == TRACING), None)
+    if at is None:
+        return pieces
+    waits = [piece for piece in pieces[at:] if piece[0] not in (TRACING, "python")]
+    running = each.gap - sum(length for _, _, length in (*pieces[:at], *waits))
     own = min(alone, running)
-    return [*rest, (TRACING, -1, running - own), ("python", each.stack, own)] if traced else pieces
+    return [*pieces[:at], (TRACING, -1, running - own), ("python", each.stack, own), *waits]
 
 
 def _tracing_lines(samples: list[Sample], stacks: list[Stack]) -> set[str]:

@@ -59,7 +59,8 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...]) -> Outcome:
     if uncut(signals):
         return passed(reason=SEE)
     least, most = returning_parts(signals, compiles, chosen)
-    compiling = signals.compile_share + _beside_compiling(signals)
+    first = _first_dispatch(signals)
+    compiling = signals.compile_share + _beside_compiling(signals, first)
     share = compiling * most
     seen = compiling * _part_of_all(compiles, chosen)
     evidence = [compile_evidence(row) for row in chosen[:SHOWN]]
@@ -73,7 +74,7 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...]) -> Outcome:
         share,
         evidence,
         title=_title(signals, chosen, seen, rarer=share < SAME_RATE_FROM * seen, sure=least == most),
-        price=counterfactual(_without(signals, most), _without(signals, least)),
+        price=counterfactual(_without(signals, most, first), _without(signals, least, first)),
         confidence="low" if least != most else "high" if known else "medium",
         cases=frozenset(
             AGAIN if row.cause.kind == AGAIN else OTHER for row in chosen if row.cause.kind not in _UNTOLD
@@ -86,21 +87,22 @@ def _traces_to_compile(signals: Signals) -> bool:
     return signals.framework == "jax"
 
 
-def _beside_compiling(signals: Signals) -> float:
+def _beside_compiling(signals: Signals, first: float) -> float:
     """Share of the step time in which functions are traced to be compiled, and first handed over."""
     if not _traces_to_compile(signals):
         return 0.0
     parts = signals.steps.mean_parts()
-    first = _first_dispatch(signals) * parts.get(part.DISPATCH, 0.0)
-    return (parts.get(part.TRACING, 0.0) + first) / signals.step_ms
+    return (parts.get(part.TRACING, 0.0) + first * parts.get(part.DISPATCH, 0.0)) / signals.step_ms
 
 
 def _first_dispatch(signals: Signals) -> float:
     """What steps that compile dispatch longer than others, as a share of all dispatching.
 
-    JAX hands a new program over in Python, and one that ran before by a quick path. 0 where every step compiles: there
-    is then nothing to compare with.
+    JAX hands a new program over in Python, and one that ran before by a quick path; others have one way. 0 where every
+    step compiles: there is then nothing to compare with.
     """
+    if not _traces_to_compile(signals):
+        return 0.0
     steps = signals.steps
     took = steps.parts.get(part.DISPATCH)
     compiled = {(row.host, row.step) for row in signals.step_compiles}
@@ -112,12 +114,12 @@ def _first_dispatch(signals: Signals) -> float:
     return float(np.maximum(more, 0.0).sum() / took.sum())
 
 
-def _without(signals: Signals, share: float) -> Change:
-    """The change that leaves out a share of compiling."""
+def _without(signals: Signals, share: float, first: float) -> Change:
+    """The change that leaves out a share of compiling, and as much of what programs' first runs dispatch longer."""
     if not _traces_to_compile(signals):
         return Change(host={part.COMPILE: 1.0 - share})
     gone = dict.fromkeys((part.COMPILE, part.TRACING), 1.0 - share)
-    return Change(host={**gone, part.DISPATCH: 1.0 - share * _first_dispatch(signals)})
+    return Change(host={**gone, part.DISPATCH: 1.0 - share * first})
 
 
 def _part_of_all(compiles: list[CompileRow], chosen: list[CompileRow]) -> float:

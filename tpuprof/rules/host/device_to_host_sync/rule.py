@@ -88,7 +88,7 @@ from tpuprof.units import PS_PER_MS, format_ms, format_share
 # program whose price was right at 54 % busy and programs that are busy nearly all of the step, whose measured gains
 # (paired runs on a shared machine) reached from nothing to a quarter of the step.
 DEVICE_MOSTLY_BUSY_FROM = 0.7
-# Calls whose value decides what the program does next, and those that hand a whole array over.
+# Calls whose value decides what the program does next, and those that hand an array over, for NumPy or for a log.
 _BRANCHES, _ARRAYS = frozenset({"__bool__"}), frozenset({"cpu", "numpy", "tolist"})
 # The named event of a read, with the graph that it runs.
 READ = "host_read"
@@ -131,11 +131,9 @@ def check(signals: Signals) -> Outcome:
 def _cases(signals: Signals) -> frozenset[str]:
     """What the values are read for, as far as the calls show: each has advice of its own."""
     calls = {row.call for row in signals.host_reads}
-    jax = "jax" in signals.framework
-    cases = {"branch"} if calls & _BRANCHES else set()
-    cases |= {"arrays"} if calls & _ARRAYS and not jax else set()
-    others = calls - _BRANCHES - (frozenset() if jax else _ARRAYS)
-    return frozenset(cases | ({"value"} if others or not cases else set()))
+    arrays = frozenset() if "jax" in signals.framework else calls & _ARRAYS
+    cases = {*(["branch"] if calls & _BRANCHES else []), *(["arrays"] if arrays else [])}
+    return frozenset(cases | ({"value"} if calls - _BRANCHES or not cases else set()))
 
 
 def _turns(signals: Signals) -> Outcome:
