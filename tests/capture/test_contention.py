@@ -59,3 +59,24 @@ def test_a_system_that_does_not_count_is_unavailable_and_not_zero(monkeypatch, t
     watched.start()
     assert watched.waited_share() is None
     assert Contention().waited_share() is None
+
+
+def test_how_many_cpus_a_process_uses():
+    watched = Contention()
+    assert watched.cpus_used() is None
+    watched.start()
+    end = time.process_time() + 0.1
+    while time.process_time() < end:
+        pass
+    time.sleep(0.2)
+    assert 0 < watched.cpus_used() < 1
+
+
+@pytest.mark.parametrize(
+    ("quota", "count"), [("max 100000", 4.0), ("150000 100000", 1.5), ("900000 100000", 4.0), ("?", 4.0)]
+)
+def test_a_container_may_have_less_than_the_machine(quota, count, monkeypatch, tmp_path):
+    (tmp_path / "cpu.max").write_text(quota)
+    monkeypatch.setattr(contention, "_QUOTA", tmp_path / "cpu.max")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3}, raising=False)
+    assert contention.cpus() == count

@@ -76,6 +76,34 @@ def test_a_collective_of_nccl_is_one(analyze):
     assert row.exposed_ms_per_step == pytest.approx(0.1)
 
 
+@pytest.mark.parametrize(
+    ("kernel", "category"),
+    [
+        (REDUCE, "all-reduce"),
+        (
+            "void (anonymous namespace)::multimem_all_reduce_kernel<c10::BFloat16, 16>(unsigned long)",
+            "all-reduce",
+        ),
+        ("void vllm::cross_device_reduce_2stage<__nv_bfloat16, 8>(vllm::RankData*)", "all-reduce"),
+        ("void tensorrt_llm::kernels::oneShotAllReduceKernel<half, 8>(Params)", "all-reduce"),
+        ("reduce_scatter_kernel(float*)", "reduce-scatter"),
+        ("triton_poi_fused_all_gather_into_tensor_add_0", "kernel"),
+        ("void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float>>(R)", "kernel"),
+        ("void at::native::vectorized_gather_kernel<16, long>(char*)", "kernel"),
+    ],
+)
+def test_kernels_that_read_other_gpus_are_collectives(kernel, category, analyze):
+    trace = TraceBuilder()
+    for number, begin in enumerate(SECOND):
+        trace.host().line("python").event("train", begin, 1000, _r=1, step_num=number)
+        trace.plane("/device:GPU:0").line("Stream #7(Compute)").event(
+            kernel, begin, 500, correlation_id=1 + begin
+        )
+    report = analyze(trace)
+    assert [row.category for row in report.ops] == [category]
+    assert (report.breakdown["collective_exposed"].ms_per_step > 0) == (category != "kernel")
+
+
 def test_rules_of_tpus_say_nothing_of_a_gpu_and_why(analyze):
     report = analyze(gpu_trace())
     for finding in report.findings:

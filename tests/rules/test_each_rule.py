@@ -84,6 +84,12 @@ def beside_a_read(signals):
 
 CALLBACK = op("pure_callback.1", kind="host_callback")
 GATHER = "all-gather"
+
+
+def on_cpu(facts):
+    return {**facts, "report": {**facts["report"], "environment": {"device_type": "CPU"}}}
+
+
 GATHER_OF_PARAMETER = transfer(GATHER, role="parameter_gather")
 NEW_COUNT = replace(compiled("shape"), cause=Cause("shape", "s64[29,1] became s64[30,1]", "train.py", 9))
 OLD = info(versions={"torch_xla": "2.6.0"}, cxx11_abi=False)
@@ -366,6 +372,7 @@ CASES = {
         ("computed again", "failed", computed_again(100 * ABOVE)),
         ("hardly computed again", "passed", computed_again(100 * BELOW)),
         ("turns", "failed", reads(1.0, ABOVE, 50.0)),
+        ("turns on a CPU", "failed", on_cpu(reads(1.0, ABOVE, 50.0))),
         ("device has work", "passed", reads(1.0, BELOW, 50.0)),
         ("hardly blocks", "passed", reads(1.0, 0.5, 100 * BELOW)),
         ("no device plane", "failed", host_alone(ABOVE, ABOVE)),
@@ -408,6 +415,11 @@ CASES = {
         ("waits", "failed", collectives(GATHER, ABOVE, fsdp=True)),
         ("hardly", "passed", collectives(GATHER, BELOW, fsdp=True)),
         ("told by the program", "failed", {**collectives(GATHER, ABOVE), "collectives": [GATHER_OF_PARAMETER]}),
+        (
+            "devices that share CPUs",
+            "failed",
+            {**collectives(GATHER, ABOVE, fsdp=True), "beside_gathers_share": 0.3, "steps": steps(compute=50.0)},
+        ),
         ("not fsdp", "not_applicable", collectives(GATHER, 0.5)),
         ("not told", "unavailable", {"run_info": info(features_loaded=["fsdpv2"], spmd={"on": True})}),
     ],

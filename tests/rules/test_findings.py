@@ -215,7 +215,7 @@ def test_the_text_report_shows_the_finding_its_saving_and_fix(turns):
     out = io.StringIO()
     render(analyze_run(turns), Console(file=out, width=300))
     text = out.getvalue()
-    assert "1. item at train.py:9 makes host and device take turns" in text
+    assert "1. .item() at train.py:9 makes host and device take turns" in text
     assert "Fixing it saves" in text
     assert "add_step_closure" in text
 

@@ -65,18 +65,56 @@ def test_what_a_start_saves_is_said_of_the_start():
     assert found.savings.step_low_ms is None
 
 
-@pytest.mark.parametrize(("busy", "confidence"), [(0.69, "high"), (0.7, "medium")])
-def test_from_which_busy_share_on_the_gain_of_a_read_is_little_sure(busy, confidence):
-    outcome = outcome_of(find_rule("device-to-host-sync"), given(**reads(1.0, 1 - busy, 50.0)))
+def read_on(device_type, busy, **capture):
+    """What is said of a read in each step on such a device, which is busy for such a share of it."""
+    facts = reads(1.0, 1 - busy, 50.0)
+    facts["report"]["environment"] = {"device_type": device_type}
+    return outcome_of(find_rule("device-to-host-sync"), given(**facts, run_info={"capture": capture}))
+
+
+@pytest.mark.parametrize(
+    ("device_type", "busy", "confidence"),
+    [("CPU", 0.69, "high"), ("CPU", 0.7, "medium"), ("TPU v6 Lite", 0.7, "high")],
+)
+def test_from_which_busy_share_on_the_gain_of_a_read_is_little_sure(device_type, busy, confidence):
+    outcome = read_on(device_type, busy)
     assert (outcome.status, outcome.confidence) == ("failed", confidence)
+    assert (outcome.price.sure > 0) == (confidence == "high")
 
 
 @pytest.mark.parametrize(("waited", "confidence"), [(None, "high"), (0.49, "high"), (0.5, "medium")])
 def test_where_threads_wait_for_a_cpu_the_gain_of_a_read_begins_at_nothing(waited, confidence):
     """Host and device that share too few CPUs take as long side by side as in turns."""
-    facts = given(**reads(1.0, 0.5, 50.0), run_info={"capture": {"cpu_wait_share": waited}})
-    outcome = outcome_of(find_rule("device-to-host-sync"), facts)
+    outcome = read_on("CPU", 0.5, cpu_wait_share=waited)
     assert (outcome.status, outcome.confidence) == ("failed", confidence)
+
+
+@pytest.mark.parametrize(
+    ("used", "sure"),
+    [(None, 0.0), (0.5, 0.75), (1.7, 0.15), (2.1, 0.0)],
+    ids=["unknown", "one", "most", "all"],
+)
+def test_host_and_device_that_share_cpus_need_their_work_s_time_on_them(used, sure):
+    outcome = read_on("CPU", 0.8, cpus_used=used, cpus=2)
+    assert outcome.price.sure == pytest.approx(sure)
+    assert read_on("TPU v6 Lite", 0.8, cpus_used=used, cpus=2).price.sure == 1
+
+
+def test_a_price_is_sure_of_no_more_than_other_evidence_leaves():
+    from tpuprof.rules.base import counterfactual
+    from tpuprof.rules.pricing import Pricing
+    from tpuprof.simulate.change import Change
+
+    class Simulator:
+        error, measured_ms = 0.0, 100.0
+
+        def step_ms(self, change):
+            return 60.0
+
+    pricing = Pricing(given(steps=[step(100.0)]), Simulator)
+    for sure, low in ((1.0, 40.0), (0.25, 25.0), (0.0, 0.0)):
+        saved, _ = pricing.savings(counterfactual(Change(unblock=True), sure=sure))
+        assert (saved.low, saved.high) == (low, 40.0)
 
 
 @pytest.mark.parametrize(("ceiling", "status"), [(None, "passed"), (0.09, "passed"), (0.11, "failed")])

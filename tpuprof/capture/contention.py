@@ -1,14 +1,18 @@
-"""How long this process's threads waited for a CPU that others had: what makes one run of a script unlike the next."""
+"""How long this process's threads waited for a CPU that others had, and how many CPUs they used."""
 
 from __future__ import annotations
 
+import os
 import threading
+import time
 from pathlib import Path
 
 from tpuprof.instrument.state import pass_on
 from tpuprof.units import NS_PER_S
 
 _TASKS = Path("/proc/self/task")
+# How much CPU time a container may have (Linux, cgroup v2): microseconds or "max", per so many microseconds.
+_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 # Threads of torch's autograd call ops, as the training thread does.
 _AUTOGRAD = "pt_autograd"
 
@@ -18,10 +22,17 @@ class Contention:
 
     def __init__(self) -> None:
         self._before: dict[str, tuple[int, int]] = {}
+        self._cpu_ns = self._wall_ns = 0
 
     def start(self) -> None:
         """Remember where the counts stand."""
         self._before = _counts()
+        self._cpu_ns, self._wall_ns = time.process_time_ns(), time.perf_counter_ns()
+
+    def cpus_used(self) -> float | None:
+        """How many CPUs the process used in the mean since `start`; None where no time has passed."""
+        passed = time.perf_counter_ns() - self._wall_ns
+        return (time.process_time_ns() - self._cpu_ns) / passed if self._wall_ns and passed > 0 else None
 
     def waited_share(self) -> float | None:
         """Share of the time its threads could have run in which they waited; None where the system does not say."""
@@ -46,6 +57,16 @@ class Contention:
             if thread not in python and not _name(thread).startswith(_AUTOGRAD):
                 wanted += sum(counts) - sum(self._before.get(thread, (0, 0)))
         return wanted / NS_PER_S
+
+
+def cpus() -> float:
+    """How many CPUs this process may use at a time."""
+    count = float(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    try:
+        quota, period = _QUOTA.read_text("ascii").split()
+        return min(count, int(quota) / int(period))
+    except (OSError, ValueError, ZeroDivisionError):
+        return count  # no container, or one without a limit
 
 
 def waited_seconds() -> float:

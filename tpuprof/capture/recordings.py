@@ -25,8 +25,9 @@ RECENT_STEPS = 5
 
 @dataclass
 class Recorded:
-    """What one recording left: the profile, the telemetry records it covers (from, to), its CPU wait, its compiles
-    and the graphs that ran (those of torch_xla, from the caches or not).
+    """What one recording left: the profile, the telemetry records it covers (from, to), its CPU wait, the time of its
+    native threads, how many CPUs it used, its compiles and the graphs that ran (those of torch_xla, from the caches
+    or not).
     """
 
     recording: Recording
@@ -35,6 +36,7 @@ class Recorded:
     profile: Path | None = None
     cpu_wait: float | None = None
     native_seconds: float | None = None
+    cpus_used: float | None = None
     compiles: int = 0
     graphs: int = 0
     sampling: dict[str, Any] = field(default_factory=dict)
@@ -86,6 +88,7 @@ class Recordings:
             recorded.sampling = self._sampler.stop()
         recorded.cpu_wait = self._contention.waited_share()
         recorded.native_seconds = self._contention.native_seconds()
+        recorded.cpus_used = self._contention.cpus_used()
         try:
             recorded.profile = self._backend.stop()
         finally:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tpuprof.capture import dynamo, environment, run_writer
+from tpuprof.capture.contention import cpus
 from tpuprof.capture.controller import Controller
 from tpuprof.capture.ir_debug import IrDebug
 from tpuprof.capture.recordings import Recorded
@@ -41,6 +42,8 @@ def capture_facts(
         "hlo_debug": ir_debug is not None,
         "cpu_wait_share": kept.cpu_wait if kept else None,
         "native_seconds": kept.native_seconds if kept else None,
+        "cpus_used": kept.cpus_used if kept else None,
+        "cpus": cpus(),
         "host_samples": kept.sampling if kept else {},
         "source_lines": source_lines,
         "ir_debug_by_user": ir_debug.was_on if ir_debug else None,

@@ -22,6 +22,14 @@ def cpu_wait(info: dict[str, Any]) -> float | None:
     return min(max(float(found), 0.0), 1.0) if isinstance(found, int | float) else None
 
 
+def cpu_use(info: dict[str, Any]) -> float | None:
+    """Share of the CPUs' time that the program used while it was captured, None where the capture does not say."""
+    capture = info.get("capture")
+    found = [capture.get(name) if isinstance(capture, dict) else None for name in ("cpus_used", "cpus")]
+    used, there = (float(each) if isinstance(each, int | float) else 0.0 for each in found)
+    return min(used / there, 1.0) if used > 0 and there > 0 else None
+
+
 def busy_machine(info: dict[str, Any]) -> list[str]:
     """What to say of a machine that had too few CPUs; empty where it had enough."""
     share = cpu_wait(info)

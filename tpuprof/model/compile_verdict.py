@@ -22,7 +22,7 @@ def compile_sentence(times: list[tuple[float, float]], busy: float = 0.0) -> str
     wall, lost = sum(wall for wall, _ in times), sum(compiling for _, compiling in times)
     usual = statistics.median(without)
     # Where the host runs ahead, its step is over long before the device has done it: that is not what a step takes.
-    takes = f"a step without a compile takes {format_ms(usual)}"
+    takes = f"the median step without a compile takes {format_ms(usual)}"
     if usual < busy:
         takes = f"the device works for {format_ms(busy)} per step, and the host runs ahead of it"
     return (

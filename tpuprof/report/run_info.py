@@ -45,6 +45,8 @@ CAPTURE_FIELDS = {
     "ir_debug_off_in_steps": LIST,
     "cpu_wait_share": NUMBER,
     "native_seconds": NUMBER,
+    "cpus_used": NUMBER,
+    "cpus": NUMBER,
     "overhead_seconds": TABLE,
 }
 _KINDS: dict[str, type | tuple[type, ...]] = {

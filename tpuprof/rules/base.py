@@ -44,7 +44,8 @@ class Price:
     Where no replay can tell, `savings` (ms per step) is what was measured or bounds it, with its method. `ops` is the
     time (ms, over the capture) that a fix takes of each op, by program and name, where it is about certain ops.
     `ceiling` is a bound of the saving by other evidence (share of step time): where a replay gains little and the bound
-    is worth naming, the two disagree, and the price is the range between them.
+    is worth naming, the two disagree, and the price is the range between them. `sure` is what other evidence leaves
+    sure of what is gained at least (share of step time), 1 where it takes nothing away.
     """
 
     least: Change | None = None
@@ -52,6 +53,7 @@ class Price:
     savings: Savings | None = None
     ops: dict[tuple[str, str], float] = field(default_factory=dict)
     ceiling: float | None = None
+    sure: float = 1.0
 
 
 @record(frozen=True)
@@ -197,6 +199,7 @@ def counterfactual(
     *,
     ops: dict[tuple[str, str], float] | None = None,
     ceiling: float | None = None,
+    sure: float = 1.0,
 ) -> Price:
     """A price by replay: with the cause gone (`most`), and with as little gained as may be (`least`)."""
-    return Price(least or most, most, ops=ops or {}, ceiling=ceiling)
+    return Price(least or most, most, ops=ops or {}, ceiling=ceiling, sure=sure)

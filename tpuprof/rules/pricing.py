@@ -111,7 +111,8 @@ class Pricing:
         gains += [gain for each in changes if (gain := self._undisturbed_gain(simulator, each)) is not None]
         # The replay's own miss widens the range.
         miss = simulator.error
-        return Savings(min(gains) * (1 - miss), max(gains) * (1 + miss), COUNTERFACTUAL), ""
+        least = min(min(gains) * (1 - miss), price.sure * simulator.measured_ms)
+        return Savings(least, max(gains) * (1 + miss), COUNTERFACTUAL), ""
 
     @cached_property
     def undisturbed(self) -> float:

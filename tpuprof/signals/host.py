@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tpuprof import parts as part
-from tpuprof.model.busy_machine import DOUBTFUL_FROM_SHARE, cpu_wait
+from tpuprof.model.busy_machine import DOUBTFUL_FROM_SHARE, cpu_use, cpu_wait
 from tpuprof.model.host.eager_dispatch import EagerDispatch
 from tpuprof.model.host.eager_mode import EagerOps
 from tpuprof.model.host.reads import CALLS
@@ -123,6 +123,15 @@ class HostSignals(StepSignals):
         if found is None:
             raise Unavailable("the capture does not say how long the program's threads waited for a CPU")
         return found
+
+    @signal("share")
+    def cpus_free_share(self) -> float | None:
+        """Share of the CPUs' time that the program did not use; None where the capture does not say.
+
+        The work of a program that runs on one machine's CPUs, device and all, fits into no less than the rest.
+        """
+        found = cpu_use(self._run.info)
+        return None if found is None or len(self._run.hosts) > 1 else 1 - found
 
     @signal("yes or no")
     def cpus_taken(self) -> bool:

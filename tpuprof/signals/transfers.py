@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tpuprof import parts as part
 from tpuprof.model.device.collective_role import PARAMETER_GATHER
+from tpuprof.model.device.undisturbed import undisturbed_share
 from tpuprof.report.schema import TransferRow
 from tpuprof.signals.base import signal
 from tpuprof.signals.inputs import DEVICE_OPS, STEPS
@@ -42,6 +43,23 @@ class TransferSignals(StepSignals, TelemetrySignals):
             for row in self.collectives
             if row.role == PARAMETER_GATHER or (not row.role and "all-gather" in row.kind and self._fsdp)
         ]
+
+    @signal("share", needs=(STEPS, DEVICE_OPS))
+    def beside_gathers_share(self) -> float:
+        """How much of the computing may go with gathers of parameters, where devices share this machine's CPUs.
+
+        Copies of what was gathered do, and what runs of an op take longer than its shortest ones: gathers of the
+        other devices have the CPUs meanwhile. 0 where each device has processors of its own.
+        """
+        devices = [each for host in self._run.hosts for each in host.devices]
+        if self.device_type != "CPU" or all(each.count == 1 for each in devices):
+            return 0.0
+        sources = {row.source for row in self.parameter_gathers if row.source}
+        ops = self._report.ops
+        computing = sum(each.self_ms for each in ops if each.kind == "compute")
+        copied = sum(each.self_ms for each in ops if each.layout_copy and each.source in sources)
+        left = 1 - copied / computing if computing else 1.0
+        return 1 - left * min(map(undisturbed_share, devices), default=1.0)
 
     @property
     def _fsdp(self) -> bool:

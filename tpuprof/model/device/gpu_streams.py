@@ -1,7 +1,8 @@
 """Reads a GPU's plane: kernels and copies on its streams, and the steps that the profiler has put on it.
 
 Each line `Stream #N(...)` is a queue of the GPU; the plane's other lines say the same work again, by framework op or
-by step. Kernels of XLA carry the HLO op and the program that they are of; NCCL's are known by their names.
+by step. Kernels of XLA carry the HLO op and the program that they are of; those of NCCL, and others that work across
+GPUs, are known by their names.
 """
 
 from __future__ import annotations
@@ -25,14 +26,22 @@ COPY = "copy between host and GPU"
 _NCCL = re.compile(
     r"^(?:void )?(?:nccl|rccl)\w*?_?(AllReduce|AllGather|ReduceScatter|AllToAll|Broadcast|Reduce|SendRecv)"
 )
-_NCCL_CATEGORIES = {
-    "AllReduce": "all-reduce",
-    "AllGather": "all-gather",
-    "ReduceScatter": "reduce-scatter",
-    "AllToAll": "all-to-all",
-    "Broadcast": "collective-broadcast",
-    "Reduce": "all-reduce",
-    "SendRecv": "collective-permute",
+# Kernels that read the memory of other GPUs themselves: PyTorch's symmetric memory (`multimem_all_reduce_kernel`,
+# `two_shot_all_reduce_kernel_inplace`), vLLM's `cross_device_reduce_1stage`, TensorRT-LLM's `oneShotAllReduceKernel`.
+# Inductor names a kernel after the ops around it, also after a collective whose result it only reads.
+_FUNCTION = re.compile(r"^(?:void )?(?:\(anonymous namespace\)::|\w+::)*(?!triton_)(\w+)")
+_ACROSS = re.compile(
+    r"(all_?reduce|cross_device_reduce|all_?gather|reduce_?scatter|all_?to_?all)", re.IGNORECASE
+)
+_CATEGORIES = {
+    "allreduce": "all-reduce",
+    "crossdevicereduce": "all-reduce",
+    "allgather": "all-gather",
+    "reducescatter": "reduce-scatter",
+    "alltoall": "all-to-all",
+    "broadcast": "collective-broadcast",
+    "reduce": "all-reduce",
+    "sendrecv": "collective-permute",
 }
 # Copies to and from the host; those within a GPU are its own work.
 # XProf's names and torch.profiler's.
@@ -111,10 +120,19 @@ def _ops(plane: Plane, streams: list[Track]) -> tuple[OpNames, OpEvents]:
     return names, OpEvents(op[order], start[order], end[order], (end - start)[order])
 
 
-def _category(kernel: str, op: str) -> str:
+def _across_gpus(kernel: str) -> str:
+    """The kind of collective that a kernel is by its name, empty for another kernel."""
     found = _NCCL.match(kernel)
-    if found:
-        return _NCCL_CATEGORIES[found.group(1)]
+    if found is None:
+        function = _FUNCTION.match(kernel)
+        found = _ACROSS.search(function.group(1)) if function else None
+    return _CATEGORIES[found.group(1).replace("_", "").lower()] if found else ""
+
+
+def _category(kernel: str, op: str) -> str:
+    collective = _across_gpus(kernel)
+    if collective:
+        return collective
     if kernel.startswith(_HOST_COPIES):
         return COPY
     if kernel.startswith("Memcpy"):
@@ -123,7 +141,7 @@ def _category(kernel: str, op: str) -> str:
 
 
 def _kind(kernel: str, op: str, category: str) -> OpKind:
-    if _NCCL.match(kernel):
+    if _across_gpus(kernel):
         return OpKind.COLLECTIVE
     if category == COPY:
         return OpKind.INFEED_OUTFEED

@@ -44,7 +44,9 @@ Put --xla_enable_async_all_gather=true into LIBTPU_INIT_ARGS: JAX does not set i
 Which all-gather is of a parameter is read from the program; where it does not tell and FSDPv2 is in use, all
 of them count. The price takes half of the gathers' exposed time out, up to all of it: half is what whole parameters
 save where nothing hides (two units sent for three, of which two are gathers). On the CPU device, whose gathers are
-copies within one memory, it takes all of it out.
+copies within one memory, it takes all of it out. Where several devices share this machine's CPUs, gathers slow the
+others' computing too: the price reaches up to what is left with each op at its shortest, and without copies of what was
+gathered.
 
 ## References
 
@@ -73,7 +75,15 @@ HIDDEN_AT_LEAST = 0.5
     about="waits for gathers of parameters",
     good="The device hardly waits for gathers of parameters",
     bad="The device waits for gathers of parameters",
-    reads=("device_type", "collectives", "collective_share", "parameter_gathers"),
+    reads=(
+        "device_type",
+        "collectives",
+        "collective_share",
+        "parameter_gathers",
+        "beside_gathers_share",
+        "step_ms",
+        "steps",
+    ),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where exposed all-gathers of parameters take enough of the step."""
@@ -86,12 +96,17 @@ def check(signals: Signals) -> Outcome:
         return passed(evidence)
     of_all = share / signals.collective_share
     surely = 1.0 if signals.device_type == "CPU" else HIDDEN_AT_LEAST
+    most, beside = {part.COLLECTIVE: 1 - of_all}, signals.beside_gathers_share
+    at_stake = share
+    if beside:
+        most[part.COMPUTE] = 1 - beside
+        at_stake += beside * signals.steps.mean_parts()[part.COMPUTE] / signals.step_ms
     return failed(
-        share,
+        at_stake,
         evidence,
         title=f"The device waits {format_share(share)} of each step for gathers of parameters",
         price=counterfactual(
-            Change(device={part.COLLECTIVE: 1 - of_all}),
+            Change(device=most),
             Change(device={part.COLLECTIVE: 1 - of_all * surely}),
             ops=exposed_ops(rows),
         ),

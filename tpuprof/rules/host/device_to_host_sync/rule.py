@@ -57,6 +57,10 @@ lines. At least half of those of the read's program must be: what an evaluation 
 captured without IR debugging have no lines, so nothing is said of them. A program that computes its forward pass
 twice on purpose looks the same.
 
+A device that is the machine's own CPU shares its CPUs with the host. Working side by side, both take as long as their
+work needs on all of them: the price begins at what the program left of the CPUs' time, and at nothing where that is
+unknown or its threads waited for a CPU.
+
 Where the runtime itself waits for the device before the read does, either makes the turns: there is then no price.
 
 A read the algorithm needs (early stopping, dynamic loss scaling) cannot simply go; torch.where often keeps the
@@ -73,6 +77,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tpuprof import parts as part
+from tpuprof.model.host.reads import spoken_read
 from tpuprof.model.in_few_steps import said_of_few
 from tpuprof.model.verdict import READS_IN_STEPS_SHARE
 from tpuprof.report.schema import Evidence, Savings
@@ -84,7 +89,7 @@ from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
 from tpuprof.units import PS_PER_MS, format_ms, format_share
 
-# Share of the step that the device is busy from which the gain of a read is uncertain. Not fitted: it is between a
+# Share of the step that a CPU device is busy from which the gain of a read is uncertain. Not fitted: it is between a
 # program whose price was right at 54 % busy and programs that are busy nearly all of the step, whose measured gains
 # (paired runs on a shared machine) reached from nothing to a quarter of the step.
 DEVICE_MOSTLY_BUSY_FROM = 0.7
@@ -104,6 +109,8 @@ READ = "host_read"
         "steps",
         "busy_share",
         "cpus_taken",
+        "cpus_free_share",
+        "device_type",
         "sees_device",
         "unfinished_ms",
         "device_at_most_ms",
@@ -163,11 +170,8 @@ def _turns(signals: Signals) -> Outcome:
     if share < FAILS_FROM_SHARE:
         return passed(evidence, reason="values are read, but the device has work meanwhile")
     first = signals.python_reads[0] if signals.python_reads else None
-    title = (
-        f"{first.call} at {first.source} makes host and device take turns, up to {format_share(share)} of each step"
-        if first and first.source
-        else f"A read from the device makes host and device take turns, up to {format_share(share)} of each step"
-    )
+    read = f"{_spoken(first.call)} at {first.source}" if first and first.source else "A read from the device"
+    title = f"{read} makes host and device take turns, up to {format_share(share)} of each step"
     if runtime:
         return failed(
             share,
@@ -179,12 +183,34 @@ def _turns(signals: Signals) -> Outcome:
     free = Change(unblock=True)
     # What the host itself does in a read goes with it, but for tracing that the step's own graph then needs.
     gone = Change(unblock=True, named_events={READ: 0.0})
-    # A device that is busy most of the step leaves little to gain, and how much of it depends on what else the host's
-    # cores do: the price begins at nothing. So it does where threads wait for a CPU: two of them side by side take as
-    # long as in turns.
-    sure = signals.busy_share < DEVICE_MOSTLY_BUSY_FROM and bool(first) and not signals.cpus_taken
-    price = counterfactual(gone, free if sure else Change(), ceiling=share)
-    return failed(share, evidence, title=title, price=price, confidence="high" if sure else "medium")
+    known, sure = _sure_gain(signals)
+    certain = known and bool(first)
+    price = counterfactual(gone, free if sure and first else Change(), ceiling=share, sure=sure)
+    return failed(share, evidence, title=title, price=price, confidence="high" if certain else "medium")
+
+
+def _sure_gain(signals: Signals) -> tuple[bool, float]:
+    """Whether it is known what host and device gain side by side, and the share of the step that they gain at least.
+
+    A device of its own works as before. One that is this machine's CPU shares CPUs with the host: both together take as
+    long as their work needs on all CPUs. Where that was not counted, a device that is busy most of the step leaves
+    little to gain. Where threads wait for a CPU, two of them side by side take as long as in turns.
+    """
+    if signals.device_type != "CPU":
+        return True, 1.0
+    if signals.cpus_taken:
+        return False, 0.0
+    free = signals.cpus_free_share
+    if free is None:
+        idle = signals.busy_share < DEVICE_MOSTLY_BUSY_FROM
+        return idle, float(idle)
+    return True, free
+
+
+def _spoken(call: str) -> str:
+    """A read at the start of a sentence."""
+    said = spoken_read(call)
+    return said[:1].upper() + said[1:] if " " in said else said
 
 
 def _again(signals: Signals) -> Outcome | None:
@@ -217,7 +243,7 @@ def _again(signals: Signals) -> Outcome | None:
     return failed(
         most / step_ms,
         evidence,
-        title=f"{first.call}{place} runs graphs of its own in mid-step, and the step computes the same again: "
+        title=f"{_spoken(first.call)}{place} runs graphs of its own in mid-step, and the step computes the same again: "
         f"{format_ms(twice)} per step{f' ({few})' if few else ''}",
         price=Price(savings=Savings(twice, most, BOUND)),
     )
@@ -250,7 +276,7 @@ def _host_alone(signals: Signals, evidence: list[Evidence]) -> Outcome:
     return failed(
         share,
         evidence,
-        title=f"{rows[0].call}{place} holds training up for {format_share(blocked)} of each step",
+        title=f"{_spoken(rows[0].call)}{place} holds training up for {format_share(blocked)} of each step",
         price=counterfactual(free, None if sure else Change()),
         reason="how much of that is the device's own work is unknown: the trace has no device plane",
     )
