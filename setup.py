@@ -30,6 +30,7 @@ NATIVE = {
     "tpuprof/model/_nesting": [],
     "tpuprof/model/_op_sums": [],
     "tpuprof/model/_sweeps": [],
+    "tpuprof/share/_telling": [],
     "tpuprof/share/_wire": [],
     "tpuprof/simulate/_replay": [],
     "tpuprof/instrument/_gc_events": [],

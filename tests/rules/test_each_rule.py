@@ -537,6 +537,7 @@ CASES = {
         ("noise", "passed", {"steps": [*steps(4), step(160, 4, tracing=60.0)]}),
         ("half of it named", "failed", {"steps": [*steps(4), step(160, 4, input_wait=30.0, tracing=30.0)]}),
         ("less named", "passed", {"steps": [*steps(4), step(160, 4, input_wait=29.0, tracing=31.0)]}),
+        ("sampled", "failed", {"steps": [*steps(4), step(160, 4, **{"host:sleep": 60.0})], "stacks_if_sampled": [asleep(12.0)]}),
         ("tpuprof's own work", "passed", {"steps": [*steps(4), step(160, 4, **{"user:overhead": 60.0})]}),
         ("too little", "passed", {"steps": [*steps(9), step(200, 9, tracing=100.0)]}),
         ("within the usual", "passed", {"steps": [*steps(4), step(125, 4)]}),
@@ -643,3 +644,18 @@ def test_every_rule_is_tested_for_every_status(status):
 )
 def test_only_a_chip_that_is_late_alone_is_named(waited, title):
     assert outcome_of(find_rule("barrier-skew"), given(**barriers(*waited))).title == title
+
+
+@pytest.mark.parametrize(("at_line", "named"), [(8.0, True), (5.0, True), (4.9, False)])
+def test_uneven_steps_name_the_line_that_half_of_the_cause_is_at(at_line, named):
+    """Sampled in three places; the other two have the rest, and no function holds all."""
+    others = [
+        replace(asleep((10.0 - at_line) / 2), source=source, frames=[f"{name} ({source})"])
+        for name, source in (("log", "log.py:1"), ("wait", "wait.py:2"))
+    ]
+    slow = [*steps(4), step(160, 4, **{"host:sleep": 60.0})]
+    outcome = outcome_of(
+        find_rule("uneven-steps"), given(steps=slow, stacks_if_sampled=[asleep(at_line), *others])
+    )
+    assert ("at train.py:9 (time.sleep(x))" in outcome.title) == named
+    assert (outcome.evidence[0].source == "train.py:9") == named

@@ -16,8 +16,9 @@ and every other host with it.
 
 ## Evidence
 
-The slow steps, how long each took, and what grew in them. Where the trace does not name it, the rule passes and shows
-the steps: a busy machine, batches that arrive in bursts and a host that runs ahead of its device look the same.
+The slow steps, how long each took, and what grew in them; the line of that where samples show it. Where the trace
+does not name a cause, the rule passes and shows the steps: a busy machine, batches that arrive in bursts and a host that
+runs ahead of its device look the same.
 
 ## How to fix
 
@@ -53,6 +54,7 @@ import numpy as np
 from tpuprof import parts as part
 from tpuprof.model.intervals import Int64
 from tpuprof.model.step_columns import Float64, Step, StepColumns
+from tpuprof.report.host_lines import LINE_FROM_SHARE, Where, lines_of, where_of
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, not_applicable, passed, rule
 from tpuprof.rules.thresholds import (
@@ -78,7 +80,7 @@ _NOT_THE_PROGRAM = (f"{part.USER_PREFIX}overhead", f"{part.HOST_PREFIX}stalled")
     good="Uneven steps cost little or nothing",
     bad="Some steps take far longer than the others",
     broad=True,
-    reads=("steps", "steadiness", "slowest_host_steps", "idle_by_step", "even_rows"),
+    reads=("steps", "steadiness", "slowest_host_steps", "idle_by_step", "even_rows", "stacks_if_sampled"),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where slow steps' excess over typical ones is enough of the time and the trace names what they did."""
@@ -107,13 +109,27 @@ def check(signals: Signals) -> Outcome:
     recurs = len(own) >= UNEVEN_RECURS_FROM
     # Slow steps of other causes stay.
     gone = Change(steps=frozenset(range(len(rows))).difference(own))
+    where = _where(signals, cause)
+    if where is not None:
+        evidence.insert(0, Evidence(part.noun_of(cause), where.ms, "ms per step", source=where.source))
+    at = f" at {where.text}" if where is not None else ""
     return failed(
         share,
         evidence,
-        title=f"{_what(len(own), len(rows))}, mostly for {part.noun_of(cause)}: {format_share(share)} of the time",
+        title=f"{_what(len(own), len(rows))}, mostly for {part.noun_of(cause)}{at}: {format_share(share)} of the time",
         price=counterfactual(gone) if recurs else counterfactual(gone, Change()),
         confidence="medium" if recurs else "low",
     )
+
+
+def _where(signals: Signals, cause: str) -> Where | None:
+    """Where samples see the host at what makes steps slow; None where they do not, or see it in too many places."""
+    if not cause.startswith(part.HOST_PREFIX):
+        return None
+    stacks = signals.stacks_if_sampled
+    where = where_of(stacks, cause)
+    seen = sum(exposed for _, _, exposed, _ in lines_of(stacks, cause))
+    return where if where is not None and where.source and where.ms >= LINE_FROM_SHARE * seen else None
 
 
 def _what(slow: int, steps: int) -> str:
