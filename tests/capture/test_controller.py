@@ -112,7 +112,7 @@ def test_a_short_program_that_compiles_to_its_end_keeps_its_last_steps():
     tape = Tape(warmup=3, steps=8).steps(*[1] * 10).end()
     assert tape.events == ["early", "stop", "done"]
     assert (tape.kept.after, tape.kept.steps, tape.kept.compiling) == (4, 6, 6)
-    assert "10 of the 10 steps up to then compiled" in tape.controller.reason
+    assert "10 of the first 10 steps compiled" in tape.controller.reason
 
 
 def test_warmup_that_ends_late_is_replaced_by_steady_steps():

@@ -156,7 +156,7 @@ def test_the_verdict_and_the_finding_name_the_read(analyze):
     found = next(each for each in report.findings if each.rule == "device-to-host-sync")
     assert found.status == "failed"
     assert found.title == (
-        f"item at {LINE} runs graphs of its own in mid-step, and the step computes the same again: 125 µs per step "
+        f".item() at {LINE} runs graphs of its own in mid-step, and the step computes the same again: 125 µs per step "
         "(nearly all of it in 2 of 8 steps)"
     )
     assert found.savings.low == pytest.approx(0.125)

@@ -6,8 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.rules.given import transfer
 from tpuprof.analysis.analyze import analyze_run
-from tpuprof.render.facts import _host, fact_lines
+from tpuprof.render.facts import LINE_FROM_STEP_SHARE, _host, fact_lines
 from tpuprof.report.sections import HostStackRow
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
@@ -76,10 +77,20 @@ def test_a_line_of_the_program_is_named_once_with_all_that_it_calls():
         )
         for at, ms in ((7, 4.0), (9, 2.0))
     ]
+    tiny = replace(stacks[0], part="host:gil", exposed_ms_per_step=0.99 * LINE_FROM_STEP_SHARE * 20)
     report = SimpleNamespace(
-        host_stacks=[*stacks, replace(stacks[0], part="host:io", exposed_ms_per_step=5.0)], pod=None
+        host_stacks=[*stacks, replace(stacks[0], part="host:io", exposed_ms_per_step=5.0), tiny],
+        pod=None,
+        breakdown={"compute": SimpleNamespace(ms_per_step=20.0)},
     )
     assert _host(report) == [
         "Code without work for the device: net(x) at /u/t.py:3, 6.00 ms per step",
         "Host reads or writes: net(x) at /u/t.py:3, 5.00 ms per step",
     ]
+
+
+@pytest.mark.parametrize(
+    ("exposed", "hidden", "shown"), [(0.0, None, None), (0.0, 1.0, 0.0), (2.0, None, 2.0), (2.0, 1.0, 2.0)]
+)
+def test_a_transfer_of_which_nothing_was_seen_by_itself_is_unknown_and_not_0(exposed, hidden, shown):
+    assert transfer(exposed=exposed, hidden=hidden).seen_exposed_ms == shown

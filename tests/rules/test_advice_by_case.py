@@ -2,14 +2,14 @@
 
 import pytest
 
-from tests.rules.given import given
+from tests.rules.given import given, step, steps
 from tests.rules.situations import reads, recompiled
 from tests.rules.test_few_steps import asleep_in
-from tpuprof.report.sections import HostStackRow
+from tpuprof.report.sections import HostStackRow, InputRow
 from tpuprof.rules.docstring import Page
 from tpuprof.rules.host.host_blocked.rule import ADVISED_FROM_SHARE, _cases
 from tpuprof.rules.registry import all_rules, find_rule
-from tpuprof.rules.runner import run_rules
+from tpuprof.rules.runner import outcome_of, run_rules
 
 TEXT = """A rule.
 
@@ -111,13 +111,36 @@ def test_a_run_that_sleeps_is_not_told_of_garbage():
 def test_each_mark_is_a_case_that_its_rule_can_give():
     given = {
         "host-blocked": {"own", "lock", "python", "gil", "gc", "callback", "flax", "read"},
-        "input-starved": {"again", "batches"},
+        "input-starved": {"again", "batches", "workers"},
+        "uneven-steps": {"work", "input", "read"},
         "recompiles-other": {"again", "other"},
         "device-to-host-sync": {"value", "branch", "arrays"},
     }
     for rule in all_rules():
         marks = {case for remedy in rule.page.remedies.values() for case, _ in remedy.paragraphs if case}
         assert marks <= given.get(rule.id, set())
+
+
+@pytest.mark.parametrize(
+    ("cause", "said", "not_said"),
+    [
+        ("input_wait", "batches come late", "save_async"),
+        ("device_to_host_sync", "wait for a value", "save_async"),
+        ("user:checkpoint", "save_async", "batches come late"),
+    ],
+)
+def test_what_makes_steps_uneven_decides_the_advice(cause, said, not_said):
+    slow = [*steps(4), step(160, 4, **{cause: 60.0})]
+    (found,) = run_rules(given(steps=slow, framework="torch_xla"), [find_rule("uneven-steps")])
+    assert said in found.fix.text
+    assert not_said not in found.fix.text
+
+
+@pytest.mark.parametrize(("diagnosis", "case"), [("slow_workers", "workers"), ("no_prefetch", "batches")])
+def test_who_makes_the_batches_decides_the_advice(diagnosis, case):
+    row = InputRow("host0", "none", 1.0, None, 30.0, 30.0, 0.0, diagnosis)
+    signals = given(steps=steps(input_wait=30.0), report={"input": [row]}, stacks_if_sampled=[])
+    assert outcome_of(find_rule("input-starved"), signals).cases == {case}
 
 
 @pytest.mark.parametrize(

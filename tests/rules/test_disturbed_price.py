@@ -8,7 +8,7 @@ from tests.builders import TraceBuilder
 from tests.rules.given import given
 from tpuprof.analysis.analyze import analyze_run
 from tpuprof.model.device.undisturbed import RUNS_FROM
-from tpuprof.rules.pricing import DISTURBED_FROM_SHARE, Pricing
+from tpuprof.rules.pricing import DISTURBED_FROM_SHARE, ON_A_FREE_MACHINE, Pricing, doubted
 from tpuprof.run_folder import RUN_INFO, RUN_SCHEMA
 
 STEP, COUNT, WAIT, QUICK = 2000, 2 * RUNS_FROM, 1600, 200
@@ -29,14 +29,19 @@ def waiting(slow, count=COUNT):
     return trace
 
 
-def price(folder, slow, waited, **options):
+def savings(folder, slow, waited, **options):
     session = folder / "plugins" / "profile" / "one"
     waiting(slow, **options).write(session / "host0.xplane.pb")
     (folder / RUN_INFO).parent.mkdir(parents=True)
     capture = {} if waited is None else {"cpu_wait_share": waited}
     (folder / RUN_INFO).write_text(json.dumps({"schema": RUN_SCHEMA, "capture": capture}))
     (found,) = [each for each in analyze_run(folder).findings if each.rule == "input-starved"]
-    return found.savings.low, found.savings.high
+    return found.savings
+
+
+def price(folder, slow, waited, **options):
+    found = savings(folder, slow, waited, **options)
+    return found.low, found.high
 
 
 def test_a_disturbed_device_hides_waits_that_a_free_one_does_not(tmp_path):
@@ -44,6 +49,13 @@ def test_a_disturbed_device_hides_waits_that_a_free_one_does_not(tmp_path):
     # Every other batch is waited for while the device still works: of 1600, 370 are left to see, and 1600 on a free machine; the replay misses by up to 5 %.
     assert low < 1.2
     assert 1.5 < high < 1.7
+
+
+def test_the_price_says_so_and_is_no_less_sure(tmp_path):
+    disturbed = savings(tmp_path / "disturbed", slow=1600, waited=0.6)
+    assert disturbed.note == ON_A_FREE_MACHINE
+    assert not doubted(disturbed)
+    assert savings(tmp_path / "free", slow=1600, waited=0.0).note == ""
 
 
 @pytest.mark.parametrize(

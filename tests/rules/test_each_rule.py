@@ -177,6 +177,7 @@ CASES = {
     ],
     "eager-dispatch": [
         ("one by one", "failed", dispatched(ABOVE)),
+        ("of JAX", "failed", {**dispatched(ABOVE), "framework": "jax", "one_op_programs_share": 0.5}),
         ("no device plane", "failed", {**dispatched(ABOVE), "sees_device": False}),
         ("little of the step", "passed", dispatched(BELOW)),
         ("the host ran ahead", "unavailable", dispatched(programs=0.0)),
@@ -659,3 +660,24 @@ def test_uneven_steps_name_the_line_that_half_of_the_cause_is_at(at_line, named)
     )
     assert ("at train.py:9 (time.sleep(x))" in outcome.title) == named
     assert (outcome.evidence[0].source == "train.py:9") == named
+
+
+def test_fusing_ops_of_jax_saves_from_their_dispatch_to_their_work_as_well():
+    facts = {**dispatched(ABOVE), "framework": "jax", "one_op_programs_share": 0.5}
+    price = outcome_of(find_rule("eager-dispatch"), given(**facts)).price
+    assert (price.least.host, price.least.device) == ({"dispatch": 0.0}, {})
+    assert (price.most.host, price.most.device) == ({"dispatch": 0.0}, {"compute": 0.5})
+
+
+def test_which_programs_are_one_op():
+    """A step function of three ops, a sum, and a product with the copy that XLA adds."""
+    ops = [
+        op(name, ms, program="jit_step(1)") for name, ms in (("dot.1", 5.0), ("dot.2", 3.0), ("add.1", 2.0))
+    ]
+    ops += [op("add", 4.0, program="jit_add(2)"), op("multiply", 5.0, program="jit_multiply(3)")]
+    ops += [
+        op("copy", 1.0, program="jit_multiply(3)"),
+        op("all-reduce", 9.0, kind="collective", program="jit_psum(4)"),
+    ]
+    assert given(report={"ops": ops}).one_op_programs_share == pytest.approx(0.5)
+    assert given(report={"ops": []}).one_op_programs_share == 0

@@ -275,7 +275,9 @@ def removing(change):
         # Each is about some ops: they may be different ones as long as both fit into the part.
         (Change(device={"compute": 0.5}), Change(device={"compute": 0.5}), False),
         (Change(device={"compute": 0.4}), Change(device={"compute": 0.5}), True),
-        (Change(device={"compute": 0.5}), Change(unblock=True), False),
+        # Side by side, host and device take as long as the longer of the two: with half of one, less is gained so.
+        (Change(device={"compute": 0.5}), Change(unblock=True), True),
+        (Change(host={"tracing": 0.0}), Change(unblock=True), True),
         (Change(unblock=True), Change(join_cuts=0.0), True),
     ],
 )

@@ -65,7 +65,8 @@ def cpus() -> float:
     try:
         quota, period = _QUOTA.read_text("ascii").split()
         return min(count, int(quota) / int(period))
-    except (OSError, ValueError, ZeroDivisionError):
+    except (OSError, ValueError, ZeroDivisionError) as error:
+        pass_on(error)
         return count  # no container, or one without a limit
 
 

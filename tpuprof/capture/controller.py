@@ -177,12 +177,12 @@ class Controller:
             )
         if self._unsettled:
             return (
-                f"training was never seen to be steady: {self.compiling} of the {self.seen} steps up to then compiled, "
+                f"training was never seen to be steady: {self.compiling} of the first {self.seen} steps compiled, "
                 f"and in {self._unsettled} more a compile may have been under way, so the capture may show its start"
             )
         return (
-            f"training never became steady: {self.compiling} of the {self.seen} steps up to then compiled, and never "
-            f"{self.plan.steady} in a row did not, so the capture shows that"
+            f"training never became steady: {self.compiling} of the first {self.seen} steps compiled, so the captured "
+            "steps may compile too"
         )
 
     @property

@@ -174,7 +174,7 @@ def _device_sentence(load: StepTimes, share: str, wall: str, over: str) -> str:
 
 
 def _turns_sentence(bound: Bound, load: StepTimes, over: str) -> str:
-    """Where the runtime makes host and device take turns: which of the two is slower, or that both are candidates."""
+    """Where host and device wait for each other in the runtime: which of the two is slower, or that both may be."""
     busy, wall, turns = format_share(load.busy / load.wall), format_ms(load.wall), format_ms(bound.turns)
     waits = f"The host waits {format_ms(load.waited)} for the device inside the runtime"
     if bound.word == "device":
@@ -183,7 +183,7 @@ def _turns_sentence(bound: Bound, load: StepTimes, over: str) -> str:
             f"graph afterwards, while the device idles ({turns})."
         )
     return (
-        f"Undecided: host and device take turns, and need about as long. The device is busy for "
+        f"Undecided: host and device wait for each other, and need about as long. The device is busy for "
         f"{format_ms(load.busy)} of {over} ({wall}); the host works for {format_ms(load.host_work)}, most of it "
         f"tracing, and the device idles meanwhile for {turns}. {waits}."
     )

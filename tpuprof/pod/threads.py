@@ -50,7 +50,7 @@ def merged_threads(
     sections = {
         "host_stacks": rows,
         "tracing": tracing_section(hosts),
-        "input": input_rows(hosts),
+        "input": input_rows(hosts, rows),
         "annotations": annotation_rows(times, ops, sum(steps), lanes),
         "threads": [
             row

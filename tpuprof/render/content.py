@@ -12,6 +12,7 @@ from tpuprof.render.savings import (
     tried,  # noqa: F401  # for templates, which know this module alone
 )
 from tpuprof.report.labels import STATUS_WORDS, host_count, samples_per_second, shared_saving
+from tpuprof.report.step_times import step_times
 from tpuprof.shown_text import printable
 from tpuprof.units import MS_PER_S, NS_PER_MS, counted, format_bytes, format_ms, format_share
 
@@ -43,10 +44,7 @@ def headline(report: Report) -> str:
     devices = f"{environment.get('device_count', 0)} × {device}, {host_count(report)}"
     if steps.median_ms is None or steps.p95_ms is None:
         return printable(f"{devices}; no steps: {steps.note}")
-    times = (
-        f"{counted(steps.count, 'step')}, median {format_ms(steps.median_ms)}, p95 {format_ms(steps.p95_ms)}"
-        f"{samples_per_second(report)}"
-    )
+    times = f"{counted(steps.count, 'step')}, {step_times(report)}{samples_per_second(report)}"
     mfu = report.compute.mfu if report.compute is not None else None
     used = f"; MFU {format_share(mfu)}" if mfu is not None else ""
     return printable(f"{times}; {devices}{used}")

@@ -10,10 +10,13 @@ from tpuprof.report.host_lines import at_line, lines_of
 from tpuprof.report.labels import cache_title, diagnosis_title, of_steps, phase_title
 from tpuprof.report.schema import LoopRow, Report
 from tpuprof.report.sections import ChipWaitRow, InputRow, OutlierRow, SliceMessageRow
+from tpuprof.report.step_times import runs_ahead
 from tpuprof.units import counted, format_bytes, format_ms, format_share
 
 # Entries of each kind that a line names; the JSON has all.
 SHOWN = 3
+# Share of the step from which a line of the host's other work is named: below it, a sample or two say so. A judgement.
+LINE_FROM_STEP_SHARE = 0.01
 
 
 def fact_lines(report: Report) -> list[tuple[str, str]]:
@@ -28,7 +31,7 @@ def fact_lines(report: Report) -> list[tuple[str, str]]:
         ("Pod", lambda each: pod_lines(each.pod)),
         ("Hosts", lambda each: [] if each.pod else _hosts(each)),
         ("Between slices", lambda each: [_message(row) for row in each.slice_messages[:SHOWN]]),
-        ("Uneven steps", lambda each: [_outlier(row) for row in each.steadiness.outliers[:SHOWN]]),
+        ("Uneven steps", _outliers),
         ("Drift", _drift),
         ("Not training", _phases),
         ("CPU fallbacks", _fallbacks),
@@ -62,7 +65,8 @@ def _host(report: Report) -> list[str]:
         return line_facts(report.pod)
     parts = {row.part for row in report.host_stacks if row.part.startswith(HOST_PREFIX)}
     rows = [(name, *line) for name in sorted(parts) for line in lines_of(report.host_stacks, name)]
-    rows = sorted((row for row in rows if row[3]), key=lambda row: -row[3])
+    enough = LINE_FROM_STEP_SHARE * sum(each.ms_per_step for each in report.breakdown.values())
+    rows = sorted((row for row in rows if row[3] and row[3] >= enough), key=lambda row: -row[3])
     return [
         f"{title_of(name)}: {at_line(call, source)}, {format_ms(exposed)} per step"
         for name, source, call, exposed, _ in rows[:SHOWN]
@@ -92,9 +96,10 @@ def _input_of(rows: list[InputRow]) -> str:
 
 
 def _input(row: InputRow) -> str:
-    batch = (
-        f"a batch takes {format_ms(row.batch_ms)}" if row.batch_ms is not None else "batch time unavailable"
-    )
+    unknown = "batch time unavailable"
+    if row.prefetch == "workers":
+        unknown += ": the trace does not show processes"
+    batch = f"a batch takes {format_ms(row.batch_ms)}" if row.batch_ms is not None else unknown
     waits = f"training waits {format_ms(row.wait_ms_per_step)} per step"
     return f"{diagnosis_title(row.diagnosis)}; {batch}, {waits}"
 
@@ -107,7 +112,9 @@ def _loop(row: LoopRow) -> str:
     if not row.iteration_ms:
         return f"{name}: {total}; iterations {row.detail}"
     mean = sum(row.iteration_ms) / len(row.iteration_ms)
-    odd = f"; iteration {', '.join(map(str, row.outliers))} stands out" if row.outliers else ""
+    several = len(row.outliers) > 1
+    odd = f"; iteration{'s' if several else ''} {', '.join(map(str, row.outliers))} stand{'' if several else 's'} out"
+    odd = odd if row.outliers else ""
     return f"{name}: {row.trip_count} iterations of {format_ms(mean)}, {total}{odd}"
 
 
@@ -180,6 +187,17 @@ def _late_hosts(report: Report) -> list[str]:
     return [f"{found.straggler} comes last and costs the others {format_ms(found.lag_ms_per_step)} per step"]
 
 
+def _outliers(report: Report) -> list[str]:
+    rows = report.steadiness.outliers
+    if rows and runs_ahead(report):
+        longest = max(rows, key=lambda row: row.wall_ms)
+        return [
+            f"step {longest.step} took {format_ms(longest.wall_ms)}: the host runs ahead of the device, and waits "
+            "there for the work of the steps before"
+        ]
+    return [_outlier(row) for row in rows[:SHOWN]]
+
+
 def _outlier(row: OutlierRow) -> str:
     reasons = ", ".join(f"{name} {format_ms(ms)} more" for name, ms in row.reasons.items())
     took = f"step {row.step} took {format_ms(row.wall_ms)}, {format_ms(row.excess_ms)} over the median"
@@ -218,11 +236,13 @@ def _graph_cuts(report: Report) -> list[str]:
     rows = report.graph_cuts
     if sum(each.per_step for each in rows) <= 1:
         return []
-    return [
+    lines = [
         f"{_graphs(each.per_step, report.steps.count)} by {each.call}"
         + (f" at {each.source}" if each.source else "")
         for each in rows[:SHOWN]
     ]
+    left = len(rows) - SHOWN
+    return [*lines, f"and {counted(left, 'more line')} (--json)"] if left > 0 else lines
 
 
 def _message(row: SliceMessageRow) -> str:

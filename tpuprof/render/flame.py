@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tpuprof.report.sections import HostStackRow
 
-EXPOSED, HIDDEN = "device idle: costs step time", "behind device work: costs nothing"
+EXPOSED, HIDDEN = "device idle: costs step time", "behind device work"
 # Frames deeper than this are merged into the last one drawn (frames): a page draws them at a readable height.
 MAX_DEPTH = 32
 # Cells narrower than this are left out (share of all time): nobody can see or point at them.

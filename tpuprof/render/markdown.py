@@ -285,7 +285,7 @@ def _transfers(title: str, found: list[TransferRow], rows: int, limit: int) -> l
             plain(row.kind),
             format_bytes(row.bytes) if row.bytes else "unknown",
             "unknown" if row.gb_per_s is None else f"{row.gb_per_s:.1f}",
-            format_ms(row.exposed_ms_per_step),
+            "unknown" if row.seen_exposed_ms is None else format_ms(row.seen_exposed_ms),
             "unknown" if row.hidden_ms_per_step is None else format_ms(row.hidden_ms_per_step),
             "unknown" if row.waiting_ms_per_step is None else format_ms(row.waiting_ms_per_step),
         )

@@ -24,6 +24,7 @@ from tpuprof.report.labels import (
 )
 from tpuprof.report.op_hosts import has_several_hosts, hosts_of
 from tpuprof.report.schema import CompileRow, Finding, Report, StepRow, TransferRow
+from tpuprof.report.step_times import step_times
 from tpuprof.shown_text import printable
 from tpuprof.units import counted, format_bytes, format_ms, format_share
 
@@ -130,8 +131,7 @@ def _headline(report: Report) -> str:
         return f"{devices}, {environment['framework']}{span}; {steps.note}"
     source = f"steps {'' if steps.method.startswith('inferred') else 'from '}{steps.method}"
     return (
-        f"{counted(steps.count, 'step')}, median {format_ms(steps.median_ms)}, "
-        f"p95 {format_ms(steps.p95_ms)}{samples_per_second(report)}; {devices}, "
+        f"{counted(steps.count, 'step')}, {step_times(report)}{samples_per_second(report)}; {devices}, "
         f"{environment['framework']}; {source} ({steps.confidence} confidence)"
     )
 
@@ -212,7 +212,7 @@ def _breakdown(report: Report) -> list[RenderableType]:
             "",
             "tracing_hidden",
             "",
-            of_steps(f"{format_ms(hidden)} per step, behind device work: costs nothing", report),
+            of_steps(f"{format_ms(hidden)} per step, behind device work", report),
         )
     note = verdict_note(report)
     title = of_steps("Where a step's time goes", report)
@@ -306,7 +306,7 @@ def _transfers(title: str, kind: str, rows: list[TransferRow]) -> RenderableType
             str(each.occurrences),
             format_bytes(each.bytes) if each.bytes else "unknown",
             f"{each.gb_per_s:.1f}" if each.gb_per_s is not None else "unknown",
-            format_ms(each.exposed_ms_per_step),
+            "unknown" if each.seen_exposed_ms is None else format_ms(each.seen_exposed_ms),
             "unknown" if each.hidden_ms_per_step is None else format_ms(each.hidden_ms_per_step),
             "unknown" if each.waiting_ms_per_step is None else format_ms(each.waiting_ms_per_step),
             escape(_short(each.tensor)),

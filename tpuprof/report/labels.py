@@ -22,6 +22,7 @@ _PHASES = {
 _DIAGNOSES = {
     "ok": "keeps up",
     "no_prefetch": "no prefetch: training makes its own batches",
+    "slow_workers": "worker processes make the batches, slower than training uses them",
     "slow_loader": "making a batch takes longer than training on it",
     "shallow_prefetch": "fast enough, but too few batches are made ahead",
 }

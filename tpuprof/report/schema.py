@@ -252,6 +252,15 @@ class TransferRow:
     host: str = ""
     across_slices: bool = False
 
+    @property
+    def seen_exposed_ms(self) -> float | None:
+        """`exposed_ms_per_step`, None where nothing was seen of the transfer by itself.
+
+        Devices on one line of the trace, as those of a CPU are, wait for each other while another one computes.
+        """
+        unseen = self.hidden_ms_per_step is None and not self.exposed_ms_per_step
+        return None if unseen else self.exposed_ms_per_step
+
 
 @record(frozen=True)
 class HostReadRow:

@@ -27,6 +27,12 @@ UNSEEN_DEVICE = (
 ON_THIS_CPU = (
     "the trace has no device plane; the device is this machine's CPU, whose threads worked for at most "
 )
+# Where other work had the CPUs: the upper end may be more than this run's device leaves idle.
+ON_A_FREE_MACHINE = "other work had the CPUs here; the upper end is the share of a step that it saves without"
+# From which ratio of the two ends that is worth saying (ratio): below it both look alike.
+NOTED_FROM = 1.05
+# Notes that say how a bound was found, and no doubt.
+_NO_DOUBTS = (ON_THIS_CPU, ON_A_FREE_MACHINE)
 
 
 # A replay that gives this much more than the cause takes (ratio) contradicts what was measured: its price is cut to
@@ -55,7 +61,7 @@ def bounded(savings: Savings, step_ms: float | None, cause: float | None) -> Sav
 
 def doubted(savings: Savings) -> bool:
     """Whether a price has a note that makes it doubtful: one that says how a bound was measured does not."""
-    return bool(savings.note) and not savings.note.startswith(ON_THIS_CPU)
+    return bool(savings.note) and not savings.note.startswith(_NO_DOUBTS)
 
 
 class Pricing:
@@ -108,11 +114,13 @@ class Pricing:
         gains = [self._gain(simulator, change) for change in changes]
         if not self.sees_device and not all(map(_of_compiles, changes)):
             return self._unseen(gains), ""
-        gains += [gain for each in changes if (gain := self._undisturbed_gain(simulator, each)) is not None]
+        free = [gain for each in changes if (gain := self._undisturbed_gain(simulator, each)) is not None]
         # The replay's own miss widens the range.
         miss = simulator.error
-        least = min(min(gains) * (1 - miss), price.sure * simulator.measured_ms)
-        return Savings(least, max(gains) * (1 + miss), COUNTERFACTUAL), ""
+        least = min(min(gains + free) * (1 - miss), price.sure * simulator.measured_ms)
+        most = max(gains) * (1 + miss)
+        note = ON_A_FREE_MACHINE if max(free, default=0.0) > most * NOTED_FROM else ""
+        return Savings(least, max(gains + free) * (1 + miss), COUNTERFACTUAL, note=note), ""
 
     @cached_property
     def undisturbed(self) -> float:

@@ -89,7 +89,7 @@ def _with_shared(findings: list[Finding], prices: dict[str, Price], pricing: Pri
     if len(priced) < 2 or isinstance(pricing.simulator, str):
         return findings
     ops = {rule: prices[rule].ops for rule in priced}
-    shared = shared_savings(pricing.simulator.timeline, priced, ops)
+    shared = shared_savings(pricing.simulator, priced, ops)
     return [replace(each, shares_saving_with=shared.get(each.rule, [])) for each in findings]
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tpuprof import parts as part
 from tpuprof.simulate.change import Change
-from tpuprof.simulate.replay import host_factors
+from tpuprof.simulate.replay import Simulator, host_factors
 from tpuprof.simulate.timeline import Timeline
 
 # Two savings are shared where this much of the smaller one's time is the other's as well (share). Below a tenth the
@@ -69,14 +69,32 @@ def share_ops(one: Mapping[Op, float], other: Mapping[Op, float]) -> bool:
     return smaller > 0 and both >= SHARED_FROM_SHARE * smaller
 
 
+def share_idling(simulator: Simulator, one: Change, other: Change) -> bool:
+    """Whether two changes, of which one lets the host run ahead, gain less together than they do alone.
+
+    Such a change takes little time out itself: it hides host time that the other one takes out.
+    """
+    if not any(each.unblock or each.join_cuts is not None for each in (one, other)):
+        return False
+    step = simulator.measured_ms
+    alone = [step - simulator.step_ms(each) for each in (one, other)]
+    together = step - simulator.step_ms(one.and_also(other))
+    smaller = min(alone)
+    return smaller > 0 and sum(alone) - together >= SHARED_FROM_SHARE * smaller
+
+
 def shared_savings(
-    timeline: Timeline, changes: Mapping[str, Change], ops: Mapping[str, Mapping[Op, float]]
+    simulator: Simulator, changes: Mapping[str, Change], ops: Mapping[str, Mapping[Op, float]]
 ) -> dict[str, list[str]]:
     """By rule the other rules that its saving is shared with, sorted; `ops` is what a rule's fix takes of which ops."""
-    found = {rule: taken(timeline, change) for rule, change in changes.items()}
+    found = {rule: taken(simulator.timeline, change) for rule, change in changes.items()}
     none: Mapping[Op, float] = {}
 
     def shares(one: str, other: str) -> bool:
-        return share_time(found[one], found[other]) or share_ops(ops.get(one, none), ops.get(other, none))
+        return (
+            share_time(found[one], found[other])
+            or share_ops(ops.get(one, none), ops.get(other, none))
+            or share_idling(simulator, changes[one], changes[other])
+        )
 
     return {rule: sorted(each for each in found if each != rule and shares(rule, each)) for rule in found}

@@ -17,6 +17,8 @@ from tpuprof.signals.steps import StepSignals
 from tpuprof.signals.telemetry import TelemetrySignals
 from tpuprof.units import PS_PER_MS, ps_to_ms
 
+# Compute ops of a program up to which it is one op that was called by itself (ops): XLA adds a copy to some.
+FEW_OPS = 2
 # What does not show that a device computes beside a callback: the callback itself, and the loop or call around it.
 NOT_BESIDE_CALLBACKS = (OpKind.HOST_CALLBACK, OpKind.CONTAINER)
 
@@ -28,6 +30,22 @@ class DeviceSignals(StepSignals, TelemetrySignals):
     def ops(self) -> OpRows:
         """Ops by device self time."""
         return OpRows.of(self._report.ops)
+
+    @signal("share")
+    def one_op_programs_share(self) -> float:
+        """How much of the computing is in programs of one or two ops, as those of ops that are called one by one.
+
+        0 where the trace has no ops: for a rule that only adds to a price.
+        """
+        rows = OpRows.of(self._report.ops)
+        columns = (rows.column(name) for name in ("kind", "program", "self_ms"))
+        programs: dict[str, list[float]] = {}
+        for kind, program, ms in zip(*columns, strict=True):
+            if kind == "compute":
+                programs.setdefault(program, []).append(ms)
+        few = sum(sum(ops) for ops in programs.values() if len(ops) <= FEW_OPS)
+        computing = sum(map(sum, programs.values()))
+        return few / computing if computing else 0.0
 
     @signal("ms")
     def op_ms(self) -> float:

@@ -82,15 +82,19 @@ def compile_history(hosts: list[HostRun], rows: list[CompileRow]) -> CompileHist
     own = [row for row in rows if row.host == host.name and row.step is not None]
     inside = len({row.step for row in own})
     steps = [each for each in host.records if each.is_step]
-    before = [bool(each.compiles) for each in steps if not each.captured]
+    captured = [row for row, each in enumerate(steps) if each.captured]
+    first, last = (captured[0], captured[-1]) if captured else (len(steps), len(steps))
+    before = [bool(each.compiles) for each in steps[:first]]
+    # The last ones that have records of their own, while the capture still looked for a steadier part of training.
+    behind = [bool(each.compiles) for each in steps[last + 1 :]]
     after = host.after
     return CompileHistory(
         steps_before=len(before) if steps else None,
         compiling_before=sum(before) if steps else None,
         steps_in=len(host.steps) + once,
         compiling_in=inside + once,
-        steps_after=after.steps if after and not after.estimated else None,
-        compiling_after=after.compiling_steps if after and not after.estimated else None,
+        steps_after=after.steps + len(behind) if after and not after.estimated else None,
+        compiling_after=after.compiling_steps + sum(behind) if after and not after.estimated else None,
         seconds_after=after.seconds if after else None,
         wall_seconds_after=after.wall_seconds if after else None,
         ended=bool(after and after.ended),

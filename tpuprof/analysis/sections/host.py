@@ -13,18 +13,18 @@ from tpuprof.model.host.threads import TrainingThread
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.run import Run
 from tpuprof.model.telemetry import counted
-from tpuprof.report.sections import PhaseRow, ThreadRow
+from tpuprof.report.sections import HostStackRow, PhaseRow, ThreadRow
 from tpuprof.units import PS_PER_NS, ps_to_ms
 
 
-def host_sections(run: Run) -> dict[str, Any]:
+def host_sections(run: Run, stacks: list[HostStackRow]) -> dict[str, Any]:
     """Fields of a Report about hosts, beside their stacks."""
     hosts = run.hosts
     counts = [counted(host.records) for host in hosts]
     fetching = fetching_ms([(host.unexplained_reads_ps, len(host.steps)) for host in hosts])
     return {
         "tracing": tracing_section(hosts),
-        "input": input_rows(hosts),
+        "input": input_rows(hosts, stacks),
         "hosts": hosts_section(hosts),
         "fallbacks": fallback_rows(counts, run.notes, fetching),
         "graph_cuts": graph_cut_rows(hosts, counts),

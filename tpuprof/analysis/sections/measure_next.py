@@ -246,9 +246,16 @@ def _of_figures(report: Report) -> Iterator[_Unknown]:
     without = {row.program for row in report.compiles if row.program}
     unplaced = without and any(op.program in without and not op.source for op in report.ops)
     # Programs of JAX have source lines anyway, and those of TorchTPU have them in a log.
-    if unplaced and report.environment.get("framework") == TORCH_XLA:
+    if unplaced and report.environment.get("framework") == TORCH_XLA and not _has_lines(report):
         reason = "Ops of graphs that were compiled in captured steps have no source line."
         yield reason, ["source lines"], Remedy((), _LINES, "It slows the tracing of those graphs.")
+
+
+def _has_lines(report: Report) -> bool:
+    """Whether the capture collected source lines: ops that have none then, as copies of the compiler's, have none."""
+    run = report.environment.get("run")
+    capture = run.get("capture") if isinstance(run, dict) else None
+    return isinstance(capture, dict) and capture.get("source_lines") is True
 
 
 def _of_findings(report: Report) -> Iterator[_Unknown]:

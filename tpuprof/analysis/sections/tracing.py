@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from tpuprof import parts as part
 from tpuprof.model.host.tracing import TracingShare
 from tpuprof.model.host_run import HostRun
-from tpuprof.report.sections import InputRow, Tracing, TracingRow
+from tpuprof.report.sections import HostStackRow, InputRow, Tracing, TracingRow
 from tpuprof.units import PS_PER_MS
+
+# What a stack has that waits for worker processes of torch's DataLoader, and what a row then says of prefetching.
+_OF_WORKERS, WORKERS = "_try_get_data", "workers"
 
 
 def tracing_section(hosts: list[HostRun]) -> Tracing:
@@ -38,9 +44,23 @@ def _rows(shares: list[TracingShare], steps: int) -> list[TracingRow]:
     return sorted(rows, key=lambda row: -(row.exposed_ms_per_step + row.hidden_ms_per_step))
 
 
-def input_rows(hosts: list[HostRun]) -> list[InputRow]:
-    """The input pipeline of each host that shows one."""
-    return [_input_row(host) for host in hosts if host.input is not None and len(host.steps)]
+def input_rows(hosts: list[HostRun], stacks: list[HostStackRow]) -> list[InputRow]:
+    """The input pipeline of each host that shows one.
+
+    Worker processes are in no trace. Samples of the training thread show that it waits for them.
+    """
+    rows = [_input_row(host) for host in hosts if host.input is not None and len(host.steps)]
+    workers = any(
+        row.part == part.INPUT_WAIT and any(_OF_WORKERS in frame for frame in row.frames) for row in stacks
+    )
+    if not workers:
+        return rows
+    return [
+        replace(row, prefetch=WORKERS, batch_ms=None, diagnosis="slow_workers")
+        if row.diagnosis == "no_prefetch"
+        else row
+        for row in rows
+    ]
 
 
 def _input_row(host: HostRun) -> InputRow:

@@ -12,6 +12,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from tpuprof.model.compile.outline import (
@@ -47,6 +49,9 @@ _SETTING = "the padding or window of an op changed"
 
 # Causes kept (causes): those of a host that recompiles in every step of a long capture.
 CAUSES_KEPT = 1_024
+
+# The nearest graph need not be the one of the step before.
+NOT_THE_LAST = "compared with the most similar graph before, not the last"
 
 SAME_PROGRAM = (
     "the two programs have the same inputs, constants and ops: a new function object, a cleared cache, or an "
@@ -88,10 +93,13 @@ def explain(program: str, earlier: list[str], protos: Mapping[str, bytes]) -> Co
     found = _KNOWN.get(key)
     if found is not None:
         return found
-    pair = programs.nearest(program, known)
+    nearest = programs.nearest_name(program, known)
+    pair = programs.nearest(program, [nearest])
     cause = (
         compare(*pair) if pair else CompileCause("unknown", "unavailable: the HLO in the capture is damaged")
     )
+    if pair and nearest != known[0]:
+        cause = replace(cause, detail=f"{cause.detail} ({NOT_THE_LAST})")
     return _KNOWN.put(key, cause)
 
 
@@ -205,7 +213,12 @@ def _constants(new: HloModule, old: HloModule) -> CompileCause | None:
         return None
     changes = [f"{before} became {after}" for before, after in zip(removed, added, strict=False)]
     noun = "a constant" if len(changes) == 1 else f"{len(changes)} constants"
-    place = place_of(new, added[0], literal_of, old) or place_of(old, removed[0], literal_of, new)
+    # One of them may be used by ops without a source line alone, as those of a backward pass.
+    places = chain(
+        (place_of(new, each, literal_of, old) for each in added),
+        (place_of(old, each, literal_of, new) for each in removed),
+    )
+    place = next((each for each in places if each), "")
     return CompileCause("constant", f"{noun} baked into the graph changed: {list_of(changes)}", place)
 
 

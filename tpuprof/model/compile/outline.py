@@ -31,14 +31,21 @@ class Outline:
     has_lines: bool
 
     def distance(self, old: Outline) -> tuple[int, bool]:
-        """How much two programs differ; of equally near ones, one that has source lines is nearer."""
+        """How much two programs differ; of equally near ones, one that has source lines is nearer.
+
+        Constants that follow from the sizes of inputs, as divisors do, differ with those: they count where inputs do
+        not.
+        """
         inputs, ops = difference(self.types, old.types), difference(self.opcodes, old.opcodes)
-        constants = difference(self.literals, old.literals)
-        far = 10 * sum(map(len, inputs)) + 2 * sum(map(len, ops)) + sum(map(len, constants))
+        far = 10 * sum(map(len, inputs)) + 2 * sum(map(len, ops))
+        if not any(inputs):
+            far += sum(map(len, difference(self.literals, old.literals)))
         return far, not old.has_lines
 
     def distance_in_sizes(self, old: Outline) -> int:
-        """How much two programs with the same inputs, ops and constants differ."""
+        """How much two programs with the same inputs, ops and constants differ; 0 where inputs do too."""
+        if any(difference(self.types, old.types)):
+            return 0
         sizes, results = difference(self.sizes, old.sizes), difference(self.results, old.results)
         return sum(map(len, sizes)) + sum(map(len, results))
 

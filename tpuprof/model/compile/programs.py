@@ -74,17 +74,24 @@ class Programs(Mapping[str, bytes]):
 
     def nearest(self, program: str, earlier: list[str]) -> tuple[HloModule, HloModule] | None:
         """A program and that of the earlier ones which differs least from it; None where either cannot be read."""
+        name = self.nearest_name(program, earlier)
+        pair = (_parse(self[program]), _parse(self[name])) if name else (None, None)
+        return pair if pair[0] is not None and pair[1] is not None else None  # type: ignore[return-value]
+
+    def nearest_name(self, program: str, earlier: list[str]) -> str:
+        """Which of the earlier programs differs least from a program; empty where they cannot be read.
+
+        Of those that differ as much, the first of `earlier`, where the newest come first.
+        """
         new = self._outline(program) if program in self else None
         found = [(name, old) for name in earlier if name in self and (old := self._outline(name)) is not None]
         if new is None or not found:
-            return None
+            return ""
         distances = [new.distance(old) for _, old in found]
         nearest = [each for each, far in zip(found, distances, strict=True) if far == min(distances)]
-        name, _ = (
-            min(nearest, key=lambda each: new.distance_in_sizes(each[1])) if len(nearest) > 1 else nearest[0]
-        )
-        pair = _parse(self[program]), _parse(self[name])
-        return pair if pair[0] is not None and pair[1] is not None else None  # type: ignore[return-value]
+        if len(nearest) == 1:
+            return nearest[0][0]
+        return min(nearest, key=lambda each: new.distance_in_sizes(each[1]))[0]
 
     def _outline(self, name: str) -> Outline | None:
         """What a program holds, None where it is damaged."""

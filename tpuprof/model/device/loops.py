@@ -20,11 +20,10 @@ from tpuprof.records import record
 # on a v6e their times differ by a few percent.
 OUTLIER_FACTOR = 1.3
 _BACKWARD = ("@backward", "backward")
-# Scopes inside a loop's body that tell its direction: torch_xla's scan first, then JAX's.
-_DIRECTIONS = (
-    {"backward": "aot_backward", "forward": "aot_forward"},
-    {"backward": "transpose(jvp", "forward": "jvp("},
-)
+# Scopes inside a loop's body that tell its direction, of torch_xla's scan.
+_DIRECTIONS = {"backward": "aot_backward", "forward": "aot_forward"}
+# What the scope of JAX's loops has, and of ops that are in no loop: on a CPU those may run beside a loop.
+_JAX_BACKWARD, _JAX_FORWARD = "transpose(jvp", "jvp("
 # The scope of torch_xla's scan, forward and (under a module's backward scope) backward.
 _SCAN = "xla__scan"
 
@@ -173,12 +172,15 @@ def _iterations(
 
 
 def _direction(own: str, inner: list[str]) -> str:
-    """By what the ops of the body were traced from, else by the loop's own scope."""
-    for words in _DIRECTIONS:
-        counts = {name: sum(word in scope for scope in inner) for name, word in words.items()}
-        best = max(counts, key=lambda name: counts[name])
-        if counts[best]:
-            return best
-    if any(word in own for word in _BACKWARD):
+    """By what the ops of a torch_xla scan's body were traced from, else by the loop's own scope, then by its ops'."""
+    counts = {name: sum(word in scope for scope in inner) for name, word in _DIRECTIONS.items()}
+    best = max(counts, key=lambda name: counts[name])
+    if counts[best]:
+        return best
+    if _JAX_BACKWARD in own or any(word in own for word in _BACKWARD):
         return "backward"
-    return "forward" if _SCAN in own else ""
+    if _JAX_FORWARD in own or _SCAN in own:
+        return "forward"
+    backward = sum(_JAX_BACKWARD in scope for scope in inner)
+    forward = sum(_JAX_FORWARD in scope and _JAX_BACKWARD not in scope for scope in inner)
+    return "" if backward == forward else "backward" if backward > forward else "forward"

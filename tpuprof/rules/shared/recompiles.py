@@ -71,7 +71,7 @@ def check_kinds(signals: Signals, kinds: tuple[str, ...]) -> Outcome:
         return passed(evidence, reason="compiles take too little of the step time to matter")
     known = all(row.cause.kind != "unknown" for row in chosen)
     return failed(
-        share,
+        min(share + most * _hidden(signals), 1.0),
         evidence,
         title=_title(signals, chosen, seen, rarer=share < SAME_RATE_FROM * seen, sure=least == most),
         price=counterfactual(_without(signals, most, first), _without(signals, least, first)),
@@ -93,6 +93,14 @@ def _beside_compiling(signals: Signals, first: float) -> float:
         return 0.0
     parts = signals.steps.mean_parts()
     return (parts.get(part.TRACING, 0.0) + first * parts.get(part.DISPATCH, 0.0)) / signals.step_ms
+
+
+def _hidden(signals: Signals) -> float:
+    """Tracing for compiles behind device work (share of the step): without it the host hands over that much earlier."""
+    try:
+        return signals.tracing_hidden_ms / signals.step_ms if _traces_to_compile(signals) else 0.0
+    except Unavailable:
+        return 0.0
 
 
 def _first_dispatch(signals: Signals) -> float:

@@ -7,8 +7,8 @@ step counter, an index.
 
 ## Why it costs time
 
-A Python number used in tensor code becomes part of the graph. Each new value is a new program, and training waits for
-the compiler.
+Some Python numbers become part of the graph: exponents, sizes, shifts, bounds of slices. Each new value is a new
+program, and training waits for the compiler. In PyTorch/XLA a factor or an added number is an input, and costs nothing.
 
 ## Evidence
 
@@ -57,6 +57,7 @@ from tpuprof.signals import Signals
     reads=(
         "step_ms",
         "steps",
+        "tracing_hidden_ms",
         "phases",
         "step_compiles",
         "compile_share",

@@ -63,6 +63,7 @@ from tpuprof.signals import Signals
     reads=(
         "step_ms",
         "steps",
+        "tracing_hidden_ms",
         "phases",
         "step_compiles",
         "compile_share",

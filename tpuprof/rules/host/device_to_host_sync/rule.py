@@ -24,7 +24,8 @@ Each reading line with the time it blocks, and how many steps hold a read.
 step. To log from inside a step, hand the read to `xm.add_step_closure(log, args=(loss,), run_async=True)`: a thread
 then reads after the graph cut. Leave out waits for the device: call `torch_xla.sync()` without `wait=True`, and no
 `xm.wait_device_ops()`. Where a step reads several values, stack them and read once, after `torch_xla.sync()`: the
-step's graph has then run, and the read computes nothing again.
+step's graph has then run, and the read computes nothing again. Where the program itself needs the value in each step,
+as an environment needs an action, let one read serve many cases.
 
 [branch] Where a value decides what is computed, let the device decide: `torch.where(condition, a, b)`, or a factor such
 as `(limit / norm).clamp(max=1)`, which clips gradients without a branch.
@@ -87,7 +88,7 @@ from tpuprof.rules.shared.uncut import SEE, uncut
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
-from tpuprof.units import PS_PER_MS, format_ms, format_share
+from tpuprof.units import PS_PER_MS, counted, format_ms, format_share
 
 # Share of the step that a CPU device is busy from which the gain of a read is uncertain. Not fitted: it is between a
 # program whose price was right at 54 % busy and programs that are busy nearly all of the step, whose measured gains
@@ -238,12 +239,17 @@ def _again(signals: Signals) -> Outcome | None:
         Evidence(f"{row.call}, blocked per step", row.blocked_ms_per_step, "ms", source=row.source)
         for row in signals.host_reads
     ]
-    first = rows[0]
+    again = [row for row in rows if row.again_ps]
+    first = max(again or rows, key=lambda row: row.again_ps)
     place = f" at {first.source}" if first.source else ""
+    who = f"{_spoken(first.call)}{place} runs graphs of its own"
+    if len(again) > 1:
+        others = counted(len(again) - 1, "other line")
+        who = f"{_spoken(first.call)}{place} and reads at {others} run graphs of their own"
     return failed(
         most / step_ms,
         evidence,
-        title=f"{_spoken(first.call)}{place} runs graphs of its own in mid-step, and the step computes the same again: "
+        title=f"{who} in mid-step, and the step computes the same again: "
         f"{format_ms(twice)} per step{f' ({few})' if few else ''}",
         price=Price(savings=Savings(twice, most, BOUND)),
     )

@@ -25,6 +25,10 @@ hands over a batch, so leave out `torch_xla.sync()`: with both there are two cut
 `input_sharding=xs.ShardingSpec(mesh, spec)`, so that each batch goes to the devices in parts, and not whole to
 each. Where one worker or thread makes them already, it is too slow: let several do so, or give each less to do.
 
+[workers] Worker processes make the batches already, and training waits for them. Where CPUs are free, start more
+(num_workers). Else give them less to do: keep what was decoded or tokenized, or leave a transform to the device. Where
+batches come in bursts, raise prefetch_factor.
+
 ## How to fix in TorchTPU
 
 [again] Copy what does not change to the device once, before the loop.
@@ -32,6 +36,9 @@ each. Where one worker or thread makes them already, it is too slow: let several
 [batches] Make batches ahead: worker processes in the DataLoader (num_workers, persistent_workers=True,
 prefetch_factor), and copy the next batch with `.to("tpu", non_blocking=True)` before the step that needs it. On a
 device this was not tried. Where one worker or thread makes them already, it is too slow: let several do so.
+
+[workers] Worker processes make the batches already, and training waits for them. Where CPUs are free, start more
+(num_workers). Else give them less to do: keep what was decoded or tokenized, or leave a transform to the device.
 
 ## How to fix in JAX
 
@@ -41,6 +48,9 @@ device this was not tried. Where one worker or thread makes them already, it is 
 generator and fills a queue), and put them on the devices one step early: call `jax.device_put` with the batch's
 sharding for the next batch before you wait for this step. `jax.make_array_from_process_local_data` lets each host
 load only its part. Where one worker or thread makes them already, it is too slow: let several do so.
+
+[workers] Worker processes make the batches already, and training waits for them. Where CPUs are free, start more
+(num_workers). Else give them less to do: keep what was decoded or tokenized, or leave a transform to the device.
 
 ## Limits and false positives
 
@@ -70,18 +80,16 @@ from tpuprof.units import format_ms, format_share
 # What each diagnosis of the input pipeline means, as evidence.
 DIAGNOSES = {
     "no_prefetch": "batches are made in the training thread, none ahead",
+    "slow_workers": "worker processes make the batches, slower than training uses them",
     "slow_loader": "making a batch takes longer than training on it",
     "shallow_prefetch": "batches are made fast enough, but too few ahead",
     "ok": "batches are made ahead, fast enough",
 }
-WORKERS = "worker processes make the batches, slower than training uses them"
 # Share of the waits, or of the copies' time, from which copies of the same array are named, and are most of it. A
 # judgement.
 AGAIN_FROM_SHARE = 0.5
-# What a stack has that waits for worker processes of a DataLoader.
-_OF_WORKERS = "_try_get_data"
 # Diagnoses under which each batch is late, also where a queue hides it in most steps and some wait for all.
-_LASTING = ("no_prefetch", "slow_loader")
+_LASTING = ("no_prefetch", "slow_workers", "slow_loader")
 # Lines listed as evidence (rows).
 SHOWN = 3
 PARTS = (part.INPUT_WAIT, part.HOST_TO_DEVICE, part.HOST_IO)
@@ -113,7 +121,7 @@ def check(signals: Signals) -> Outcome:
     if where is not None and where.ms < SEEN_FROM_SHARE * waits[largest]:
         # Samples cover a small part of it: what they saw may be what came after.
         where, lines = None, []
-    evidence += [_pipeline(row, _in_workers(signals)) for row in signals.input_pipelines]
+    evidence += [_pipeline(row) for row in signals.input_pipelines]
     evidence += [
         Evidence(f"waited at{running(call)}", exposed, "ms per step", source=source)
         for source, call, exposed, _ in lines[:SHOWN]
@@ -137,16 +145,18 @@ def check(signals: Signals) -> Outcome:
             # What is copied again need not be copied at all; another copy may take as long wherever it is made.
             Change(host={part.INPUT_WAIT: 0.0, part.HOST_TO_DEVICE: 1 - again}),
         ),
-        cases=_cases(waits, again),
+        cases=_cases(waits, again, signals.input_pipelines),
     )
 
 
-def _cases(waits: dict[str, float], again: float) -> frozenset[str]:
-    """Whether copies of the same array are most of it, or batches are: each has advice of its own."""
+def _cases(waits: dict[str, float], again: float, rows: list[InputRow]) -> frozenset[str]:
+    """Whether copies of the same array are most of it, or batches are, and who makes those: each has its own advice."""
     whole = sum(waits.values())
     same = waits.get(part.HOST_TO_DEVICE, 0.0) * again
     found = {"again"} if same >= AGAIN_FROM_SHARE * whole else set()
-    return frozenset(found | ({"batches"} if same <= (1 - AGAIN_FROM_SHARE) * whole else set()))
+    if same <= (1 - AGAIN_FROM_SHARE) * whole:
+        found.add("workers" if any(row.diagnosis == "slow_workers" for row in rows) else "batches")
+    return frozenset(found)
 
 
 def _of_input(signals: Signals) -> set[str]:
@@ -171,18 +181,8 @@ def _waits(signals: Signals) -> tuple[dict[str, float], float, bool]:
     return (waits if fails else usual), share, fails
 
 
-def _in_workers(signals: Signals) -> bool:
-    """Whether samples show the training thread waiting for worker processes."""
-    return any(
-        row.part == part.INPUT_WAIT and any(_OF_WORKERS in frame for frame in row.frames)
-        for row in signals.stacks_if_sampled
-    )
-
-
-def _pipeline(row: InputRow, workers: bool) -> Evidence:
+def _pipeline(row: InputRow) -> Evidence:
     told = DIAGNOSES.get(row.diagnosis, row.diagnosis)
-    if workers and row.diagnosis == "no_prefetch":
-        return Evidence(WORKERS, row.wait_ms_per_step, "ms per step waited", host=row.host)
     if row.batch_ms is not None:
         told += f"; a batch takes {format_ms(row.batch_ms)}"
     return Evidence(told, row.wait_ms_per_step, "ms per step waited", host=row.host)

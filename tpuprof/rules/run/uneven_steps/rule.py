@@ -17,14 +17,19 @@ and every other host with it.
 ## Evidence
 
 The slow steps, how long each took, and what grew in them; the line of that where samples show it. Where the trace
-does not name a cause, the rule passes and shows the steps: a busy machine, batches that arrive in bursts and a host that
-runs ahead of its device look the same.
+does not name a cause, the rule passes and shows the steps: a busy machine, batches that arrive in bursts and a host
+that runs ahead of its device look the same.
 
 ## How to fix
 
-Do the work beside training: copy what it needs to the host, and write it in another thread; with SPMD,
+[work] Do the work beside training: copy what it needs to the host, and write it in another thread; with SPMD,
 `torch_xla.experimental.distributed_checkpoint.CheckpointManager` has save_async. Log from a closure
 (`xm.add_step_closure(..., run_async=True)`), evaluate in a job of its own, and collect garbage when nothing waits.
+
+[input] Some batches come late. Where batches come in bursts, let more be made ahead (`prefetch_factor`). Where training
+is faster than its batches, see input-starved.
+
+[read] Some steps wait for a value from the device. Read it less often, or see device-to-host-sync.
 
 ## How to fix in TorchTPU
 
@@ -33,8 +38,13 @@ checkpoint, a read for logging. Do it less often, or in another thread.
 
 ## How to fix in JAX
 
-Do the work beside training: save checkpoints asynchronously (Orbax's AsyncCheckpointer), log from another thread,
-evaluate in a job of its own, and collect garbage when nothing waits.
+[input] Some batches come late. Where batches come in bursts, let more be made ahead. Where training is faster than its
+batches, see input-starved.
+
+[read] Some steps wait for a value from the device. Read it less often, or see device-to-host-sync.
+
+[work] Do the work beside training: save checkpoints asynchronously (Orbax's AsyncCheckpointer), log from another
+thread, evaluate in a job of its own, and collect garbage when nothing waits.
 
 ## Limits and false positives
 
@@ -68,6 +78,8 @@ from tpuprof.simulate.change import Change
 from tpuprof.units import counted, format_ms, format_share
 
 SHOWN = 8
+# Causes with advice of their own.
+_CASES = {part.INPUT_WAIT: "input", part.HOST_TO_DEVICE: "input", part.HOST_SYNC: "read"}
 # Parts that say what the host did, beside annotations and samples.
 _NAMED = (part.INPUT_WAIT, part.HOST_TO_DEVICE, part.HOST_SYNC)
 # Of the named families: tpuprof's own work, and a machine that gave the thread no CPU, are no doing of the program.
@@ -119,6 +131,7 @@ def check(signals: Signals) -> Outcome:
         title=f"{_what(len(own), len(rows))}, mostly for {part.noun_of(cause)}{at}: {format_share(share)} of the time",
         price=counterfactual(gone) if recurs else counterfactual(gone, Change()),
         confidence="medium" if recurs else "low",
+        cases=frozenset({_CASES.get(cause, "work")}),
     )
 
 

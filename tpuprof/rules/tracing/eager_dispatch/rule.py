@@ -31,11 +31,11 @@ two calls, as an environment in NumPy does, give each call more cases.
 
 ## Limits and false positives
 
-Where the trace has no device plane, the host may run ahead of a busy device, and its dispatch then costs nothing.
-What fusion gains on the device is not known. The price in JAX is of all calls, with the device's work as it is: the
-one call that is left takes next to nothing beside them. Where most calls are of one function, it is not known how
-many of them can go: the price begins at nothing. In TorchTPU there is no price: what a compiled step takes to
-call is not known.
+Where the trace has no device plane, the host may run ahead of a busy device, and its dispatch then costs nothing. The
+price in JAX is of all calls: the one call that is left takes next to nothing beside them. It begins with the device's
+work as it is, and ends without the work of programs of one or two ops, which one program fuses. Where most calls are
+of one function, it is not known how many of them can go: the price begins at nothing. In TorchTPU there is no price:
+what a compiled step takes to call is not known.
 
 ## References
 
@@ -60,7 +60,7 @@ from tpuprof.units import counted, format_share
 # smallest model has four (measured with torch_tpu 0.2), its forward and backward pass and update one by one over 20.
 EAGER_FROM_PROGRAMS = 8
 # The whole step as one jitted function: its one call is next to nothing beside those it replaces.
-CALLED_ONCE = counterfactual(Change(host={part.DISPATCH: 0.0}))
+CALLED_ONCE = Change(host={part.DISPATCH: 0.0})
 
 # Share of the calls from which they are of one function (share): ops that run one by one are of several kinds.
 ONE_FUNCTION_FROM_SHARE = 0.8
@@ -88,6 +88,7 @@ OF_A_FUNCTION = 2
         "eager_dispatch",
         "defers_ops",
         "stacks_if_sampled",
+        "one_op_programs_share",
     ),
 )
 def check(signals: Signals) -> Outcome:
@@ -119,11 +120,16 @@ def check(signals: Signals) -> Outcome:
         evidence.append(Evidence(f"calls of {found.most_called}", found.most_calls, "per step"))
     evidence += _lines(signals)
     said = _said(found, one_function=one_function, deferred=signals.defers_ops)
-    priced = signals.framework == JAX and signals.sees_device
-    price = (CALLED_LESS if one_function else CALLED_ONCE) if priced else None
+    price, fused = None, 0.0
+    if signals.framework == JAX and signals.sees_device:
+        # In one program with others, an op of its own takes from all of its time to next to nothing.
+        fused = 0.0 if one_function else signals.one_op_programs_share
+        price = CALLED_LESS if one_function else counterfactual(_fused(fused), CALLED_ONCE)
     return failed(
         # Without a device plane the host may run ahead of a busy device: what is at stake is nothing to all of it.
-        share if signals.sees_device else share / 2,
+        share + fused * signals.typical_parts.get(part.COMPUTE, 0.0) / signals.typical_ms
+        if signals.sees_device
+        else share / 2,
         evidence,
         title=f"{said}, and {format_share(share)} of the step goes to calling them",
         price=price,
@@ -132,6 +138,11 @@ def check(signals: Signals) -> Outcome:
         else "it cannot be priced: what one program of the whole step would take is unknown",
         confidence="medium" if signals.sees_device else "low",
     )
+
+
+def _fused(share: float) -> Change:
+    """One call, and nothing left of that share of the computing."""
+    return Change(host={part.DISPATCH: 0.0}, device={part.COMPUTE: 1 - share} if share else {})
 
 
 def _lines(signals: Signals) -> list[Evidence]:

@@ -88,7 +88,7 @@ def check(signals: Signals) -> Outcome:
     """Fail where enough copies of a block are traced in every step and tracing is exposed."""
     row = signals.unrolled
     if row is None:
-        return not_applicable("no block repeats in the programs of this capture")
+        return not_applicable("no block was seen to repeat often in the programs of this capture")
     if signals.framework == "jax":
         return not_applicable("JAX traces a function once, not in every step")
     count = row.trip_count or 0

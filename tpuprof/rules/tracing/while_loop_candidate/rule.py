@@ -55,6 +55,6 @@ def check(signals: Signals) -> Outcome:
         row for row in signals.loops if row.kind == UNROLLED and (row.trip_count or 0) >= UNROLLED_FROM_LAYERS
     ]
     if not rows:
-        return not_applicable("no block repeats in the programs of this capture")
+        return not_applicable("no block was seen to repeat often in the programs of this capture")
     evidence = [Evidence(row.detail or row.name, row.trip_count, "copies", source=row.source) for row in rows]
     return passed(evidence, title="Repeated blocks could be a while loop or a scan")

@@ -1,0 +1,46 @@
+"""What is said of steps whose host runs ahead of its device."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from tpuprof.render.facts import _outliers
+from tpuprof.report.sections import RunSummary
+from tpuprof.report.step_times import AHEAD_BELOW, runs_ahead, step_times
+
+
+def report(median, mean=10.0, busy=1.0):
+    outlier = SimpleNamespace(step=49, wall_ms=280.0, excess_ms=276.0, reasons={"compute": 270.0})
+    return SimpleNamespace(
+        steps=SimpleNamespace(median_ms=median, p95_ms=2 * median),
+        run_summary=RunSummary(busy, mean),
+        steadiness=SimpleNamespace(outliers=[outlier]),
+    )
+
+
+@pytest.mark.parametrize(
+    ("median", "busy", "ahead"),
+    [
+        (10 * AHEAD_BELOW - 0.1, 1.0, True),
+        (10 * AHEAD_BELOW + 0.1, 1.0, False),
+        # The device rests: short steps are those in which something else is missing.
+        (10 * AHEAD_BELOW - 0.1, 0.5, False),
+        (10 * AHEAD_BELOW - 0.1, None, False),
+    ],
+)
+def test_from_when_on_the_host_is_ahead(median, busy, ahead):
+    assert runs_ahead(report(median, busy=busy)) is ahead
+
+
+def test_the_mean_counts_where_it_is():
+    assert step_times(report(9.0)) == "median 9.00 ms, p95 18.0 ms"
+    assert step_times(report(2.0)).startswith(
+        "mean 10.0 ms (the host runs ahead of the device: half of the steps end"
+    )
+
+
+def test_a_step_that_waits_for_others_computes_no_more_than_they_do():
+    assert _outliers(report(9.0)) == ["step 49 took 280 ms, 276 ms over the median: compute 270 ms more"]
+    assert _outliers(report(2.0)) == [
+        "step 49 took 280 ms: the host runs ahead of the device, and waits there for the work of the steps before"
+    ]

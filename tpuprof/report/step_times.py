@@ -1,0 +1,34 @@
+"""The times of steps in words: where the host runs ahead of its device, typical steps say little of what one takes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tpuprof.units import format_ms
+
+if TYPE_CHECKING:
+    from tpuprof.report.schema import Report
+
+# The median step over the device's work per step, below which the host runs ahead (ratio): a step that waits for its
+# own work takes at least as long as that. Steps of different work differ too, by less in training. A judgement.
+AHEAD_BELOW = 0.5
+
+
+def runs_ahead(report: Report) -> bool:
+    """Whether typical steps end long before the device can have done their work; a few then wait for all of it."""
+    median, summary = report.steps.median_ms, report.run_summary
+    if median is None or summary.mean_step_ms is None or summary.device_busy_share is None:
+        return False
+    return median < AHEAD_BELOW * summary.device_busy_share * summary.mean_step_ms
+
+
+def step_times(report: Report) -> str:
+    """`median 12.8 ms, p95 13.1 ms`, or the mean and why that counts. Only for a report with a median step."""
+    steps, mean = report.steps, report.run_summary.mean_step_ms
+    assert steps.median_ms is not None and steps.p95_ms is not None
+    if mean is not None and runs_ahead(report):
+        return (
+            f"mean {format_ms(mean)} (the host runs ahead of the device: half of the steps end within "
+            f"{format_ms(steps.median_ms)}, and some wait for the work of many)"
+        )
+    return f"median {format_ms(steps.median_ms)}, p95 {format_ms(steps.p95_ms)}"
