@@ -16,6 +16,7 @@ import weakref
 from pathlib import Path
 from typing import Any
 
+from tpuprof.instrument.state import pass_on
 from tpuprof.preflight.iteration import Event, Search, event_entry
 from tpuprof.preflight.manifest import DONE, write_manifest
 
@@ -29,6 +30,7 @@ def install(folder: str) -> None:
 
     # One partitioner for all versions: its shardings are kept in HLO.
     jax.config.update("jax_use_shardy_partitioner", False)
+    _leave_out_of_source_lines()
     recorder = Recorder(Path(folder))
     plain = jax.jit
 
@@ -38,6 +40,16 @@ def install(folder: str) -> None:
         return StandIn(plain(*args, **options), recorder)
 
     jax.jit = jit
+
+
+def _leave_out_of_source_lines() -> None:
+    """Have JAX name the program's own lines as the sources of ops, and not the stand-in that calls the function."""
+    try:
+        from jax._src import source_info_util
+
+        source_info_util.register_exclusion(__file__)
+    except (ImportError, AttributeError) as error:  # another version's
+        pass_on(error)
 
 
 class StandIn:
