@@ -128,7 +128,7 @@ class HostSignals(StepSignals):
     def cpus_free_share(self) -> float | None:
         """Share of the CPUs' time that the program did not use; None where the capture does not say.
 
-        The work of a program that runs on one machine's CPUs, device and all, fits into no less than the rest.
+        A program whose device is this machine's CPU can save no more than that by working side by side with it.
         """
         found = cpu_use(self._run.info)
         return None if found is None or len(self._run.hosts) > 1 else 1 - found

@@ -100,7 +100,7 @@ def check(signals: Signals) -> Outcome:
     at_stake = share
     if beside:
         most[part.COMPUTE] = 1 - beside
-        at_stake += beside * signals.steps.mean_parts()[part.COMPUTE] / signals.step_ms
+        at_stake += beside * signals.steps.mean_parts().get(part.COMPUTE, 0.0) / signals.step_ms
     return failed(
         at_stake,
         evidence,
