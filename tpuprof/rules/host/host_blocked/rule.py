@@ -97,7 +97,7 @@ from tpuprof.model.host.stacks import called
 from tpuprof.report.host_lines import Where, holder_of, lines_of, running, verb_of, where_of
 from tpuprof.report.schema import Evidence
 from tpuprof.report.sections import HostStackRow
-from tpuprof.rules.base import Outcome, counterfactual, failed, passed, rule
+from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, passed, rule
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
@@ -119,6 +119,7 @@ SAMPLES_FOR_HIGH = 36
 
 
 @rule(
+    status=STABLE,
     about="what the training thread does other than training",
     good="The training thread does little else than training that the device waits for",
     bad="The device waits while the training thread does something else",

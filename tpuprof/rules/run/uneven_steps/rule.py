@@ -66,7 +66,7 @@ from tpuprof.model.intervals import Int64
 from tpuprof.model.step_columns import Float64, Step, StepColumns
 from tpuprof.report.host_lines import LINE_FROM_SHARE, Where, lines_of, where_of
 from tpuprof.report.schema import Evidence
-from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, not_applicable, passed, rule
+from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
 from tpuprof.rules.thresholds import (
     UNEVEN_CAUSE_FROM_SHARE,
     UNEVEN_FROM_SHARE,
@@ -87,7 +87,6 @@ _NOT_THE_PROGRAM = (f"{part.USER_PREFIX}overhead", f"{part.HOST_PREFIX}stalled")
 
 
 @rule(
-    status=STABLE,
     about="evenness of the steps",
     good="Uneven steps cost little or nothing",
     bad="Some steps take far longer than the others",
