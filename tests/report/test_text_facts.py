@@ -9,6 +9,7 @@ import pytest
 from tests.rules.given import transfer
 from tpuprof.analysis.analyze import analyze_run
 from tpuprof.render.facts import LINE_FROM_STEP_SHARE, _host, fact_lines
+from tpuprof.report.host_lines import library_place
 from tpuprof.report.sections import HostStackRow
 
 SAMPLES = Path(__file__).parents[2] / "sample_traces"
@@ -94,3 +95,24 @@ def test_a_line_of_the_program_is_named_once_with_all_that_it_calls():
 )
 def test_a_transfer_of_which_nothing_was_seen_by_itself_is_unknown_and_not_0(exposed, hidden, shown):
     assert transfer(exposed=exposed, hidden=hidden).seen_exposed_ms == shown
+
+
+@pytest.mark.parametrize(
+    ("frames", "place"),
+    [
+        (["train (/u/t.py:3)", "mask (/v/site-packages/transformers/masking_utils.py:761)"], "transformers/masking_utils.py:761"),
+        # The framework's own frames are not where the read is.
+        (["train (/u/t.py:3)", "item (/v/site-packages/torch/_tensor.py:9)"], ""),
+        (["train (/u/t.py:3)"], ""),
+    ],
+)  # fmt: skip
+def test_the_place_in_a_library_that_a_line_of_the_program_leads_to(frames, place):
+    rows = [
+        HostStackRow("device_to_host_sync", frames, "g()", "/u/t.py:3", "train()", 1.0, 4.0),
+        HostStackRow("tracing", ["a (/v/site-packages/x/y.py:1)"], "g()", "/u/t.py:3", "train()", 9.0, 0.0),
+        HostStackRow(
+            "device_to_host_sync", ["b (/v/site-packages/x/z.py:1)"], "g()", "/u/t.py:8", "log()", 9.0, 0.0
+        ),
+    ]
+    assert library_place(rows, "device_to_host_sync", "/u/t.py:3") == place
+    assert library_place([], "device_to_host_sync", "/u/t.py:3") == ""

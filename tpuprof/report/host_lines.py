@@ -54,6 +54,7 @@ _NOT_LIBRARIES = re.compile(
 # Functions of torch and torch_xla that a stack of the backward pass, of an optimizer's step and of a graph cut has.
 _BACKWARD = "_engine_run_backward"
 _BESIDE_FORWARD = {_BACKWARD, "backward", "_use_grad", "sync", "mark_step"}
+_FRAMEWORK = re.compile(r"/(?:torch|torch_xla|torch_tpu|jax|jaxlib)/")
 _Function = tuple[str, str]
 _Place = TypeVar("_Place", str, tuple[str, str])
 
@@ -106,6 +107,21 @@ def where_of(stacks: list[HostStackRow], part: str) -> Where | None:
 def at_line(call: str, source: str) -> str:
     """What is run where: `time.sleep(1) at train.py:7`."""
     return " at ".join(each for each in (_run(call), source) if each) or "source unknown"
+
+
+def library_place(stacks: list[HostStackRow], part: str, source: str) -> str:
+    """Where below a line of the program most of its time of a part is, if a library has that place: folder, file, line.
+
+    Frames of the framework itself do not count. Empty where the line of the program is the place, or nothing was seen.
+    """
+    places: dict[str, float] = {}
+    for row in stacks:
+        if row.part == part and row.source == source:
+            frames = [frame for frame in row.frames if not _FRAMEWORK.search(frame)]
+            place = frames[-1].rpartition(" (")[2].removesuffix(")") if frames else source
+            places[place] = places.get(place, 0.0) + row.exposed_ms_per_step + row.hidden_ms_per_step
+    most = max(places, key=lambda place: places[place], default=source)
+    return "" if most == source else "/".join(most.split("/")[-2:])
 
 
 def running(call: str) -> str:

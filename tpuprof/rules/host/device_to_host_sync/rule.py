@@ -81,6 +81,7 @@ from tpuprof import parts as part
 from tpuprof.model.host.reads import spoken_read
 from tpuprof.model.in_few_steps import said_of_few
 from tpuprof.model.verdict import READS_IN_STEPS_SHARE
+from tpuprof.report.host_lines import library_place
 from tpuprof.report.schema import Evidence, Savings
 from tpuprof.rules.base import STABLE, Outcome, Price, counterfactual, failed, passed, rule
 from tpuprof.rules.pricing import BOUND
@@ -121,6 +122,7 @@ READ = "host_read"
         "python_reads",
         "reads_in_steps_share",
         "runtime_wait_ms",
+        "stacks_if_sampled",
         "computed_again_ms",
         "read_graphs",
         "uncut_steps",
@@ -171,7 +173,10 @@ def _turns(signals: Signals) -> Outcome:
     if share < FAILS_FROM_SHARE:
         return passed(evidence, reason="values are read, but the device has work meanwhile")
     first = signals.python_reads[0] if signals.python_reads else None
-    read = f"{_spoken(first.call)} at {first.source}" if first and first.source else "A read from the device"
+    read = "A read from the device"
+    if first and first.source:
+        inside = library_place(signals.stacks_if_sampled, part.HOST_SYNC, first.source)
+        read = f"{_spoken(first.call)} at {first.source}{f' (in {inside})' if inside else ''}"
     title = f"{read} makes host and device take turns, up to {format_share(share)} of each step"
     if runtime:
         return failed(
