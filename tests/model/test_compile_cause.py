@@ -6,7 +6,7 @@ from tpuprof.decode import hlo_pb2
 from tpuprof.decode.hlo_text import parse_hlo_text
 from tpuprof.decode.limited import PROGRAMS_KEPT
 from tpuprof.model.compile import programs
-from tpuprof.model.compile.cause import compare, explain
+from tpuprof.model.compile.cause import NOT_THE_LAST, compare, explain
 
 
 def program(
@@ -228,13 +228,13 @@ def test_one_name_for_all_inputs_names_none():
     assert cause.detail.startswith("an input changed: f32[4,8] became f32[5,8]")
 
 
-def embedded(rows):
-    """A program that multiplies so many rows."""
+def embedded(rows, second=b"exponential"):
+    """A program that does something with so many rows."""
     proto = hlo_pb2.HloProto()
     module = proto.hlo_module
     module.name, module.entry_computation_name = b"step", b"main"
     main = module.computations.add(id=1, name=b"main", root_id=2)
-    for key, opcode in ((1, b"parameter"), (2, b"exponential")):
+    for key, opcode in ((1, b"parameter"), (2, second)):
         each = main.instructions.add(id=key, opcode=opcode, name=opcode + b".%d" % key)
         each.shape.element_type = 11
         each.shape.dimensions.extend((rows, 8))
@@ -261,3 +261,12 @@ def test_each_program_is_read_twice_at_most_however_many_compiles_there_are(monk
 def test_of_equally_near_programs_the_newest_before_is_compared():
     protos = {"step(1)": embedded(1), "step(2)": embedded(2), "step(3)": embedded(3)}
     assert "f32[2,8] became f32[3,8]" in explain("step(3)", ["step(2)", "step(1)"], protos).detail
+
+
+def test_a_cause_says_where_the_graph_compared_is_not_the_last_one():
+    """The last graph has another op, so an older one is nearer."""
+    protos = {"step(1)": embedded(1), "step(2)": embedded(2), "step(3)": embedded(3)}
+    assert NOT_THE_LAST not in explain("step(3)", ["step(2)", "step(1)"], protos).detail
+    far = {**protos, "step(2)": embedded(2, b"negate")}
+    found = explain("step(3)", ["step(2)", "step(1)"], far)
+    assert "f32[1,8] became f32[3,8]" in found.detail and found.detail.endswith(f"({NOT_THE_LAST})")

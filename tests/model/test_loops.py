@@ -6,7 +6,7 @@ import pytest
 
 from tests.builders import TraceBuilder
 from tpuprof.analysis.analyze import analyze_run
-from tpuprof.model.device.loops import OUTLIER_FACTOR
+from tpuprof.model.device.loops import OUTLIER_FACTOR, _direction
 from tpuprof.model.device.unrolled import MIN_LAYERS, MIN_UNNAMED_LAYERS, SAME_FLOPS_WITHIN
 
 
@@ -195,3 +195,17 @@ def test_samples_with_and_without_scan():
     assert [(row.kind, row.trip_count, row.name) for row in loop] == [("unrolled", 3, "layers.*")]
     predicted = analyze_run(samples / "predicted_decoder_scan").loops
     assert [(row.trip_count, row.direction) for row in predicted] == [(2, "forward"), (2, "backward")]
+
+
+@pytest.mark.parametrize(
+    ("own", "inner", "direction"),
+    [
+        # On a CPU, ops of the forward pass run beside a loop of the backward pass.
+        ("jit(f)/transpose(jvp())/while", ["jit(f)/jvp()/while/body/add"] * 9, "backward"),
+        ("jit(f)/jvp()/while", ["jit(f)/transpose(jvp())/mul"] * 9, "forward"),
+        ("", ["jit(f)/transpose(jvp())/mul", "jit(f)/add"], "backward"),
+        ("", ["jit(f)/add"], ""),
+    ],
+)
+def test_the_direction_of_a_loop_of_jax_is_that_of_its_own_scope(own, inner, direction):
+    assert _direction(own, inner) == direction

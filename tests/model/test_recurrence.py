@@ -100,25 +100,41 @@ def test_which_steps_are_late():
     assert late_of([], np.zeros(0, int)) == 0
 
 
-def run_folder(folder, count=8, compiling=(3,), later=None):
-    """A run of steps of 1 ms, or 41 ms where one compiles for 40 ms; `later` is the count after the capture."""
+def run_folder(folder, count=8, compiling=(3,), later=None, around=(0, 0)):
+    """A run of steps of 1 ms, or 41 ms where one compiles for 40 ms; `later` is the count after the capture.
+
+    `around` is how many compiling steps before and behind the captured ones have records of their own.
+    """
     trace = TraceBuilder()
     python = trace.host().line("python")
     at = 0
     records = []
     for number in range(count):
         long = 41000 if number in compiling else 1000
-        python.event("train_step", at, long, _r=1, step_num=number, tpuprof="step", origin="user")
+        python.event("train_step", at, long, _r=1, step_num=around[0] + number, tpuprof="step", origin="user")
         python.event("StepMarker", at + 900, 50)
         python.event("SyncLiveTensorsGraph", at + 900, 50)
         if number in compiling:
             python.event("XLAGraphExecutor::Compile", at + 950, 40000, graph_hash=f"hash{number}")
         compiles = [{"graphs": 1, "seconds": 0.008, "frames": [LINE]}] if number in compiling else []
         records.append(
-            {"step": number, "wall_ns": 10**6, "captured": True, "counters": {}, "compiles": compiles}
+            {
+                "step": around[0] + number,
+                "wall_ns": 10**6,
+                "captured": True,
+                "counters": {},
+                "compiles": compiles,
+            }
         )
         at += long
     trace.write(folder / "plugins" / "profile" / "one" / "host.xplane.pb")
+    compiles = [{"graphs": 1, "seconds": 0.5, "frames": [LINE]}]
+    others = [*range(around[0]), *range(around[0] + count, sum(around) + count)]
+    records += [
+        {"step": number, "wall_ns": 10**9, "captured": False, "counters": {}, "compiles": compiles}
+        for number in others
+    ]
+    records.sort(key=lambda record: record["step"])
     notes = folder / "tpuprof"
     notes.mkdir()
     (notes / "run.json").write_text(json.dumps({"schema": "tpuprof.run/1", "warnings": []}))
@@ -173,6 +189,15 @@ def test_a_compile_that_returns_is_priced_by_its_true_rate(tmp_path):
     assert one.status == half.status == "failed"
     assert half.evidence[-1].value == pytest.approx(6.25)
     assert often.compile_history.returns == "yes"
+
+
+def test_steps_behind_the_capture_are_none_before_it(tmp_path):
+    """A capture of steps that compile is kept while a steadier part is looked for: those steps have records too."""
+    found = run_folder(tmp_path, later=later(80, 10, 0.08), around=(4, 3)).compile_history
+    assert (found.steps_before, found.compiling_before) == (4, 4)
+    assert (found.steps_after, found.compiling_after) == (83, 13)
+    assert found.seconds_after == pytest.approx(0.08 + 3 * 0.5)
+    assert found.wall_seconds_after == pytest.approx(10 + 3)
 
 
 def test_where_the_program_ends_at_once_both_answers_are_given(tmp_path):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from pathlib import Path
 
 from tpuprof.instrument.state import pass_on
+from tpuprof.parallel import cores
 from tpuprof.units import NS_PER_S
 
 _TASKS = Path("/proc/self/task")
@@ -61,7 +61,7 @@ class Contention:
 
 def cpus() -> float:
     """How many CPUs this process may use at a time."""
-    count = float(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    count = float(cores())
     try:
         quota, period = _QUOTA.read_text("ascii").split()
         return min(count, int(quota) / int(period))

@@ -112,10 +112,15 @@ def _loop(row: LoopRow) -> str:
     if not row.iteration_ms:
         return f"{name}: {total}; iterations {row.detail}"
     mean = sum(row.iteration_ms) / len(row.iteration_ms)
-    several = len(row.outliers) > 1
-    odd = f"; iteration{'s' if several else ''} {', '.join(map(str, row.outliers))} stand{'' if several else 's'} out"
-    odd = odd if row.outliers else ""
-    return f"{name}: {row.trip_count} iterations of {format_ms(mean)}, {total}{odd}"
+    return f"{name}: {row.trip_count} iterations of {format_ms(mean)}, {total}{_odd(row.outliers)}"
+
+
+def _odd(iterations: list[int]) -> str:
+    """Which iterations stand out, as the end of a sentence; empty without any."""
+    if not iterations:
+        return ""
+    said = ", ".join(map(str, iterations))
+    return f"; iterations {said} stand out" if len(iterations) > 1 else f"; iteration {said} stands out"
 
 
 def _compute(report: Report) -> list[str]:

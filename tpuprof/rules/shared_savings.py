@@ -5,6 +5,8 @@ time of the same ops.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache, reduce
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -69,18 +71,15 @@ def share_ops(one: Mapping[Op, float], other: Mapping[Op, float]) -> bool:
     return smaller > 0 and both >= SHARED_FROM_SHARE * smaller
 
 
-def share_idling(simulator: Simulator, one: Change, other: Change) -> bool:
-    """Whether two changes, of which one lets the host run ahead, gain less together than they do alone.
+def runs_ahead(change: Change) -> bool:
+    """Whether a change lets the host run ahead: it takes out little itself, and hides what another one takes out."""
+    return change.unblock or change.join_cuts is not None
 
-    Such a change takes little time out itself: it hides host time that the other one takes out.
-    """
-    if not any(each.unblock or each.join_cuts is not None for each in (one, other)):
-        return False
-    step = simulator.measured_ms
-    alone = [step - simulator.step_ms(each) for each in (one, other)]
-    together = step - simulator.step_ms(one.and_also(other))
-    smaller = min(alone)
-    return smaller > 0 and sum(alone) - together >= SHARED_FROM_SHARE * smaller
+
+def share_gain(one: float, other: float, together: float) -> bool:
+    """Whether two changes gain enough less together than they do alone."""
+    smaller = min(one, other)
+    return smaller > 0 and one + other - together >= SHARED_FROM_SHARE * smaller
 
 
 def shared_savings(
@@ -90,11 +89,17 @@ def shared_savings(
     found = {rule: taken(simulator.timeline, change) for rule, change in changes.items()}
     none: Mapping[Op, float] = {}
 
-    def shares(one: str, other: str) -> bool:
-        return (
-            share_time(found[one], found[other])
-            or share_ops(ops.get(one, none), ops.get(other, none))
-            or share_idling(simulator, changes[one], changes[other])
-        )
+    @cache
+    def gain(*rules: str) -> float:
+        change = reduce(Change.and_also, (changes[rule] for rule in rules))
+        return simulator.measured_ms - simulator.step_ms(change)
 
-    return {rule: sorted(each for each in found if each != rule and shares(rule, each)) for rule in found}
+    def shares(one: str, other: str) -> bool:
+        if share_time(found[one], found[other]) or share_ops(ops.get(one, none), ops.get(other, none)):
+            return True
+        ahead = runs_ahead(changes[one]) or runs_ahead(changes[other])
+        return ahead and share_gain(gain(one), gain(other), gain(one, other))
+
+    # A replay takes long, and what two share is the same from both sides.
+    pairs = {pair for pair in combinations(sorted(found), 2) if shares(*pair)}
+    return {rule: sorted(each for each in found if tuple(sorted((rule, each))) in pairs) for rule in found}

@@ -14,7 +14,7 @@ from tpuprof.model.steps.phase import ONE_OFF_COMPILE, Phase
 from tpuprof.model.telemetry import compiles_before
 from tpuprof.report.schema import Cause, CompileRow
 from tpuprof.report.sections import CompileHistory
-from tpuprof.units import PS_PER_NS, ps_to_ms
+from tpuprof.units import NS_PER_S, PS_PER_NS, ps_to_ms
 
 # Part of the path of every installed library.
 _LIBRARIES = "/site-packages/"
@@ -86,7 +86,7 @@ def compile_history(hosts: list[HostRun], rows: list[CompileRow]) -> CompileHist
     first, last = (captured[0], captured[-1]) if captured else (len(steps), len(steps))
     before = [bool(each.compiles) for each in steps[:first]]
     # The last ones that have records of their own, while the capture still looked for a steadier part of training.
-    behind = [bool(each.compiles) for each in steps[last + 1 :]]
+    behind = steps[last + 1 :]
     after = host.after
     return CompileHistory(
         steps_before=len(before) if steps else None,
@@ -94,9 +94,13 @@ def compile_history(hosts: list[HostRun], rows: list[CompileRow]) -> CompileHist
         steps_in=len(host.steps) + once,
         compiling_in=inside + once,
         steps_after=after.steps + len(behind) if after and not after.estimated else None,
-        compiling_after=after.compiling_steps + sum(behind) if after and not after.estimated else None,
-        seconds_after=after.seconds if after else None,
-        wall_seconds_after=after.wall_seconds if after else None,
+        compiling_after=after.compiling_steps + sum(bool(each.compiles) for each in behind)
+        if after and not after.estimated
+        else None,
+        seconds_after=after.seconds + sum(each.compile_seconds for each in behind) if after else None,
+        wall_seconds_after=after.wall_seconds + sum(each.wall_ns for each in behind) / NS_PER_S
+        if after
+        else None,
         ended=bool(after and after.ended),
         returns=_returns(host, own) or (Returns.NEVER.value if once else ""),
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from typing import Any
 
 from tpuprof.chips import chip_of
 from tpuprof.model.compile.recurrence import Returns
@@ -196,9 +197,15 @@ def _that_works(remedy: Remedy, report: Report) -> Remedy:
 
 def _by_the_clock(report: Report) -> bool:
     """Whether no step was seen while recording: run.json then says no number of steps."""
+    capture = _capture(report)
+    return "steps_wanted" in capture and capture["steps_wanted"] is None
+
+
+def _capture(report: Report) -> dict[str, Any]:
+    """How the capture was made, as run.json says; empty where there is none."""
     run = report.environment.get("run")
     capture = run.get("capture") if isinstance(run, dict) else None
-    return isinstance(capture, dict) and "steps_wanted" in capture and capture["steps_wanted"] is None
+    return capture if isinstance(capture, dict) else {}
 
 
 _Unknown = tuple[str, list[str], Remedy | None]
@@ -253,9 +260,7 @@ def _of_figures(report: Report) -> Iterator[_Unknown]:
 
 def _has_lines(report: Report) -> bool:
     """Whether the capture collected source lines: ops that have none then, as copies of the compiler's, have none."""
-    run = report.environment.get("run")
-    capture = run.get("capture") if isinstance(run, dict) else None
-    return isinstance(capture, dict) and capture.get("source_lines") is True
+    return _capture(report).get("source_lines") is True
 
 
 def _of_findings(report: Report) -> Iterator[_Unknown]:
