@@ -1,4 +1,4 @@
-"""tpuprof: says what holds a PyTorch/XLA training run on TPU back, with the evidence.
+"""tpuprof: says what holds a PyTorch or JAX training run on TPU back, with the evidence.
 
 Training code uses `annotate`, `annotate_modules`, `step`, `profile`, `watch`, `phase` and `start_server`; its tests use
 `expect`; notebooks and scripts that look at a capture use `open`. Names are imported when first used, so

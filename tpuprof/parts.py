@@ -323,7 +323,8 @@ WORDS: dict[str, Word] = {
         ),
         Word(
             "sync",
-            "Sync-bound: a device-to-host read in the step makes host and device take turns, which costs {of_step}.",
+            "Sync-bound: a device-to-host read in the step makes host and device take turns, which costs up to "
+            "{of_step}.",
             "host",
             HOST_SYNC,
             "device idle while a value is read back",

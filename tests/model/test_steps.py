@@ -280,6 +280,37 @@ def test_reads_that_may_be_of_the_step_stay_in_it(read, what):
     assert max(ms(steps.wall_ps)) == 4.0
 
 
+def reading(names, *, own="tpuprof.host_read"):
+    """A program that cuts the graph by reads alone: one per ms, each of which runs the program of that name."""
+    trace = TraceBuilder()
+    python, modules = trace.host().line("python"), trace.tpu(0).line("XLA Modules")
+    for at, name in enumerate(names):
+        python.event(own, 1000 * at + 400, 500, call="cpu", source="infer.py:5", grad=0)
+        python.event("SyncTensorsGraph", 1000 * at + 405, 40)
+        python.event("RunPostOrder", 1000 * at + 410, 10)
+        python.event("ScheduleSyncTensorsGraph", 1000 * at + 430, 10)
+        modules.event(f"{name}(1)", 1000 * at + 450, 300)
+    return trace
+
+
+def test_reads_end_steps_where_nothing_else_cuts_the_graph(read):
+    steps = read(reading("TTTTTT")).steps
+    assert (steps.method, steps.confidence) == ("inferred from reads that run graphs", "medium")
+    assert ms(steps.wall_ps) == [1.0] * 5
+    assert steps.note.startswith("one read that runs a graph counts as one step")
+
+
+def test_reads_of_one_step_repeat_together(read):
+    """Loss and accuracy, say."""
+    steps = read(reading("LALALALALA")).steps
+    assert set(ms(steps.wall_ps)) == {2.0}
+    assert steps.note.startswith("a step is 2 reads, which repeat")
+
+
+def test_reads_that_the_trace_does_not_name_end_no_steps(read):
+    assert read(reading("TTTTTT", own="aten::item")).steps.method != "inferred from reads that run graphs"
+
+
 def test_graphs_of_no_step_between_steps_are_a_phase(read):
     """A library evaluates with gradients on at the cut: the graphs are others, and more than usual."""
     trace = graphs(TraceBuilder(), *"TTTTEEETTTTEEET", optimizer={"T": 0})

@@ -321,6 +321,12 @@ CASES = {
         ("jax", "not_applicable", {"framework": "jax"}),
         ("no steps", "unavailable", {"framework": "torch_xla"}),
     ],
+    "not-on-device": [
+        ("no tensor and no graph", "failed", {"framework": "torch_xla", "off_device": 8}),
+        ("tensors on the device", "passed", {"framework": "torch_xla", "off_device": 0}),
+        ("jax", "not_applicable", {"framework": "jax"}),
+        ("nobody counted", "unavailable", {"framework": "torch_xla"}),
+    ],
     "recompiles-other": [
         ("enough", "failed", recompiled(ABOVE, "graph")),
         ("nothing cuts the graph", "passed", uncut(ABOVE, "item")),

@@ -7,21 +7,60 @@ import pytest
 
 from tests.builders import TraceBuilder
 from tpuprof.analysis.analyze import analyze_run
+from tpuprof.model.compile.cause import CompileCause
+from tpuprof.model.compile.compiles import Compile
 from tpuprof.model.host.graph_cuts import OTHER, GraphCut
+from tpuprof.model.steps.table import StepSource
 from tpuprof.model.telemetry import StepRecord
-from tpuprof.signals.host import UNCUT_FROM_STEPS, uncut_in
+from tpuprof.signals.host import GROWS_FROM, UNCUT_FROM_STEPS, off_device_in, uncut_in
 
 TRACED = {"CreateXlaTensor": 34}
 
 
-def host(steps=UNCUT_FROM_STEPS, stepped=None, cuts=(), counters=(), framework="torch_xla"):
+class Steps(list):
+    def __init__(self, count, source):
+        super().__init__(range(count))
+        self.source = source
+
+
+def host(
+    steps=UNCUT_FROM_STEPS, stepped=None, cuts=(), counters=(), framework="torch_xla", more_ops=(), devices=()
+):
     return SimpleNamespace(
         framework=framework,
-        steps=range(steps),
+        steps=Steps(steps, StepSource.READS if more_ops else StepSource.OPTIMIZER),
         optimizer_steps=steps if stepped is None else stepped,
         graph_cuts=[GraphCut(call, "train.py:8", steps) for call in cuts],
+        devices=list(devices),
+        compiles=[compiled(each) for each in more_ops],
         records=[StepRecord(number, 10**6, True, each) for number, each in enumerate(counters)],
     )
+
+
+def compiled(more_ops):
+    """A compile of a graph with so many ops more than the one before; None: it has another cause."""
+    cause = CompileCause("graph", "", "", more_ops) if more_ops is not None else CompileCause("shape", "")
+    return Compile(0, "", "", 0, 1, cause)
+
+
+@pytest.mark.parametrize(
+    ("more_ops", "found"),
+    [
+        # Each holds one step more than the one before.
+        ([31] * GROWS_FROM, 6),
+        ([31], 0),
+        # Of steps that differ, more are needed.
+        ([31, 29, 31, 32], 6),
+        ([31, 29, 31], 0),
+        # Rounds of a loop come and go.
+        ([31, -31, 31, -31], 0),
+        ([31, 31, 0, 31], 0),
+        ([31, 31, None], 6),
+        ([31, 31, None, None], 0),
+    ],
+)
+def test_without_an_optimizer_graphs_that_grow_tell(more_ops, found):
+    assert uncut_in(host(steps=6, stepped=0, more_ops=more_ops)) == found
 
 
 @pytest.mark.parametrize(
@@ -48,8 +87,33 @@ def test_only_an_optimizer_without_any_cut_counts(situation, found):
     assert uncut_in(situation) == found
 
 
+CUT = {"MarkStep": 1}
+
+
 @pytest.mark.parametrize(
-    ("counters", "said"), [(TRACED, "Unknown: no graph ran in 6 cap"), ({}, "Tracing-b")]
+    ("situation", "found"),
+    [
+        (host(counters=[CUT, CUT]), 2),
+        (host(counters=[CUT, {**CUT, **TRACED}]), 0),
+        (host(counters=[CUT, {**CUT, "CachedCompile": 1}]), 0),
+        (host(counters=[CUT, CUT], devices=["CPU"]), 0),
+        (host(counters=[CUT, CUT], framework="jax"), 0),
+        # Nobody counted.
+        (host(counters=[{}, {}]), 0),
+        (host(), 0),
+    ],
+)
+def test_steps_without_a_tensor_and_a_graph_use_nothing_of_the_device(situation, found):
+    assert off_device_in(situation) == found
+
+
+@pytest.mark.parametrize(
+    ("counters", "said"),
+    [
+        (TRACED, "Unknown: no graph ran in 6 cap"),
+        ({}, "Tracing-b"),
+        ({"MarkStep": 1}, "Unknown: nothing of 6 cap"),
+    ],
 )
 def test_the_verdict_of_steps_that_run_no_graph_is_not_that_they_trace(tmp_path, counters, said):
     """Nobody knows what such a step takes: the device has yet to do it."""

@@ -11,6 +11,10 @@ from tpuprof.capture.controller import Controller, Phase
 from tpuprof.instrument.state import STATE
 from tpuprof.parallel import on_this_thread
 
+# Graphs that a program of torch_xla runs before it counts as one that shows no step (graphs): a program that shows them
+# runs few before its first. A judgement.
+GRAPHS_WITHOUT_STEP = 8
+
 
 class Followed(Protocol):
     """The recorder whose steps take over as soon as there are any."""
@@ -19,6 +23,9 @@ class Followed(Protocol):
 
     def compiles(self) -> int:
         """Programs compiled since the process began."""
+
+    def graphs_run(self) -> int:
+        """Graphs that torch_xla ran since the process began."""
 
     def steps_seen(self) -> int:
         """Steps seen so far."""
@@ -34,6 +41,14 @@ class ByClock:
         self._recorder = recorder
         self._newest = newest
         self.hears = STATE.framework is not None and STATE.framework.tells_compiles
+
+    def awake(self) -> bool:
+        """Whether it may be that no step will be seen.
+
+        JAX shows none from outside. Programs of torch_xla show them as optimizer calls and graph cuts, unless they cut
+        the graph by reads alone.
+        """
+        return STATE.framework is not None or self._recorder.graphs_run() >= GRAPHS_WITHOUT_STEP
 
     def compiles(self) -> int:
         """Programs compiled since the process began."""

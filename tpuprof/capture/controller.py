@@ -97,7 +97,7 @@ class Recording:
     def announced(self, plan: Plan) -> str:
         """What is said when it begins."""
         if self.by_clock:
-            return "no step was seen so far; recording by the clock"
+            return "no training step was seen so far: recording a few seconds of whatever runs"
         steady = "not yet steady" if self.early else "steady"
         more = " or more" if plan.seconds and not self.early else ""
         return f"training is {steady} after {self.after} steps; capturing {plan.steps}{more}"
@@ -108,7 +108,7 @@ class Recording:
 
     def _result(self) -> str:
         if self.dropped:
-            return "a program compiled meanwhile; that recording does not count"
+            return "XLA compiled a program during the recording, so it is not used"
         if self.empty:
             return "the recording ended before a step did"
         if self.by_clock:

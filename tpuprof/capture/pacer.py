@@ -58,6 +58,9 @@ class Paced(Protocol):
 
     hears: bool
 
+    def awake(self) -> bool:
+        """Whether it may be that no step will be seen."""
+
     def compiles(self) -> int:
         """Programs compiled since the process began."""
 
@@ -285,7 +288,7 @@ class Pacer:
         while not self._wait(LOOK_EVERY_SECONDS):
             if self._paced.marked():
                 return
-            if self._recorded():
+            if self._paced.awake() and self._recorded():
                 return
 
     def _recorded(self) -> bool:

@@ -123,18 +123,21 @@ class Recorder:
             self.notes += self._ir_debug.on()
         self._graphs_run = self.telemetry.graphs_run_so_far()
         if STATE.framework is not None:
-            self._listen_to_framework()
+            STATE.framework.install()
+            self._annotated.watch()
+        self._pace()
         self.controller.begin()
         if self.controller.phase is Phase.CAPTURING:
             self._open_step()
 
-    def _listen_to_framework(self) -> None:
-        STATE.framework.install()
-        self._annotated.watch()
-        if self._source.best is StepSource.FOUND:
-            self._pacer = Pacer(ByClock(self, self._recordings.newest_profile))
+    def _pace(self) -> None:
+        """Record by the clock where no step is seen."""
+        if self._source.best is not StepSource.FOUND or not self._backend.repeats:
+            return
+        self._pacer = Pacer(ByClock(self, self._recordings.newest_profile))
+        if STATE.framework is not None:
             STATE.framework.when_compiled.append(self._pacer.compiled)
-            self._pacer.start()
+        self._pacer.start()
 
     def close(self) -> None:
         """Stop recording if it runs, disarm, and write the run folder. Doing it twice is harmless."""
@@ -184,6 +187,10 @@ class Recorder:
     def compiles(self) -> int:
         """Programs compiled since the process began."""
         return self.telemetry.compiles_so_far()
+
+    def graphs_run(self) -> int:
+        """Graphs that torch_xla ran since the process began."""
+        return self.telemetry.graphs_run_so_far()
 
     def steps_seen(self) -> int:
         """Steps seen so far."""
@@ -418,7 +425,7 @@ class Recorder:
         self._compiled_calls.remove()
         self._annotated.stop()
         if self._pacer is not None:
-            if self._pacer.compiled in STATE.framework.when_compiled:
+            if STATE.framework is not None and self._pacer.compiled in STATE.framework.when_compiled:
                 STATE.framework.when_compiled.remove(self._pacer.compiled)
             self._pacer.stop()
         if self._together is not None:

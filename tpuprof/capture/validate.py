@@ -72,7 +72,9 @@ def _check_file(path: Path) -> list[Finding]:
         findings.append(Finding(TpuprofError(Code.CAPTURE_NO_STEPS, text, hint), fatal=False))
     if not host.devices and host.framework != "torch_tpu":
         text = f"{path}: no device activity is in the profile."
-        hint = "Check that the steps ran on the device meanwhile, and that no other process profiles it."
+        hint = (
+            "Check that the model and its batches are on the device, and that no other process profiles it."
+        )
         if host.framework == "torch_xla" and host.optimizer_steps and not host.graph_cuts:
             hint = (
                 "No graph ran: check that something cuts it, such as torch_xla.sync() after optimizer.step()."

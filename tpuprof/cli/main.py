@@ -31,7 +31,7 @@ from tpuprof.version import VERSION
 
 app = typer.Typer(
     name="tpuprof",
-    help="Say in one sentence what holds a PyTorch/XLA training run on TPU back, with the evidence.",
+    help="Say in one sentence what holds a PyTorch or JAX training run on TPU back, with the evidence.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

@@ -11,7 +11,7 @@ from tpuprof.render.savings import (
     saved_amount,
     tried,  # noqa: F401  # for templates, which know this module alone
 )
-from tpuprof.report.labels import STATUS_WORDS, host_count, samples_per_second, shared_saving
+from tpuprof.report.labels import STATUS_WORDS, host_count, method_title, samples_per_second, shared_saving
 from tpuprof.report.step_times import step_times
 from tpuprof.shown_text import printable
 from tpuprof.units import MS_PER_S, NS_PER_MS, counted, format_bytes, format_ms, format_share
@@ -124,7 +124,7 @@ def savings(finding: Finding) -> str:
     """What a fix would save, with how that is known; empty where it is not priced."""
     if finding.savings is None:
         return ""
-    how = f"{finding.savings.method}, {finding.confidence} confidence"
+    how = f"{method_title(finding.savings.method)}, {finding.confidence} confidence"
     note = f"; {finding.savings.note}" if finding.savings.note else ""
     return f"{saved_amount(finding.savings)} ({how}{note})"
 

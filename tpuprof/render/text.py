@@ -16,6 +16,7 @@ from tpuprof.render.savings import saved_amount, tried
 from tpuprof.render.triage import verdict_note
 from tpuprof.report.labels import (
     host_count,
+    method_title,
     nothing_failed,
     of_steps,
     samples_per_second,
@@ -189,7 +190,7 @@ def _saving(finding: Finding) -> str:
         reason = finding.reason.removeprefix("it cannot be priced: ")
         return f"No price: {printable(reason)}." if reason else "No price."
     note = f"; {savings.note}" if savings.note else ""
-    return f"Fixing it saves {saved_amount(savings)} ({savings.method}{note})."
+    return f"Fixing it saves {saved_amount(savings)} ({method_title(savings.method)}{note})."
 
 
 def _breakdown(report: Report) -> list[RenderableType]:

@@ -38,6 +38,12 @@ _OF_STEPS = (
     ("per step", "in the whole capture"),
     ("a step's time", "the time"),
 )
+# How a price is known, by its method.
+_METHODS = {
+    "measured": "measured in this trace",
+    "counterfactual": "simulated",
+    "bound": "an upper bound",
+}
 STATUS_WORDS = {
     "failed": "to fix",
     "passed": "passed",
@@ -62,6 +68,11 @@ def of_steps(text: str, report: Report) -> str:
 def phase_title(phase: str) -> str:
     """What a phase of tracing is called."""
     return _PHASES.get(phase, phase.replace("_", " "))
+
+
+def method_title(method: str) -> str:
+    """How a price of this method is known."""
+    return _METHODS.get(method, method)
 
 
 def diagnosis_title(diagnosis: str) -> str:

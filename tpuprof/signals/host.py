@@ -6,6 +6,7 @@ import numpy as np
 
 from tpuprof import parts as part
 from tpuprof.model.busy_machine import DOUBTFUL_FROM_SHARE, cpu_use, cpu_wait
+from tpuprof.model.compile.compiles import Compile
 from tpuprof.model.host.eager_dispatch import EagerDispatch
 from tpuprof.model.host.eager_mode import EagerOps
 from tpuprof.model.host.reads import CALLS
@@ -16,6 +17,7 @@ from tpuprof.model.intervals import covered, subtract
 from tpuprof.model.read_graphs import ReadGraphs, again_by_step
 from tpuprof.model.run_facts import sampled_late
 from tpuprof.model.step_columns import Float64
+from tpuprof.model.steps.table import StepSource
 from tpuprof.report.schema import HostReadRow
 from tpuprof.report.sections import GraphCutRow, HostStackRow, InputRow, Tracing
 from tpuprof.signals.base import Unavailable, signal
@@ -25,13 +27,21 @@ from tpuprof.units import PS_PER_MS
 
 # Steps from which it is no accident that none of them cut (steps): a program may cut every second one. A judgement.
 UNCUT_FROM_STEPS = 4
+# Graphs that each have as many ops more than the one before, from which that is no accident (graphs). A judgement.
+GROWS_FROM = 2
 # Ops are traced where torch_xla makes tensors.
 _TENSORS_MADE = "CreateXlaTensor"
 
 
 def uncut_in(host: HostRun) -> int:
-    """Steps of a host with an optimizer's call in them, where nothing cut the graph but reads of values; else 0."""
+    """Steps in which nothing cut the graph but reads of values, though each of them updates weights; else 0.
+
+    An optimizer's call in each step tells that. Without one, graphs do that each have more ops than the one before:
+    they hold the steps before them.
+    """
     steps, stepped = len(host.steps), host.optimizer_steps
+    if host.steps.source is StepSource.READS:
+        return steps if _grow(host.compiles) else 0
     if host.framework != "torch_xla" or steps < UNCUT_FROM_STEPS or stepped < steps - 1:
         return 0
     if any(cut.call not in CALLS for cut in host.graph_cuts):
@@ -42,6 +52,30 @@ def uncut_in(host: HostRun) -> int:
     captured = [each for each in host.records if each.captured]
     traced = bool(captured) and all(each.counters.get(_TENSORS_MADE, 0) for each in captured)
     return stepped if traced and not any(each.graphs for each in captured) else 0
+
+
+def off_device_in(host: HostRun) -> int:
+    """Captured steps of a host, where none of them made a tensor of torch_xla or ran a graph; else 0."""
+    if host.framework != "torch_xla" or host.devices:
+        return 0
+    captured = [each for each in host.records if each.captured]
+    # Each step counts at least its cut, where anything is counted.
+    counted = all(each.counters for each in captured)
+    used = any(each.graphs or each.counters.get(_TENSORS_MADE, 0) for each in captured)
+    return len(captured) if counted and not used else 0
+
+
+def off_device_steps(hosts: list[HostRun]) -> int:
+    """Captured steps that computed nothing on the XLA device; 0 where a step of any host did, or nobody counted."""
+    found = [off_device_in(host) for host in hosts]
+    return sum(found) if found and all(found) else 0
+
+
+def _grow(compiles: list[Compile]) -> bool:
+    """Whether each graph has more ops than the one that it was compared with; of few, each as many more."""
+    more = [each.cause.more_ops for each in compiles if each.cause.kind == "graph"]
+    enough = len(more) >= (UNCUT_FROM_STEPS if len(set(more)) > 1 else GROWS_FROM)
+    return enough and min(more) > 0 and 2 * len(more) > len(compiles)
 
 
 def steps_without_a_graph(hosts: list[HostRun]) -> int:
@@ -82,6 +116,11 @@ class HostSignals(StepSignals):
         """
         found = [uncut_in(host) for host in self._run.hosts]
         return sum(found) if all(found) else 0
+
+    @signal("steps")
+    def off_device(self) -> int:
+        """Captured steps that computed nothing on the XLA device, by the process's own counters; 0 where one did."""
+        return off_device_steps(self._run.hosts)
 
     @signal("cuts", needs=(STEPS, HOST_EVENTS))
     def cutting_reads(self) -> list[GraphCutRow]:

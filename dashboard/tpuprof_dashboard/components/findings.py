@@ -14,7 +14,7 @@ from dash import ALL, MATCH, Input, Output, State, html, no_update
 from tpuprof.render.content import amount, saves
 from tpuprof.render.finding_hosts import host_sentences
 from tpuprof.render.savings import tried
-from tpuprof.report.labels import shared_saving
+from tpuprof.report.labels import method_title, shared_saving
 from tpuprof.report.schema import Report
 from tpuprof.units import format_ms_range, format_share
 from tpuprof_dashboard.components.layout import code, link, number, plain_table
@@ -30,11 +30,6 @@ if TYPE_CHECKING:
 
 # Evidence shown of one finding (rows); the Report's JSON has all.
 MAX_EVIDENCE = 50
-_METHODS = {
-    "measured": "measured in this trace",
-    "counterfactual": "simulated without it",
-    "bound": "at most, by a bound",
-}
 # Marks that tell a status without colour.
 _MARKS = {"failed": "▲", "passed": "✓", "not_applicable": "–", "unavailable": "?", "error": "!"}
 _COLOURS = {"failed": "orange", "passed": "green", "error": "red"}
@@ -168,7 +163,7 @@ def _price(finding: Finding) -> str:
     savings = finding.savings
     if savings is None:
         return ""
-    text = f"A fix {saves(finding)} ({_METHODS.get(savings.method, savings.method)})"
+    text = f"A fix {saves(finding)} ({method_title(savings.method)})"
     if savings.step_low_ms is None or savings.step_high_ms is None:
         return f"{text}."
     return f"{text}: the mean step would take {format_ms_range(savings.step_low_ms, savings.step_high_ms)}."

@@ -30,7 +30,7 @@ from tpuprof.records import record
 from tpuprof.report.op_rows import OpRows
 from tpuprof.report.schema import HostReadRow, OpRow, TransferRow, Verdict
 from tpuprof.report.sections import CompileHistory, FallbackRow, HostStackRow
-from tpuprof.signals.host import steps_without_a_graph
+from tpuprof.signals.host import off_device_steps, steps_without_a_graph
 from tpuprof.units import counted, format_share, ps_to_ms
 
 # What a report calls ops that wait for Python code on the host.
@@ -41,6 +41,11 @@ FALLBACKS_NAMED = 2
 NO_GRAPH = (
     "Unknown: no graph ran in {steps}, because nothing cuts the graph. The host only notes what the device is to do, "
     "and the device does none of it, so what a step takes is unknown."
+)
+# The sentence where the steps used the XLA device for nothing.
+OFF_DEVICE = (
+    "Unknown: nothing of {steps} is on the XLA device. The program computes on the host, in PyTorch itself, so there "
+    "is nothing of the device to explain."
 )
 # Of transfers with the host that may be either.
 _UNCLEAR = " Or it waits for another slice: nothing in the trace tells Python callbacks from collectives across slices."
@@ -67,6 +72,9 @@ def verdict_section(
     uncut = steps_without_a_graph(run.hosts)
     if uncut:
         return Verdict("unknown", 1.0, NO_GRAPH.format(steps=counted(uncut, "captured step")))
+    unused = off_device_steps(run.hosts)
+    if unused:
+        return Verdict("unknown", 1.0, OFF_DEVICE.format(steps=counted(unused, "captured step")))
     bound, times = usual.bound, usual.times
     text = sentence_of(run, bound, times, hidden, rows) + usual.note
     if history is not None:

@@ -63,12 +63,14 @@ SAME_PROGRAM = (
 class CompileCause:
     """Why a graph was compiled: kind is first, again, shape, dtype, sharding, constant, graph or unknown.
 
-    `source` is `file:line` of an op that uses what changed, empty where the programs carry no source lines.
+    `source` is `file:line` of an op that uses what changed, empty where the programs carry no source lines. `more_ops`
+    is how many ops the program has more than the one that it was compared with: 0 where that was not counted.
     """
 
     kind: str
     detail: str
     source: str = ""
+    more_ops: int = 0
 
 
 # By the digests of the programs that a cause was found from.
@@ -124,7 +126,7 @@ def _inputs(new: HloModule, old: HloModule) -> CompileCause | None:
         counts = f"{len(new.entry.parameters())} inputs, the graph before it {len(old.entry.parameters())}"
         ops = _ops(new, old)
         detail = f"it takes {counts}" + (f"; {ops.detail}" if ops else "")
-        return CompileCause("graph", detail, ops.source if ops else "")
+        return CompileCause("graph", detail, ops.source if ops else "", ops.more_ops if ops else 0)
     pairs = _pair(removed, added)
     kind = "dtype" if all(before[1] == after[1] for before, after in pairs) else "shape"
     changes = [_named_change(new, old, before, after) for before, after in pairs]
@@ -231,9 +233,9 @@ def _ops(new: HloModule, old: HloModule) -> CompileCause | None:
     detail = f"the ops changed: {list_of(parts)}"
     if _has_backward(old) and _names_ops(new) and not _has_backward(new):
         detail += _NO_BACKWARD
-    grew = sum(added.values()) >= sum(removed.values())
-    first, second = (new, old) if grew else (old, new)
-    return CompileCause("graph", detail, odd_place(first, second) or odd_place(second, first))
+    more = added.total() - removed.total()
+    first, second = (new, old) if more >= 0 else (old, new)
+    return CompileCause("graph", detail, odd_place(first, second) or odd_place(second, first), more)
 
 
 def _sizes(new: HloModule, old: HloModule) -> CompileCause | None:

@@ -6,7 +6,7 @@ import numpy as np
 
 from tpuprof.model.device.activity import DeviceActivity
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
-from tpuprof.model.intervals import Int64
+from tpuprof.model.intervals import Bool, Int64
 from tpuprof.model.timeline import Track
 from tpuprof.own_events import GRAPH_CUT, HOST_READ
 from tpuprof.records import record
@@ -53,11 +53,23 @@ class _Runs:
         return np.where(at >= 0, self.graph[np.maximum(at, 0)], UNKNOWN)
 
 
+def reads_alone(driver: Track, vocabulary: Vocabulary, devices: list[DeviceActivity]) -> Cuts | None:
+    """Reads that ran a graph, of a program that nothing else cuts the graph of; None where there are none."""
+    work = _work(driver, vocabulary)
+    if not len(work):
+        return None
+    return _reads(driver, np.empty(0, np.int64), _runs(driver, vocabulary, work, devices))
+
+
+def _work(driver: Track, vocabulary: Vocabulary) -> Int64:
+    return np.flatnonzero(np.isin(driver.name_row, vocabulary.graph_cut.rows(driver.plane.events.names)))
+
+
 def read_cuts(driver: Track, vocabulary: Vocabulary, devices: list[DeviceActivity]) -> Cuts | None:
     """Cuts that ran a graph, None where there are none; one that ran nothing ends nothing."""
     names = driver.plane.events.names
     rows = np.flatnonzero(np.isin(driver.name_row, vocabulary.step_boundary.rows(names)))
-    work = np.flatnonzero(np.isin(driver.name_row, vocabulary.graph_cut.rows(names)))
+    work = _work(driver, vocabulary)
     if not len(rows) or not len(work):
         return None
     rows = rows[np.argsort(driver.start[rows], kind="stable")]
@@ -96,9 +108,7 @@ def _reads(driver: Track, cuts: Int64, runs: _Runs) -> Cuts | None:
     )
     rows = rows[np.argsort(driver.start[rows], kind="stable")]
     at = runs.last_in(driver.start[rows], driver.end[rows])
-    before = np.searchsorted(driver.start[cuts], driver.start[rows], "right") - 1
-    in_cut = (before >= 0) & (driver.end[cuts[np.maximum(before, 0)]] >= driver.end[rows])
-    kept = np.flatnonzero((at >= 0) & ~in_cut)
+    kept = np.flatnonzero((at >= 0) & ~_in_cuts(driver, cuts, rows))
     kept = kept[np.unique(at[kept], return_index=True)[1]]
     if not len(kept):
         return None
@@ -108,6 +118,15 @@ def _reads(driver: Track, cuts: Int64, runs: _Runs) -> Cuts | None:
     sources = driver.plane.stat_text(stats, "source", len(driver))
     source = [sources[row] for row in rows.tolist()]
     return Cuts(driver.start[rows], driver.end[rows], runs.graph_of(at[kept]), grad, source)
+
+
+def _in_cuts(driver: Track, cuts: Int64, rows: Int64) -> Bool:
+    """Whether each event is in one of the cuts."""
+    if not len(cuts):
+        return np.zeros(len(rows), np.bool_)
+    before = np.searchsorted(driver.start[cuts], driver.start[rows], "right") - 1
+    inside: Bool = (before >= 0) & (driver.end[cuts[np.maximum(before, 0)]] >= driver.end[rows])
+    return inside
 
 
 def _own_facts(driver: Track, rows: Int64) -> tuple[Int64, list[str]]:

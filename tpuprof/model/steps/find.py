@@ -11,8 +11,8 @@ from tpuprof.model.host.recorded import ALL, Recorded
 from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.model.intervals import Int64, ascending_distinct, contains, covered
 from tpuprof.model.steps.calls import call_steps, outermost_calls
-from tpuprof.model.steps.cuts import Cuts, read_cuts
-from tpuprof.model.steps.from_cuts import cut_steps
+from tpuprof.model.steps.cuts import Cuts, read_cuts, reads_alone
+from tpuprof.model.steps.from_cuts import cut_steps, read_steps
 from tpuprof.model.steps.markers import (
     FROM_COMPILED,
     FROM_CUT,
@@ -64,6 +64,8 @@ def find_steps(
         return found
     cuts = read_cuts(driver, vocabulary, devices)
     found = _of_host(driver, markers, cuts, devices)
+    if found is None and cuts is None:
+        found = read_steps(reads_alone(driver, vocabulary, devices))
     return found or _of_calls(driver, vocabulary, devices, recorded, trains)
 
 

@@ -16,6 +16,7 @@ from tpuprof.units import counted, format_share
 
 _MARK = "mark steps with tpuprof.step if that is not yours"
 _ONE_CUT = "one graph cut (torch_xla.sync) counts as one step"
+_ONE_READ = "one read that runs a graph counts as one step"
 
 
 def cut_steps(cuts: Cuts | None, markers: Markers | None) -> Steps | None:
@@ -36,6 +37,18 @@ def cut_steps(cuts: Cuts | None, markers: Markers | None) -> Steps | None:
     begin, end = begin[begin >= 0], end[begin >= 0]
     steps = Steps(StepSource.CUTS, confidence, _numbers(begin, markers), begin, end, note)
     return replace(steps, phases=tuple(_phases(cuts, training, starts, steps))) if len(steps) else None
+
+
+def read_steps(reads: Cuts | None) -> Steps | None:
+    """The same of reads of values, for a program that nothing else cuts the graph of."""
+    found = cut_steps(reads, None)
+    if found is None:
+        return None
+    note = found.note.replace(_ONE_CUT, _ONE_READ).replace("graph cut", "read")
+    phases = tuple(
+        replace(each, evidence=each.evidence.replace("graph cut", "read")) for each in found.phases
+    )
+    return replace(found, source=StepSource.READS, note=note, phases=phases)
 
 
 def _within(cuts: Cuts, markers: Markers | None) -> tuple[Cuts, int | None]:

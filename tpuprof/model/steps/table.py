@@ -21,6 +21,7 @@ class StepSource(StrEnum):
     DEVICE = "device Steps line"
     OPTIMIZER = "optimizer steps"
     CUTS = "inferred from graph cuts"
+    READS = "inferred from reads that run graphs"
     COMPILED = "inferred from calls of torch.compile"
     CALLS = "inferred from calls of jitted functions"
     PROGRAMS = "inferred from the period of XLA Modules"

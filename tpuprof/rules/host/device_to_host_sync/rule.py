@@ -28,7 +28,8 @@ step's graph has then run, and the read computes nothing again. Where the progra
 as an environment needs an action, let one read serve many cases.
 
 [branch] Where a value decides what is computed, let the device decide: `torch.where(condition, a, b)`, or a factor such
-as `(limit / norm).clamp(max=1)`, which clips gradients without a branch.
+as `(limit / norm).clamp(max=1)`, which clips gradients without a branch. Where a value ends the Python loop, check the
+value of an earlier step, which is there already, or check it every fiftieth step.
 
 [arrays] Where NumPy computes with the values, in an autograd Function say, write that in torch ops: they stay in the
 graph. Copy tensors to the host after `torch_xla.sync()`, and rarely.
@@ -39,7 +40,7 @@ graph. Copy tensors to the host after `torch_xla.sync()`, and rarely.
 step. With deferred and fused ops each read also ends a fused program. `torch.accelerator.synchronize()` waits as well.
 
 [branch] Where a value decides what is computed, let the device decide: `torch.where(condition, a, b)`, or a factor such
-as `(limit / norm).clamp(max=1)`.
+as `(limit / norm).clamp(max=1)`. Where a value ends the Python loop, check it every fiftieth step.
 
 [arrays] Where NumPy computes with the values, write that in torch ops.
 
@@ -49,7 +50,8 @@ as `(limit / norm).clamp(max=1)`.
 step before while this one runs, or read every hundredth step.
 
 [branch] Where a value decides what is computed, let the device decide: `jnp.where(condition, a, b)` or `jax.lax.cond`
-inside the jitted step.
+inside the jitted step. Where a value ends the Python loop, check the value of an earlier step, which is there already,
+or check it every fiftieth step.
 
 ## Limits and false positives
 

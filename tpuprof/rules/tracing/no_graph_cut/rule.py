@@ -3,7 +3,8 @@
 ## What it detects
 
 Captured steps that an optimizer ended, while no `torch_xla.sync()`, `mark_step()` or loader of torch_xla cut the graph.
-Either reads of values (`loss.item()`) ran graphs, and each was compiled, or no graph ran at all.
+Either reads of values (`loss.item()`) ran graphs, and each was compiled, or no graph ran at all. Without an optimizer:
+reads that alone run graphs, each of which compiled and has more ops than the one before.
 
 ## Why it costs time
 
@@ -52,13 +53,13 @@ from tpuprof.units import counted, format_share
     reads=("framework", "uncut_steps", "cutting_reads", "compile_share"),
 )
 def check(signals: Signals) -> Outcome:
-    """Fail where optimizers stepped, nothing cut the graph, and the graphs that reads ran compiled, or none ran."""
+    """Fail where weights were updated, nothing cut the graph, and the graphs that reads ran compiled, or none ran."""
     if signals.framework != "torch_xla":
         return not_applicable("only torch_xla builds a graph until something cuts it")
     steps = signals.uncut_steps
     if not steps:
         return passed()
-    evidence = [Evidence("steps that an optimizer ended, without a cut", steps, "steps")]
+    evidence = [Evidence("steps without a cut", steps, "steps")]
     reads = signals.cutting_reads
     if not reads:
         # No graph ran: the device had none of the steps to work on, from their begin to their end.
