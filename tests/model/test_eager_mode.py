@@ -50,8 +50,16 @@ def test_many_cuts_alone_are_no_eager_mode(read, backward, thread):
 
 @pytest.mark.parametrize(("count", "eager"), [(EAGER_FROM_OPS, True), (EAGER_FROM_OPS - 1, False)])
 def test_torch_xla_counts_eager_ops(tmp_path, count, eager):
-    trace_of().write(tmp_path / "plugins" / "profile" / "one" / "host0.xplane.pb")
+    trace_of(backward=0).write(tmp_path / "plugins" / "profile" / "one" / "host0.xplane.pb")
     (tmp_path / "tpuprof").mkdir()
     (tmp_path / "tpuprof" / "telemetry.host0.0.jsonl").write_text(noted(count))
     found = next(each for each in analyze_run(tmp_path).findings if each.rule == "eager-mode")
     assert (found.status == "failed", found.confidence == "high") == (eager, eager)
+
+
+def test_under_spmd_torch_xla_counts_none_and_the_trace_tells(tmp_path):
+    trace_of().write(tmp_path / "plugins" / "profile" / "one" / "host0.xplane.pb")
+    (tmp_path / "tpuprof").mkdir()
+    (tmp_path / "tpuprof" / "telemetry.host0.0.jsonl").write_text(noted(0))
+    found = next(each for each in analyze_run(tmp_path).findings if each.rule == "eager-mode")
+    assert (found.status, found.confidence) == ("failed", "medium")

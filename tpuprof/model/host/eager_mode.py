@@ -41,10 +41,12 @@ def eager_ops(
     if captured:
         import statistics
 
-        found = EagerOps(statistics.median(_ops(record) for record in captured), counted=True)
-    else:
-        found = EagerOps(_handed_over(host, driver, vocabulary, steps), counted=False)
-    return found if found.per_step >= EAGER_FROM_OPS else None
+        counted = statistics.median(_ops(record) for record in captured)
+        if counted >= EAGER_FROM_OPS:
+            return EagerOps(counted, counted=True)
+    # Under SPMD torch_xla does not measure them.
+    shown = _handed_over(host, driver, vocabulary, steps)
+    return EagerOps(shown, counted=False) if shown >= EAGER_FROM_OPS else None
 
 
 def _ops(record: StepRecord) -> float:
