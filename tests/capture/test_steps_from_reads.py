@@ -9,6 +9,8 @@ import pytest
 from tests import scripts
 from tpuprof.analysis.analyze import analyze_run
 from tpuprof.capture.by_clock import GRAPHS_WITHOUT_STEP, ByClock
+from tpuprof.capture.controller import Recording
+from tpuprof.capture.ir_debug import notes_on_tracing
 
 INFER = """
 import torch, torch_xla
@@ -50,5 +52,42 @@ def test_it_is_recorded_by_the_clock_and_its_reads_end_steps(tmp_path):
 )
 def test_programs_of_torch_xla_must_run_some_graphs_first(monkeypatch, framework, graphs, awake):
     monkeypatch.setattr("tpuprof.capture.by_clock.STATE", SimpleNamespace(framework=framework))
-    followed = SimpleNamespace(graphs_run=lambda: graphs)
+    followed = SimpleNamespace(graphs_run=lambda: graphs, compiles=lambda: 2)
     assert ByClock(followed, lambda: None).awake() == awake
+
+
+@pytest.mark.parametrize(
+    ("compiles", "graphs", "restless"),
+    [
+        # Each graph compiles.
+        (12, 18, True),
+        (7, 18, True),
+        (6, 18, False),
+        # Nothing ran since.
+        (2, 8, False),
+    ],
+)
+def test_lines_are_collected_where_most_graphs_compile(monkeypatch, compiles, graphs, restless):
+    monkeypatch.setattr("tpuprof.capture.by_clock.STATE", SimpleNamespace(framework=None))
+    counts = {"compiles": 2, "graphs": GRAPHS_WITHOUT_STEP}
+    followed = SimpleNamespace(graphs_run=lambda: counts["graphs"], compiles=lambda: counts["compiles"])
+    paced = ByClock(followed, lambda: None)
+    assert not paced.restless()
+    assert paced.awake() and not paced.restless()
+    counts.update(compiles=compiles, graphs=graphs)
+    assert paced.restless() == restless
+
+
+@pytest.mark.parametrize(
+    ("recording", "wanted"),
+    [
+        (Recording(early=True, after=3), True),
+        (Recording(early=True, after=3, prefetched=True), False),
+        (Recording(early=False, after=3), False),
+        (Recording(early=True, after=0, by_clock=True), False),
+        (Recording(early=True, after=0, by_clock=True, restless=True), True),
+    ],
+)
+def test_recordings_that_hold_compiles_want_lines(recording, wanted):
+    assert recording.wants_lines == wanted
+    assert bool(notes_on_tracing(recording, source_lines=False)) == wanted

@@ -40,6 +40,8 @@ class ByClock:
     def __init__(self, recorder: Followed, newest: Callable[[], Path | None]) -> None:
         self._recorder = recorder
         self._newest = newest
+        # Compiles and graphs when it awoke.
+        self._at_first: tuple[int, int] | None = None
         self.hears = STATE.framework is not None and STATE.framework.tells_compiles
 
     def awake(self) -> bool:
@@ -48,7 +50,19 @@ class ByClock:
         JAX shows none from outside. Programs of torch_xla show them as optimizer calls and graph cuts, unless they cut
         the graph by reads alone.
         """
-        return STATE.framework is not None or self._recorder.graphs_run() >= GRAPHS_WITHOUT_STEP
+        if STATE.framework is not None:
+            return True
+        graphs = self._recorder.graphs_run()
+        if graphs >= GRAPHS_WITHOUT_STEP and self._at_first is None:
+            self._at_first = self.compiles(), graphs
+        return graphs >= GRAPHS_WITHOUT_STEP
+
+    def restless(self) -> bool:
+        """Whether most graphs of torch_xla that ran since it awoke compiled: their lines are worth slower tracing."""
+        if self._at_first is None:
+            return False
+        compiled, ran = self.compiles() - self._at_first[0], self._recorder.graphs_run() - self._at_first[1]
+        return 0 < ran <= 2 * compiled
 
     def compiles(self) -> int:
         """Programs compiled since the process began."""
@@ -70,7 +84,7 @@ class ByClock:
         controller = self._recorder.controller
         if self.marked() or controller.phase is not Phase.WAITING:
             return False
-        return controller.record_by_clock()
+        return controller.record_by_clock(restless=self.restless())
 
     def end(self) -> bool:
         """End a recording; whether it still ran. Where steps have taken over, theirs goes on."""

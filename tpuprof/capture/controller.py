@@ -73,7 +73,7 @@ class Plan:
 class Recording:
     """One recording: whether it began before training was steady, after how many steps, and the steps it holds.
 
-    One `by_clock` was made because no step was seen.
+    One `by_clock` was made because no step was seen; it is `restless` where the program compiled nearly all it ran.
     `whole` tells that it was not cut short. `empty` tells that it shows no step: the program still made its data, say.
     `dropped` tells that a compile ended it, before which nothing counts.
     `spare` tells that it holds compiles that have ended, so that any other which shows a step counts before it.
@@ -85,6 +85,7 @@ class Recording:
     steps: int = 0
     compiling: int = 0
     by_clock: bool = False
+    restless: bool = False
     prefetched: bool = False
     seconds: float = 0.0
     whole: bool = False
@@ -93,6 +94,11 @@ class Recording:
     spare: bool = False
     # What starting and ending the profiler took (s). Training waits for that.
     profiler_seconds: float = 0.0
+
+    @property
+    def wants_lines(self) -> bool:
+        """Whether it holds compiles, as far as is known: their lines explain them, and make tracing slower."""
+        return self.early and not self.prefetched and (self.restless or not self.by_clock)
 
     def announced(self, plan: Plan) -> str:
         """What is said when it begins."""
@@ -225,9 +231,9 @@ class Controller:
         kept = self.kept()
         return kept is not None and kept.by_clock
 
-    def record_by_clock(self) -> bool:
+    def record_by_clock(self, *, restless: bool = False) -> bool:
         """Record now: no step was seen, and none may ever be. Whether recording began."""
-        self._start(early=True, by_clock=True)
+        self._start(early=True, by_clock=True, restless=restless)
         return self._current is not None
 
     def end_by_clock(self, *, spare: bool = False) -> bool:
@@ -348,13 +354,17 @@ class Controller:
         steps = max(self.plan.patience, self.plan.warmup)
         return self.seen >= steps or waited >= PATIENCE_SECONDS or self._restless >= ENDLESS_STEPS
 
-    def _start(self, *, early: bool, by_clock: bool = False, prefetched: bool = False) -> None:
+    def _start(
+        self, *, early: bool, by_clock: bool = False, prefetched: bool = False, restless: bool = False
+    ) -> None:
         if not self.plan.steps:
             return  # steps are timed and not recorded
         if not self._free():
             return  # the next step, or the clock, asks again
         self.phase = Phase.CAPTURING
-        self._current = Recording(early, self.seen, by_clock=by_clock, prefetched=prefetched)
+        self._current = Recording(
+            early, self.seen, by_clock=by_clock, prefetched=prefetched, restless=restless
+        )
         self._started = self._clock()
         try:
             self._recorder.start(self._current)

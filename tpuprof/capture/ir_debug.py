@@ -36,7 +36,7 @@ def notes_on_tracing(kept: Recording | None, *, source_lines: bool) -> list[str]
     """Why tracing was slower in the captured steps than without tpuprof; empty where it was not."""
     if source_lines:
         return [SLOWER_TRACING]
-    return [EARLY_TRACING] if kept is not None and kept.early and not kept.prefetched else []
+    return [EARLY_TRACING] if kept is not None and kept.wants_lines else []
 
 
 class IrDebug:

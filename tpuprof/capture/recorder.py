@@ -369,9 +369,7 @@ class Recorder:
         self._fallbacks.stop()
         if self._ir_debug:
             # Steps that compile are captured for their compiles: those are explained by source lines.
-            self._ir_debug.captures(
-                source_lines=self._source_lines or (recording.early and not recording.prefetched)
-            )
+            self._ir_debug.captures(source_lines=self._source_lines or recording.wants_lines)
         self._report(recording.announced(self.controller.plan))
         if recording.by_clock:
             self.telemetry.end_preparation(*self._step.began)

@@ -7,8 +7,8 @@ other shardings, or a cause the trace cannot tell.
 
 ## Why it costs time
 
-Python that decides in each step what to compute (layer dropout, a loss term in some steps only) makes a new graph for
-each decision, and training waits for the compiler.
+Python that decides in each step what to compute (layer dropout, a loss term in some steps only, a loop of another
+length) makes a new graph for each decision, and training waits for the compiler.
 
 ## Evidence
 
@@ -18,7 +18,9 @@ Each compile with its step, its time, what changed, and the line that cut the gr
 
 Let the decision be data: compute both ways and choose with torch.where, or multiply by a mask. This costs the
 computing that was skipped before. Where that is too much, keep the number of different graphs small and let each
-compile once before training (layer dropout: a few fixed sets of layers).
+compile once before training (layer dropout: a few fixed sets of layers). Where a Python loop runs another number of
+rounds in each step (the moves of an episode, the words of a text), pad to a few fixed numbers, or end each round with
+`torch_xla.sync()`: all rounds then run one program.
 
 ## How to fix in TorchTPU
 
