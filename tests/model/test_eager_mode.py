@@ -6,7 +6,7 @@ import pytest
 
 from tests.builders import TraceBuilder
 from tpuprof.analysis.analyze import analyze_run
-from tpuprof.model.host.eager_mode import EAGER_FROM_OPS, FROM_AUTOGRAD
+from tpuprof.model.host.eager_mode import EAGER_FROM_OPS, FROM_AUTOGRAD, TENSORS_PER_OP
 
 BEGINS = [1000 * number for number in range(4)]
 
@@ -25,9 +25,9 @@ def trace_of(forward=12, backward=8, thread="pt_autograd_0"):
     return trace
 
 
-def noted(count):
+def noted(count, **counters):
     """Telemetry of a captured step in which torch_xla ran so many ops eagerly."""
-    row = {"step": 0, "captured": True, "compiles": [], "counters": {}}
+    row = {"step": 0, "captured": True, "compiles": [], "counters": counters}
     return json.dumps({**row, "metrics": {"LazyTracing": [5, 10.0], "EagerOpExecuteTime": [count, 10.0]}})
 
 
@@ -50,16 +50,28 @@ def test_many_cuts_alone_are_no_eager_mode(read, backward, thread):
 
 @pytest.mark.parametrize(("count", "eager"), [(EAGER_FROM_OPS, True), (EAGER_FROM_OPS - 1, False)])
 def test_torch_xla_counts_eager_ops(tmp_path, count, eager):
-    trace_of(backward=0).write(tmp_path / "plugins" / "profile" / "one" / "host0.xplane.pb")
+    trace_of().write(tmp_path / "plugins" / "profile" / "one" / "host0.xplane.pb")
     (tmp_path / "tpuprof").mkdir()
     (tmp_path / "tpuprof" / "telemetry.host0.0.jsonl").write_text(noted(count))
     found = next(each for each in analyze_run(tmp_path).findings if each.rule == "eager-mode")
     assert (found.status == "failed", found.confidence == "high") == (eager, eager)
 
 
-def test_under_spmd_torch_xla_counts_none_and_the_trace_tells(tmp_path):
-    trace_of().write(tmp_path / "plugins" / "profile" / "one" / "host0.xplane.pb")
+@pytest.mark.parametrize(
+    ("graphs", "tensors", "replicated", "eager"),
+    [
+        (EAGER_FROM_OPS, TENSORS_PER_OP * EAGER_FROM_OPS, True, True),
+        (EAGER_FROM_OPS - 1, EAGER_FROM_OPS, True, False),
+        # A step that cuts or reads often traces more than it cuts.
+        (EAGER_FROM_OPS, TENSORS_PER_OP * EAGER_FROM_OPS + 1, True, False),
+        # Without SPMD torch_xla would have measured them.
+        (EAGER_FROM_OPS, EAGER_FROM_OPS, False, False),
+    ],
+)
+def test_under_spmd_it_counts_graphs_and_tensors(tmp_path, graphs, tensors, replicated, eager):
+    counters = {"CachedCompile": graphs, "CreateXlaTensor": tensors, "ExecuteReplicated": graphs * replicated}
+    trace_of(backward=0).write(tmp_path / "plugins" / "profile" / "one" / "host0.xplane.pb")
     (tmp_path / "tpuprof").mkdir()
-    (tmp_path / "tpuprof" / "telemetry.host0.0.jsonl").write_text(noted(0))
+    (tmp_path / "tpuprof" / "telemetry.host0.0.jsonl").write_text(noted(0, **counters))
     found = next(each for each in analyze_run(tmp_path).findings if each.rule == "eager-mode")
-    assert (found.status, found.confidence) == ("failed", "medium")
+    assert (found.status == "failed") == eager

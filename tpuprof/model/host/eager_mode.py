@@ -1,6 +1,7 @@
 """Whether torch_xla ran in eager mode: each op is a program of its own, handed over as soon as it is called.
 
-torch_xla measures each such op (`EagerOpExecuteTime`), which the run folder notes of captured steps. A trace alone
+torch_xla measures each such op (`EagerOpExecuteTime`), which the run folder notes of captured steps; under SPMD it
+only counts the graphs and the tensors that they make. A trace alone
 shows it where autograd's own threads hand programs over: with lazy tensors, the backward pass builds the graph and
 runs none.
 """
@@ -20,6 +21,9 @@ METRICS = ("EagerOpExecuteTime", "EagerOpCompileTime")
 # Eager ops of a step from which the step runs in eager mode (ops). A step under `torch_xla.compile` has a few around
 # it, for its data, say; the smallest model's forward and backward pass and update have more.
 EAGER_FROM_OPS = 8
+# Tensors that an eager op makes at most, on average (tensors): of 605 ops of a decoder's step each made 1.1. Without
+# eager mode a graph makes one for each op that is traced into it.
+TENSORS_PER_OP = 2
 # Programs that autograd's threads hand over in a step from which a trace alone shows eager mode (programs). One or two
 # may be reads of values in a backward pass of the program's own.
 FROM_AUTOGRAD = 4
@@ -41,16 +45,21 @@ def eager_ops(
     if captured:
         import statistics
 
-        counted = statistics.median(_ops(record) for record in captured)
-        if counted >= EAGER_FROM_OPS:
-            return EagerOps(counted, counted=True)
-    # Under SPMD torch_xla does not measure them.
-    shown = _handed_over(host, driver, vocabulary, steps)
-    return EagerOps(shown, counted=False) if shown >= EAGER_FROM_OPS else None
+        found = EagerOps(statistics.median(_ops(record) for record in captured), counted=True)
+    else:
+        found = EagerOps(_handed_over(host, driver, vocabulary, steps), counted=False)
+    return found if found.per_step >= EAGER_FROM_OPS else None
 
 
 def _ops(record: StepRecord) -> float:
-    return sum(record.metrics.get(name, 0) for name in METRICS)
+    return sum(record.metrics.get(name, 0) for name in METRICS) or _sharded_ops(record)
+
+
+def _sharded_ops(record: StepRecord) -> int:
+    """Graphs under SPMD, where torch_xla does not measure eager ops, if each made about one tensor; else 0."""
+    made = record.counters.get("CreateXlaTensor", 0)
+    one_each = record.counters.get("ExecuteReplicated", 0) and made <= TENSORS_PER_OP * record.graphs
+    return record.graphs if one_each else 0
 
 
 def _handed_over(host: Host, driver: Track | None, vocabulary: Vocabulary, steps: Steps) -> float:
