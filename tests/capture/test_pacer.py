@@ -457,6 +457,20 @@ def test_of_recordings_cut_short_the_longest_counts():
     assert controller.kept() is recorder.started[0]
 
 
+@pytest.mark.parametrize(("restless", "kept"), [(True, 0), (False, 2)])
+def test_of_a_program_that_compiles_nearly_all_it_runs_the_first_counts(restless, kept):
+    """Its steps become longer and longer; the last recording may hold a part of one."""
+    clock = iter([0.0, 8.0, 10.0, 18.0, 20.0, 22.0])
+    recorder = Recorder()
+    controller = Controller(Plan(), recorder, lambda: next(clock))
+    for _ in range(2):
+        controller.record_by_clock(restless=restless)
+        controller.end_by_clock()
+    controller.record_by_clock(restless=restless)
+    controller.finish()
+    assert controller.kept() is recorder.started[kept]
+
+
 @pytest.mark.parametrize("follows", [False, True])
 def test_a_dropped_recording_never_counts(follows):
     recorder = Recorder()

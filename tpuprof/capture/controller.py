@@ -314,6 +314,10 @@ class Controller:
         # Of recordings by the clock, one that was cut short soon counts less than one before it.
         full = [each for each in ended if not each.empty] or ended
         full = [each for each in full if not each.spare] or full
+        # Of a program that compiles nearly all it runs, the first holds the most steps: they become longer and longer.
+        whole = [each for each in full if each.whole]
+        if whole and full[-1].restless:
+            return whole[0]
         enough = [each for each in full if each.whole or each.seconds >= ENOUGH_BY_CLOCK_SECONDS]
         return enough[-1] if enough else max(full, key=lambda each: each.seconds)
 
