@@ -13,7 +13,7 @@ from tpuprof.render.content import saves
 from tpuprof.report.schema import Evidence, Savings
 from tpuprof.rules.base import Price, Rule, failed
 from tpuprof.rules.docstring import Page
-from tpuprof.rules.pricing import INCONSISTENT_FROM, bounded
+from tpuprof.rules.pricing import INCONSISTENT_FROM, LEAST_MS, bounded
 from tpuprof.rules.registry import find_rule
 from tpuprof.rules.runner import outcome_of, run_rules
 
@@ -55,6 +55,12 @@ def test_a_price_far_beyond_its_cause_says_that_it_is_limited(times, says):
         if says
         else ""
     )
+
+
+@pytest.mark.parametrize(("low", "kept"), [(LEAST_MS / 2, 0.0), (LEAST_MS, LEAST_MS)])
+def test_a_rounding_error_of_the_replay_is_no_saving(low, kept):
+    saved = bounded(Savings(low, 2.0, "counterfactual"), 100.0, 0.1)
+    assert (saved.low, saved.high) == (kept, 2.0)
 
 
 def test_what_a_start_saves_is_said_of_the_start():

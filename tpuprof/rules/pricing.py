@@ -35,7 +35,8 @@ ON_A_FREE_MACHINE = (
 NOTED_FROM = 1.05
 # Notes that say how a bound was found, and no doubt.
 _NO_DOUBTS = (ON_THIS_CPU, ON_A_FREE_MACHINE)
-
+# Below this a saving is a rounding error of the replay's sums (ms): a nanosecond, the smallest unit that is shown.
+LEAST_MS = 1e-6
 
 # A replay that gives this much more than the cause takes (ratio) contradicts what was measured: its price is cut to
 # what was measured, and little sure. Below it, it is the replay's own miss.
@@ -50,7 +51,7 @@ def bounded(savings: Savings, step_ms: float | None, cause: float | None) -> Sav
 
     A price that had to be cut by more than the replay's miss says so in its note.
     """
-    low, high = sorted(max(each, 0.0) for each in (savings.low, savings.high))
+    low, high = sorted(each if each >= LEAST_MS else 0.0 for each in (savings.low, savings.high))
     if step_ms is None:
         return replace(savings, low=low, high=high)
     most = step_ms * min(max(1.0 if cause is None else cause, 0.0), 1.0)
