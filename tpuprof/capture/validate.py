@@ -77,7 +77,8 @@ def _check_file(path: Path) -> list[Finding]:
         )
         if host.framework == "torch_xla" and host.optimizer_steps and not host.graph_cuts:
             hint = (
-                "No graph ran: check that something cuts it, such as torch_xla.sync() after optimizer.step()."
+                "No graph ran: check that the model and its batches are on the device, and that something cuts the "
+                "graph, such as torch_xla.sync() after optimizer.step()."
             )
         findings.append(Finding(TpuprofError(Code.CAPTURE_NO_DEVICE, text, hint), fatal=False))
     dropped = [note for note in host.warnings if "drop" in note.lower()]
