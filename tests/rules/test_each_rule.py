@@ -562,8 +562,9 @@ CASES = {
     ],
     "truncated-trace": [
         ("no graph ran", "passed", {**uncut(0.0), "missing": ["no device activity"]}),
-        ("reads ran graphs", "failed", {**uncut(ABOVE, "item"), "missing": ["3 of 8 steps"]}),
-        ("something", "failed", {"missing": ["3 of 8 steps"]}),
+        ("reads ran graphs", "failed", {**uncut(ABOVE, "item"), "missing": ["3 of 8 steps"], "off_device": 0}),
+        ("something", "failed", {"missing": ["3 of 8 steps"], "off_device": 0}),
+        ("nothing of the device", "passed", {"missing": ["no device activity"], "off_device": 8}),
         ("nothing", "passed", {"missing": []}),
         ("not told", "unavailable", NOTHING),
     ],

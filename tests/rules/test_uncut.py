@@ -3,6 +3,7 @@
 import json
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from tests.builders import TraceBuilder
@@ -12,7 +13,7 @@ from tpuprof.model.compile.compiles import Compile
 from tpuprof.model.host.graph_cuts import OTHER, GraphCut
 from tpuprof.model.steps.table import StepSource
 from tpuprof.model.telemetry import StepRecord
-from tpuprof.signals.host import GROWS_FROM, UNCUT_FROM_STEPS, off_device_in, uncut_in
+from tpuprof.signals.host import GROWS_FROM, UNCUT_FROM_STEPS, off_device_in, off_device_steps, uncut_in
 
 TRACED = {"CreateXlaTensor": 34}
 
@@ -24,7 +25,14 @@ class Steps(list):
 
 
 def host(
-    steps=UNCUT_FROM_STEPS, stepped=None, cuts=(), counters=(), framework="torch_xla", more_ops=(), devices=()
+    steps=UNCUT_FROM_STEPS,
+    stepped=None,
+    cuts=(),
+    counters=(),
+    framework="torch_xla",
+    more_ops=(),
+    devices=(),
+    traced=0,
 ):
     return SimpleNamespace(
         framework=framework,
@@ -32,6 +40,7 @@ def host(
         optimizer_steps=steps if stepped is None else stepped,
         graph_cuts=[GraphCut(call, "train.py:8", steps) for call in cuts],
         devices=list(devices),
+        breakdown=SimpleNamespace(parts={"tracing": np.array([traced]), "host:python": np.array([9])}),
         compiles=[compiled(each) for each in more_ops],
         records=[StepRecord(number, 10**6, True, each) for number, each in enumerate(counters)],
     )
@@ -97,14 +106,25 @@ CUT = {"MarkStep": 1}
         (host(counters=[CUT, {**CUT, **TRACED}]), 0),
         (host(counters=[CUT, {**CUT, "CachedCompile": 1}]), 0),
         (host(counters=[CUT, CUT], devices=["CPU"]), 0),
-        (host(counters=[CUT, CUT], framework="jax"), 0),
+        # Where nothing was counted, the trace tells.
+        (host(counters=[{}, {}]), 2),
+        (host(counters=[{}, {}], traced=1), 0),
         # Nobody counted.
-        (host(counters=[{}, {}]), 0),
         (host(), 0),
     ],
 )
 def test_steps_without_a_tensor_and_a_graph_use_nothing_of_the_device(situation, found):
     assert off_device_in(situation) == found
+
+
+@pytest.mark.parametrize(
+    ("traced", "stated", "found"),
+    # A trace without any event of torch_xla names no framework: the capture does.
+    [("torch_xla", "", 2), ("unknown", "torch_xla", 2), ("unknown", "jax", 0), ("jax", "jax", 0)],
+)
+def test_only_torch_xla_leaves_tensors_on_the_cpu(traced, stated, found):
+    run = SimpleNamespace(hosts=[host(counters=[CUT, CUT], framework=traced)], info={"framework": stated})
+    assert off_device_steps(run) == found
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,8 @@ from tpuprof.model.host_run import HostRun
 from tpuprof.model.in_few_steps import few_of
 from tpuprof.model.intervals import covered, subtract
 from tpuprof.model.read_graphs import ReadGraphs, again_by_step
-from tpuprof.model.run_facts import sampled_late
+from tpuprof.model.run import Run
+from tpuprof.model.run_facts import frameworks_stated, sampled_late
 from tpuprof.model.step_columns import Float64
 from tpuprof.model.steps.table import StepSource
 from tpuprof.report.schema import HostReadRow
@@ -31,6 +32,8 @@ UNCUT_FROM_STEPS = 4
 GROWS_FROM = 2
 # Ops are traced where torch_xla makes tensors.
 _TENSORS_MADE = "CreateXlaTensor"
+# Parts of a step that only torch_xla makes.
+_OF_TORCH_XLA = (part.TRACING, part.COMPILE, part.DISPATCH, part.HOST_TO_DEVICE, part.HOST_SYNC)
 
 
 def uncut_in(host: HostRun) -> int:
@@ -55,19 +58,26 @@ def uncut_in(host: HostRun) -> int:
 
 
 def off_device_in(host: HostRun) -> int:
-    """Captured steps of a host, where none of them made a tensor of torch_xla or ran a graph; else 0."""
-    if host.framework != "torch_xla" or host.devices:
+    """Captured steps of a host, where none of them made a tensor of torch_xla or ran a graph; else 0.
+
+    A trace that holds no event of torch_xla at all does not name its framework: the capture does.
+    """
+    if host.devices:
         return 0
     captured = [each for each in host.records if each.captured]
-    # Each step counts at least its cut, where anything is counted.
-    counted = all(each.counters for each in captured)
+    # A step that cuts counts that, where anything is counted. One that does not has nothing of torch_xla in the trace.
+    known = all(each.counters for each in captured) or not any(
+        name in host.breakdown.parts and host.breakdown.parts[name].any() for name in _OF_TORCH_XLA
+    )
     used = any(each.graphs or each.counters.get(_TENSORS_MADE, 0) for each in captured)
-    return len(captured) if counted and not used else 0
+    return len(captured) if known and not used else 0
 
 
-def off_device_steps(hosts: list[HostRun]) -> int:
-    """Captured steps that computed nothing on the XLA device; 0 where a step of any host did, or nobody counted."""
-    found = [off_device_in(host) for host in hosts]
+def off_device_steps(run: Run) -> int:
+    """Captured steps of torch_xla that computed nothing on the device; 0 where a step did, or nobody counted."""
+    if frameworks_stated({host.framework for host in run.hosts}, run.info) != "torch_xla":
+        return 0
+    found = [off_device_in(host) for host in run.hosts]
     return sum(found) if found and all(found) else 0
 
 
@@ -120,7 +130,7 @@ class HostSignals(StepSignals):
     @signal("steps")
     def off_device(self) -> int:
         """Captured steps that computed nothing on the XLA device, by the process's own counters; 0 where one did."""
-        return off_device_steps(self._run.hosts)
+        return off_device_steps(self._run)
 
     @signal("cuts", needs=(STEPS, HOST_EVENTS))
     def cutting_reads(self) -> list[GraphCutRow]:

@@ -72,7 +72,7 @@ def verdict_section(
     uncut = steps_without_a_graph(run.hosts)
     if uncut:
         return Verdict("unknown", 1.0, NO_GRAPH.format(steps=counted(uncut, "captured step")))
-    unused = off_device_steps(run.hosts)
+    unused = off_device_steps(run)
     if unused:
         return Verdict("unknown", 1.0, OFF_DEVICE.format(steps=counted(unused, "captured step")))
     bound, times = usual.bound, usual.times
