@@ -1,9 +1,8 @@
 """Whether torch_xla ran in eager mode: each op is a program of its own, handed over as soon as it is called.
 
 torch_xla measures each such op (`EagerOpExecuteTime`), which the run folder notes of captured steps; under SPMD it
-only counts the graphs and the tensors that they make. A trace alone
-shows it where autograd's own threads hand programs over: with lazy tensors, the backward pass builds the graph and
-runs none.
+only counts the graphs and the tensors that they make. A trace alone shows it where autograd's own threads hand programs
+over: with lazy tensors, the backward pass builds the graph and runs none.
 """
 
 from __future__ import annotations

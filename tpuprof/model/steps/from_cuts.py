@@ -1,4 +1,4 @@
-"""Steps from graph cuts alone, where neither markers nor optimizer calls say what a step is."""
+"""Steps from graph cuts alone, or from reads that run graphs, where neither markers nor optimizer calls tell."""
 
 from __future__ import annotations
 
@@ -15,8 +15,12 @@ from tpuprof.model.steps.table import LOW, MEDIUM, Steps, StepSource
 from tpuprof.units import counted, format_share
 
 _MARK = "mark steps with tpuprof.step if that is not yours"
-_ONE_CUT = "one graph cut (torch_xla.sync) counts as one step"
-_ONE_READ = "one read that runs a graph counts as one step"
+# What is said of a single one, and what it is called, by what steps are read from.
+_ONE = {
+    StepSource.CUTS: "one graph cut (torch_xla.sync) counts as one step",
+    StepSource.READS: "one read that runs a graph counts as one step",
+}
+_NOUNS = {StepSource.CUTS: "graph cut", StepSource.READS: "read"}
 
 
 def cut_steps(cuts: Cuts | None, markers: Markers | None) -> Steps | None:
@@ -24,6 +28,15 @@ def cut_steps(cuts: Cuts | None, markers: Markers | None) -> Steps | None:
 
     What came before the first cut began before the capture and is left out, unless a marker shows its beginning.
     """
+    return _steps_of(cuts, markers, StepSource.CUTS)
+
+
+def read_steps(reads: Cuts | None) -> Steps | None:
+    """The same of reads of values, for a program that nothing else cuts the graph of."""
+    return _steps_of(reads, None, StepSource.READS)
+
+
+def _steps_of(cuts: Cuts | None, markers: Markers | None, source: StepSource) -> Steps | None:
     if cuts is None:
         return _markers_alone(markers)
     cuts, opened = _within(cuts, markers)
@@ -31,24 +44,12 @@ def cut_steps(cuts: Cuts | None, markers: Markers | None) -> Steps | None:
     rows = np.flatnonzero(training)
     if len(rows) + int(opened is not None) < MIN_REPEATS:
         return _markers_alone(markers)
-    first, until, confidence, note = _grouped(cuts.graph[rows])
+    first, until, confidence, note = _grouped(cuts.graph[rows], source)
     starts = np.concatenate(([opened if opened is not None else -1], cuts.end[:-1]))
     begin, end = starts[rows[first]], cuts.end[rows[until - 1]]
     begin, end = begin[begin >= 0], end[begin >= 0]
-    steps = Steps(StepSource.CUTS, confidence, _numbers(begin, markers), begin, end, note)
+    steps = Steps(source, confidence, _numbers(begin, markers), begin, end, note)
     return replace(steps, phases=tuple(_phases(cuts, training, starts, steps))) if len(steps) else None
-
-
-def read_steps(reads: Cuts | None) -> Steps | None:
-    """The same of reads of values, for a program that nothing else cuts the graph of."""
-    found = cut_steps(reads, None)
-    if found is None:
-        return None
-    note = found.note.replace(_ONE_CUT, _ONE_READ).replace("graph cut", "read")
-    phases = tuple(
-        replace(each, evidence=each.evidence.replace("graph cut", "read")) for each in found.phases
-    )
-    return replace(found, source=StepSource.READS, note=note, phases=phases)
 
 
 def _within(cuts: Cuts, markers: Markers | None) -> tuple[Cuts, int | None]:
@@ -76,19 +77,24 @@ def _training(cuts: Cuts) -> Bool:
     return ~beside
 
 
-def _grouped(graph: Int64) -> tuple[Int64, Int64, str, str]:
+def _grouped(graph: Int64, source: StepSource) -> tuple[Int64, Int64, str, str]:
     """The first cut of each step and the one after its last, confidence and note."""
-    every = np.arange(len(graph))
+    every, one = np.arange(len(graph)), _ONE[source]
     if (graph == UNKNOWN).any() or len(ascending_distinct(graph)) == 1:
-        return every, every + 1, MEDIUM, f"{_ONE_CUT}; {_MARK}"
+        return every, every + 1, MEDIUM, f"{one}; {_MARK}"
     found = find_repetition(graph)
     if found is None:
-        return every, every + 1, LOW, f"{_ONE_CUT}, and the graphs repeat in no fixed order; {_MARK}"
-    cuts = counted(found.width, "graph cut")
+        return every, every + 1, LOW, f"{one}, and the graphs repeat in no fixed order; {_MARK}"
+    cuts = counted(found.width, _NOUNS[source])
     held = float(found.held.mean())
-    note = f"a step is {cuts}, which repeat; {_MARK}" if found.width > 1 else f"{_ONE_CUT}; {_MARK}"
+    note = f"a step is {cuts}, which repeat; {_MARK}" if found.width > 1 else f"{one}; {_MARK}"
     if held < EXPLAINS_FROM_SHARE:
-        return found.first, found.until, LOW, f"{note}. Repetitions hold {format_share(held)} of the cuts"
+        return (
+            found.first,
+            found.until,
+            LOW,
+            f"{note}. Repetitions hold {format_share(held)} of the {_NOUNS[source].rpartition(' ')[2]}s",
+        )
     return found.first, found.until, MEDIUM, note
 
 
@@ -110,7 +116,7 @@ def _phases(cuts: Cuts, training: Bool, starts: Int64, steps: Steps) -> list[Pha
     found = []
     for run in np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1):
         source = cuts.source[int(run[0])]
-        evidence = f"{counted(len(run), 'graph cut')} with gradients off" + (
+        evidence = f"{counted(len(run), _NOUNS[steps.source])} with gradients off" + (
             f", first at {source}" if source else ""
         )
         begin, end = int(max(starts[run[0]], 0)), int(cuts.end[run[-1]])
@@ -125,5 +131,5 @@ def _markers_alone(markers: Markers | None) -> Steps | None:
     if markers is None:
         return None
     until = np.append(markers.start[1:], markers.end[-1])
-    note = f"{_ONE_CUT}; {_MARK}"
+    note = f"{_ONE[StepSource.CUTS]}; {_MARK}"
     return Steps(StepSource.CUTS, MEDIUM, markers.number.astype(np.int64), markers.start, until, note)
