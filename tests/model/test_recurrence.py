@@ -15,10 +15,13 @@ from tpuprof.model.compile.recurrence import (
     STEADY_FROM_STEPS,
     AfterCapture,
     CompilingLine,
+    History,
     Returns,
     late_of,
     returns,
 )
+from tpuprof.model.steps import Steps
+from tpuprof.model.steps.table import StepSource
 from tpuprof.safe_text import TO_SAFE
 
 LINE, OTHER = "train (train.py:20)", "evaluate (train.py:7)"
@@ -28,6 +31,15 @@ def after(steps, **lines):
     compiling = sum(lines.values())
     rows = {name.replace("_", " "): CompilingLine(cuts, cuts, 1.0 * cuts) for name, cuts in lines.items()}
     return AfterCapture(steps, compiling, compiling, 1.0 * compiling, 100.0, True, rows)
+
+
+@pytest.mark.parametrize(("source", "compiling"), [(StepSource.READS, 7), (StepSource.CALLS, 1)])
+def test_after_a_recording_by_the_clock_as_many_steps_count_as_fill_the_time(source, compiling):
+    """Compiles in reads are noted together, as the program ends: there each graph is one."""
+    steps = Steps(source, "medium", np.arange(3), np.arange(3) * 10**12, (np.arange(3) + 1) * 10**12, "")
+    seen = AfterCapture(0, 1, 7, 0.0, 100.0, True, {"unknown": CompilingLine(1, 7, 0.0)})
+    found = History([], seen).in_steps_like(steps).after
+    assert (found.steps, found.compiling_steps, found.estimated) == (100, compiling, True)
 
 
 def safe(text):

@@ -307,6 +307,22 @@ def test_reads_of_one_step_repeat_together(read):
     assert steps.note.startswith("a step is 2 reads, which repeat")
 
 
+@pytest.mark.parametrize(
+    ("often", "walls"),
+    [
+        # A value that is logged every so many batches is part of the next step, and no step, nor are all reads one.
+        (9, [1.0] * 8 + [2.0]),
+        (4, [1.0] * 3 + [2.0]),
+        # That may as well be three micro-batches and an update.
+        (3, [4.0]),
+    ],
+)
+def test_a_rarer_read_is_part_of_some_steps(read, often, walls):
+    steps = read(reading(("T" * often + "L") * 4 + "T")).steps
+    assert steps.confidence == "medium"
+    assert ms(steps.wall_ps)[: len(walls)] == walls
+
+
 def test_reads_that_the_trace_does_not_name_end_no_steps(read):
     assert read(reading("TTTTTT", own="aten::item")).steps.method != "inferred from reads that run graphs"
 

@@ -10,10 +10,11 @@ from tests.builders import TraceBuilder
 from tpuprof.analysis.analyze import analyze_run
 from tpuprof.model.compile.cause import CompileCause
 from tpuprof.model.compile.compiles import Compile
+from tpuprof.model.compile.growth import GROWS_FROM
 from tpuprof.model.host.graph_cuts import OTHER, GraphCut
 from tpuprof.model.steps.table import StepSource
 from tpuprof.model.telemetry import StepRecord
-from tpuprof.signals.host import GROWS_FROM, UNCUT_FROM_STEPS, off_device_in, off_device_steps, uncut_in
+from tpuprof.signals.host import UNCUT_FROM_STEPS, off_device_in, off_device_steps, uncut_in
 
 TRACED = {"CreateXlaTensor": 34}
 
@@ -58,7 +59,10 @@ def compiled(more_ops):
         # Each holds one step more than the one before.
         ([31] * GROWS_FROM, 6),
         ([31], 0),
-        # Of steps that differ, more are needed.
+        # Of steps that differ, more are needed: one more where they hardly do.
+        ([200, 190, 195], 6),
+        ([200, 189, 195], 0),
+        ([200, 195], 0),
         ([31, 29, 31, 32], 6),
         ([31, 29, 31], 0),
         # Rounds of a loop come and go.

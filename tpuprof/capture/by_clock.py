@@ -24,6 +24,9 @@ class Followed(Protocol):
     def compiles(self) -> int:
         """Programs compiled since the process began."""
 
+    def compiles_under_way(self) -> bool:
+        """Whether torch_xla compiles a graph right now."""
+
     def graphs_run(self) -> int:
         """Graphs that torch_xla ran since the process began."""
 
@@ -70,7 +73,9 @@ class ByClock:
 
     def compiling(self) -> bool:
         """Whether a compile is under way, as far as the framework tells."""
-        return STATE.framework is not None and bool(STATE.framework.compiling())
+        if STATE.framework is None:
+            return self._recorder.compiles_under_way()
+        return bool(STATE.framework.compiling())
 
     def marked(self) -> bool:
         """Whether a step was seen, or recording is over."""

@@ -41,10 +41,11 @@ MAX_RECORDINGS = 3
 # one (ratio): eight of them cover twenty minutes of preparation. The recordings become longer by that, too.
 PAUSE_SECONDS, LONGER_BY = 5.0, 2.0
 MAX_EMPTY = 8
-# Where so many recordings showed no step, programs were compiled since the first of them, and one is under way: what is
-# recorded then goes on until so many compiles have ended, for so long at most (count, count, s). Programs that compile
-# in each step, for longer than a recording, leave no other trace: an event that does not end is in none.
-ENDLESS_FROM_EMPTY, COMPILES_TO_SEE, RECORD_COMPILES_SECONDS = 2, 3, 120.0
+# Where so many recordings showed no step, and programs were compiled since the first of them: what is recorded then
+# goes on until so many compiles have come, for so long at most (count, count, s), unless none comes for as long as a
+# long recording lasts. Programs that compile in each step, for longer than a recording, leave no other trace: an event
+# that does not end is in none. The first compile has mostly begun before; three whole steps are the fewest that repeat.
+ENDLESS_FROM_EMPTY, COMPILES_TO_SEE, RECORD_COMPILES_SECONDS = 2, 4, 120.0
 # A recording before that, which the next compile ends and drops: all that is left of a program that trains for less
 # than a second. Time without a compile after which it begins (s): one look. How many there are at most (count).
 EARLY_QUIET_SECONDS, MAX_EARLY = 0.1, 2
@@ -190,12 +191,14 @@ class Pacer:
         first = self._at_first_empty
         if self.empty < ENDLESS_FROM_EMPTY or first is None or before < first + ENDLESS_FROM_EMPTY:
             return False
-        begun, goes_on = self._clock(), self._paced.compiling()
+        # Compiles of torch_xla may keep Python's lock, so that this thread always wakes up between two of them.
+        begun, goes_on = self._clock(), True
         while goes_on and self._paced.compiles() < before + COMPILES_TO_SEE:
             if wait(LOOK_EVERY_SECONDS):
                 return True
-            # Between two compiles there is a moment without one.
-            goes_on = not self._quiet(self._look()) and self._clock() - begun < RECORD_COMPILES_SECONDS
+            # Between two compiles a step is traced, which takes long where compiling does.
+            quiet = self._look() - self._last[0] >= RECORD_LONG_SECONDS
+            goes_on = not quiet and self._clock() - begun < RECORD_COMPILES_SECONDS
         return False
 
     def record_early(self, wait: Callable[[float], object]) -> bool:

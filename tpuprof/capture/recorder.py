@@ -188,6 +188,10 @@ class Recorder:
         """Programs compiled since the process began."""
         return self.telemetry.compiles_so_far()
 
+    def compiles_under_way(self) -> bool:
+        """Whether torch_xla compiles a graph right now."""
+        return self.telemetry.compiles_under_way()
+
     def graphs_run(self) -> int:
         """Graphs that torch_xla ran since the process began."""
         return self.telemetry.graphs_run_so_far()

@@ -96,6 +96,9 @@ class Telemetry:
         self._counters = self._read_counters()
         self._metrics: dict[str, tuple[int, float]] | None = None
         self._compiles: list[CompileRecord] = []
+        # Fewest compiles that had begun and not ended so far: what ended otherwise, it counts as well.
+        self._fewest_open: int | None = None
+        self.compiles_under_way()
         self._before_cut = (self.compiles_so_far(), time.perf_counter())
         self.records: list[StepRecord] = []
 
@@ -106,6 +109,14 @@ class Telemetry:
     def graphs_run_so_far(self) -> int:
         """Graphs handed to the runtime since the process began, compiled again or not."""
         return self.compiles_so_far() + counter(self._extension, "CachedCompile")
+
+    def compiles_under_way(self) -> bool:
+        """Whether torch_xla compiles a graph right now: it counts a compile as that begins, and again as it ends."""
+        data = self._extension._xla_metric_data("CompileTime")
+        ended = (int(data[0]) if data else 0) + counter(self._extension, "PersistentCacheHit")
+        now = self.compiles_so_far() - ended
+        self._fewest_open = now if self._fewest_open is None else min(self._fewest_open, now)
+        return now > self._fewest_open
 
     def compiled_calls_so_far(self) -> int:
         """Graphs that functions of torch.compile (backend openxla) ran without a graph cut."""

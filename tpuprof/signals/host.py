@@ -6,7 +6,7 @@ import numpy as np
 
 from tpuprof import parts as part
 from tpuprof.model.busy_machine import DOUBTFUL_FROM_SHARE, cpu_use, cpu_wait
-from tpuprof.model.compile.compiles import Compile
+from tpuprof.model.compile.growth import graphs_grow
 from tpuprof.model.host.eager_dispatch import EagerDispatch
 from tpuprof.model.host.eager_mode import EagerOps
 from tpuprof.model.host.reads import CALLS
@@ -28,8 +28,6 @@ from tpuprof.units import PS_PER_MS
 
 # Steps from which it is no accident that none of them cut (steps): a program may cut every second one. A judgement.
 UNCUT_FROM_STEPS = 4
-# Graphs that each have as many ops more than the one before, from which that is no accident (graphs). A judgement.
-GROWS_FROM = 2
 # Ops are traced where torch_xla makes tensors.
 _TENSORS_MADE = "CreateXlaTensor"
 # Parts of a step that only torch_xla makes.
@@ -44,7 +42,7 @@ def uncut_in(host: HostRun) -> int:
     """
     steps, stepped = len(host.steps), host.optimizer_steps
     if host.steps.source is StepSource.READS:
-        return steps if _grow(host.compiles) else 0
+        return steps if graphs_grow(host.compiles) else 0
     if host.framework != "torch_xla" or steps < UNCUT_FROM_STEPS or stepped < steps - 1:
         return 0
     if any(cut.call not in CALLS for cut in host.graph_cuts):
@@ -79,13 +77,6 @@ def off_device_steps(run: Run) -> int:
         return 0
     found = [off_device_in(host) for host in run.hosts]
     return sum(found) if found and all(found) else 0
-
-
-def _grow(compiles: list[Compile]) -> bool:
-    """Whether each graph has more ops than the one that it was compared with; of few, each as many more."""
-    more = [each.cause.more_ops for each in compiles if each.cause.kind == "graph"]
-    enough = len(more) >= (UNCUT_FROM_STEPS if len(set(more)) > 1 else GROWS_FROM)
-    return enough and min(more) > 0 and 2 * len(more) > len(compiles)
 
 
 def steps_without_a_graph(hosts: list[HostRun]) -> int:

@@ -7,10 +7,12 @@ import numpy as np
 from tpuprof.decode.debug_text import DebugCompile
 from tpuprof.instrument.stack_frames import source_of
 from tpuprof.model.compile.compiles import Compile
+from tpuprof.model.compile.growth import graphs_grow
 from tpuprof.model.compile.recurrence import Returns, late_of, returns
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.notes import Notes
 from tpuprof.model.steps.phase import ONE_OFF_COMPILE, Phase
+from tpuprof.model.steps.table import StepSource
 from tpuprof.model.telemetry import compiles_before
 from tpuprof.report.schema import Cause, CompileRow
 from tpuprof.report.sections import CompileHistory
@@ -108,6 +110,8 @@ def compile_history(hosts: list[HostRun], rows: list[CompileRow]) -> CompileHist
 
 def _returns(host: HostRun, rows: list[CompileRow]) -> str:
     """Whether any of a host's compiles in captured steps comes again: the surest answer of their lines, or empty."""
+    if rows and host.steps.source is StepSource.READS and graphs_grow(host.compiles):
+        return Returns.YES.value  # each graph holds the steps before it, so that none is like another
     lines = {row.frames[0] if row.frames else "" for row in rows}
     numbers = {row.step for row in rows if row.step is not None}
     late = late_of(numbers, host.steps.number)

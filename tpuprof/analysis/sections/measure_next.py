@@ -81,6 +81,12 @@ REMEDIES: tuple[Remedy, ...] = (
         "Mark steps with `with tpuprof.step(i):` first.",
         by_torch=_BY_TORCH_STEPS,
     ),
+    Remedy(
+        ("did not end while the profiler was on",),
+        _CAPTURE,
+        "Mark steps with `with tpuprof.step(i):` first: whole steps are then recorded, however long they take.",
+        by_torch=_BY_TORCH_MORE,
+    ),
     Remedy(("no device activity", "no device ops"), _CAPTURE, "Run it on the machine that holds the TPU."),
     Remedy(
         _SAMPLES,

@@ -22,6 +22,7 @@ from tpuprof.model.in_few_steps import said_of_few
 from tpuprof.model.outside_capture import between_steps, outside_of, said_of_between, said_with_the_verdict
 from tpuprof.model.read_graphs import again_by_step
 from tpuprof.model.run import Run
+from tpuprof.model.run_facts import frameworks_stated
 from tpuprof.model.step_times import Bound, StepTimes
 from tpuprof.model.steps.few import is_whole_capture
 from tpuprof.model.verdict import READS_IN_STEPS_SHARE, bound_of
@@ -30,6 +31,7 @@ from tpuprof.records import record
 from tpuprof.report.op_rows import OpRows
 from tpuprof.report.schema import HostReadRow, OpRow, TransferRow, Verdict
 from tpuprof.report.sections import CompileHistory, FallbackRow, HostStackRow
+from tpuprof.report.unended_read import WAIT, unended_read
 from tpuprof.signals.host import off_device_steps, steps_without_a_graph
 from tpuprof.units import counted, format_share, ps_to_ms
 
@@ -46,6 +48,12 @@ NO_GRAPH = (
 OFF_DEVICE = (
     "Unknown: nothing of {steps} is on the XLA device. The program computes on the host, in PyTorch itself, so there "
     "is nothing of the device to explain."
+)
+# The sentence where a read of a value did not end while the profiler was on.
+UNENDED_READ = (
+    "Unknown: the training thread waits in {read} for {share} of {over}, and no such read ended while the profiler was "
+    "on. XLA may compile the graph that the value needs, or the device computes it: a trace shows neither before it "
+    "ends. Record for longer."
 )
 # Of transfers with the host that may be either.
 _UNCLEAR = " Or it waits for another slice: nothing in the trace tells Python callbacks from collectives across slices."
@@ -76,6 +84,12 @@ def verdict_section(
     if unused:
         return Verdict("unknown", 1.0, OFF_DEVICE.format(steps=counted(unused, "captured step")))
     bound, times = usual.bound, usual.times
+    read = _unended_read(run, bound, times, rows.host_stacks)
+    if read is not None:
+        call = read.user_call or read.call
+        where = f"{call} at {read.source}" if read.source else call
+        said = UNENDED_READ.format(read=where, share=format_share(bound.share), over=_over(run))
+        return Verdict("unknown", round(bound.share, 6), said)
     text = sentence_of(run, bound, times, hidden, rows) + usual.note
     if history is not None:
         text += _if_no_compile_returns(run.hosts, bound, times, history, hidden)
@@ -86,6 +100,21 @@ def verdict_section(
     )
     text += busy_machine.said_with_the_verdict(run.info, bound.word)
     return Verdict(bound.word, round(bound.share, 6), text)
+
+
+def _unended_read(
+    run: Run, bound: Bound, times: StepTimes, stacks: list[HostStackRow]
+) -> HostStackRow | None:
+    """The read that the training thread waits in where that is what holds the run back, of torch_xla."""
+    of_host = {name: ms for name, ms in times.parts.items() if name.startswith(part.HOST_PREFIX)}
+    largest = max(of_host, key=lambda each: of_host[each], default="")
+    if (
+        bound.word != "host"
+        or largest != WAIT
+        or frameworks_stated({host.framework for host in run.hosts}, run.info) != "torch_xla"
+    ):
+        return None
+    return unended_read(stacks)
 
 
 def sentence_of(run: Run, bound: Bound, times: StepTimes, hidden: float, rows: Rows) -> str:

@@ -43,7 +43,7 @@ STEADY_FROM_STEPS = 8
 MIN_STEPS_LEFT = 3
 UNKNOWN_LINE = "unknown"
 # Where steps come from in a recording that follows none.
-_UNMARKED = (StepSource.CALLS, StepSource.PROGRAMS)
+_UNMARKED = (StepSource.CALLS, StepSource.PROGRAMS, StepSource.READS)
 
 
 class Returns(StrEnum):
@@ -132,7 +132,13 @@ class History:
         ):
             return self
         count = int(after.wall_seconds * PS_PER_S / mean)
-        compiling = min(sum(each.cuts for each in after.lines.values()), count)
+        # Compiles in reads are counted together, when the process cuts the graph or ends.
+        compiles = (
+            after.graphs
+            if steps.source is StepSource.READS
+            else sum(each.cuts for each in after.lines.values())
+        )
+        compiling = min(compiles, count)
         return replace(self, after=replace(after, steps=count, compiling_steps=compiling, estimated=True))
 
 

@@ -21,6 +21,10 @@ _ONE = {
     StepSource.READS: "one read that runs a graph counts as one step",
 }
 _NOUNS = {StepSource.CUTS: "graph cut", StepSource.READS: "read"}
+# Share of reads from which those that run one graph are each a step, and the others are parts of some steps: a result
+# per batch, and a value that is logged every few batches. A judgement: micro-batches with an update of their own are
+# told apart from it only up to this many per step.
+MOST_READS_FROM_SHARE = 0.8
 
 
 def cut_steps(cuts: Cuts | None, markers: Markers | None) -> Steps | None:
@@ -82,6 +86,10 @@ def _grouped(graph: Int64, source: StepSource) -> tuple[Int64, Int64, str, str]:
     every, one = np.arange(len(graph)), _ONE[source]
     if (graph == UNKNOWN).any() or len(ascending_distinct(graph)) == 1:
         return every, every + 1, MEDIUM, f"{one}; {_MARK}"
+    if source is StepSource.READS and (most := _most_reads(graph)) is not None:
+        first, until = np.append(0, most[:-1] + 1), most + 1
+        others = format_share(1 - len(most) / len(graph))
+        return first, until, MEDIUM, f"{one}, where it runs the graph of most; {others} run others; {_MARK}"
     found = find_repetition(graph)
     if found is None:
         return every, every + 1, LOW, f"{one}, and the graphs repeat in no fixed order; {_MARK}"
@@ -96,6 +104,14 @@ def _grouped(graph: Int64, source: StepSource) -> tuple[Int64, Int64, str, str]:
             f"{note}. Repetitions hold {format_share(held)} of the {_NOUNS[source].rpartition(' ')[2]}s",
         )
     return found.first, found.until, MEDIUM, note
+
+
+def _most_reads(graph: Int64) -> Int64 | None:
+    """Rows of the reads that run one and the same graph, where that is the graph of most reads."""
+    graphs, counts = np.unique(graph, return_counts=True)
+    if counts.max() < MOST_READS_FROM_SHARE * len(graph):
+        return None
+    return np.flatnonzero(graph == graphs[int(counts.argmax())])
 
 
 def _numbers(begin: Int64, markers: Markers | None) -> Int64:

@@ -97,9 +97,10 @@ from tpuprof.model.host.stacks import called
 from tpuprof.report.host_lines import Where, holder_of, lines_of, running, verb_of, where_of
 from tpuprof.report.schema import Evidence
 from tpuprof.report.sections import HostStackRow
+from tpuprof.report.unended_read import WAIT, unended_read
 from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, passed, rule
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
-from tpuprof.signals import Signals
+from tpuprof.signals import Signals, Unavailable
 from tpuprof.simulate.change import Change
 from tpuprof.units import format_ms
 
@@ -109,8 +110,6 @@ SHOWN = 3
 ADVISED_FROM_SHARE = 0.2
 # Kinds of time that another thread or Python's collector causes. All others are the training thread's own work.
 _OTHERS_WORK = frozenset({"lock", "gil", "gc", "read"})
-# Time in which the training thread waits in a call, for what is unknown.
-_WAIT = "host:wait"
 _SLEEP = "host:sleep"
 # How a frame of a stack says that it is Flax's.
 _FLAX = "/flax/nnx/"
@@ -155,6 +154,10 @@ def check(signals: Signals) -> Outcome:
     if share < FAILS_FROM_SHARE:
         return passed(evidence)
     largest = max(sampled, key=lambda each: sampled[each])
+    if largest == WAIT and signals.framework == "torch_xla" and unended_read(stacks):
+        raise Unavailable(
+            "reads of values did not end while the profiler was on: what they wait for is unknown"
+        )
     where = where_of(stacks, largest)
     named = where.ms if where is not None else 0.0
     samples = sum(row.samples for row in stacks if row.part == largest)
@@ -189,10 +192,10 @@ def _cases(sampled: dict[str, float], stacks: list[HostStackRow], *, jax: bool =
 
 def _reads(sampled: dict[str, float], stacks: list[HostStackRow]) -> float:
     """Time (ms per step) of waits in calls that read an array, where they are most of the waits; else 0."""
-    waits = [row for row in stacks if row.part == _WAIT]
+    waits = [row for row in stacks if row.part == WAIT]
     reads = [row for row in waits if called(row.user_call or row.call) in READ_BY]
     seen, all_seen = (sum(row.exposed_ms_per_step for row in rows) for rows in (reads, waits))
-    return sampled.get(_WAIT, 0.0) if all_seen and seen > all_seen / 2 else 0.0
+    return sampled.get(WAIT, 0.0) if all_seen and seen > all_seen / 2 else 0.0
 
 
 def _callbacks(signals: Signals, ms: float) -> Outcome:
