@@ -17,6 +17,7 @@ from tpuprof.model.device.compute import EITHER
 from tpuprof.model.device.op_kind import OpKind
 from tpuprof.model.host.blocking_waits import WAITS_ALONE
 from tpuprof.model.host.reads import spoken_read
+from tpuprof.model.host.unended_read import WAIT, unended_read
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.in_few_steps import said_of_few
 from tpuprof.model.outside_capture import between_steps, outside_of, said_of_between, said_with_the_verdict
@@ -31,7 +32,6 @@ from tpuprof.records import record
 from tpuprof.report.op_rows import OpRows
 from tpuprof.report.schema import HostReadRow, OpRow, TransferRow, Verdict
 from tpuprof.report.sections import CompileHistory, FallbackRow, HostStackRow
-from tpuprof.report.unended_read import WAIT, unended_read
 from tpuprof.signals.host import off_device_steps, steps_without_a_graph
 from tpuprof.units import counted, format_share, ps_to_ms
 

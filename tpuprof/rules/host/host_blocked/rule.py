@@ -94,10 +94,10 @@ from tpuprof import parts as part
 from tpuprof.model.device.op_kind import OpKind, with_the_host
 from tpuprof.model.host.samples import READ_BY
 from tpuprof.model.host.stacks import called
+from tpuprof.model.host.unended_read import WAIT, unended_read
 from tpuprof.report.host_lines import Where, holder_of, lines_of, running, verb_of, where_of
 from tpuprof.report.schema import Evidence
 from tpuprof.report.sections import HostStackRow
-from tpuprof.report.unended_read import WAIT, unended_read
 from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, passed, rule
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals, Unavailable

@@ -4,8 +4,8 @@ import pytest
 
 from tests.builders import TraceBuilder, op
 from tpuprof.analysis.analyze import analyze_run
+from tpuprof.model.host.unended_read import WAIT, unended_read
 from tpuprof.report.sections import HostStackRow
-from tpuprof.report.unended_read import WAIT, unended_read
 
 
 def report_of(tmp_path, call):
