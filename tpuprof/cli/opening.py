@@ -41,10 +41,13 @@ def here(path: Path) -> Path:
         return local(path)
 
 
-def open_report(path: Path, *, use_cache: bool = True, all_ops: bool = False) -> Report:
+def open_report(
+    path: Path, *, use_cache: bool = True, all_ops: bool = False, in_columns: bool = False
+) -> Report:
     """The Report of a run, or the one saved at that path. Raises `TpuprofError`.
 
-    With all ops, also those that take next to no time, it is made again, and not kept.
+    With all ops, also those that take next to no time, it is made again, and not kept. `in_columns` is for those who
+    write it to a file alone: its ops may be `OpRows`, which are no list.
     """
     import json
 
@@ -62,9 +65,12 @@ def open_report(path: Path, *, use_cache: bool = True, all_ops: bool = False) ->
     found = find(path)
     entry, text = _kept(found, use_cache and not all_ops)
     if text is None:
+        report = _analyzed(path, found, entry, all_ops)[0]
+        if in_columns:
+            return report
         from tpuprof.analysis.analyze import with_rows
 
-        return with_rows(_analyzed(path, found, entry, all_ops)[0])
+        return with_rows(report)
     from tpuprof.report.load import report_from
 
     return report_from(json.loads(text))

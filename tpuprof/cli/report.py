@@ -11,6 +11,8 @@ from tpuprof.cli.options import NoRedact
 from tpuprof.errors import Code, TpuprofError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tpuprof.report.schema import Report
     from tpuprof.share.redact import Redactor
 
@@ -50,9 +52,11 @@ def report(
     from tpuprof.share.redacted_report import redactor_for
     from tpuprof.share.save import NOT_REDACTED
 
-    found = open_report(path)
     plain = no_redact or (out is not None and out.suffix in NOT_REDACTED)
-    redactor = None if plain and not show_redactions else redactor_for(found)
+    redacts = show_redactions or not plain
+    ahead = _looking_for_texts(path) if redacts else None
+    found = open_report(path, in_columns=True)
+    redactor = redactor_for(found, ahead=ahead) if redacts else None
     if out is not None:
         try:
             _write(out, found, path, redactor)
@@ -69,6 +73,26 @@ def report(
     if show_redactions and redactor is not None:
         redactor.value(found)
         _show(redactor)
+
+
+def _looking_for_texts(path: Path) -> Callable[[], dict[str, list[str]]] | None:
+    """Begin to look for texts that may name somebody in the profiles of a run, while they are analyzed.
+
+    None where that is not known to be of use: of URLs, of saved reports, of many files.
+    """
+    from tpuprof.cli.opening import is_url
+    from tpuprof.decode.find import find
+    from tpuprof.parallel import begin
+    from tpuprof.report.saved import is_saved_report
+
+    if is_url(path) or is_saved_report(path):
+        return None
+    from tpuprof.share.learn_profile import telling_texts
+
+    files = list(find(path).files.values())
+    if len(files) != 1:
+        return None
+    return begin(lambda: {str(files[0]): telling_texts(files[0])})
 
 
 def _replaced(redactor: Redactor) -> str:

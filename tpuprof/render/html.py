@@ -13,7 +13,7 @@ from tpuprof.parts import meaning_of, word_of
 from tpuprof.render import charts, content
 from tpuprof.render.facts import fact_lines
 from tpuprof.render.flame_svg import flame_graph
-from tpuprof.render.op_time import largest_first, op_ms, over
+from tpuprof.render.op_time import largest_first, op_ms, ops_ms, over
 from tpuprof.render.triage import measurements, numbers_of, verdict_note
 from tpuprof.report.labels import nothing_failed, of_steps, transfers_title
 from tpuprof.report.op_hosts import has_several_hosts, hosts_of
@@ -88,9 +88,9 @@ def _page(report: Report) -> str:
         swatches={name: Markup(svg) for name, svg in charts.legend(report)},
         flame=Markup(flame_graph(report)),
         slowest=[] if report.steps.whole_capture else report.steps.longest(10),
-        ops=largest_first(report),
+        ops=largest_first(report, ROWS_SHOWN),
         op_ms=op_ms,
-        ops_ms=sum(map(op_ms, report.ops)) or 1.0,
+        ops_ms=ops_ms(report),
         ops_over=over(report),
         first=content.first_to_try(report),
         verdict_note=verdict_note(report),

@@ -10,7 +10,7 @@ from tpuprof.parts import meaning_of
 from tpuprof.render import content
 from tpuprof.render.facts import fact_lines
 from tpuprof.render.finding_hosts import host_sentences
-from tpuprof.render.op_time import largest_first, op_ms, over
+from tpuprof.render.op_time import largest_first, op_ms, ops_ms, over
 from tpuprof.render.savings import tried
 from tpuprof.render.triage import measurements
 from tpuprof.report.labels import nothing_failed, of_steps, transfers_title
@@ -225,7 +225,7 @@ def _compiles(report: Report, rows: int, limit: int) -> list[str]:
 def _ops(report: Report, rows: int, limit: int) -> list[str]:
     if not report.ops:
         return []
-    total = sum(map(op_ms, report.ops)) or 1.0
+    total = ops_ms(report)
     hosts = ("hosts",) if has_several_hosts(report) else ()
     cells = [
         (
@@ -237,7 +237,7 @@ def _ops(report: Report, rows: int, limit: int) -> list[str]:
             code(op.annotation, limit),
             code(op.source, limit),
         )
-        for op in largest_first(report)[:rows]
+        for op in largest_first(report, rows)
     ]
     heading = f"#### Ops by device self time, {over(report)}"
     columns = ("op", *hosts, "self:", "share:", "times in all:", "annotation", "source")

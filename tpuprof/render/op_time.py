@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Sequence
+
+from tpuprof.report.op_rows import OpRows
 from tpuprof.report.schema import AnnotationRow, OpRow, Report
 
 PER_STEP = "per step and device"
@@ -18,9 +22,21 @@ def op_ms(op: OpRow) -> float:
     return op.self_ms if op.self_ms_per_step is None else op.self_ms_per_step
 
 
-def largest_first(report: Report) -> list[OpRow]:
-    """The ops with most of that time first."""
-    return sorted(report.ops, key=lambda op: -op_ms(op))
+def ops_ms(report: Report) -> float:
+    """The same of all ops; 1 where they took no time, for shares."""
+    return sum(_all_ms(OpRows.of(report.ops))) or 1.0
+
+
+def largest_first(report: Report, most: int) -> Sequence[OpRow]:
+    """So many ops at most, those with most of that time first."""
+    ops = OpRows.of(report.ops)
+    times = _all_ms(ops)
+    return ops.picked(heapq.nsmallest(most, range(len(times)), key=lambda row: -times[row]))
+
+
+def _all_ms(ops: OpRows) -> list[float]:
+    both = zip(ops.column("self_ms"), ops.column("self_ms_per_step"), strict=True)
+    return [self_ms if per_step is None else per_step for self_ms, per_step in both]
 
 
 def annotation_ms(row: AnnotationRow) -> tuple[float, float | None]:
@@ -30,5 +46,5 @@ def annotation_ms(row: AnnotationRow) -> tuple[float, float | None]:
     return row.host_ms_per_step, row.device_ms_per_step
 
 
-def _per_step(ops: list[OpRow]) -> bool:
-    return any(op.self_ms_per_step is not None for op in ops)
+def _per_step(ops: Sequence[OpRow]) -> bool:
+    return any(ms is not None for ms in OpRows.of(ops).column("self_ms_per_step"))

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from tpuprof.parts import part_of
 from tpuprof.render.facts import fact_lines
-from tpuprof.render.op_time import IN_ALL, PER_STEP, annotation_ms, largest_first, op_ms, over
+from tpuprof.render.op_time import IN_ALL, PER_STEP, annotation_ms, largest_first, op_ms, ops_ms, over
 from tpuprof.render.savings import saved_amount, tried
 from tpuprof.render.triage import verdict_note
 from tpuprof.report.labels import (
@@ -260,8 +260,8 @@ def _ops(report: Report) -> RenderableType:
     title = f"Ops by device self time, {over(report)}"
     hosts = ("hosts",) if has_several_hosts(report) else ()
     table = _table(title, "op", *hosts, "self", "share", "times in all", "bytes", "annotation", "source")
-    total = sum(map(op_ms, report.ops)) or 1.0
-    for op in largest_first(report)[:ROWS_SHOWN]:
+    total = ops_ms(report)
+    for op in largest_first(report, ROWS_SHOWN):
         size = format_bytes(op.bytes) if op.bytes else ""
         table.add_row(
             escape(_short(op.name)),

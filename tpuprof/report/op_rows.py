@@ -6,14 +6,23 @@ from them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
 from itertools import compress
 from typing import Any, overload
 
 from tpuprof.report.schema import CoreRow, OpRow
 
 _NAMES = tuple(each.name for each in fields(OpRow))
+# Fields that hold one text. Devices and hosts have names as well.
+TEXTS = tuple(each.name for each in fields(OpRow) if each.type == "str")
+# Gives a text for each text.
+Change = Callable[[Sequence[str]], list[str]]
+
+
+def _renamed(cores: list[CoreRow], change: Change) -> list[CoreRow]:
+    names = change([each.device for each in cores])
+    return [replace(each, device=name) for each, name in zip(cores, names, strict=True)]
 
 
 class Cores:
@@ -30,6 +39,16 @@ class Cores:
             return []
         own = slice(self._place[row], self._place[row + 1])
         return [CoreRow(*each) for each in zip(*(column[own] for column in self._columns), strict=True)]
+
+    def devices(self) -> Sequence[str]:
+        """The name of the device of each row."""
+        return self._columns[0] if self._columns else ()
+
+    def with_texts(self, change: Change) -> Cores:
+        """The same with other names of devices."""
+        if not self._columns:
+            return self
+        return Cores(self._place, [change(self._columns[0]), *self._columns[1:]], self._listed)
 
     def plain(self, rows: Iterable[int]) -> list[list[dict[str, Any]]]:
         """Those of several ops as dictionaries."""
@@ -83,9 +102,20 @@ class OpRows(Sequence[OpRow]):
         values = self._columns[name]
         return [values[row] for row in self._rows]
 
+    def devices(self) -> Iterable[str]:
+        """Names of devices that ran them, each once or more often."""
+        cores = self._columns["cores"]
+        if isinstance(cores, Cores):
+            return cores.devices()
+        return (each.device for every in self.column("cores") for each in every)
+
     def where(self, chosen: Iterable[object]) -> OpRows:
         """The rows for which that is true."""
         return OpRows(self._columns, list(compress(self._rows, chosen)))
+
+    def picked(self, at: Iterable[int]) -> OpRows:
+        """The rows at those places, in that order."""
+        return OpRows(self._columns, [self._rows[each] for each in at])
 
     def also(self, others: OpRows) -> OpRows:
         """These rows, then others of the same ops."""
@@ -95,6 +125,22 @@ class OpRows(Sequence[OpRow]):
         """The same rows with other values of some fields, one for each row."""
         kept = {name: self.column(name) for name in _NAMES if name not in columns}
         return OpRows({**kept, **columns}, range(len(self)))
+
+    def with_texts(self, change: Change) -> OpRows:
+        """The same rows with other texts: `change` gets those of a field, and gives one for each."""
+        cores, hosts = self._columns["cores"], self.column("host_names")
+        columns: dict[str, Sequence[Any]] = {name: change(self.column(name)) for name in TEXTS}
+        if isinstance(cores, Cores):
+            columns["cores"] = self._picked(cores.with_texts(change))
+        else:
+            columns["cores"] = [_renamed(each, change) for each in self.column("cores")]
+        columns["host_names"] = [change(each) if each else each for each in hosts]
+        return self.with_columns(**columns)
+
+    def _picked(self, cores: Cores) -> Any:
+        """Those of these rows, in their order."""
+        whole = isinstance(self._rows, range) and self._rows == range(len(self._rows))
+        return cores if whole else [cores[row] for row in self._rows]
 
     def plain(self, also: Mapping[str, str]) -> Iterator[dict[str, Any]]:
         """The rows as dictionaries for JSON; `also` gives more names of fields."""

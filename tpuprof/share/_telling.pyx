@@ -1,6 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """Finds the texts around signs in bytes, for all signs in one pass; `learn_profile` says which signs, and what for."""
 
+from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcmp
@@ -34,14 +35,15 @@ cdef bint add(Spans *found, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
     return True
 
 
-def texts_around(bytes data not None, tuple signs not None, Py_ssize_t around, Py_ssize_t most):
+def texts_around(const unsigned char[::1] data not None, tuple signs not None, Py_ssize_t around, Py_ssize_t most):
     """The different texts in which a sign stands, as bytes: at most `around` on each side, and `most` places of a sign.
 
     A text ends at a control character. A sign that stands in the text after the last place of the same sign is passed
     over. Raises `MemoryError`.
     """
-    cdef const unsigned char *begin = data
-    cdef Py_ssize_t size = len(data), at, first, last, count = len(signs)
+    cdef Py_ssize_t size = data.shape[0]
+    cdef const unsigned char *begin = &data[0] if size else NULL
+    cdef Py_ssize_t at, first, last, count = len(signs)
     cdef Py_ssize_t left[SIGNS]
     cdef Py_ssize_t resume[SIGNS]
     cdef Py_ssize_t length[SIGNS]
@@ -85,6 +87,11 @@ def texts_around(bytes data not None, tuple signs not None, Py_ssize_t around, P
                     break
         if not whole:
             raise MemoryError
-        return {data[found.places[2 * at] : found.places[2 * at + 1]] for at in range(found.count)}
+        return {
+            PyBytes_FromStringAndSize(
+                <const char *> begin + found.places[2 * at], found.places[2 * at + 1] - found.places[2 * at]
+            )
+            for at in range(found.count)
+        }
     finally:
         free(found.places)

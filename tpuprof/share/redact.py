@@ -16,21 +16,23 @@ import base64
 import dataclasses
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from enum import Enum
 from functools import lru_cache
 from operator import is_not
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tpuprof.report.op_rows import OpRows
 from tpuprof.safe_text import FROM_SAFE, TO_SAFE, holds_safe
 from tpuprof.share import repositories, sensitive, token_forms
+from tpuprof.share.among import Among, Learnt, Pass, Replace
 from tpuprof.share.redact_proto import mask_opaque
 from tpuprof.share.sensitive import Kind
 from tpuprof.share.signs import SIGNS, in_lower_case, may_match
 
 Value = TypeVar("Value")
-Replace = Callable[[re.Match[str]], str]
 
 # From this many characters on, a learnt value is replaced inside longer words as well (characters).
 INSIDE_WORDS_FROM = 8
@@ -48,7 +50,8 @@ _PROCESS = re.compile(r"-p\d+$")
 # How TorchTPU names the profiles of a host's processes.
 _RANKED = re.compile(r"rank\d+_(?P<after>.+)|(?P<before>.+)_\d+")
 # What a text itself tells: kind, pattern, and the groups of which one holds the value.
-_LEARNT = (
+_TELLING = (
+    (Kind.SECRET, token_forms.SECRET, (0,)),
     (Kind.SECRET, sensitive.BEARER, (2,)),
     (Kind.SECRET, sensitive.ASSIGNED, (3, 6)),
     (Kind.USER, sensitive.HOME, (1,)),
@@ -82,9 +85,14 @@ _NOT_IN_WORDS = frozenset(
         sensitive.USER_FOLDER,
     }
 )  # fmt: skip
-_LEARNT_FROM_WORDS = tuple(each for each in _LEARNT if each[1] not in _NOT_IN_WORDS)
 # What a pattern finds that says nothing of who has it.
 _PUBLIC = {repositories.REPOSITORY: repositories.PUBLIC_OWNERS, sensitive.SHARE: sensitive.SOURCE_TREES}
+# Signs and all stand beside each pattern: to look a pattern up takes longer than to try it.
+_LEARNT = tuple(
+    Learnt(kind, pattern, groups, SIGNS.get(pattern, ()), _PUBLIC.get(pattern, frozenset()))
+    for kind, pattern, groups in _TELLING
+)
+_LEARNT_FROM_WORDS = tuple(each for each in _LEARNT if each.pattern not in _NOT_IN_WORDS)
 # What a name says that its value is; the first that fits counts.
 _NAMED = (
     (Kind.SECRET, sensitive.SECRET_NAME),
@@ -110,8 +118,9 @@ class Redactor:
         self.counts: Counter[tuple[Kind, str]] = Counter()
         self._names: dict[tuple[Kind, str], str] = {}
         self._known: dict[Kind, set[str]] = {kind: set() for kind in Kind}
-        # Each with whether it finds anything in a word, see `sensitive.is_word`, and its signs.
-        self._passes: list[tuple[re.Pattern[str], Replace, bool, tuple[str, ...]]] = []
+        self._passes: list[Pass] = []
+        # What may find anything in the texts that are looked at together; None where one is looked at alone.
+        self._among: Among | None = None
         self._cache: dict[str, tuple[str, tuple[tuple[Kind, str], ...]]] = {}
         self._stay: set[str] = set()  # texts in which nothing is replaced
         self._hits: list[tuple[Kind, str]] = []
@@ -143,6 +152,26 @@ class Redactor:
                 flag = before if isinstance(before, str) and _FLAG.match(before) else name
                 self.learn(each, flag.lstrip("-") if isinstance(flag, str) else name)
 
+    def learn_all(self, texts: Iterable[str], name: str) -> None:
+        """The same of many texts under one name; what finds nothing in all of them together is not tried on each."""
+        new = [each for each in dict.fromkeys(texts) if each and (name, each) not in self._seen]
+        with self._looking_among(new):
+            for each in new:
+                self.learn(each, name)
+
+    def texts(self, texts: Sequence[str]) -> list[str]:
+        """Each text with every private value replaced, as `text` does."""
+        with self._looking_among([each for each in dict.fromkeys(texts) if each not in self._cache]):
+            return [self.text(each) for each in texts]
+
+    @contextmanager
+    def _looking_among(self, texts: list[str]) -> Iterator[None]:
+        self._among = Among(texts)
+        try:
+            yield
+        finally:
+            self._among = None
+
     def _learn_fields(self, fields: Mapping[Any, Any]) -> None:
         for key, each in fields.items():
             name = str(key)
@@ -173,6 +202,8 @@ class Redactor:
             return value  # numbers, and words of our own
         if isinstance(found, str):
             found = self.text(found)
+        elif isinstance(found, OpRows):
+            found = found.with_texts(self.texts)
         elif dataclasses.is_dataclass(found) and not isinstance(found, type):
             changed = self._changed(vars(found))
             found = type(found)(**{**vars(found), **changed}) if changed else found
@@ -291,23 +322,27 @@ class Redactor:
 
     def _learn_text(self, text: str) -> None:
         text = text.translate(FROM_SAFE)
-        for match in token_forms.SECRET.finditer(text):
-            self._add(Kind.SECRET, match.group())
-            # A key of many lines may be cut apart elsewhere.
-            for line in match.group().splitlines()[1:]:
-                if not line.startswith("-----"):
-                    self._add(Kind.SECRET, line)
         word, lower = sensitive.is_word(text), in_lower_case(text)
-        for kind, pattern, groups in _LEARNT_FROM_WORDS if word else _LEARNT:
-            if pattern in SIGNS and not may_match(SIGNS[pattern], lower):
+        tried: Sequence[Learnt] = _LEARNT_FROM_WORDS if word else _LEARNT
+        if self._among is not None:
+            tried = self._among.learnt(tried, words=word)
+        for kind, pattern, groups, signs, public in tried:
+            if signs and not may_match(signs, lower):
                 continue
-            public = _PUBLIC.get(pattern, ())
             for match in pattern.finditer(text):
                 value = next(found for group in groups if (found := match.group(group)))
                 if value.lower() not in public:
                     self._add(kind, value)
+                if pattern is token_forms.SECRET:
+                    self._learn_lines(value)
         for match in () if word else sensitive.VARIABLE.finditer(text):
             self._learn_named(*match.groups())
+
+    def _learn_lines(self, key: str) -> None:
+        """A key of many lines may be cut apart elsewhere."""
+        for line in key.splitlines()[1:]:
+            if not line.startswith("-----"):
+                self._add(Kind.SECRET, line)
 
     # replacing
 
@@ -343,11 +378,23 @@ class Redactor:
 
     def _replace(self, text: str) -> str:
         self._passes = self._passes or [
-            (pattern, replace, pattern not in _NOT_IN_WORDS, SIGNS.get(pattern, ()))
-            for pattern, replace in self._make_passes()
+            Pass(row, pattern, replace, pattern not in _NOT_IN_WORDS, SIGNS.get(pattern, ()))
+            for row, (pattern, replace) in enumerate(self._make_passes())
         ]
         word, lower = sensitive.is_word(text), in_lower_case(text)
-        for pattern, replace, in_words, signs in self._passes:
+        passes = self._passes if self._among is None else self._among.passes(self._passes, words=word)
+        for row, pattern, replace, in_words, signs in passes:
+            if (word and not in_words) or (signs and not may_match(signs, lower)):
+                continue
+            new = pattern.sub(replace, text)
+            if new is not text:
+                return self._replace_after(row, new)
+        return text
+
+    def _replace_after(self, row: int, text: str) -> str:
+        """What is left to replace in a text that a pass has changed: it may hold what no text held before."""
+        word, lower = sensitive.is_word(text), in_lower_case(text)
+        for _, pattern, replace, in_words, signs in self._passes[row + 1 :]:
             if (word and not in_words) or (signs and not may_match(signs, lower)):
                 continue
             new = pattern.sub(replace, text)
