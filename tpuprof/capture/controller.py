@@ -26,8 +26,9 @@ PATIENCE_STEPS = 100
 # minutes, and a hundred of them hours; two minutes pass the warm-up of any program whose steps take less than that.
 PATIENCE_SECONDS = 120.0
 # Steps in a row that all compiled after which no end of it is expected (steps). Programs that compile a graph for each
-# of a few input lengths repeat one of them sooner.
-ENDLESS_STEPS = 16
+# of a few input lengths repeat one of them sooner; those that compile one for each batch of an epoch (`data[i]` on the
+# device) are over it when the epoch is.
+ENDLESS_STEPS = 48
 # Steps that a recording of steady training must hold to be worth more than one from before (steps): of a single
 # step nothing repeats.
 FEWEST_STEPS = 2

@@ -259,6 +259,7 @@ def _largest(groups: Mapping[str, float], load: StepTimes, why: Decisions) -> st
     special = next((each for each in ranked if each not in (first, *less) and _names_more(each, load)), "")
     if (
         first in _GENERAL
+        and not _names_more(first, load)
         and special
         and groups[special] > 0
         and _is_as_large(groups, special, first, load, why)

@@ -30,7 +30,7 @@ UNFINISHED = (
 NEVER_RESTS = (
     "Undecided: the thread that hands programs to the device works for {share} of the middle step, so the training "
     "thread is ahead of it. The device, or handing programs over, may be what holds training up; the trace has no "
-    "device plane that tells. The host calls ops for {of_step} meanwhile."
+    "device plane that tells. Meanwhile {meanwhile}"
 )
 # What is said beside a busy device: only of steps that were measured.
 KEEPS_UP = "; the host keeps up"
@@ -121,14 +121,16 @@ def _as_large(bound: Bound, load: StepTimes) -> str:
 
 def _behind_sentence(queue: Queue, bound: Bound, of_step: str) -> str:
     """The sentence where the host runs so far ahead that programs of the capture did not begin within it."""
-    if not queue.handed_over:
-        return NEVER_RESTS.format(share=format_share(queue.feeding), of_step=of_step)
     ran = f"{queue.ran} of them" if queue.ran else "none of them"
     meanwhile = parts.word_of(bound.meanwhile).unseen.partition(": ")[2].format(of_step=of_step)
     if bound.meanwhile not in _TOLD_MEANWHILE or not meanwhile:
         meanwhile = f"the host works on the next graphs for {of_step}."
         if bound.meanwhile.startswith(parts.USER_PREFIX):
             meanwhile = f"the host is in {parts.noun_of(bound.meanwhile)} for {of_step}."
+    if not queue.handed_over:
+        if meanwhile.startswith("the host works on"):
+            meanwhile = f"the host calls ops for {of_step}."
+        return NEVER_RESTS.format(share=format_share(queue.feeding), meanwhile=meanwhile)
     return (
         f"Undecided: the host handed {queue.handed_over} programs over, and {ran} began while the profiler was on. The "
         f"device is behind the host, so it may be what holds training up, or the profile lost events. Meanwhile "

@@ -94,7 +94,12 @@ REMEDIES: tuple[Remedy, ...] = (
         "It samples the training thread's stack, which tells tracing from other Python.",
     ),
     Remedy(
-        ("telemetry: the capture ended", "one step tells nothing", "captured steps have events"),
+        (
+            "telemetry: the capture ended",
+            "one step tells nothing",
+            "captured steps have events",
+            "known only roughly",
+        ),
         _MORE,
         "It captures more steps.",
         by_torch=_BY_TORCH_MORE,

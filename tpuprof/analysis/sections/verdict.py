@@ -55,6 +55,11 @@ UNENDED_READ = (
     "on. XLA may compile the graph that the value needs, or the device computes it: a trace shows neither before it "
     "ends. Record for longer."
 )
+# What is added where programs compiled in the captured steps and soon after them, and then no more.
+COMPILES_ENDED = (
+    " These are the first steps of training, and not what the others do: of {steps} after them {compiling} compiled, and "
+    "then none. Capture later steps (`--warmup`)."
+)
 # Of transfers with the host that may be either.
 _UNCLEAR = " Or it waits for another slice: nothing in the trace tells Python callbacks from collectives across slices."
 
@@ -225,8 +230,17 @@ def _over(run: Run) -> str:
 def _if_no_compile_returns(
     hosts: list[HostRun], bound: Bound, times: StepTimes, history: CompileHistory, hidden: float
 ) -> str:
-    """The verdict without compiles, where they make it and it is unknown whether they come again."""
-    if bound.word != "compile" or history.returns != Returns.UNKNOWN.value:
+    """The verdict without compiles, where they make it and it is unknown whether they come again.
+
+    Where they ended soon after the capture: that its steps are the first ones of training.
+    """
+    if bound.word != "compile":
+        return ""
+    if history.returns == Returns.NEVER.value and history.compiling_after:
+        return COMPILES_ENDED.format(
+            compiling=history.compiling_after, steps=counted(history.steps_after or 0, "step")
+        )
+    if history.returns != Returns.UNKNOWN.value:
         return ""
     rest = without_compiles(hosts, times)
     other = sentence(bound_of(rest), rest, hidden).removesuffix(UNSEEN)

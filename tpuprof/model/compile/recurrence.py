@@ -193,7 +193,7 @@ def returns(
     `before` times ahead of them.
     """
     if after is not None and _cuts_of(line, after):
-        return Returns.YES
+        return Returns.NEVER if _stopped(line, after, captured) else Returns.YES
     if after is not None and after.shows(captured):
         return Returns.NEVER
     often = compiling >= RETURNS_FROM_STEPS or (compiling and before >= RETURNS_FROM_BEFORE)
@@ -215,9 +215,17 @@ def rate(line: str, captured_rate: float, captured: int, after: AfterCapture | N
 
 def _cuts_of(line: str, after: AfterCapture) -> int:
     """Cuts after the capture that compiled for this line; those without a line may be of any."""
-    if not line:
-        return after.compiling_steps
-    return sum(each.cuts for name, each in after.lines.items() if name in (line, UNKNOWN_LINE))
+    return sum(each.cuts for each in _lines_of(line, after)) if line else after.compiling_steps
+
+
+def _lines_of(line: str, after: AfterCapture) -> list[CompilingLine]:
+    return [each for name, each in after.lines.items() if not line or name in (line, UNKNOWN_LINE)]
+
+
+def _stopped(line: str, after: AfterCapture, captured: int) -> bool:
+    """Whether what the line compiled after the capture was the end of it."""
+    lines = _lines_of(line, after)
+    return bool(lines) and all(after.stopped(each, captured) for each in lines)
 
 
 def numbers_of(steps: Steps) -> list[int]:

@@ -8,8 +8,15 @@ from tpuprof.model.in_few_steps import few_of, said_of_few
 from tpuprof.rules.base import FAILED, Outcome, Price
 from tpuprof.signals import Signals, Unavailable
 from tpuprof.simulate.change import Change
+from tpuprof.units import counted
 
 ONCE = "one captured step holds nearly all of it, so whether it comes back is unknown: capture more steps (`--steps`)"
+# Steps that must hold a cost for it to be known how often it comes (steps): of three, one more or less is a third.
+OFTEN_FROM_STEPS = 4
+ROUGHLY = (
+    "{steps} hold nearly all of it, so how often it comes, and what it costs per step, is known only roughly: capture "
+    "more steps (`--steps`)"
+)
 _OF_EACH, _PER = " of each step", " per step"
 
 
@@ -30,8 +37,13 @@ def of_few_steps(outcome: Outcome, signals: Signals, *, comes_back: bool = False
     if not few:
         return outcome
     outcome = replace(outcome, title=_title(outcome.title, few))
-    if comes_back or few_of(costs) > 1 or outcome.price is None:
+    count = few_of(costs)
+    if comes_back or count >= OFTEN_FROM_STEPS or outcome.price is None:
         return outcome
+    if count > 1:
+        less = "medium" if outcome.confidence == "high" else outcome.confidence
+        reason = ROUGHLY.format(steps=counted(count, "captured step"))
+        return replace(outcome, confidence=less, reason=outcome.reason or reason)
     price = replace(outcome.price, least=Change())
     return replace(outcome, price=price, confidence="low", reason=outcome.reason or ONCE)
 

@@ -110,7 +110,7 @@ SHOWN = 3
 ADVISED_FROM_SHARE = 0.2
 # Kinds of time that another thread or Python's collector causes. All others are the training thread's own work.
 _OTHERS_WORK = frozenset({"lock", "gil", "gc", "read"})
-_SLEEP = "host:sleep"
+_SLEEP, _GIL = "host:sleep", "host:gil"
 # How a frame of a stack says that it is Flax's.
 _FLAX = "/flax/nnx/"
 # Samples that make the time at a line certain to about a sixth (samples): the error goes with their square root.
@@ -164,6 +164,8 @@ def check(signals: Signals) -> Outcome:
     left = 1 - min(named / sampled[largest], 1.0)
     # Where threads wait for a CPU, all but a sleep takes longer than it does by itself.
     stretched = largest != _SLEEP and signals.cpus_taken
+    # Who needs the lock waits for it in calls of the framework as well, and nothing tells how long.
+    stretched = stretched or largest == _GIL
     sure = samples >= SAMPLES_FOR_HIGH and not signals.sampled_late and not stretched
     return failed(
         share,

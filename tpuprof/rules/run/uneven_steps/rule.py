@@ -64,7 +64,7 @@ import numpy as np
 from tpuprof import parts as part
 from tpuprof.model.intervals import Int64
 from tpuprof.model.step_columns import Float64, Step, StepColumns
-from tpuprof.report.host_lines import LINE_FROM_SHARE, Where, lines_of, where_of
+from tpuprof.report.host_lines import LINE_FROM_SHARE, Where, lines_of, verb_of, where_of
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
 from tpuprof.rules.thresholds import (
@@ -82,6 +82,7 @@ SHOWN = 8
 _CASES = {part.INPUT_WAIT: "input", part.HOST_TO_DEVICE: "input", part.HOST_SYNC: "read"}
 # Parts that say what the host did, beside annotations and samples.
 _NAMED = (part.INPUT_WAIT, part.HOST_TO_DEVICE, part.HOST_SYNC)
+_SLEEP = f"{part.HOST_PREFIX}sleep"
 # Of the named families: tpuprof's own work, and a machine that gave the thread no CPU, are no doing of the program.
 _NOT_THE_PROGRAM = (f"{part.USER_PREFIX}overhead", f"{part.HOST_PREFIX}stalled")
 
@@ -91,7 +92,16 @@ _NOT_THE_PROGRAM = (f"{part.USER_PREFIX}overhead", f"{part.HOST_PREFIX}stalled")
     good="Uneven steps cost little or nothing",
     bad="Some steps take far longer than the others",
     broad=True,
-    reads=("steps", "steadiness", "slowest_host_steps", "idle_by_step", "even_rows", "stacks_if_sampled"),
+    reads=(
+        "steps",
+        "steadiness",
+        "slowest_host_steps",
+        "idle_by_step",
+        "even_rows",
+        "stacks_if_sampled",
+        "sees_device",
+        "unfinished_ms",
+    ),
 )
 def check(signals: Signals) -> Outcome:
     """Fail where slow steps' excess over typical ones is enough of the time and the trace names what they did."""
@@ -116,6 +126,10 @@ def check(signals: Signals) -> Outcome:
             title=f"{_what(len(slow), len(rows))}; no recurring cause was seen",
             reason="noise of the machine, batches that arrive in bursts and a host that runs ahead look the same",
         )
+    if cause == part.HOST_SYNC and not signals.sees_device and _waits_for_work(signals, excess, of_cause):
+        return passed(
+            evidence, reason="slow steps read values, and wait for work that takes as long without them"
+        )
     own = slow[of_cause].tolist()
     recurs = len(own) >= UNEVEN_RECURS_FROM
     # Slow steps of other causes stay.
@@ -127,11 +141,17 @@ def check(signals: Signals) -> Outcome:
     return failed(
         share,
         evidence,
-        title=f"{_what(len(own), len(rows))}, mostly for {part.noun_of(cause)}{at}: {format_share(share)} of the time",
+        title=f"{_what(len(own), len(rows))}, mostly {_because(cause)}{at}: {format_share(share)} of the time",
         price=counterfactual(gone) if recurs else counterfactual(gone, Change()),
         confidence="medium" if recurs else "low",
         cases=frozenset({_CASES.get(cause, "work")}),
     )
+
+
+def _waits_for_work(signals: Signals, excess: Float64, of_cause: list[int]) -> bool:
+    """Whether most of what slow steps take longer is the device's work of all steps, which they wait for."""
+    per_step = sum(excess[of_cause].tolist()) / len(signals.steps)
+    return signals.unfinished_ms >= UNEVEN_CAUSE_FROM_SHARE * per_step
 
 
 def _where(signals: Signals, cause: str) -> Where | None:
@@ -146,6 +166,12 @@ def _where(signals: Signals, cause: str) -> Where | None:
 
 def _what(slow: int, steps: int) -> str:
     return f"{slow} of {counted(steps, 'step')} {'takes' if slow == 1 else 'take'} far longer"
+
+
+def _because(cause: str) -> str:
+    if cause.startswith(part.HOST_PREFIX):
+        return f"because the host {verb_of(cause)}"
+    return f"for {part.noun_of(cause)}"
 
 
 def _costliest(causes: list[str], excess: Float64) -> tuple[str, list[int]]:
@@ -182,11 +208,14 @@ def _causes(rows: StepColumns, even: Int64, slow: Int64, excess: Float64) -> lis
 
 
 def _with_its_reads(names: list[str], grown: Float64) -> None:
-    """Count what grew beside a checkpoint with it: it reads what it saves, writes it, and waits for both."""
+    """Count what grew beside a checkpoint with it: it reads what it saves, writes it, and waits for both.
+
+    A sleep is none of it.
+    """
     others = [
         row
         for row, name in enumerate(names)
-        if name in (part.CHECKPOINT, part.HOST_SYNC) or name.startswith(part.HOST_PREFIX)
+        if name in (part.CHECKPOINT, part.HOST_SYNC) or (name.startswith(part.HOST_PREFIX) and name != _SLEEP)
     ]
     saved = names.index(part.CHECKPOINT)
     whole = np.maximum(grown[others], 0.0).sum(axis=0)

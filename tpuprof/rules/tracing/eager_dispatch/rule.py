@@ -84,6 +84,7 @@ OF_A_FUNCTION = 2
         "typical_parts",
         "typical_ms",
         "sees_device",
+        "unfinished_ms",
         "framework",
         "eager_dispatch",
         "defers_ops",
@@ -112,7 +113,9 @@ def check(signals: Signals) -> Outcome:
     if min(alone, found.ops) < EAGER_FROM_PROGRAMS:
         programs = counted(round(found.programs), "program")
         return passed(evidence, reason=f"a step is {programs}: its ops are fused or compiled")
-    share = dispatch / signals.typical_ms
+    # Without a device plane the host may run ahead, and a typical step be over long before its work is done.
+    step_ms = signals.typical_ms + (0.0 if signals.sees_device else signals.unfinished_ms)
+    share = dispatch / step_ms
     if share < FAILS_FROM_SHARE:
         return passed(evidence, reason="ops run one by one, but calling them takes little of the step")
     one_function = bool(found.most_called) and found.most_calls >= ONE_FUNCTION_FROM_SHARE * found.programs
@@ -127,7 +130,7 @@ def check(signals: Signals) -> Outcome:
         price = CALLED_LESS if one_function else counterfactual(_fused(fused), CALLED_ONCE)
     return failed(
         # Without a device plane the host may run ahead of a busy device: what is at stake is nothing to all of it.
-        share + fused * signals.typical_parts.get(part.COMPUTE, 0.0) / signals.typical_ms
+        share + fused * signals.typical_parts.get(part.COMPUTE, 0.0) / step_ms
         if signals.sees_device
         else share / 2,
         evidence,
