@@ -90,7 +90,7 @@ def test_rollouts_between_updates_are_told_and_do_not_count_as_lacking():
     "phases",
     [
         [],
-        [phase(10, 30), phase(60, 69)],
+        [phase(10, 14), phase(60, 63)],
         [phase(10, 50, OTHER_GRAPHS)],
         [phase(0, 50, inside=True)],
         # Before the first step.

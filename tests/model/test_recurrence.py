@@ -67,7 +67,9 @@ def test_a_compile_of_the_same_line_is_a_return_and_of_another_is_not():
     assert returns("", 1, 8, seen) is Returns.YES
 
 
-@pytest.mark.parametrize(("steps", "answer"), [(15 + MIN_STEPS_AFTER, Returns.YES), (16 + MIN_STEPS_AFTER, Returns.NEVER)])
+@pytest.mark.parametrize(
+    ("steps", "answer"), [(15 + MIN_STEPS_AFTER, Returns.YES), (16 + MIN_STEPS_AFTER, Returns.NEVER)]
+)
 def test_compiles_that_ended_soon_after_the_capture_do_not_come_again(steps, answer):
     """A program for each of 32 batches, say: the first epoch compiles, and no other."""
     rows = {"unknown": CompilingLine(16, 76, 9.0, steps=list(range(16)))}

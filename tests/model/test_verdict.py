@@ -65,7 +65,7 @@ def test_idle_time_without_a_cause_is_the_verdict_only_where_the_device_idles_fo
     assert bound_of(busy).word == "device"
     text = sentence(bound_of(busy), busy, 0.0)
     assert text == (
-        "Mostly device-bound: the device is busy for 70 % of each step (100 ms). It idles for 30 % (30.0 ms) while the "
+        "Mostly device-bound: the device is busy for 70 % of each step (70.0 ms of 100 ms). It idles for 30 % (30.0 ms) while the "
         "host does something the trace does not name."
     )
     assert bound_of(idling).word == "unknown"

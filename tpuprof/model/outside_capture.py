@@ -14,6 +14,9 @@ from tpuprof.units import PS_PER_S, format_ms, ps_to_ms
 SLOWER_FROM = 1.3
 # From where on the verdict itself says so (ratio): half of the run's time is then spent on what the capture lacks.
 VERDICT_FROM = 2.0
+# Time of evaluations between steps, beside that of the steps, from which the verdict says so (ratio): a fifth of both.
+# A judgement: readers compare what a fix saves with it.
+BETWEEN_FROM = 0.25
 # Share of what one captured step holds that the steps after the capture must lack for it to come more seldom than the
 # capture shows (share): it then is at most half as much of the run. Between that and all of it lies what is unknown:
 # captured steps are slower by some hundredths themselves.
@@ -91,10 +94,10 @@ def outside_capture(wall_ps: Int64, after: AfterCapture | None, between_ps: int 
 
 
 def said_of_between(all_steps: list[Steps]) -> str:
-    """What the verdict adds where more of a host's time lies between its steps than in them."""
+    """What the verdict adds where much of a host's time is evaluations between its steps."""
     for steps in all_steps:
         between, within = between_steps(steps), int(steps.wall_ps.sum())
-        if between > within:
+        if between and between >= BETWEEN_FROM * within:
             return (
                 f" That is of the training steps alone: evaluations between them took {format_ms(ps_to_ms(between))} "
                 f"of the capture, and the steps {format_ms(ps_to_ms(within))}."

@@ -163,11 +163,12 @@ def _idle_in_all(bound: Bound, load: StepTimes) -> str:
 
 
 def _device_sentence(load: StepTimes, share: str, wall: str, over: str) -> str:
+    busy = format_ms(load.busy)
     if is_device_bound(load, Decisions()):
         # One step does not tell: what the host does between steps is not in it.
         keeps_up = KEEPS_UP if over == STEP else ""
-        return f"Device-bound: the device is busy for {share} of {over} ({wall}){keeps_up}."
-    head = f"Mostly device-bound: the device is busy for {share} of {over} ({wall})"
+        return f"Device-bound: the device is busy for {share} of {over} ({busy} of {wall}){keeps_up}."
+    head = f"Mostly device-bound: the device is busy for {share} of {over} ({busy} of {wall})"
     unnamed = load.parts.get(parts.UNKNOWN, 0.0)
     if unnamed >= NAMED_FROM_SHARE * load.wall:
         idle = f"{format_share(unnamed / load.wall)} ({format_ms(unnamed)})"
@@ -178,14 +179,15 @@ def _device_sentence(load: StepTimes, share: str, wall: str, over: str) -> str:
 def _turns_sentence(bound: Bound, load: StepTimes, over: str) -> str:
     """Where host and device wait for each other in the runtime: which of the two is slower, or that both may be."""
     busy, wall, turns = format_share(load.busy / load.wall), format_ms(load.wall), format_ms(bound.turns)
+    works = format_ms(load.busy)
     waits = f"The host waits {format_ms(load.waited)} for the device inside the runtime"
     if bound.word == "device":
         return (
-            f"Mostly device-bound: the device is busy for {busy} of {over} ({wall}). {waits}, and prepares the next "
-            f"graph afterwards, while the device idles ({turns})."
+            f"Mostly device-bound: the device is busy for {busy} of {over} ({works} of {wall}). {waits}, and prepares "
+            f"the next graph afterwards, while the device idles ({turns})."
         )
     return (
         f"Undecided: host and device wait for each other, and need about as long. The device is busy for "
-        f"{format_ms(load.busy)} of {over} ({wall}); the host works for {format_ms(load.host_work)}, most of it "
+        f"{works} of {over} ({wall}); the host works for {format_ms(load.host_work)}, most of it "
         f"tracing, and the device idles meanwhile for {turns}. {waits}."
     )

@@ -31,6 +31,7 @@ def fact_lines(report: Report) -> list[tuple[str, str]]:
         ("Pod", lambda each: pod_lines(each.pod)),
         ("Hosts", lambda each: [] if each.pod else _hosts(each)),
         ("Between slices", lambda each: [_message(row) for row in each.slice_messages[:SHOWN]]),
+        ("Steps", _steps),
         ("Uneven steps", _outliers),
         ("Drift", _drift),
         ("Not training", _phases),
@@ -39,6 +40,11 @@ def fact_lines(report: Report) -> list[tuple[str, str]]:
         ("Compilation cache", _cache),
     ]
     return [(subject, of_steps(line, report)) for subject, make in makers for line in make(report)]
+
+
+def _steps(report: Report) -> list[str]:
+    """What a step is, where that was inferred; the verdict says it where it is of low confidence."""
+    return [report.steps.note] if report.steps.note and report.steps.confidence == "medium" else []
 
 
 def _tracing(report: Report) -> list[str]:

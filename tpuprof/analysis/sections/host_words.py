@@ -78,6 +78,8 @@ def in_words_of(run: Run, text: str) -> str:
     what = CALLS_OPS if by_op else HANDS_OVER
     if found is not None and found.waits:
         what += ", or waits for them to begin"
+    if all(host.framework == "jax" for host in run.hosts):
+        text = text.replace("prepares the next graph", "prepares the next call")
     return text.replace(HANDS_OVER, what)
 
 

@@ -57,8 +57,8 @@ UNENDED_READ = (
 )
 # What is added where programs compiled in the captured steps and soon after them, and then no more.
 COMPILES_ENDED = (
-    " These are the first steps of training, and not what the others do: of {steps} after them {compiling} compiled, and "
-    "then none. Capture later steps (`--warmup`)."
+    " These are the first steps of training, and not what the others do: of {steps} after them {compiling} compiled, "
+    "and then none. Capture later steps (`--warmup`)."
 )
 # Of transfers with the host that may be either.
 _UNCLEAR = " Or it waits for another slice: nothing in the trace tells Python callbacks from collectives across slices."
