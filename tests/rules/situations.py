@@ -54,7 +54,7 @@ def uncut(share, *reads, steps_without=8, kind="graph"):
 
 
 def scan(traces, share, ms=None):
-    marks = {"scan_trace": 1.0} if ms is not None else {}
+    marks = {"scan_trace": 1.0} if ms is not None else {"scan_run": 1.0}
     report = {"tracing": Tracing(scan_retraces_per_step=traces)}
     return {**traced(share), "report": report, "event_count": marks, "event_ms": {"scan_trace": ms}}
 

@@ -127,6 +127,7 @@ CASES = {
         ("rarely", "passed", scan(thresholds.SCAN_RETRACES_FROM - 0.1, 0.5, ms=50.0)),
         ("often", "failed", scan(thresholds.SCAN_RETRACES_FROM, 0.5, ms=50.0)),
         ("untimed", "failed", scan(1.0, 0.5)),
+        ("untimed, little tracing", "passed", scan(1.0, BELOW)),
         ("no scan", "not_applicable", {"steps": steps(), "event_count": {}}),
         ("no steps", "unavailable", NOTHING),
     ],

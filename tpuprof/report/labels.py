@@ -15,7 +15,7 @@ RELATED_SHOWN = 3
 _PHASES = {
     "python_and_dispatch": "Python and dispatch",
     "ir_walk_and_hash": "walk over the graph and its hash",
-    "scan_retrace": "scan traced again",
+    "scan_retrace": "scan",
     "autograd": "autograd (backward)",
     "sharding": "sharding",
 }

@@ -63,7 +63,8 @@ class TracingRow:
 class Tracing:
     """What tracing is made of. Phases sum to all tracing, annotations nest.
 
-    `scan_retraces_per_step` counts how often a scan's body is traced again each step (0 with its cache on).
+    `scan_retraces_per_step` counts how often a scan's body is traced again each step (0 with its cache on), None where
+    nothing tells.
     `step_ms_if_free` is the mean step less all exposed tracing: the most that faster tracing could give.
     """
 

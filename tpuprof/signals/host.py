@@ -216,7 +216,7 @@ class HostSignals(StepSignals):
 
     @signal("per step", needs=(STEPS, HOST_EVENTS))
     def scan_retraces(self) -> float:
-        """How often per step the body of a scan is traced again: 0 with its cache on, and where there is no scan."""
+        """How often per step the body of a scan is traced again: 0 with its cache on, and where nothing tells."""
         return self.tracing.scan_retraces_per_step or 0.0
 
     @signal("ms per step", needs=(STEPS, HOST_EVENTS))
@@ -231,7 +231,7 @@ class HostSignals(StepSignals):
 
     @signal("ms by event", needs=(STEPS, HOST_EVENTS))
     def event_ms(self) -> dict[str, float]:
-        """Time per step that training threads work in each named event (`scan_retrace`, `graph_cut`).
+        """Time per step that training threads work in each named event (`scan_trace`, `graph_cut`).
 
         Waits for the device inside them are left out.
         """

@@ -13,9 +13,13 @@ from tpuprof.model.intervals import EMPTY, Int64, Spans, covered, intersect, mer
 from tpuprof.model.steps import Steps
 from tpuprof.model.timeline import Host, Track
 from tpuprof.records import record
+from tpuprof.units import PS_PER_MS
 
 AUTOGRAD = "autograd"
 PYTHON = "python_and_dispatch"
+# What scan takes at least to trace its body (ps). On two slow cores, torch_xla 2.9: 70 ms for a body of two ops, and
+# 0.2 to 1.5 ms to find what it has traced before.
+SCAN_TRACED_FROM_PS = 5 * PS_PER_MS
 
 
 @record(frozen=True)
@@ -33,7 +37,8 @@ class Tracing:
     """Tracing of one host inside its steps, in ps.
 
     `phases` do not overlap and sum to all tracing of the training thread; annotations nest, so theirs do not
-    sum. `scan_retraces` counts how often the body of a scan was traced, None where the framework has no scan.
+    sum. `scan_retraces` counts how often the body of a scan was traced, None where the framework has no scan, or where
+    the trace does not tell.
     """
 
     phases: list[TracingShare] = field(default_factory=list)
@@ -116,13 +121,20 @@ def _by_annotation(activity: HostActivity, tracing: Spans, exposed: Spans) -> li
 
 
 def _retraces(threads: list[Track], vocabulary: Vocabulary, steps: Steps) -> int | None:
-    if not vocabulary.scan_retraced.exact:
+    """How often a scan traced its body in steps; None where the framework has no scan, or nothing timed it."""
+    if not vocabulary.scan_ran.exact:
         return None
-    count = 0
+    ran = looked_up = traced = 0
     for track in threads:
-        rows = vocabulary.scan_retraced.rows(track.plane.events.names)
-        count += int(_in_steps(track.start[np.isin(track.name_row, rows)], steps).sum())
-    return count
+        names = track.plane.events.names
+        ran += int(
+            _in_steps(track.start[np.isin(track.name_row, vocabulary.scan_ran.rows(names))], steps).sum()
+        )
+        rows = np.flatnonzero(np.isin(track.name_row, vocabulary.scan_looked_up.rows(names)))
+        inside = _in_steps(track.start[rows], steps).astype(np.bool_)
+        looked_up += int(inside.sum())
+        traced += int(((track.end - track.start)[rows][inside] >= SCAN_TRACED_FROM_PS).sum())
+    return traced if looked_up or not ran else None
 
 
 def _in_steps(start: Int64, steps: Steps) -> Int64:

@@ -103,7 +103,8 @@ class Vocabulary:
     compile_events: tuple[str, ...]
     compile_hash_stat: str
     tracing_phases: tuple[tuple[str, NameSet], ...] = ()
-    scan_retraced: NameSet = field(default_factory=lambda: NameSet.of(()))
+    scan_ran: NameSet = field(default_factory=lambda: NameSet.of(()))
+    scan_looked_up: NameSet = field(default_factory=lambda: NameSet.of(()))
     handed_over: NameSet = field(default_factory=lambda: NameSet.of(()))
     named_events: tuple[tuple[str, NameSet], ...] = ()
     building: Activity = Activity.TRACING
@@ -201,7 +202,8 @@ def _load(table: dict[str, Any]) -> Vocabulary:
             (name, NameSet.of(names)) for name, names in table.get("tracing_phases", {}).items()
         ),
         handed_over=NameSet.of(table.get("handed_over", ())),
-        scan_retraced=NameSet.of(table.get("scan", {}).get("retraced", ())),
+        scan_ran=NameSet.of(table.get("scan", {}).get("ran", ())),
+        scan_looked_up=NameSet.of(table.get("scan", {}).get("looked_up", ())),
         named_events=tuple((key, NameSet.of(names)) for key, names in table.get("named_events", {}).items()),
         building=Activity[table.get("building", "tracing").upper()],
         eager=bool(table.get("eager", False)),

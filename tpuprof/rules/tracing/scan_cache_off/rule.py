@@ -3,7 +3,7 @@
 ## What it detects
 
 `scan` or `scan_layers` that run AOTAutograd over their body in every step, because the body is not marked as
-pure: `aot_forward` and `aot_backward` are in each step of the trace.
+pure. A capture by tpuprof times how long scan looks for its traced body: tracing it takes far longer than finding it.
 
 ## Why it costs time
 
@@ -23,7 +23,8 @@ hits, though is_fn_pure is set; so does a partition_fn made again.
 ## Limits and false positives
 
 A body with dropout or other random numbers is not pure: caching it repeats the same numbers. A capture not made by
-tpuprof shows how often the body is traced but only a part of the time that takes: the price is then a wide range.
+tpuprof shows that scan ran, and not whether it traced its body before: where the step has enough tracing for that, the
+finding is of low confidence, and its price begins at nothing.
 
 ## References
 
@@ -36,16 +37,16 @@ from __future__ import annotations
 import re
 
 from tpuprof import parts as part
+from tpuprof.model.host.tracing import SCAN_TRACED_FROM_PS
 from tpuprof.report.schema import Evidence
 from tpuprof.report.sections import HostStackRow
 from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, not_applicable, passed, rule
 from tpuprof.rules.thresholds import SCAN_RETRACE_FROM_SHARE, SCAN_RETRACES_FROM
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
-from tpuprof.units import counted, times
+from tpuprof.units import PS_PER_MS, counted, times
 
-RETRACE = "scan_retrace"
-CALL = "scan_trace"
+RUN, CALL = "scan_run", "scan_trace"
 # How much of all tracing is left once scan's cache is on (ratio), where the capture does not time scan's own part.
 LEFT_WHERE_UNTIMED = 0.3
 # A frame of scan itself: `scan_layers (/env/torch_xla/experimental/scan_layers.py:121)`.
@@ -72,10 +73,14 @@ def check(signals: Signals) -> Outcome:
     """Fail where the body is traced in at least every other step and that is worth naming."""
     traced = signals.scan_retraces
     called = signals.event_count.get(CALL, 0.0)
-    if not traced and not called:
+    ran = signals.event_count.get(RUN, 0.0)
+    if not ran and not called:
         return not_applicable("no scan ran in the captured steps")
+    source = _called_at(signals.stacks_if_sampled)
     evidence = [
-        Evidence("traces of a scan's body", traced, "per step", source=_called_at(signals.stacks_if_sampled))
+        Evidence("traces of a scan's body", traced, "per step", source=source)
+        if called
+        else Evidence("runs of a scan", ran, "per step", source=source)
     ]
     evidence += [
         Evidence(
@@ -87,14 +92,11 @@ def check(signals: Signals) -> Outcome:
         for row in signals.loops_if_seen
         if row.kind == "while" and row.trip_count
     ]
-    if traced < SCAN_RETRACES_FROM:
-        return passed(evidence)
     exposed = signals.typical_tracing_ms / signals.typical_ms
     if not called:
-        price = counterfactual(
-            Change(host={part.TRACING: LEFT_WHERE_UNTIMED}), Change(named_events={RETRACE: 0.0})
-        )
-        return failed(exposed, evidence, title=_title(traced), price=price, confidence="low")
+        return _untimed(ran, exposed, signals.typical_tracing_ms, evidence)
+    if traced < SCAN_RETRACES_FROM:
+        return passed(evidence)
     spent = signals.event_ms[CALL]
     evidence.append(Evidence("time per step in scan's own tracing", spent, "ms"))
     share = min(spent / signals.step_ms, exposed)
@@ -102,6 +104,20 @@ def check(signals: Signals) -> Outcome:
         return passed(evidence, reason="retracing is hidden behind device work, or too short to matter")
     price = counterfactual(Change(named_events={CALL: 0.0}))
     return failed(share, evidence, title=_title(traced), price=price, confidence="high")
+
+
+def _untimed(ran: float, exposed: float, tracing_ms: float, evidence: list[Evidence]) -> Outcome:
+    """Where the capture does not time scan's own part: a step may have enough tracing for all of its scans, or not."""
+    if tracing_ms < ran * SCAN_TRACED_FROM_PS / PS_PER_MS or exposed < SCAN_RETRACE_FROM_SHARE:
+        return passed(evidence, reason="a step traces for less than scan takes to trace its body")
+    return failed(
+        exposed,
+        evidence,
+        title=f"scan runs {times(ran)} per step, and may trace its body again each time",
+        price=counterfactual(Change(host={part.TRACING: LEFT_WHERE_UNTIMED}), Change()),
+        reason="only a capture by tpuprof times scan's own tracing: whether it finds its traced body is unknown",
+        confidence="low",
+    )
 
 
 def _called_at(stacks: list[HostStackRow]) -> str:
