@@ -151,7 +151,7 @@ def check(signals: Signals) -> Outcome:
 def _waits_for_work(signals: Signals, excess: Float64, of_cause: list[int]) -> bool:
     """Whether most of what slow steps take longer is the device's work of all steps, which they wait for."""
     per_step = sum(excess[of_cause].tolist()) / len(signals.steps)
-    return signals.unfinished_ms >= UNEVEN_CAUSE_FROM_SHARE * per_step
+    return bool(signals.unfinished_ms >= UNEVEN_CAUSE_FROM_SHARE * per_step)
 
 
 def _where(signals: Signals, cause: str) -> Where | None:
