@@ -53,12 +53,12 @@ OFF_DEVICE = (
 UNENDED_READ = (
     "Unknown: the training thread waits in {read} for {share} of {over}, and no such read ended while the profiler was "
     "on. XLA may compile the graph that the value needs, or the device computes it: a trace shows neither before it "
-    "ends. Record for longer."
+    "ends. Mark steps with tpuprof.step: whole steps are then recorded, however long they take."
 )
 # What is added where programs compiled in the captured steps and soon after them, and then no more.
 COMPILES_ENDED = (
-    " These are the first steps of training, and not what the others do: of {steps} after them {compiling} compiled, "
-    "and then none. Capture later steps (`--warmup`)."
+    " These are among the first steps of training, and not what the others do: of {steps} after them {compiling} "
+    "compiled, and then none. Capture later steps (`--warmup`)."
 )
 # Of transfers with the host that may be either.
 _UNCLEAR = " Or it waits for another slice: nothing in the trace tells Python callbacks from collectives across slices."
@@ -236,10 +236,12 @@ def _if_no_compile_returns(
     """
     if bound.word != "compile":
         return ""
-    if history.returns == Returns.NEVER.value and history.compiling_after:
-        return COMPILES_ENDED.format(
-            compiling=history.compiling_after, steps=counted(history.steps_after or 0, "step")
-        )
+    ended = [
+        each.after for each in hosts if each.after is not None and each.after.ended_compiling(len(each.steps))
+    ]
+    if ended and history.returns == Returns.NEVER.value:
+        found = max(ended, key=lambda each: each.steps)
+        return COMPILES_ENDED.format(compiling=found.compiling_steps, steps=counted(found.steps, "step"))
     if history.returns != Returns.UNKNOWN.value:
         return ""
     rest = without_compiles(hosts, times)

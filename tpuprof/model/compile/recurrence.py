@@ -107,6 +107,10 @@ class AfterCapture:
         quiet = self.steps - 1 - last
         return quiet >= max(MIN_STEPS_AFTER, AFTER_PER_CAPTURED * max(captured, gap))
 
+    def ended_compiling(self, captured: int) -> bool:
+        """Whether steps compiled after the capture, and then none of many."""
+        return bool(self.lines) and all(self.stopped(each, captured) for each in self.lines.values())
+
     def shows(self, captured: int) -> bool:
         """Whether so many steps followed that a compile which returns would have been seen."""
         return self.steps >= max(MIN_STEPS_AFTER, AFTER_PER_CAPTURED * captured)
