@@ -30,6 +30,10 @@ TRACING_FROM_SHARE = FAILS_FROM_SHARE
 # Share of exposed tracing that scan's own retracing must make up for scan's cache to be the thing to fix.
 SCAN_RETRACE_FROM_SHARE = FAILS_FROM_SHARE
 
+# Time in samples of a part of the host's time, over the whole capture, from which the part is one and no accident (ms):
+# two intervals of the sampler. Eight steps of a millisecond hold one sample.
+SAMPLED_FROM_MS = 20.0
+
 # Times a step that a scan's body is traced from which its cache is off (a step): with the cache on it is never.
 SCAN_RETRACES_FROM = 0.5
 

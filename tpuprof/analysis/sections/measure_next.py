@@ -99,6 +99,7 @@ REMEDIES: tuple[Remedy, ...] = (
             "one step tells nothing",
             "captured steps have events",
             "known only roughly",
+            "the sampler looked once",
         ),
         _MORE,
         "It captures more steps.",

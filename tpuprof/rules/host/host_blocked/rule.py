@@ -99,7 +99,7 @@ from tpuprof.report.host_lines import Where, holder_of, lines_of, running, verb_
 from tpuprof.report.schema import Evidence
 from tpuprof.report.sections import HostStackRow
 from tpuprof.rules.base import STABLE, Outcome, counterfactual, failed, passed, rule
-from tpuprof.rules.thresholds import FAILS_FROM_SHARE
+from tpuprof.rules.thresholds import FAILS_FROM_SHARE, SAMPLED_FROM_MS
 from tpuprof.signals import Signals, Unavailable
 from tpuprof.simulate.change import Change
 from tpuprof.units import format_ms
@@ -113,6 +113,8 @@ _OTHERS_WORK = frozenset({"lock", "gil", "gc", "read"})
 _SLEEP, _GIL = "host:sleep", "host:gil"
 # How a frame of a stack says that it is Flax's.
 _FLAX = "/flax/nnx/"
+# Why nothing is said where a capture is a few milliseconds long.
+TOO_FEW = "the capture is so short that the sampler looked once or twice: capture more steps"
 # Samples that make the time at a line certain to about a sixth (samples): the error goes with their square root.
 SAMPLES_FOR_HIGH = 36
 
@@ -153,6 +155,8 @@ def check(signals: Signals) -> Outcome:
     evidence += [Evidence(f"a thread that held Python's lock was at {each}") for each in sorted(holders)]
     if share < FAILS_FROM_SHARE:
         return passed(evidence)
+    if total * len(signals.steps) < SAMPLED_FROM_MS:
+        raise Unavailable(TOO_FEW)
     largest = max(sampled, key=lambda each: sampled[each])
     if largest == WAIT and signals.framework == "torch_xla" and unended_read(stacks):
         raise Unavailable(

@@ -68,6 +68,7 @@ from tpuprof.report.host_lines import LINE_FROM_SHARE, Where, lines_of, verb_of,
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
 from tpuprof.rules.thresholds import (
+    SAMPLED_FROM_MS,
     UNEVEN_CAUSE_FROM_SHARE,
     UNEVEN_FROM_SHARE,
     UNEVEN_MIN_STEPS,
@@ -120,7 +121,9 @@ def check(signals: Signals) -> Outcome:
         return passed(evidence)
     cause, of_cause = _costliest(_causes(rows, even, slow, excess), excess)
     share = sum(excess[of_cause].tolist()) / wall
-    if share < UNEVEN_FROM_SHARE:
+    sampled = cause.startswith(part.HOST_PREFIX)
+    accident = sampled and sum(excess[of_cause].tolist()) < SAMPLED_FROM_MS
+    if share < UNEVEN_FROM_SHARE or accident:
         return passed(
             evidence,
             title=f"{_what(len(slow), len(rows))}; no recurring cause was seen",
