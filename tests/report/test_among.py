@@ -1,15 +1,18 @@
 """Texts that are looked at together come out as if each was looked at alone."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.report import planted
+from tests.report import planted, reports
 from tpuprof.report.op_rows import OpRows
 from tpuprof.report.schema import CoreRow, OpRow
 from tpuprof.safe_text import TO_SAFE
 from tpuprof.share.among import Among
 from tpuprof.share.redact import Redactor
+from tpuprof.share.redacted_report import redacted, redactor_for
 
 OPS = [
     "fusion.12",
@@ -85,3 +88,11 @@ def test_ops_by_column_come_out_as_row_by_row():
     assert found[0].source == by_row.value(rows)[0].source
     assert by_column.counts == by_row.counts
     assert list(found.picked([2, 0]))[1].name == "fusion.1"
+
+
+def test_outputs_of_one_run_agree_whether_its_ops_are_rows_or_columns():
+    rows = [row("a", "/home/zoe/b.py:1", device="amy@vm"), row("b", "/home/amy/a.py:1", device="zoe@vm")]
+    report = replace(reports.report(), ops=rows)
+    columns = replace(report, ops=OpRows.of(rows))
+    texts = [str(list(redacted(each, redactor_for(each)).ops)) for each in (report, columns)]
+    assert texts[0] == texts[1]

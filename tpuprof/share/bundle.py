@@ -34,6 +34,7 @@ from tpuprof.run_folder import (
 from tpuprof.share import chrome_bundle
 from tpuprof.share.cut import cut
 from tpuprof.share.redact_proto import blot, redact_hlo, redact_xspace
+from tpuprof.share.redacted_report import by_column
 from tpuprof.share.sensitive import Kind
 from tpuprof.share.space import Space, joined, split
 from tpuprof.share.trim import Window, representative, trim
@@ -90,7 +91,7 @@ def write_bundle(path: Path, report: Report, run_folder: Path | None, redactor: 
             redactor.learn(row)
     text = redactor.text if redactor is not None else _same
     # The report first, so that its pseudonyms are those of every other output of this run.
-    shown = redactor.value(report) if redactor is not None else report
+    shown = redactor.value(by_column(report)) if redactor is not None else report
     cut = any(representative(report, host) is not None for host in _hosts(report))
     _add_run_notes(bundle, run_folder, telemetry, redactor, cut=cut)
     _add_texts(bundle, run_folder, redactor)

@@ -46,10 +46,15 @@ def _texts(ops: OpRows) -> Iterator[tuple[str, Iterable[str]]]:
     yield "host_names", chain.from_iterable(ops.column("host_names"))
 
 
+def by_column(report: Report) -> Report:
+    """The same with its ops as columns: each text is looked at once, and pseudonyms are numbered alike everywhere."""
+    ops: Any = OpRows.of(report.ops)
+    return dataclasses.replace(report, ops=ops)
+
+
 def redacted(report: Report, redactor: Redactor) -> Report:
     """A report as it may be sent, with the counts of what was replaced now and, in a saved one, before."""
-    by_column: Any = OpRows.of(report.ops)  # by column, each text is looked at once
-    shown = redactor.value(dataclasses.replace(report, ops=by_column))
+    shown = redactor.value(by_column(report))
     counts = Counter(report.redactions or {})
     counts.update(redactor.counts_by_kind())
     return dataclasses.replace(shown, redactions=dict(counts))
