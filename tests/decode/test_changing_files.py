@@ -58,7 +58,7 @@ def test_a_file_cut_short_while_it_is_mapped(path):
         try:
             file.check()
         except TpuprofError as error:
-            print(error.code.value)
+            print(error.code.value, flush=True)
         del file
         import ctypes
         ctypes.string_at(8)  # a fault of another kind still ends the process

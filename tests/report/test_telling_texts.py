@@ -1,5 +1,9 @@
 """Texts around telltale signs: the native pass over all signs finds what a pass for each sign does."""
 
+import subprocess
+import sys
+import textwrap
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -44,3 +48,24 @@ def test_without_the_native_module_the_same_is_found(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "tpuprof.share._telling", None)
     assert telling_texts(path) == native
     assert any("t1v-n-0123" in text for text in native)
+
+
+def test_a_profile_that_is_cut_short_meanwhile_does_not_end_the_process(tmp_path):
+    """The file is mapped: what is gone reads as zeros."""
+    script = textwrap.dedent(f"""
+        import os
+        from pathlib import Path
+        from tpuprof.share import learn_profile
+        path = Path({str(tmp_path / "h.xplane.pb")!r})
+        path.write_bytes(b"/home/alice/x" + b"\\n" * 8192 + b"/home/bob/x")
+        scan = learn_profile._texts
+        def cut_first(data):
+            os.truncate(path, 4096)
+            return scan(data)
+        learn_profile._texts = cut_first
+        print(learn_profile.telling_texts(path), flush=True)
+    """)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.stdout.strip(), done.returncode) == ("['/home/alice/x']", 0), done.stderr

@@ -32,7 +32,9 @@ def facts():
 def test_tracing_and_scans(facts):
     (line,) = facts("decoder_scan")["Tracing"]
     assert "Python and dispatch " in line
-    assert "scans are traced again once per step" in line
+    # The capture does not time how long scan looks for its traced body.
+    assert ", scan " in line
+    assert "traced again" not in line
 
 
 def test_loops_with_their_iterations(facts):

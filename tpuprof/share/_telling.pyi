@@ -1,3 +1,3 @@
-from mmap import mmap
-
-def texts_around(data: bytes | mmap, signs: tuple[bytes, ...], around: int, most: int) -> set[bytes]: ...
+def texts_around(
+    data: bytes | memoryview, signs: tuple[bytes, ...], around: int, most: int
+) -> set[bytes]: ...

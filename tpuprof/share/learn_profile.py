@@ -6,15 +6,13 @@ A native module looks for all signs in one pass; without it, each sign has a pas
 
 from __future__ import annotations
 
-import mmap
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from tpuprof.decode import sniff
+from tpuprof.decode.mapped_file import ProfileFile
 
-Content = bytes | mmap.mmap
 # What stands in a text that names a user, machine, project or bucket.
 _SIGNS = (
     b"://",
@@ -46,39 +44,37 @@ _BREAKS = bytes.maketrans(bytes([*range(32), 127]), _BREAK * 33)
 def telling_texts(path: Path) -> list[str]:
     """Texts around the telltale signs of a profile, each once; none where the file cannot be read."""
     try:
-        with _content(path) as data:
-            found = _texts(data)
-    except (OSError, ValueError, EOFError, OverflowError, zlib.error):
+        found = _texts_of(path)
+    except (OSError, EOFError, OverflowError, zlib.error):
         return []
     return sorted({each.decode("utf-8", "replace") for each in found})
 
 
-@contextmanager
-def _content(path: Path) -> Iterator[Content]:
-    """What is in a file, unpacked; the file itself where it is not packed, without a copy of it in memory."""
+def _texts_of(path: Path) -> set[bytes]:
     if not path.is_file() or not 0 < path.stat().st_size <= MAX_BYTES:
-        yield b""
-    elif sniff.sniff(path) in (sniff.XPLANE_GZ, sniff.CHROME_GZ):
-        yield sniff.gunzip(path.read_bytes())
-    else:
-        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
-            yield mapped
+        return set()
+    if sniff.sniff(path) in (sniff.XPLANE_GZ, sniff.CHROME_GZ):
+        return _texts(sniff.gunzip(path.read_bytes()))
+    # Without a copy in memory. The file may be cut short meanwhile: what is gone then reads as zeros, as long as
+    # `profile` watches.
+    profile = ProfileFile(path)
+    return _texts(profile.data)
 
 
-def _texts(data: Content) -> set[bytes]:
+def _texts(data: bytes | memoryview) -> set[bytes]:
     try:
         from tpuprof.share import _telling
     except ImportError:
-        return texts_around(data)
+        return texts_around(bytes(data))
     return _telling.texts_around(data, _SIGNS, _AROUND, MAX_SIGNS)
 
 
-def texts_around(data: Content) -> set[bytes]:
+def texts_around(data: bytes) -> set[bytes]:
     """What the native module finds, a pass for each sign."""
     return {text for sign in _SIGNS for text in _around(data, sign)}
 
 
-def _around(data: Content, sign: bytes) -> Iterator[bytes]:
+def _around(data: bytes, sign: bytes) -> Iterator[bytes]:
     at = data.find(sign)
     for _ in range(MAX_SIGNS):
         if at < 0:
