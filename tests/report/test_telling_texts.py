@@ -59,9 +59,9 @@ def test_a_profile_that_is_cut_short_meanwhile_does_not_end_the_process(tmp_path
         path = Path({str(tmp_path / "h.xplane.pb")!r})
         path.write_bytes(b"/home/alice/x" + b"\\n" * 8192 + b"/home/bob/x")
         scan = learn_profile._texts
-        def cut_first(data):
+        def cut_first(data, read):
             os.truncate(path, 4096)
-            return scan(data)
+            return scan(data, read)
         learn_profile._texts = cut_first
         print(learn_profile.telling_texts(path), flush=True)
     """)
@@ -69,3 +69,21 @@ def test_a_profile_that_is_cut_short_meanwhile_does_not_end_the_process(tmp_path
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.stdout.strip(), done.returncode) == ("['/home/alice/x']", 0), done.stderr
+
+
+@pytest.mark.parametrize("part", [1, 7, 16, 1 << 20])
+def test_a_file_that_is_read_in_parts_gives_the_same(monkeypatch, part):
+    """A text that lies in two parts is found whole."""
+    data = (
+        b"x\n"
+        + b"see /home/alice/a gs://bucket-1/b\n" * 3
+        + b"\x00tpu@vm.c.proj.internal"
+        + b"y" * 300
+        + b"@end"
+    )
+    whole = learn_profile._texts(data)
+    monkeypatch.setattr(learn_profile, "PART", part)
+    parts = learn_profile._texts(memoryview(data))
+    assert whole <= parts
+    # A second sign in one text may be found from the next part on: the same text.
+    assert all(any(each in text or text in each for text in whole) for each in parts)

@@ -1,3 +1,8 @@
 def texts_around(
-    data: bytes | memoryview, signs: tuple[bytes, ...], around: int, most: int
+    data: bytes | memoryview,
+    signs: tuple[bytes, ...],
+    around: int,
+    most: int,
+    begins: int = 0,
+    until: int = -1,
 ) -> set[bytes]: ...

@@ -35,11 +35,18 @@ cdef bint add(Spans *found, Py_ssize_t begin, Py_ssize_t end) noexcept nogil:
     return True
 
 
-def texts_around(const unsigned char[::1] data not None, tuple signs not None, Py_ssize_t around, Py_ssize_t most):
+def texts_around(
+    const unsigned char[::1] data not None,
+    tuple signs not None,
+    Py_ssize_t around,
+    Py_ssize_t most,
+    Py_ssize_t begins=0,
+    Py_ssize_t until=-1,
+):
     """The different texts in which a sign stands, as bytes: at most `around` on each side, and `most` places of a sign.
 
     A text ends at a control character. A sign that stands in the text after the last place of the same sign is passed
-    over. Raises `MemoryError`.
+    over. Signs are looked for that begin from `begins` on and before `until`, -1 for the end. Raises `MemoryError`.
     """
     cdef Py_ssize_t size = data.shape[0]
     cdef const unsigned char *begin = &data[0] if size else NULL
@@ -53,6 +60,8 @@ def texts_around(const unsigned char[::1] data not None, tuple signs not None, P
     cdef int which
     cdef bint whole = True
     cdef Spans found = Spans(NULL, 0, 0)
+    if until < 0 or until > size:
+        until = size
     if count > SIGNS:
         raise ValueError(f"{count} signs: at most {SIGNS} are looked for at once")
     for at in range(256):
@@ -64,7 +73,7 @@ def texts_around(const unsigned char[::1] data not None, tuple signs not None, P
         starting[sign[which][0]] |= <uint64_t> 1 << which
     try:
         with nogil:
-            for at in range(size):
+            for at in range(max(begins, 0), until):
                 candidates = starting[begin[at]]
                 if candidates == 0:
                     continue

@@ -7,7 +7,7 @@ A native module looks for all signs in one pass; without it, each sign has a pas
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tpuprof.decode import sniff
@@ -32,10 +32,12 @@ _SIGNS = (
 )
 # Texts longer than this are cut around the sign (bytes on each side).
 _AROUND = 200
-# Signs looked at per profile and sign; a text that occurs in every event need not be read a million times.
+# Signs looked at per part of a profile and sign; a text that occurs in every event need not be read a million times.
 MAX_SIGNS = 100_000
 # A larger profile, unpacked, is not scanned (bytes): a bundle leaves it out, too.
 MAX_BYTES = 2 << 30
+# What of a file is in memory at a time (bytes).
+PART = 16 << 20
 # What ends a text, all as the same byte.
 _BREAK = b"\n"
 _BREAKS = bytes.maketrans(bytes([*range(32), 127]), _BREAK * 33)
@@ -58,15 +60,20 @@ def _texts_of(path: Path) -> set[bytes]:
     # Without a copy in memory. The file may be cut short meanwhile: what is gone then reads as zeros, as long as
     # `profile` watches.
     profile = ProfileFile(path)
-    return _texts(profile.data)
+    return _texts(profile.data, profile.drop_pages)
 
 
-def _texts(data: bytes | memoryview) -> set[bytes]:
+def _texts(data: bytes | memoryview, read: Callable[[], None] = lambda: None) -> set[bytes]:
+    """The texts in it; `read` is called after each part, so that a large file need not be in memory as a whole."""
     try:
         from tpuprof.share import _telling
     except ImportError:
         return texts_around(bytes(data))
-    return _telling.texts_around(data, _SIGNS, _AROUND, MAX_SIGNS)
+    found: set[bytes] = set()
+    for begin in range(0, len(data), PART):
+        found |= _telling.texts_around(data, _SIGNS, _AROUND, MAX_SIGNS, begin, begin + PART)
+        read()
+    return found
 
 
 def texts_around(data: bytes) -> set[bytes]:
