@@ -161,8 +161,15 @@ class Redactor:
 
     def texts(self, texts: Sequence[str]) -> list[str]:
         """Each text with every private value replaced, as `text` does."""
-        with self._looking_among([each for each in dict.fromkeys(texts) if each not in self._cache]):
-            return [self.text(each) for each in texts]
+        times = Counter(texts)
+        found = {}
+        with self._looking_among([each for each in times if each not in self._cache]):
+            for each, count in times.items():
+                found[each] = self.text(each)
+                meant = each.translate(FROM_SAFE) if holds_safe(each) else each
+                for hit in self._cache[meant][1] if count > 1 else ():
+                    self.counts[hit] += count - 1
+        return [found[each] for each in texts]
 
     @contextmanager
     def _looking_among(self, texts: list[str]) -> Iterator[None]:
