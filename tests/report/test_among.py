@@ -87,7 +87,7 @@ def test_ops_by_column_come_out_as_row_by_row():
     assert "alice" not in str(list(found)) and "worker-secret-7" not in str(list(found))
     assert found[0].source == by_row.value(rows)[0].source
     assert by_column.counts == by_row.counts
-    assert list(found.picked([2, 0]))[1].name == "fusion.1"
+    assert [found[at] for at in (2, 0)][1].name == "fusion.1"
 
 
 def test_outputs_of_one_run_agree_whether_its_ops_are_rows_or_columns():

@@ -192,13 +192,13 @@ class Pacer:
         if self.empty < ENDLESS_FROM_EMPTY or first is None or before < first + ENDLESS_FROM_EMPTY:
             return False
         # Compiles of torch_xla may keep Python's lock, so that this thread always wakes up between two of them.
-        begun, goes_on = self._clock(), True
-        while goes_on and self._paced.compiles() < before + COMPILES_TO_SEE:
+        until = self._clock() + RECORD_COMPILES_SECONDS
+        while self._paced.compiles() < before + COMPILES_TO_SEE and self._clock() < until:
             if wait(LOOK_EVERY_SECONDS):
                 return True
             # Between two compiles a step is traced, which takes long where compiling does.
-            quiet = self._look() - self._last[0] >= RECORD_LONG_SECONDS
-            goes_on = not quiet and self._clock() - begun < RECORD_COMPILES_SECONDS
+            if self._look() - self._last[0] >= RECORD_LONG_SECONDS:
+                return False
         return False
 
     def record_early(self, wait: Callable[[float], object]) -> bool:

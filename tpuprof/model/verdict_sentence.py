@@ -121,16 +121,15 @@ def _as_large(bound: Bound, load: StepTimes) -> str:
 
 def _behind_sentence(queue: Queue, bound: Bound, of_step: str) -> str:
     """The sentence where the host runs so far ahead that programs of the capture did not begin within it."""
-    ran = f"{queue.ran} of them" if queue.ran else "none of them"
     meanwhile = parts.word_of(bound.meanwhile).unseen.partition(": ")[2].format(of_step=of_step)
     if bound.meanwhile not in _TOLD_MEANWHILE or not meanwhile:
-        meanwhile = f"the host works on the next graphs for {of_step}."
+        does = "works on the next graphs" if queue.handed_over else "calls ops"
+        meanwhile = f"the host {does} for {of_step}."
         if bound.meanwhile.startswith(parts.USER_PREFIX):
             meanwhile = f"the host is in {parts.noun_of(bound.meanwhile)} for {of_step}."
     if not queue.handed_over:
-        if meanwhile.startswith("the host works on"):
-            meanwhile = f"the host calls ops for {of_step}."
         return NEVER_RESTS.format(share=format_share(queue.feeding), meanwhile=meanwhile)
+    ran = f"{queue.ran} of them" if queue.ran else "none of them"
     return (
         f"Undecided: the host handed {queue.handed_over} programs over, and {ran} began while the profiler was on. The "
         f"device is behind the host, so it may be what holds training up, or the profile lost events. Meanwhile "

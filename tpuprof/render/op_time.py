@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 
-from tpuprof.report.op_rows import OpRows
+from tpuprof.report.op_rows import column_of
 from tpuprof.report.schema import AnnotationRow, OpRow, Report
 
 PER_STEP = "per step and device"
@@ -24,18 +24,17 @@ def op_ms(op: OpRow) -> float:
 
 def ops_ms(report: Report) -> float:
     """The same of all ops; 1 where they took no time, for shares."""
-    return sum(_all_ms(OpRows.of(report.ops))) or 1.0
+    return sum(_all_ms(report.ops)) or 1.0
 
 
-def largest_first(report: Report, most: int) -> Sequence[OpRow]:
+def largest_first(report: Report, most: int) -> list[OpRow]:
     """So many ops at most, those with most of that time first."""
-    ops = OpRows.of(report.ops)
-    times = _all_ms(ops)
-    return ops.picked(heapq.nsmallest(most, range(len(times)), key=lambda row: -times[row]))
+    times = _all_ms(report.ops)
+    return [report.ops[row] for row in heapq.nsmallest(most, range(len(times)), key=lambda row: -times[row])]
 
 
-def _all_ms(ops: OpRows) -> list[float]:
-    both = zip(ops.column("self_ms"), ops.column("self_ms_per_step"), strict=True)
+def _all_ms(ops: Sequence[OpRow]) -> list[float]:
+    both = zip(column_of(ops, "self_ms"), column_of(ops, "self_ms_per_step"), strict=True)
     return [self_ms if per_step is None else per_step for self_ms, per_step in both]
 
 
@@ -47,4 +46,4 @@ def annotation_ms(row: AnnotationRow) -> tuple[float, float | None]:
 
 
 def _per_step(ops: Sequence[OpRow]) -> bool:
-    return any(ms is not None for ms in OpRows.of(ops).column("self_ms_per_step"))
+    return any(ms is not None for ms in column_of(ops, "self_ms_per_step"))

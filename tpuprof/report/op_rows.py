@@ -20,6 +20,11 @@ TEXTS = tuple(each.name for each in fields(OpRow) if each.type == "str")
 Change = Callable[[Sequence[str]], list[str]]
 
 
+def column_of(ops: Sequence[OpRow], name: str) -> list[Any]:
+    """A field of each op, of a list or of `OpRows`."""
+    return ops.column(name) if isinstance(ops, OpRows) else [getattr(op, name) for op in ops]
+
+
 def _renamed(cores: list[CoreRow], change: Change) -> list[CoreRow]:
     names = change([each.device for each in cores])
     return [replace(each, device=name) for each, name in zip(cores, names, strict=True)]
@@ -112,10 +117,6 @@ class OpRows(Sequence[OpRow]):
     def where(self, chosen: Iterable[object]) -> OpRows:
         """The rows for which that is true."""
         return OpRows(self._columns, list(compress(self._rows, chosen)))
-
-    def picked(self, at: Iterable[int]) -> OpRows:
-        """The rows at those places, in that order."""
-        return OpRows(self._columns, [self._rows[each] for each in at])
 
     def also(self, others: OpRows) -> OpRows:
         """These rows, then others of the same ops."""

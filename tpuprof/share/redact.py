@@ -388,26 +388,20 @@ class Redactor:
             Pass(row, pattern, replace, pattern not in _NOT_IN_WORDS, SIGNS.get(pattern, ()))
             for row, (pattern, replace) in enumerate(self._make_passes())
         ]
+        passes: Sequence[Pass] = self._passes
+        if self._among is not None:
+            passes = self._among.passes(passes, words=sensitive.is_word(text))
+        return self._passed(passes, text)
+
+    def _passed(self, passes: Sequence[Pass], text: str) -> str:
+        """The text after these passes; what one has changed may hold what no text held, so all after it are tried."""
         word, lower = sensitive.is_word(text), in_lower_case(text)
-        passes = self._passes if self._among is None else self._among.passes(self._passes, words=word)
         for row, pattern, replace, in_words, signs in passes:
             if (word and not in_words) or (signs and not may_match(signs, lower)):
                 continue
             new = pattern.sub(replace, text)
             if new is not text:
-                return self._replace_after(row, new)
-        return text
-
-    def _replace_after(self, row: int, text: str) -> str:
-        """What is left to replace in a text that a pass has changed: it may hold what no text held before."""
-        word, lower = sensitive.is_word(text), in_lower_case(text)
-        for _, pattern, replace, in_words, signs in self._passes[row + 1 :]:
-            if (word and not in_words) or (signs and not may_match(signs, lower)):
-                continue
-            new = pattern.sub(replace, text)
-            if new is not text:
-                text, lower = new, in_lower_case(new)
-                word = word and sensitive.is_word(text)
+                return self._passed(self._passes[row + 1 :], new)
         return text
 
     def _make_passes(self) -> list[tuple[re.Pattern[str], Replace]]:

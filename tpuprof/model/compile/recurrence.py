@@ -107,9 +107,14 @@ class AfterCapture:
         quiet = self.steps - 1 - last
         return quiet >= max(MIN_STEPS_AFTER, AFTER_PER_CAPTURED * max(captured, gap))
 
-    def ended_compiling(self, captured: int) -> bool:
-        """Whether steps compiled after the capture, and then none of many."""
-        return bool(self.lines) and all(self.stopped(each, captured) for each in self.lines.values())
+    def lines_of(self, line: str) -> list[CompilingLine]:
+        """Those of a line (its innermost user frame) and those without one, which may be of any; of none, all."""
+        return [each for name, each in self.lines.items() if not line or name in (line, UNKNOWN_LINE)]
+
+    def ended_compiling(self, captured: int, line: str = "") -> bool:
+        """Whether steps compiled after the capture for this line, or for any, and then none of many."""
+        lines = self.lines_of(line)
+        return bool(lines) and all(self.stopped(each, captured) for each in lines)
 
     def shows(self, captured: int) -> bool:
         """Whether so many steps followed that a compile which returns would have been seen."""
@@ -197,7 +202,7 @@ def returns(
     `before` times ahead of them.
     """
     if after is not None and _cuts_of(line, after):
-        return Returns.NEVER if _stopped(line, after, captured) else Returns.YES
+        return Returns.NEVER if after.ended_compiling(captured, line) else Returns.YES
     if after is not None and after.shows(captured):
         return Returns.NEVER
     often = compiling >= RETURNS_FROM_STEPS or (compiling and before >= RETURNS_FROM_BEFORE)
@@ -219,17 +224,7 @@ def rate(line: str, captured_rate: float, captured: int, after: AfterCapture | N
 
 def _cuts_of(line: str, after: AfterCapture) -> int:
     """Cuts after the capture that compiled for this line; those without a line may be of any."""
-    return sum(each.cuts for each in _lines_of(line, after)) if line else after.compiling_steps
-
-
-def _lines_of(line: str, after: AfterCapture) -> list[CompilingLine]:
-    return [each for name, each in after.lines.items() if not line or name in (line, UNKNOWN_LINE)]
-
-
-def _stopped(line: str, after: AfterCapture, captured: int) -> bool:
-    """Whether what the line compiled after the capture was the end of it."""
-    lines = _lines_of(line, after)
-    return bool(lines) and all(after.stopped(each, captured) for each in lines)
+    return sum(each.cuts for each in after.lines_of(line)) if line else after.compiling_steps
 
 
 def numbers_of(steps: Steps) -> list[int]:
