@@ -392,6 +392,8 @@ CASES = {
         ("the runtime waited first", "failed", reads(1.0, 0.5, 1.0, bound="sync", runtime=100 * ABOVE)),
         ("the runtime waits, and no verdict", "passed", reads(1.0, 0.5, 1.0, runtime=100 * ABOVE)),
         ("half of the steps", "failed", reads(READS_IN_STEPS_SHARE, 0.5, 50.0)),
+        ("waits for a compile", "passed", {**reads(1.0, 0.5, 50.0), "steps": steps(compile=41.0)}),
+        ("waits for less", "failed", {**reads(1.0, 0.5, 50.0), "steps": steps(compile=39.0)}),
         ("fewer", "passed", reads(READS_IN_STEPS_SHARE - 0.01, 0.5, 50.0)),
         ("fallback", "passed", {**reads(1.0, 0.5, 50.0, "TransferFromDevice"), "falls_back": True}),
         ("no steps", "unavailable", NOTHING),

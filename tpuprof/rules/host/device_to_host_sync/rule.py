@@ -89,7 +89,7 @@ from tpuprof.rules.base import STABLE, Outcome, Price, counterfactual, failed, p
 from tpuprof.rules.pricing import BOUND
 from tpuprof.rules.shared.uncut import SEE, uncut
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
-from tpuprof.signals import Signals, Unavailable
+from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
 from tpuprof.units import PS_PER_MS, counted, format_ms, format_share
 
@@ -163,7 +163,8 @@ def _turns(signals: Signals) -> Outcome:
     if not signals.sees_device:
         return _host_alone(signals, evidence)
     # What a read waits for a compile it would wait for without the read too, at the next graph cut.
-    idle = max(1 - signals.busy_share - _compiling(signals), 0.0)
+    compiling = signals.steps.mean_parts().get(part.COMPILE, 0.0) / signals.step_ms
+    idle = max(1 - signals.busy_share - compiling, 0.0)
     blocked = sum(row.blocked_ms_per_step for row in signals.host_reads) / signals.step_ms
     # What the turns cost is at most the shorter of the two: the host's work the device waits for, the wait itself.
     share = min(idle, blocked)
@@ -196,14 +197,6 @@ def _turns(signals: Signals) -> Outcome:
     certain = known and bool(first)
     price = counterfactual(gone, free if sure and first else Change(), ceiling=share, sure=sure)
     return failed(share, evidence, title=title, price=price, confidence="high" if certain else "medium")
-
-
-def _compiling(signals: Signals) -> float:
-    """Share of the step in which the device idles while XLA compiles; 0 where the trace does not tell."""
-    try:
-        return signals.compile_share
-    except Unavailable:
-        return 0.0
 
 
 def _sure_gain(signals: Signals) -> tuple[bool, float]:

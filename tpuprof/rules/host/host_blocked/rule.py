@@ -93,7 +93,6 @@ from __future__ import annotations
 from tpuprof import parts as part
 from tpuprof.model.device.op_kind import OpKind, with_the_host
 from tpuprof.model.host.samples import READ_BY
-from tpuprof.model.host.stacks import called
 from tpuprof.model.host.unended_read import WAIT, unended_read
 from tpuprof.report.host_lines import Where, holder_of, lines_of, running, verb_of, where_of
 from tpuprof.report.schema import Evidence
@@ -190,18 +189,10 @@ def _cases(sampled: dict[str, float], stacks: list[HostStackRow], *, jax: bool =
     kinds = {name.rpartition(":")[2] for name, ms in sampled.items() if ms >= enough}
     rows = [row for row in stacks if row.part in sampled and any(_FLAX in frame for frame in row.frames)]
     flax = sum(row.exposed_ms_per_step for row in rows) >= enough
-    if jax and _reads(sampled, stacks) >= enough:
+    if jax and unended_read(stacks, READ_BY) and sampled.get(WAIT, 0.0) >= enough:
         kinds = kinds - {"wait"} | {"read"}
     own = {"own"} if kinds - _OTHERS_WORK or not kinds else set()
     return frozenset(kinds | own | ({"flax"} if rows and flax else set()))
-
-
-def _reads(sampled: dict[str, float], stacks: list[HostStackRow]) -> float:
-    """Time (ms per step) of waits in calls that read an array, where they are most of the waits; else 0."""
-    waits = [row for row in stacks if row.part == WAIT]
-    reads = [row for row in waits if called(row.user_call or row.call) in READ_BY]
-    seen, all_seen = (sum(row.exposed_ms_per_step for row in rows) for rows in (reads, waits))
-    return sampled.get(WAIT, 0.0) if all_seen and seen > all_seen / 2 else 0.0
 
 
 def _callbacks(signals: Signals, ms: float) -> Outcome:
