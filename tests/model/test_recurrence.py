@@ -222,6 +222,17 @@ def test_steps_behind_the_capture_are_none_before_it(tmp_path):
     assert found.wall_seconds_after == pytest.approx(10 + 3)
 
 
+@pytest.mark.parametrize(("last", "said"), [(15, True), (570, False)])
+def test_the_verdict_says_where_only_the_first_steps_of_training_compile(tmp_path, last, said):
+    """All captured steps compile, 16 after them too, and then none of hundreds; or one near the end as well."""
+    steps = [*range(15), last]
+    lines = {"unknown": {"cuts": 16, "graphs": 16, "seconds": 9.0, "frames": [], "steps": steps}}
+    report = run_folder(tmp_path, compiling=range(8), later={**later(583, 16, 9.0), "lines": lines})
+    assert report.verdict.bound == "compile"
+    assert ("of 583 steps after them 16 compiled, and then none" in report.verdict.sentence) == said
+    assert report.compile_history.returns == ("never" if said else "yes")
+
+
 def test_where_the_program_ends_at_once_both_answers_are_given(tmp_path):
     report = run_folder(tmp_path, later=later(2))
     assert "unknown whether compiles come again. If not:" in report.verdict.sentence
