@@ -52,3 +52,22 @@ def test_autograds_thread_works_for_the_training_thread(analyze):
     report = analyze(trace)
     assert [row.name for row in report.threads] == ["python", "pt_autograd_0"]
     assert not any("threads handed" in each for each in report.warnings)
+
+
+def test_a_callback_that_hands_programs_over_itself_is_part_of_a_step(analyze):
+    """JAX runs it on a thread of XLA's CPU client, and it may call far more functions than the training loop."""
+    trace = TraceBuilder()
+    cuts(trace.host().line("python"), 6)
+    cuts(trace.host().line("tf_XLAEigen/7"), 60, offset=300)
+    report = analyze(trace)
+    assert [(row.name, row.followed) for row in report.threads] == [
+        ("python", True),
+        ("tf_XLAEigen/7", False),
+    ]
+    assert not any("threads handed" in each for each in report.warnings)
+
+
+def test_where_no_other_thread_hands_programs_over_one_of_xlas_own_is_followed(analyze):
+    trace = TraceBuilder()
+    cuts(trace.host().line("tf_XLAEigen/7"), 6)
+    assert [row.followed for row in analyze(trace).threads] == [True]

@@ -51,6 +51,8 @@ _ANNOTATION_KINDS = ("annotation", "module", "module_backward")
 AUTOGRAD_THREAD = "pt_autograd"
 # What a training loop does, and a data pipeline does not.
 _TRAINS = (Activity.COMPILE, Activity.TRACING, Activity.DISPATCH)
+# How threads are called that XLA's CPU client makes for itself.
+RUNTIME_THREADS = "tf_XLA"
 _MAIN_THREAD_PREFIXES = ("python", "main")
 
 
@@ -203,14 +205,15 @@ def _waiting(by_activity: dict[Activity, Spans], driver: Track) -> None:
 
 def find_driver(host: Host, vocabulary: Vocabulary) -> Track | None:
     """The thread that trains: the one with most step markers or graph cuts, else the main Python thread."""
-    best, most = None, 0
+    best, most = None, (0, False, 0)
     cut_names = by_plane(host.threads, lambda plane: vocabulary.driver.rows(plane.events.names))
     for track in host.threads:
         markers = len(track.line.read_stats(track.plane.stat_keys(("_r",))))
         cuts = _count(track, cut_names[id(track.plane)])
-        # A step marker outweighs any number of cuts: a loader thread may cut graphs, but not mark steps.
-        weight = markers * 1_000_000 + cuts
-        if weight > most:
+        # A step marker outweighs any number of cuts: a loader thread may cut graphs, but not mark steps. On threads of
+        # XLA's own the program's callbacks run, whose calls are part of a step.
+        weight = (markers, not track.label.startswith(RUNTIME_THREADS), cuts)
+        if (markers or cuts) and weight > most:
             best, most = track, weight
     if best is None:
         best = _most_ops(host, vocabulary)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpuprof.model.host.activity import AUTOGRAD_THREAD
+from tpuprof.model.host.activity import AUTOGRAD_THREAD, RUNTIME_THREADS
 from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.model.timeline import Host, Track, by_plane
 from tpuprof.records import record
@@ -48,9 +48,11 @@ def _why(driver: Track) -> str:
 def warnings_of(threads: list[TrainingThread]) -> list[str]:
     """What the reader must know where several threads gave the device work.
 
-    Autograd's threads are no others: the training thread waits in `backward()` while they hand programs over.
+    Autograd's threads are no others: the training thread waits in `backward()` while they hand programs over. Nor are
+    XLA's own, on which callbacks of the program run.
     """
-    threads = [each for each in threads if each.followed or not each.name.startswith(AUTOGRAD_THREAD)]
+    own = (AUTOGRAD_THREAD, RUNTIME_THREADS)
+    threads = [each for each in threads if each.followed or not each.name.startswith(own)]
     if len(threads) < 2 or not threads[0].followed:
         return []
     followed, *others = threads
