@@ -311,7 +311,7 @@ def test_slow_steps_of_no_cause_that_costs_enough_are_shown_alone(finding):
 def telemetry(**counters):
     before = {
         "step": 0,
-        "wall_ns": 1,
+        "wall_ns": 31 * 10**9,
         "captured": False,
         "compiles": [{"graphs": 1, "seconds": 30.0, "frames": []}],
     }

@@ -8,14 +8,20 @@ from typing import Any
 CPU_PLUGIN = "cpu"
 
 
+def on_cpu_plugin(info: dict[str, Any]) -> bool:
+    """Whether run.json names that plugin."""
+    device = info.get("device")
+    return isinstance(device, dict) and device.get("plugin") == CPU_PLUGIN
+
+
 def native_seconds(info: dict[str, Any]) -> float | None:
     """How long the device worked at most while the capture recorded (s); None where it is no CPU, or was not counted.
 
     It works on threads that run no Python. What those worked, or waited for a CPU to work on, holds its work, and that
     of the threads which hand programs to it.
     """
-    device, capture = info.get("device"), info.get("capture")
-    if not isinstance(device, dict) or not isinstance(capture, dict) or device.get("plugin") != CPU_PLUGIN:
+    capture = info.get("capture")
+    if not on_cpu_plugin(info) or not isinstance(capture, dict):
         return None
     found = capture.get("native_seconds")
     return float(found) if isinstance(found, int | float) and found > 0 else None

@@ -11,10 +11,13 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tpuprof.json_notes import parse_json, read_text
+from tpuprof.model.intervals import union
 from tpuprof.records import record
 from tpuprof.run_folder import telemetry_files
-from tpuprof.units import NS_PER_MS
+from tpuprof.units import NS_PER_MS, NS_PER_S
 
 FALLBACK_PREFIX = "aten::"
 # Reading one value back is torch_xla's own way of `.item()`, and counted among its fallbacks.
@@ -40,7 +43,8 @@ class StepRecord:
     those took that JAX's cache would not keep. `metrics` are the samples that torch_xla's metrics gained, of captured
     steps only.
     `fallbacks` are the lines that called ops which ran on the CPU, by op, where the capture looked for them.
-    `samples` is how many samples the process trained on, None where the program did not state it.
+    `samples` is how many samples the process trained on, None where the program did not state it. `start_ns` is since
+    the epoch, 0 where it was not noted.
     """
 
     step: int
@@ -56,6 +60,7 @@ class StepRecord:
     lines: dict[str, int] = field(default_factory=dict)
     line_seconds: dict[str, float] = field(default_factory=dict)
     short_seconds: float = 0.0
+    start_ns: int = 0
 
     @property
     def graphs(self) -> int:
@@ -99,6 +104,20 @@ def compile_frames(records: list[StepRecord], numbers: Sequence[int] = ()) -> di
             at = bisect_right(ordered, each.step) - 1
             found.setdefault(ordered[at] if at >= 0 and each.captured else each.step, each.frames)
     return found
+
+
+def compile_seconds_before(records: Sequence[StepRecord]) -> float:
+    """How long one host's compiles took before its captured steps (s): no longer than the steps that compiled lasted.
+
+    Compiles on several threads, or in several processes, run side by side, and their times are added up. Notes of one
+    start may begin together, so their spans are joined.
+    """
+    compiled = [each for each in records if each.compiles and not each.captured]
+    total = sum(each.compile_seconds for each in compiled)
+    start = np.array([each.start_ns for each in compiled], np.int64)
+    spans = union(start, start + np.array([each.wall_ns for each in compiled], np.int64))
+    lasted = float((spans.end - spans.start).sum()) / NS_PER_S
+    return min(total, lasted) if lasted else total
 
 
 def compiles_before(records: Sequence[StepRecord], line: str) -> int:
@@ -179,6 +198,7 @@ def _record_of(line: str) -> StepRecord | None:
             lines=dict(Counter(str(each["frames"][0]) for each in compiles if each["frames"])),
             line_seconds=_by_line(compiles),
             short_seconds=sum(took for took in map(_seconds, compiles) if took < KEPT_FROM_SECONDS),
+            start_ns=int(row.get("start_ns", 0)),
         )
     except (ValueError, KeyError, TypeError, IndexError, AttributeError):
         return None

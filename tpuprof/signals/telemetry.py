@@ -7,13 +7,13 @@ from typing import Any
 from tpuprof.chips import chip_of
 from tpuprof.instrument.stack_frames import source_of
 from tpuprof.model.compile.recurrence import AfterCapture
+from tpuprof.model.cpu_plugin import on_cpu_plugin
 from tpuprof.model.host_run import HostRun
-from tpuprof.model.telemetry import StepRecord
+from tpuprof.model.telemetry import StepRecord, compile_seconds_before
 from tpuprof.records import record as frozen
 from tpuprof.report.sections import CompilationCache, FallbackRow, Hosts
 from tpuprof.signals.base import SignalsBase, Unavailable, signal
 from tpuprof.signals.inputs import DEVICES
-from tpuprof.units import NS_PER_S
 
 
 @frozen(frozen=True)
@@ -71,16 +71,14 @@ class TelemetrySignals(SignalsBase):
     def startup_compile_seconds(self) -> float:
         """Graph cuts that compiled, before the captured steps: tracing, hashing and compiling of those cuts.
 
-        Of a predicted run, what the TPU compiler took for the step on the machine that predicted it. TorchTPU compiles
-        on several threads, whose times are added up: no more than the time of the steps that compiled counts.
+        Of a predicted run, what the TPU compiler took for the step on the machine that predicted it. Hosts compile at
+        the same time: of several, the one that took longest.
         """
         told = [each.compile_seconds for each in self._run.preflight[:1] if each.compile_seconds is not None]
         if self._run.predicted and told:
             return told[0]
-        before = [record for record in self.records if not record.captured]
-        total = sum(record.compile_seconds for record in before)
-        passed = sum(record.wall_ns for record in before if record.compiles) / NS_PER_S
-        return min(total, passed) if self.framework == "torch_tpu" and passed else total
+        hosts = [host.records for host in self._run.hosts if host.records] or [self.records]
+        return max(map(compile_seconds_before, hosts))
 
     @signal("share")
     def startup_longest_line_share(self) -> float:
@@ -227,6 +225,11 @@ class TelemetrySignals(SignalsBase):
         if len(numbers) < 2 or not all(each.isdigit() for each in numbers[:2]):
             raise Unavailable("run.json does not say which torch_xla this was")
         return int(numbers[0]), int(numbers[1])
+
+    @signal("true or false")
+    def is_cpu_plugin(self) -> bool:
+        """Whether TorchTPU ran on XLA's CPU plugin, as run.json says."""
+        return on_cpu_plugin(self._run.info)
 
     @signal("hosts")
     def hosts(self) -> list[HostRun]:
