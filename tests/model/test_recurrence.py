@@ -122,13 +122,15 @@ def test_which_steps_are_late():
     assert late_of([], np.zeros(0, int)) == 0
 
 
-def run_folder(folder, count=8, compiling=(3,), later=None, around=(0, 0)):
+def run_folder(folder, count=8, compiling=(3,), later=None, around=(0, 0), busy=0):
     """A run of steps of 1 ms, or 41 ms where one compiles for 40 ms; `later` is the count after the capture.
 
     `around` is how many compiling steps before and behind the captured ones have records of their own.
+    `busy` is how long a device works in each step (us), if there is one.
     """
     trace = TraceBuilder()
     python = trace.host().line("python")
+    device = trace.tpu(0).line("XLA Modules") if busy else None
     at = 0
     records = []
     for number in range(count):
@@ -136,6 +138,8 @@ def run_folder(folder, count=8, compiling=(3,), later=None, around=(0, 0)):
         python.event("train_step", at, long, _r=1, step_num=around[0] + number, tpuprof="step", origin="user")
         python.event("StepMarker", at + 900, 50)
         python.event("SyncLiveTensorsGraph", at + 900, 50)
+        if device is not None:
+            device.event("step(7)", at, busy)
         if number in compiling:
             python.event("XLAGraphExecutor::Compile", at + 950, 40000, graph_hash=f"hash{number}")
         compiles = [{"graphs": 1, "seconds": 0.008, "frames": [LINE]}] if number in compiling else []
@@ -203,14 +207,52 @@ def test_a_compile_that_never_came_again_is_no_part_of_the_steps(tmp_path):
     assert (report.compile_history.compiling_in, report.compile_history.returns) == (1, "never")
 
 
+def compiling_later(steps, cuts):
+    """So many steps of 1 ms after the capture, of which some compile for 40 ms, the last one too."""
+    row = later(steps, cuts, 0.040 * cuts, (steps + 40 * cuts) / 1000)
+    row["lines"][LINE]["steps"] = [steps * (at + 1) // cuts - 1 for at in range(cuts)]
+    return row
+
+
 def test_a_compile_that_returns_is_priced_by_its_true_rate(tmp_path):
-    often = run_folder(tmp_path / "often", later=later(80, 10, 0.08))
-    rarely = run_folder(tmp_path / "rarely", later=later(80, 5, 0.04))
+    often = run_folder(tmp_path / "often", later=compiling_later(80, 10))
+    rarely = run_folder(tmp_path / "rarely", later=compiling_later(80, 5))
     assert often.verdict.bound == rarely.verdict.bound == "compile"
+    assert "of 80 steps after the capture" not in rarely.verdict.sentence
     one, half = finding(often), finding(rarely)
     assert one.status == half.status == "failed"
     assert half.evidence[-1].value == pytest.approx(6.25)
     assert often.compile_history.returns == "yes"
+
+
+# Compiling takes 40 of the 48 ms captured (83 %), and half of that where 3.6 of 200 later steps compile.
+@pytest.mark.parametrize(("cuts", "bound"), [(3, "undecided"), (4, "compile")])
+def test_compiles_decide_unless_they_take_half_the_share_later(tmp_path, cuts, bound):
+    assert run_folder(tmp_path, later=compiling_later(200, cuts)).verdict.bound == bound
+
+
+def test_compiles_that_are_the_largest_cause_later_too_are_said_with_both_shares(tmp_path):
+    """Where the device fills nearly all else of a step."""
+    said = run_folder(tmp_path, later=compiling_later(1000, 5), busy=950).verdict
+    assert said.bound == "compile"
+    assert "compiles, which takes 83 % of the captured steps' time" in said.sentence
+    assert said.sentence.endswith(
+        " But only 5 of 1000 steps after the capture compile, which takes 17 % of the time there."
+    )
+
+
+def test_the_usual_step_is_named_where_compiles_come_much_more_seldom_later(tmp_path):
+    said = run_folder(tmp_path, later=compiling_later(400, 1)).verdict
+    assert said.bound == "undecided"
+    assert (
+        "That is the usual step. 1 of 8 captured steps also compiles (5.00 ms per step on average), but only "
+        "1 of 400 steps after the capture compiles, which takes 9.1 % of the time there."
+    ) in said.sentence
+
+
+def test_steps_that_all_compile_do_not_tell_what_a_step_is_without(tmp_path):
+    said = run_folder(tmp_path, compiling=range(8), later=compiling_later(400, 1)).verdict
+    assert said.bound == "compile"
 
 
 def test_steps_behind_the_capture_are_none_before_it(tmp_path):

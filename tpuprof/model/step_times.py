@@ -81,3 +81,9 @@ def without_some(load: StepTimes, less: Mapping[str, float]) -> StepTimes:
         unfinished=min(load.unfinished, wall),
         feeding=min(load.feeding, wall),
     )
+
+
+def with_some(load: StepTimes, name: str, ms: float) -> StepTimes:
+    """The mean step as it would be if one more part took so much time (ms) in which nothing else happens."""
+    parts = {**load.parts, name: load.parts.get(name, 0.0) + ms} if ms > 0 else load.parts
+    return replace(load, wall=load.wall + ms, parts=parts, host_work=load.host_work + ms)

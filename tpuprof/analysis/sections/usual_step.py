@@ -6,15 +6,19 @@ counted after the capture says how seldom such a step comes.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tpuprof import parts as part
-from tpuprof.model.decisions import MS, Decisions
+from tpuprof.analysis.sections.without_compiles import without_compiles
+from tpuprof.model.compile.recurrence import MIN_STEPS_LEFT
+from tpuprof.model.decisions import MS, SHARE, Decisions
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.in_few_steps import few_of
 from tpuprof.model.outside_capture import SELDOM_FROM, lacking, outside_of
-from tpuprof.model.step_times import Bound, StepTimes, without_some
+from tpuprof.model.step_times import Bound, StepTimes, with_some, without_some
 from tpuprof.model.verdict import READS_IN_STEPS_SHARE, bound_of, spoken
 from tpuprof.records import record
-from tpuprof.units import counted, format_ms, ps_to_ms
+from tpuprof.units import counted, format_ms, format_share, ps_to_ms
 
 
 @record(frozen=True)
@@ -29,11 +33,13 @@ class UsualStep:
 def usual_step(hosts: list[HostRun], bound: Bound, times: StepTimes, decisions: Decisions) -> UsualStep:
     """The bound of the mean step `times`, or of one with less of a cause that one captured step holds.
 
-    Only where steps after the capture lack at least half of it, and something else is then the bound. Compiles have a
-    history of their own.
+    Only where steps after the capture lack at least half of it, and something else is then the bound. Compiles are
+    counted after the capture: they may come more seldom than in several captured steps, too.
     """
     as_captured = UsualStep(bound, times)
-    if bound.word == part.COMPILE or bound.again:
+    if bound.word == part.COMPILE:
+        return _usual_compiles(hosts, as_captured, decisions)
+    if bound.again:
         return as_captured
     spent = spent_of(hosts, bound, times)
     outside = [outside_of(host.steps.wall_ps, host.after) for host in hosts]
@@ -62,6 +68,49 @@ def usual_step(hosts: list[HostRun], bound: Bound, times: StepTimes, decisions: 
         f" That is the usual step. 1 of {counted(len(spent), 'captured step')} also holds {what} "
         f"({format_ms(bound.ms)} per step on average): the {took}, so that comes more seldom than the capture shows.",
     )
+
+
+def _usual_compiles(hosts: list[HostRun], captured: UsualStep, decisions: Decisions) -> UsualStep:
+    """The bound of the mean step with as much compiling as steps after the capture have, where that is much less.
+
+    Only where some captured steps do not compile: the others do not tell what a step does without it.
+    """
+    host = max(hosts, key=lambda each: each.after.steps if each.after is not None else 0)
+    after, share = host.after, captured.bound.share
+    quiet = sum(int((each.breakdown.parts[part.COMPILE] == 0).sum()) for each in hosts)
+    count = sum(len(each.steps) for each in hosts)
+    if after is None or not after.shows(len(host.steps)) or quiet < MIN_STEPS_LEFT:
+        return captured
+    later = after.compile_share
+    if not decisions.at_least(
+        f"compiling in captured steps, beside {1 / SELDOM_FROM:g} times its share of those after the capture",
+        share,
+        later / SELDOM_FROM,
+        SHARE,
+        yes="compiles come more seldom than the capture shows: the step is looked at with as many as come later",
+        no="they come about as often as the capture shows",
+    ):
+        return captured
+    rest = without_compiles(hosts, captured.times)
+    rest = with_some(rest, part.COMPILE, rest.wall * later / (1 - later))
+    usual = bound_of(rest, decisions)
+    seldom = (
+        f"{after.compiling_steps} of {after.steps_text} after the capture {_compile(after.compiling_steps)}, which "
+        f"takes {format_share(later)} of the time there."
+    )
+    if usual.word == part.COMPILE:
+        return replace(captured, note=f" But only {seldom}")
+    compile_ms = format_ms(captured.times.parts[part.COMPILE])
+    return UsualStep(
+        usual,
+        rest,
+        f" That is the usual step. {count - quiet} of {counted(count, 'captured step')} also "
+        f"{_compile(count - quiet)} ({compile_ms} per step on average), but only {seldom}",
+    )
+
+
+def _compile(steps: int) -> str:
+    return "compiles" if steps == 1 else "compile"
 
 
 def spent_of(hosts: list[HostRun], bound: Bound, times: StepTimes) -> list[float]:

@@ -41,6 +41,8 @@ RETURNS_FROM_BEFORE = 10
 STEADY_FROM_STEPS = 8
 # Steps that must be left when those with one-off compiles are left out (steps).
 MIN_STEPS_LEFT = 3
+# Most of steps' time that compiling is taken for (share): compilers on several threads add up to more than passed.
+MOST_OF_ALL = 0.99
 UNKNOWN_LINE = "unknown"
 # Where steps come from in a recording that follows none.
 _UNMARKED = (StepSource.CALLS, StepSource.PROGRAMS, StepSource.READS)
@@ -94,6 +96,12 @@ class AfterCapture:
     def steps_text(self) -> str:
         """How many steps followed, in words."""
         return ("about " if self.estimated else "") + counted(self.steps, "step")
+
+    @property
+    def compile_share(self) -> float:
+        """Share of the time of these steps that compiling took, below 1; 0 where no time was counted."""
+        took = self.wall_seconds if self.steps_seconds is None else self.steps_seconds
+        return min(self.seconds / took, MOST_OF_ALL) if took > 0 else 0.0
 
     def stopped(self, line: CompilingLine, captured: int) -> bool:
         """Whether a line has compiled what it compiles: no step of many that followed compiled for it.
