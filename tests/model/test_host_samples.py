@@ -17,7 +17,7 @@ from tpuprof.model.host.samples import (
     SAME_CALL_WITHOUT_OPS,
 )
 from tpuprof.model.host.stacks import COMPILING, FRAMEWORK, IO, LOCK, PLAIN, SLEEP, Stack, called, family
-from tpuprof.own_events import GRAPH_CUT
+from tpuprof.own_events import GRAPH_CUT, HOST_READ, UPLOAD
 
 TRAIN = "train (/home/u/train.py:7)"
 ADAM = "step (/venv/lib/python3.11/site-packages/torch/optim/adam.py:9)"
@@ -444,17 +444,40 @@ def test_ops_that_wait_for_a_cpu_are_no_other_code(read):
     assert parts_ms(read(trace)) == {"tracing": 40.0}
 
 
-@pytest.mark.parametrize(("cuts", "part"), [(False, "tracing"), (True, "host:python")])
-def test_a_line_at_both_ends_of_an_interval_with_a_graph_cut_may_be_seen_in_two_steps(read, cuts, part):
+@pytest.mark.parametrize(
+    ("cut", "part"), [("", "tracing"), (GRAPH_CUT, "host:python"), (HOST_READ, "host:python")]
+)
+def test_a_line_at_both_ends_of_an_interval_with_a_graph_cut_may_be_seen_in_two_steps(read, cut, part):
+    """Where nothing but reads cuts the graph, as in inference, they are its cuts."""
     trace = step(60_000).sampled(0, 20_000, ops=0, stack=1, **at_line(3, "numbers.normal()"))
     for row in range(4):
         begin = 20_000 + 10_000 * row
-        if cuts:
-            trace.host().line("python").event(
-                "tpuprof.graph_cut", begin + 5_000, 100, grad=1, source="t.py:9"
-            )
+        if cut:
+            trace.host().line("python").event(cut, begin + 5_000, 100, grad=1, source="t.py:9")
         trace.sampled(begin, 10_000, ops=OPS_TO_MEASURE, stack=2, **at_line(7, "np.sort(a)"))
     assert parts_ms(read(trace))[part] >= 34.9
+
+
+def reading(event):
+    """Steps of 10 ms with 13 ops: 6 ms of other code at line 7, tracing, and a read of 2 ms, in which a sample comes."""
+    trace = TraceBuilder()
+    python = trace.host().line("python")
+    for row in range(8):
+        begin = 10_000 * row
+        python.event("train_step", begin, 10_000, _r=1, step_num=row)
+        python.event("SyncTensorsGraph", begin + 7_800, 100)
+        python.event(event, begin + 8_000, 1_900, source="t.py:9")
+        trace.sampled(begin, 3_000, ops=0, stack=1, asleep=False, **at_line(7, "words.sort()"))
+        trace.sampled(begin + 3_000, 6_000, ops=13, stack=2, asleep=False, **at_line(9, "y.cpu()"))
+        trace.sampled(begin + 9_000, 1_000, ops=0, stack=1, asleep=False, **at_line(7, "words.sort()"))
+    return trace
+
+
+@pytest.mark.parametrize("event", [HOST_READ, UPLOAD])
+def test_what_ran_before_a_read_is_no_work_of_the_line_that_reads(read, event):
+    """The sample comes in the call, which has an event of its own: other code ran where the thread was before."""
+    lines = {row.source for row in host_stack_rows([read(reading(event))])}
+    assert "/home/u/train.py:7" in lines and "/home/u/train.py:9" not in lines
 
 
 def resonant(count, *, alone=0, ops=175):

@@ -124,7 +124,7 @@ def read_host(
         # What a loader calls is the loader's, ops and all: its lines count as they are seen. So do those in annotations
         # and garbage collections, which are no calls of the framework.
         own = merge(by_activity[Activity.UNKNOWN], by_activity[Activity.INPUT_WAIT], *user.values())
-        samples = read_samples(host, own if calls_are_events else None)
+        samples = read_samples(host, own if calls_are_events else None, driver)
         read_there = _on_threads(autograd, codes, Activity.DEVICE_TO_HOST_SYNC)
         named, samples = _explain(by_activity, driver, samples, vocabulary, autograd, read_there)
         _waiting(by_activity, driver)

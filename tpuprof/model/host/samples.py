@@ -20,20 +20,18 @@ from tpuprof.model.host.op_cost import (
     Sample,
     op_cost,
 )
+from tpuprof.model.host.sample_events import BLOCKING, TRACING_FROM_SHARE, cuts_of, samples_of, times_of
 from tpuprof.model.host.stacks import COMPILING, FRAMEWORK, IO, LOCK, PLAIN, SLEEP, Stack, called, family
 from tpuprof.model.intervals import EMPTY, Int64, Spans, intersect, merge, subtract, union
 from tpuprof.model.timeline import Host, Track
-from tpuprof.own_events import GRAPH_CUT, HOLDER, NAMELESS, SAMPLE, SET_LAST, STEP
+from tpuprof.own_events import HOLDER, HOST_READ, NAMELESS, SAMPLE, SET_LAST, UPLOAD
 from tpuprof.records import record
-from tpuprof.safe_text import FROM_SAFE
 from tpuprof.units import PS_PER_MS, PS_PER_US
 
 TRACING, GIL = "tracing", "gil"
 # Further kinds of host time, in the order of `host:` parts.
 KINDS = (TRACING, "sleep", "io", "lock", GIL, "python", "wait", COMPILING)
-# Share of an interval's running time that its ops must explain for all of it to be tracing; and where it ends in code
-# that is no framework's, which may be what took the rest: what an op takes is known to about a quarter.
-TRACING_FROM_SHARE = 0.5
+# The same of one that ends in code which is no framework's: that code may be what took the rest.
 TRACING_BESIDE_CODE_FROM_SHARE = 0.8
 # Share of an interval between two calls that sleep or wait that the thread must have been on a CPU for other code to
 # lie between them (share): below it, it waited for a CPU as it woke up, which takes long on a busy machine.
@@ -53,27 +51,12 @@ MISSED_FROM_MS = 15.0
 # Time since the framework's last event in which what follows a call has hardly begun (ps): Python lets go of its lock
 # as a call ends, and the sampler then needs a CPU (nine in ten times 0.1 to 0.3 ms, on a busy machine of two cores).
 HARDLY_BEGUN_PS = 500 * PS_PER_US
-# Families of calls that may block.
-_BLOCKING = (SLEEP, IO, LOCK)
 # Calls that wait for a value of the device, and leave no event on JAX's CPU client (`np.asarray(loss)`).
 READ_BY = ("asarray", "array")
 # The family of a line of the user's own that calls ops.
 OPS = "ops"
 # Kind, stack, length (ps).
 _Piece = tuple[str, int, int]
-_COLUMNS = (
-    "stack",
-    "gap_us",
-    "ops",
-    "cpu_us",
-    "wait_us",
-    "python_us",
-    "holder",
-    "prompt",
-    "asleep",
-    "late_us",
-)
-_TEXTS = ("frames", "call", "source", "user_call", "iterator")
 # A sample's event is written this long after its clocks were read, at most: intervals so near are end to end (ps).
 _JOINS_WITHIN_PS = PS_PER_MS
 
@@ -118,12 +101,16 @@ def _has_hardly_begun(unexplained: Spans, at: int, stack: Stack) -> bool:
     return after_a_call and (name.isidentifier() or called(stack.user_call) in READ_BY)
 
 
-def read_samples(host: Host, unexplained: Spans | None = None) -> HostSamples | None:
+def read_samples(
+    host: Host, unexplained: Spans | None = None, driver: Track | None = None
+) -> HostSamples | None:
     """The samples of a host's trace as pieces of time; None where it has none.
 
     Of a framework whose calls are events (JAX), `unexplained` is the thread's time outside them; its samples count no
-    ops. None of one whose samples do.
+    ops. None of one whose samples do. `driver` is the training thread.
     """
+    reads = times_of(driver, (HOST_READ,))
+    calls = times_of(driver, (HOST_READ, UPLOAD))
     for track in host.threads:
         names = track.plane.events.names
         rows = np.flatnonzero(
@@ -131,8 +118,8 @@ def read_samples(host: Host, unexplained: Spans | None = None) -> HostSamples | 
         )
         if len(rows):
             told = np.isin(track.name_row, [row for row, name in enumerate(names) if name == HOLDER])
-            samples, stacks = _read(track, rows, np.flatnonzero(told))
-            cuts = _cuts(host)
+            samples, stacks = samples_of(track, rows, np.flatnonzero(told))
+            cuts = cuts_of(host, reads)
             for each in samples:
                 first, last = np.searchsorted(cuts, [each.at - each.gap, each.at])
                 each.cut = bool(last > first)
@@ -142,6 +129,9 @@ def read_samples(host: Host, unexplained: Spans | None = None) -> HostSamples | 
                         not _inside(unexplained, each.at)
                         or (each.stack >= 0 and _has_hardly_begun(unexplained, each.at, stacks[each.stack]))
                     )
+            else:
+                for each in samples:
+                    each.in_call = each.family == PLAIN and _inside(calls, each.at - each.late)
             return _pieces(samples, stacks, counts_ops=unexplained is None)
     return None
 
@@ -160,86 +150,6 @@ def _most_held(held: dict[int, int], stacks: list[Stack]) -> Stack | None:
     line = max(at_line, key=lambda each: at_line[each], default="")
     rows = [row for row in held if stacks[row].source == line]
     return stacks[max(rows, key=lambda row: held[row])] if rows else None
-
-
-def _cuts(host: Host) -> Int64:
-    """When graphs were cut, and steps began, on any thread (ps). Compiled functions may cut none."""
-    found = [EMPTY.start]
-    for track in host.threads:
-        names = track.plane.events.names
-        wanted = [row for row, name in enumerate(names) if name in (GRAPH_CUT, STEP)]
-        if wanted:
-            found.append(track.start[np.isin(track.name_row, wanted)])
-    return np.sort(np.concatenate(found))
-
-
-def _read(track: Track, rows: Int64, holders: Int64) -> tuple[list[Sample], list[Stack]]:
-    stats = track.stats(*_COLUMNS, *_TEXTS)
-    columns = {
-        name: track.plane.stat_integers(stats, name, len(track), missing=-1)[rows].tolist()
-        for name in _COLUMNS
-    }
-    both = np.concatenate([rows, holders])
-    stacks, numbers = _stacks(track, both, _numbers(track, both))
-    families = [family(stack) for stack in stacks]
-    samples = []
-    for row, at in enumerate(track.start[rows].tolist()):
-        gap, cpu, waited, others = (
-            max(columns[name][row], 0) * PS_PER_US for name in ("gap_us", "cpu_us", "wait_us", "python_us")
-        )
-        stack = numbers.get(columns["stack"][row], -1)
-        kind = families[stack] if stack >= 0 else PLAIN
-        ops = max(columns["ops"][row], 0)
-        holder = numbers.get(columns["holder"][row], -1)
-        prompt, asleep = columns["prompt"][row] == 1, columns["asleep"][row]
-        sample = Sample(at, gap, cpu, waited, others, ops, stack, kind, holder, prompt=prompt)
-        sample.asleep = None if asleep < 0 else bool(asleep)
-        sample.late = max(columns["late_us"][row], 0) * PS_PER_US
-        samples.append(sample)
-    samples.sort(key=lambda each: each.at)
-    _settle(samples)
-    return samples, stacks
-
-
-def _numbers(track: Track, rows: Int64) -> list[int]:
-    found: list[int] = track.plane.stat_integers(track.stats("stack"), "stack", len(track), missing=-1)[
-        rows
-    ].tolist()
-    return found
-
-
-def _stacks(track: Track, rows: Int64, numbers: list[int]) -> tuple[list[Stack], dict[int, int]]:
-    """The stacks, and their row by the number that samples know them by."""
-    stats = track.stats(*_TEXTS)
-    texts = {name: track.plane.stat_text(stats, name, len(track)) for name in _TEXTS}
-    stacks: list[Stack] = []
-    found: dict[int, int] = {}
-    for row, number in zip(rows.tolist(), numbers, strict=True):
-        frames = texts["frames"][row]
-        if frames and number not in found:
-            found[number] = len(stacks)
-            words = {name: texts[name][row].translate(FROM_SAFE) for name in _TEXTS}
-            stacks.append(Stack(tuple(words.pop("frames").split(";")), **words))
-    return stacks, found
-
-
-def _settle(samples: list[Sample]) -> None:
-    """Put waits for a CPU where they were: the scheduler counts one when it ends, which may be a sample later."""
-    for each, after in pairwise(samples):
-        blocked = each.gap - each.cpu - each.waited
-        if each.family in (FRAMEWORK, PLAIN) and each.others < TRACING_FROM_SHARE * blocked:
-            # Nothing in this stack blocks, so it was ready and got no CPU.
-            late = max(min(blocked, after.waited), 0)
-        else:
-            late = max(after.cpu + after.waited - after.gap, 0)
-        each.waited += late
-        after.waited -= late
-    for each in samples:
-        each.blocked = max(each.gap - each.cpu - each.waited, 0)
-    for each, after in pairwise(samples):
-        blocks_after = after.was_blocked and (after.stack == each.stack or after.family not in _BLOCKING)
-        awake = not (each.was_blocked or blocks_after) if each.asleep is None else not each.asleep
-        each.works = each.prompt and each.family in _BLOCKING and awake
 
 
 def _pieces(samples: list[Sample], stacks: list[Stack], *, counts_ops: bool) -> HostSamples:
@@ -397,14 +307,14 @@ def _split(before: Sample, each: Sample, cost: OpCost, *, silent: bool) -> list[
     if not blocked:
         return ran
     of = _waits_in(before, each)
-    if of is not None and of.family in _BLOCKING:
+    if of is not None and of.family in BLOCKING:
         return _in_order(of is not each, (of.family, of.stack, blocked), ran)
     of = of or each
     if each.others >= TRACING_FROM_SHARE * blocked:
         held = blocked + _held_while_ready(each)
         ran = _ran(before, each, each.gap - held, cost, silent=silent)
         return _in_order(of is not each, (GIL, of.stack, held), ran)
-    if each.family in _BLOCKING and each.stack == before.stack >= 0:
+    if each.family in BLOCKING and each.stack == before.stack >= 0:
         # It slept in between, and both looks found it in a call that sleeps, awake: many short sleeps of one line.
         kind, stack = each.family, each.stack
     elif each.ops or (of.family == FRAMEWORK and not silent):
@@ -430,9 +340,9 @@ def _waits_in(before: Sample, each: Sample) -> Sample | None:
     slept = [of for of in (each, before) if of.asleep]
     if slept:
         # A call of the framework mostly has an event of its own: the wait outside it is the other call's.
-        known = [of for of in slept if of.family in _BLOCKING]
+        known = [of for of in slept if of.family in BLOCKING]
         return next(iter(known or [of for of in slept if not of.in_call] or slept))
-    return next((of for of in (each, before) if of.asleep is None and of.family in _BLOCKING), None)
+    return next((of for of in (each, before) if of.asleep is None and of.family in BLOCKING), None)
 
 
 def _woke_late(before: Sample, each: Sample) -> int:
@@ -473,14 +383,22 @@ def _ran(
         # In a whole step the ops were traced where nobody looked.
         return [(TRACING, -1 if each.round else of.stack, tracing)]
     other = IO if of.family == IO else "python"
-    # Where other code runs now, the ops were traced before it.
-    traced = before.stack if before.family == FRAMEWORK else of.stack
-    return [(TRACING, traced, tracing), (other, of.stack, running - tracing)]
+    return [(TRACING, _traced_at(before, each, of), tracing), (other, of.stack, running - tracing)]
+
+
+def _traced_at(before: Sample, each: Sample, of: Sample) -> int:
+    """The stack (its row) that traced the ops of an interval in which other code ran at `of`; -1 where nobody looked.
+
+    Where other code runs now, they were traced before it; where it ran at the begin, after it.
+    """
+    if before.family == FRAMEWORK:
+        return before.stack
+    return -1 if each.round or of is before else of.stack
 
 
 def _ran_at(before: Sample, each: Sample) -> Sample:
     """Where the thread was while it ran, outside the framework's calls."""
-    if each.family in _BLOCKING and not each.works:
+    if each.family in BLOCKING and not each.works:
         # A call that blocks has hardly begun: what ran before it belongs to where the thread was then. One that only
         # copies (`buffer.write(line)`) is seen as often as it runs, like other code.
         return before

@@ -1,0 +1,127 @@
+"""The samples of the training thread as a trace has them: moment, stack, and what happened since the one before."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from tpuprof.model.host.op_cost import Sample
+from tpuprof.model.host.stacks import FRAMEWORK, IO, LOCK, PLAIN, SLEEP, Stack, family
+from tpuprof.model.intervals import EMPTY, Int64, Spans, union
+from tpuprof.model.timeline import Host, Track
+from tpuprof.own_events import GRAPH_CUT, STEP
+from tpuprof.safe_text import FROM_SAFE
+from tpuprof.units import PS_PER_US
+
+# Share of an interval's running time that its ops must explain for all of it to be tracing: what an op takes is known
+# to about a quarter.
+TRACING_FROM_SHARE = 0.5
+# Families of calls that may block.
+BLOCKING = (SLEEP, IO, LOCK)
+_COLUMNS = (
+    "stack",
+    "gap_us",
+    "ops",
+    "cpu_us",
+    "wait_us",
+    "python_us",
+    "holder",
+    "prompt",
+    "asleep",
+    "late_us",
+)
+_TEXTS = ("frames", "call", "source", "user_call", "iterator")
+
+
+def times_of(driver: Track | None, events: tuple[str, ...]) -> Spans:
+    """When the training thread is in one of these events."""
+    if driver is None:
+        return EMPTY
+    wanted = [row for row, name in enumerate(driver.plane.events.names) if name in events]
+    chosen = np.isin(driver.name_row, wanted)
+    return union(driver.start[chosen], driver.end[chosen])
+
+
+def cuts_of(host: Host, reads: Spans) -> Int64:
+    """When graphs were cut, and steps began, on any thread (ps). Compiled functions may cut none.
+
+    Where nothing else cuts, `reads` do: inference that takes each result to the host.
+    """
+    cuts, steps = [EMPTY.start], [EMPTY.start]
+    for track in host.threads:
+        for found, event in ((cuts, GRAPH_CUT), (steps, STEP)):
+            wanted = [row for row, name in enumerate(track.plane.events.names) if name == event]
+            found.append(track.start[np.isin(track.name_row, wanted)])
+    cut = np.concatenate(cuts)
+    return np.sort(np.concatenate([cut if len(cut) else reads.start, *steps]))
+
+
+def samples_of(track: Track, rows: Int64, holders: Int64) -> tuple[list[Sample], list[Stack]]:
+    """The samples in order, and their stacks; `holders` are the events that tell stacks of other threads (rows)."""
+    stats = track.stats(*_COLUMNS, *_TEXTS)
+    columns = {
+        name: track.plane.stat_integers(stats, name, len(track), missing=-1)[rows].tolist()
+        for name in _COLUMNS
+    }
+    both = np.concatenate([rows, holders])
+    stacks, numbers = _stacks(track, both, _numbers(track, both))
+    families = [family(stack) for stack in stacks]
+    samples = []
+    for row, at in enumerate(track.start[rows].tolist()):
+        gap, cpu, waited, others = (
+            max(columns[name][row], 0) * PS_PER_US for name in ("gap_us", "cpu_us", "wait_us", "python_us")
+        )
+        stack = numbers.get(columns["stack"][row], -1)
+        kind = families[stack] if stack >= 0 else PLAIN
+        ops = max(columns["ops"][row], 0)
+        holder = numbers.get(columns["holder"][row], -1)
+        prompt, asleep = columns["prompt"][row] == 1, columns["asleep"][row]
+        sample = Sample(at, gap, cpu, waited, others, ops, stack, kind, holder, prompt=prompt)
+        sample.asleep = None if asleep < 0 else bool(asleep)
+        sample.late = max(columns["late_us"][row], 0) * PS_PER_US
+        samples.append(sample)
+    samples.sort(key=lambda each: each.at)
+    _settle(samples)
+    return samples, stacks
+
+
+def _numbers(track: Track, rows: Int64) -> list[int]:
+    found: list[int] = track.plane.stat_integers(track.stats("stack"), "stack", len(track), missing=-1)[
+        rows
+    ].tolist()
+    return found
+
+
+def _stacks(track: Track, rows: Int64, numbers: list[int]) -> tuple[list[Stack], dict[int, int]]:
+    """The stacks, and their row by the number that samples know them by."""
+    stats = track.stats(*_TEXTS)
+    texts = {name: track.plane.stat_text(stats, name, len(track)) for name in _TEXTS}
+    stacks: list[Stack] = []
+    found: dict[int, int] = {}
+    for row, number in zip(rows.tolist(), numbers, strict=True):
+        frames = texts["frames"][row]
+        if frames and number not in found:
+            found[number] = len(stacks)
+            words = {name: texts[name][row].translate(FROM_SAFE) for name in _TEXTS}
+            stacks.append(Stack(tuple(words.pop("frames").split(";")), **words))
+    return stacks, found
+
+
+def _settle(samples: list[Sample]) -> None:
+    """Put waits for a CPU where they were: the scheduler counts one when it ends, which may be a sample later."""
+    for each, after in pairwise(samples):
+        blocked = each.gap - each.cpu - each.waited
+        if each.family in (FRAMEWORK, PLAIN) and each.others < TRACING_FROM_SHARE * blocked:
+            # Nothing in this stack blocks, so it was ready and got no CPU.
+            late = max(min(blocked, after.waited), 0)
+        else:
+            late = max(after.cpu + after.waited - after.gap, 0)
+        each.waited += late
+        after.waited -= late
+    for each in samples:
+        each.blocked = max(each.gap - each.cpu - each.waited, 0)
+    for each, after in pairwise(samples):
+        blocks_after = after.was_blocked and (after.stack == each.stack or after.family not in BLOCKING)
+        awake = not (each.was_blocked or blocks_after) if each.asleep is None else not each.asleep
+        each.works = each.prompt and each.family in BLOCKING and awake
