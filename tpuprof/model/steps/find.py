@@ -12,6 +12,7 @@ from tpuprof.model.host.vocabulary import Vocabulary
 from tpuprof.model.intervals import Int64, ascending_distinct, contains, covered
 from tpuprof.model.steps.calls import call_steps, outermost_calls
 from tpuprof.model.steps.cuts import Cuts, read_cuts, reads_alone
+from tpuprof.model.steps.eager_reads import eager_read_steps
 from tpuprof.model.steps.from_cuts import cut_steps, read_steps
 from tpuprof.model.steps.markers import (
     FROM_COMPILED,
@@ -66,7 +67,9 @@ def find_steps(
     found = _of_host(driver, markers, cuts, devices)
     if found is None and cuts is None:
         found = read_steps(reads_alone(driver, vocabulary, devices))
-    return found or _of_calls(driver, vocabulary, devices, recorded, trains)
+    found = found or _of_calls(driver, vocabulary, devices, recorded, trains)
+    # What a device ran says more, where it is seen.
+    return found if len(found) else eager_read_steps(driver, vocabulary) or found
 
 
 def _of_calls(

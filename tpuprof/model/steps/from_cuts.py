@@ -19,8 +19,13 @@ _MARK = "mark steps with tpuprof.step if that is not yours"
 _ONE = {
     StepSource.CUTS: "one graph cut (torch_xla.sync) counts as one step",
     StepSource.READS: "one read that runs a graph counts as one step",
+    StepSource.EAGER_READS: "one read of a value counts as one step",
 }
-_NOUNS = {StepSource.CUTS: "graph cut", StepSource.READS: "read"}
+_NOUNS = {StepSource.CUTS: "graph cut", StepSource.READS: "read", StepSource.EAGER_READS: "read"}
+# What differs between reads that do not all end the same step.
+_RUNS = {StepSource.READS: ("runs the graph of most", "run others")}
+_ORDERED = {StepSource.EAGER_READS: "the ops between them"}
+_FOLLOWS = ("follows the ops that most follow", "follow others")
 # Share of reads from which those that run one graph are each a step, and the others are parts of some steps: a result
 # per batch, and a value that is logged every few batches. A judgement: micro-batches with an update of their own are
 # told apart from it only up to this many per step.
@@ -38,6 +43,11 @@ def cut_steps(cuts: Cuts | None, markers: Markers | None) -> Steps | None:
 def read_steps(reads: Cuts | None) -> Steps | None:
     """The same of reads of values, for a program that nothing else cuts the graph of."""
     return _steps_of(reads, None, StepSource.READS)
+
+
+def steps_from_reads(reads: Cuts) -> Steps | None:
+    """The same of reads in a program that calls op by op: `graph` numbers the ops that came before each."""
+    return _steps_of(reads, None, StepSource.EAGER_READS)
 
 
 def _steps_of(cuts: Cuts | None, markers: Markers | None, source: StepSource) -> Steps | None:
@@ -86,13 +96,19 @@ def _grouped(graph: Int64, source: StepSource) -> tuple[Int64, Int64, str, str]:
     every, one = np.arange(len(graph)), _ONE[source]
     if (graph == UNKNOWN).any() or len(ascending_distinct(graph)) == 1:
         return every, every + 1, MEDIUM, f"{one}; {_MARK}"
-    if source is StepSource.READS and (most := _most_reads(graph)) is not None:
+    if source is not StepSource.CUTS and (most := _most_reads(graph)) is not None:
         first, until = np.append(0, most[:-1] + 1), most + 1
         others = format_share(1 - len(most) / len(graph))
-        return first, until, MEDIUM, f"{one}, where it runs the graph of most; {others} run others; {_MARK}"
+        usual, odd = _RUNS.get(source, _FOLLOWS)
+        return first, until, MEDIUM, f"{one}, where it {usual}; {others} {odd}; {_MARK}"
     found = find_repetition(graph)
     if found is None:
-        return every, every + 1, LOW, f"{one}, and the graphs repeat in no fixed order; {_MARK}"
+        return (
+            every,
+            every + 1,
+            LOW,
+            f"{one}, and {_ORDERED.get(source, 'the graphs')} repeat in no fixed order; {_MARK}",
+        )
     cuts = counted(found.width, _NOUNS[source])
     held = float(found.held.mean())
     note = f"a step is {cuts}, which repeat; {_MARK}" if found.width > 1 else f"{one}; {_MARK}"

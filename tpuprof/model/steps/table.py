@@ -22,6 +22,7 @@ class StepSource(StrEnum):
     OPTIMIZER = "optimizer steps"
     CUTS = "inferred from graph cuts"
     READS = "inferred from reads that run graphs"
+    EAGER_READS = "inferred from reads of values"
     COMPILED = "inferred from calls of torch.compile"
     CALLS = "inferred from calls of jitted functions"
     PROGRAMS = "inferred from the period of XLA Modules"

@@ -1,0 +1,70 @@
+"""Steps from reads of values in a program that calls op by op: each read ends what lies between it and the one before.
+
+Inference has no optimizer, and an eager framework cuts no graph. What tells its steps is the result that each of them
+takes to the host: the ops between two such reads are the same ones again and again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tpuprof.model.host.vocabulary import Activity, Vocabulary
+from tpuprof.model.intervals import Int64
+from tpuprof.model.steps.cuts import UNKNOWN, Cuts
+from tpuprof.model.steps.from_cuts import steps_from_reads
+from tpuprof.model.steps.repetition import EXPLAINS_FROM_SHARE, MIN_REPEATS, find_repetition
+from tpuprof.model.steps.table import LOW, Steps
+from tpuprof.model.timeline import Track
+
+_SEVERAL = "the ops between two reads repeat themselves, so that several steps may lie between them"
+
+
+def eager_read_steps(driver: Track, vocabulary: Vocabulary) -> Steps | None:
+    """Steps that end with a read; None where the program is no eager one, or reads less than three times.
+
+    Two reads are of the same kind where the same ops came before them. A read behind which no op comes before the next
+    one belongs to it.
+    """
+    if not vocabulary.eager:
+        return None
+    rows, ops = _reads_of(driver, vocabulary), _ops_of(driver, vocabulary)
+    begins, ends = driver.start[rows], driver.end[rows]
+    first = np.searchsorted(driver.start[ops], np.append(np.iinfo(np.int64).min, ends[:-1]))
+    until = np.searchsorted(driver.start[ops], begins)
+    holds = until > first
+    if int(holds.sum()) < MIN_REPEATS:
+        return None
+    labels = driver.name_row[ops]
+    words = [labels[low:high] for low, high in zip(first[holds], until[holds], strict=True)]
+    numbers: dict[bytes, int] = {}
+    graph = np.array([numbers.setdefault(word.tobytes(), len(numbers)) for word in words], np.int64)
+    unknown = np.full(len(graph), UNKNOWN, np.int64)
+    steps = steps_from_reads(Cuts(begins[holds], ends[holds], graph, unknown, [""] * len(graph)))
+    if steps is None or not _repeats(max(words, key=len)):
+        return steps
+    return replace(steps, confidence=LOW, note=f"{steps.note}. {_SEVERAL[0].upper()}{_SEVERAL[1:]}")
+
+
+def _repeats(word: Int64) -> bool:
+    """Whether ops of one stretch between two reads are repetitions of a shorter one."""
+    found = find_repetition(word)
+    return found is not None and found.width > 1 and float(found.held.mean()) >= EXPLAINS_FROM_SHARE
+
+
+def _reads_of(driver: Track, vocabulary: Vocabulary) -> Int64:
+    """Reads that lie in no other, in time order (rows)."""
+    names = driver.plane.events.names
+    wanted = [
+        row for row, name in enumerate(names) if vocabulary.activity(name) is Activity.DEVICE_TO_HOST_SYNC
+    ]
+    rows = driver.outermost(np.flatnonzero(np.isin(driver.name_row, wanted)))
+    return rows[np.argsort(driver.start[rows], kind="stable")]
+
+
+def _ops_of(driver: Track, vocabulary: Vocabulary) -> Int64:
+    """Ops that lie in no other, in time order (rows)."""
+    wanted = vocabulary.driver_ops.rows(driver.plane.events.names)
+    rows = driver.outermost(np.flatnonzero(np.isin(driver.name_row, wanted)))
+    return rows[np.argsort(driver.start[rows], kind="stable")]
