@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tpuprof.model.device.allocator import Allocated
 from tpuprof.model.device.op_kind import OpKind
 from tpuprof.model.host.vocabulary import TORCH_TPU
-from tpuprof.model.intervals import covered, merge, subtract
+from tpuprof.model.intervals import covered, intersect, merge, subtract
 from tpuprof.report.op_rows import OpRows
 from tpuprof.report.schema import LoopRow, Memory
 from tpuprof.report.sections import Compute
@@ -61,8 +61,13 @@ class DeviceSignals(StepSignals, TelemetrySignals):
         for host in self._run.hosts:
             alone = []
             for device in host.devices:
-                others = [spans for kind, spans in device.by_kind.items() if kind not in NOT_BESIDE_CALLBACKS]
-                own = subtract(device.by_kind[OpKind.HOST_CALLBACK], merge(*others))
+                others = merge(
+                    *(spans for kind, spans in device.by_kind.items() if kind not in NOT_BESIDE_CALLBACKS)
+                )
+                if device.beside_callbacks is not None:
+                    # An op lasts as long as the callback where a part of it waits for the callback's thread.
+                    others = intersect(others, device.beside_callbacks)
+                own = subtract(device.by_kind[OpKind.HOST_CALLBACK], others)
                 alone.append(int(covered(own, host.steps.start, host.steps.end).sum()))
             total += statistics.fmean(alone) if alone else 0.0
         return total / PS_PER_MS / len(self.steps)
