@@ -229,8 +229,8 @@ def _changes(*columns: Int64 | Bool) -> Bool:
 
 def _work(device: DeviceActivity, dispatching: Spans, running: Spans, steps: Steps) -> Work:
     begin, end = int(steps.start[0]), int(steps.end[-1])
-    # Programs queue up without a gap between them: each is a piece of its own. On the CPU device, whose programs have
-    # loop bodies among them, those are told apart that the training thread runs: an op of one may end in the next.
+    # Programs queue up without a gap between them: each is a piece of its own. The CPU device lists loop bodies as
+    # programs: there it is each program that the training thread runs, as an op of one may end in the next.
     on_cpu = device.type == "CPU"
     start, stop = _cut(device.busy, np.concatenate(running) if on_cpu else device.programs.start)
     launch = _launches(dispatching, start)
