@@ -81,6 +81,26 @@ def test_so_it_is_with_what_else_the_host_does(tmp_path, event, bound, said, ran
     assert (said in report.verdict.sentence) == (ran < STEPS)
 
 
+@pytest.mark.parametrize(
+    ("caller", "own", "handed_over"),
+    [
+        ("tf_XLAEigen/3", True, STEPS),
+        ("tf_XLAPjRtCpuClient/4", True, STEPS),
+        ("loader", True, 4 * STEPS),
+        ("tf_XLAEigen/3", False, 3 * STEPS),
+    ],
+)
+def test_what_a_callback_hands_over_does_not_queue(tmp_path, caller, own, handed_over):
+    """`jax.pure_callback` with jitted functions in it: they run inside the program that waits for the callback."""
+    trace = run_ahead(STEPS) if own else TraceBuilder()
+    for number in range(3 * STEPS):
+        trace.host().line(caller).event("PjRtCpuExecutable::ExecuteHelper", 333 * number + 30, 20)
+    (host,) = build_run(find_all(trace.write(tmp_path / "host.xplane.pb"))).hosts
+    assert host.queue.handed_over == (handed_over if host.devices else 0)
+    if own:
+        assert host.queue.grows is (caller == "loader")
+
+
 def test_a_trace_without_such_events_says_nothing_of_a_queue(tmp_path):
     trace = TraceBuilder()
     for number in range(STEPS):

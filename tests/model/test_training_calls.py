@@ -1,10 +1,16 @@
 """A JAX loop that nothing marks: its steps are the calls that change weights, and an evaluation between them is none."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.builders import TraceBuilder
 from tpuprof.decode import hlo_pb2
+from tpuprof.decode.find import find_all
+from tpuprof.model.host.recorded import ALL
+from tpuprof.model.run import build_run
 from tpuprof.model.steps import training_functions
+from tpuprof.model.steps.programs import runs_on_cpu
 from tpuprof.model.steps.training_functions import TRAINS_FROM_SHARE
 
 F32, WEIGHT = 11, (64, 128)
@@ -154,6 +160,44 @@ def test_a_host_that_runs_ahead_keeps_the_longer_step(analyze):
     assert (
         "one repetition of 6 calls of jitted functions (5 of train_step, 1 of eval_step)" in report.steps.note
     )
+
+
+def ran_ahead(rounds=6):
+    """Five calls in a moment, an evaluation, and a wait; the CPU device runs them one after the other meanwhile."""
+    trace = TraceBuilder()
+    for number, (name, data) in enumerate(USUAL.items()):
+        trace.plane("/host:metadata").name_id(f"jit_{name}({number})", "", {"hlo_proto": data})
+    python, run = trace.host().line("python"), trace.host().line("tf_XLAPjRtCpuClient/1")
+    for start in range(0, 10_000 * rounds, 10_000):
+        for number, name in enumerate(["train_step"] * 5 + ["eval_step"]):
+            python.event(f"PjitFunction({name})", start + 100 * number, 90)
+            at = start + 50 + 1_600 * number
+            module = {"hlo_module": f"jit_{name}", "program_id": list(USUAL).index(name)}
+            # A loop waits inside, and the op before it begins before the wait for the program.
+            run.event("dot.1", at, 1_500, hlo_op="dot.1", **module)
+            run.event("ThunkExecutor::Execute (wait for completion)", at + 400, 1_150)
+            run.event("ThunkExecutor::Execute (wait for completion)", at + 500, 200)
+            run.event("add.2", at + 1_510, 20, hlo_op="add.2", **module)
+        python.event("ArrayImpl::_value", start + 600, 9_300)
+    return trace
+
+
+def test_a_cpu_device_tells_when_each_call_of_a_host_that_runs_ahead_ran(analyze):
+    report = analyze(ran_ahead())
+    assert report.steps.method == "inferred from the period of XLA Modules"
+    assert "a step is one call of train_step" in report.steps.note
+    assert report.steps.median_ms == pytest.approx(1.6)
+    assert report.verdict.bound == "device"
+    # From its first op to the first of the next step: 1.6 ms, and 0.4 ms in which the device rests.
+    assert [row.duration_ms for row in report.phases] == pytest.approx([2.0] * 5)
+    assert report.steps.count == 30
+
+
+@pytest.mark.parametrize(("count", "found"), [(1, 36), (4, None)])
+def test_programs_of_devices_side_by_side_are_not_told_apart(tmp_path, count, found):
+    (host,) = build_run(find_all(ran_ahead().write(tmp_path / "host.xplane.pb"))).hosts
+    runs = runs_on_cpu(replace(host.devices[0], count=count), ALL)
+    assert (len(runs.label) if runs else None) == found
 
 
 def test_a_program_that_cannot_be_read_changes_nothing(analyze):

@@ -196,6 +196,21 @@ def dispatched(share=0.5, **counts):
     }
 
 
+def short_calls(
+    dispatch=0.2, wall=thresholds.SHORT_STEP_UP_TO_MS, *, compute=0.3, short=1.0, device="CPU", **given
+):
+    """JAX steps that are one program, a dispatch and a computing of those shares; `short` of it in short ops."""
+    return {
+        **dispatched(programs=1.0, ops=1.0, most_called="decode", most_calls=1.0),
+        "framework": "jax",
+        "steps": steps(wall=wall, dispatch=wall * dispatch, compute=wall * compute),
+        "report": {"environment": {"device_type": device}},
+        "short_ops_share": short,
+        "bound": "dispatch",
+        **given,
+    }
+
+
 def selects(per_step, busy_share=0.5):
     """Signals of a run that selects by a mask so often per step."""
     return fallen(per_step, busy_share, op="aten::nonzero")

@@ -48,6 +48,7 @@ from tests.rules.situations import (
     recompiled,
     scan,
     selects,
+    short_calls,
     special,
     started,
     tpu,
@@ -66,6 +67,7 @@ from tpuprof.rules.runner import outcome_of
 from tpuprof.rules.tracing.eager_dispatch.rule import EAGER_FROM_PROGRAMS
 from tpuprof.rules.tracing.optimizer_loop.rule import KNOWN_FROM_SAMPLES, LOOP_FROM_OPS
 from tpuprof.signals import Unavailable
+from tpuprof.signals.device import SHORT_OP_MS
 from tpuprof.units import PS_PER_MS
 
 CPU = {"is_tpu": False}
@@ -187,6 +189,14 @@ CASES = {
         ("the host ran ahead", "unavailable", dispatched(programs=0.0)),
         ("one program", "passed", dispatched(programs=1.0)),
         ("fused", "passed", dispatched(programs=EAGER_FROM_PROGRAMS - 1.0)),
+        ("a short step", "failed", short_calls(ABOVE)),
+        ("a longer step", "passed", short_calls(ABOVE, 1.01 * thresholds.SHORT_STEP_UP_TO_MS)),
+        ("short ops", "failed", short_calls(BELOW, compute=thresholds.MOSTLY_SHORT_FROM_SHARE - BELOW)),
+        ("fewer short ops", "passed", short_calls(BELOW, compute=thresholds.MOSTLY_SHORT_FROM_SHARE - BELOW - 0.01)),
+        ("long ops", "passed", short_calls(BELOW, compute=0.8, short=0.1)),
+        ("short ops of a TPU", "passed", short_calls(BELOW, compute=0.8, device="TPU v5 Lite")),
+        ("short steps of a TPU", "failed", short_calls(ABOVE, compute=0.8, device="TPU v5 Lite")),
+        ("short steps of TorchTPU", "passed", {**short_calls(ABOVE), "framework": "torch_tpu"}),
         ("just not fused", "failed", dispatched(programs=float(EAGER_FROM_PROGRAMS))),
         ("programs of compiled functions", "passed", dispatched(compiled_regions=8.0)),
         ("functions of torch.compile", "passed", dispatched(ops=EAGER_FROM_PROGRAMS - 1.0)),
@@ -685,6 +695,31 @@ def test_fusing_ops_of_jax_saves_from_their_dispatch_to_their_work_as_well():
     price = outcome_of(find_rule("eager-dispatch"), given(**facts)).price
     assert (price.least.host, price.least.device) == ({"dispatch": 0.0}, {})
     assert (price.most.host, price.most.device) == ({"dispatch": 0.0}, {"compute": 0.5})
+
+
+@pytest.mark.parametrize(
+    ("facts", "low", "high"),
+    [
+        ({}, 0.2, 0.5),
+        ({"short": 0.5}, 0.2, 0.35),
+        ({"bound": "sync"}, 0.0, 0.5),
+        ({"cpus_taken": True}, 0.0, 0.5),
+        ({"device": "TPU v5 Lite", "cpus_taken": True}, 0.2, 0.2),
+    ],
+)
+def test_a_short_step_is_priced_from_its_calls_to_its_short_ops(facts, low, high):
+    outcome = outcome_of(find_rule("eager-dispatch"), given(**short_calls(**facts)))
+    savings = outcome.price.savings
+    assert (savings.low, savings.high) == pytest.approx((low, high))
+    assert "A step is one short program (1.00 ms)" in outcome.title
+
+
+@pytest.mark.parametrize(("each", "share"), [(SHORT_OP_MS, 0.25), (SHORT_OP_MS * 1.01, 0.0)])
+def test_which_ops_are_short(each, share):
+    ops = [replace(op("add.1", 100 * each), occurrences=100), replace(op("dot.1", 300 * each), occurrences=1)]
+    ops.append(replace(op("all-reduce", 0.1, kind="collective"), occurrences=100))
+    assert given(report={"ops": ops}).short_ops_share == pytest.approx(share)
+    assert given(report={"ops": []}).short_ops_share == 0
 
 
 def test_which_programs_are_one_op():

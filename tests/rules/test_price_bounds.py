@@ -6,9 +6,12 @@ import pytest
 from hypothesis import given as any_of
 from hypothesis import strategies as st
 
+from tests.builders import TraceBuilder
 from tests.rules.given import given, step
 from tests.rules.situations import reads, started
 from tpuprof import parts
+from tpuprof.decode.find import find_all
+from tpuprof.model.run import build_run
 from tpuprof.render.content import saves
 from tpuprof.report.schema import Evidence, Savings
 from tpuprof.rules.base import Price, Rule, failed
@@ -146,3 +149,35 @@ def test_a_replay_that_gains_little_does_not_decide_alone(ceiling, status):
     assert found.status == status
     if status == "failed":
         assert (found.savings.low, found.savings.high, found.confidence) == (1.0, 11.0, "low")
+
+
+@pytest.mark.parametrize(
+    ("ready", "sure", "confidence"),
+    [(0.0, 0.5, "high"), (0.1, 0.4, "medium"), (0.049, 0.451, "high"), (0.9, 0.0, "medium")],
+)
+def test_the_profilers_part_of_many_reads_is_not_sure_to_be_saved(ready, sure, confidence):
+    facts = reads(1.0, 0.5, 50.0)
+    facts["report"]["environment"] = {"device_type": "CPU"}
+    facts["ready_reads_ms"] = ready * 100.0
+    capture = {"cpus_used": 0.5, "cpus": 2}
+    outcome = outcome_of(find_rule("device-to-host-sync"), given(**facts, run_info={"capture": capture}))
+    assert outcome.price.sure == pytest.approx(sure if ready else 0.75)
+    assert outcome.confidence == confidence
+
+
+@pytest.mark.parametrize(("count", "ready_ms"), [(1, 0.0), (4, 0.0), (5, 0.08), (6, 0.1)])
+def test_reads_after_the_first_of_a_step_find_their_value_ready(tmp_path, count, ready_ms):
+    """Each step waits 500 us in its first read; the others follow every 20 us."""
+    trace = TraceBuilder()
+    python, device = trace.host().line("python"), trace.host().line("tf_XLAPjRtCpuClient/1")
+    for number in range(8):
+        at = 1000 * number
+        python.event("train", at, 1000, _r=1, step_num=number)
+        python.event("PjitFunction(step)", at, 50)
+        device.event("ThunkExecutor::Execute (wait for completion)", at + 60, 540)
+        for each in range(count):
+            begin = at + 100 + (500 + 20 * (each - 1) if each else 0)
+            python.event("tpuprof.host_read", begin, 490 if not each else 10, call="__float__")
+    signals = given(steps=[step(1.0) for _ in range(8)])
+    signals.__dict__["_run"] = build_run(find_all(trace.write(tmp_path / "host.xplane.pb")))
+    assert signals.ready_reads_ms == pytest.approx(ready_ms, abs=0.003)

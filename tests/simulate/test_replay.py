@@ -135,6 +135,22 @@ def test_a_program_that_the_training_thread_runs_itself_keeps_it_until_it_ends(t
     assert simulator.step_ms(Change(device={"compute": 0.0})) == pytest.approx(1.0, abs=0.2)
 
 
+def test_a_program_that_the_thread_runs_ends_with_it_though_an_op_seems_to_last(tmp_path):
+    """A thread of the pool that a callback keeps may end an op of the program only in the next one."""
+    trace = TraceBuilder()
+    python, pool = trace.host().line("python"), trace.host().line("tf_XLAEigen/1")
+    for number in range(STEPS):
+        at = number * 10_000
+        python.event("train", at, 10_000, _r=1, step_num=number)
+        python.event("PjitFunction(step)", at + 100, 9800)
+        python.event("ThunkExecutor::Execute (wait for completion)", at + 200, 9600)
+        python.event("dot.2", at + 250, 9000, hlo_op="dot.2", hlo_module="jit_step")
+        pool.event("reduce", at + 9300, 1000, hlo_op="reduce", hlo_module="jit_step")
+    simulator = simulated(trace, tmp_path)
+    assert simulator.error < FIT_WITHIN
+    assert simulator.step_ms(Change(device={"compute": 0.0})) == pytest.approx(0.4, abs=0.1)
+
+
 def test_less_tracing_helps_until_the_device_is_what_takes_longest(tmp_path):
     simulator = simulated(pipelined(4000, 1000), tmp_path)
     assert simulator.step_ms(Change(host={"tracing": 0.5})) == pytest.approx(2.0, rel=0.02)

@@ -150,6 +150,9 @@ class Pricing:
         """What a change of the host gains on a machine that nothing else uses, as the same share of this step (ms)."""
         if self.undisturbed >= 1 or change.steps is not None or part.COMPUTE in change.device:
             return None
+        # What the host does between reads waits for the same CPUs: without other work it takes less too.
+        if change.unblock:
+            return None
         alone = Change(device={part.COMPUTE: self.undisturbed})
         before, after = (simulator.step_ms(each) for each in (alone, change.and_also(alone)))
         return max(before - after, 0.0) / before * simulator.measured_ms if before > 0 else None

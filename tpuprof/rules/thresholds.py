@@ -114,3 +114,10 @@ TORCH_COMPILE_FROM_SHARE = 0.30
 
 # Share of device busy time from which the run is device-bound; the verdict uses the same.
 DEVICE_BOUND_FROM_SHARE = 0.90
+
+# Mean step up to which what a call costs is worth a look though a step is few programs (ms): a call of a jitted
+# function takes 10 us of an idle CPU and up to 0.1 ms of a busy one, so that of a longer step it is less than a tenth.
+SHORT_STEP_UP_TO_MS = 1.0
+# Share of such a step that may be the cost of calls and of starting ops from which it is said where the calls alone
+# take little (share): it is most of the step then. A judgement.
+MOSTLY_SHORT_FROM_SHARE = 0.5

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tpuprof.model.device.allocator import Allocated
 from tpuprof.model.device.op_kind import OpKind
 from tpuprof.model.host.vocabulary import TORCH_TPU
-from tpuprof.model.intervals import covered, merge, subtract
+from tpuprof.model.intervals import covered, intersect, merge, subtract
 from tpuprof.report.op_rows import OpRows
 from tpuprof.report.schema import LoopRow, Memory
 from tpuprof.report.sections import Compute
@@ -19,6 +19,9 @@ from tpuprof.units import PS_PER_MS, ps_to_ms
 
 # Compute ops of a program up to which it is one op that was called by itself (ops): XLA adds a copy to some.
 FEW_OPS = 2
+# Time of a run of an op up to which it may be the CPU client's own cost of starting it (ms): handing parts to the
+# threads of its pool and waiting for them takes some 10 us each on two CPUs, several times that on a busy machine.
+SHORT_OP_MS = 0.05
 # What does not show that a device computes beside a callback: the callback itself, and the loop or call around it.
 NOT_BESIDE_CALLBACKS = (OpKind.HOST_CALLBACK, OpKind.CONTAINER)
 
@@ -47,6 +50,19 @@ class DeviceSignals(StepSignals, TelemetrySignals):
         computing = sum(map(sum, programs.values()))
         return few / computing if computing else 0.0
 
+    @signal("share")
+    def short_ops_share(self) -> float:
+        """How much of the computing is in ops of which a run takes no longer than handing its parts to threads may.
+
+        0 where the trace has no ops: for a rule that only adds to a price.
+        """
+        rows = OpRows.of(self._report.ops)
+        columns = (rows.column(name) for name in ("kind", "occurrences", "self_ms"))
+        ops = [(ms, runs) for kind, runs, ms in zip(*columns, strict=True) if kind == "compute" and runs]
+        short = sum(ms for ms, runs in ops if ms <= SHORT_OP_MS * runs)
+        computing = sum(ms for ms, _ in ops)
+        return short / computing if computing else 0.0
+
     @signal("ms")
     def op_ms(self) -> float:
         """Self time of all ops on all devices, over the whole capture."""
@@ -61,8 +77,13 @@ class DeviceSignals(StepSignals, TelemetrySignals):
         for host in self._run.hosts:
             alone = []
             for device in host.devices:
-                others = [spans for kind, spans in device.by_kind.items() if kind not in NOT_BESIDE_CALLBACKS]
-                own = subtract(device.by_kind[OpKind.HOST_CALLBACK], merge(*others))
+                others = merge(
+                    *(spans for kind, spans in device.by_kind.items() if kind not in NOT_BESIDE_CALLBACKS)
+                )
+                if device.beside_callbacks is not None:
+                    # An op lasts as long as the callback where a part of it waits for the callback's thread.
+                    others = intersect(others, device.beside_callbacks)
+                own = subtract(device.by_kind[OpKind.HOST_CALLBACK], others)
                 alone.append(int(covered(own, host.steps.start, host.steps.end).sum()))
             total += statistics.fmean(alone) if alone else 0.0
         return total / PS_PER_MS / len(self.steps)

@@ -28,6 +28,9 @@ from tpuprof.units import PS_PER_MS
 
 # Steps from which it is no accident that none of them cut (steps): a program may cut every second one. A judgement.
 UNCUT_FROM_STEPS = 4
+# Reads of a step from which most gaps are between reads of ready values (reads): one gap holds the wait of the first
+# read, one the rest of the step, so that of five gaps three do, and the middle one is among them.
+SEVERAL_READS = 5
 # Ops are traced where torch_xla makes tensors.
 _TENSORS_MADE = "CreateXlaTensor"
 # Parts of a step that only torch_xla makes.
@@ -155,6 +158,21 @@ class HostSignals(StepSignals):
         """Time per step that training threads wait for the device inside the runtime: for buffers, or for a program."""
         waited = sum(int(host.breakdown.waited.sum()) for host in self._run.hosts)
         return waited / PS_PER_MS / len(self.steps)
+
+    @signal("ms", needs=(STEPS, HOST_EVENTS))
+    def ready_reads_ms(self) -> float:
+        """What reads of values that are ready take of a step, with what the profiler adds to each.
+
+        Where a step reads several values of one program, the first read waits and the others find their values ready:
+        they follow one another as fast as the host can read. 0 where a step reads fewer: nothing tells them apart.
+        """
+        total = 0.0
+        for host in self._run.hosts:
+            begins = host.activity.spans(Activity.DEVICE_TO_HOST_SYNC).start
+            begins = begins[host.steps.hold(begins)]
+            if len(begins) >= SEVERAL_READS * len(host.steps) > 0:
+                total += float(np.median(np.diff(begins))) * (len(begins) - len(host.steps))
+        return total / PS_PER_MS / len(self.steps)
 
     @signal("share")
     def cpu_wait_share(self) -> float:

@@ -119,7 +119,7 @@ def read_timeline(
 ) -> Timeline:
     """The timeline of one host and the busiest of its devices, over all its steps."""
     device = busiest(devices)
-    work = _work(device, _handing_over(host), steps) if device else NO_WORK
+    work = _work(device, _handing_over(host), host.running, steps) if device else NO_WORK
     host_paced = host.driver is not None and steps.source.host_paced
     busy = EMPTY if host_paced or device is None else device.busy
     return Timeline(
@@ -227,23 +227,28 @@ def _changes(*columns: Int64 | Bool) -> Bool:
     return changed
 
 
-def _work(device: DeviceActivity, dispatching: Spans, steps: Steps) -> Work:
+def _work(device: DeviceActivity, dispatching: Spans, running: Spans, steps: Steps) -> Work:
     begin, end = int(steps.start[0]), int(steps.end[-1])
-    busy = device.busy
-    start, stop = busy.start, busy.end
-    if device.type != "CPU" and len(device.programs.start):
-        # Programs queue up without a gap between them: each is a piece of its own.
-        cuts = device.programs.start[contains(busy, device.programs.start)]
-        start = ascending_distinct(np.concatenate((busy.start, cuts)))
-        stop = np.minimum(np.append(start[1:], np.iinfo(np.int64).max), busy.end[_rows(busy, start)])
+    # Programs queue up without a gap between them: each is a piece of its own. The CPU device lists loop bodies as
+    # programs: there it is each program that the training thread runs, as an op of one may end in the next.
+    on_cpu = device.type == "CPU"
+    start, stop = _cut(device.busy, np.concatenate(running) if on_cpu else device.programs.start)
     launch = _launches(dispatching, start)
-    if device.type == "CPU":
+    if on_cpu:
         launch = _begun_at_once(launch, start, stop)
     if not steps.tile:
         training = steps.hold(launch)
         launch, start, stop = launch[training], start[training], stop[training]
     chosen, start, stop = _in_window(launch, start, stop, begin, end)
     return Work(launch[chosen], start, stop, device_parts(device, start, stop))
+
+
+def _cut(busy: Spans, at: Int64) -> tuple[Int64, Int64]:
+    """Starts and ends of the spans, cut at those of the times that are in them (ps)."""
+    start = ascending_distinct(np.concatenate((busy.start, at[contains(busy, at)])))
+    if len(start) == len(busy.start):
+        return busy.start, busy.end
+    return start, np.minimum(np.append(start[1:], np.iinfo(np.int64).max), busy.end[_rows(busy, start)])
 
 
 def _begun_at_once(launch: Int64, start: Int64, stop: Int64) -> Int64:

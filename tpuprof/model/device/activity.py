@@ -120,6 +120,8 @@ class DeviceActivity:
     megacore: bool | None = None
     # When the device waited for other chips before a program began.
     barriers: Spans = EMPTY
+    # When threads of a CPU device worked beside a program's callback; None where the trace does not say.
+    beside_callbacks: Spans | None = None
     # When its SparseCores ran ops; None where the capture has no plane of them.
     sparse_busy: Spans | None = None
 

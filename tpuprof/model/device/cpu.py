@@ -16,7 +16,8 @@ from tpuprof.decode.columns import NO_TEXT
 from tpuprof.model.device.activity import DeviceActivity, OpEvents, OpNames, ProgramRuns, no_ops
 from tpuprof.model.device.op_kind import OpKind, op_kind
 from tpuprof.model.device.op_lines import op_lines
-from tpuprof.model.intervals import Int64, Spans, covered, merge, union
+from tpuprof.model.device.pool_threads import working_beside
+from tpuprof.model.intervals import EMPTY, Int64, Spans, covered, merge, union
 from tpuprof.model.timeline import Track
 from tpuprof.records import record
 
@@ -42,7 +43,9 @@ BEHIND_TO_SHARE = 0.75
 NEVER_RESTS_FROM_SHARE = 0.9
 # An event of XLA's CPU client (TFRT's or PjRt's): a program is handed over. It runs later, on another thread.
 HANDED_OVER = "CpuExecutable::ExecuteHelper"
-# Threads that run parts of programs, each with executor events of its own.
+# How threads are called that XLA's CPU client makes for itself.
+RUNTIME_THREADS = "tf_XLA"
+# Those of them that run parts of programs, each with executor events of its own.
 POOL = "tf_XLAEigen"
 
 
@@ -76,15 +79,22 @@ def queue_of(threads: list[Track], devices: int) -> Queue:
 
     The host runs ahead without bound where a loop reads no value and donates no buffer. A program that began before the
     profiler leaves no event, so a short profile of such a loop shows an idle device, or none, while it is busy.
-    Each program has one outermost wait for its completion; loop bodies have their own inside.
+    Each program has one outermost wait for its completion; loop bodies have their own inside. A callback of a program
+    runs on a thread of XLA's own: what it hands over is part of the program that waits for it, and does not queue.
     """
-    handed_over = sum(len(_rows_named(each, lambda name: name.endswith(HANDED_OVER))) for each in threads)
+    handed_over = _handed_over([each for each in threads if not each.label.startswith(RUNTIME_THREADS)])
+    # Where no other thread hands programs over, these are the program's own calls.
+    handed_over = handed_over or _handed_over(threads)
     ran = sum(
         len(each.outermost(_rows_named(each, lambda name: name == WAIT)))
         for each in threads
         if not each.label.startswith(POOL)
     )
     return Queue(handed_over, min(ran, handed_over), devices)
+
+
+def _handed_over(threads: list[Track]) -> int:
+    return sum(len(_rows_named(each, lambda name: name.endswith(HANDED_OVER))) for each in threads)
 
 
 @record
@@ -101,7 +111,8 @@ def read_cpu(threads: list[Track], count: int, describe: Describe, work_of: Work
     """All virtual CPU devices of a process as one activity; None where no XLA program ran."""
     table: dict[tuple[str, str], int] = {}
     executing = merge(*(_named_spans(track, (EXECUTE, WAIT)) for track in threads))
-    parts = [_op_part(track, table) for track in threads if len(track.stats("hlo_op"))]
+    on = [track for track in threads if len(track.stats("hlo_op"))]
+    parts = [_op_part(track, table) for track in on]
     twins = [_twins(track) for track in threads] if parts else []
     if not len(executing.start) and not table:
         return None
@@ -119,7 +130,24 @@ def read_cpu(threads: list[Track], count: int, describe: Describe, work_of: Work
         async_events=async_events,
         programs=_programs(threads),
         executing=executing,
+        beside_callbacks=_beside_callbacks(threads, dict(zip(map(id, on), parts, strict=True)), names),
     )
+
+
+def _beside_callbacks(threads: list[Track], parts: dict[int, _Part], names: OpNames) -> Spans | None:
+    """When threads work on something else than callbacks; None without a callback, or where threads do not tell."""
+    calls = names.kind == OpKind.HOST_CALLBACK
+    if not calls.any():
+        return None
+    spans = []
+    for track in threads:
+        part = parts.get(id(track))
+        if part is None:
+            spans.append((track, EMPTY, EMPTY))
+            continue
+        own = calls[part.op]
+        spans.append((track, union(part.start, part.end), union(part.start[own], part.end[own])))
+    return working_beside(spans)
 
 
 def own_programs(track: Track) -> Spans:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpuprof.decode.columns import NO_TEXT, Plane
-from tpuprof.model.device.cpu import own_programs
+from tpuprof.model.device.cpu import RUNTIME_THREADS, own_programs
 from tpuprof.model.host.aten_fallbacks import aten_fallbacks
 from tpuprof.model.host.blocking_waits import long_ends, number_reads, waits_alone, waits_by_reason
 from tpuprof.model.host.loaders import loading
@@ -51,8 +51,6 @@ _ANNOTATION_KINDS = ("annotation", "module", "module_backward")
 AUTOGRAD_THREAD = "pt_autograd"
 # What a training loop does, and a data pipeline does not.
 _TRAINS = (Activity.COMPILE, Activity.TRACING, Activity.DISPATCH)
-# How threads are called that XLA's CPU client makes for itself.
-RUNTIME_THREADS = "tf_XLA"
 _MAIN_THREAD_PREFIXES = ("python", "main")
 
 

@@ -26,7 +26,7 @@ from tpuprof.model.steps.markers import (
 )
 from tpuprof.model.steps.optimizer import OptimizerCalls, boundaries, enough, read_optimizer_calls
 from tpuprof.model.steps.phases import leading_phases
-from tpuprof.model.steps.programs import program_steps, runs_of
+from tpuprof.model.steps.programs import program_steps, runs_of, runs_on_cpu
 from tpuprof.model.steps.table import COVERS_FROM_SHARE, HIGH, LOW, MEDIUM, Steps, StepSource, no_steps, tiled
 from tpuprof.model.steps.training_calls import Trains, calls_of, no_functions, training_call_steps
 from tpuprof.model.timeline import Track
@@ -89,6 +89,11 @@ def _of_calls(
         finer = training_call_steps(calls_of(driver, rows, recorded), trains, _trusted(calls))
         if finer is not None and not (_work_later(finer, devices) and _ran_ahead(finer, devices)):
             return finer
+        # The host called them all at once: when each of them ran is what the device shows.
+        runs = runs_on_cpu(devices[0], recorded) if finer is not None and len(devices) == 1 else None
+        paced = training_call_steps(runs, trains, None) if runs is not None else None
+        if paced is not None:
+            return paced
     if calls is None or (calls.confidence == LOW and of_device.confidence != LOW and len(of_device)):
         return of_device
     return of_device if len(of_device) and _work_later(calls, devices) else calls

@@ -22,6 +22,8 @@ from tpuprof.units import format_share
 LIGHT_BELOW_SHARE = 0.01
 # Share of programs or of device time below which repetitions say nothing of the run.
 REPEATED_FROM_SHARE = 0.5
+# What a program is called of which the trace has no op.
+NAMELESS = "unknown"
 
 
 def program_steps(devices: list[DeviceActivity], recorded: Recorded = ALL) -> Steps | None:
@@ -46,6 +48,30 @@ def runs_of(devices: list[DeviceActivity]) -> Calls | None:
     start, end = runs.start[order], runs.end[order]
     bounds = int(start[0]), int(end.max())
     return Calls(runs.program[order], start, end, functions, *bounds, source=StepSource.PROGRAMS)
+
+
+def runs_on_cpu(device: DeviceActivity, recorded: Recorded) -> Calls | None:
+    """What a CPU device ran, in the order in which it ended; None where several devices run side by side.
+
+    The client names no program and loop bodies look like programs: what lies in another one is left out. A program
+    begins with its first op: its own event begins when all its ops are launched.
+    """
+    if device.type != "CPU" or device.count != 1 or not len(device.programs.start):
+        return None
+    runs = device.programs
+    until = np.maximum.accumulate(np.append(np.iinfo(np.int64).min, runs.end))[:-1]
+    outer = runs.end > until
+    label, end = _by_last_op(device)[outer], runs.end[outer]
+    ops = np.sort(device.op_events.start)
+    before = np.append(int(runs.start[0]), end[:-1])
+    first = np.searchsorted(ops, before, "left")
+    start = np.minimum(runs.start[outer], np.append(ops, np.iinfo(np.int64).max)[first])
+    functions = {row: function_of_program(name) for row, name in enumerate(dict.fromkeys(device.ops.program))}
+    label = np.where(label >= 0, label, len(functions))
+    functions[len(functions)] = NAMELESS
+    functions = {row: name for row, name in functions.items() if (label == row).any()}
+    bounds = recorded.around(int(start[0]), int(end[-1]))
+    return Calls(label, start, end, functions, *bounds, source=StepSource.PROGRAMS)
 
 
 def _by_last_op(device: DeviceActivity) -> Int64:

@@ -64,6 +64,9 @@ A device that is the machine's own CPU shares its CPUs with the host. Working si
 work needs on all of them: the price begins at what the program left of the CPUs' time, and at nothing where that is
 unknown or its threads waited for a CPU.
 
+Where a step reads several values, all but the first are ready, and the device idles while the host reads them. A part
+of that time is the profiler's own, so the price begins without it.
+
 Where the runtime itself waits for the device before the read does, either makes the turns: there is then no price.
 
 A read the algorithm needs (early stopping, dynamic loss scaling) cannot simply go; torch.where often keeps the
@@ -124,6 +127,7 @@ READ = "host_read"
         "python_reads",
         "reads_in_steps_share",
         "runtime_wait_ms",
+        "ready_reads_ms",
         "stacks_if_sampled",
         "computed_again_ms",
         "read_graphs",
@@ -194,6 +198,11 @@ def _turns(signals: Signals) -> Outcome:
     # What the host itself does in a read goes with it, but for tracing that the step's own graph then needs.
     gone = Change(unblock=True, named_events={READ: 0.0})
     known, sure = _sure_gain(signals)
+    # The profiler adds to each read: how much of what those of ready values took is saved is not sure.
+    ready = signals.ready_reads_ms / signals.step_ms
+    if ready:
+        evidence.append(Evidence("reads of values that were ready", signals.ready_reads_ms, "ms per step"))
+        known, sure = known and ready < FAILS_FROM_SHARE * share, min(sure, max(share - ready, 0.0))
     certain = known and bool(first)
     price = counterfactual(gone, free if sure and first else Change(), ceiling=share, sure=sure)
     return failed(share, evidence, title=title, price=price, confidence="high" if certain else "medium")

@@ -77,7 +77,9 @@ or split it once with `nnx.split` and give its state to a function of `jax.jit`.
 ## Limits and false positives
 
 How much a callback costs while other ops of the program run beside it is unknown: its price begins at the time in
-which it runs alone.
+which it runs alone. What the callback itself calls in JAX is part of it, but for what other threads compute of it: that
+looks like other ops. On a CPU device an op may end as late as the callback because a part of it waits for the
+callback's thread: such an op counts where another thread works.
 
 The price takes the named time out of the step. Work that moves to another thread of the same process can still hold
 the GIL. A line is known where the program's source is; code of installed packages is shown by the line that calls it.
