@@ -62,7 +62,9 @@ twice on purpose looks the same.
 
 A device that is the machine's own CPU shares its CPUs with the host. Working side by side, both take as long as their
 work needs on all of them: the price begins at what the program left of the CPUs' time, and at nothing where that is
-unknown or its threads waited for a CPU.
+unknown or its threads waited for a CPU. It begins at nothing too where programs take over buffers, as those that update
+weights do: XLA's CPU client may then wait in the graph cut itself until the program has run. With the read it waited in
+3 of 12 steps, without in 7 of 16, and removing the read saved 6 to 19 % where side by side would have saved 31 %.
 
 Where the runtime itself waits for the device before the read does, either makes the turns: there is then no price.
 
@@ -113,6 +115,7 @@ READ = "host_read"
         "steps",
         "busy_share",
         "cpus_taken",
+        "cut_may_wait",
         "cpus_free_share",
         "device_type",
         "sees_device",
@@ -204,11 +207,12 @@ def _sure_gain(signals: Signals) -> tuple[bool, float]:
 
     A device of its own works as before. One that is this machine's CPU shares CPUs with the host: both together take as
     long as their work needs on all CPUs. Where that was not counted, a device that is busy most of the step leaves
-    little to gain. Where threads wait for a CPU, two of them side by side take as long as in turns.
+    little to gain. Where threads wait for a CPU, two of them side by side take as long as in turns. And where the
+    runtime itself may wait in a graph cut for the program that it hands over, turns may go on there.
     """
     if signals.device_type != "CPU":
         return True, 1.0
-    if signals.cpus_taken:
+    if signals.cpus_taken or signals.cut_may_wait:
         return False, 0.0
     free = signals.cpus_free_share
     if free is None:
