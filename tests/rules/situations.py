@@ -213,6 +213,6 @@ def updates(
     stack = asleep(exposed, hidden=1.0, part="tracing")
     stack = replace(stack, frames=["<module> (train.py:9)", f"{call} ({file}:33)", *inside], samples=samples)
     return {
-        "framework": "torch_xla", "bound": "tracing", "eager_dispatch": None, "host_stacks": [stack],
+        "framework": "torch_xla", "bound": "tracing", "eager_dispatch": None, "host_stacks": [stack], "tracing_hidden_ms": 1.0,
         "steps": steps(tracing=tracing or exposed),
     }  # fmt: skip

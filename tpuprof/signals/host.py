@@ -169,6 +169,12 @@ class HostSignals(StepSignals):
         return found >= TAKES_OVER_FROM_PER_STEP * len(self.steps) > 0
 
     @signal("ms", needs=(STEPS, HOST_EVENTS))
+    def graphs_for_reads_ms(self) -> float:
+        """Time per step in which the device idles while the host makes graphs that reads of values run."""
+        made = sum(int(host.breakdown.for_reads.sum()) for host in self._run.hosts)
+        return made / PS_PER_MS / len(self.steps)
+
+    @signal("ms", needs=(STEPS, HOST_EVENTS))
     def runtime_wait_ms(self) -> float:
         """Time per step that training threads wait for the device inside the runtime: for buffers, or for a program."""
         waited = sum(int(host.breakdown.waited.sum()) for host in self._run.hosts)

@@ -73,6 +73,15 @@ def number_reads(driver: Track) -> Spans:
     return _in_calls(driver, _NUMBER_READS)
 
 
+def reading_values(driver: Track) -> Spans:
+    """When the training thread was in calls that read values, beside graph cuts, as tpuprof's capture shows both.
+
+    Where reads alone cut, as in inference with `.cpu()`, their graphs are the steps' own.
+    """
+    rows = _rows(driver, HOST_READ) if len(_rows(driver, GRAPH_CUT)) else np.empty(0, np.int64)
+    return union(driver.start[rows], driver.end[rows])
+
+
 def long_ends(waits: Spans) -> Spans:
     """Those waits that last longer than a number takes from the device."""
     long = waits.end - waits.start >= LOCK_FROM_PS
