@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.builders import TraceBuilder
+from tests.builders import US, TraceBuilder
 from tpuprof.model.compile_verdict import COMPILES_FROM_SHARE, compile_sentence
+from tpuprof.model.host.blocking_waits import WAIT_FROM_PS
 from tpuprof.model.step_times import StepTimes
 from tpuprof.model.verdict import (
     AS_LARGE_FROM,
@@ -394,6 +395,24 @@ def test_work_done_again_does_not_stand_for_turns_too_short_to_name():
     """Tracing costs more than either, and the host alone is as slow: reads are not what holds the step back."""
     found = bound_of(replace(load({"tracing": 40.0}, host_work=95.0, reads=1.0), blocked=90.0, again=12.0))
     assert (found.word, found.again) == ("tracing", False)
+
+
+@pytest.mark.parametrize(
+    ("us", "waited"), [(WAIT_FROM_PS / US - 1, 0.0), (WAIT_FROM_PS / US, WAIT_FROM_PS)], ids=["short", "long"]
+)
+def test_a_long_hand_over_waits_for_the_device(read, us, waited):
+    """Nobody asked for the wait: it is the runtime's, and no tracing."""
+    trace = TraceBuilder()
+    python = trace.host().line("python")
+    for step in range(8):
+        begin = step * 1000
+        python.event("train", begin, 1000, _r=1)
+        python.event("SyncLiveTensorsGraph", begin + 100, 800)
+        python.event("SyncTensorsGraph", begin + 110, 780)
+        python.event("SyncTensorsGraphInternal", begin + 120, 765)
+        python.event("ScheduleSyncTensorsGraph", begin + 200, us)
+        trace.tpu(0).line("XLA Modules").event("step(1)", begin + 200, 600)
+    assert read(trace).breakdown.waited.tolist() == [waited] * 8
 
 
 def cut_by_reads(for_reads, tracing=40.0, again=5.0, **given):
