@@ -3,6 +3,7 @@
 import pytest
 
 from tests.builders import TraceBuilder, op
+from tpuprof.analysis.analyze import what_if_of
 from tpuprof.decode import hlo_pb2
 from tpuprof.model.read_graphs import AGAIN_FROM_SHARE, ASKED_FROM_SHARE
 
@@ -167,3 +168,11 @@ def test_where_the_read_computes_something_else_it_is_not_named(analyze):
     report = analyze(trace_of(of_step=program(6, size=16)))
     assert report.verdict.bound != "sync"
     assert next(each for each in report.findings if each.rule == "device-to-host-sync").status == "passed"
+
+
+def test_what_reads_cost_counts_once_in_what_if(tmp_path):
+    """The price is a bound by itself; its change only says which time other findings sell as well."""
+    path = trace_of().write(tmp_path / "host.xplane.pb")
+    found = what_if_of(path, ["device-to-host-sync"])
+    assert found.rules == ["device-to-host-sync"]
+    assert (found.low_ms, found.high_ms) == (pytest.approx(0.85, abs=0.01), pytest.approx(0.875, abs=0.01))

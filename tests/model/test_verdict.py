@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from tests.builders import TraceBuilder
+from tests.builders import US, TraceBuilder
 from tpuprof.model.compile_verdict import COMPILES_FROM_SHARE, compile_sentence
+from tpuprof.model.host.blocking_waits import WAIT_FROM_PS
 from tpuprof.model.step_times import StepTimes
 from tpuprof.model.verdict import (
     AS_LARGE_FROM,
@@ -13,6 +14,7 @@ from tpuprof.model.verdict import (
     DEVICE_BOUND_FROM_SHARE,
     MOSTLY_BUSY_FROM_SHARE,
     NAMED_FROM_SHARE,
+    OF_TRACING_FOR_READS,
     READS_IN_STEPS_SHARE,
     SLOWER_FROM,
     bound_of,
@@ -393,3 +395,91 @@ def test_work_done_again_does_not_stand_for_turns_too_short_to_name():
     """Tracing costs more than either, and the host alone is as slow: reads are not what holds the step back."""
     found = bound_of(replace(load({"tracing": 40.0}, host_work=95.0, reads=1.0), blocked=90.0, again=12.0))
     assert (found.word, found.again) == ("tracing", False)
+
+
+@pytest.mark.parametrize(
+    ("us", "waited"), [(WAIT_FROM_PS / US - 1, 0.0), (WAIT_FROM_PS / US, WAIT_FROM_PS)], ids=["short", "long"]
+)
+def test_a_long_hand_over_waits_for_the_device(read, us, waited):
+    """Nobody asked for the wait: it is the runtime's, and no tracing."""
+    trace = TraceBuilder()
+    python = trace.host().line("python")
+    for step in range(8):
+        begin = step * 1000
+        python.event("train", begin, 1000, _r=1)
+        python.event("SyncLiveTensorsGraph", begin + 100, 800)
+        python.event("SyncTensorsGraph", begin + 110, 780)
+        python.event("SyncTensorsGraphInternal", begin + 120, 765)
+        python.event("ScheduleSyncTensorsGraph", begin + 200, us)
+        trace.tpu(0).line("XLA Modules").event("step(1)", begin + 200, 600)
+    assert read(trace).breakdown.waited.tolist() == [waited] * 8
+
+
+def cut_by_reads(for_reads, tracing=40.0, again=5.0, **given):
+    """A host that traces for most of a step of 100 ms, so long of it graphs that reads run by themselves."""
+    parts = {"compute": 20.0, "tracing": tracing, "device_to_host_sync": 5.0, "host_other": 75.0 - tracing}
+    times = StepTimes(100.0, parts, 20.0, 70.0, 1.0, for_reads=for_reads, again=again)
+    return replace(times, **given)
+
+
+@pytest.mark.parametrize(
+    ("times", "word", "ms"),
+    [
+        # Graphs of reads, the waits for them and what is computed again, beside the rest of tracing.
+        (cut_by_reads(30.0, tracing=60.0), "sync", 40.0),
+        (
+            cut_by_reads(10.0, tracing=60.0, again=OF_TRACING_FOR_READS * 50 - 15),
+            "sync",
+            OF_TRACING_FOR_READS * 50,
+        ),
+        (cut_by_reads(10.0, tracing=60.0, again=OF_TRACING_FOR_READS * 50 - 15.1), "tracing", 60.0),
+        (cut_by_reads(30.0, tracing=60.0, reads_share=READS_IN_STEPS_SHARE - 0.01), "tracing", 60.0),
+        (cut_by_reads(0.0, tracing=60.0), "tracing", 60.0),
+    ],
+)
+def test_reads_that_run_most_of_what_is_traced_are_named(times, word, ms):
+    bound = bound_of(times)
+    assert bound.word == word
+    assert bound.ms == pytest.approx(ms)
+    assert bound.by_cuts is (word == "sync")
+    text = sentence(bound, times, 0.0)
+    assert ("The host makes each graph and waits for it" in text) is (word == "sync")
+
+
+def test_what_is_traced_beside_reads_is_another_cause_where_it_is_as_large():
+    times = cut_by_reads(30.0, tracing=64.0)
+    assert "Another cause is about as large: device idle while the host traces" in sentence(
+        bound_of(times), times, 0.0
+    )
+    times = cut_by_reads(50.0, tracing=60.0)
+    assert "Another cause" not in sentence(bound_of(times), times, 0.0)
+
+
+@pytest.mark.parametrize("cut", [True, False])
+def test_what_the_host_makes_for_reads_is_counted(analyze, cut):
+    """Ten reads per step run graphs of their own; nothing else is traced for as long.
+
+    Where nothing else cuts the graph, those of reads are the step's own.
+    """
+    trace = TraceBuilder()
+    python = trace.host().line("python")
+    for step in range(8):
+        begin = step * 1000
+        python.event("train", begin, 1000, _r=1)
+        for number in range(10):
+            at = begin + number * 80
+            python.event("tpuprof.host_read", at, 70, call="item", source="train.py:5")
+            python.event("SyncTensorsGraph", at + 2, 50)
+            python.event("ScheduleSyncTensorsGraph", at + 40, 5)
+            python.event("PjRtComputationClient::TransferFromDevice", at + 55, 14)
+            trace.tpu(0).line("XLA Modules").event("read(1)", at + 56, 10)
+        if cut:
+            python.event("tpuprof.graph_cut", begin + 848, 104, call="sync", source="train.py:9")
+        python.event("SyncTensorsGraph", begin + 850, 100)
+        trace.tpu(0).line("XLA Modules").event("step(2)", begin + 960, 30)
+    report = analyze(trace)
+    assert report.verdict.bound == ("sync" if cut else "tracing")
+    if not cut:
+        return
+    assert "reads of values in mid-step run graphs of their own" in report.verdict.sentence
+    assert "It is .item() at train.py:5." in report.verdict.sentence

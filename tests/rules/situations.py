@@ -218,7 +218,14 @@ def selects(per_step, busy_share=0.5):
 
 def accumulated(batches, share=0.5, seconds=0.0, **more):
     """Signals of a run with so many micro-batches in one program, that share of tracing, and that long a start."""
-    return {**started(seconds), **traced(share), "memory": accumulates(batches), **more}
+    memory = accumulates(batches)
+    return {**started(seconds), **traced(share), "memory": memory, "cutting_reads": [], **more}
+
+
+def reading_in_each(batches, share=0.5, per_step=None):
+    """The same, with a read that runs a graph in each micro-batch, or so often per step."""
+    rows = [GraphCutRow("item", "train.py:8", batches if per_step is None else per_step)]
+    return accumulated(batches, share, cutting_reads=rows)
 
 
 def updates(
@@ -228,6 +235,6 @@ def updates(
     stack = asleep(exposed, hidden=1.0, part="tracing")
     stack = replace(stack, frames=["<module> (train.py:9)", f"{call} ({file}:33)", *inside], samples=samples)
     return {
-        "framework": "torch_xla", "bound": "tracing", "eager_dispatch": None, "host_stacks": [stack],
+        "framework": "torch_xla", "bound": "tracing", "eager_dispatch": None, "host_stacks": [stack], "tracing_hidden_ms": 1.0,
         "steps": steps(tracing=tracing or exposed),
     }  # fmt: skip

@@ -263,3 +263,35 @@ def test_work_behind_other_work_was_handed_over_before():
     length = 10 * BEGINS_WITHIN_PS
     launch, start = np.array([0, 1]), np.array([1, length + 2])
     assert _begun_at_once(launch, start, start + length).tolist() == launch.tolist()
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "stay"),
+    [
+        (Change(join_cuts=0.0, waits_stay=True), Change(host={"tracing": 0.5}), True),
+        (Change(join_cuts=0.0, waits_stay=True), Change(join_cuts=0.0), False),
+        (Change(unblock=True), Change(host={"tracing": 0.5}), False),
+    ],
+)
+def test_waits_stay_where_every_change_that_joins_cuts_keeps_them(one, other, stay):
+    assert one.and_also(other).waits_stay is stay
+
+
+def test_cuts_that_are_joined_may_leave_their_waits(tmp_path):
+    """The device works for longer than the host: past its waits the host runs ahead, with them it takes turns."""
+    trace = TraceBuilder()
+    python = trace.host().line("python")
+    for number in range(8):
+        at = number * 4000
+        python.event("train_step", at, 4000, _r=1)
+        for cut in (at + 500, at + 2500):
+            python.event("SyncLiveTensorsGraph", cut, 1500)
+            python.event("PjRtComputationClient::ExecuteComputation", cut + 300, 100)
+            python.event("Wait for donation holds", cut + 400, 1100)
+            trace.tpu(0).line("XLA Modules").event("step(1)", cut + 400, 1090)
+    simulator = simulated(trace, tmp_path)
+    past, kept = (simulator.step_ms(Change(join_cuts=0.0, waits_stay=stay)) for stay in (False, True))
+    assert past < kept < simulator.measured_ms
+    assert kept == pytest.approx(
+        simulator.measured_ms - 0.3, abs=0.01
+    )  # the host's part of one of two cuts, but for handing over

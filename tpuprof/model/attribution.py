@@ -49,7 +49,8 @@ class Breakdown:
     `busy` is time in which the device was in a program, `host_work` time in which the training thread
     worked rather than waited, `waited` time in which it waited for the device inside the runtime. `unfinished` is how
     long the device worked at least and `feeding` how long programs were handed to it beside the training thread, where
-    reads tell and no device plane does.
+    reads tell and no device plane does. `for_reads` is idle time in which the host traces and hands over graphs that
+    reads of values run by themselves.
     """
 
     parts: dict[str, Int64]
@@ -60,6 +61,7 @@ class Breakdown:
     waited: Int64
     unfinished: Int64
     feeding: Int64
+    for_reads: Int64
 
 
 def attribute(steps: Steps, devices: list[DeviceActivity], host: HostActivity) -> Breakdown:
@@ -82,6 +84,7 @@ def attribute(steps: Steps, devices: list[DeviceActivity], host: HostActivity) -
         waited=covered(host.spans(Activity.DEVICE_WAIT), steps.start, steps.end),
         unfinished=_zeros(steps),
         feeding=_zeros(steps),
+        for_reads=covered(_for_reads(host, busy), steps.start, steps.end),
     )
 
 
@@ -180,6 +183,19 @@ def _working(host: HostActivity) -> Spans:
     # Time that nothing explains may be work: that a read costs it must not be concluded from it.
     waits = (Activity.DEVICE_WAIT, Activity.DEVICE_TO_HOST_SYNC)
     return merge(*(spans for activity, spans in host.by_activity.items() if activity not in waits), EMPTY)
+
+
+def _for_reads(host: HostActivity, busy: Spans) -> Spans:
+    """When the device idles while the host works on graphs that reads of values run: tracing, and handing over.
+
+    Only lazy tensors are traced for a read. Elsewhere a read waits for what was called before.
+    """
+    if host.framework != "torch_xla":
+        return EMPTY
+    making = merge(
+        *(host.spans(each) for each in (Activity.TRACING, Activity.DISPATCH, Activity.DEVICE_WAIT))
+    )
+    return subtract(intersect(host.reading, making), merge(busy, compiling(host)))
 
 
 def _count_inside(spans: Spans, steps: Steps) -> Int64:

@@ -21,7 +21,8 @@ class StepTimes:
     unknown. `again` is work of the device that reads ran by themselves in mid-step, and that the step computes as well.
     `fallbacks_share` is the share of steps that hold an op which falls back to the host. `unfinished` is how long the
     device worked at least, and `feeding` how long another thread handed programs to it, where the trace has no device
-    plane and reads waited for both.
+    plane and reads waited for both. `for_reads` is idle time in which the host makes graphs that reads run by
+    themselves.
     """
 
     wall: float
@@ -37,6 +38,7 @@ class StepTimes:
     fallbacks_share: float = 0.0
     unfinished: float = 0.0
     feeding: float = 0.0
+    for_reads: float = 0.0
 
 
 @record(frozen=True)
@@ -45,8 +47,9 @@ class Bound:
 
     `turns` is the idle time that the device has because the runtime makes host and device take turns (ms). `again` says
     that the time is the device's own, for work that it does a second time. `by_turns` says that the
-    time is lost because reads, or ops on the host, make host and device take turns. `meanwhile` is the word of what the
-    host does, where it is unknown whether the device waits for it.
+    time is lost because reads, or ops on the host, make host and device take turns, `by_cuts` that it is what reads
+    take that run graphs of their own. `meanwhile` is the word of what the host does, where it is unknown whether the
+    device waits for it.
     """
 
     word: str
@@ -56,6 +59,7 @@ class Bound:
     turns: float = 0.0
     again: bool = False
     by_turns: bool = False
+    by_cuts: bool = False
     meanwhile: str = ""
 
 

@@ -31,6 +31,10 @@ READS_IN_STEPS_SHARE = 0.5
 # and waits for all of it at once. Nor does idle time of unknown cause take the verdict from such a device. Not fitted:
 # above it the device's own work is more than twice what is left.
 MOSTLY_BUSY_FROM_SHARE = 0.7
+# Cost of reads that run graphs, over the rest of the host's work of that kind, from which the reads are named (ratio):
+# that rest is also slower beside reads. Without 20 reads per step captured steps saved 1.45 times what the reads took,
+# so what costs half of the rest saves as much as is left.
+OF_TRACING_FOR_READS = 0.5
 # Share of the largest cause from which another one is about as large: repeated captures of one program differ by a
 # fifth and more in what of two such causes is larger.
 AS_LARGE_FROM = 0.8
@@ -42,6 +46,8 @@ _BLOCKED = tuple(parts.HOST_PREFIX + each for each in ("sleep", "io", "lock", "g
 _OF_DEVICE = ("collective", "offload", "callback")
 # Words of host work that a slower device hides, unless something makes host and device take turns.
 _HIDES_BEHIND_THE_DEVICE = ("tracing", "dispatch", "undecided")
+# Words of host work that a read adds where it runs a graph of its own.
+_MAKES_GRAPHS = ("tracing", "dispatch")
 # Words of what else the host does. A device that is behind with its programs may not wait for it.
 _OF_THE_HOST = ("input", "host")
 # Words of time that is lost in turns, where a read or an op on the host makes host and device take turns.
@@ -147,7 +153,29 @@ def _reads_hold_it(load: StepTimes, word: str, ms: float, why: Decisions) -> Bou
         return Bound("sync", turns / load.wall, turns, by_turns=True)
     if load.again and _computes_again(load, word, ms, why):
         return Bound("sync", load.again / load.wall, load.again, again=True)
-    return None
+    return _cuts_of_reads(load, word, ms, why) if word in _MAKES_GRAPHS else None
+
+
+def _cuts_of_reads(load: StepTimes, word: str, ms: float, why: Decisions) -> Bound | None:
+    """The bound where reads that run graphs of their own cost more than all other tracing, or handing over.
+
+    Each of them is traced to its end, handed over, waited for, and partly computed again: all of it goes with the read.
+    """
+    if not load.for_reads or load.reads_share < READS_IN_STEPS_SHARE:
+        return None
+    waits = groups_of(load).get("sync", 0.0)
+    cost = load.for_reads + waits + load.again
+    others = max(ms - load.for_reads, 0.0)
+    if not why.at_least(
+        f"graphs that reads run by themselves, beside {OF_TRACING_FOR_READS:g} times the rest of {_named(word)}",
+        cost,
+        max(OF_TRACING_FOR_READS * others, NAMED_FROM_SHARE * load.wall),
+        MS,
+        yes="the reads are what costs most, or as much: sync-bound",
+        no=f"{_named(word)} costs more without them: it is named",
+    ):
+        return None
+    return Bound("sync", cost / load.wall, cost, by_cuts=True)
 
 
 def _fallbacks_hold_it(

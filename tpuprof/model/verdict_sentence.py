@@ -39,6 +39,11 @@ COMPUTED_AGAIN = (
     "Sync-bound: reads of values in mid-step run graphs of their own, and the step computes the same again, which "
     "costs {of_step}."
 )
+# The sentence where reads of values cost most by the graphs that they run.
+CUT_BY_READS = (
+    "Sync-bound: reads of values in mid-step run graphs of their own. The host makes each graph and waits for it, "
+    "which costs {of_step}."
+)
 # The sentence where ops that run on the host cost more than their own time.
 FALLBACKS_FORCE_TURNS = (
     "Fallback-bound: ops that XLA does not know run on the host, which makes host and device take turns and costs "
@@ -83,6 +88,8 @@ def sentence(
 def _own_sentence(bound: Bound) -> str:
     if bound.again:
         return COMPUTED_AGAIN
+    if bound.by_cuts:
+        return CUT_BY_READS
     if bound.by_turns and bound.word == "fallback":
         return FALLBACKS_FORCE_TURNS
     return parts.word_of(bound.word).sentence
@@ -109,6 +116,9 @@ def _as_large(bound: Bound, load: StepTimes) -> str:
         for word, ms in groups_of(load).items()
         if word not in same and not word.startswith(parts.USER_PREFIX)
     }
+    if bound.by_cuts:
+        # What the host does in reads is in the cost that is named.
+        others["tracing"] = others.get("tracing", 0.0) - load.for_reads
     word = max(others, key=lambda each: others[each], default="")
     stretch = parts.said_of(parts.word_of(word).stretch, sees_device=bool(load.seen)) if word else ""
     if not stretch or others[word] < near(bound.ms, load.wall):

@@ -111,7 +111,16 @@ class HostSummary:
 # Tables of transfers in the report.
 TRANSFERS = {"collectives": OpKind.COLLECTIVE, "offload": OpKind.OFFLOAD}
 # Columns of the breakdown, beside its parts.
-COLUMNS = ("tracing_hidden", "busy", "host_work", "host_reads", "waited", "unfinished", "feeding")
+COLUMNS = (
+    "tracing_hidden",
+    "busy",
+    "host_work",
+    "host_reads",
+    "waited",
+    "unfinished",
+    "feeding",
+    "for_reads",
+)
 
 
 def summarise(host: HostRun, report: Report, path: str) -> HostSummary:

@@ -41,7 +41,8 @@ STABLE = "stable"
 class Price:
     """Two replays that bound what a fix saves: what it gains at least, and at most.
 
-    Where no replay can tell, `savings` (ms per step) is what was measured or bounds it, with its method. `ops` is the
+    Where no replay can tell, `savings` (ms per step) is what was measured or bounds it, with its method; `most` then
+    only says which time that is. `ops` is the
     time (ms, over the capture) that a fix takes of each op, by program and name, where it is about certain ops.
     `ceiling` is a bound of the saving by other evidence (share of step time): where a replay gains little and the bound
     is worth naming, the two disagree, and the price is the range between them. `sure` is what other evidence leaves

@@ -45,7 +45,7 @@ def what_if(signals: Signals, rule_ids: Sequence[str]) -> WhatIf:
         cause += outcome.share
         if price.savings is not None:
             flat_low, flat_high = flat_low + price.savings.low, flat_high + price.savings.high
-        if price.most is not None:
+        elif price.most is not None:
             least, most = least.and_also(price.least or price.most), most.and_also(price.most)
     simulator = pricing.simulator
     if isinstance(simulator, str):

@@ -13,7 +13,7 @@ from tpuprof.model.host.reads import CALLS
 from tpuprof.model.host.vocabulary import Activity
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.in_few_steps import few_of
-from tpuprof.model.intervals import covered, subtract
+from tpuprof.model.intervals import EMPTY, covered, subtract
 from tpuprof.model.read_graphs import ReadGraphs, again_by_step
 from tpuprof.model.run import Run
 from tpuprof.model.run_facts import frameworks_stated, sampled_late
@@ -31,8 +31,13 @@ UNCUT_FROM_STEPS = 4
 # Reads of a step from which most gaps are between reads of ready values (reads): one gap holds the wait of the first
 # read, one the rest of the step, so that of five gaps three do, and the middle one is among them.
 SEVERAL_READS = 5
+# Programs of a step that take buffers over, from which each graph cut may wait for its own program (per step). Each
+# such step has the event; a program that does so now and then is no rhythm.
+TAKES_OVER_FROM_PER_STEP = 0.5
 # Ops are traced where torch_xla makes tensors.
 _TENSORS_MADE = "CreateXlaTensor"
+# The vocabulary's name of the event in which a buffer is given up that a program takes over.
+_TAKEN_OVER = "donation_wait"
 # Parts of a step that only torch_xla makes.
 _OF_TORCH_XLA = (part.TRACING, part.COMPILE, part.DISPATCH, part.HOST_TO_DEVICE, part.HOST_SYNC)
 
@@ -152,6 +157,25 @@ class HostSignals(StepSignals):
         """Work of the device in each step that reads ran by themselves, and that the step computes as well."""
         columns = [again_by_step(host.read_graphs, len(host.steps)) for host in self._run.hosts]
         return np.concatenate([np.empty(0, np.int64), *columns]) / PS_PER_MS
+
+    @signal("yes or no", needs=(STEPS, HOST_EVENTS))
+    def cut_may_wait(self) -> bool:
+        """Whether a graph cut may wait for its own program: the CPU client does, for buffers that programs take over.
+
+        In some steps it does, in others not: that is a race of two threads, and another program may lose it more often.
+        """
+        found = 0
+        for host in self._run.hosts:
+            if len(host.steps) and any(each.type == "CPU" for each in host.devices):
+                taken = host.named_events.get(_TAKEN_OVER, EMPTY).start
+                found += int(((taken >= host.steps.start[0]) & (taken < host.steps.end[-1])).sum())
+        return found >= TAKES_OVER_FROM_PER_STEP * len(self.steps) > 0
+
+    @signal("ms", needs=(STEPS, HOST_EVENTS))
+    def graphs_for_reads_ms(self) -> float:
+        """Time per step in which the device idles while the host makes graphs that reads of values run."""
+        made = sum(int(host.breakdown.for_reads.sum()) for host in self._run.hosts)
+        return made / PS_PER_MS / len(self.steps)
 
     @signal("ms", needs=(STEPS, HOST_EVENTS))
     def runtime_wait_ms(self) -> float:

@@ -15,8 +15,8 @@ class Change:
     `host` is by kind of host time (a part of the breakdown, or `device_wait`), `named_events` by those of the
     vocabulary, `device` by part of the breakdown that the device itself makes up. `unblock` lets the host run
     past reads and the waits they bring, but not past the waits of graph cuts. `join_cuts` keeps that share of
-    each graph cut of a step but the longest, and lets the host run past all waits. `steps` limits the replay to
-    those rows of the steps.
+    each graph cut of a step but the longest, and lets the host run past all waits; not with `waits_stay`, where the
+    runtime itself may wait in the one cut that is left. `steps` limits the replay to those rows of the steps.
     """
 
     host: Mapping[str, float] = field(default_factory=dict)
@@ -24,6 +24,7 @@ class Change:
     device: Mapping[str, float] = field(default_factory=dict)
     unblock: bool = False
     join_cuts: float | None = None
+    waits_stay: bool = False
     steps: frozenset[int] | None = None
 
     def and_also(self, other: Change) -> Change:
@@ -34,6 +35,7 @@ class Change:
             device=_least(self.device, other.device),
             unblock=self.unblock or other.unblock,
             join_cuts=_less(self.join_cuts, other.join_cuts),
+            waits_stay=_stay([each.waits_stay for each in (self, other) if each.join_cuts is not None]),
             steps=_both(self.steps, other.steps),
         )
 
@@ -44,6 +46,11 @@ def _least(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, fl
 
 def _less(one: float | None, other: float | None) -> float | None:
     return min((each for each in (one, other) if each is not None), default=None)
+
+
+def _stay(joined: list[bool]) -> bool:
+    """Whether waits stay in both of the changes that join cuts; where none does, nothing is joined."""
+    return bool(joined) and all(joined)
 
 
 def _both(one: frozenset[int] | None, other: frozenset[int] | None) -> frozenset[int] | None:

@@ -148,9 +148,8 @@ def host_factors(rows: Stretches, change: Change) -> Float64:
 
 def _factor(sort: Sort, change: Change) -> float:
     """What is left of a sort of host time, wherever it is."""
-    if (change.unblock and sort.kind == part.HOST_SYNC) or (
-        change.join_cuts is not None and sort.kind in WAITS
-    ):
+    past_waits = change.join_cuts is not None and not change.waits_stay
+    if (change.unblock and sort.kind == part.HOST_SYNC) or (past_waits and sort.kind in WAITS):
         return 0.0
     return min(
         change.host.get(sort.kind, 1.0), *(change.named_events.get(name, 1.0) for name in sort.inside), 1.0

@@ -64,6 +64,7 @@ def mean_step(hosts: list[HostRun]) -> tuple[StepTimes, float]:
         again=mean(again_by_step(host.read_graphs, len(host.steps)) for host in hosts),
         unfinished=mean(host.breakdown.unfinished for host in hosts),
         feeding=mean(host.breakdown.feeding for host in hosts),
+        for_reads=mean(host.breakdown.for_reads for host in hosts),
         fallbacks_share=sum(int((h.breakdown.parts[ATEN_FALLBACK] > 0).sum()) for h in hosts) / count,
     )
     return times, mean(host.breakdown.tracing_hidden for host in hosts)
@@ -133,6 +134,7 @@ def _step_rows(host: HostRun, chosen: Int64) -> list[StepRow]:
             again=ps_to_ms(int(again[at])),
             unfinished=ps_to_ms(int(split.unfinished[at])),
             feeding=ps_to_ms(int(split.feeding[at])),
+            for_reads=ps_to_ms(int(split.for_reads[at])),
             fallbacks_share=float(ATEN_FALLBACK in breakdown),
         )
         rows.append(

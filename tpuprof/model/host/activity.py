@@ -11,7 +11,13 @@ import numpy.typing as npt
 from tpuprof.decode.columns import NO_TEXT, Plane
 from tpuprof.model.device.cpu import RUNTIME_THREADS, own_programs
 from tpuprof.model.host.aten_fallbacks import aten_fallbacks
-from tpuprof.model.host.blocking_waits import long_ends, number_reads, waits_alone, waits_by_reason
+from tpuprof.model.host.blocking_waits import (
+    long_ends,
+    number_reads,
+    reading_values,
+    waits_alone,
+    waits_by_reason,
+)
 from tpuprof.model.host.loaders import loading
 from tpuprof.model.host.python_calls import python_calls
 from tpuprof.model.host.recorded import Recorded, recorded_of
@@ -89,6 +95,8 @@ class HostActivity:
     # When it waited for Python's lock at the end of a wait for the device.
     held_in_waits: Spans = EMPTY
     dispatching_elsewhere: Spans = EMPTY
+    # When it was in reads of values that the program asks for: tracing in them is there for the reads alone.
+    reading: Spans = EMPTY
 
     def spans(self, activity: Activity) -> Spans:
         """When the training thread was at that activity."""
@@ -146,6 +154,7 @@ def read_host(
         dispatching_elsewhere=_on_threads(
             [each for each in host.threads if each is not driver], codes, Activity.DISPATCH
         ),
+        reading=reading_values(driver) if driver is not None else EMPTY,
     )
 
 

@@ -34,6 +34,10 @@ compiled once.
 
 Where one large batch fits into memory, it is faster than either. A program whose weights are used in each time step, or
 for two views that meet in the loss, is not meant and not named. Only the program that takes most memory is looked at.
+Where a read makes host and device take turns, exposed tracing is the read's doing: see device-to-host-sync. A read in
+each micro-batch runs a graph of its own, and the gradients still meet in one graph at the end of the step. A loop on
+the device cannot read, so the reads have to go first, and the finding has low confidence. What the host traces for
+them is not in the share.
 
 ## References
 
@@ -47,6 +51,7 @@ from tpuprof import parts as part
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, passed, rule
 from tpuprof.rules.shared.startup import at_stake, compile_evidence, saved_at_start, slow_start
+from tpuprof.rules.shared.turns import takes_turns
 from tpuprof.rules.thresholds import ACCUMULATED_FROM_BATCHES, TRACING_FROM_SHARE
 from tpuprof.signals import Signals, Unavailable
 from tpuprof.simulate.change import Change
@@ -54,6 +59,10 @@ from tpuprof.units import format_share
 
 # Share of tracing that is outside the micro-batches: the optimizer, the loop itself (share). A judgement.
 OUTSIDE_AT_MOST = 0.5
+# What a title adds where the program reads a value in each micro-batch.
+READ_FIRST = (
+    ". A value is read in each of them: no loop on the device can do that, so the reads have to go first"
+)
 
 
 @rule(
@@ -65,6 +74,10 @@ OUTSIDE_AT_MOST = 0.5
         "steps",
         "typical_steps",
         "typical_tracing_ms",
+        "tracing_hidden_ms",
+        "graphs_for_reads_ms",
+        "cutting_reads",
+        "bound",
         "startup_compile_seconds",
         "startup_compile_source",
         "startup_compiles",
@@ -85,41 +98,64 @@ def check(signals: Signals) -> Outcome:
     if count < ACCUMULATED_FROM_BATCHES:
         return passed(evidence)
     title = f"The gradients of {count} micro-batches are computed in one graph"
-    folded = 1 - 1 / count
     share = _tracing_share(signals)
-    if share is not None and share >= TRACING_FROM_SHARE:
-        return failed(
-            share,
-            [*evidence, Evidence("exposed tracing per step", share * signals.step_ms, "ms")],
-            title=f"{title}; tracing them keeps the device waiting {format_share(share)} of each step",
-            price=counterfactual(
-                Change(host={part.TRACING: 1 - folded}),
-                Change(host={part.TRACING: OUTSIDE_AT_MOST + (1 - OUTSIDE_AT_MOST) * (1 - folded)}),
-            ),
-        )
+    turns = takes_turns(signals) if share is not None and share >= TRACING_FROM_SHARE else None
+    if share is not None and share >= TRACING_FROM_SHARE and turns is None:
+        return _traced(signals, count, share, title)
     if not _slow_start(signals):
         return passed(
-            evidence, reason="tracing them is hidden, or takes little, and compiling them did not take long"
+            evidence,
+            reason=turns[1]
+            if turns
+            else "tracing them is hidden, or takes little, and compiling them did not take long",
         )
     return failed(
         0.0 if signals.predicted else at_stake(signals),
         [*evidence, *compile_evidence(signals)],
         title=f"{title}; compiling them took {signals.startup_compile_seconds:.0f} s",
-        price=None if signals.predicted else saved_at_start(signals, 0.0, folded),
+        price=None if signals.predicted else saved_at_start(signals, 0.0, 1 - 1 / count),
         reason="it cannot be priced: the compiler ran on another machine" if signals.predicted else "",
         confidence="low",
     )
 
 
+def _traced(signals: Signals, count: int, share: float, title: str) -> Outcome:
+    """What is said where tracing the micro-batches leaves the device idle for such a share of all steps."""
+    left = 1 / count
+    reading = READ_FIRST if _reads_in_each(signals, count) else ""
+    return failed(
+        share,
+        [
+            Evidence("micro-batches in one program", count, "batches"),
+            Evidence("exposed tracing per step", share * signals.step_ms, "ms"),
+        ],
+        title=f"{title}; tracing them keeps the device waiting {format_share(share)} of each step{reading}",
+        price=counterfactual(
+            Change(host={part.TRACING: left}),
+            Change(host={part.TRACING: OUTSIDE_AT_MOST + (1 - OUTSIDE_AT_MOST) * left}),
+        ),
+        confidence="low" if reading else "medium",
+    )
+
+
 def _tracing_share(signals: Signals) -> float | None:
-    """Exposed tracing as a share of all steps' time; None where a step is not traced, or nothing tells."""
+    """Exposed tracing as a share of all steps' time, without graphs of reads, which go with the reads.
+
+    None where a step is not traced, or nothing tells.
+    """
     if signals.framework == "jax" or signals.predicted:
         return None
     try:
         typical = signals.typical_tracing_ms
     except Unavailable:
         return None
-    return typical * len(signals.typical_steps) / len(signals.steps) / signals.step_ms
+    traced = typical * len(signals.typical_steps) / len(signals.steps)
+    return max(traced - signals.graphs_for_reads_ms, 0.0) / signals.step_ms
+
+
+def _reads_in_each(signals: Signals, count: int) -> bool:
+    """Whether reads run graphs at least as often as there are micro-batches."""
+    return sum(row.per_step for row in signals.cutting_reads) >= count
 
 
 def _slow_start(signals: Signals) -> bool:

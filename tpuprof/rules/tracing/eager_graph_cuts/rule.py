@@ -23,7 +23,9 @@ Cut once per step, after optimizer.step(): keep values on the device and read th
 
 Cutting after each micro batch of a long gradient accumulation keeps programs small and may be wanted. The price knows
 the host's side of the cuts; what fusion across them gains on the device is not in it. Its upper end also counts what
-samples of the thread's stack find in calls that cut, and no event does: entering the call, and leaving it.
+samples of the thread's stack find in calls that cut, and no event does: entering the call, and leaving it. On XLA's CPU
+client, where programs take over buffers, the one cut that is left may wait for the device as all of them did: the
+price then begins at what the host alone saves.
 
 ## References
 
@@ -75,6 +77,7 @@ NOT_CUT = {
         "eager_ops",
         "stacks_if_sampled",
         "cutting_lines",
+        "cut_may_wait",
     ),
 )
 def check(signals: Signals) -> Outcome:
@@ -107,7 +110,9 @@ def check(signals: Signals) -> Outcome:
         share + around * (1 - 1 / graphs) / signals.step_ms,
         evidence,
         title=f"A step is cut into {graphs:g} graphs{_most_at(lines, graphs)}",
-        price=counterfactual(_joined(0.0, graphs, outside), _joined(_left(signals), graphs)),
+        price=counterfactual(
+            _joined(0.0, graphs, outside), _joined(_left(signals), graphs, waits_stay=signals.cut_may_wait)
+        ),
     )
 
 
@@ -119,13 +124,15 @@ def _most_at(lines: list[GraphCutRow], graphs: float) -> str:
     return f", most of them by {first.call} at {first.source}"
 
 
-def _joined(left: float, graphs: float, outside: float = 0.0) -> Change:
+def _joined(left: float, graphs: float, outside: float = 0.0, *, waits_stay: bool = False) -> Change:
     """One graph per step in place of so many, with that share of the other cuts' host time left.
 
-    `outside` is the share of the tracing outside their events that belongs to cuts.
+    `outside` is the share of the tracing outside their events that belongs to cuts. With `waits_stay` the one cut that
+    is left waits for the device as all of them did.
     """
     gone = outside * (1 - 1 / graphs)
-    return Change(join_cuts=left, host={part.DISPATCH: 1 / graphs, part.TRACING: 1 - gone})
+    host = {part.DISPATCH: 1 / graphs, part.TRACING: 1 - gone}
+    return Change(join_cuts=left, waits_stay=waits_stay, host=host)
 
 
 def _in_calls(signals: Signals, spent: float) -> tuple[float, float]:

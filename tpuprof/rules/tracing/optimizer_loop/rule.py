@@ -107,6 +107,7 @@ _LIBRARY = re.compile(r"\(\S*\b(?:torch|torch_xla)/")
         "host_stacks",
         "eager_dispatch",
         "device_at_most_ms",
+        "tracing_hidden_ms",
     ),
 )
 def check(signals: Signals) -> Outcome:

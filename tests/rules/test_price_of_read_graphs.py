@@ -1,0 +1,66 @@
+"""What reads cost that run graphs of their own: what they block, less what the device may make the host wait for."""
+
+import pytest
+
+from tests.rules.given import given
+from tests.rules.situations import computed_again, reads
+from tpuprof.parts import TRACING
+from tpuprof.report.sections import HostStackRow
+from tpuprof.rules.host.device_to_host_sync.rule import BESIDE_READS, OF_BLOCKED
+from tpuprof.rules.registry import find_rule
+from tpuprof.rules.runner import outcome_of
+
+
+def outcome(busy, blocked, twice, device_type="CPU"):
+    """Reads that block for so long (ms of 100), and compute so much again, on a device that is busy for so long."""
+    facts = computed_again(twice)
+    facts |= reads(1.0, 1 - busy / 100, blocked)
+    facts["report"]["environment"] = {"device_type": device_type}
+    return outcome_of(find_rule("device-to-host-sync"), given(**facts))
+
+
+@pytest.mark.parametrize(
+    ("busy", "blocked", "twice", "low", "high"),
+    [
+        # At the worst the host waits for the 10 ms of device work that are left: 60 of 100 ms are not its own.
+        (20.0, 50.0, 10.0, 40.0, 50.0 * BESIDE_READS),
+        # A busy device takes all that the reads gave: what it does twice is saved for sure.
+        (60.0, 30.0, 10.0, 10.0, 30.0 * BESIDE_READS),
+        # No more than the device idles, and what it does twice.
+        (60.0, 70.0, 10.0, 20.0, 50.0),
+    ],
+)
+def test_the_price_lies_between_what_is_sure_and_what_is_blocked(busy, blocked, twice, low, high):
+    price = outcome(busy, blocked, twice).price
+    assert (price.savings.low, price.savings.high) == (pytest.approx(low), pytest.approx(high))
+    assert price.most is not None and price.most.unblock  # for findings that sell the same time
+
+
+def test_on_a_device_of_its_own_the_host_is_not_slowed():
+    assert outcome(20.0, 50.0, 10.0, "TPU v6 Lite").price.savings.high == pytest.approx(50.0)
+
+
+@pytest.mark.parametrize(("busy", "own"), [(20.0 * OF_BLOCKED, True), (20.0 * OF_BLOCKED + 0.1, False)])
+def test_reads_hold_training_up_by_their_graphs_where_the_device_works_little(busy, own):
+    facts = {**reads(1.0, 1 - busy / 100, 20.0), "graphs_for_reads_ms": 15.0}
+    found = outcome_of(find_rule("device-to-host-sync"), given(**facts))
+    assert (
+        "runs graphs of its own in mid-step, and holds training up for 20 % of each step" in found.title
+    ) is own
+    assert (found.price.savings is not None) is own
+
+
+@pytest.mark.parametrize(
+    ("source", "call", "around"),
+    [
+        ("train.py:9", "loss.item()", 45.0),
+        ("train.py:10", "loss.item()", 20.0),
+        ("train.py:9", "loss.abs()", 20.0),
+    ],
+)
+def test_what_samples_find_at_the_lines_that_read_counts_too(source, call, around):
+    """They find entering the call and freeing its graph, which no event holds."""
+    stacks = [HostStackRow(TRACING, [f"step ({source})"], "torch.add(", source, call, 40.0, 5.0)]
+    facts = {**reads(1.0, 0.9, 20.0), "graphs_for_reads_ms": 15.0, "stacks_if_sampled": stacks}
+    found = outcome_of(find_rule("device-to-host-sync"), given(**facts))
+    assert found.price.savings.high == pytest.approx(around)

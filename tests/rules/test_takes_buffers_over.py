@@ -1,0 +1,67 @@
+"""Where XLA's CPU client may wait in a graph cut itself, a fix that lets the host run ahead may save little."""
+
+import pytest
+
+from tests.builders import TraceBuilder
+from tests.rules.given import given
+from tests.rules.situations import cut, reads
+from tpuprof.analysis.analyze import report_of
+from tpuprof.decode.find import find
+from tpuprof.model.run import build_run
+from tpuprof.rules.registry import find_rule
+from tpuprof.rules.runner import outcome_of
+from tpuprof.signals import Signals
+from tpuprof.signals.host import TAKES_OVER_FROM_PER_STEP
+
+STEPS = 8
+
+
+def trace_of(given_up, cpu=True):
+    """Steps of 1 ms; in so many of them a program takes a buffer over."""
+    trace = TraceBuilder()
+    python = trace.host().line("python")
+    for step in range(STEPS):
+        begin = step * 1000
+        python.event("train", begin, 1000, _r=1)
+        python.event("SyncLiveTensorsGraph", begin + 500, 100)
+        python.event("ScheduleSyncTensorsGraph", begin + 510, 20)
+        if step < given_up:
+            python.event("Wait for donation holds", begin + 560, 1)
+        if cpu:
+            line = trace.host().line("tf_XLATfrtCpuClient/1")
+            line.event("dot.1", begin + 600, 300, hlo_op="dot.1", hlo_module="step", program_id=1)
+        else:
+            trace.tpu(0).line("XLA Modules").event("step(1)", begin + 600, 300)
+    return trace
+
+
+@pytest.mark.parametrize(
+    ("given_up", "cpu", "may_wait"),
+    [
+        (round(STEPS * TAKES_OVER_FROM_PER_STEP), True, True),
+        (round(STEPS * TAKES_OVER_FROM_PER_STEP) - 1, True, False),
+        (STEPS, False, False),
+    ],
+    ids=["every second step", "seldom", "a TPU"],
+)
+def test_a_cut_may_wait_where_programs_take_buffers_over(tmp_path, given_up, cpu, may_wait):
+    run = build_run(find(trace_of(given_up, cpu).write(tmp_path / "host.xplane.pb")))
+    assert len(run.hosts[0].steps) == STEPS
+    assert Signals(report_of(run), run).cut_may_wait is may_wait
+
+
+@pytest.mark.parametrize(("may_wait", "confidence"), [(False, "high"), (True, "medium")])
+def test_the_gain_of_a_read_begins_at_nothing(may_wait, confidence):
+    facts = reads(1.0, 0.5, 50.0)
+    facts["report"]["environment"] = {"device_type": "CPU"}
+    outcome = outcome_of(find_rule("device-to-host-sync"), given(**facts, cut_may_wait=may_wait))
+    assert (outcome.status, outcome.confidence) == ("failed", confidence)
+    assert outcome.price.least.unblock is not may_wait
+    assert (outcome.price.sure > 0) is not may_wait
+
+
+@pytest.mark.parametrize("may_wait", [False, True])
+def test_cuts_that_are_joined_leave_their_waits(may_wait):
+    outcome = outcome_of(find_rule("eager-graph-cuts"), given(**cut(4, 20.0), cut_may_wait=may_wait))
+    assert outcome.price.least.waits_stay is may_wait
+    assert not outcome.price.most.waits_stay
