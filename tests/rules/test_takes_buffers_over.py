@@ -7,17 +7,20 @@ from tests.rules.given import given
 from tests.rules.situations import cut, reads
 from tpuprof.analysis.analyze import report_of
 from tpuprof.decode.find import find
+from tpuprof.model.host.blocking_waits import WAIT_FROM_PS
 from tpuprof.model.run import build_run
 from tpuprof.rules.registry import find_rule
 from tpuprof.rules.runner import outcome_of
 from tpuprof.signals import Signals
-from tpuprof.signals.host import TAKES_OVER_FROM_PER_STEP
+from tpuprof.signals.host import CUT_WAITS_FROM_SHARE
 
-STEPS = 8
+STEPS = 20
+# A wait that counts (us).
+LONG = WAIT_FROM_PS // 10**6
 
 
-def trace_of(given_up, cpu=True):
-    """Steps of 1 ms; in so many of them a program takes a buffer over."""
+def trace_of(waits, cpu=True, lasts=LONG):
+    """Steps of 1 ms; in so many of them the cut waits so long (us) until a program has taken a buffer over."""
     trace = TraceBuilder()
     python = trace.host().line("python")
     for step in range(STEPS):
@@ -25,8 +28,7 @@ def trace_of(given_up, cpu=True):
         python.event("train", begin, 1000, _r=1)
         python.event("SyncLiveTensorsGraph", begin + 500, 100)
         python.event("ScheduleSyncTensorsGraph", begin + 510, 20)
-        if step < given_up:
-            python.event("Wait for donation holds", begin + 560, 1)
+        python.event("Wait for donation holds", begin + 560, lasts if step < waits else 1)
         if cpu:
             line = trace.host().line("tf_XLATfrtCpuClient/1")
             line.event("dot.1", begin + 600, 300, hlo_op="dot.1", hlo_module="step", program_id=1)
@@ -36,16 +38,17 @@ def trace_of(given_up, cpu=True):
 
 
 @pytest.mark.parametrize(
-    ("given_up", "cpu", "may_wait"),
+    ("waits", "cpu", "lasts", "may_wait"),
     [
-        (round(STEPS * TAKES_OVER_FROM_PER_STEP), True, True),
-        (round(STEPS * TAKES_OVER_FROM_PER_STEP) - 1, True, False),
-        (STEPS, False, False),
+        (round(STEPS * CUT_WAITS_FROM_SHARE), True, LONG, True),
+        (round(STEPS * CUT_WAITS_FROM_SHARE) - 1, True, LONG, False),
+        (STEPS, True, LONG - 1, False),
+        (STEPS, False, LONG, False),
     ],
-    ids=["every second step", "seldom", "a TPU"],
+    ids=["every tenth step", "seldom", "too short", "a TPU"],
 )
-def test_a_cut_may_wait_where_programs_take_buffers_over(tmp_path, given_up, cpu, may_wait):
-    run = build_run(find(trace_of(given_up, cpu).write(tmp_path / "host.xplane.pb")))
+def test_a_cut_may_wait_where_programs_take_buffers_over(tmp_path, waits, cpu, lasts, may_wait):
+    run = build_run(find(trace_of(waits, cpu, lasts).write(tmp_path / "host.xplane.pb")))
     assert len(run.hosts[0].steps) == STEPS
     assert Signals(report_of(run), run).cut_may_wait is may_wait
 

@@ -7,6 +7,7 @@ import numpy as np
 from tpuprof import parts as part
 from tpuprof.model.busy_machine import DOUBTFUL_FROM_SHARE, cpu_use, cpu_wait
 from tpuprof.model.compile.growth import graphs_grow
+from tpuprof.model.host.blocking_waits import WAIT_FROM_PS
 from tpuprof.model.host.eager_dispatch import EagerDispatch
 from tpuprof.model.host.eager_mode import EagerOps
 from tpuprof.model.host.reads import CALLS
@@ -31,9 +32,9 @@ UNCUT_FROM_STEPS = 4
 # Reads of a step from which most gaps are between reads of ready values (reads): one gap holds the wait of the first
 # read, one the rest of the step, so that of five gaps three do, and the middle one is among them.
 SEVERAL_READS = 5
-# Programs of a step that take buffers over, from which each graph cut may wait for its own program (per step). Each
-# such step has the event; a program that does so now and then is no rhythm.
-TAKES_OVER_FROM_PER_STEP = 0.5
+# Steps in which a graph cut waits until its program has taken buffers over, from which the cuts of a cured program may
+# as well (share). A tenth, as of all causes: a wait in fewer steps takes little of what a fix gains.
+CUT_WAITS_FROM_SHARE = 0.1
 # Ops are traced where torch_xla makes tensors.
 _TENSORS_MADE = "CreateXlaTensor"
 # The vocabulary's name of the event in which a buffer is given up that a program takes over.
@@ -163,13 +164,16 @@ class HostSignals(StepSignals):
         """Whether a graph cut may wait for its own program: the CPU client does, for buffers that programs take over.
 
         In some steps it does, in others not: that is a race of two threads, and another program may lose it more often.
+        One that loses it in next to no step will hardly lose it when it is cured.
         """
         found = 0
         for host in self._run.hosts:
-            if len(host.steps) and any(each.type == "CPU" for each in host.devices):
-                taken = host.named_events.get(_TAKEN_OVER, EMPTY).start
-                found += int(((taken >= host.steps.start[0]) & (taken < host.steps.end[-1])).sum())
-        return found >= TAKES_OVER_FROM_PER_STEP * len(self.steps) > 0
+            if any(each.type == "CPU" for each in host.devices):
+                taken = host.named_events.get(_TAKEN_OVER, EMPTY)
+                long = taken.start[taken.end - taken.start >= WAIT_FROM_PS]
+                inside = np.searchsorted(host.steps.start, long, "right") - 1
+                found += len(np.unique(inside[host.steps.hold(long)]))
+        return found >= CUT_WAITS_FROM_SHARE * len(self.steps) > 0
 
     @signal("ms", needs=(STEPS, HOST_EVENTS))
     def graphs_for_reads_ms(self) -> float:
