@@ -182,6 +182,20 @@ CASES = {
         ("jax", "not_applicable", {"framework": "jax"}),
         ("no steps", "unavailable", {"framework": "torch_xla", "eager_ops": EagerOps(60.0, True)}),
     ],
+    "short-steps": [
+        ("a short step", "failed", short_calls(ABOVE)),
+        ("a longer step", "passed", short_calls(ABOVE, 1.01 * thresholds.SHORT_STEP_UP_TO_MS)),
+        ("short ops", "failed", short_calls(BELOW, compute=thresholds.MOSTLY_SHORT_FROM_SHARE - BELOW)),
+        ("fewer short ops", "passed", short_calls(BELOW, compute=thresholds.MOSTLY_SHORT_FROM_SHARE - BELOW - 0.01)),
+        ("long ops", "passed", short_calls(BELOW, compute=0.8, short=0.1)),
+        ("short ops of a TPU", "passed", short_calls(BELOW, compute=0.8, device="TPU v5 Lite")),
+        ("short steps of a TPU", "failed", short_calls(ABOVE, compute=0.8, device="TPU v5 Lite")),
+        ("TorchTPU", "not_applicable", {**short_calls(ABOVE), "framework": "torch_tpu"}),
+        ("many programs", "passed", {**short_calls(ABOVE), **dispatched(programs=float(EAGER_FROM_PROGRAMS)), "framework": "jax"}),
+        ("no device plane", "unavailable", {**short_calls(ABOVE), "sees_device": False}),
+        ("torch_xla", "not_applicable", {**short_calls(ABOVE), "framework": "torch_xla", "eager_dispatch": None}),
+        ("no steps", "unavailable", {"framework": "jax", "eager_dispatch": short_calls()["eager_dispatch"]}),
+    ],
     "eager-dispatch": [
         ("one by one", "failed", dispatched(ABOVE)),
         ("of JAX", "failed", {**dispatched(ABOVE), "framework": "jax", "one_op_programs_share": 0.5}),
@@ -191,14 +205,6 @@ CASES = {
         ("the host ran ahead", "unavailable", dispatched(programs=0.0)),
         ("one program", "passed", dispatched(programs=1.0)),
         ("fused", "passed", dispatched(programs=EAGER_FROM_PROGRAMS - 1.0)),
-        ("a short step", "failed", short_calls(ABOVE)),
-        ("a longer step", "passed", short_calls(ABOVE, 1.01 * thresholds.SHORT_STEP_UP_TO_MS)),
-        ("short ops", "failed", short_calls(BELOW, compute=thresholds.MOSTLY_SHORT_FROM_SHARE - BELOW)),
-        ("fewer short ops", "passed", short_calls(BELOW, compute=thresholds.MOSTLY_SHORT_FROM_SHARE - BELOW - 0.01)),
-        ("long ops", "passed", short_calls(BELOW, compute=0.8, short=0.1)),
-        ("short ops of a TPU", "passed", short_calls(BELOW, compute=0.8, device="TPU v5 Lite")),
-        ("short steps of a TPU", "failed", short_calls(ABOVE, compute=0.8, device="TPU v5 Lite")),
-        ("short steps of TorchTPU", "passed", {**short_calls(ABOVE), "framework": "torch_tpu"}),
         ("just not fused", "failed", dispatched(programs=float(EAGER_FROM_PROGRAMS))),
         ("programs of compiled functions", "passed", dispatched(compiled_regions=8.0)),
         ("functions of torch.compile", "passed", dispatched(ops=EAGER_FROM_PROGRAMS - 1.0)),
@@ -716,7 +722,7 @@ def test_fusing_ops_of_jax_saves_from_their_dispatch_to_their_work_as_well():
     ],
 )
 def test_a_short_step_is_priced_from_its_calls_to_its_short_ops(facts, low, high):
-    outcome = outcome_of(find_rule("eager-dispatch"), given(**short_calls(**facts)))
+    outcome = outcome_of(find_rule("short-steps"), given(**short_calls(**facts)))
     savings = outcome.price.savings
     assert (savings.low, savings.high) == pytest.approx((low, high))
     assert "A step is one short program (1.00 ms)" in outcome.title

@@ -62,9 +62,9 @@ twice on purpose looks the same.
 
 A device that is the machine's own CPU shares its CPUs with the host. Working side by side, both take as long as their
 work needs on all of them: the price begins at what the program left of the CPUs' time, and at nothing where that is
-unknown or its threads waited for a CPU. It begins at nothing too where XLA's CPU client waits in graph cuts, for programs
-that take over buffers, as those that update weights do. One program waited there in 3 of 12 steps with a read, in 7 of
-16 without, and removing the read saved 6 to 19 %, where side by side would have saved 31 %.
+unknown or its threads waited for a CPU. It begins at nothing too where XLA's CPU client waits in graph cuts, for
+programs that take over buffers, as those that update weights do. One program waited there in 3 of 12 steps with a read,
+in 7 of 16 without, and removing the read saved 6 to 19 %, where side by side would have saved 31 %.
 
 Right after a read that ran a graph the host traces more slowly, as the device's threads had the CPUs: the price of such
 reads reaches up to 1.45 times what they block.

@@ -3,8 +3,7 @@
 ## What it detects
 
 Steps of TorchTPU or JAX in which the training thread spends at least a tenth of the time on calling ops and handing
-over programs while nothing hides it, and hands over at least eight programs. In JAX also steps of a millisecond and
-less that are a program or a few: one call per token of a decoding loop, or per tiny batch.
+over programs while nothing hides it, and hands over at least eight programs.
 
 ## Why it costs time
 
@@ -27,9 +26,8 @@ device neither was tried.
 
 Put `jax.jit` around the whole step: loss, gradients and update. Ops that are called outside of a jitted function run
 one by one. A list comprehension over parameters belongs inside, too. Where one function of yours is called many times
-in a step, give each call more: `jax.lax.scan` over the calls, `jax.vmap` over the cases. Where each step or token is
-one short program, run many of them in one call: `jax.lax.scan` over the steps, or `jax.lax.fori_loop`, and read the
-results after it. Where Python must run between two calls, as an environment in NumPy does, give each call more cases.
+in a step, give each call more: `jax.lax.scan` over the calls, `jax.vmap` over the cases. Where Python must run between
+two calls, as an environment in NumPy does, give each call more cases.
 
 ## Limits and false positives
 
@@ -37,8 +35,7 @@ Where the trace has no device plane, the host may run ahead of a busy device, an
 price in JAX is of all calls: the one call that is left takes next to nothing beside them. It begins with the device's
 work as it is, and ends without the work of programs of one or two ops, which one program fuses. Where most calls are
 of one function, it is not known how many of them can go: the price begins at nothing. In TorchTPU there is no price:
-what a compiled step takes to call is not known. Of a short step on a CPU device the price ends without the time of its
-short ops: how much of that is their work is not known.
+what a compiled step takes to call is not known.
 
 ## References
 
@@ -54,7 +51,6 @@ from tpuprof.report.host_lines import lines_of, running
 from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, counterfactual, failed, not_applicable, not_checked, passed, rule
 from tpuprof.rules.programs import JAX
-from tpuprof.rules.shared.short_steps import short_steps
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals
 from tpuprof.simulate.change import Change
@@ -94,12 +90,6 @@ OF_A_FUNCTION = 2
         "defers_ops",
         "stacks_if_sampled",
         "one_op_programs_share",
-        "short_ops_share",
-        "step_ms",
-        "steps",
-        "device_type",
-        "bound",
-        "cpus_taken",
     ),
 )
 def check(signals: Signals) -> Outcome:
@@ -122,8 +112,7 @@ def check(signals: Signals) -> Outcome:
     alone = found.programs - OF_A_FUNCTION * (found.compiled_regions or 0.0)
     if min(alone, found.ops) < EAGER_FROM_PROGRAMS:
         programs = counted(round(found.programs), "program")
-        reason = f"a step is {programs}: its ops are fused or compiled"
-        return short_steps(signals, found, evidence) or passed(evidence, reason=reason)
+        return passed(evidence, reason=f"a step is {programs}: its ops are fused or compiled")
     # Without a device plane the host may run ahead, and a typical step be over long before its work is done.
     step_ms = signals.typical_ms + (0.0 if signals.sees_device else signals.unfinished_ms)
     share = dispatch / step_ms
