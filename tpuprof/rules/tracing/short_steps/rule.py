@@ -30,7 +30,6 @@ the cost of starting them, is not known. A program that is there to be small, as
 ## References
 
 - https://docs.jax.dev/en/latest/_autosummary/jax.lax.scan.html
-- https://docs.jax.dev/en/latest/faq.html
 """
 
 from __future__ import annotations
