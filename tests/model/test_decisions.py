@@ -7,7 +7,8 @@ import pytest
 from tests.model.test_verdict import load
 from tpuprof.model.decisions import Decisions
 from tpuprof.model.device.cpu import Queue
-from tpuprof.model.verdict import NAMED_FROM_SHARE, SLOWER_FROM, bound_of
+from tpuprof.model.verdict import SLOWER_FROM, bound_of
+from tpuprof.model.verdict_words import NAMED_FROM_SHARE
 
 
 def decided(step):

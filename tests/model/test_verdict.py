@@ -8,18 +8,15 @@ from tests.builders import US, TraceBuilder
 from tpuprof.model.compile_verdict import COMPILES_FROM_SHARE, compile_sentence
 from tpuprof.model.host.blocking_waits import WAIT_FROM_PS
 from tpuprof.model.step_times import StepTimes
-from tpuprof.model.verdict import (
-    AS_LARGE_FROM,
-    BALANCE_FOR_SYNC,
+from tpuprof.model.verdict import AS_LARGE_FROM, SLOWER_FROM, bound_of
+from tpuprof.model.verdict_reads import BALANCE_FOR_SYNC, OF_TRACING_FOR_READS
+from tpuprof.model.verdict_sentence import IDLE_BESIDE_FROM_SHARE, sentence
+from tpuprof.model.verdict_words import (
     DEVICE_BOUND_FROM_SHARE,
     MOSTLY_BUSY_FROM_SHARE,
     NAMED_FROM_SHARE,
-    OF_TRACING_FOR_READS,
     READS_IN_STEPS_SHARE,
-    SLOWER_FROM,
-    bound_of,
 )
-from tpuprof.model.verdict_sentence import IDLE_BESIDE_FROM_SHARE, sentence
 
 
 def load(parts, *, wall=100.0, host_work=0.0, reads=0.0, waited=0.0):

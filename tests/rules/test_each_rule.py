@@ -59,7 +59,7 @@ from tests.rules.situations import (
 )
 from tpuprof.model.device.compute import PADDED_FROM
 from tpuprof.model.host.eager_mode import EagerOps
-from tpuprof.model.verdict import READS_IN_STEPS_SHARE
+from tpuprof.model.verdict_words import READS_IN_STEPS_SHARE
 from tpuprof.report.schema import Cause, HostReadRow
 from tpuprof.report.sections import Hosts
 from tpuprof.rules import thresholds

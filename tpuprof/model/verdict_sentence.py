@@ -6,7 +6,9 @@ from tpuprof import parts
 from tpuprof.model.decisions import Decisions
 from tpuprof.model.device.cpu import Queue
 from tpuprof.model.step_times import Bound, StepTimes
-from tpuprof.model.verdict import NAMED_FROM_SHARE, TURNS_EXPLAIN, groups_of, is_device_bound, near
+from tpuprof.model.verdict import is_device_bound, near
+from tpuprof.model.verdict_reads import TURNS_EXPLAIN
+from tpuprof.model.verdict_words import NAMED_FROM_SHARE, groups_of
 from tpuprof.units import format_ms, format_share
 
 # Idle time beside the part a sentence speaks of, from which it says how much there is in all (share).

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 # Share of step time at stake from which a rule fails. Removing less gains no more than runs differ by anyway; it is
-# the share from which the verdict names a part (model/verdict.py), so rules and verdict agree.
+# the share from which the verdict names a part (model/verdict_words.py), so rules and verdict agree.
 FAILS_FROM_SHARE = 0.10
 
 # Share of the mean step that a replay must gain for the finding to stay failed: half of the above, since the share at

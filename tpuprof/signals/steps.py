@@ -11,7 +11,7 @@ from tpuprof.model.cpu_plugin import native_seconds
 from tpuprof.model.intervals import Int64
 from tpuprof.model.median import median
 from tpuprof.model.step_columns import Float64, StepColumns, step_columns
-from tpuprof.model.verdict import NAMED_FROM_SHARE
+from tpuprof.model.verdict_words import NAMED_FROM_SHARE
 from tpuprof.report.schema import CompileRow, StepSummary
 from tpuprof.report.sections import PhaseRow, Steadiness
 from tpuprof.signals.base import SignalsBase, Unavailable, signal

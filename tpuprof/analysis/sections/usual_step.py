@@ -16,7 +16,8 @@ from tpuprof.model.host_run import HostRun
 from tpuprof.model.in_few_steps import few_of
 from tpuprof.model.outside_capture import SELDOM_FROM, lacking, outside_of
 from tpuprof.model.step_times import Bound, StepTimes, with_some, without_some
-from tpuprof.model.verdict import READS_IN_STEPS_SHARE, bound_of, spoken
+from tpuprof.model.verdict import bound_of
+from tpuprof.model.verdict_words import READS_IN_STEPS_SHARE, spoken
 from tpuprof.records import record
 from tpuprof.units import counted, format_ms, format_share, ps_to_ms
 

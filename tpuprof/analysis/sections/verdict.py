@@ -26,8 +26,9 @@ from tpuprof.model.run import Run
 from tpuprof.model.run_facts import frameworks_stated
 from tpuprof.model.step_times import Bound, StepTimes
 from tpuprof.model.steps.few import is_whole_capture
-from tpuprof.model.verdict import READS_IN_STEPS_SHARE, bound_of
+from tpuprof.model.verdict import bound_of
 from tpuprof.model.verdict_sentence import A_READ, A_WAIT, CAPTURE, KEEPS_UP, ONE_STEP, STEP, UNSEEN, sentence
+from tpuprof.model.verdict_words import READS_IN_STEPS_SHARE
 from tpuprof.records import record
 from tpuprof.report.op_rows import OpRows
 from tpuprof.report.schema import HostReadRow, OpRow, TransferRow, Verdict

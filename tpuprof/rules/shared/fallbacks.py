@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tpuprof import parts as part
-from tpuprof.model.verdict import READS_IN_STEPS_SHARE
+from tpuprof.model.verdict_words import READS_IN_STEPS_SHARE
 from tpuprof.report.schema import Evidence
 from tpuprof.report.sections import FallbackRow
 from tpuprof.rules.base import Price, counterfactual

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tpuprof import parts as part
-from tpuprof.model.verdict import BALANCE_FOR_SYNC
+from tpuprof.model.verdict_reads import BALANCE_FOR_SYNC
 from tpuprof.signals import Signals
 
 

@@ -90,7 +90,7 @@ from dataclasses import replace
 from tpuprof import parts as part
 from tpuprof.model.host.reads import spoken_read
 from tpuprof.model.in_few_steps import said_of_few
-from tpuprof.model.verdict import READS_IN_STEPS_SHARE
+from tpuprof.model.verdict_words import READS_IN_STEPS_SHARE
 from tpuprof.report.host_lines import library_place
 from tpuprof.report.schema import Evidence, Savings
 from tpuprof.rules.base import STABLE, Outcome, Price, counterfactual, failed, passed, rule
