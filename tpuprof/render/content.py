@@ -124,7 +124,7 @@ def savings(finding: Finding) -> str:
     """What a fix would save, with how that is known; empty where it is not priced."""
     if finding.savings is None:
         return ""
-    how = f"{method_title(finding.savings.method)}, {finding.confidence} confidence"
+    how = f"{method_title(finding.savings)}, {finding.confidence} confidence"
     note = f"; {finding.savings.note}" if finding.savings.note else ""
     return f"{saved_amount(finding.savings)} ({how}{note})"
 

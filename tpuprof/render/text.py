@@ -190,7 +190,7 @@ def _saving(finding: Finding) -> str:
         reason = finding.reason.removeprefix("it cannot be priced: ")
         return f"No price: {printable(reason)}." if reason else "No price."
     note = f"; {savings.note}" if savings.note else ""
-    return f"Fixing it saves {saved_amount(savings)} ({method_title(savings.method)}{note})."
+    return f"Fixing it saves {saved_amount(savings)} ({method_title(savings)}{note})."
 
 
 def _breakdown(report: Report) -> list[RenderableType]:

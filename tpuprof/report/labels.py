@@ -8,7 +8,7 @@ from tpuprof.parts import word_of
 from tpuprof.units import counted
 
 if TYPE_CHECKING:
-    from tpuprof.report.schema import Report, TransferRow
+    from tpuprof.report.schema import Report, Savings, TransferRow
 
 # Rules about what the verdict names whose reasons are shown where none of them failed (rules).
 RELATED_SHOWN = 3
@@ -70,9 +70,11 @@ def phase_title(phase: str) -> str:
     return _PHASES.get(phase, phase.replace("_", " "))
 
 
-def method_title(method: str) -> str:
-    """How a price of this method is known."""
-    return _METHODS.get(method, method)
+def method_title(savings: Savings) -> str:
+    """How a price is known."""
+    if savings.method == "bound" and 0 < savings.low < savings.high:
+        return "a lower and an upper bound"
+    return _METHODS.get(savings.method, savings.method)
 
 
 def diagnosis_title(diagnosis: str) -> str:

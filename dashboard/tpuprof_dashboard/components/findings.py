@@ -163,7 +163,7 @@ def _price(finding: Finding) -> str:
     savings = finding.savings
     if savings is None:
         return ""
-    text = f"A fix {saves(finding)} ({method_title(savings.method)})"
+    text = f"A fix {saves(finding)} ({method_title(savings)})"
     if savings.step_low_ms is None or savings.step_high_ms is None:
         return f"{text}."
     return f"{text}: the mean step would take {format_ms_range(savings.step_low_ms, savings.step_high_ms)}."
