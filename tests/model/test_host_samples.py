@@ -790,7 +790,10 @@ def rounds(silent, *, traces=False, length=5_000, ready=0):
     for row in range(10):
         inside = row in (2, 6)
         words = stack("net(x)", TRAIN, FORWARD) if inside else stack("max(words)", TRAIN, ENCODE)
-        trace.sampled(row * 10_000, 10_000, ops=43, stack=2 if inside else 1, asleep=False, **words)
+        # Not all at the same op of the step.
+        trace.sampled(
+            row * 10_000, 10_000, ops=38 + 7 * row % 11, stack=2 if inside else 1, asleep=False, **words
+        )
         trace.host().line("python").event(GRAPH_CUT, row * 10_000 + 5_000, 10)
     for row in range(silent):
         at, cpu = 100_000 + row * length, length - ready
@@ -891,3 +894,45 @@ def test_the_line_before_a_call_of_jax_is_no_line_of_its_copies(analyze):
     report = analyze(trace)
     assert "rank(x)" in of_lines(report, "host:python")
     assert "rank(x)" not in of_lines(report, "host_to_device")
+
+
+def looked_at(offsets, *, step_ops=40, package="torch/nn/modules"):
+    """Steps of 10 ms that trace 40 ops, each with one sample in a framework's call, after so many of its ops."""
+    trace, at = TraceBuilder(), 0
+    python = trace.host().line("python")
+    before = 0
+    for row, offset in enumerate(offsets):
+        python.event("train_step", 10_000 * row, 10_000, _r=1, step_num=row)
+        python.event(GRAPH_CUT, 10_000 * row + 9_800, 100, grad=1, source="t.py:9")
+        python.event("SyncTensorsGraph", 10_000 * row + 9_810, 50)
+        ops = step_ops * row + offset
+        moment = 10_000 * row + 5_000
+        frames = (TRAIN, f"forward (/venv/lib/python3.11/site-packages/{package}/linear.py:134)")
+        trace.sampled(
+            at, moment - at, ops=ops - before, stack=1, asleep=False, **stack("teacher(x)", *frames)
+        )
+        at, before = moment, ops
+    return trace
+
+
+@pytest.mark.parametrize(
+    ("offsets", "part"),
+    [
+        ([7] * 8, "host:python"),
+        ([7, 8, 7, 7, 6, 7, 7, 8], "host:python"),
+        ([7, 25, 12, 33, 3, 18, 29, 10], "tracing"),
+        # Four pairs tell, and three do not.
+        ([7] * 5, "host:python"),
+        ([7] * 4, "tracing"),
+    ],
+)
+def test_a_line_that_is_always_seen_at_the_same_op_of_a_step_traces_nothing(read, offsets, part):
+    """A model on the host, say: its frames are the framework's, and each interval holds ops of other lines."""
+    found = parts_ms(read(looked_at(offsets)))
+    assert found.get(part, 0.0) >= 0.6 * sum(found.values())
+
+
+@pytest.mark.parametrize(("package", "part"), [("torch/nn/modules", "host:python"), ("torch_xla", "tracing")])
+def test_the_call_that_hands_the_graph_over_is_no_work_on_host_tensors(read, package, part):
+    found = parts_ms(read(looked_at([7] * 8, package=package)))
+    assert found.get(part, 0.0) >= 0.6 * sum(found.values())

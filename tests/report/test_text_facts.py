@@ -8,7 +8,7 @@ import pytest
 
 from tests.rules.given import transfer
 from tpuprof.analysis.analyze import analyze_run
-from tpuprof.render.facts import LINE_FROM_STEP_SHARE, _host, fact_lines
+from tpuprof.render.facts import LINE_FROM_STEP_SHARE, _host, _shape_text, fact_lines
 from tpuprof.report.host_lines import library_place
 from tpuprof.report.sections import HostStackRow
 
@@ -118,3 +118,15 @@ def test_the_place_in_a_library_that_a_line_of_the_program_leads_to(frames, plac
     ]
     assert library_place(rows, "device_to_host_sync", "/u/t.py:3") == place
     assert library_place([], "device_to_host_sync", "/u/t.py:3") == ""
+
+
+@pytest.mark.parametrize(
+    ("shape", "said"),
+    [
+        ("f32[32,4]", "f32[32,4]"),
+        ("(f32[], f32[32,4])", "tuple of 2 arrays"),
+        ("(s32[2])", "tuple of 1 array"),
+    ],
+)
+def test_a_tuple_is_not_listed_array_by_array(shape, said):
+    assert _shape_text(shape) == said

@@ -6,6 +6,7 @@ import html
 import io
 import json
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ from tpuprof.analysis.sections.why import decision_rows
 from tpuprof.cli.analyze import analyze
 from tpuprof.model.decisions import MS, SHARE, Decision
 from tpuprof.model.step_times import Bound, StepTimes
+from tpuprof.model.verdict_sentence import COMPUTED_AGAIN, CUT_BY_READS
 from tpuprof.render.html import render_html
 from tpuprof.render.text import render
 from tpuprof.render.triage import measurements, numbers_of, verdict_note
@@ -274,3 +276,13 @@ def test_the_share_of_a_verdict_that_seems_to_contradict_a_part_is_explained(sam
     report = analyze_run(samples / "device_to_host_sync")
     assert "The verdict's 46 % is what host and device lose" in html.unescape(render_html(report))
     assert verdict_note(analyze_run(samples / "decoder_loop")) == ""
+
+
+@pytest.mark.parametrize(
+    ("sentence", "says"),
+    [(CUT_BY_READS, "graphs of reads"), (COMPUTED_AGAIN, "graphs of reads"), ("Sync-bound", "take turns")],
+)
+def test_what_reads_cost_by_their_graphs_is_not_called_turns(samples, sentence, says):
+    report = analyze_run(samples / "device_to_host_sync")
+    told = replace(report, verdict=replace(report.verdict, sentence=sentence))
+    assert says in verdict_note(told)

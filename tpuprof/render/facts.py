@@ -152,12 +152,19 @@ def _compute(report: Report) -> list[str]:
     return ["; ".join(parts) + (f"; custom calls: {', '.join(kernels)}" if kernels else "")]
 
 
+def _shape_text(shape: str) -> str:
+    """A shape for a line of text: a tuple's may name hundreds of arrays."""
+    return f"tuple of {counted(shape.count('['), 'array')}" if shape.startswith("(") else shape
+
+
 def _memory(report: Report) -> list[str]:
     memory = report.memory
     if memory.peak_bytes is None:
         return []
     of = f" of {format_bytes(memory.capacity_bytes)}" if memory.capacity_bytes else ""
-    largest = [f"{each.name} {each.shape} {format_bytes(each.bytes)}" for each in memory.buffers[:SHOWN]]
+    largest = [
+        f"{each.name} {_shape_text(each.shape)} {format_bytes(each.bytes)}" for each in memory.buffers[:SHOWN]
+    ]
     names = {"host": "beside it in host memory"}
     kinds = [f"{names.get(kind, kind)} {format_bytes(size)}" for kind, size in memory.by_kind.items() if size]
     line = f"{format_bytes(memory.peak_bytes)}{of} per device ({', '.join(kinds)})"

@@ -51,6 +51,17 @@ def measurements(report: Report) -> list[Measurement]:
     return list(found.values())
 
 
+# What a verdict says where reads cost most by the graphs that they run.
+OWN_GRAPHS = "run graphs of their own"
+_COST_OF_TURNS = "host and device lose because they take turns"
+_COST_OF_GRAPHS = "the graphs of reads cost"
+_REST_OF_TURNS = (
+    "The rest of the loss is in other parts, mostly those that name what the host does while "
+    "the device idles."
+)
+_REST_OF_GRAPHS = "The rest is in other parts: making these graphs, and computing the same again."
+
+
 def verdict_note(report: Report) -> str:
     """Why the verdict's share is not that of the part its word stands for; empty where it is."""
     part = report.breakdown.get(HOST_SYNC)
@@ -60,11 +71,11 @@ def verdict_note(report: Report) -> str:
         or report.verdict.share - part.share < _APART_FROM_SHARE
     ):
         return ""
+    own = OWN_GRAPHS in report.verdict.sentence
     return (
-        f"The verdict's {format_share(report.verdict.share)} is what host and device lose because they take turns. "
+        f"The verdict's {format_share(report.verdict.share)} is what {_COST_OF_GRAPHS if own else _COST_OF_TURNS}. "
         f"{title_of(HOST_SYNC)} is {format_share(part.share)} of the step: the moments in which the host waits and the "
-        "device is idle already. The rest of the loss is in other parts, mostly those that name what the host does "
-        "while the device idles."
+        f"device is idle already. {_REST_OF_GRAPHS if own else _REST_OF_TURNS}"
     )
 
 

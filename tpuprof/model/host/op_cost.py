@@ -55,6 +55,8 @@ class Sample:
     in_call: bool = False
     # A graph was cut in the interval: a line at both of its ends may lie in two steps.
     cut: bool = False
+    # Graph cuts before it.
+    cuts: int = 0
     # From one line of other code than a framework's to the same line, with a graph cut between: round a whole step.
     round: bool = False
     # It came where the thread was, not where it let go of Python's lock.
@@ -63,6 +65,8 @@ class Sample:
     asleep: bool | None = None
     # In a function of the program that traces nothing, at that very moment.
     quiet: bool = False
+    # At a line of which all samples come at the same op of a step: it traces nothing.
+    still: bool = False
     # The call that it came in, one of those that may block, did not: the thread was on a CPU before and after.
     works: bool = False
     # How long after the look at the thread it was written (ps): the thread may have gone on.

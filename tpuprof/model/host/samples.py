@@ -22,6 +22,7 @@ from tpuprof.model.host.op_cost import (
 )
 from tpuprof.model.host.sample_events import BLOCKING, TRACING_FROM_SHARE, cuts_of, samples_of, times_of
 from tpuprof.model.host.stacks import COMPILING, FRAMEWORK, IO, LOCK, PLAIN, SLEEP, Stack, called, family
+from tpuprof.model.host.still_lines import still_lines
 from tpuprof.model.intervals import EMPTY, Int64, Spans, intersect, merge, subtract, union
 from tpuprof.model.timeline import Host, Track
 from tpuprof.own_events import HOLDER, HOST_READ, NAMELESS, SAMPLE, SET_LAST, UPLOAD
@@ -122,7 +123,7 @@ def read_samples(
             cuts = cuts_of(host, reads)
             for each in samples:
                 first, last = np.searchsorted(cuts, [each.at - each.gap, each.at])
-                each.cut = bool(last > first)
+                each.cut, each.cuts = bool(last > first), int(np.searchsorted(cuts, each.at - each.late))
             if unexplained is not None:
                 for each in samples:
                     each.in_call = each.family == PLAIN and (
@@ -153,17 +154,13 @@ def _most_held(held: dict[int, int], stacks: list[Stack]) -> Stack | None:
 
 
 def _pieces(samples: list[Sample], stacks: list[Stack], *, counts_ops: bool) -> HostSamples:
+    if counts_ops:
+        _mark_still(samples, stacks)
     _mark_rounds(samples, stacks)
     cost = op_cost(samples)
     alone = _alone(samples, stacks)
     silent = _silent_frameworks(samples) if counts_ops else set()
-    lines = _tracing_lines(samples, stacks)
-    quiet = _quiet_functions(samples, stacks) if counts_ops else set()
-    for each in samples:
-        each.quiet = each.asleep is not None and each.family == PLAIN and _function(each, stacks) in quiet
-    for each in samples:
-        if each.family == PLAIN and each.stack >= 0 and stacks[each.stack].source in lines:
-            each.family = OPS
+    _mark_lines(samples, stacks, _quiet_functions(samples, stacks) if counts_ops else set())
     rows: list[tuple[int, int, int, int]] = []
     held: dict[int, int] = {}
     for before, each in zip([None, *samples], samples, strict=False):
@@ -183,6 +180,26 @@ def _pieces(samples: list[Sample], stacks: list[Stack], *, counts_ops: bool) -> 
     holder = _most_held(held, stacks)
     taken = np.array([(each.at - each.late, each.stack) for each in samples], np.int64).reshape(-1, 2).T
     return HostSamples(columns[0], columns[1], columns[2], columns[3], stacks, holder, taken[0], taken[1])
+
+
+def _mark_lines(samples: list[Sample], stacks: list[Stack], quiet: set[str]) -> None:
+    """Mark samples at the user's own lines: those that call ops, and those in `quiet` functions, which do not."""
+    lines = _tracing_lines(samples, stacks)
+    for each in samples:
+        silent_there = each.asleep is not None and each.family == PLAIN and _function(each, stacks) in quiet
+        each.quiet = each.still or silent_there
+        if each.family == PLAIN and not each.still and each.stack >= 0 and stacks[each.stack].source in lines:
+            each.family = OPS
+
+
+def _mark_still(samples: list[Sample], stacks: list[Stack]) -> None:
+    """Mark samples at lines that trace nothing; a framework that works on host tensors there is other code."""
+    still = still_lines(samples, stacks)
+    for each in samples:
+        each.still = (
+            each.family in (PLAIN, FRAMEWORK) and each.stack >= 0 and stacks[each.stack].source in still
+        )
+        each.family = PLAIN if each.still else each.family
 
 
 def _mark_rounds(samples: list[Sample], stacks: list[Stack]) -> None:

@@ -1,0 +1,62 @@
+"""Lines that trace nothing, told by where in the step's ops they are seen: always at the same op.
+
+A step traces the same ops again and again. Samples of a line that traces come at any of its ops; those of a line that
+works on host tensors, or in plain Python, all come after one and the same op. That tells them apart though every
+interval between two samples holds ops of other lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+
+import numpy as np
+
+from tpuprof.model.host.op_cost import OPS_TO_MEASURE, Sample
+from tpuprof.model.host.stacks import FRAMEWORK, PLAIN, Stack
+
+# Samples of a line that follow one another from which it is told (pairs), and how many of them must come at the same op
+# (share). By chance a line of ten ops has two in a row at the same op in a fifth of all pairs, and four in 0.2 %.
+PAIRS_FROM, ALIKE_FROM_SHARE = 4, 0.8
+# How far from the same op two samples may come (ops): the thread goes on while the sampler asks for Python's lock.
+OPS_WITHIN = 1
+# How far a line's own ops per step may be from those of all samples (share of them): it is then seen in other steps.
+SAME_STEPS_WITHIN = 0.1
+# Frames of the framework that hand the step's graph over: they trace nothing, and are no work on host tensors.
+_HANDS_OVER = "/torch_xla/"
+
+
+def still_lines(samples: list[Sample], stacks: list[Stack]) -> set[str]:
+    """Lines of the program (`file:line`) all of whose samples come at the same op of a step."""
+    per_cut = _ops_per_cut(samples)
+    if per_cut < OPS_TO_MEASURE:
+        return set()
+    seen: dict[str, list[tuple[int, int]]] = {}
+    total = 0
+    for each in samples:
+        total += each.ops
+        line = stacks[each.stack].source if each.stack >= 0 else ""
+        if line and each.prompt and not each.in_call and each.family in (PLAIN, FRAMEWORK):
+            seen.setdefault(line, []).append((total, each.cuts))
+    handing = {stack.source for stack in stacks if any(_HANDS_OVER in frame for frame in stack.frames)}
+    return {line for line, at in seen.items() if line not in handing and _is_still(at, per_cut)}
+
+
+def _ops_per_cut(samples: list[Sample]) -> float:
+    """How many ops are traced from one graph cut to the next, over all samples; 0 where nothing was cut."""
+    cuts = samples[-1].cuts - samples[0].cuts if samples else 0
+    return sum(each.ops for each in samples[1:]) / cuts if cuts else 0.0
+
+
+def _is_still(at: Iterable[tuple[int, int]], per_cut: float) -> bool:
+    """Whether samples, each with the ops and the cuts before it, come at the same op of their steps."""
+    steps = np.array([(after[0] - each[0], after[1] - each[1]) for each, after in pairwise(at)], np.int64)
+    if len(steps) < PAIRS_FROM:
+        return False
+    ops, cuts = steps.T
+    later = cuts > 0
+    if int(later.sum()) < PAIRS_FROM:
+        return False
+    own = float(np.median(ops[later] / cuts[later]))
+    alike = np.abs(ops - cuts * own) <= OPS_WITHIN
+    return abs(own - per_cut) <= SAME_STEPS_WITHIN * per_cut and float(alike.mean()) >= ALIKE_FROM_SHARE
