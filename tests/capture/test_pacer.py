@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from tpuprof.capture.controller import ENOUGH_BY_CLOCK_SECONDS, Controller, Phase, Plan
+from tpuprof.capture.controller import ENOUGH_BY_CLOCK_SECONDS, QUIET_ENOUGH_SECONDS, Controller, Phase, Plan
 from tpuprof.capture.pacer import (
     COMPILES_TO_SEE,
     EARLY_QUIET_SECONDS,
@@ -152,7 +152,7 @@ def compiling(program, seconds):
 def test_a_program_that_compiles_again_and_again_and_trains_for_seconds_is_recorded():
     program, pacer = paced()
     ended = []
-    program.begin, program.drop = lambda: True, lambda: pytest.fail("it never became quiet")
+    program.begin, program.drop = lambda: True, lambda _: pytest.fail("it never became quiet")
     program.end = lambda: ended.append(program.now) or True
     while program.now < RESTLESS_SECONDS:
         assert not restless(pacer, program)
@@ -191,7 +191,7 @@ def test_what_was_recorded_of_compiles_that_end_is_kept_until_the_quiet_program_
 def test_what_is_recorded_early_is_dropped_when_something_compiles():
     program, pacer = paced()
     dropped = []
-    program.begin, program.drop = lambda: True, lambda: dropped.append(program.now)
+    program.begin, program.drop = lambda: True, lambda _: dropped.append(program.now)
 
     def compiles_later(seconds):
         program.now += seconds
@@ -224,7 +224,7 @@ def heard():
     program, pacer = paced()
     done = []
     program.hears = True
-    program.begin, program.drop = lambda: done.append("begin") or True, lambda: done.append("drop")
+    program.begin, program.drop = lambda: done.append("begin") or True, lambda _: done.append("drop")
     return program, pacer, done
 
 
@@ -488,6 +488,40 @@ def test_a_dropped_recording_never_counts(follows):
         controller.record_by_clock()
     controller.finish()
     assert recorder.kept is (recorder.started[1] if follows else None)
+
+
+@pytest.mark.parametrize(
+    ("quiet", "then", "whole", "kept"),
+    [
+        # Twice as long as what the program's end cut short, or less.
+        (0.41, 0.2, False, 0),
+        (0.39, 0.2, False, 1),
+        # A whole one, or one of a second, counts before it.
+        (8.0, 0.2, True, 1),
+        (8.0, 1.0, False, 1),
+        # Too short to be kept.
+        (QUIET_ENOUGH_SECONDS - 0.01, 0.01, False, 1),
+        (QUIET_ENOUGH_SECONDS, 0.01, False, 0),
+        # Nothing follows.
+        (0.5, None, False, 0),
+    ],
+)
+def test_a_recording_that_a_compile_ended_late_counts_where_no_other_is_nearly_as_long(
+    quiet, then, whole, kept
+):
+    """A loop of a second is over, and the program compiles what it prints."""
+    now, recorder = [0.0], Recorder()
+    controller = Controller(Plan(), recorder, lambda: now[0])
+    controller.record_by_clock()
+    now[0] += quiet
+    assert controller.drop_by_clock(quiet)
+    if then is not None:
+        controller.record_by_clock()
+        now[0] += then
+        if whole:
+            controller.end_by_clock()
+    controller.finish()
+    assert recorder.kept is recorder.started[kept]
 
 
 @pytest.mark.parametrize(("follows", "kept"), [("", 0), ("short", 1), ("empty", 0)])

@@ -102,9 +102,10 @@ class ByClock:
         end = partial(self._recorder.controller.end_by_clock, spare=True)
         self._recorder.guarded("ending a recording by the clock", end)
 
-    def drop(self) -> None:
-        """End a recording by the clock that still runs, and keep nothing of it."""
-        self._recorder.guarded("dropping a recording by the clock", self._recorder.controller.drop_by_clock)
+    def drop(self, quiet_seconds: float) -> None:
+        """End a recording by the clock that still runs, in which a compile came after so long."""
+        end = partial(self._recorder.controller.drop_by_clock, quiet_seconds)
+        self._recorder.guarded("dropping a recording by the clock", end)
 
     def empty(self) -> bool:
         """Whether the recording that ended shows no step: what is recorded next counts instead."""

@@ -38,6 +38,10 @@ MAX_GIVEN_WAY = 3
 # What a recording by the clock that the program's end cut short must last to count like a whole one (s): half of what
 # is recorded of a program that does not compile. A whole one of a program that compiles is longer, and shows less.
 ENOUGH_BY_CLOCK_SECONDS = 1.0
+# Time without a compile from which a recording by the clock that one ended is kept all the same (s), and how many times
+# longer than another one it must have been quiet to count before it (ratio). A program may train for less than a
+# second, and then compile what it prints; what it did before it compiled its step is mostly no training.
+QUIET_ENOUGH_SECONDS, QUIET_TIMES = 0.3, 2.0
 
 
 # What a recording of steady training lasts at least where no number of steps was asked for (s), and the steps after
@@ -76,7 +80,8 @@ class Recording:
 
     One `by_clock` was made because no step was seen; it is `restless` where the program compiled nearly all it ran.
     `whole` tells that it was not cut short. `empty` tells that it shows no step: the program still made its data, say.
-    `dropped` tells that a compile ended it, before which nothing counts.
+    `dropped` tells that a compile ended it, before which nothing counts, `quiet_seconds` how long none came before one
+    ended it: it is kept, and counts where no other is nearly as long.
     `spare` tells that it holds compiles that have ended, so that any other which shows a step counts before it.
     `prefetched` tells that only batches made before were waited for to be used up.
     """
@@ -92,6 +97,7 @@ class Recording:
     whole: bool = False
     empty: bool = False
     dropped: bool = False
+    quiet_seconds: float | None = None
     spare: bool = False
     # What starting and ending the profiler took (s). Training waits for that.
     profiler_seconds: float = 0.0
@@ -100,6 +106,11 @@ class Recording:
     def wants_lines(self) -> bool:
         """Whether it holds compiles, as far as is known: their lines explain them, and make tracing slower."""
         return self.early and not self.prefetched and (self.restless or not self.by_clock)
+
+    @property
+    def worth(self) -> float:
+        """How long it lasts (s), as it counts beside others: one that a compile ended may be of what came before."""
+        return self.seconds if self.quiet_seconds is None else self.quiet_seconds / QUIET_TIMES
 
     def announced(self, plan: Plan) -> str:
         """What is said when it begins."""
@@ -118,6 +129,8 @@ class Recording:
             return "XLA compiled a program during the recording, so it is not used"
         if self.empty:
             return "the recording ended before a step did"
+        if self.quiet_seconds is not None:
+            return f"XLA compiled a program after {self.quiet_seconds:.1f} s; a longer recording counts, if one follows"
         if self.by_clock:
             return f"recorded {self.seconds:.1f} s by the clock; the analysis looks for steps in it"
         return f"captured {self.steps} steps"
@@ -245,11 +258,18 @@ class Controller:
         self._stop()
         return True
 
-    def drop_by_clock(self) -> bool:
-        """End a recording by the clock as if it had not been made; whether it still ran."""
+    def drop_by_clock(self, quiet_seconds: float = 0.0) -> bool:
+        """End a recording by the clock as if it had not been made; whether it still ran.
+
+        One in which no compile came for long enough is kept for the case that nothing better follows.
+        """
         dropped = self._current
         if dropped is None or not dropped.by_clock:
             return False
+        if quiet_seconds >= QUIET_ENOUGH_SECONDS:
+            dropped.quiet_seconds = quiet_seconds
+            self._stop()
+            return True
         dropped.dropped = True
         self._stop()
         self._ended.remove(dropped)
@@ -319,8 +339,9 @@ class Controller:
         whole = [each for each in full if each.whole]
         if whole and full[-1].restless:
             return whole[0]
-        enough = [each for each in full if each.whole or each.seconds >= ENOUGH_BY_CLOCK_SECONDS]
-        return enough[-1] if enough else max(full, key=lambda each: each.seconds)
+        uncut = [each for each in full if each.quiet_seconds is None]
+        enough = [each for each in uncut if each.whole or each.seconds >= ENOUGH_BY_CLOCK_SECONDS]
+        return enough[-1] if enough else max(full, key=lambda each: each.worth)
 
     def _decide(self) -> None:
         current = self._current

@@ -3,7 +3,7 @@
 JAX shows no boundary of a step from outside: steps are found afterwards by the trace's own repetition. So once
 programs were compiled and no further compile came for a while, some seconds are recorded; where compiles do not end,
 they are recorded all the same. A program may train for less than that: so recording begins early, and at once where a
-compile has ended that is long enough for a step's. What a compile ends is dropped. A recording that compiled is
+compile has ended that is long enough for a step's. What a compile ends soon is dropped. A recording that compiled is
 made again when the program is quiet, and one that shows no step when something was compiled: programs make their data
 first, and compile the step when training begins. A step that is marked meanwhile takes over.
 """
@@ -80,8 +80,8 @@ class Paced(Protocol):
     def spare(self) -> None:
         """Stop recording, unless steps have taken over: it counts where nothing else shows a step."""
 
-    def drop(self) -> None:
-        """Stop recording, unless steps have taken over, and keep nothing of it."""
+    def drop(self, quiet_seconds: float) -> None:
+        """Stop recording, unless steps have taken over: a compile came after so long, and little of it is kept."""
 
     def empty(self) -> bool:
         """Whether the recording shows no step."""
@@ -228,7 +228,7 @@ class Pacer:
                 under_way = self._paced.compiling() and not self._paced.hears
                 if self._paced.compiles() != self._before or under_way:
                     self._early_runs = False
-                    self._paced.drop()
+                    self._paced.drop(self._clock() - self._begun - (0.0 if under_way else LOOK_EVERY_SECONDS))
                     return False
         # What follows reads the profile, and a compile that ends meanwhile does not wait for it.
         return self._ended(self._before)
@@ -242,7 +242,7 @@ class Pacer:
         with self._turn:
             if self._early_runs:
                 self._early_runs = False
-                self._paced.drop()
+                self._paced.drop(self._clock() - self._begun - seconds)
             long = seconds >= STEP_COMPILES_FROM_SECONDS and not self._judges
             if long and self.at_once < MAX_AT_ONCE and not self.recordings:
                 self.at_once += 1
