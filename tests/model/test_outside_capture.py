@@ -15,7 +15,7 @@ from tpuprof.model.outside_capture import (
     said_of_between,
     said_with_the_verdict,
 )
-from tpuprof.model.steps.phase import EVALUATION, OTHER_GRAPHS, Phase
+from tpuprof.model.steps.phase import EVALUATION, ONE_OFF_COMPILE, OTHER_CALLS, OTHER_GRAPHS, Phase
 from tpuprof.model.steps.table import HIGH, Steps, StepSource
 
 CAPTURED = np.array([10, 10, 10], np.int64) * 10**9
@@ -87,11 +87,23 @@ def test_rollouts_between_updates_are_told_and_do_not_count_as_lacking():
 
 
 @pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        (EVALUATION, "evaluations between them took 40.0 ms"),
+        (OTHER_CALLS, "other calls (an evaluation, say) between them took 40.0 ms"),
+        (OTHER_GRAPHS, "other calls (an evaluation, say) between them took 40.0 ms"),
+    ],
+)
+def test_calls_that_train_nothing_are_told_too(name, what):
+    assert what in said_of_between([steps_with(phase(10, 30, name), phase(60, 80, name))])
+
+
+@pytest.mark.parametrize(
     "phases",
     [
         [],
         [phase(10, 14), phase(60, 63)],
-        [phase(10, 50, OTHER_GRAPHS)],
+        [phase(10, 50, ONE_OFF_COMPILE)],
         [phase(0, 50, inside=True)],
         # Before the first step.
         [phase(-60, -10)],

@@ -1,5 +1,7 @@
 """Where XLA's CPU client may wait in a graph cut itself, a fix that lets the host run ahead may save little."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.builders import TraceBuilder
@@ -61,6 +63,23 @@ def test_the_gain_of_a_read_begins_at_nothing(may_wait, confidence):
     assert (outcome.status, outcome.confidence) == ("failed", confidence)
     assert outcome.price.least.unblock is not may_wait
     assert (outcome.price.sure > 0) is not may_wait
+
+
+@pytest.mark.parametrize(
+    ("framework", "call", "confidence"),
+    [
+        ("jax", "block_until_ready", "medium"),
+        ("jax", "item", "high"),
+        ("torch_xla", "wait_device_ops", "high"),
+    ],
+)
+def test_a_wait_that_reads_nothing_of_jax_on_a_cpu_may_cost_nothing(framework, call, confidence):
+    facts = reads(1.0, 0.5, 50.0)
+    facts["report"]["environment"] = {"device_type": "CPU"}
+    facts["report"]["host_reads"] = [replace(row, call=call) for row in facts["report"]["host_reads"]]
+    outcome = outcome_of(find_rule("device-to-host-sync"), given(**facts, framework=framework))
+    assert (outcome.status, outcome.confidence) == ("failed", confidence)
+    assert (outcome.price.sure > 0) is (confidence == "high")
 
 
 @pytest.mark.parametrize("may_wait", [False, True])

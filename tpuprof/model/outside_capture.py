@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tpuprof.model.compile.recurrence import MIN_STEPS_AFTER, AfterCapture
 from tpuprof.model.intervals import Int64
-from tpuprof.model.steps.phase import EVALUATION
+from tpuprof.model.steps.phase import EVALUATION, OTHER_CALLS, OTHER_GRAPHS, Phase
 from tpuprof.model.steps.table import Steps
 from tpuprof.records import record
 from tpuprof.units import PS_PER_S, format_ms, ps_to_ms
@@ -21,6 +21,10 @@ BETWEEN_FROM = 0.25
 # capture shows (share): it then is at most half as much of the run. Between that and all of it lies what is unknown:
 # captured steps are slower by some hundredths themselves.
 SELDOM_FROM = 0.5
+
+
+# Phases of a run that come again and again between steps; a compile does once.
+_COMES_AGAIN = (EVALUATION, OTHER_CALLS, OTHER_GRAPHS)
 
 
 @record(frozen=True)
@@ -60,14 +64,17 @@ def outside_of(wall_ps: Int64, after: AfterCapture | None, between_ps: int = 0) 
 
 
 def between_steps(steps: Steps) -> int:
-    """Time of evaluations between steps, from the first step's begin on (ps)."""
+    """Time of what is no training between steps, from the first step's begin on (ps): evaluations, and other calls."""
+    return sum(each.end - each.start for each in _between(steps))
+
+
+def _between(steps: Steps) -> list[Phase]:
     if not len(steps):
-        return 0
+        return []
     begin = int(steps.start.min())
-    outside = [
-        each for each in steps.phases if each.name == EVALUATION and not each.inside and each.start >= begin
+    return [
+        each for each in steps.phases if each.name in _COMES_AGAIN and not each.inside and each.start >= begin
     ]
-    return sum(each.end - each.start for each in outside)
 
 
 def lacking(outside: list[Outside | None]) -> float:
@@ -94,12 +101,14 @@ def outside_capture(wall_ps: Int64, after: AfterCapture | None, between_ps: int 
 
 
 def said_of_between(all_steps: list[Steps]) -> str:
-    """What the verdict adds where much of a host's time is evaluations between its steps."""
+    """What the verdict adds where much of a host's time is no training, between its steps."""
     for steps in all_steps:
         between, within = between_steps(steps), int(steps.wall_ps.sum())
         if between and between >= BETWEEN_FROM * within:
+            evaluations = all(each.name == EVALUATION for each in _between(steps))
+            what = "evaluations" if evaluations else "other calls (an evaluation, say)"
             return (
-                f" That is of the training steps alone: evaluations between them took {format_ms(ps_to_ms(between))} "
+                f" That is of the training steps alone: {what} between them took {format_ms(ps_to_ms(between))} "
                 f"of the capture, and the steps {format_ms(ps_to_ms(within))}."
             )
     return ""
