@@ -67,7 +67,8 @@ def usual_step(hosts: list[HostRun], bound: Bound, times: StepTimes, decisions: 
         usual,
         rest,
         f" That is the usual step. 1 of {counted(len(spent), 'captured step')} also holds {what} "
-        f"({format_ms(bound.ms)} per step on average): the {took}, so that comes more seldom than the capture shows.",
+        f"({format_ms(bound.ms)} per step on average): the {took}, so that comes more seldom than the capture shows, "
+        "or takes less.",
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tpuprof import parts as part
 from tpuprof.analysis.sections.host_words import host_sentence, in_words_of
+from tpuprof.analysis.sections.shared_cpus import said_of_shared_cpus
 from tpuprof.analysis.sections.steps import host_read_rows
 from tpuprof.analysis.sections.usual_step import UsualStep, spent_of
 from tpuprof.analysis.sections.without_compiles import without_compiles
@@ -104,6 +105,7 @@ def verdict_section(
         [outside_of(host.steps.wall_ps, host.after, between_steps(host.steps)) for host in run.hosts],
         cpus_taken=(cpu_wait(run.info) or 0.0) >= DOUBTFUL_FROM_SHARE,
     )
+    text += said_of_shared_cpus(run, bound, times, rows.host_stacks)
     text += busy_machine.said_with_the_verdict(run.info, bound.word)
     return Verdict(bound.word, round(bound.share, 6), text)
 

@@ -97,7 +97,9 @@ def check(signals: Signals) -> Outcome:
         *_lines(signals),
     ]
     if in_typical < TRACING_FROM_SHARE:
-        return passed(evidence)
+        return passed(
+            evidence, reason=f"in a typical step it takes {format_share(tracing / signals.step_ms)}"
+        )
     turns = takes_turns(signals)
     if turns is not None:
         maker, why = turns

@@ -1,0 +1,59 @@
+"""A device that is this machine's CPU is slower while the host's own code runs beside it: the verdict says so."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from tpuprof.analysis.sections.shared_cpus import (
+    ALL_CPUS_FROM_SHARE,
+    OWN_CODE_FROM_SHARE,
+    said_of_shared_cpus,
+)
+from tpuprof.model.step_times import Bound, StepTimes
+from tpuprof.report.sections import HostStackRow
+
+STEP = 10.0
+
+
+def said(
+    used=ALL_CPUS_FROM_SHARE,
+    took=OWN_CODE_FROM_SHARE,
+    word="device",
+    device="CPU",
+    part="host:python",
+    rows=2,
+):
+    """The sentence where two stacks of a line take such a share of the step, most of it behind the device's work."""
+    info = {"capture": {"cpus_used": 2 * used, "cpus": 2}}
+    run = SimpleNamespace(info=info, hosts=[SimpleNamespace(devices=[SimpleNamespace(type=device)])])
+    each = took * STEP / rows
+    stacks = [
+        HostStackRow(part, ["f (a.py:7)"], "np.pad(x)", "a.py:7", "np.pad(x)", 0.1 * each, 0.9 * each)
+        for _ in range(rows)
+    ]
+    return said_of_shared_cpus(run, Bound(word, 0.9, 9.0), StepTimes(STEP, {}, 9.0, 5.0, 0.0), stacks)
+
+
+def test_the_line_and_what_it_takes_are_said():
+    assert (
+        "code at a.py:7 (np.pad(x)) runs beside it for 2.50 ms of each step. The program used 85 %" in said()
+    )
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"used": ALL_CPUS_FROM_SHARE - 0.01},
+        {"took": OWN_CODE_FROM_SHARE - 0.01},
+        {"word": "sync"},
+        {"device": "TPU v5 Lite"},
+        {"part": "tracing"},
+    ],
+)
+def test_else_nothing_is_said(given):
+    assert said(**given) == ""
+
+
+def test_without_a_count_of_cpus_nothing_is_said():
+    run = SimpleNamespace(info={}, hosts=[])
+    assert said_of_shared_cpus(run, Bound("device", 0.9, 9.0), StepTimes(STEP, {}, 9.0, 5.0, 0.0), []) == ""
