@@ -15,8 +15,8 @@ import numpy as np
 from tpuprof.model.host.op_cost import OPS_TO_MEASURE, Sample
 from tpuprof.model.host.stacks import FRAMEWORK, PLAIN, Stack
 
-# Samples of a line that follow one another from which that is known (pairs), and how many of them must come at the same op
-# (share). By chance a line of ten ops has two in a row at the same op in a fifth of all pairs, and four in 0.2 %.
+# Samples of a line that follow one another from which that is known (pairs), and how many of them must come at the same
+# op (share). By chance a line of ten ops has two in a row at the same op in a fifth of all pairs, and four in 0.2 %.
 PAIRS_FROM, ALIKE_FROM_SHARE = 4, 0.8
 # How far from the same op two samples may come (ops): the thread goes on while the sampler asks for Python's lock.
 OPS_WITHIN = 1
