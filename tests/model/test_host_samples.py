@@ -17,6 +17,7 @@ from tpuprof.model.host.samples import (
     SAME_CALL_WITHOUT_OPS,
 )
 from tpuprof.model.host.stacks import COMPILING, FRAMEWORK, IO, LOCK, PLAIN, SLEEP, Stack, called, family
+from tpuprof.model.host.still_lines import LONGER_THAN_MS
 from tpuprof.own_events import GRAPH_CUT, HOST_READ, UPLOAD
 
 TRAIN = "train (/home/u/train.py:7)"
@@ -38,6 +39,10 @@ def step(wall=40_000):
 
 def parts_ms(host):
     return {name: column[0] / 1e9 for name, column in host.breakdown.parts.items() if column[0]}
+
+
+def parts_ms_of_all(host):
+    return {name: column.sum() / 1e9 for name, column in host.breakdown.parts.items() if column.sum()}
 
 
 def stack(call="", *frames):
@@ -935,4 +940,25 @@ def test_a_line_that_is_always_seen_at_the_same_op_of_a_step_traces_nothing(read
 @pytest.mark.parametrize(("package", "part"), [("torch/nn/modules", "host:python"), ("torch_xla", "tracing")])
 def test_the_call_that_hands_the_graph_over_is_no_work_on_host_tensors(read, package, part):
     found = parts_ms(read(looked_at([7] * 8, package=package)))
+    assert found.get(part, 0.0) >= 0.6 * sum(found.values())
+
+
+@pytest.mark.parametrize(("longer", "part"), [(0.9, "tracing"), (1.1, "host:python")])
+def test_a_line_that_calls_an_op_or_two_of_a_short_step_is_seen_at_the_same_op_too(read, longer, part):
+    """One sample per ten steps, which is all the time that the line takes of each, or more than two ops take."""
+    step, count = round(LONGER_THAN_MS * 1_000 * longer), 100
+    trace, at = TraceBuilder(), 0
+    python = trace.host().line("python")
+    for row in range(count):
+        python.event("train_step", step * row, step, _r=1, step_num=row)
+        python.event(GRAPH_CUT, step * row + step - 20, 10, grad=1, source="t.py:9")
+        python.event("SyncTensorsGraph", step * row + step - 20, 10)
+    frames = (TRAIN, "relu (/venv/lib/python3.11/site-packages/torch/nn/functional.py:1)")
+    for row in range(5, count, 10):
+        moment = step * row + step // 2
+        trace.sampled(
+            at, moment - at, ops=200 if at else 110, stack=1, asleep=False, **stack("relu(x)", *frames)
+        )
+        at = moment
+    found = parts_ms_of_all(read(trace))
     assert found.get(part, 0.0) >= 0.6 * sum(found.values())

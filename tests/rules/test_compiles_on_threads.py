@@ -1,5 +1,6 @@
 """Compiles run side by side on threads, in processes and on hosts: a cache saves no more of a start than the start."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -49,6 +50,16 @@ def test_hosts_compile_at_the_same_time():
         SimpleNamespace(records=[before(30, seconds), record()]) for seconds in (20.0, 25.0, 0.0)
     ]
     assert signals.startup_compile_seconds == 25.0
+
+
+def test_what_jax_does_not_keep_is_of_the_same_host_and_no_more_than_all():
+    """Four hosts with short compiles of 3 s each, of the 10 s that they compile at the same time."""
+    start = replace(before(30, 10.0), short_seconds=3.0)
+    signals = given(framework="jax", records=[record()])
+    signals._run.hosts = [SimpleNamespace(records=[start, record()]) for _ in range(4)]
+    assert (signals.startup_short_compile_seconds, signals.startup_compiles) == (3.0, 40)
+    beside = replace(before(5, 10.0), short_seconds=8.0)
+    assert given(framework="jax", records=[beside, record()]).startup_short_compile_seconds == 5.0
 
 
 @pytest.mark.parametrize(("plugin", "least"), [("cpu", 0.7), (None, 0.0)])

@@ -228,7 +228,8 @@ class Pacer:
                 under_way = self._paced.compiling() and not self._paced.hears
                 if self._paced.compiles() != self._before or under_way:
                     self._early_runs = False
-                    self._paced.drop(self._clock() - self._begun - (0.0 if under_way else LOOK_EVERY_SECONDS))
+                    # It began since the last look.
+                    self._paced.drop(self._clock() - self._begun - LOOK_EVERY_SECONDS)
                     return False
         # What follows reads the profile, and a compile that ends meanwhile does not wait for it.
         return self._ended(self._before)

@@ -8,6 +8,11 @@ from tpuprof.units import format_ms, format_share
 COMPILES_FROM_SHARE = 0.01
 
 
+def compile_word(steps: int) -> str:
+    """The verb behind so many steps."""
+    return "compiles" if steps == 1 else "compile"
+
+
 def compile_sentence(times: list[tuple[float, float]], busy: float = 0.0) -> str:
     """The verdict where only some steps compile; `times` is (wall, of it idle for compiles) of each step in ms.
 
@@ -26,7 +31,7 @@ def compile_sentence(times: list[tuple[float, float]], busy: float = 0.0) -> str
     if usual < busy:
         takes = f"the device works for {format_ms(busy)} per step, and the host runs ahead of it"
     return (
-        f"Compile-bound: {compiled} of {len(times)} steps {'compiles' if compiled == 1 else 'compile'}, which takes "
+        f"Compile-bound: {compiled} of {len(times)} steps {compile_word(compiled)}, which takes "
         f"{format_share(lost / wall)} of the captured steps' time ({format_ms(lost)} of {format_ms(wall)}); "
         f"{takes}."
     )

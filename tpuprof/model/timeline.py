@@ -63,6 +63,11 @@ class Track:
         around = self.parent[rows]
         return rows[(around < 0) | (inherit(own, self.parent)[around] < 0)]
 
+    def named(self, *names: str) -> Int64:
+        """Rows of the events of these names, in the line's order."""
+        wanted = [row for row, name in enumerate(self.plane.events.names) if name in names]
+        return np.flatnonzero(np.isin(self.name_row, wanted)) if wanted else np.empty(0, np.int64)
+
     def __len__(self) -> int:
         return len(self.start)
 

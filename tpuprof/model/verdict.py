@@ -23,7 +23,7 @@ from tpuprof.model.verdict_words import (
 )
 
 # How many times slower the slower of host and device must be to be the bound, where the runtime makes them take turns
-# (ratio): nearer, a measurement on a shared machine does not tell which it is. The inverse of the above.
+# (ratio): nearer, a measurement on a shared machine does not tell which it is. The inverse of BALANCE_FOR_SYNC.
 SLOWER_FROM = 1.25
 # Share of the largest cause from which another one is about as large: repeated captures of one program differ by a
 # fifth and more in what of two such causes is larger.

@@ -77,8 +77,12 @@ class TelemetrySignals(SignalsBase):
         told = [each.compile_seconds for each in self._run.preflight[:1] if each.compile_seconds is not None]
         if self._run.predicted and told:
             return told[0]
+        return compile_seconds_before(self._slowest_start())
+
+    def _slowest_start(self) -> list[StepRecord]:
+        """The notes of the host that compiled longest before its captured steps."""
         hosts = [host.records for host in self._run.hosts if host.records] or [self.records]
-        return max(map(compile_seconds_before, hosts))
+        return max(hosts, key=compile_seconds_before)
 
     @signal("share")
     def startup_longest_line_share(self) -> float:
@@ -92,8 +96,9 @@ class TelemetrySignals(SignalsBase):
 
     @signal("s")
     def startup_short_compile_seconds(self) -> float:
-        """Compiles before the captured steps that took less than a second each, which JAX's cache does not keep."""
-        return sum(record.short_seconds for record in self.records if not record.captured)
+        """Of `startup_compile_seconds`, compiles of less than a second each, which JAX's cache does not keep."""
+        short = sum(record.short_seconds for record in self._slowest_start() if not record.captured)
+        return min(short, self.startup_compile_seconds)
 
     @signal("text")
     def startup_compile_source(self) -> str:
@@ -104,8 +109,8 @@ class TelemetrySignals(SignalsBase):
 
     @signal("steps")
     def startup_compiles(self) -> int:
-        """Graphs compiled before the captured steps."""
-        return sum(record.compiles for record in self.records if not record.captured)
+        """Graphs compiled before the captured steps; of several hosts, by the one that took longest."""
+        return sum(record.compiles for record in self._slowest_start() if not record.captured)
 
     @signal("ops")
     def fallbacks(self) -> list[FallbackRow]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from tpuprof import parts as part
 from tpuprof.model.busy_machine import cpu_use
 from tpuprof.model.run import Run
 from tpuprof.model.step_times import Bound, StepTimes
+from tpuprof.report.host_lines import Where, lines_of
 from tpuprof.report.sections import HostStackRow
 from tpuprof.units import format_ms, format_share
 
@@ -19,23 +18,22 @@ ALL_CPUS_FROM_SHARE = 0.85
 OWN_CODE_FROM_SHARE = 0.25
 
 
-def said_of_shared_cpus(run: Run, bound: Bound, times: StepTimes, stacks: Sequence[HostStackRow]) -> str:
+def said_of_shared_cpus(run: Run, bound: Bound, times: StepTimes, stacks: list[HostStackRow]) -> str:
     """The sentence, empty where the device is no CPU, or the CPUs were not all used, or the host hardly worked."""
     used = cpu_use(run.info)
     on_cpu = any(device.type == "CPU" for host in run.hosts for device in host.devices)
     if bound.word != "device" or not on_cpu or used is None or used < ALL_CPUS_FROM_SHARE:
         return ""
-    lines: dict[tuple[str, str], float] = {}
-    for row in stacks:
-        if row.part == part.HOST_PREFIX + "python" and row.source:
-            at = (row.source, row.user_call)
-            lines[at] = lines.get(at, 0.0) + row.exposed_ms_per_step + row.hidden_ms_per_step
-    longest = max(lines, key=lambda each: lines[each], default=None)
-    if longest is None or lines[longest] < OWN_CODE_FROM_SHARE * times.wall:
+    lines = [
+        Where(source, call, exposed + hidden)
+        for source, call, exposed, hidden in lines_of(stacks, part.HOST_PREFIX + "python")
+        if source
+    ]
+    longest = max(lines, key=lambda each: each.ms, default=None)
+    if longest is None or longest.ms < OWN_CODE_FROM_SHARE * times.wall:
         return ""
-    source, call = longest
     return (
-        f" But the device is this machine's CPU, and code at {source}{f' ({call})' if call else ''} runs beside it for "
-        f"{format_ms(lines[longest])} of each step. The program used {format_share(used)} of the CPUs: without that "
+        f" But the device is this machine's CPU, and code at {longest.text} runs beside it for "
+        f"{format_ms(longest.ms)} of each step. The program used {format_share(used)} of the CPUs: without that "
         "code the device may be faster."
     )

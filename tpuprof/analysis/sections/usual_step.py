@@ -11,6 +11,7 @@ from dataclasses import replace
 from tpuprof import parts as part
 from tpuprof.analysis.sections.without_compiles import without_compiles
 from tpuprof.model.compile.recurrence import MIN_STEPS_LEFT
+from tpuprof.model.compile_verdict import compile_word
 from tpuprof.model.decisions import MS, SHARE, Decisions
 from tpuprof.model.host_run import HostRun
 from tpuprof.model.in_few_steps import few_of
@@ -97,7 +98,7 @@ def _usual_compiles(hosts: list[HostRun], captured: UsualStep, decisions: Decisi
     rest = with_some(rest, part.COMPILE, rest.wall * later / (1 - later))
     usual = bound_of(rest, decisions)
     seldom = (
-        f"{after.compiling_steps} of {after.steps_text} after the capture {_compile(after.compiling_steps)}, which "
+        f"{after.compiling_steps} of {after.steps_text} after the capture {compile_word(after.compiling_steps)}, which "
         f"takes {format_share(later)} of the time there."
     )
     if usual.word == part.COMPILE:
@@ -107,12 +108,8 @@ def _usual_compiles(hosts: list[HostRun], captured: UsualStep, decisions: Decisi
         usual,
         rest,
         f" That is the usual step. {count - quiet} of {counted(count, 'captured step')} also "
-        f"{_compile(count - quiet)} ({compile_ms} per step on average), but only {seldom}",
+        f"{compile_word(count - quiet)} ({compile_ms} per step on average), but only {seldom}",
     )
-
-
-def _compile(steps: int) -> str:
-    return "compiles" if steps == 1 else "compile"
 
 
 def spent_of(hosts: list[HostRun], bound: Bound, times: StepTimes) -> list[float]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tpuprof.model.intervals import Int64, Spans, merge, subtract, union
+from tpuprof.model.intervals import Spans, merge, subtract, union
 from tpuprof.model.timeline import Track
 
 BEGINS, ENDS = "ThreadpoolListener::StartRegion", "ThreadpoolListener::StopRegion"
@@ -19,7 +19,7 @@ def working_beside(threads: list[tuple[Track, Spans, Spans]]) -> Spans | None:
 
     Of each thread: the track, when its ops' own events were open, and when callbacks ran on it.
     """
-    if not any(len(_rows(track, BEGINS)) for track, _, _ in threads):
+    if not any(len(track.named(BEGINS)) for track, _, _ in threads):
         return None
     return merge(*(subtract(merge(at_work(track), ops), callbacks) for track, ops, callbacks in threads))
 
@@ -29,7 +29,7 @@ def at_work(track: Track) -> Spans:
 
     Parts may lie in one another, so that an end alone does not mean that the thread rests.
     """
-    begins, ends = _rows(track, BEGINS), _rows(track, ENDS)
+    begins, ends = track.named(BEGINS), track.named(ENDS)
     if not len(begins) and not len(ends):
         return union(track.start[:0], track.end[:0])
     rows = np.concatenate((begins, ends))
@@ -44,8 +44,3 @@ def at_work(track: Track) -> Spans:
     if begin[-1]:
         start, end = np.append(start, times[-1]), np.append(end, last)
     return union(start, end)
-
-
-def _rows(track: Track, name: str) -> Int64:
-    wanted = [row for row, each in enumerate(track.plane.events.names) if each == name]
-    return np.flatnonzero(np.isin(track.name_row, wanted)) if wanted else np.empty(0, np.int64)

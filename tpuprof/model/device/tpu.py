@@ -147,9 +147,8 @@ def read_tpu(
 def _named(track: Track | None, name: str) -> Spans:
     if track is None:
         return EMPTY
-    rows = [row for row, each in enumerate(track.plane.events.names) if each == name]
-    chosen = np.isin(track.name_row, rows)
-    return union(track.start[chosen], track.end[chosen])
+    rows = track.named(name)
+    return union(track.start[rows], track.end[rows])
 
 
 def _megacore(plane: Plane) -> bool | None:

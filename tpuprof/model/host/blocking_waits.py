@@ -32,7 +32,7 @@ WAIT_FROM_PS = 300_000_000
 
 def blocking_waits(driver: Track) -> Spans:
     """When the training thread waited for the device at the end of its graph cuts."""
-    sync, inner = _rows(driver, _SYNC), _rows(driver, _HANDED_OVER)
+    sync, inner = driver.named(_SYNC), driver.named(_HANDED_OVER)
     if not len(sync) or not len(inner):
         return EMPTY
     handed = np.zeros(len(driver), np.int64)
@@ -55,7 +55,7 @@ def waits_by_reason(driver: Track) -> tuple[Spans, Spans]:
 
 def asked_to_wait(driver: Track) -> Spans:
     """Graph cuts that tpuprof's capture saw being asked to wait; none in a trace of another origin."""
-    cut = _rows(driver, GRAPH_CUT)
+    cut = driver.named(GRAPH_CUT)
     if not len(cut):
         return EMPTY
     wait = driver.plane.stat_integers(driver.stats("wait"), "wait", len(driver), missing=0)
@@ -78,7 +78,7 @@ def reading_values(driver: Track) -> Spans:
 
     Where reads alone cut, as in inference with `.cpu()`, their graphs are the steps' own.
     """
-    rows = _rows(driver, HOST_READ) if len(_rows(driver, GRAPH_CUT)) else np.empty(0, np.int64)
+    rows = driver.named(HOST_READ) if len(driver.named(GRAPH_CUT)) else np.empty(0, np.int64)
     return union(driver.start[rows], driver.end[rows])
 
 
@@ -89,7 +89,7 @@ def long_ends(waits: Spans) -> Spans:
 
 
 def _in_calls(driver: Track, calls: frozenset[str]) -> Spans:
-    rows = _rows(driver, HOST_READ)
+    rows = driver.named(HOST_READ)
     names = driver.plane.stat_text(driver.stats("call"), "call", len(driver))
     rows = np.array([row for row in rows.tolist() if names[row] in calls], np.int64)
     return union(driver.start[rows], driver.end[rows])
@@ -100,12 +100,7 @@ def _while_handing_over(driver: Track) -> Spans:
 
     The CPU device runs a program meanwhile: of the eight longest of 40 hand-overs (5 to 84 ms) it was busy for 96 %.
     """
-    over, barrier = _rows(driver, _HANDING_OVER), _rows(driver, _BARRIER)
+    over, barrier = driver.named(_HANDING_OVER), driver.named(_BARRIER)
     over = over[driver.end[over] - driver.start[over] >= WAIT_FROM_PS]
     handing = union(driver.start[over], driver.end[over])
     return subtract(handing, union(driver.start[barrier], driver.end[barrier]))
-
-
-def _rows(driver: Track, name: str) -> Int64:
-    names = driver.plane.events.names
-    return np.flatnonzero(np.isin(driver.name_row, [row for row, each in enumerate(names) if each == name]))

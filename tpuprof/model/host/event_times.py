@@ -33,8 +33,7 @@ def event_texts(host: Host, event: str, stat: str) -> list[tuple[int, str]]:
     """When events of that name began on any thread (ps), and the text each carries, in time order."""
     found = []
     for track in host.threads:
-        named = [row for row, name in enumerate(track.plane.events.names) if name == event]
-        rows = np.flatnonzero(np.isin(track.name_row, named)) if named else np.empty(0, np.int64)
+        rows = track.named(event)
         if len(rows):
             texts = track.plane.stat_text(track.stats(stat), stat, len(track))
             found += [(int(track.start[row]), texts[row].translate(FROM_SAFE)) for row in rows.tolist()]

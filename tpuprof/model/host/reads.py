@@ -148,11 +148,7 @@ def _waits(driver: Track, steps: Steps) -> list[HostRead]:
     A cut also waits where the device is locked by the program before. That is not a wait that the program asks for.
     """
     waits, _ = waits_by_reason(driver)
-    cut = np.flatnonzero(
-        np.isin(
-            driver.name_row, [row for row, name in enumerate(driver.plane.events.names) if name == GRAPH_CUT]
-        )
-    )
+    cut = driver.named(GRAPH_CUT)
     sources = driver.plane.stat_text(driver.stats("source"), "source", len(driver))
     sums: dict[str, tuple[int, int]] = {}
     for start, end in zip(waits.start.tolist(), waits.end.tolist(), strict=True):

@@ -34,27 +34,25 @@ _COLUMNS = (
 _TEXTS = ("frames", "call", "source", "user_call", "iterator")
 
 
-def times_of(driver: Track | None, events: tuple[str, ...]) -> Spans:
+def times_of(driver: Track | None, *events: str) -> Spans:
     """When the training thread is in one of these events."""
     if driver is None:
         return EMPTY
-    wanted = [row for row, name in enumerate(driver.plane.events.names) if name in events]
-    chosen = np.isin(driver.name_row, wanted)
-    return union(driver.start[chosen], driver.end[chosen])
+    rows = driver.named(*events)
+    return union(driver.start[rows], driver.end[rows])
 
 
-def cuts_of(host: Host, reads: Spans) -> Int64:
-    """When graphs were cut, and steps began, on any thread (ps). Compiled functions may cut none.
+def cuts_of(host: Host, reads: Spans) -> tuple[Int64, Int64]:
+    """When graphs were cut on any thread (ps), and the same with when steps began. Compiled functions may cut none.
 
     Where nothing else cuts, `reads` do: inference that takes each result to the host.
     """
-    cuts, steps = [EMPTY.start], [EMPTY.start]
-    for track in host.threads:
-        for found, event in ((cuts, GRAPH_CUT), (steps, STEP)):
-            wanted = [row for row, name in enumerate(track.plane.events.names) if name == event]
-            found.append(track.start[np.isin(track.name_row, wanted)])
-    cut = np.concatenate(cuts)
-    return np.sort(np.concatenate([cut if len(cut) else reads.start, *steps]))
+    cuts, steps = (
+        np.sort(np.concatenate([EMPTY.start, *(each.start[each.named(event)] for each in host.threads)]))
+        for event in (GRAPH_CUT, STEP)
+    )
+    cuts = cuts if len(cuts) else reads.start
+    return cuts if len(cuts) else steps, np.sort(np.concatenate([cuts, steps]))
 
 
 def samples_of(track: Track, rows: Int64, holders: Int64) -> tuple[list[Sample], list[Stack]]:

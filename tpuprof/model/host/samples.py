@@ -22,7 +22,7 @@ from tpuprof.model.host.op_cost import (
 )
 from tpuprof.model.host.sample_events import BLOCKING, TRACING_FROM_SHARE, cuts_of, samples_of, times_of
 from tpuprof.model.host.stacks import COMPILING, FRAMEWORK, IO, LOCK, PLAIN, SLEEP, Stack, called, family
-from tpuprof.model.host.still_lines import still_lines
+from tpuprof.model.host.still_lines import line_of, still_lines
 from tpuprof.model.intervals import EMPTY, Int64, Spans, intersect, merge, subtract, union
 from tpuprof.model.timeline import Host, Track
 from tpuprof.own_events import HOLDER, HOST_READ, NAMELESS, SAMPLE, SET_LAST, UPLOAD
@@ -32,7 +32,7 @@ from tpuprof.units import PS_PER_MS, PS_PER_US
 TRACING, GIL = "tracing", "gil"
 # Further kinds of host time, in the order of `host:` parts.
 KINDS = (TRACING, "sleep", "io", "lock", GIL, "python", "wait", COMPILING)
-# The same of one that ends in code which is no framework's: that code may be what took the rest.
+# TRACING_FROM_SHARE of an interval that ends in code which is no framework's: that code may be what took the rest.
 TRACING_BESIDE_CODE_FROM_SHARE = 0.8
 # Share of an interval between two calls that sleep or wait that the thread must have been on a CPU for other code to
 # lie between them (share): below it, it waited for a CPU as it woke up, which takes long on a busy machine.
@@ -110,19 +110,13 @@ def read_samples(
     Of a framework whose calls are events (JAX), `unexplained` is the thread's time outside them; its samples count no
     ops. None of one whose samples do. `driver` is the training thread.
     """
-    reads = times_of(driver, (HOST_READ,))
-    calls = times_of(driver, (HOST_READ, UPLOAD))
     for track in host.threads:
-        names = track.plane.events.names
-        rows = np.flatnonzero(
-            np.isin(track.name_row, [row for row, name in enumerate(names) if name == SAMPLE])
-        )
+        rows = track.named(SAMPLE)
         if len(rows):
-            told = np.isin(track.name_row, [row for row, name in enumerate(names) if name == HOLDER])
-            samples, stacks = samples_of(track, rows, np.flatnonzero(told))
-            cuts = cuts_of(host, reads)
+            samples, stacks = samples_of(track, rows, track.named(HOLDER))
+            cuts, bounds = cuts_of(host, times_of(driver, HOST_READ))
             for each in samples:
-                first, last = np.searchsorted(cuts, [each.at - each.gap, each.at])
+                first, last = np.searchsorted(bounds, [each.at - each.gap, each.at])
                 each.cut, each.cuts = bool(last > first), int(np.searchsorted(cuts, each.at - each.late))
             if unexplained is not None:
                 for each in samples:
@@ -131,6 +125,7 @@ def read_samples(
                         or (each.stack >= 0 and _has_hardly_begun(unexplained, each.at, stacks[each.stack]))
                     )
             else:
+                calls = times_of(driver, HOST_READ, UPLOAD)
                 for each in samples:
                     each.in_call = each.family == PLAIN and _inside(calls, each.at - each.late)
             return _pieces(samples, stacks, counts_ops=unexplained is None)
@@ -188,7 +183,7 @@ def _mark_lines(samples: list[Sample], stacks: list[Stack], quiet: set[str]) -> 
     for each in samples:
         silent_there = each.asleep is not None and each.family == PLAIN and _function(each, stacks) in quiet
         each.quiet = each.still or silent_there
-        if each.family == PLAIN and not each.still and each.stack >= 0 and stacks[each.stack].source in lines:
+        if each.family == PLAIN and not each.still and line_of(each, stacks) in lines:
             each.family = OPS
 
 
@@ -196,9 +191,7 @@ def _mark_still(samples: list[Sample], stacks: list[Stack]) -> None:
     """Mark samples at lines that trace nothing; a framework that works on host tensors there is other code."""
     still = still_lines(samples, stacks)
     for each in samples:
-        each.still = (
-            each.family in (PLAIN, FRAMEWORK) and each.stack >= 0 and stacks[each.stack].source in still
-        )
+        each.still = each.family in (PLAIN, FRAMEWORK) and line_of(each, stacks) in still
         each.family = PLAIN if each.still else each.family
 
 

@@ -1,4 +1,4 @@
-"""Lines that trace nothing, told by where in the step's ops they are seen: always at the same op.
+"""Lines that trace nothing, known by where in the step's ops they are seen: always at the same op.
 
 A step traces the same ops again and again. Samples of a line that traces come at any of its ops; those of a line that
 works on host tensors, or in plain Python, all come after one and the same op. That tells them apart though every
@@ -12,40 +12,50 @@ from itertools import pairwise
 
 import numpy as np
 
-from tpuprof.model.host.op_cost import OPS_TO_MEASURE, Sample
+from tpuprof.model.host.op_cost import OP_MS_AT_MOST, OPS_TO_MEASURE, Sample
 from tpuprof.model.host.stacks import FRAMEWORK, PLAIN, Stack
+from tpuprof.units import PS_PER_MS
 
 # Samples of a line that follow one another from which that is known (pairs), and how many of them must come at the same
-# op (share). By chance a line of ten ops has two in a row at the same op in a fifth of all pairs, and four in 0.2 %.
+# op (share). By chance all four pairs of a line of ten ops do in 0.8 % of cases (drawn 200,000 times).
 PAIRS_FROM, ALIKE_FROM_SHARE = 4, 0.8
 # How far from the same op two samples may come (ops): the thread goes on while the sampler asks for Python's lock.
 OPS_WITHIN = 1
-# How far a line's own ops per step may be from those of all samples (share of them): it is then seen in other steps.
+# Time of the thread at such a line from one graph cut to the next, beside what so many ops take at most, from which it
+# is something else (ms): a line that calls an op or two is always seen near the same op, too.
+LONGER_THAN_MS = (1 + 2 * OPS_WITHIN) * OP_MS_AT_MOST
+# How far a line's own ops per cut may be from those of all samples (share of them): it is then seen in other steps.
 SAME_STEPS_WITHIN = 0.1
 # Frames of the framework that hand the step's graph over: they trace nothing, and are no work on host tensors.
 _HANDS_OVER = "/torch_xla/"
 
 
+def line_of(each: Sample, stacks: list[Stack]) -> str:
+    """The line of the program (`file:line`) that a sample came in, empty where that is unknown."""
+    return stacks[each.stack].source if each.stack >= 0 else ""
+
+
 def still_lines(samples: list[Sample], stacks: list[Stack]) -> set[str]:
-    """Lines of the program (`file:line`) all of whose samples come at the same op of a step."""
-    per_cut = _ops_per_cut(samples)
+    """Lines of the program all of whose samples come at the same op of a step, for longer than an op or two take."""
+    cuts = samples[-1].cuts - samples[0].cuts if samples else 0
+    per_cut = sum(each.ops for each in samples[1:]) / cuts if cuts else 0.0
     if per_cut < OPS_TO_MEASURE:
         return set()
     seen: dict[str, list[tuple[int, int]]] = {}
+    ran: dict[str, int] = {}
     total = 0
     for each in samples:
         total += each.ops
-        line = stacks[each.stack].source if each.stack >= 0 else ""
+        line = line_of(each, stacks)
         if line and each.prompt and not each.in_call and each.family in (PLAIN, FRAMEWORK):
             seen.setdefault(line, []).append((total, each.cuts))
+            ran[line] = ran.get(line, 0) + each.gap - each.waited
     handing = {stack.source for stack in stacks if any(_HANDS_OVER in frame for frame in stack.frames)}
-    return {line for line, at in seen.items() if line not in handing and _is_still(at, per_cut)}
-
-
-def _ops_per_cut(samples: list[Sample]) -> float:
-    """How many ops are traced from one graph cut to the next, over all samples; 0 where nothing was cut."""
-    cuts = samples[-1].cuts - samples[0].cuts if samples else 0
-    return sum(each.ops for each in samples[1:]) / cuts if cuts else 0.0
+    return {
+        line
+        for line, at in seen.items()
+        if line not in handing and ran[line] > LONGER_THAN_MS * PS_PER_MS * cuts and _is_still(at, per_cut)
+    }
 
 
 def _is_still(at: Iterable[tuple[int, int]], per_cut: float) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from tpuprof.model.host.activity import HostActivity
 from tpuprof.model.host.vocabulary import Activity
 from tpuprof.model.intervals import Spans, covered, intersect, union
@@ -25,8 +23,7 @@ def again_share(driver: Track | None, activity: HostActivity, steps: Steps) -> f
 
 
 def _again(driver: Track) -> Spans:
-    names = driver.plane.events.names
-    rows = np.flatnonzero(np.isin(driver.name_row, [row for row, name in enumerate(names) if name == UPLOAD]))
+    rows = driver.named(UPLOAD)
     told = driver.plane.stat_integers(driver.stats(_AGAIN), _AGAIN, len(driver), missing=0)
     rows = rows[told[rows] > 0]
     return union(driver.start[rows], driver.end[rows])

@@ -102,10 +102,7 @@ def _runs(driver: Track, vocabulary: Vocabulary, work: Int64, devices: list[Devi
 
 def _reads(driver: Track, cuts: Int64, runs: _Runs) -> Cuts | None:
     """Reads that ran a graph outside of the cuts; of those inside each other the outermost."""
-    names = driver.plane.events.names
-    rows = np.flatnonzero(
-        np.isin(driver.name_row, [row for row, name in enumerate(names) if name == HOST_READ])
-    )
+    rows = driver.named(HOST_READ)
     rows = rows[np.argsort(driver.start[rows], kind="stable")]
     at = runs.last_in(driver.start[rows], driver.end[rows])
     kept = np.flatnonzero((at >= 0) & ~_in_cuts(driver, cuts, rows))
@@ -131,10 +128,7 @@ def _in_cuts(driver: Track, cuts: Int64, rows: Int64) -> Bool:
 
 def _own_facts(driver: Track, rows: Int64) -> tuple[Int64, list[str]]:
     """What tpuprof's own event around each cut says of it."""
-    names = driver.plane.events.names
-    own = np.flatnonzero(
-        np.isin(driver.name_row, [row for row, name in enumerate(names) if name == GRAPH_CUT])
-    )
+    own = driver.named(GRAPH_CUT)
     if not len(own):
         return np.full(len(rows), UNKNOWN, np.int64), [""] * len(rows)
     stats = driver.stats(GRAD_STAT, "source")

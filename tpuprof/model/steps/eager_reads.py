@@ -13,12 +13,12 @@ import numpy as np
 from tpuprof.model.host.vocabulary import Activity, Vocabulary
 from tpuprof.model.intervals import Int64
 from tpuprof.model.steps.cuts import UNKNOWN, Cuts
-from tpuprof.model.steps.from_cuts import steps_from_reads
+from tpuprof.model.steps.from_cuts import read_steps
 from tpuprof.model.steps.repetition import EXPLAINS_FROM_SHARE, MIN_REPEATS, find_repetition
-from tpuprof.model.steps.table import LOW, Steps
+from tpuprof.model.steps.table import LOW, Steps, StepSource
 from tpuprof.model.timeline import Track
 
-_SEVERAL = "the ops between two reads repeat themselves, so that several steps may lie between them"
+_SEVERAL = "The ops between two reads repeat themselves, so that several steps may lie between them"
 
 
 def eager_read_steps(driver: Track, vocabulary: Vocabulary) -> Steps | None:
@@ -29,7 +29,10 @@ def eager_read_steps(driver: Track, vocabulary: Vocabulary) -> Steps | None:
     """
     if not vocabulary.eager:
         return None
-    rows, ops = _reads_of(driver, vocabulary), _ops_of(driver, vocabulary)
+    rows, ops = (
+        _reads_of(driver, vocabulary),
+        _outermost(driver, vocabulary.driver_ops.rows(driver.plane.events.names)),
+    )
     begins, ends = driver.start[rows], driver.end[rows]
     first = np.searchsorted(driver.start[ops], np.append(np.iinfo(np.int64).min, ends[:-1]))
     until = np.searchsorted(driver.start[ops], begins)
@@ -41,10 +44,11 @@ def eager_read_steps(driver: Track, vocabulary: Vocabulary) -> Steps | None:
     numbers: dict[bytes, int] = {}
     graph = np.array([numbers.setdefault(word.tobytes(), len(numbers)) for word in words], np.int64)
     unknown = np.full(len(graph), UNKNOWN, np.int64)
-    steps = steps_from_reads(Cuts(begins[holds], ends[holds], graph, unknown, [""] * len(graph)))
+    reads = Cuts(begins[holds], ends[holds], graph, unknown, [""] * len(graph))
+    steps = read_steps(reads, StepSource.EAGER_READS)
     if steps is None or not _repeats(max(words, key=len)):
         return steps
-    return replace(steps, confidence=LOW, note=f"{steps.note}. {_SEVERAL[0].upper()}{_SEVERAL[1:]}")
+    return replace(steps, confidence=LOW, note=f"{steps.note}. {_SEVERAL}")
 
 
 def _repeats(word: Int64) -> bool:
@@ -59,12 +63,10 @@ def _reads_of(driver: Track, vocabulary: Vocabulary) -> Int64:
     wanted = [
         row for row, name in enumerate(names) if vocabulary.activity(name) is Activity.DEVICE_TO_HOST_SYNC
     ]
-    rows = driver.outermost(np.flatnonzero(np.isin(driver.name_row, wanted)))
-    return rows[np.argsort(driver.start[rows], kind="stable")]
+    return _outermost(driver, np.array(wanted, np.int64))
 
 
-def _ops_of(driver: Track, vocabulary: Vocabulary) -> Int64:
-    """Ops that lie in no other, in time order (rows)."""
-    wanted = vocabulary.driver_ops.rows(driver.plane.events.names)
-    rows = driver.outermost(np.flatnonzero(np.isin(driver.name_row, wanted)))
+def _outermost(driver: Track, names: Int64) -> Int64:
+    """Events of these names (rows of the plane's) that lie in no other of them, in time order (rows)."""
+    rows = driver.outermost(np.flatnonzero(np.isin(driver.name_row, names)))
     return rows[np.argsort(driver.start[rows], kind="stable")]

@@ -12,20 +12,38 @@ from tpuprof.model.steps.markers import Markers
 from tpuprof.model.steps.phase import EVALUATION, Phase
 from tpuprof.model.steps.repetition import EXPLAINS_FROM_SHARE, MIN_REPEATS, find_repetition
 from tpuprof.model.steps.table import LOW, MEDIUM, Steps, StepSource
+from tpuprof.records import record
 from tpuprof.units import counted, format_share
 
 _MARK = "mark steps with tpuprof.step if that is not yours"
-# What is said of a single one, and what it is called, by what steps are read from.
-_ONE = {
-    StepSource.CUTS: "one graph cut (torch_xla.sync) counts as one step",
-    StepSource.READS: "one read that runs a graph counts as one step",
-    StepSource.EAGER_READS: "one read of a value counts as one step",
+
+
+@record(frozen=True)
+class _Words:
+    """What is said of steps by what they are read from: of a single cut or read, and what it is called.
+
+    `repeats` is what tells whether two of them are of the same kind; `usual` and `odd` what the reads of most steps do
+    with it, and what the others do.
+    """
+
+    one: str
+    noun: str
+    repeats: str = "the graphs"
+    usual: str = "runs the graph of most"
+    odd: str = "run others"
+
+
+_WORDS = {
+    StepSource.CUTS: _Words("one graph cut (torch_xla.sync) counts as one step", "graph cut"),
+    StepSource.READS: _Words("one read that runs a graph counts as one step", "read"),
+    StepSource.EAGER_READS: _Words(
+        "one read of a value counts as one step",
+        "read",
+        "the ops between them",
+        "follows the ops that most follow",
+        "follow others",
+    ),
 }
-_NOUNS = {StepSource.CUTS: "graph cut", StepSource.READS: "read", StepSource.EAGER_READS: "read"}
-# What differs between reads that do not all end the same step.
-_RUNS = {StepSource.READS: ("runs the graph of most", "run others")}
-_ORDERED = {StepSource.EAGER_READS: "the ops between them"}
-_FOLLOWS = ("follows the ops that most follow", "follow others")
 # Share of reads from which those that run one graph are each a step, and the others are parts of some steps: a result
 # per batch, and a value that is logged every few batches. A judgement: micro-batches with an update of their own are
 # told apart from it only up to this many per step.
@@ -40,14 +58,12 @@ def cut_steps(cuts: Cuts | None, markers: Markers | None) -> Steps | None:
     return _steps_of(cuts, markers, StepSource.CUTS)
 
 
-def read_steps(reads: Cuts | None) -> Steps | None:
-    """The same of reads of values, for a program that nothing else cuts the graph of."""
-    return _steps_of(reads, None, StepSource.READS)
+def read_steps(reads: Cuts | None, source: StepSource = StepSource.READS) -> Steps | None:
+    """The same of reads of values, for a program that nothing else cuts the graph of.
 
-
-def steps_from_reads(reads: Cuts) -> Steps | None:
-    """The same of reads in a program that calls op by op: `graph` numbers the ops that came before each."""
-    return _steps_of(reads, None, StepSource.EAGER_READS)
+    Where it calls op by op (`EAGER_READS`), `graph` numbers the ops that came before each read.
+    """
+    return _steps_of(reads, None, source)
 
 
 def _steps_of(cuts: Cuts | None, markers: Markers | None, source: StepSource) -> Steps | None:
@@ -93,23 +109,18 @@ def _training(cuts: Cuts) -> Bool:
 
 def _grouped(graph: Int64, source: StepSource) -> tuple[Int64, Int64, str, str]:
     """The first cut of each step and the one after its last, confidence and note."""
-    every, one = np.arange(len(graph)), _ONE[source]
+    every, words = np.arange(len(graph)), _WORDS[source]
+    one = words.one
     if (graph == UNKNOWN).any() or len(ascending_distinct(graph)) == 1:
         return every, every + 1, MEDIUM, f"{one}; {_MARK}"
     if source is not StepSource.CUTS and (most := _most_reads(graph)) is not None:
         first, until = np.append(0, most[:-1] + 1), most + 1
         others = format_share(1 - len(most) / len(graph))
-        usual, odd = _RUNS.get(source, _FOLLOWS)
-        return first, until, MEDIUM, f"{one}, where it {usual}; {others} {odd}; {_MARK}"
+        return first, until, MEDIUM, f"{one}, where it {words.usual}; {others} {words.odd}; {_MARK}"
     found = find_repetition(graph)
     if found is None:
-        return (
-            every,
-            every + 1,
-            LOW,
-            f"{one}, and {_ORDERED.get(source, 'the graphs')} repeat in no fixed order; {_MARK}",
-        )
-    cuts = counted(found.width, _NOUNS[source])
+        return every, every + 1, LOW, f"{one}, and {words.repeats} repeat in no fixed order; {_MARK}"
+    cuts = counted(found.width, words.noun)
     held = float(found.held.mean())
     note = f"a step is {cuts}, which repeat; {_MARK}" if found.width > 1 else f"{one}; {_MARK}"
     if held < EXPLAINS_FROM_SHARE:
@@ -117,7 +128,7 @@ def _grouped(graph: Int64, source: StepSource) -> tuple[Int64, Int64, str, str]:
             found.first,
             found.until,
             LOW,
-            f"{note}. Repetitions hold {format_share(held)} of the {_NOUNS[source].rpartition(' ')[2]}s",
+            f"{note}. Repetitions hold {format_share(held)} of the {words.noun.rpartition(' ')[2]}s",
         )
     return found.first, found.until, MEDIUM, note
 
@@ -148,7 +159,7 @@ def _phases(cuts: Cuts, training: Bool, starts: Int64, steps: Steps) -> list[Pha
     found = []
     for run in np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1):
         source = cuts.source[int(run[0])]
-        evidence = f"{counted(len(run), _NOUNS[steps.source])} with gradients off" + (
+        evidence = f"{counted(len(run), _WORDS[steps.source].noun)} with gradients off" + (
             f", first at {source}" if source else ""
         )
         begin, end = int(max(starts[run[0]], 0)), int(cuts.end[run[-1]])
@@ -163,5 +174,5 @@ def _markers_alone(markers: Markers | None) -> Steps | None:
     if markers is None:
         return None
     until = np.append(markers.start[1:], markers.end[-1])
-    note = f"{_ONE[StepSource.CUTS]}; {_MARK}"
+    note = f"{_WORDS[StepSource.CUTS].one}; {_MARK}"
     return Steps(StepSource.CUTS, MEDIUM, markers.number.astype(np.int64), markers.start, until, note)
