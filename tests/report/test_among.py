@@ -1,5 +1,6 @@
 """Texts that are looked at together come out as if each was looked at alone."""
 
+import base64
 from dataclasses import replace
 
 import pytest
@@ -22,7 +23,8 @@ OPS = [
     "jit(step)/dot_general",
     "\u017fusion",
 ]
-LINES = [*planted.EVERYTHING.splitlines(), *OPS]
+ENCODED = [base64.b64encode(each.encode() + b" " * 50).decode() for each in planted.EVERYTHING.splitlines()]
+LINES = [*planted.EVERYTHING.splitlines(), *ENCODED, *OPS]
 some_lines = st.lists(st.sampled_from([*LINES, *(each.translate(TO_SAFE) for each in LINES)]), max_size=12)
 
 

@@ -1,5 +1,6 @@
 """A profile that is cut before it is taken apart gives the same bundle as one that is cut after."""
 
+import numpy as np
 import pytest
 from google.protobuf.message import DecodeError
 
@@ -12,9 +13,10 @@ from tpuprof.share.trim import Window, representative, trim
 pytest.importorskip("tpuprof.decode._xspace", reason="the native modules are not built")
 
 
-def trimmed(data, window, origin=None):
+def trimmed(data, window, are_cut=False):
     space = split(data)
-    return xplane_pb2.XSpace.FromString(joined(trim(space.planes, window, set(), origin).planes, space.rest))
+    planes = trim(space.planes, window, set(), are_cut=are_cut).planes
+    return xplane_pb2.XSpace.FromString(joined(planes, space.rest))
 
 
 @pytest.mark.parametrize(
@@ -31,13 +33,23 @@ def test_what_is_left_is_the_same(samples, sample):
         found = cut(memoryview(data), window)
         left = joined(found.planes, found.rest)
         assert len(left) < len(data)
-        assert trimmed(left, window, found.origin_ns) == trimmed(data, window)
+        assert trimmed(left, window, are_cut=True) == trimmed(data, window)
+
+
+def test_an_event_is_of_the_window_that_holds_most_of_it():
+    window = Window("h", [0], 100, 200)
+    begin, length = np.array([90, 95, 96, 0, 199, 200]) * 1000, np.array([10, 10, 10, 400, 2, 5]) * 1000
+    assert window.holds(begin, length, 0).tolist() == [False, True, True, True, True, False]
+    # A line that begins later has its events that much later.
+    assert window.holds(begin, length, 100).tolist() == [True, True, False, True, False, False]
+    # Events without a length are where they begin.
+    assert window.holds(begin, np.zeros(6, int), 96).tolist() == [True, True, True, False, False, False]
 
 
 def test_damage_is_left_to_the_reader_of_the_whole():
     window = Window("h", [0], 0, 1e9)
     assert cut(b"\x0a\x7f", window) is None
-    assert cut(b"", window) == ([], b"", 0)
+    assert cut(b"", window) == ([], b"")
 
 
 def test_a_profile_is_taken_apart_and_put_together(samples):

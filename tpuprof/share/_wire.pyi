@@ -8,9 +8,9 @@ NUMBERS: int
 class Redaction:
     def __init__(
         self,
-        text: Callable[[bytes], bytes | None],
-        mask: Callable[[bytes], bytes],
+        texts: Callable[[list[bytes]], list[bytes | None]],
         is_program: Callable[[bytes], bool],
         program: dict[int, Any],
     ) -> None: ...
     def message(self, data: bytes, known: dict[int, Any]) -> bytes: ...
+    def met_again(self) -> dict[bytes, int]: ...

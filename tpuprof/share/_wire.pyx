@@ -15,27 +15,43 @@ cdef enum:
     FIXED32 = 5
     MAX_FIELD = 4096
     MAX_DEPTH = 100
+    LEAST_TEXT = 4
 
 
 cdef class Redaction:
-    """One pass: what redacts a text, what masks opaque bytes, what tells a nested program, and the fields of programs.
+    """One redaction of any number of messages: what redacts texts, what tells a nested program, the fields of programs.
 
-    `text` takes bytes and returns them redacted, or None where they stay; `mask` takes bytes and returns bytes.
+    `texts` takes a list of bytes and returns a list, with None for each that stays.
     """
 
-    cdef object text, mask, is_program
+    cdef object texts, is_program
     cdef dict program
-    cdef set stay  # texts in which nothing is replaced
+    cdef dict known  # what becomes of each text that was met: bytes, or None where it stays
+    cdef dict again  # how often each that is replaced was met, without the first time
+    cdef dict new  # texts of this message that were not met before, in order; None while texts are replaced
 
-    def __init__(self, text, mask, is_program, dict program):
-        self.text, self.mask, self.is_program, self.program = text, mask, is_program, program
-        self.stay = set()
+    def __init__(self, texts, is_program, dict program):
+        self.texts, self.is_program, self.program = texts, is_program, program
+        self.known, self.again = {}, {}
 
     def message(self, bytes data, dict known):
         """The message with its texts redacted, `data` itself where nothing is replaced."""
         cdef const unsigned char* begin = data
+        # All new texts at once: what finds nothing in any of them need not be tried on each.
+        self.new = {}
+        self._message(begin, len(data), known, 0)
+        new, self.new = list(self.new), None
+        for value, changed in zip(new, self.texts(new)):
+            self.known[value] = changed
+            if changed is not None:
+                self.again[value] = -1
         found = self._message(begin, len(data), known, 0)
         return data if found is None else found
+
+    def met_again(self):
+        """How often each text that is replaced was met since this was last called, beside the first time."""
+        found, self.again = self.again, {}
+        return found
 
     # Each of the following returns None where the bytes stay.
 
@@ -81,7 +97,8 @@ cdef class Redaction:
         if kind is NUMBERS:
             return None
         if kind is NESTED:
-            if self.is_program(data[:size]):
+            # A program's first field is its module; asking for more makes objects of all of it.
+            if has_first_field(data, size) and self.is_program(data[:size]):
                 return self._message(data, size, self.program, depth)
             return self._unknown(data, size, depth)
         return self._message(data, size, kind, depth)
@@ -103,20 +120,57 @@ cdef class Redaction:
         return self._masked(data, size)
 
     cdef object _as_text(self, const unsigned char* data, Py_ssize_t size):
-        if size < 2:
-            return None
-        cdef bytes value = data[:size]
-        if value in self.stay:
-            return None
-        changed = self.text(value)
-        if changed is None:
-            self.stay.add(value)
-        return changed
+        return None if size < 2 else self._text(data[:size])
 
     cdef object _masked(self, const unsigned char* data, Py_ssize_t size):
-        cdef bytes value = data[:size]
-        changed = self.mask(value)
-        return None if changed == value else changed
+        """Opaque bytes in which runs that may be a text are overwritten where something in them is replaced."""
+        cdef Py_ssize_t at = 0, start
+        cdef bytearray out = None
+        while at < size:
+            start = at
+            while at < size and may_be_text(data[at]):
+                at += 1
+            if at - start >= LEAST_TEXT and self._text(data[start:at]) is not None:
+                if out is None:
+                    out = bytearray(data[:size])
+                out[start:at] = b"x" * (at - start)
+            at += 1
+        return None if out is None else bytes(out)
+
+    cdef object _text(self, bytes value):
+        if self.new is not None:
+            if value not in self.known:
+                self.new[value] = None
+            return None
+        changed = self.known[value]
+        if changed is not None:
+            self.again[value] = self.again.get(value, 0) + 1
+        return changed
+
+
+cdef inline bint may_be_text(unsigned char byte) noexcept nogil:
+    return byte != 0x7F and (byte >= 0x20 or byte == 0x09 or byte == 0x0A or byte == 0x0D)
+
+
+cdef bint has_first_field(const unsigned char* data, Py_ssize_t size) noexcept nogil:
+    """Whether a message has bytes as its field 1."""
+    cdef Py_ssize_t at = 0
+    cdef uint64_t key, value
+    if not is_message(data, size):
+        return False
+    while at < size:
+        at = read(data, at, size, &key)
+        if key == (1 << 3 | BYTES):
+            return True
+        if key & 7 == FIXED64:
+            at += 8
+        elif key & 7 == FIXED32:
+            at += 4
+        else:
+            at = read(data, at, size, &value)
+            if key & 7 == BYTES:
+                at += <Py_ssize_t>value
+    return False
 
 
 cdef Py_ssize_t read(const unsigned char* data, Py_ssize_t at, Py_ssize_t size, uint64_t* value) noexcept nogil:

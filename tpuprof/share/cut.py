@@ -1,19 +1,19 @@
 """Leaves most events of an XPlane profile out before it is taken apart: one pass over the mapped file.
 
-What is left is a profile with the same planes, lines and names, and every event that touches the window. Only that is
-made into objects, which take some five times the bytes they are made from.
+What is left is a profile with the same planes, lines and names, and every event of which most is in the window. Only
+that is made into objects, which take some five times the bytes they are made from.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tpuprof.share.redact_proto import field, varint
 from tpuprof.share.space import Data as Plane
-from tpuprof.units import PS_PER_NS
+from tpuprof.share.space import Space
 
 if TYPE_CHECKING:
     from tpuprof.share.trim import Window
@@ -26,20 +26,10 @@ _PLANES, _LINES = 1, 3
 _FIRST_ALONE = 1 << 60
 
 
-class CutProfile(NamedTuple):
-    """A profile with fewer events, and the time (ns) of the first line of the whole one, from which windows count.
+def cut(data: Data, window: Window, done: Callable[[], None] = lambda: None) -> Space | None:
+    """The profile with the events of the window; None where it is damaged or the native reader is not built.
 
-    Planes are serialized, each by itself: joined they would be in memory twice. `rest` is what the
-    profile has beside them.
-    """
-
-    planes: list[Plane]
-    rest: bytes
-    origin_ns: int
-
-
-def cut(data: Data, window: Window, done: Callable[[], None] = lambda: None) -> CutProfile | None:
-    """The profile with the events that touch the window; None where it is damaged or the native reader is not built.
+    Its planes are serialized, each by itself: joined they would be in memory twice.
 
     `done` is called when a plane was read, so that a mapped file's pages can be given back.
     """
@@ -53,7 +43,7 @@ def cut(data: Data, window: Window, done: Callable[[], None] = lambda: None) -> 
         return None
 
 
-def _cut(data: Data, window: Window, done: Callable[[], None]) -> CutProfile:
+def _cut(data: Data, window: Window, done: Callable[[], None]) -> Space:
     from tpuprof.decode import _xspace
 
     planes = []
@@ -76,7 +66,7 @@ def _cut(data: Data, window: Window, done: Callable[[], None]) -> CutProfile:
             plane += field(_LINES, _line(data, begin, end, line, window, origin))
         found.append(plane)
         done()
-    return CutProfile(found, _copied(data, spans), origin)
+    return Space(found, _copied(data, spans))
 
 
 def _copied(data: Data, spans: dict[int, list[tuple[int, int]]]) -> bytes:
@@ -93,7 +83,7 @@ def _line(
     window: Window,
     origin_ns: int,
 ) -> bytes:
-    """The bytes of a line with the events that touch the window. Raises `ValueError` where events do not adjoin."""
+    """The bytes of a line with the events of the window. Raises `ValueError` where events do not adjoin."""
     from tpuprof.decode import _xspace
 
     number, timestamp, _, _, count, offsets = line
@@ -104,13 +94,15 @@ def _line(
     seen = np.zeros(_xspace.SEEN_KEYS, np.int64).data
     # No stat is added up.
     _xspace.events(data, offsets[0], end, *columns, seen, 0, np.empty(0, np.int64).data, bytearray())
-    low, high = ((each - (timestamp - origin_ns)) * PS_PER_NS for each in (window.start_ns, window.end_ns))
-    kept = np.flatnonzero((offset < high) & (offset + np.maximum(duration, 1) > low)).tolist()
+    kept = np.flatnonzero(window.holds(offset, duration, timestamp - origin_ns))
     last = _event_end(data, offsets[-1])
     around = bytes(data[begin : offsets[0]]) + bytes(data[last:end])
     if _own_fields(around) != (number, timestamp):
         raise ValueError("fields of the line lie between its events")
-    return around + b"".join(bytes(data[offsets[row] : _event_end(data, offsets[row])]) for row in kept)
+    # Events that stay beside one another are copied at once.
+    runs = np.split(kept, np.flatnonzero(np.diff(kept) > 1) + 1) if len(kept) else []
+    parts = ((offsets[run[0]], _event_end(data, offsets[run[-1]])) for run in runs)
+    return around + b"".join(bytes(data[first:behind]) for first, behind in parts)
 
 
 def _own_fields(around: bytes) -> tuple[int, int]:

@@ -9,8 +9,8 @@ with as many `x`, which no parser minds.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import FieldDescriptor
@@ -25,37 +25,90 @@ _CONTROL = re.compile(rb"[\x00-\x1f\x7f]")
 Text = Callable[[str], str]
 
 
+class Replacing(Protocol):
+    """What replaces private values in texts, and counts them: `tpuprof.share.redact.Redactor`."""
+
+    def text(self, text: str) -> str:
+        """The text with every private value replaced."""
+
+    def texts(self, texts: Sequence[str]) -> list[str]:
+        """The same of many."""
+
+    def again(self, text: str, times: int) -> None:
+        """Count what was replaced in a text that was met so many times more."""
+
+
+class OneByOne:
+    """Replaces as a function of one text does."""
+
+    def __init__(self, text: Text) -> None:
+        self.text = text
+
+    def texts(self, texts: Sequence[str]) -> list[str]:
+        """Each as `text` gives it."""
+        return [self.text(each) for each in texts]
+
+    def again(self, text: str, times: int) -> None:
+        """As if it were called once more for each."""
+        for _ in range(times):
+            self.text(text)
+
+
 def redact_xspace(data: bytes, text: Text) -> bytes:
     """A serialized XSpace, its embedded HLO programs included, with every text passed through `text`."""
-    from tpuprof.decode import xplane_pb2
-
-    return _redacted(data, xplane_pb2.XSpace.DESCRIPTOR, text)
+    return MessageRedaction(OneByOne(text)).xspace(data)
 
 
 def redact_hlo(data: bytes, text: Text) -> bytes:
     """A serialized HloProto with every text passed through `text`."""
-    from tpuprof.decode import hlo_pb2
-
-    return _redacted(data, hlo_pb2.HloProto.DESCRIPTOR, text)
+    return MessageRedaction(OneByOne(text)).hlo(data)
 
 
-def _redacted(data: bytes, descriptor: Any, text: Text) -> bytes:
-    """The message, by the native walk where it is built: a profile has millions of messages."""
-    try:
-        from tpuprof.share import _wire
-    except ImportError:  # not built, or for another Python or machine
-        return _message(data, descriptor, text)
-    from tpuprof.decode import hlo_pb2
+class MessageRedaction:
+    """One redaction of any number of messages: a text that several of them hold is replaced once.
 
-    tables: dict[str, dict[int, Any]] = {}
-    program = _table(hlo_pb2.HloProto.DESCRIPTOR, tables)
+    The native walk is used where it is built: a profile has millions of messages.
+    """
 
-    def changed(value: bytes) -> bytes | None:
-        new = _as_text(value, text)
-        return None if new is value else new
+    def __init__(self, replacing: Replacing) -> None:
+        self._replacing = replacing
+        self._tables: dict[str, dict[int, Any]] = {}
+        self._walk = self._native()
 
-    walk = _wire.Redaction(changed, lambda value: mask_opaque(value, text), _is_program, program)
-    return walk.message(data, _table(descriptor, tables))
+    def xspace(self, data: bytes) -> bytes:
+        """A serialized XSpace, its embedded HLO programs included, with every text replaced."""
+        from tpuprof.decode import xplane_pb2
+
+        return self._redacted(data, xplane_pb2.XSpace.DESCRIPTOR)
+
+    def hlo(self, data: bytes) -> bytes:
+        """A serialized HloProto with every text replaced."""
+        from tpuprof.decode import hlo_pb2
+
+        return self._redacted(data, hlo_pb2.HloProto.DESCRIPTOR)
+
+    def _redacted(self, data: bytes, descriptor: Any) -> bytes:
+        if self._walk is None:
+            return _message(data, descriptor, self._replacing.text)
+        found: bytes = self._walk.message(data, _table(descriptor, self._tables))
+        for value, times in self._walk.met_again().items():
+            self._replacing.again(_decoded(value), times)
+        return found
+
+    def _native(self) -> Any:
+        try:
+            from tpuprof.share import _wire
+        except ImportError:  # not built, or for another Python or machine
+            return None
+        from tpuprof.decode import hlo_pb2
+
+        return _wire.Redaction(self._texts, _is_program, _table(hlo_pb2.HloProto.DESCRIPTOR, self._tables))
+
+    def _texts(self, values: list[bytes]) -> list[bytes | None]:
+        """What replaces each text, None where it stays."""
+        texts = [_decoded(each) for each in values]
+        replaced = self._replacing.texts(texts)
+        return [None if new == old else _encoded(new) for old, new in zip(texts, replaced, strict=True)]
 
 
 def _table(descriptor: Any, tables: dict[str, dict[int, Any]]) -> dict[int, Any]:
@@ -161,9 +214,17 @@ def _unknown(value: bytes, text: Text, depth: int) -> bytes:
 def _as_text(value: bytes, text: Text) -> bytes:
     if len(value) < 2:
         return value
-    decoded = value.decode("utf-8", "surrogateescape")
+    decoded = _decoded(value)
     changed = text(decoded)
-    return value if changed == decoded else changed.encode("utf-8", "surrogateescape")
+    return value if changed == decoded else _encoded(changed)
+
+
+def _decoded(value: bytes) -> str:
+    return value.decode("utf-8", "surrogateescape")
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
 
 
 # Runs of bytes that could be a text within an opaque value.
@@ -175,7 +236,7 @@ def mask_opaque(value: bytes, text: Text) -> bytes:
 
     def run(match: re.Match[bytes]) -> bytes:
         raw = match.group()
-        decoded = raw.decode("utf-8", "surrogateescape")
+        decoded = _decoded(raw)
         return raw if text(decoded) == decoded else b"x" * len(raw)
 
     return _RUN.sub(run, value)

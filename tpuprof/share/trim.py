@@ -6,11 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from tpuprof.share.space import Data
 from tpuprof.units import PS_PER_MS, PS_PER_NS
 
 if TYPE_CHECKING:
     from tpuprof.decode import xplane_pb2
+    from tpuprof.model.intervals import Bool, Int64
     from tpuprof.report.schema import Report, StepRow
 
 # Steps kept in a bundle: a usual one, the slowest, and what is around it (steps).
@@ -19,7 +22,11 @@ STEPS_KEPT = 4
 OUTLIER = 1.5
 # Rows that span this much more than their steps take are of two stretches of the run (ratio); phases lie in between.
 NEIGHBOURS_WITHIN = 2.0
+# What of an event, or of the window where that is shorter, makes it one of the window's (share).
+MOST = 0.5
 METADATA_PLANE = b"/host:metadata"
+# The stat by which events of XLA's CPU client name their program.
+_MODULE = b"hlo_module"
 
 
 @dataclass(frozen=True)
@@ -30,6 +37,18 @@ class Window:
     steps: list[int]
     start_ns: float
     end_ns: float
+
+    def holds(self, offset_ps: Int64, duration_ps: Int64, line_ns: int) -> Bool:
+        """Whether most of each event is in it: a marker of the step beside it that touches it does not count.
+
+        Events have a begin and a length; their line begins at `line_ns` from the host's origin.
+        """
+        low, high = ((each - line_ns) * PS_PER_NS for each in (self.start_ns, self.end_ns))
+        length = np.maximum(duration_ps, 1)
+        overlap = np.minimum(offset_ps + length, high) - np.maximum(offset_ps, low)
+        touches = (offset_ps < high) & (offset_ps + length > low)
+        found: Bool = touches & (overlap >= MOST * np.minimum(length, high - low))
+        return found
 
 
 def representative(report: Report, host: str) -> Window | None:
@@ -68,19 +87,21 @@ def trim(
     planes: list[Data],
     window: Window | None,
     programs: set[str],
-    origin_ns: int | None = None,
     finish: Callable[[bytes], bytes] = bytes,
+    *,
+    are_cut: bool = False,
 ) -> Trimmed:
     """Serialized planes without events outside the window and what only they needed.
 
     Of the programs embedded in the profile, those that ran inside the window and `programs` stay. Without a
-    window all events stay. `origin_ns` is the time of the first line, where events were left out before. One plane at a
-    time is made into objects, which take some five times its bytes; `finish` takes each as it is serialized, and
-    `planes` is emptied meanwhile.
+    window all events stay; where the planes `are_cut`, events outside it are gone before. One plane at a time is made
+    into objects, which take some five times its bytes; `finish` takes each as it is serialized, and `planes` is emptied
+    meanwhile.
 
     Raises `google.protobuf.message.DecodeError` where a plane is damaged.
     """
-    origin = first_line_ns(planes) if origin_ns is None and window is not None else origin_ns
+    left = None if are_cut else window
+    origin = first_line_ns(planes) if left is not None else 0
     ran = set(programs)
     found: list[bytes] = [b""] * len(planes)
     embedding = []
@@ -89,9 +110,8 @@ def trim(
         if plane.name == METADATA_PLANE:
             embedding.append(number)
             continue
+        _trim_lines(plane, left, origin)
         if window is not None:
-            for line in plane.lines:
-                _trim_line(line, window, origin or 0)
             ran |= _programs_run(plane)
             _drop_unused_names(plane)
         found[number] = finish(plane.SerializeToString())
@@ -99,9 +119,8 @@ def trim(
     kept: dict[str, bytes] = {}
     for number in embedding:
         plane = plane_of(planes[number])
+        _trim_lines(plane, left, origin)
         if window is not None:
-            for line in plane.lines:
-                _trim_line(line, window, origin or 0)
             _keep_programs(plane, ran | _programs_run(plane))
         kept |= embedded_programs(plane)
         found[number] = finish(plane.SerializeToString())
@@ -142,14 +161,17 @@ def _off(rows: list[StepRow], median: float) -> float:
     return sum(abs(row.wall_ms - median) for row in rows)
 
 
+def _trim_lines(plane: xplane_pb2.XPlane, window: Window | None, origin_ns: int) -> None:
+    if window is not None:
+        for line in plane.lines:
+            _trim_line(line, window, origin_ns)
+
+
 def _trim_line(line: xplane_pb2.XLine, window: Window, origin_ns: int) -> None:
-    low = (window.start_ns - (line.timestamp_ns - origin_ns)) * PS_PER_NS
-    high = (window.end_ns - (line.timestamp_ns - origin_ns)) * PS_PER_NS
-    kept = [
-        each
-        for each in line.events
-        if each.offset_ps < high and _end(each) > low and _inside(each, low, high)
-    ]
+    columns = [(each.offset_ps, each.duration_ps) for each in line.events]
+    offset, duration = np.array(columns, np.int64).reshape(-1, 2).T
+    held = window.holds(offset, duration, line.timestamp_ns - origin_ns).tolist()
+    kept = [each for each, stays in zip(line.events, held, strict=True) if stays]
     if len(kept) != len(line.events):
         # A copy first: the messages belong to the list that is emptied.
         copies = [type(each).FromString(each.SerializeToString()) for each in kept]
@@ -157,29 +179,18 @@ def _trim_line(line: xplane_pb2.XLine, window: Window, origin_ns: int) -> None:
         line.events.extend(copies)
 
 
-def _end(event: xplane_pb2.XEvent) -> int:
-    return event.offset_ps + max(event.duration_ps, 1)
-
-
-def _inside(event: xplane_pb2.XEvent, low: float, high: float) -> bool:
-    """Whether most of an event is in the window: a neighbouring step's marker that touches it does not count."""
-    length = max(event.duration_ps, 1)
-    overlap = min(_end(event), high) - max(event.offset_ps, low)
-    return overlap >= 0.5 * min(length, high - low)
-
-
 def _programs_run(plane: xplane_pb2.XPlane) -> set[str]:
     """Names by which programs that ran are known: `graph(id)` of device modules, graph and id on CPU."""
     found: set[str] = set()
     names = {key: each.name.decode("utf-8", "replace") for key, each in plane.event_metadata.items()}
-    module_keys = {
-        key for key, each in plane.stat_metadata.items() if each.name in (b"hlo_module", b"program_id")
+    stats = {
+        each.name: key for key, each in plane.stat_metadata.items() if each.name in (_MODULE, b"program_id")
     }
     for line in plane.lines:
         if line.name == b"XLA Modules":
             found |= {names.get(event.metadata_id, "") for event in line.events}
-        elif module_keys:
-            found |= _cpu_programs(plane, line, module_keys)
+        elif _MODULE in stats:
+            found |= _cpu_programs(plane, line, set(stats.values()))
     return found
 
 
@@ -190,7 +201,7 @@ def _cpu_programs(plane: xplane_pb2.XPlane, line: xplane_pb2.XLine, keys: set[in
         for stat in event.stats:
             if stat.metadata_id in keys:
                 value = _stat_text(plane, stat)
-                if plane.stat_metadata[stat.metadata_id].name == b"hlo_module":
+                if plane.stat_metadata[stat.metadata_id].name == _MODULE:
                     module = value
                 else:
                     program = value

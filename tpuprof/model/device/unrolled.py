@@ -68,6 +68,8 @@ class Repetition:
 
 @record(frozen=True)
 class _Matmul:
+    """A product of a layer: its types and shapes, which layer it is of, and its work (flops)."""
+
     signature: tuple[str, str, int]
     layer: str
     flops: int
