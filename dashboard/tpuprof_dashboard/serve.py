@@ -6,7 +6,7 @@ import logging
 import signal
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -21,6 +21,10 @@ from tpuprof_dashboard.viewers import Viewers
 # While a trace is read in the background, a request waits for Python this long at most each time it needs it again
 # (seconds); with Python's own 5 ms, the dozens of times of one request add up.
 SWITCH_INTERVAL = 0.001
+# Columns larger than this are given back to the system as soon as nothing holds them (bytes). By itself glibc raises
+# this up to 32 MB as they are freed, and keeps the room of smaller ones.
+LARGE = 1 << 20
+_M_MMAP_THRESHOLD = -3
 
 
 def serve(
@@ -33,6 +37,7 @@ def serve(
     from werkzeug.serving import make_server
 
     sys.setswitchinterval(SWITCH_INTERVAL)
+    _give_back_large()
     guard = Guard.for_host(host)
     store = Store([*paths, base] if base is not None else paths, Viewers() if guard.token is None else None)
     # Requests are not logged: one of them carries the token.
@@ -68,6 +73,14 @@ def serve(
     finally:
         server.server_close()
         store.close()
+
+
+def _give_back_large() -> None:
+    """Let this process keep no large pieces of memory that it has freed, where its C library knows of that."""
+    import ctypes
+
+    with suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, LARGE)
 
 
 @contextmanager

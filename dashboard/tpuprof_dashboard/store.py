@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 # Reports kept (runs): a large one is some 20 MB.
 MAX_REPORTS = 16
 # Timelines kept, and as many runs whose timeline may be asked for next (runs): one of three million events takes
-# some 700 MB as a timeline, 300 MB as a run.
+# some 300 MB as a timeline with all lanes drawn, 200 MB as a run.
 MAX_DETAILS = 2
 # Comparisons kept (pairs of runs): each is some tables.
 MAX_COMPARISONS = 32

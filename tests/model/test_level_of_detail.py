@@ -5,6 +5,9 @@ import pytest
 
 from tpuprof.timeline.level_of_detail import bars_of, merge_narrow, pyramid, window, windows
 
+# Memory of one event in a timeline, all levels of detail together (bytes): 28 of its own, and the levels'.
+MOST_BYTES = 50
+
 
 def row(*events):
     start, end, label = (np.array(column, np.int64) for column in zip(*events, strict=True))
@@ -74,6 +77,17 @@ def test_a_window_looks_at_few_bars_whatever_the_trace():
         extent = int(level.end.max() - level.start[0])
         assert len(level) <= 3 * (extent // merged_at + 2)
     assert len(levels.levels[-1]) < 2_000
+
+
+@pytest.mark.parametrize("gap", [0, 500])
+def test_a_timeline_takes_few_bytes_for_each_event(gap):
+    """Busy rows, whose bars are as wide as their mean distance, have levels as well: counted, arrays shared once."""
+    start = np.arange(100_000) * (1_000 + gap)
+    levels = pyramid(bars_of(start, start + 1_000, np.zeros(len(start), np.int64)))
+    columns = [column for level in levels.levels for column in vars(level).values()] + levels.reach
+    owned = {id(each.base if each.base is not None else each): each for each in columns if each.strides[0]}
+    assert len(levels.levels) > 4
+    assert sum(each.nbytes for each in owned.values()) <= MOST_BYTES * len(start)
 
 
 def test_an_empty_row_has_no_bars():

@@ -7,14 +7,21 @@ reads a number of bars that depends on the screen and not on the trace. All time
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tpuprof.model.intervals import Int64
 
-# Each level's pixel is this many times the one below it: coarse enough to keep the pyramid small (at most
-# a quarter more rows than the events), fine enough that a window reads at most four times what it draws.
+Labels = npt.NDArray[np.integer[Any]]
+
+# Each level's pixel is this many times the one below it or more: coarse enough to keep the pyramid small (at most as
+# many rows again as the events), fine enough that a window reads few times what it draws.
 _LEVEL_FACTOR = 4
+# A level is kept where it has so many times fewer bars than the one below it: one that has nearly as many takes as much
+# memory, and saves nobody anything.
+_LEAST_SHRINK = 2
 # Levels stop when this many bars are left (bars): less than any screen shows.
 _SMALLEST_LEVEL = 512
 
@@ -28,7 +35,7 @@ class Bars:
 
     start: Int64
     end: Int64
-    label: Int64
+    label: Labels
     count: Int64
     busy: Int64
     longest: Int64
@@ -38,10 +45,9 @@ class Bars:
 
     def rows(self, chosen: slice) -> Bars:
         """The bars of a slice."""
-        return Bars(
-            *(column[chosen] for column in (self.start, self.end, self.label)),
-            *(column[chosen] for column in (self.count, self.busy, self.longest)),
-        )
+        times, sums = (self.start, self.end), (self.count, self.busy, self.longest)
+        start, end = (column[chosen] for column in times)
+        return Bars(start, end, self.label[chosen], *(column[chosen] for column in sums))
 
 
 @dataclass
@@ -57,8 +63,10 @@ def bars_of(start: Int64, end: Int64, label: Int64) -> Bars:
     """Events as bars of one event each, in order of start. Events without duration are left out."""
     rows = np.flatnonzero(end > start)
     rows = rows[np.argsort(start[rows], kind="stable")]
-    start, end, label = start[rows], end[rows], label[rows].astype(np.int64)
-    return Bars(start, end, label, np.ones(len(rows), np.int64), end - start, end - start)
+    start, end, label = start[rows], end[rows], label[rows].astype(np.int32)
+    # A timeline of millions of events is mostly these columns: what they share is in memory once.
+    one, length = np.broadcast_to(np.int64(1), len(rows)), end - start
+    return Bars(start, end, label, one, length, length)
 
 
 def merge_narrow(bars: Bars, pixel: int) -> Bars:
@@ -93,12 +101,17 @@ def pyramid(bars: Bars) -> Pyramid:
         pixel = max(int(bars.end.max() - bars.start[0]) // len(bars), 1)
         while len(result.levels[-1]) > _SMALLEST_LEVEL and pixel < 2**60:
             merged = merge_narrow(result.levels[-1], pixel)
-            if len(merged) < len(result.levels[-1]):
+            if len(merged) * _LEAST_SHRINK <= len(result.levels[-1]):
                 result.levels.append(merged)
                 result.pixel.append(pixel)
             pixel *= _LEVEL_FACTOR
-    result.reach = [np.maximum.accumulate(level.end) if len(level) else level.end for level in result.levels]
+    result.reach = [_reach(level.end) for level in result.levels]
     return result
+
+
+def _reach(end: Int64) -> Int64:
+    """How far the bars up to each one reach: their own ends, where none ends after its successor."""
+    return end if (end[1:] >= end[:-1]).all() else np.maximum.accumulate(end)
 
 
 def window(row: Pyramid, start: int, end: int, pixel: int) -> Bars:
