@@ -93,6 +93,10 @@ def debug(with_ms, without_ms, by_user=True, **variables):
     return {"run_info": run, "records": records}
 
 
+def tools(*names):
+    return {"python_tools": list(names)}
+
+
 def cut(graphs, ms):
     return {
         "framework": "torch_xla", "records": [record(CachedCompile=graphs)], "event_ms": {"graph_cut": ms},

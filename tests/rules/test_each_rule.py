@@ -52,6 +52,7 @@ from tests.rules.situations import (
     short_calls,
     special,
     started,
+    tools,
     tpu,
     traced,
     uncut,
@@ -181,6 +182,16 @@ CASES = {
         ("lazy tensors", "passed", {"framework": "torch_xla", "steps": steps()}),
         ("jax", "not_applicable", {"framework": "jax"}),
         ("no steps", "unavailable", {"framework": "torch_xla", "eager_ops": EagerOps(60.0, True)}),
+    ],
+    "debug-tool-on": [
+        ("tracemalloc", "failed", {**tools("tracemalloc"), "steps": steps(tracing=100 * ABOVE)}),
+        ("a debugger beside a busy device", "passed", {**tools("pdb"), "steps": steps(tracing=100 * BELOW)}),
+        ("a check of each result", "failed", {**tools("jax_debug_nans"), "steps": steps(device_to_host_sync=100 * ABOVE)}),
+        ("Python of the program", "failed", {**tools("coverage"), "steps": steps(**{"host:python": 100 * ABOVE})}),
+        ("a sleep takes as long", "passed", {**tools("coverage"), "steps": steps(**{"host:sleep": 50.0})}),
+        ("none", "passed", {**tools(), "steps": steps(tracing=50.0)}),
+        ("no run.json", "unavailable", {"steps": steps(tracing=50.0)}),
+        ("an older capture", "unavailable", {"run_info": info(capture={}), "steps": steps(tracing=50.0)}),
     ],
     "short-steps": [
         ("a short step", "failed", short_calls(ABOVE)),
@@ -617,6 +628,7 @@ EXCEPTIONS = {
     # Rules about every run there is.
     "not_applicable": {
         "debug-flags-on",
+        "debug-tool-on",
         "aten-fallback",
         "recompiles-shape",
         "recompiles-constant",

@@ -11,6 +11,7 @@ from typing import Any
 from tpuprof.capture.backend import Backend
 from tpuprof.capture.contention import Contention
 from tpuprof.capture.controller import Recording
+from tpuprof.capture.python_tools import python_tools
 from tpuprof.capture.telemetry import StepRecord, Telemetry
 from tpuprof.instrument import device_calls, host_events
 from tpuprof.instrument.frameworks import jax_calls
@@ -27,7 +28,7 @@ RECENT_STEPS = 5
 class Recorded:
     """What one recording left: the profile, the telemetry records it covers (from, to), its CPU wait, the time of its
     native threads, how many CPUs it used, its compiles and the graphs that ran (those of torch_xla, from the caches
-    or not).
+    or not), and the debugging tools that were on.
     """
 
     recording: Recording
@@ -39,6 +40,7 @@ class Recorded:
     cpus_used: float | None = None
     compiles: int = 0
     graphs: int = 0
+    python_tools: list[str] = field(default_factory=list)
     sampling: dict[str, Any] = field(default_factory=dict)
 
 
@@ -66,7 +68,7 @@ class Recordings:
         except BaseException:
             self.remove_events()
             raise
-        recorded = Recorded(recording, len(self._telemetry.records), -1)
+        recorded = Recorded(recording, len(self._telemetry.records), -1, python_tools=python_tools())
         recorded.compiles = -self._telemetry.compiles_so_far()
         recorded.graphs = -self._telemetry.graphs_run_so_far()
         self._all.append(recorded)

@@ -44,6 +44,7 @@ def capture_facts(
         "native_seconds": kept.native_seconds if kept else None,
         "cpus_used": kept.cpus_used if kept else None,
         "cpus": cpus(),
+        "python_tools": kept.python_tools if kept else None,
         "host_samples": kept.sampling if kept else {},
         "source_lines": source_lines,
         "ir_debug_by_user": ir_debug.was_on if ir_debug else None,

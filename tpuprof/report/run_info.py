@@ -47,6 +47,7 @@ CAPTURE_FIELDS = {
     "native_seconds": NUMBER,
     "cpus_used": NUMBER,
     "cpus": NUMBER,
+    "python_tools": TEXT_LIST,
     "overhead_seconds": TABLE,
 }
 _KINDS: dict[str, type | tuple[type, ...]] = {

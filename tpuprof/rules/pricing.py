@@ -92,6 +92,14 @@ class Pricing:
             return True
 
     @cached_property
+    def slowed_by_tools(self) -> bool:
+        """Whether a debugging tool was on while the run was captured; one that was not looked for counts as off."""
+        try:
+            return bool(self._signals.python_tools)
+        except Unavailable:
+            return False
+
+    @cached_property
     def device_at_most_ms(self) -> float | None:
         """How long a device that the trace does not show worked per step at most (ms); None where nothing tells."""
         try:

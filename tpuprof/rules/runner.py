@@ -172,6 +172,9 @@ def _finding(rule: Rule, outcome: Outcome, pricing: Pricing, places: Places, fra
             outcome = replace(outcome, confidence="medium")
         if savings is not None and doubted(savings):
             outcome = replace(outcome, confidence="low")
+        if outcome.confidence == "high" and rule.category in HOST_CATEGORIES and pricing.slowed_by_tools:
+            # A debugging tool was on: the price is that of a run with it.
+            outcome = replace(outcome, confidence="medium")
         ceiling = _ceiling(outcome, pricing)
         if savings is not None and ceiling and _too_little(savings, pricing):
             savings = replace(savings, high=ceiling)

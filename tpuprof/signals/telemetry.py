@@ -9,6 +9,7 @@ from tpuprof.instrument.stack_frames import source_of
 from tpuprof.model.compile.recurrence import AfterCapture
 from tpuprof.model.cpu_plugin import on_cpu_plugin
 from tpuprof.model.host_run import HostRun
+from tpuprof.model.python_tools import python_tools
 from tpuprof.model.telemetry import StepRecord, compile_seconds_before
 from tpuprof.records import record as frozen
 from tpuprof.report.sections import CompilationCache, FallbackRow, Hosts
@@ -161,6 +162,14 @@ class TelemetrySignals(SignalsBase):
                 "the run folder has no run.json; capture with `tpuprof capture` or tpuprof.profile"
             )
         return self._run.info
+
+    @signal("names")
+    def python_tools(self) -> list[str]:
+        """Debugging tools of Python or of the framework that were on while the run was captured."""
+        found = python_tools(self.info)
+        if found is None:
+            raise Unavailable("the capture did not look for debugging tools of Python")
+        return found
 
     @signal("yes or no")
     def predicted(self) -> bool:

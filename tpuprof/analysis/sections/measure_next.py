@@ -87,6 +87,7 @@ REMEDIES: tuple[Remedy, ...] = (
         "Mark steps with `with tpuprof.step(i):` first: whole steps are then recorded, however long they take.",
         by_torch=_BY_TORCH_MORE,
     ),
+    Remedy(("did not look for debugging tools",), _CAPTURE, "It looks for them."),
     Remedy(("no device activity", "no device ops"), _CAPTURE, "Run it on the machine that holds the TPU."),
     Remedy(
         _SAMPLES,

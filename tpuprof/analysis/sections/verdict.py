@@ -10,7 +10,7 @@ from tpuprof.analysis.sections.shared_cpus import said_of_shared_cpus
 from tpuprof.analysis.sections.steps import host_read_rows
 from tpuprof.analysis.sections.usual_step import UsualStep, spent_of
 from tpuprof.analysis.sections.without_compiles import without_compiles
-from tpuprof.model import busy_machine
+from tpuprof.model import busy_machine, python_tools
 from tpuprof.model.busy_machine import DOUBTFUL_FROM_SHARE, cpu_wait
 from tpuprof.model.compile.recurrence import Returns
 from tpuprof.model.compile_verdict import compile_sentence
@@ -107,6 +107,7 @@ def verdict_section(
     )
     text += said_of_shared_cpus(run, bound, times, rows.host_stacks)
     text += busy_machine.said_with_the_verdict(run.info, bound.word)
+    text += python_tools.said_with_the_verdict(run.info, bound.word)
     return Verdict(bound.word, round(bound.share, 6), text)
 
 

@@ -1,0 +1,1 @@
+"""The rule `debug-tool-on`."""

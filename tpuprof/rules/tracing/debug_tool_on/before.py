@@ -1,0 +1,30 @@
+"""Train while tracemalloc notes who asks for each piece of memory."""
+
+import tracemalloc
+
+import torch
+import torch_xla
+
+import tpuprof
+
+# [shown]
+tracemalloc.start(25)
+# [/shown]
+
+WIDTH, DEPTH, BATCH, STEPS = 64, 24, 32, 60
+
+torch.manual_seed(0)
+device = torch_xla.device()
+model = torch.nn.Sequential(*[torch.nn.Linear(WIDTH, WIDTH) for _ in range(DEPTH)]).to(device)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+batch = torch.randn(BATCH, WIDTH).to(device)
+
+for step in range(STEPS):
+    tpuprof.step(step)
+    optimizer.zero_grad()
+    loss = model(batch).square().mean()
+    loss.backward()
+    optimizer.step()
+    torch_xla.sync()
+
+print("result", loss.item())
