@@ -186,7 +186,8 @@ CASES = {
     "debug-tool-on": [
         ("tracemalloc", "failed", {**tools("tracemalloc"), "steps": steps(tracing=100 * ABOVE)}),
         ("a debugger beside a busy device", "passed", {**tools("pdb"), "steps": steps(tracing=100 * BELOW)}),
-        ("a check of each result", "failed", {**tools("jax_debug_nans"), "steps": steps(device_to_host_sync=100 * ABOVE)}),
+        ("a check of each result", "failed", {**tools("jax_debug_nans"), "steps": steps(compute=90.0)}),
+        ("a read of the program", "failed", {**tools("yappi"), "steps": steps(device_to_host_sync=100 * ABOVE)}),
         ("Python of the program", "failed", {**tools("coverage"), "steps": steps(**{"host:python": 100 * ABOVE})}),
         ("a sleep takes as long", "passed", {**tools("coverage"), "steps": steps(**{"host:sleep": 50.0})}),
         ("none", "passed", {**tools(), "steps": steps(tracing=50.0)}),

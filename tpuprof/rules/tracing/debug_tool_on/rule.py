@@ -8,7 +8,8 @@ debugger, Python's development mode, autograd's anomaly detection, or JAX's sett
 ## Why it costs time
 
 Such a tool runs at each line, call or piece of memory, or checks the result of each op, so that all that the host does
-takes longer. Autograd's anomaly detection and `jax_debug_nans` also read results, and the host waits for each.
+takes longer. Autograd's anomaly detection and `jax_debug_nans` also have the device check results, and the host waits
+for each.
 
 ## Evidence
 
@@ -50,10 +51,11 @@ from tpuprof.report.schema import Evidence
 from tpuprof.rules.base import Outcome, failed, passed, rule
 from tpuprof.rules.thresholds import FAILS_FROM_SHARE
 from tpuprof.signals import Signals
-from tpuprof.units import format_share
 
 # What the host does that such a tool makes longer; of `host:` parts those that wait are left out.
 _SLOWED = (part.TRACING, part.DISPATCH, part.HOST_OTHER, part.HOST_SYNC, part.INPUT_WAIT, part.UNKNOWN)
+# Tools that give the device more to do as well: any part of the step may be theirs.
+_CHECKS = ("torch.autograd.set_detect_anomaly", "jax_")
 _WAITS = tuple(part.HOST_PREFIX + each for each in ("sleep", "io", "lock"))
 
 
@@ -70,12 +72,15 @@ def check(signals: Signals) -> Outcome:
         return passed()
     parts = signals.steps.mean_parts()
     slowed = sum(ms for name, ms in parts.items() if name in _SLOWED or _is_python(name))
-    share = slowed / signals.step_ms
+    checks = any(each.startswith(_CHECKS) for each in tools)
+    share = 1.0 if checks else slowed / signals.step_ms
     evidence = [Evidence(f"{each} was on when the capture began") for each in tools]
     evidence.append(Evidence("time in which the device waits for what it may slow", slowed, "ms per step"))
     if share < FAILS_FROM_SHARE:
         return passed(evidence, title="A debugging tool was on, and the device hardly waits for the host")
-    title = f"{said_of_tools(tools)}: a debugging tool, which slows up to {format_share(share)} of each step"
+    title = (
+        f"{said_of_tools(tools)}, which slows the host{' and has the device check results' if checks else ''}"
+    )
     reason = (
         "it cannot be priced: no step ran without it. Prices of what the host does hold for a run with it"
     )
