@@ -118,9 +118,9 @@ def stretched(wall_ps: Int64, compile_ps: Int64, after: AfterCapture | None) -> 
     if middle < STRETCHED_FROM * found.later:
         return []
     return [
-        f"the median captured step took {format_ms(ps_to_ms(middle))}, {middle / found.later:.1f} times what steps take "
-        f"without tpuprof: the {found.took}, without compiles. Recording slows the host down, or other work of the "
-        "machine did; times and savings here are of captured steps"
+        f"the median captured step took {format_ms(ps_to_ms(middle))}, {middle / found.later:.1f} times what steps "
+        f"take without tpuprof: the {found.took}, without compiles. Recording slows the host down, or other work of "
+        "the machine did; times and savings here are of captured steps"
     ]
 
 
